@@ -1,0 +1,131 @@
+"""Operators, and the pool of operand pairs that a cell's problems come from (method, section 1)."""
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from form_invariance.errors import UserError
+from form_invariance.randomness import generator
+
+_BINARY: dict[type, Callable] = {
+    ast.Add: np.add,
+    ast.Sub: np.subtract,
+    ast.Mult: np.multiply,
+    ast.FloorDiv: np.floor_divide,
+    ast.Mod: np.mod,
+}
+_CALLS: dict[str, Callable] = {"min": np.minimum, "max": np.maximum, "abs": np.abs}
+
+
+@dataclass(frozen=True)
+class OperandRange:
+    """Inclusive limits of both operands and of the answer.
+
+    The defaults are deduced from the paper's tables: they give exactly the 2,520 multiplication pairs of
+    Table `correct_census` and 164 distinct quotients.
+    """
+
+    operand_min: int = 6
+    operand_max: int = 999
+    answer_min: int = 3
+    answer_max: int = 999
+
+
+def evaluate(expression: str, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Apply an operator's expression, such as ``a // b``, to integer operands.
+
+    Args:
+        expression: integers, `a`, `b`, ``+ - * // %``, unary minus, ``min max abs``; nothing else is run.
+        a: first operands, int64, shape (n,).
+        b: second operands, int64, shape (n,).
+
+    Returns:
+        The answers, int64, shape (n,), and a mask, bool, shape (n,), of the pairs for which the expression
+        is defined (no division by zero).
+
+    Raises:
+        UserError: the expression has anything else in it.
+    """
+    defined = np.ones(len(a), dtype=bool)
+
+    def visit(node: ast.AST) -> np.ndarray:
+        match node:
+            case ast.Name(id="a"):
+                return a
+            case ast.Name(id="b"):
+                return b
+            case ast.Constant(value=int() as value):
+                return np.full(len(a), value, dtype=np.int64)
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return -visit(operand)
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
+                x, y = visit(left), visit(right)
+                if isinstance(op, ast.FloorDiv | ast.Mod):
+                    defined[y == 0] = False
+                    y = np.where(y == 0, 1, y)
+                return _BINARY[type(op)](x, y)
+            case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _CALLS and args:
+                return _CALLS[name](*map(visit, args))
+        raise UserError(
+            f"operator expression {expression!r} uses something other than a, b, whole numbers, "
+            "+ - * // %, min, max and abs; write for instance 'a // b'"
+        )
+
+    try:
+        tree = ast.parse(expression, mode="eval").body
+        answers = visit(tree)
+    except (SyntaxError, ValueError, TypeError) as error:
+        raise UserError(
+            f"operator expression {expression!r} cannot be read; write for instance 'a + b'"
+        ) from error
+    return np.asarray(answers, dtype=np.int64), defined
+
+
+def operand_pool(expression: str, limits: OperandRange) -> pd.DataFrame:
+    """All pairs whose operands and answer lie within `limits`, in lexicographic order.
+
+    Returns:
+        Columns a, b, answer (int64).
+
+    Raises:
+        UserError: no pair lies within the limits.
+    """
+    operands = np.arange(limits.operand_min, limits.operand_max + 1, dtype=np.int64)
+    a, b = (grid.ravel() for grid in np.meshgrid(operands, operands, indexing="ij"))
+    answer, defined = evaluate(expression, a, b)
+    keep = defined & (answer >= limits.answer_min) & (answer <= limits.answer_max)
+    if not keep.any():
+        raise UserError(
+            f"operands: no pair of {limits.operand_min}..{limits.operand_max} has an answer of "
+            f"'{expression}' within {limits.answer_min}..{limits.answer_max}; widen operand_min, "
+            "operand_max, answer_min or answer_max"
+        )
+    return pd.DataFrame({"a": a[keep], "b": b[keep], "answer": answer[keep]})
+
+
+def sample_pairs(pool: pd.DataFrame, size: int | None, per_answer: int, seed: int, name: str) -> pd.DataFrame:
+    """A seeded uniform sample of the pool, and beside it enough pairs to reach every answer.
+
+    A uniform sample hardly meets the rare answers (large quotients), yet the dataset wants as many
+    distinct answers as the pool has. So up to `per_answer` pairs of every answer are added and marked:
+    rates are computed on the uniform part alone.
+
+    Args:
+        pool: columns a, b, answer.
+        size: how many pairs the uniform sample has; None, or more than the pool has, takes all.
+        per_answer: how many pairs each answer has at least, where the pool has as many.
+        seed: the run's seed; the same pairs are drawn for every model and format.
+        name: the operator's name.
+
+    Returns:
+        Columns a, b, answer, uniform (bool: part of the uniform sample), in lexicographic order.
+    """
+    if size is None or size >= len(pool):
+        return pool.assign(uniform=True)
+    order = generator(seed, "census", name).permutation(len(pool))
+    shuffled = pool.iloc[order].assign(uniform=np.arange(len(pool)) < size)
+    covers = shuffled.groupby("answer").cumcount() < per_answer
+    return shuffled[shuffled["uniform"] | covers].sort_values(["a", "b"], ignore_index=True)
