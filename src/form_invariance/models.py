@@ -53,7 +53,10 @@ def _download(hub_id: str, revision: str | None) -> Path:
     try:
         return Path(
             snapshot_download(
-                hub_id, revision=revision, allow_patterns=["*.json", "*.safetensors"], ignore_patterns=["original/*"]
+                hub_id,
+                revision=revision,
+                allow_patterns=["*.json", "*.safetensors"],
+                ignore_patterns=["original/*"],
             )
         )
     except Exception as error:
@@ -73,7 +76,9 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise UserError(f"model folder {path.parent} has no {path.name}; it must be a Hugging Face folder") from None
+        raise UserError(
+            f"model folder {path.parent} has no {path.name}; it must be a Hugging Face folder"
+        ) from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"{path} is not valid JSON: {error}") from None
     if not isinstance(content, dict):
@@ -109,7 +114,9 @@ def read_config(folder: Path) -> tuple[DecoderConfig, dict[str, Any]]:
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"{folder / 'config.json'}: key {error} is missing or not a number") from None
     if config.activation != "silu":
-        raise UserError(f"{folder / 'config.json'}: hidden_act {config.activation!r} is not supported, only 'silu'")
+        raise UserError(
+            f"{folder / 'config.json'}: hidden_act {config.activation!r} is not supported, only 'silu'"
+        )
     return config, raw
 
 
@@ -144,7 +151,9 @@ def _weight_files(folder: Path) -> dict[str, Path]:
             raise UserError(f"{index} has no weight_map; download the model again") from None
         missing = sorted({path.name for path in names.values() if not path.exists()})
         if missing:
-            raise UserError(f"model folder {folder} lacks {missing[0]}, which its index names; download it again")
+            raise UserError(
+                f"model folder {folder} lacks {missing[0]}, which its index names; download it again"
+            )
         return names
     files = sorted(folder.glob("*.safetensors"))
     if not files:
@@ -232,7 +241,9 @@ def load_tokenizer(folder: Path) -> PromptTokenizer:
     """
     path = folder / "tokenizer.json"
     if not path.exists():
-        raise UserError(f"model folder {folder} has no tokenizer.json; save it with transformers' save_pretrained")
+        raise UserError(
+            f"model folder {folder} has no tokenizer.json; save it with transformers' save_pretrained"
+        )
     try:
         tokenizer = Tokenizer.from_file(str(path))
     except Exception as error:

@@ -1,0 +1,58 @@
+"""Attribution patching of all late neurons at the last token (stage 1; paper, section 4.3, Eq. 4)."""
+
+import torch
+from torch import Tensor
+
+from form_invariance.decoder import Decoder, logits
+from form_invariance.replay import LastTokenCache, build_cache, replay
+
+
+def effect_gradient(model: Decoder, cache: LastTokenCache, answers: Tensor) -> Tensor:
+    """Gradient of the indirect effect with respect to the last token's neurons, at the clean run.
+
+    There, ∂IE = ½ ∂(logit[r'] - logit[r]) exactly: the normalisers of the two log-probabilities cancel.
+    Only the last token's path through the late layers is differentiated, and no weight's gradient is kept.
+
+    Args:
+        cache: of the clean prompts.
+        answers: token ids of the clean and of the corrupt answer, (B, 2).
+
+    Returns:
+        (late layers, B, m).
+    """
+    activations: list[Tensor] = []
+
+    def keep(layer: int, post: Tensor) -> Tensor:
+        post = post if post.requires_grad else post.requires_grad_()
+        activations.append(post)
+        return post
+
+    with torch.enable_grad():
+        x = replay(model, cache, cache.residual[0][:, None].clone(), cache.first, on_neurons=keep)
+        picked = logits(model, x[:, 0]).float().gather(1, answers)
+        objective = 0.5 * (picked[:, 1] - picked[:, 0]).sum()
+        gradients = torch.autograd.grad(objective, activations)
+    return torch.stack([gradient[:, 0] for gradient in gradients])
+
+
+def attribute(
+    model: Decoder, tokens: Tensor, corrupt: Tensor, answers: Tensor, first: int, batch: int = 128
+) -> Tensor:
+    """First-order indirect effect of every late neuron on every prompt (paper, Eq. 4).
+
+    Args:
+        tokens: clean prompts, (P, T).
+        corrupt: the corrupt prompts' last-token activations, (late layers, P, m).
+        answers: token ids of the clean and of the corrupt answer, (P, 2).
+        first: first late layer.
+
+    Returns:
+        (a_corrupt - a_clean) · ∂IE/∂a, (late layers, P, m).
+    """
+    pieces = []
+    for start in range(0, len(tokens), batch):
+        prompts = slice(start, start + batch)
+        cache = build_cache(model, tokens[prompts], first)
+        gradient = effect_gradient(model, cache, answers[prompts])
+        pieces.append((corrupt[:, prompts] - cache.neurons) * gradient)
+    return torch.cat(pieces, dim=1)

@@ -1,0 +1,1 @@
+"""One module a command: `HELP`, `add_arguments(parser)` and `run(arguments)`."""

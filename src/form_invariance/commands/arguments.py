@@ -1,0 +1,86 @@
+"""Command-line options that several commands share."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from form_invariance.errors import UserError
+
+if TYPE_CHECKING:
+    from form_invariance.decoder import Decoder
+    from form_invariance.prompts import PromptTokenizer
+
+
+def named_paths(items: Sequence[str], option: str) -> dict[str, Path]:
+    """Read NAME=PATH items, in order.
+
+    Raises:
+        UserError: an item has no name, or a name comes twice.
+    """
+    paths: dict[str, Path] = {}
+    for item in items:
+        name, equals, path = item.partition("=")
+        if not (name and equals and path):
+            raise UserError(f"{option}: {item!r} must have the form NAME=PATH")
+        if name in paths:
+            raise UserError(f"{option}: {name!r} is given twice")
+        paths[name] = Path(path)
+    return paths
+
+
+def add_model_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options that say which model runs, and how."""
+    parser.add_argument("--model", required=True, help="embedded:NAME, a Hugging Face folder, or a hub id")
+    parser.add_argument("--revision", help="hub branch, tag or commit")
+    parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"], help="precision")
+    parser.add_argument("--device", default="cpu", help="torch device, for instance cpu or cuda:0")
+
+
+def add_late_arguments(parser: argparse.ArgumentParser) -> None:
+    """The option that says where the late layers begin."""
+    parser.add_argument(
+        "--late-from", default="half_depth", help="first late layer: half_depth (deduced) or a number"
+    )
+
+
+def load_model(arguments: argparse.Namespace) -> tuple["Decoder", "PromptTokenizer"]:
+    """The model and tokenizer that the options name."""
+    import torch
+
+    from form_invariance import models
+
+    try:
+        torch.empty(0, device=arguments.device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"--device: {arguments.device!r} cannot be used here ({reason}); try cpu") from None
+    torch.backends.cuda.matmul.allow_tf32 = False
+    folder = models.resolve(arguments.model, arguments.revision)
+    dtype = getattr(torch, arguments.dtype)
+    return models.load(folder, dtype=dtype, device=arguments.device), models.load_tokenizer(folder)
+
+
+def model_provenance(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What a table records about the model that made it."""
+    return {
+        "model": arguments.model,
+        "revision": arguments.revision,
+        "dtype": arguments.dtype,
+        "device": arguments.device,
+    }
+
+
+def first_late_layer(late_from: str, n_layers: int) -> int:
+    """The first late layer (method, section 3): half of the depth, or the number given.
+
+    Raises:
+        UserError: it is neither `half_depth` nor a layer of the model.
+    """
+    if late_from == "half_depth":
+        return n_layers // 2
+    if not late_from.isdecimal() or int(late_from) >= n_layers:
+        raise UserError(
+            f"late_from: {late_from!r} must be 'half_depth' or a layer of 0..{n_layers - 1} of this model"
+        )
+    return int(late_from)

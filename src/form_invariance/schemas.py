@@ -1,0 +1,195 @@
+"""Every table that the pipeline writes: its columns, their types and what they mean."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+ColumnType = Literal["int64", "float64", "bool", "string"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """Type and meaning of one column."""
+
+    type: ColumnType
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Name and columns of one kind of table, in order."""
+
+    name: str
+    columns: dict[str, Column]
+
+
+def _integer(meaning: str) -> Column:
+    return Column("int64", meaning)
+
+
+def _number(meaning: str) -> Column:
+    return Column("float64", meaning)
+
+
+def _flag(meaning: str) -> Column:
+    return Column("bool", meaning)
+
+
+def _text(meaning: str) -> Column:
+    return Column("string", meaning)
+
+
+_PROBLEM = {
+    "a": _integer("first operand"),
+    "b": _integer("second operand"),
+    "answer": _integer("right answer"),
+    "prompt": _text("the prompt, without BOS"),
+}
+_NEURON = {"layer": _integer("layer, from 0"), "neuron": _integer("MLP neuron within its layer, from 0")}
+
+CENSUS = Schema(
+    "census",
+    {
+        **_PROBLEM,
+        "uniform": _flag("part of the uniform sample of the pool; rates use these rows alone"),
+        "predicted_token": _integer("the most probable next token's id"),
+        "predicted": _text("the most probable next token's text"),
+        "correct": _flag("the most probable next token is the answer"),
+        "probability": _number("probability of the answer"),
+        "logit": _number("logit of the answer, centred over the vocabulary"),
+        "rank": _integer("rank of the answer among all tokens, 1 = most probable"),
+    },
+)
+DATASET = Schema(
+    "dataset",
+    {
+        "split": _text("train or eval"),
+        "index": _integer("number of the prompt within its split, from 0"),
+        **_PROBLEM,
+        "answer_token": _integer("the answer's token id"),
+    },
+)
+CORRUPT = Schema(
+    "corrupt",
+    {
+        "corrupt_seed": _integer("which draw of partners, from 0; 0 is the one that ranks"),
+        "index": _integer("number of the train prompt that the partner belongs to"),
+        "operator": _text("the partner's operator"),
+        **_PROBLEM,
+        "answer_token": _integer("the partner's answer's token id"),
+    },
+)
+ATTRIBUTION = Schema(
+    "attribution",
+    {
+        **_NEURON,
+        "mean": _number("mean over train prompts of the first-order indirect effect"),
+        "std": _number("sample standard deviation of the same"),
+        "score": _number("mean + std, the stage-1 score"),
+        "rank": _integer("rank by score within the layer, 1 = best"),
+        "candidate": _flag("goes on to exact patching"),
+    },
+)
+RANKING = Schema(
+    "ranking",
+    {
+        **_NEURON,
+        "rank": _integer("rank by ie_mean within the layer, 1 = best"),
+        "ie_mean": _number("mean over train prompts of the exact indirect effect"),
+        "ie_std": _number("sample standard deviation of the same"),
+        "ie_median": _number("median of the same"),
+        "ie_trimmed_mean": _number("mean of the same without the lowest and highest 10 %"),
+        "attribution_score": _number("stage-1 score"),
+        "attribution_rank": _integer("stage-1 rank within the layer"),
+    },
+)
+OVERLAP = Schema(
+    "overlap",
+    {
+        "k": _integer("circuit size: neurons per layer and format"),
+        "layer": _integer("layer, from 0; -1 = pooled over the late layers"),
+        "formats": _text("the formats compared, joined by +"),
+        "intersection": _integer("neurons in the top-k of all of them"),
+        "union": _integer("neurons in the top-k of any of them"),
+        "jaccard": _number("intersection / union"),
+        "chance": _number("expected Jaccard of random sets of the same size"),
+        "low": _number("2.5 % bootstrap percentile over train prompts (pooled rows)"),
+        "high": _number("97.5 % bootstrap percentile over train prompts (pooled rows)"),
+    },
+)
+RELIABILITY = Schema(
+    "reliability",
+    {
+        "k": _integer("circuit size: neurons per layer"),
+        "format": _text("format"),
+        "kind": _text(
+            "what is compared within the format: split_half (disjoint halves of the train prompts), "
+            "corrupt_seed (other corrupt partners), median or trimmed_mean (ranked so instead of by the mean)"
+        ),
+        "jaccard": _number("mean Jaccard of the two top-k sets, pooled over the late layers"),
+        "low": _number("2.5 % percentile over repeats"),
+        "high": _number("97.5 % percentile over repeats"),
+    },
+)
+CIRCUIT = Schema("circuit", {"k": _integer("circuit size: neurons per layer and format"), **_NEURON})
+
+_VARIANT = {
+    "intervention": _text("keep_only or knockout; in the table by prompt also good and bad"),
+    "positions": _text("ablated positions: all (but BOS) or last"),
+    "neurons": _text("circuit, random, random_variance or random_effect"),
+    "k": _integer("circuit size: neurons per layer and format"),
+    "seed": _integer("draw of the random control; -1 for the circuit"),
+}
+INTERVENTIONS = Schema(
+    "interventions",
+    {
+        **_VARIANT,
+        "n_neurons": _integer("neurons kept or knocked out, over all late layers"),
+        "prompts": _integer("eval prompts"),
+        "undefined": _integer("prompts whose good - bad gap is nearly zero, left out of the mean of ratios"),
+        "faithfulness_mean": _number("mean over prompts of (circuit - bad) / (good - bad)"),
+        "mean_low": _number("2.5 % bootstrap percentile over prompts"),
+        "mean_high": _number("97.5 % bootstrap percentile over prompts"),
+        "faithfulness_ratio": _number("(mean circuit - mean bad) / (mean good - mean bad)"),
+        "ratio_low": _number("2.5 % bootstrap percentile over prompts"),
+        "ratio_high": _number("97.5 % bootstrap percentile over prompts"),
+        "normalized_logit": _number("mean normalised logit under the intervention"),
+        "good": _number("mean normalised logit of the unmodified model"),
+        "bad": _number("mean normalised logit with all heads and neurons at their means"),
+        "accuracy": _number("fraction of prompts whose most probable token is the answer"),
+        "probability": _number("mean probability of the answer"),
+        "centered": _flag("logits centred over the vocabulary"),
+    },
+)
+INTERVENTIONS_PROMPTS = Schema(
+    "interventions_prompts",
+    {
+        **_VARIANT,
+        "index": _integer("number of the eval prompt"),
+        "normalized_logit": _number("logit[answer] / largest logit"),
+        "faithfulness": _number("(circuit - bad) / (good - bad); NaN where the gap is nearly zero"),
+        "correct": _flag("the most probable token is the answer"),
+        "probability": _number("probability of the answer"),
+    },
+)
+TRANSFER = Schema(
+    "transfer",
+    {
+        "donor": _text("format whose activations are transferred"),
+        "target": _text("format of the run that receives them"),
+        "k": _integer("circuit size: neurons per layer and format"),
+        "condition": _text(
+            "matched (same operands), mismatched (another pair), random (other neurons), same_answer "
+            "(other operands, equal answer), same_format (another pair, target's own format), harm_matched, "
+            "harm_random (pairs right in both formats)"
+        ),
+        "pairs": _integer("pairs, the denominator of every rate of the row"),
+        "n_neurons": _integer("neurons transferred, over all late layers"),
+        "recovered": _number("fraction whose output is the right answer (harm: whose output is wrong)"),
+        "low": _number("Wilson 95 % lower limit of it"),
+        "high": _number("Wilson 95 % upper limit of it"),
+        "donor_answer": _number("fraction whose output is the donor's answer"),
+        "normalized_logit_before": _number("mean normalised logit of the right answer before"),
+        "normalized_logit_after": _number("mean normalised logit of the right answer after"),
+        "centered": _flag("logits centred over the vocabulary"),
+    },
+)

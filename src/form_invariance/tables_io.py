@@ -1,0 +1,147 @@
+"""The one reader and the one writer of tables (Parquet) and of tensors (safetensors).
+
+Outputs appear whole or not at all. Provenance travels in the file's own metadata.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from form_invariance import __version__
+from form_invariance.errors import UserError
+from form_invariance.schemas import Schema
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_TYPES = {"int64": pa.int64(), "float64": pa.float64(), "bool": pa.bool_(), "string": pa.string()}
+_PROVENANCE = "form_invariance"
+
+
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` fill a temporary file beside `path`, bring it to the disk and rename it into place."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        write(temporary)
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _arrow_schema(schema: Schema) -> pa.Schema:
+    return pa.schema(
+        [
+            pa.field(name, _TYPES[column.type], metadata={"meaning": column.meaning})
+            for name, column in schema.columns.items()
+        ]
+    )
+
+
+def _stamp(kind: str, provenance: Mapping[str, Any]) -> str:
+    return json.dumps({"table": kind, "version": __version__, **provenance}, sort_keys=True)
+
+
+def write_table(frame: pd.DataFrame, path: Path, schema: Schema, provenance: Mapping[str, Any]) -> None:
+    """Write a table whose columns are exactly the schema's.
+
+    Args:
+        frame: the rows; the order of columns does not matter.
+        provenance: model, seed, settings: anything JSON can hold. The package's version is added.
+
+    Raises:
+        ValueError: a column lacks, is not in the schema, or has another type.
+    """
+    if set(frame.columns) != set(schema.columns):
+        raise ValueError(f"{schema.name}: columns {sorted(frame.columns)} are not {sorted(schema.columns)}")
+    table = pa.Table.from_pandas(
+        frame[list(schema.columns)], schema=_arrow_schema(schema), preserve_index=False, safe=True
+    ).replace_schema_metadata({_PROVENANCE: _stamp(schema.name, provenance)})
+    write_atomically(Path(path), lambda to: pq.write_table(table, to, compression="zstd"))
+
+
+def _open(path: Path) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(path)
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist; make it with 'snakemake {path}'") from None
+    except (pa.ArrowException, OSError) as error:
+        raise UserError(
+            f"{path} cannot be read as Parquet ({error}); delete it and run snakemake again"
+        ) from None
+
+
+def read_table(path: Path, schema: Schema) -> pd.DataFrame:
+    """Read a table and check that it is of the kind that `schema` describes.
+
+    Raises:
+        UserError: the file is missing, broken, or another kind of table.
+    """
+    path = Path(path)
+    with _open(path) as file:
+        found = {field.name: field.type for field in file.schema_arrow}
+        for name, column in schema.columns.items():
+            if found.get(name) != _TYPES[column.type]:
+                raise UserError(
+                    f"{path} is not a {schema.name} table: column {name!r} must be {column.type}, "
+                    f"but is {found.get(name, 'missing')}"
+                )
+        try:
+            table = file.read(columns=list(schema.columns))
+        except (pa.ArrowException, OSError) as error:
+            raise UserError(f"{path} is damaged ({error}); delete it and run snakemake again") from None
+    return table.to_pandas()
+
+
+def provenance_of(path: Path) -> dict[str, Any]:
+    """What a table's writer recorded: kind of table, package version, model, seed, settings."""
+    with _open(Path(path)) as file:
+        metadata = file.schema_arrow.metadata or {}
+    return dict(json.loads(metadata.get(_PROVENANCE.encode(), b"{}")))
+
+
+def write_tensors(
+    tensors: Mapping[str, "Tensor"], path: Path, kind: str, provenance: Mapping[str, Any]
+) -> None:
+    """Write named tensors with their provenance as safetensors."""
+    from safetensors.torch import save_file
+
+    contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    metadata = {_PROVENANCE: _stamp(kind, provenance)}
+    write_atomically(Path(path), lambda to: save_file(contiguous, to, metadata=metadata))
+
+
+def read_tensors(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Read named tensors (as numpy arrays, so that readers need no torch) and their provenance.
+
+    Raises:
+        UserError: the file is missing, broken, or holds another kind of tensors.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as file:
+            provenance = json.loads((file.metadata() or {}).get(_PROVENANCE, "{}"))
+            if provenance.get("table") != kind:
+                raise UserError(
+                    f"{path} does not hold {kind} but {provenance.get('table', 'something else')}"
+                )
+            return {name: file.get_tensor(name) for name in file.keys()}, provenance  # noqa: SIM118
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist; make it with 'snakemake {path}'") from None
+    except (SafetensorError, OSError, json.JSONDecodeError) as error:
+        raise UserError(
+            f"{path} cannot be read as safetensors ({error}); delete it and run snakemake again"
+        ) from None
