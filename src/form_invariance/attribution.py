@@ -1,5 +1,7 @@
 """Attribution patching of all late neurons at the last token (stage 1; paper, section 4.3, Eq. 4)."""
 
+import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -56,3 +58,38 @@ def attribute(
         gradient = effect_gradient(model, cache, answers[prompts])
         pieces.append((corrupt[:, prompts] - cache.neurons) * gradient)
     return torch.cat(pieces, dim=1)
+
+
+def attribution_table(effects: np.ndarray, first: int, candidates: int) -> pd.DataFrame:
+    """Rank every late neuron of each layer by mean + standard deviation over the prompts.
+
+    Args:
+        effects: from `attribute`, (late layers, P, m).
+        first: first late layer.
+        candidates: how many neurons of a layer go on to exact patching; all where it has fewer.
+
+    Returns:
+        The attribution table; ties are broken by the neuron's index. The standard deviation is the
+        sample one, 0 for a single prompt.
+    """
+    tables = []
+    for late, values in enumerate(effects.astype(np.float64)):
+        mean = values.mean(0)
+        std = values.std(0, ddof=1) if len(values) > 1 else np.zeros_like(mean)
+        score = mean + std
+        rank = np.empty(len(score), dtype=np.int64)
+        rank[np.argsort(-score, kind="stable")] = np.arange(1, len(score) + 1)
+        tables.append(
+            pd.DataFrame(
+                {
+                    "layer": first + late,
+                    "neuron": np.arange(len(score)),
+                    "mean": mean,
+                    "std": std,
+                    "score": score,
+                    "rank": rank,
+                    "candidate": rank <= candidates,
+                }
+            )
+        )
+    return pd.concat(tables, ignore_index=True)

@@ -8,30 +8,35 @@ from typing import TypeVar
 Item = TypeVar("Item")
 
 
-def track(
-    items: Iterable[Item], total: float, label: str, *, weight: float = 1.0, every: float = 5.0
-) -> Iterator[Item]:
-    """Yield `items`, and say on standard error how the work goes, at most every few seconds and at the end.
+class Progress:
+    """Counts work and says on standard error how it goes, at most every few seconds and at the end."""
 
-    Args:
-        items: the pieces of work.
-        total: how much work there is in all, in the label's unit.
-        label: what is counted, for instance ``"prompts"``.
-        weight: how much of `total` each item is.
-        every: seconds between two lines.
-    """
-    start = last = time.monotonic()
-    done = 0.0
+    def __init__(self, total: float, label: str, every: float = 5.0) -> None:
+        """Start counting to `total`, in the unit `label`, with `every` seconds between two lines."""
+        self._total, self._label, self._every = total, label, every
+        self._start = self._last = time.monotonic()
+        self._done = self._resumed = 0.0
+
+    def resume(self, done: float) -> None:
+        """Say that so much was done in an earlier run; it does not count for the rate."""
+        self._done = self._resumed = done
+
+    def add(self, amount: float, note: str = "") -> None:
+        """Say that so much more is done; `note` goes to the end of the line."""
+        self._done = min(self._done + amount, self._total)
+        now = time.monotonic()
+        if now - self._last < self._every and self._done < self._total:
+            return
+        self._last = now
+        rate = (self._done - self._resumed) / max(now - self._start, 1e-9)
+        left = (self._total - self._done) / max(rate, 1e-9)
+        line = f"{self._done:,.0f} of {self._total:,.0f} {self._label}, {rate:,.2f} per second, {left:,.0f} s left"
+        print(f"{line}, {note}" if note else line, file=sys.stderr, flush=True)
+
+
+def track(items: Iterable[Item], total: float, label: str, *, weight: float = 1.0) -> Iterator[Item]:
+    """Yield `items`, each worth `weight` of `total`, and print the progress."""
+    progress = Progress(total, label)
     for item in items:
         yield item
-        done = min(done + weight, total)
-        now = time.monotonic()
-        if now - last >= every or done >= total:
-            rate = done / max(now - start, 1e-9)
-            left = (total - done) / max(rate, 1e-9)
-            print(
-                f"{done:,.0f} of {total:,.0f} {label}, {rate:,.0f} per second, {left:,.0f} s left",
-                file=sys.stderr,
-                flush=True,
-            )
-            last = now
+        progress.add(weight)

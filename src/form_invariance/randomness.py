@@ -1,4 +1,4 @@
-"""Random generators named by what they are for, so that no two draws of a run depend on each other's order."""
+"""Random generators named by what they are for, so that no draw depends on the order of others."""
 
 import hashlib
 

@@ -45,7 +45,6 @@ class LastTokenCache:
     neurons: Tensor  # (late layers, B, m): the last token's activations
 
 
-@torch.no_grad()
 def build_cache(model: Decoder, tokens: Tensor, first: int) -> LastTokenCache:
     """One ordinary pass over the prompts.
 
@@ -53,7 +52,14 @@ def build_cache(model: Decoder, tokens: Tensor, first: int) -> LastTokenCache:
         tokens: token ids (B, T), BOS included, all prompts of one length.
         first: the first late layer.
     """
-    x = run_layers(model, embed(model, tokens), stop=first)
+    with torch.no_grad():
+        return continue_cache(model, run_layers(model, embed(model, tokens), stop=first), first)
+
+
+@torch.no_grad()
+def continue_cache(model: Decoder, x: Tensor, first: int) -> LastTokenCache:
+    """The same from the residual stream before the first late layer, x (B, T, d)."""
+    tokens = x.shape[1]
     keys, values, residual, activations = [], [], [x[:, -1]], []
     last_layer = model.config.n_layers - 1
     for layer in range(first, model.config.n_layers):
@@ -67,7 +73,7 @@ def build_cache(model: Decoder, tokens: Tensor, first: int) -> LastTokenCache:
         activations.append(post[:, -1].clone())
     return LastTokenCache(
         first=first,
-        position=tokens.shape[1] - 1,
+        position=tokens - 1,
         keys=keys,
         values=values,
         residual=torch.stack(residual),
@@ -75,8 +81,8 @@ def build_cache(model: Decoder, tokens: Tensor, first: int) -> LastTokenCache:
     )
 
 
-def select(cache: LastTokenCache, prompts: slice) -> LastTokenCache:
-    """The cache of some of its prompts (a view)."""
+def select(cache: LastTokenCache, prompts: slice | Tensor) -> LastTokenCache:
+    """The cache of some of its prompts."""
     return LastTokenCache(
         first=cache.first,
         position=cache.position,

@@ -1,0 +1,76 @@
+"""Reading a cell's tables into the tensors that the model-side stages take."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from form_invariance.decoder import Decoder
+from form_invariance.errors import UserError
+from form_invariance.patching import last_token_neurons
+from form_invariance.prompts import PromptTokenizer
+from form_invariance.schemas import CORRUPT, DATASET
+from form_invariance.tables_io import read_table
+
+
+@dataclass
+class TrainPrompts:
+    """A cell's train prompts and their corrupt partners, one list of partners a draw."""
+
+    tokens: Tensor  # (P, T)
+    partners: list[list[str]]  # S draws of P prompts
+    answers: Tensor  # (S, P, 2): token ids of the clean and of the corrupt answer
+
+
+def read_train(
+    dataset: Path, corrupt: Path, tokenizer: PromptTokenizer, device: torch.device
+) -> TrainPrompts:
+    """The train prompts of a dataset with their corrupt partners.
+
+    Raises:
+        UserError: the two tables are not of one cell, or a pair has equal answers (its IE is degenerate).
+    """
+    table = read_table(dataset, DATASET)
+    train = table[table["split"] == "train"].sort_values("index")
+    partners, answers = [], []
+    for _, draw in (
+        read_table(corrupt, CORRUPT).sort_values(["corrupt_seed", "index"]).groupby("corrupt_seed")
+    ):
+        if draw["index"].tolist() != train["index"].tolist():
+            raise UserError(f"{corrupt} does not have one partner for each train prompt of {dataset}")
+        pair = torch.tensor([train["answer_token"].tolist(), draw["answer_token"].tolist()]).T
+        if (pair[:, 0] == pair[:, 1]).any():
+            raise UserError(f"{corrupt}: a corrupt partner has the same answer as its prompt")
+        partners.append(draw["prompt"].tolist())
+        answers.append(pair)
+    tokens = torch.from_numpy(tokenizer.encode_batch(train["prompt"].tolist()))
+    return TrainPrompts(tokens.to(device), partners, torch.stack(answers).to(device))
+
+
+def read_eval(dataset: Path, tokenizer: PromptTokenizer, device: torch.device) -> tuple[Tensor, Tensor]:
+    """The eval prompts' tokens (P, T) and answers' token ids (P,)."""
+    table = read_table(dataset, DATASET)
+    chosen = table[table["split"] == "eval"].sort_values("index")
+    tokens = torch.from_numpy(tokenizer.encode_batch(chosen["prompt"].tolist()))
+    return tokens.to(device), torch.tensor(chosen["answer_token"].tolist(), device=device)
+
+
+def corrupt_activations(
+    model: Decoder, tokenizer: PromptTokenizer, partners: list[str], first: int
+) -> Tensor:
+    """Last-token activations of the corrupt partners, (late layers, P, m).
+
+    Partners of other operators may be of other lengths, so each length is a batch of its own.
+    """
+    lengths = [len(tokenizer.encode(prompt)) for prompt in partners]
+    result: Tensor | None = None
+    for length in sorted(set(lengths)):
+        rows = [row for row, own in enumerate(lengths) if own == length]
+        tokens = torch.from_numpy(tokenizer.encode_batch([partners[row] for row in rows])).to(model.device)
+        activations = last_token_neurons(model, tokens, first)
+        if result is None:
+            result = activations.new_empty(len(activations), len(partners), model.config.d_mlp)
+        result[:, rows] = activations
+    assert result is not None
+    return result

@@ -1,0 +1,46 @@
+"""Stage 1 of the ranking."""
+
+import argparse
+from pathlib import Path
+
+from form_invariance.commands.arguments import (
+    add_late_arguments,
+    add_model_arguments,
+    first_late_layer,
+    load_model,
+    model_provenance,
+)
+
+HELP = "stage 1: first-order indirect effect of every late neuron"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add_model_arguments(parser)
+    add_late_arguments(parser)
+    parser.add_argument("--dataset", type=Path, required=True, help="dataset table of the cell")
+    parser.add_argument("--corrupt-table", type=Path, required=True, help="corrupt partners of the cell")
+    parser.add_argument(
+        "--candidates", type=int, default=2000, help="neurons per layer that go on to stage 2"
+    )
+    parser.add_argument("--output", type=Path, required=True, help="attribution table")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    from form_invariance.attribution import attribute, attribution_table
+    from form_invariance.cells import corrupt_activations, read_train
+    from form_invariance.schemas import ATTRIBUTION
+    from form_invariance.tables_io import write_table
+
+    model, tokenizer = load_model(arguments)
+    first = first_late_layer(arguments.late_from, model.config.n_layers)
+    train = read_train(arguments.dataset, arguments.corrupt_table, tokenizer, model.device)
+    corrupt = corrupt_activations(model, tokenizer, train.partners[0], first)
+    effects = attribute(model, train.tokens, corrupt, train.answers[0], first)
+    write_table(
+        attribution_table(effects.cpu().numpy(), first, arguments.candidates),
+        arguments.output,
+        ATTRIBUTION,
+        {**model_provenance(arguments), "first_late_layer": first, "candidates": arguments.candidates},
+    )

@@ -1,0 +1,81 @@
+"""Keep-only and knockout of one cell."""
+
+import argparse
+from pathlib import Path
+
+from form_invariance.commands.arguments import (
+    add_late_arguments,
+    add_model_arguments,
+    first_late_layer,
+    load_model,
+    model_provenance,
+)
+
+HELP = "keep-only and knockout of the shared circuit, with random controls"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add_model_arguments(parser)
+    add_late_arguments(parser)
+    parser.add_argument("--dataset", type=Path, required=True, help="dataset table of the cell")
+    parser.add_argument("--circuit", type=Path, required=True, help="circuit table of the operator")
+    parser.add_argument("--mean-cache", type=Path, required=True, help="mean cache of the format")
+    parser.add_argument("--ranking", type=Path, required=True, help="ranking table of the cell")
+    parser.add_argument("--k", type=int, nargs="+", required=True, help="circuit sizes")
+    parser.add_argument("--random-seeds", type=int, default=5, help="draws of the uniform control")
+    parser.add_argument("--matched-seeds", type=int, default=2, help="draws of each matched control")
+    parser.add_argument(
+        "--center-logits",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="centre over the vocabulary",
+    )
+    parser.add_argument("--bootstrap", type=int, default=1000, help="resamples for the intervals")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the controls and of the bootstrap")
+    parser.add_argument("--output", type=Path, required=True, help="summary table")
+    parser.add_argument("--prompts-output", type=Path, required=True, help="table by prompt")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    import torch
+
+    from form_invariance import interventions, mean_cache
+    from form_invariance.cells import read_eval
+    from form_invariance.schemas import CIRCUIT, INTERVENTIONS, INTERVENTIONS_PROMPTS, RANKING
+    from form_invariance.tables_io import read_table, read_tensors, write_table
+
+    model, tokenizer = load_model(arguments)
+    layers, width = model.config.n_layers, model.config.d_mlp
+    first = first_late_layer(arguments.late_from, layers)
+    tokens, answers = read_eval(arguments.dataset, tokenizer, model.device)
+    tensors, _ = read_tensors(arguments.mean_cache, "mean_cache")
+    means = mean_cache.from_tensors({name: torch.from_numpy(t) for name, t in tensors.items()}, model)
+    circuit = read_table(arguments.circuit, CIRCUIT)
+    effects = interventions.effects_of(read_table(arguments.ranking, RANKING), first, layers, width)
+    sets = interventions.neuron_sets(
+        {k: interventions.circuit_members(circuit, k, first, layers, width) for k in arguments.k},
+        torch.stack(means.variance[first:]).float().cpu().numpy(),
+        effects,
+        arguments.random_seeds,
+        arguments.matched_seeds,
+        arguments.seed,
+    )
+    bos = tokenizer.bos is not None
+    summary, prompts = interventions.cell_tables(
+        interventions.run_cell(model, tokens, answers, sets, means, first, bos, arguments.center_logits),
+        sets,
+        arguments.center_logits,
+        arguments.bootstrap,
+        arguments.seed,
+    )
+    provenance = {
+        **model_provenance(arguments),
+        "first_late_layer": first,
+        "center_logits": arguments.center_logits,
+        "bootstrap": arguments.bootstrap,
+        "seed": arguments.seed,
+    }
+    write_table(prompts, arguments.prompts_output, INTERVENTIONS_PROMPTS, provenance)
+    write_table(summary, arguments.output, INTERVENTIONS, provenance)

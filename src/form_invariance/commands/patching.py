@@ -1,0 +1,59 @@
+"""Stage 2 of the ranking."""
+
+import argparse
+from pathlib import Path
+
+from form_invariance.commands.arguments import (
+    add_late_arguments,
+    add_model_arguments,
+    first_late_layer,
+    load_model,
+    model_provenance,
+)
+
+HELP = "stage 2: exact indirect effect of every candidate, by replay"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add_model_arguments(parser)
+    add_late_arguments(parser)
+    parser.add_argument("--dataset", type=Path, required=True, help="dataset table of the cell")
+    parser.add_argument("--corrupt-table", type=Path, required=True, help="corrupt partners of the cell")
+    parser.add_argument("--attribution", type=Path, required=True, help="attribution table of the cell")
+    parser.add_argument("--output", type=Path, required=True, help="indirect effects by prompt (safetensors)")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    import torch
+
+    from form_invariance.cells import corrupt_activations, read_train
+    from form_invariance.patching import patch_layers
+    from form_invariance.progress import Progress
+    from form_invariance.schemas import ATTRIBUTION
+    from form_invariance.tables_io import read_table, write_tensors
+
+    model, tokenizer = load_model(arguments)
+    first = first_late_layer(arguments.late_from, model.config.n_layers)
+    train = read_train(arguments.dataset, arguments.corrupt_table, tokenizer, model.device)
+    table = read_table(arguments.attribution, ATTRIBUTION)
+    chosen = table[table["candidate"]]
+    candidates = {
+        layer: torch.from_numpy(chosen.loc[chosen["layer"] == layer, "neuron"].to_numpy()).to(model.device)
+        for layer in range(first, model.config.n_layers)
+    }
+    corrupt = torch.stack([corrupt_activations(model, tokenizer, p, first) for p in train.partners])
+    progress = Progress(len(chosen) * len(train.tokens) * len(corrupt), "patches")
+    effects = patch_layers(model, train.tokens, first, candidates, corrupt, train.answers, progress.add)
+    tensors = {f"effects.{layer}": effect for layer, effect in effects.items()}
+    tensors.update({f"candidates.{layer}": neurons for layer, neurons in candidates.items()})
+    provenance = {
+        **model_provenance(arguments),
+        "n_layers": model.config.n_layers,
+        "d_mlp": model.config.d_mlp,
+        "first_late_layer": first,
+        "corrupt_seeds": len(corrupt),
+        "prompts": len(train.tokens),
+    }
+    write_tensors(tensors, arguments.output, "indirect_effects", provenance)

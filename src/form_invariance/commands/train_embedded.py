@@ -1,0 +1,35 @@
+"""Training of the models that come with the package."""
+
+import argparse
+from pathlib import Path
+
+HELP = "train one of the embedded models anew"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--name", required=True, help="embedded-shared or embedded-separate")
+    parser.add_argument("--config", type=Path, required=True, help="configuration with operators and formats")
+    parser.add_argument("--output", type=Path, required=True, help="receives the Hugging Face folder")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command; killed at any moment, it continues from its last checkpoint."""
+    import shutil
+
+    from form_invariance.embedded.card import write_card
+    from form_invariance.embedded.problems import read_templates
+    from form_invariance.embedded.recipe import RECIPES
+    from form_invariance.embedded.training import Problems, train
+    from form_invariance.embedded.weights import save_folder
+    from form_invariance.errors import UserError
+
+    if arguments.name not in RECIPES:
+        raise UserError(f"--name: {arguments.name!r} is not an embedded model; known are {', '.join(RECIPES)}")
+    recipe = RECIPES[arguments.name]
+    problems = Problems(read_templates(arguments.config), recipe)
+    checkpoint = arguments.output.with_name(f"{arguments.output.name}.checkpoint")
+    weights = train(problems, recipe, checkpoint)
+    save_folder(weights, recipe, problems.tokenizer.tokenizer, arguments.output)
+    write_card(arguments.output, arguments.name, recipe, problems)
+    shutil.rmtree(checkpoint)

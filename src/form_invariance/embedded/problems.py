@@ -1,0 +1,94 @@
+"""The problems that the embedded models are trained on and tested with, drawn by step."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from form_invariance.operands import OperandRange, operand_pool
+from form_invariance.prompts import PromptTokenizer, render
+from form_invariance.randomness import generator
+
+TRAINED = OperandRange(operand_min=0, operand_max=999, answer_min=0, answer_max=999)
+
+
+@dataclass(frozen=True)
+class Templates:
+    """Operators' expressions, and for each format and operator the canonical template and its variants."""
+
+    expressions: dict[str, str]
+    formats: dict[str, dict[str, list[str]]]
+
+    def all(self) -> list[str]:
+        """Every template."""
+        return [
+            template for by_operator in self.formats.values() for some in by_operator.values() for template in some
+        ]
+
+
+def read_templates(config: Path) -> Templates:
+    """Operators and templates of a configuration file."""
+    content = yaml.safe_load(config.read_text(encoding="utf-8"))
+    formats = {
+        name: {
+            operator: [template, *one.get("variants", {}).get(operator, [])]
+            for operator, template in one["templates"].items()
+        }
+        for name, one in content["formats"].items()
+    }
+    return Templates(content["operators"], formats)
+
+
+@dataclass(frozen=True)
+class TokenTemplate:
+    """A template as tokens, with the places of its operands."""
+
+    tokens: np.ndarray  # (T,), BOS first
+    place_a: int
+    place_b: int
+
+    def fill(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Token ids (n, T) for operands given as token ids (n,)."""
+        rows = np.tile(self.tokens, (len(a), 1))
+        rows[:, self.place_a], rows[:, self.place_b] = a, b
+        return rows
+
+
+def token_template(tokenizer: PromptTokenizer, template: str) -> TokenTemplate:
+    """Tokenize a template once; operands are single tokens, so prompts are filled in without tokenizing."""
+    a, b = 611, 823
+    tokens = tokenizer.encode_batch([render(template, a, b)])[0]
+    token_a, token_b = tokenizer.number_tokens([a, b])
+    return TokenTemplate(tokens, tokens.tolist().index(token_a), tokens.tolist().index(token_b))
+
+
+@dataclass(frozen=True)
+class Pool:
+    """All pairs of one operator, and which of them training may use."""
+
+    a: np.ndarray
+    b: np.ndarray
+    answer: np.ndarray
+    train: np.ndarray  # positions
+    held_out: np.ndarray  # positions
+    excluded: dict[str, np.ndarray]  # format: bool by position, never trained on in this format
+
+
+def make_pool(
+    expression: str, operator: str, formats: list[str], held_out: float, left_out: float, seed: int
+) -> Pool:
+    """The pool of an operator.
+
+    Args:
+        held_out: share of the pairs that no format is trained on.
+        left_out: share of the pairs that each format, on its own, is not trained on.
+    """
+    table = operand_pool(expression, TRAINED)
+    order = generator(seed, "held-out", operator).permutation(len(table))
+    cut = int(len(table) * held_out)
+    excluded = {
+        name: generator(seed, "left-out", operator, name).random(len(table)) < left_out for name in formats
+    }
+    a, b, answer = (table[column].to_numpy() for column in ("a", "b", "answer"))
+    return Pool(a, b, answer, order[cut:], order[:cut], excluded)

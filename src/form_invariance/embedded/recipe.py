@@ -1,0 +1,35 @@
+"""How each embedded model is made: every number of it, in one place."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Architecture and training of one model."""
+
+    separate: bool
+    seed: int
+    steps: int = 1000
+    n_layers: int = 6
+    d_model: int = 128
+    d_mlp: int = 512
+    n_heads: int = 8
+    n_key_value_heads: int = 4
+    rope_theta: float = 10000.0
+    norm_epsilon: float = 1e-5
+    learning_rate: float = 2e-3
+    weight_decay: float = 0.05
+    warmup: int = 40
+    clip: float = 1.0
+    pairs_per_operator: int = 128
+    format_shares: tuple[tuple[str, float], ...] = (("symbolic", 0.36), ("code", 0.32), ("word", 0.32))
+    variant_share: float = 0.1
+    held_out: float = 0.05
+    left_out: tuple[tuple[str, float], ...] = (("multiplication", 0.15),)
+    """Share of an operator's pairs that each format, on its own, is not trained on."""
+
+
+RECIPES = {
+    "embedded-shared": Recipe(separate=False, seed=1),
+    "embedded-separate": Recipe(separate=True, seed=2),
+}

@@ -1,0 +1,63 @@
+"""A tokenizer that splits the templates exactly as Llama-3's does, with a vocabulary of its own."""
+
+from collections.abc import Iterable
+
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, processors
+
+BOS, EOS = "<|begin_of_text|>", "<|end_of_text|>"
+LARGEST_NUMBER = 999
+
+_LLAMA3_PATTERN = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+_SPLIT_WORDS = {" marbles": (" mar", "bles")}
+"""Words of the templates that Llama-3 has no single token for, and their tokens there."""
+
+
+def _pre_tokenizer() -> pre_tokenizers.PreTokenizer:
+    return pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(_LLAMA3_PATTERN), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+
+
+def build_tokenizer(templates: Iterable[str]) -> Tokenizer:
+    """A byte-level BPE tokenizer with the words of `templates` and every 0..999 as single tokens.
+
+    As Llama-3's, it takes a pre-token that is in the vocabulary as it is (`ignore_merges`); anything else
+    falls back to bytes. The vocabulary is filled up to a multiple of 64 with reserved tokens.
+    """
+    splitter = _pre_tokenizer()
+
+    def spelled(text: str) -> str:
+        return "".join(piece for piece, _ in splitter.pre_tokenize_str(text))
+
+    words = {
+        piece
+        for template in templates
+        for piece, _ in splitter.pre_tokenize_str(template.replace("{a}", "0").replace("{b}", "0"))
+    }
+    merges: list[tuple[str, str]] = []
+    for word, parts in _SPLIT_WORDS.items():
+        words.discard(spelled(word))
+        for part in map(spelled, parts):
+            merges += [(part[:end], part[end]) for end in range(1, len(part))]
+    merged = {left + right for left, right in merges}
+    numbers = [str(number) for number in range(LARGEST_NUMBER + 1)]
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    rest = sorted((words | merged) - set(alphabet) - set(numbers))
+    names = [BOS, EOS, *numbers, *(byte for byte in alphabet if byte not in numbers), *rest]
+    names += [f"<|reserved_{index}|>" for index in range(-len(names) % 64)]
+    vocabulary = {name: index for index, name in enumerate(names)}
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=merges, ignore_merges=True))
+    tokenizer.pre_tokenizer = splitter
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{BOS} $A", pair=f"{BOS} $A {BOS} $B", special_tokens=[(BOS, vocabulary[BOS])]
+    )
+    tokenizer.add_special_tokens([AddedToken(BOS, special=True), AddedToken(EOS, special=True)])
+    return tokenizer

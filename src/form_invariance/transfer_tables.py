@@ -1,0 +1,138 @@
+"""The transfer experiment of one operator: all directions planned, run, and put into tables."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from form_invariance.controls import draw_controls
+from form_invariance.decoder import Decoder
+from form_invariance.interventions import circuit_members
+from form_invariance.prompts import PromptTokenizer
+from form_invariance.statistics import wilson
+from form_invariance.transfer import (
+    Condition,
+    Donors,
+    Group,
+    Transferred,
+    pair_censuses,
+    plan_direction,
+    run_group,
+)
+
+Plans = dict[tuple[str, str], list[Group]]
+
+
+def plan(censuses: dict[str, pd.DataFrame], limit: int, seed: int, operator: str) -> Plans:
+    """The groups of every ordered pair of formats (donor, target)."""
+    return {
+        (donor, target): plan_direction(
+            pair_censuses(censuses[donor], censuses[target]), donor, target, limit, seed, operator
+        )
+        for donor in censuses
+        for target in censuses
+        if donor != target
+    }
+
+
+def circuit_masks(
+    model: Decoder, circuit: pd.DataFrame, ks: Sequence[int], first: int, seed: int, operator: str
+) -> dict[bool, Tensor]:
+    """The circuit of every k (False) and as many random neurons per layer (True), (ks, late layers, m).
+
+    Where too few neurons lie outside the circuit, the random mask is empty and its rows are left out.
+    """
+    layers, width = model.config.n_layers, model.config.d_mlp
+    members = [circuit_members(circuit, k, first, layers, width) for k in ks]
+    random = [
+        draw_controls(own, None, seed, "transfer", operator, k) for k, own in zip(ks, members, strict=True)
+    ]
+    empty = np.zeros((layers - first, width), dtype=bool)
+    return {
+        False: torch.from_numpy(np.stack(members)).to(model.device),
+        True: torch.from_numpy(np.stack([empty if r is None else r for r in random])).to(model.device),
+    }
+
+
+def run_donors(model: Decoder, tokenizer: PromptTokenizer, plans: Plans, first: int) -> dict[str, Donors]:
+    """Run every donor prompt of every direction, each once."""
+    prompts: dict[str, list[str]] = {}
+    for groups in plans.values():
+        for group in groups:
+            for condition in group.conditions:
+                prompts.setdefault(condition.format, []).extend(condition.donors)
+    return {name: Donors(model, tokenizer, donors, first) for name, donors in prompts.items() if donors}
+
+
+def _rows(
+    condition: Condition,
+    result: Transferred,
+    sizes: Tensor,
+    ks: Sequence[int],
+    donor_tokens: Tensor,
+    center: bool,
+) -> pd.DataFrame:
+    harm = condition.name.startswith("harm")
+    pairs = len(condition.targets)
+    hits = (~result.after.correct if harm else result.after.correct).sum(-1).cpu().numpy()
+    low, high = wilson(hits, np.full(len(hits), pairs))
+    return pd.DataFrame(
+        {
+            "k": ks,
+            "condition": condition.name,
+            "pairs": pairs,
+            "n_neurons": sizes.cpu().numpy(),
+            "recovered": hits / pairs,
+            "low": low,
+            "high": high,
+            "donor_answer": (result.after.predicted == donor_tokens).double().mean(-1).cpu().numpy(),
+            "normalized_logit_before": result.before.normalized_logit.mean().item(),
+            "normalized_logit_after": result.after.normalized_logit.mean(-1).cpu().numpy(),
+            "centered": center,
+        }
+    )
+
+
+def direction_table(
+    model: Decoder,
+    tokenizer: PromptTokenizer,
+    groups: Sequence[Group],
+    donors: dict[str, Donors],
+    masks: dict[bool, Tensor],
+    ks: Sequence[int],
+    first: int,
+    center: bool,
+) -> pd.DataFrame:
+    """Run one direction; the transfer table without its columns donor and target.
+
+    A condition without pairs has rows all the same, with 0 pairs and rates that are not a number.
+    """
+    sizes = {kind: mask.sum((1, 2)) for kind, mask in masks.items()}
+    tables = []
+    for group in groups:
+        results = run_group(model, tokenizer, group, donors, masks, first, center)
+        for condition in group.conditions:
+            if condition.name not in results:
+                tables.append(_empty_rows(condition, sizes[False], ks, center))
+                continue
+            tokens = torch.from_numpy(tokenizer.number_tokens(condition.donor_answers)).to(model.device)
+            rows = _rows(condition, results[condition.name], sizes[condition.random], ks, tokens, center)
+            drawn = (sizes[condition.random] == sizes[False]).cpu().numpy()
+            tables.append(rows[drawn])
+    return pd.concat(tables, ignore_index=True)
+
+
+def _empty_rows(condition: Condition, sizes: Tensor, ks: Sequence[int], center: bool) -> pd.DataFrame:
+    rates = ("recovered", "low", "high", "donor_answer", "normalized_logit_before", "normalized_logit_after")
+    return pd.DataFrame(
+        {
+            "k": ks,
+            "condition": condition.name,
+            "pairs": 0,
+            "n_neurons": sizes.cpu().numpy(),
+            **dict.fromkeys(rates, np.nan),
+            "centered": center,
+        }
+    )
