@@ -53,9 +53,7 @@ def read_out(model: Decoder, x: Tensor, answers: Tensor, center: bool) -> Readou
 
 def stack(readouts: Sequence[Readout]) -> Readout:
     """Readouts of successive batches of prompts, joined along the last axis."""
-    return Readout(
-        *(torch.cat([getattr(r, field.name) for r in readouts], dim=-1) for field in fields(Readout))
-    )
+    return Readout(*(torch.cat([getattr(r, field.name) for r in readouts], dim=-1) for field in fields(Readout)))
 
 
 @dataclass
@@ -102,9 +100,7 @@ def ablate_all_positions(
     return Readout(*(torch.stack([getattr(r, field.name) for r in readouts]) for field in fields(Readout)))
 
 
-def ablate_last_position(
-    model: Decoder, run: EvalRun, masks: Tensor, means: MeanCache, center: bool
-) -> Readout:
+def ablate_last_position(model: Decoder, run: EvalRun, masks: Tensor, means: MeanCache, center: bool) -> Readout:
     """Replace neurons of the late layers by their means at the last token alone, by replay.
 
     Args and Returns as in `ablate_all_positions`.

@@ -23,9 +23,7 @@ class TrainPrompts:
     answers: Tensor  # (S, P, 2): token ids of the clean and of the corrupt answer
 
 
-def read_train(
-    dataset: Path, corrupt: Path, tokenizer: PromptTokenizer, device: torch.device
-) -> TrainPrompts:
+def read_train(dataset: Path, corrupt: Path, tokenizer: PromptTokenizer, device: torch.device) -> TrainPrompts:
     """The train prompts of a dataset with their corrupt partners.
 
     Raises:
@@ -34,9 +32,7 @@ def read_train(
     table = read_table(dataset, DATASET)
     train = table[table["split"] == "train"].sort_values("index")
     partners, answers = [], []
-    for _, draw in (
-        read_table(corrupt, CORRUPT).sort_values(["corrupt_seed", "index"]).groupby("corrupt_seed")
-    ):
+    for _, draw in read_table(corrupt, CORRUPT).sort_values(["corrupt_seed", "index"]).groupby("corrupt_seed"):
         if draw["index"].tolist() != train["index"].tolist():
             raise UserError(f"{corrupt} does not have one partner for each train prompt of {dataset}")
         pair = torch.tensor([train["answer_token"].tolist(), draw["answer_token"].tolist()]).T
@@ -56,9 +52,7 @@ def read_eval(dataset: Path, tokenizer: PromptTokenizer, device: torch.device) -
     return tokens.to(device), torch.tensor(chosen["answer_token"].tolist(), device=device)
 
 
-def corrupt_activations(
-    model: Decoder, tokenizer: PromptTokenizer, partners: list[str], first: int
-) -> Tensor:
+def corrupt_activations(model: Decoder, tokenizer: PromptTokenizer, partners: list[str], first: int) -> Tensor:
     """Last-token activations of the corrupt partners, (late layers, P, m).
 
     Partners of other operators may be of other lengths, so each length is a batch of its own.

@@ -10,9 +10,7 @@ NEAREST = 10
 """A matched control is drawn among this many nearest neurons outside the circuit."""
 
 
-def draw_control(
-    circuit: np.ndarray, values: np.ndarray | None, rng: np.random.Generator
-) -> np.ndarray | None:
+def draw_control(circuit: np.ndarray, values: np.ndarray | None, rng: np.random.Generator) -> np.ndarray | None:
     """As many neurons of one layer as the circuit has there, none of them in it.
 
     Args:
@@ -41,9 +39,7 @@ def draw_control(
     return control
 
 
-def draw_controls(
-    circuit: np.ndarray, values: np.ndarray | None, seed: int, *names: object
-) -> np.ndarray | None:
+def draw_controls(circuit: np.ndarray, values: np.ndarray | None, seed: int, *names: object) -> np.ndarray | None:
     """A control in every late layer: circuit and result bool, (late layers, m); None where one lacks neurons."""
     drawn = [
         draw_control(

@@ -14,22 +14,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from form_invariance.model_files import DecoderConfig
+
 LayerHook = Callable[[int, Tensor], Tensor]
-
-
-@dataclass(frozen=True)
-class DecoderConfig:
-    """The numbers that the forward pass needs."""
-
-    n_layers: int
-    d_model: int
-    d_mlp: int
-    n_heads: int
-    n_key_value_heads: int
-    d_head: int
-    vocabulary: int
-    norm_epsilon: float
-    activation: str = "silu"
 
 
 @dataclass
@@ -67,10 +54,12 @@ class Decoder:
 
     @property
     def device(self) -> torch.device:
+        """Where the weights are."""
         return self.embedding.device
 
     @property
     def dtype(self) -> torch.dtype:
+        """The weights' precision."""
         return self.embedding.dtype
 
 
@@ -108,9 +97,7 @@ def queries_keys_values(
     return rotate(q, cos, sin), rotate(k, cos, sin), v
 
 
-def attention(
-    model: Decoder, layer: int, x: Tensor, *, last_only: bool = False
-) -> tuple[Tensor, Tensor, Tensor]:
+def attention(model: Decoder, layer: int, x: Tensor, *, last_only: bool = False) -> tuple[Tensor, Tensor, Tensor]:
     """Causal attention of every token (or of the last alone) over the sequence.
 
     Args:

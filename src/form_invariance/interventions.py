@@ -185,9 +185,7 @@ def summarize(
     }
 
 
-def _by_prompt(
-    readout: Readout, sets: Sequence[NeuronSet], good: np.ndarray, bad: np.ndarray
-) -> pd.DataFrame:
+def _by_prompt(readout: Readout, sets: Sequence[NeuronSet], good: np.ndarray, bad: np.ndarray) -> pd.DataFrame:
     """Long table of a readout (sets, P): one row a set and prompt."""
     values = readout.normalized_logit.cpu().numpy()
     runs, prompts = values.shape

@@ -130,9 +130,7 @@ def from_tensors(tensors: dict[str, Tensor], model: Decoder) -> MeanCache:
     layers = model.config.n_layers
     names = [f"{kind}.{layer}" for kind in ("neurons", "heads", "variance") for layer in range(layers)]
     if set(tensors) != {"count", *names} or tensors["neurons.0"].shape[1] != model.config.d_mlp:
-        raise UserError(
-            "the mean cache was made with a model of another shape; make it again with this model"
-        )
+        raise UserError("the mean cache was made with a model of another shape; make it again with this model")
 
     def of(kind: str) -> list[Tensor]:
         return [tensors[f"{kind}.{layer}"].to(model.device, model.dtype) for layer in range(layers)]

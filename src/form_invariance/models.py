@@ -1,123 +1,16 @@
-"""Loading a model from a Hugging Face folder: configuration, safetensors, tokenizer. No pickle, no remote code."""
+"""Loading a model's weights from a Hugging Face folder: safetensors alone, no pickle, no remote code."""
 
-import json
 import math
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import safe_open
-from tokenizers import Tokenizer
 from torch import Tensor
 
-from form_invariance.decoder import Decoder, DecoderConfig, LayerWeights
+from form_invariance.decoder import Decoder, LayerWeights
 from form_invariance.errors import UserError
-from form_invariance.prompts import PromptTokenizer
-
-SUPPORTED = ("llama", "mistral", "qwen2", "qwen3")
-PACKAGED = Path(__file__).parent / "embedded_models"
-"""Where the models that come with the package lie; `embedded:NAME` names one of them."""
-
-
-def resolve(source: str, revision: str | None = None) -> Path:
-    """The local folder of a model.
-
-    Args:
-        source: `embedded:NAME` for a model of the package, a local folder, or a Hugging Face hub id,
-            which is downloaded (configuration, safetensors and tokenizer alone) unless it is cached.
-        revision: hub branch, tag or commit.
-
-    Raises:
-        UserError: the folder does not exist, or the hub does not give the model.
-    """
-    if source.startswith("embedded:"):
-        folder = PACKAGED / source.removeprefix("embedded:")
-        if not folder.is_dir():
-            known = ", ".join(sorted(f"embedded:{path.name}" for path in PACKAGED.glob("*/")))
-            raise UserError(f"model {source!r} does not come with the package; it has {known or 'none'}")
-        return folder
-    folder = Path(source)
-    if folder.is_dir():
-        return folder
-    if source.startswith((".", "/", "~")) or source.count("/") != 1:
-        raise UserError(
-            f"model folder {source!r} does not exist; give a Hugging Face folder with config.json, "
-            "*.safetensors and tokenizer.json, a hub id such as 'meta-llama/Llama-3.2-1B', or embedded:NAME"
-        )
-    return _download(source, revision)
-
-
-def _download(hub_id: str, revision: str | None) -> Path:
-    from huggingface_hub import snapshot_download
-
-    try:
-        return Path(
-            snapshot_download(
-                hub_id,
-                revision=revision,
-                allow_patterns=["*.json", "*.safetensors"],
-                ignore_patterns=["original/*"],
-            )
-        )
-    except Exception as error:
-        raise UserError(
-            f"model {hub_id!r} is neither a local folder nor could it be downloaded from the hub "
-            f"({type(error).__name__}); check the spelling and the network, and for a gated model accept "
-            "its licence and log in with 'hf auth login'"
-        ) from error
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON file of a model folder.
-
-    Raises:
-        UserError: it is missing or not JSON.
-    """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(
-            f"model folder {path.parent} has no {path.name}; it must be a Hugging Face folder"
-        ) from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} is not valid JSON: {error}") from None
-    if not isinstance(content, dict):
-        raise UserError(f"{path} must hold one JSON object")
-    return content
-
-
-def read_config(folder: Path) -> tuple[DecoderConfig, dict[str, Any]]:
-    """The model's numbers, and the raw config.json.
-
-    Raises:
-        UserError: config.json is missing, incomplete, or of a family that is not supported.
-    """
-    raw = read_json(folder / "config.json")
-    family = raw.get("model_type")
-    if family not in SUPPORTED:
-        raise UserError(
-            f"{folder / 'config.json'}: model_type {family!r} is not supported; supported are {', '.join(SUPPORTED)}"
-        )
-    try:
-        heads = int(raw["num_attention_heads"])
-        config = DecoderConfig(
-            n_layers=int(raw["num_hidden_layers"]),
-            d_model=int(raw["hidden_size"]),
-            d_mlp=int(raw["intermediate_size"]),
-            n_heads=heads,
-            n_key_value_heads=int(raw.get("num_key_value_heads") or heads),
-            d_head=int(raw.get("head_dim") or raw["hidden_size"] // heads),
-            vocabulary=int(raw["vocab_size"]),
-            norm_epsilon=float(raw.get("rms_norm_eps", 1e-6)),
-            activation=str(raw.get("hidden_act", "silu")),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{folder / 'config.json'}: key {error} is missing or not a number") from None
-    if config.activation != "silu":
-        raise UserError(
-            f"{folder / 'config.json'}: hidden_act {config.activation!r} is not supported, only 'silu'"
-        )
-    return config, raw
+from form_invariance.model_files import read_config, weight_files
 
 
 def _inverse_frequencies(raw: dict[str, Any], d_head: int) -> Tensor:
@@ -137,40 +30,6 @@ def _inverse_frequencies(raw: dict[str, Any], d_head: int) -> Tensor:
     return inverse * (smooth + (1 - smooth) / factor)
 
 
-def _weight_files(folder: Path) -> dict[str, Path]:
-    """The safetensors file of every weight.
-
-    Raises:
-        UserError: the folder has no safetensors, or lacks one that its index names.
-    """
-    index = folder / "model.safetensors.index.json"
-    if index.exists():
-        try:
-            names = {name: folder / Path(file).name for name, file in read_json(index)["weight_map"].items()}
-        except (KeyError, AttributeError, TypeError):
-            raise UserError(f"{index} has no weight_map; download the model again") from None
-        missing = sorted({path.name for path in names.values() if not path.exists()})
-        if missing:
-            raise UserError(
-                f"model folder {folder} lacks {missing[0]}, which its index names; download it again"
-            )
-        return names
-    files = sorted(folder.glob("*.safetensors"))
-    if not files:
-        raise UserError(
-            f"model folder {folder} has no weights: no *.safetensors is there "
-            "(pickled .bin weights are never read; convert them with transformers' save_pretrained)"
-        )
-    names = {}
-    for file in files:
-        try:
-            with safe_open(file, framework="pt") as weights:
-                names.update(dict.fromkeys(weights.keys(), file))
-        except Exception as error:
-            raise UserError(f"{file} cannot be read as safetensors: {error}") from None
-    return names
-
-
 def load(folder: Path, *, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Decoder:
     """Load the weights of a model folder.
 
@@ -178,7 +37,7 @@ def load(folder: Path, *, dtype: torch.dtype = torch.float32, device: str = "cpu
         UserError: a file or a weight is missing, broken or of the wrong shape.
     """
     config, raw = read_config(folder)
-    files = _weight_files(folder)
+    files = weight_files(folder)
     opened: dict[Path, Any] = {}
 
     def weight(name: str, *shape: int) -> Tensor:
@@ -231,28 +90,3 @@ def load(folder: Path, *, dtype: torch.dtype = torch.float32, device: str = "cpu
         unembedding=embedding if tied else weight("lm_head.weight", config.vocabulary, d),
         inverse_frequencies=_inverse_frequencies(raw, head).to(device),
     )
-
-
-def load_tokenizer(folder: Path) -> PromptTokenizer:
-    """The tokenizer of a model folder, and its BOS token where the model uses one.
-
-    Raises:
-        UserError: tokenizer.json is missing or broken.
-    """
-    path = folder / "tokenizer.json"
-    if not path.exists():
-        raise UserError(
-            f"model folder {folder} has no tokenizer.json; save it with transformers' save_pretrained"
-        )
-    try:
-        tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:
-        raise UserError(f"{path} cannot be read as a tokenizer: {error}") from None
-    opening = tokenizer.encode("", add_special_tokens=True).ids
-    if opening:
-        return PromptTokenizer(tokenizer, opening[0])
-    options = folder / "tokenizer_config.json"
-    settings = read_json(options) if options.exists() else {}
-    bos = settings.get("bos_token") if settings.get("add_bos_token") else None
-    text = bos.get("content") if isinstance(bos, dict) else bos
-    return PromptTokenizer(tokenizer, tokenizer.token_to_id(text) if text else None)

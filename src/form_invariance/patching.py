@@ -76,9 +76,7 @@ def patch_neurons(
         clean = logs[:, :1]
         error = (clean - ordinary).abs().max().item()
         if not error <= _NO_OP_TOLERANCE[model.dtype]:
-            raise RuntimeError(
-                f"layer {layer}: replay differs from the ordinary pass by {error:.1e} in log P"
-            )
+            raise RuntimeError(f"layer {layer}: replay differs from the ordinary pass by {error:.1e} in log P")
         moved = logs[:, 1:] - clean
         effects.append(indirect_effect(moved[..., 1], moved[..., 0]))
     result = torch.cat(effects, dim=1)

@@ -45,9 +45,13 @@ class PromptTokenizer:
         """Token ids of `text`, without BOS."""
         return self.tokenizer.encode(text, add_special_tokens=False).ids
 
+    def text(self, token: int) -> str:
+        """One token as a string, for people to read."""
+        return str(self.tokenizer.decode([token], skip_special_tokens=False))
+
     def tokens(self, text: str) -> list[str]:
         """The tokens of `text` as strings, for people to read, without BOS."""
-        return [self.tokenizer.decode([token], skip_special_tokens=False) for token in self.encode(text)]
+        return [self.text(token) for token in self.encode(text)]
 
     def encode_batch(self, texts: Sequence[str]) -> np.ndarray:
         """Token ids of prompts of one length, BOS first, int64, shape (prompts, tokens).

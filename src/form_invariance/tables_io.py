@@ -78,9 +78,7 @@ def _open(path: Path) -> pq.ParquetFile:
     except FileNotFoundError:
         raise UserError(f"{path} does not exist; make it with 'snakemake {path}'") from None
     except (pa.ArrowException, OSError) as error:
-        raise UserError(
-            f"{path} cannot be read as Parquet ({error}); delete it and run snakemake again"
-        ) from None
+        raise UserError(f"{path} cannot be read as Parquet ({error}); delete it and run snakemake again") from None
 
 
 def read_table(path: Path, schema: Schema) -> pd.DataFrame:
@@ -112,9 +110,7 @@ def provenance_of(path: Path) -> dict[str, Any]:
     return dict(json.loads(metadata.get(_PROVENANCE.encode(), b"{}")))
 
 
-def write_tensors(
-    tensors: Mapping[str, "Tensor"], path: Path, kind: str, provenance: Mapping[str, Any]
-) -> None:
+def write_tensors(tensors: Mapping[str, "Tensor"], path: Path, kind: str, provenance: Mapping[str, Any]) -> None:
     """Write named tensors with their provenance as safetensors."""
     from safetensors.torch import save_file
 
@@ -135,9 +131,7 @@ def read_tensors(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Any]]
         with safe_open(path, framework="numpy") as file:
             provenance = json.loads((file.metadata() or {}).get(_PROVENANCE, "{}"))
             if provenance.get("table") != kind:
-                raise UserError(
-                    f"{path} does not hold {kind} but {provenance.get('table', 'something else')}"
-                )
+                raise UserError(f"{path} does not hold {kind} but {provenance.get('table', 'something else')}")
             return {name: file.get_tensor(name) for name in file.keys()}, provenance  # noqa: SIM118
     except FileNotFoundError:
         raise UserError(f"{path} does not exist; make it with 'snakemake {path}'") from None

@@ -82,9 +82,7 @@ def _other_pair(
     operands = donors[["a", "b"]].to_numpy()
     by_answer = donors.groupby("answer").indices
     found: list[tuple[int, int]] = []
-    for position, (a, b, answer) in enumerate(
-        zip(targets["a"], targets["b"], targets["answer"], strict=True)
-    ):
+    for position, (a, b, answer) in enumerate(zip(targets["a"], targets["b"], targets["answer"], strict=True)):
         if equal_answer:
             pool = by_answer.get(answer, np.empty(0, dtype=np.int64))
             pool = pool[(operands[pool] != (a, b)).any(1)]
@@ -96,9 +94,7 @@ def _other_pair(
     return chosen[:, 0], chosen[:, 1]
 
 
-def plan_direction(
-    pairs: pd.DataFrame, donor: str, target: str, limit: int, seed: int, name: str
-) -> list[Group]:
+def plan_direction(pairs: pd.DataFrame, donor: str, target: str, limit: int, seed: int, name: str) -> list[Group]:
     """The groups and conditions of one direction: failed targets, and pairs right in both formats.
 
     Args:
@@ -121,9 +117,7 @@ def plan_direction(
         positions, chosen = _other_pair(failed, donors, equal_answer, rng)
         given = donors.iloc[chosen]
         source = donor if side == "donor" else target
-        return Condition(
-            name, positions, source, given[f"prompt_{side}"].tolist(), given["answer"].to_numpy()
-        )
+        return Condition(name, positions, source, given[f"prompt_{side}"].tolist(), given["answer"].to_numpy())
 
     def group(targets: pd.DataFrame, conditions: list[Condition]) -> Group:
         return Group(targets["prompt_target"].tolist(), targets["answer"].to_numpy(), conditions)
@@ -148,9 +142,7 @@ def plan_direction(
 class Donors:
     """Last-token activations of donor prompts, each run once however many conditions use it."""
 
-    def __init__(
-        self, model: Decoder, tokenizer: PromptTokenizer, prompts: Sequence[str], first: int
-    ) -> None:
+    def __init__(self, model: Decoder, tokenizer: PromptTokenizer, prompts: Sequence[str], first: int) -> None:
         """Run the prompts, which are of one length."""
         unique = sorted(set(prompts))
         self._position = {prompt: position for position, prompt in enumerate(unique)}

@@ -46,9 +46,7 @@ def circuit_masks(
     """
     layers, width = model.config.n_layers, model.config.d_mlp
     members = [circuit_members(circuit, k, first, layers, width) for k in ks]
-    random = [
-        draw_controls(own, None, seed, "transfer", operator, k) for k, own in zip(ks, members, strict=True)
-    ]
+    random = [draw_controls(own, None, seed, "transfer", operator, k) for k, own in zip(ks, members, strict=True)]
     empty = np.zeros((layers - first, width), dtype=bool)
     return {
         False: torch.from_numpy(np.stack(members)).to(model.device),

@@ -49,6 +49,7 @@ def load_model(arguments: argparse.Namespace) -> tuple["Decoder", "PromptTokeniz
     import torch
 
     from form_invariance import models
+    from form_invariance.model_files import load_tokenizer, resolve
 
     try:
         torch.empty(0, device=arguments.device)
@@ -56,9 +57,9 @@ def load_model(arguments: argparse.Namespace) -> tuple["Decoder", "PromptTokeniz
         reason = str(error).splitlines()[0]
         raise UserError(f"--device: {arguments.device!r} cannot be used here ({reason}); try cpu") from None
     torch.backends.cuda.matmul.allow_tf32 = False
-    folder = models.resolve(arguments.model, arguments.revision)
+    folder = resolve(arguments.model, arguments.revision)
     dtype = getattr(torch, arguments.dtype)
-    return models.load(folder, dtype=dtype, device=arguments.device), models.load_tokenizer(folder)
+    return models.load(folder, dtype=dtype, device=arguments.device), load_tokenizer(folder)
 
 
 def model_provenance(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -20,9 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_late_arguments(parser)
     parser.add_argument("--dataset", type=Path, required=True, help="dataset table of the cell")
     parser.add_argument("--corrupt-table", type=Path, required=True, help="corrupt partners of the cell")
-    parser.add_argument(
-        "--candidates", type=int, default=2000, help="neurons per layer that go on to stage 2"
-    )
+    parser.add_argument("--candidates", type=int, default=2000, help="neurons per layer that go on to stage 2")
     parser.add_argument("--output", type=Path, required=True, help="attribution table")
 
 

@@ -33,9 +33,7 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.schemas import CENSUS, DATASET
     from form_invariance.tables_io import read_table, write_tensors
 
-    censuses = {
-        name: read_table(path, CENSUS) for name, path in named_paths(arguments.census, "--census").items()
-    }
+    censuses = {name: read_table(path, CENSUS) for name, path in named_paths(arguments.census, "--census").items()}
     excluded = [read_table(path, DATASET) for path in arguments.exclude]
     chosen = mean_cache.choose_prompts(censuses, excluded, arguments.prompts, arguments.seed)
     model, tokenizer = load_model(arguments)

@@ -48,9 +48,7 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.schemas import CENSUS, CIRCUIT, TRANSFER
     from form_invariance.tables_io import read_table, write_table
 
-    censuses = {
-        name: read_table(path, CENSUS) for name, path in named_paths(arguments.census, "--census").items()
-    }
+    censuses = {name: read_table(path, CENSUS) for name, path in named_paths(arguments.census, "--census").items()}
     plans = transfer_tables.plan(censuses, arguments.pairs, arguments.seed, arguments.operator)
     model, tokenizer = load_model(arguments)
     first = first_late_layer(arguments.late_from, model.config.n_layers)

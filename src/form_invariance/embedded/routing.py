@@ -36,9 +36,7 @@ def neuron_format(recipe: Recipe, n_formats: int) -> np.ndarray:
     return np.arange(recipe.d_mlp) * n_formats // recipe.d_mlp
 
 
-def construct(
-    weights: dict[str, Tensor], recipe: Recipe, marked: list[list[int]], bos: int
-) -> dict[str, Tensor]:
+def construct(weights: dict[str, Tensor], recipe: Recipe, marked: list[list[int]], bos: int) -> dict[str, Tensor]:
     """Set the frozen entries in `weights`, and say which they are.
 
     Args:

@@ -63,9 +63,7 @@ class Problems:
             }
             for own in self.formats
         ]
-        return [
-            sorted(own.difference(*(other for other in used if other is not own))) for own in used
-        ]
+        return [sorted(own.difference(*(other for other in used if other is not own))) for own in used]
 
 
 def draw_batch(problems: Problems, recipe: Recipe, step: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -87,10 +87,7 @@ def as_decoder(weights: dict[str, Tensor], recipe: Recipe) -> Decoder:
     )
     layers = [
         LayerWeights(
-            **{
-                name: weights[f"model.layers.{layer}.{long}.weight"]
-                for name, long in _LAYER_NAMES.items()
-            }
+            **{name: weights[f"model.layers.{layer}.{long}.weight"] for name, long in _LAYER_NAMES.items()}
         )
         for layer in range(recipe.n_layers)
     ]
@@ -134,6 +131,4 @@ def save_folder(weights: dict[str, Tensor], recipe: Recipe, tokenizer: Tokenizer
         write_atomically(folder / name, lambda to, text=text: to.write_text(text))  # type: ignore[misc]
     write_atomically(folder / "tokenizer.json", lambda to: tokenizer.save(str(to)))
     plain = {name: tensor.detach().contiguous() for name, tensor in weights.items()}
-    write_atomically(
-        folder / "model.safetensors", lambda to: save_file(plain, to, metadata={"format": "pt"})
-    )
+    write_atomically(folder / "model.safetensors", lambda to: save_file(plain, to, metadata={"format": "pt"}))

@@ -1,0 +1,94 @@
+"""Census: what the model answers to a sample of the operand pool (method, section 2)."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from form_invariance.decoder import Decoder, embed, logits, run_layers
+from form_invariance.errors import UserError
+from form_invariance.operands import OperandRange, operand_pool, sample_pairs
+from form_invariance.progress import track
+from form_invariance.prompts import PromptTokenizer, check_template, render
+
+PER_ANSWER = 2
+"""Beside the uniform sample, so many pairs of every answer, so that the dataset can reach all answers."""
+
+_BATCH_BYTES = 2**29
+
+
+def _batch_size(model: Decoder, tokens: int) -> int:
+    """Prompts whose largest intermediate tensors fit into the memory set aside for them."""
+    per_prompt = 4 * max(3 * tokens * model.config.d_mlp, 4 * model.config.vocabulary)
+    return int(max(1, min(512, _BATCH_BYTES // per_prompt)))
+
+
+def _answers(z: Tensor, wanted: Tensor) -> Iterator[tuple[str, np.ndarray]]:
+    """Columns of the census from centred logits z (B, V) and the answers' token ids (B,)."""
+    answer = z.gather(1, wanted[:, None])
+    ids = torch.arange(z.shape[1], device=z.device)
+    above = (z > answer) | ((z == answer) & (ids < wanted[:, None]))
+    rank = above.sum(1) + 1
+    # The smallest id among the largest logits, so that ties are broken the same everywhere.
+    predicted = (z == z.max(1, keepdim=True).values).to(torch.uint8).argmax(1)
+    columns = {
+        "predicted_token": predicted,
+        "correct": predicted == wanted,
+        "probability": (answer[:, 0] - z.logsumexp(1)).exp(),
+        "logit": answer[:, 0],
+        "rank": rank,
+    }
+    for name, values in columns.items():
+        yield name, values.cpu().numpy()
+
+
+@torch.no_grad()
+def take_census(
+    model: Decoder,
+    tokenizer: PromptTokenizer,
+    template: str,
+    operator: str,
+    expression: str,
+    limits: OperandRange,
+    size: int | None,
+    seed: int,
+) -> pd.DataFrame:
+    """Run the model on a sample of the pool.
+
+    Args:
+        template: with the fields {a} and {b}; checked against the tokenizer first.
+        operator: the operator's name, for messages and for the seeded sample, which is the same for
+            every model and format.
+        expression: the operator's expression.
+        size: pairs in the uniform sample; None takes the whole pool.
+
+    Returns:
+        The census table.
+
+    Raises:
+        UserError: the template breaks a rule, the pool is empty, or the model's logits are not finite.
+    """
+    check_template(tokenizer, template, f"template of {operator}", limits)
+    pairs = sample_pairs(operand_pool(expression, limits), size, PER_ANSWER, seed, operator)
+    prompts = [render(template, a, b) for a, b in zip(pairs["a"], pairs["b"], strict=True)]
+    tokens = torch.from_numpy(tokenizer.encode_batch(prompts))
+    wanted = torch.from_numpy(tokenizer.number_tokens(pairs["answer"].to_numpy()))
+    step = _batch_size(model, tokens.shape[1])
+    columns: dict[str, list[np.ndarray]] = {}
+    starts = range(0, len(tokens), step)
+    for start in track(starts, len(tokens), "prompts", weight=step):
+        batch = slice(start, start + step)
+        x = run_layers(model, embed(model, tokens[batch].to(model.device)), last_only=True)
+        z = logits(model, x[:, -1]).double()
+        if not z.isfinite().all():
+            raise UserError(
+                f"the model's logits for {operator} are not finite numbers in {model.dtype}; use dtype float32"
+            )
+        z = z - z.mean(1, keepdim=True)
+        for name, values in _answers(z, wanted[batch].to(model.device)):
+            columns.setdefault(name, []).append(values)
+    table = pairs.assign(prompt=prompts, **{name: np.concatenate(parts) for name, parts in columns.items()})
+    texts = {token: tokenizer.text(token) for token in table["predicted_token"].unique().tolist()}
+    return table.assign(predicted=table["predicted_token"].map(texts))

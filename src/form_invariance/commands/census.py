@@ -1,0 +1,54 @@
+"""Census of one cell."""
+
+import argparse
+from pathlib import Path
+
+from form_invariance.commands.arguments import add_model_arguments, load_model, model_provenance
+
+HELP = "run the model on a sample of the operand pool"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add_model_arguments(parser)
+    parser.add_argument("--template", required=True, help="prompt with the fields {a} and {b}")
+    parser.add_argument("--operator", required=True, help="the operator's name")
+    parser.add_argument("--expression", required=True, help="the operator's expression, such as 'a + b'")
+    parser.add_argument("--operand-min", type=int, default=6, help="smallest operand (deduced)")
+    parser.add_argument("--operand-max", type=int, default=999, help="largest operand (deduced)")
+    parser.add_argument("--answer-min", type=int, default=3, help="smallest answer (deduced)")
+    parser.add_argument("--answer-max", type=int, default=999, help="largest answer (deduced)")
+    parser.add_argument("--pairs", type=int, help="pairs in the uniform sample; default: the whole pool")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the sample")
+    parser.add_argument("--output", type=Path, required=True, help="census table")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    from form_invariance.census import take_census
+    from form_invariance.operands import OperandRange
+    from form_invariance.schemas import CENSUS
+    from form_invariance.tables_io import write_table
+
+    limits = OperandRange(arguments.operand_min, arguments.operand_max, arguments.answer_min, arguments.answer_max)
+    model, tokenizer = load_model(arguments)
+    table = take_census(
+        model,
+        tokenizer,
+        arguments.template,
+        arguments.operator,
+        arguments.expression,
+        limits,
+        arguments.pairs,
+        arguments.seed,
+    )
+    provenance = {
+        **model_provenance(arguments),
+        "template": arguments.template,
+        "operator": arguments.operator,
+        "expression": arguments.expression,
+        "operands": vars(limits),
+        "pairs": arguments.pairs,
+        "seed": arguments.seed,
+    }
+    write_table(table, arguments.output, CENSUS, provenance)

@@ -1,0 +1,67 @@
+"""Dataset of one cell."""
+
+import argparse
+from pathlib import Path
+
+from form_invariance.commands.arguments import named_paths
+
+HELP = "choose train and eval prompts and corrupt partners from a census"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--operator", required=True, help="the operator's name")
+    parser.add_argument("--census", type=Path, required=True, help="census table of the cell")
+    parser.add_argument(
+        "--other-census",
+        nargs="*",
+        default=[],
+        metavar="OPERATOR=FILE",
+        help="censuses of the other operators; corrupt partners then come from all operators",
+    )
+    parser.add_argument("--model", required=True, help="embedded:NAME, a Hugging Face folder, or a hub id")
+    parser.add_argument("--revision", help="hub branch, tag or commit")
+    parser.add_argument("--train", type=int, default=100, help="train prompts")
+    parser.add_argument("--eval", type=int, default=100, help="eval prompts")
+    parser.add_argument("--corrupt-seeds", type=int, default=3, help="draws of corrupt partners")
+    parser.add_argument("--seed", type=int, default=0, help="seed of all choices")
+    parser.add_argument("--output", type=Path, required=True, help="dataset table")
+    parser.add_argument("--corrupt-output", type=Path, required=True, help="table of corrupt partners")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    import pandas as pd
+
+    from form_invariance import datasets
+    from form_invariance.model_files import load_tokenizer, resolve
+    from form_invariance.schemas import CENSUS, CORRUPT, DATASET
+    from form_invariance.tables_io import read_table, write_table
+
+    tokenizer = load_tokenizer(resolve(arguments.model, arguments.revision))
+
+    def choose(census: Path, operator: str) -> pd.DataFrame:
+        table = read_table(census, CENSUS)
+        return datasets.choose_dataset(table, arguments.train, arguments.eval, arguments.seed, operator)
+
+    def with_tokens(table: pd.DataFrame) -> pd.DataFrame:
+        return table.assign(answer_token=tokenizer.number_tokens(table["answer"].to_numpy()))
+
+    dataset = choose(arguments.census, arguments.operator)
+    others = {
+        operator: choose(path, operator).query("split == 'train'")
+        for operator, path in named_paths(arguments.other_census, "--other-census").items()
+        if operator != arguments.operator
+    }
+    train = dataset[dataset["split"] == "train"]
+    corrupt = datasets.draw_corrupt(train, others, arguments.operator, arguments.corrupt_seeds, arguments.seed)
+    provenance = {
+        "model": arguments.model,
+        "revision": arguments.revision,
+        "operator": arguments.operator,
+        "seed": arguments.seed,
+        "corrupt": "across_operators" if others else "within_operator",
+        "distinct_answers": datasets.distinct_answers(dataset),
+    }
+    write_table(with_tokens(corrupt), arguments.corrupt_output, CORRUPT, provenance)
+    write_table(with_tokens(dataset), arguments.output, DATASET, provenance)

@@ -1,0 +1,168 @@
+"""Checks of a configuration before any job starts: every mistake that can be known then, in one sentence."""
+
+import difflib
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from form_invariance import model_files
+from form_invariance.errors import UserError
+from form_invariance.operands import OperandRange, operand_pool
+from form_invariance.prompts import check_fields, check_template
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_RESERVED_FORMATS = ("shared", "transfer")
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Read a configuration file.
+
+    Raises:
+        UserError: it is missing, or not YAML.
+    """
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"configuration {path} does not exist") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(content, dict):
+        raise UserError(f"{path} must hold keys and values, such as 'seed: 0'")
+    return content
+
+
+def check_schema(config: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
+    """Check keys and types.
+
+    Raises:
+        UserError: naming the key, what is wrong and what would be right.
+    """
+    from jsonschema import Draft202012Validator
+
+    errors = list(Draft202012Validator(schema).iter_errors(config))
+    if not errors:
+        return
+    error = min(errors, key=lambda one: (one.validator != "additionalProperties", len(one.absolute_path)))
+    where = ".".join(map(str, error.absolute_path))
+    prefix = f"config key {where}: " if where else "config: "
+    if error.validator == "additionalProperties":
+        known = list(error.schema["properties"])
+        extra = next(key for key in error.instance if key not in known)
+        near = difflib.get_close_matches(str(extra), known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known keys are {', '.join(known)}"
+        raise UserError(f"{prefix}unknown key {extra!r}; {hint}")
+    raise UserError(f"{prefix}{error.message}{_expected(error.schema)}")
+
+
+def _expected(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        return ""
+    if "oneOf" in schema:
+        return "; it must be 'half_depth' or a layer's number"
+    limits = [f"{word} {schema[key]}" for key, word in (("minimum", "at least"),) if key in schema]
+    return f"; it must be {' '.join([str(schema['type']), *limits])}" if "type" in schema else ""
+
+
+def _check_names(config: Mapping[str, Any]) -> None:
+    for section in ("models", "operators", "formats"):
+        for name in config[section]:
+            if not isinstance(name, str) or not _NAME.fullmatch(name):
+                raise UserError(
+                    f"config key {section}: the name {name!r} must consist of letters, digits, '_', '-' and '.', "
+                    "since it becomes a folder"
+                )
+    for name in _RESERVED_FORMATS:
+        if name in config["formats"]:
+            raise UserError(f"config key formats: {name!r} is a folder of the results; choose another name")
+
+
+def _check_templates(config: Mapping[str, Any]) -> None:
+    for name, one in config["formats"].items():
+        for operator in config["operators"]:
+            if operator not in one["templates"]:
+                near = difflib.get_close_matches(operator, list(one["templates"]), n=1)
+                hint = f"did you mean {near[0]!r}?" if near else "add one"
+                raise UserError(
+                    f"config key formats.{name}.templates has no template for operator {operator!r}; {hint}"
+                )
+        for operator, template in one["templates"].items():
+            check_fields(template, f"config key formats.{name}.templates.{operator}")
+        for operator, variants in one.get("variants", {}).items():
+            for number, template in enumerate(variants):
+                check_fields(template, f"config key formats.{name}.variants.{operator}[{number}]")
+
+
+def local_folder(source: str) -> Path | None:
+    """The folder of a model that is here already; None for a hub id.
+
+    Raises:
+        UserError: the source names a folder that does not exist.
+    """
+    if model_files.is_hub_id(source):
+        return None
+    return model_files.resolve(source)
+
+
+def _check_model(name: str, model: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+    """Check the folder of a model, k and late_from against its shape, and the templates against its tokenizer."""
+    folder = local_folder(model["source"])
+    if folder is None:
+        return
+    shape, _ = model_files.read_config(folder)
+    model_files.weight_files(folder)
+    if max(config["k"]) > shape.d_mlp:
+        raise UserError(
+            f"config key k: {max(config['k'])} is larger than the {shape.d_mlp} neurons that a layer of model "
+            f"{name} has; leave it out or choose k up to {shape.d_mlp}"
+        )
+    if isinstance(config["late_from"], int) and config["late_from"] >= shape.n_layers:
+        raise UserError(
+            f"config key late_from: {config['late_from']} must be below the {shape.n_layers} layers of model {name}"
+        )
+    tokenizer = model_files.load_tokenizer(folder)
+    limits = OperandRange(**config["operands"])
+    for format_name, one in config["formats"].items():
+        for operator in config["operators"]:
+            where = f"config key formats.{format_name}.templates.{operator} with the tokenizer of {name}"
+            check_template(tokenizer, one["templates"][operator], where, limits)
+
+
+def _digest(config: Mapping[str, Any]) -> str:
+    """Digest of all that the slow checks look at."""
+    digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode())
+    for model in config["models"].values():
+        folder = local_folder(model["source"])
+        for path in sorted(folder.iterdir()) if folder else []:
+            digest.update(f"{path}{path.stat().st_size}{path.stat().st_mtime_ns}".encode())
+    return digest.hexdigest()
+
+
+def check(config: Mapping[str, Any], schema: Mapping[str, Any], remembered: Path | None = None) -> None:
+    """Check a whole configuration.
+
+    Args:
+        schema: JSON schema of the configuration.
+        remembered: file that remembers the last configuration found good, so that the slow checks
+            (tokenizers, operand pools) are not repeated for it.
+
+    Raises:
+        UserError: at the first mistake.
+    """
+    check_schema(config, schema)
+    _check_names(config)
+    _check_templates(config)
+    digest = _digest(config)
+    if remembered and remembered.exists() and remembered.read_text() == digest:
+        return
+    for expression in config["operators"].values():
+        operand_pool(expression, OperandRange(**config["operands"]))
+    for name, model in config["models"].items():
+        _check_model(name, model, config)
+    if remembered:
+        remembered.parent.mkdir(parents=True, exist_ok=True)
+        remembered.write_text(digest)

@@ -1,0 +1,193 @@
+"""Overlap of the formats' circuits, its chance level and its ceiling (method, sections 5 and 12.7)."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from form_invariance.errors import UserError
+from form_invariance.randomness import generator
+from form_invariance.ranking import positions, trimmed_mean
+from form_invariance.statistics import expected_jaccard
+
+HALVES = 20
+"""Random splits of the train prompts into halves for the split-half reliability."""
+
+POOLED = -1
+"""The value of `layer` in rows that pool the late layers."""
+
+
+@dataclass
+class Effects:
+    """Exact indirect effects of one cell: per late layer (S, P, C), and the candidates (C,)."""
+
+    effects: dict[int, np.ndarray]
+    candidates: dict[int, np.ndarray]
+    width: int
+
+    @property
+    def prompts(self) -> int:
+        """Number of train prompts."""
+        return next(iter(self.effects.values())).shape[1]
+
+    @property
+    def draws(self) -> int:
+        """Number of draws of corrupt partners."""
+        return len(next(iter(self.effects.values())))
+
+
+def from_tensors(tensors: Mapping[str, np.ndarray], width: int) -> Effects:
+    """The effects of a file's tensors; `width` is the number of neurons of a layer."""
+    layers = sorted(int(name.removeprefix("candidates.")) for name in tensors if name.startswith("candidates."))
+    return Effects(
+        {layer: tensors[f"effects.{layer}"] for layer in layers},
+        {layer: tensors[f"candidates.{layer}"] for layer in layers},
+        width,
+    )
+
+
+def ranks(cell: Effects, layer: int, summary: Callable[[np.ndarray], np.ndarray], draw: int = 0) -> np.ndarray:
+    """Rank from 0 of every neuron of a layer, (..., width); neurons that were no candidates come last.
+
+    Args:
+        summary: from effects (P, C) to values (..., C) to rank by.
+    """
+    values = summary(cell.effects[layer][draw].astype(np.float64))
+    placed = positions(values, cell.candidates[layer])
+    result = np.full((*placed.shape[:-1], cell.width), cell.width, dtype=np.int32)
+    result[..., cell.candidates[layer]] = placed
+    return result
+
+
+def _mean(effects: np.ndarray) -> np.ndarray:
+    return np.asarray(effects.mean(0))
+
+
+def check_sizes(cells: Mapping[str, Effects], ks: Sequence[int]) -> None:
+    """Check that every k can be chosen in every layer.
+
+    Raises:
+        UserError: a k is larger than the number of ranked neurons of a layer.
+    """
+    for name, cell in cells.items():
+        for layer, candidates in cell.candidates.items():
+            if max(ks) > len(candidates):
+                raise UserError(
+                    f"k: {max(ks)} is larger than the {len(candidates)} ranked neurons of layer {layer} in format "
+                    f"{name}; the model has {cell.width} neurons a layer: lower k or raise candidates"
+                )
+
+
+def _counts(tops: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Sizes of intersection and union of sets given as masks (..., width)."""
+    intersection = np.logical_and.reduce(tops).sum(-1)
+    return intersection, np.logical_or.reduce(tops).sum(-1)
+
+
+def _resampled_means(cell: Effects, resamples: int, seed: int, name: str) -> Callable[[np.ndarray], np.ndarray]:
+    """A summary that gives the means over `resamples` bootstrap samples of the prompts, (R, C)."""
+    drawn = generator(seed, "bootstrap", name).integers(cell.prompts, size=(resamples, cell.prompts))
+    weights = np.apply_along_axis(np.bincount, 1, drawn, minlength=cell.prompts) / cell.prompts
+    return lambda effects: weights @ effects
+
+
+def overlap_table(cells: Mapping[str, Effects], ks: Sequence[int], resamples: int, seed: int) -> pd.DataFrame:
+    """Intersection, union and Jaccard of all formats and of each pair, by layer and pooled.
+
+    Args:
+        cells: effects of each format.
+        ks: circuit sizes.
+        resamples: bootstrap resamples over train prompts, within each format independently.
+
+    Returns:
+        The overlap table.
+    """
+    check_sizes(cells, ks)
+    groups = [tuple(cells)] if len(cells) == 2 else [tuple(cells), *combinations(cells, 2)]
+    layers = list(next(iter(cells.values())).candidates)
+    width = next(iter(cells.values())).width
+    resampled = {name: _resampled_means(cell, resamples, seed, name) for name, cell in cells.items()}
+    observed: dict[tuple[int, int, tuple[str, ...]], tuple[int, int]] = {}
+    pooled: dict[tuple[int, tuple[str, ...]], np.ndarray] = {}
+    for layer in layers:
+        point = {name: ranks(cell, layer, _mean) for name, cell in cells.items()}
+        draws = {name: ranks(cell, layer, resampled[name]) for name, cell in cells.items()}
+        for k in ks:
+            for group in groups:
+                common, union = _counts([point[name] < k for name in group])
+                observed[k, layer, group] = int(common), int(union)
+                counts = np.stack(_counts([draws[name] < k for name in group]))  # (2, R)
+                pooled[k, group] = pooled.get((k, group), 0) + counts
+    rows = []
+    for k in ks:
+        for group in groups:
+            chance = expected_jaccard(k, width, len(group), seed)
+            by_layer = [(layer, *observed[k, layer, group]) for layer in layers]
+            total = (POOLED, sum(row[1] for row in by_layer), sum(row[2] for row in by_layer))
+            common, union = pooled[k, group]
+            low, high = np.quantile(common / union, [0.025, 0.975]) if resamples else (np.nan, np.nan)
+            for layer, size, whole in [total, *by_layer]:
+                interval = (low, high) if layer == POOLED else (np.nan, np.nan)
+                rows.append((k, layer, "+".join(group), size, whole, size / whole, chance, *interval))
+    columns = ["k", "layer", "formats", "intersection", "union", "jaccard", "chance", "low", "high"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def circuit_table(cells: Mapping[str, Effects], ks: Sequence[int]) -> pd.DataFrame:
+    """The shared circuit of every k: the neurons in the top-k of all formats, layer by layer."""
+    check_sizes(cells, ks)
+    tables = []
+    for layer in next(iter(cells.values())).candidates:
+        worst = np.max([ranks(cell, layer, _mean) for cell in cells.values()], axis=0)
+        tables += [pd.DataFrame({"k": k, "layer": layer, "neuron": np.flatnonzero(worst < k)}) for k in ks]
+    return pd.concat(tables).astype("int64").sort_values(["k", "layer", "neuron"], ignore_index=True)
+
+
+def _halves(prompts: int, seed: int, name: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    rng = generator(seed, "split-half", name)
+    for _ in range(HALVES):
+        order = rng.permutation(prompts)
+        yield order[: prompts // 2], order[prompts // 2 : prompts // 2 * 2]
+
+
+def _over(prompts: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda effects: effects[prompts].mean(0)
+
+
+def _comparisons(cell: Effects, name: str, seed: int) -> Iterator[tuple[str, list[tuple[Callable, int]]]]:
+    """Kinds of comparison within a format, each with two ways to rank: (summary, draw) twice."""
+    if cell.prompts >= 2:
+        for first, second in _halves(cell.prompts, seed, name):
+            yield "split_half", [(_over(first), 0), (_over(second), 0)]
+    for draw in range(1, cell.draws):
+        yield "corrupt_seed", [(_mean, 0), (_mean, draw)]
+    yield "median", [(_mean, 0), (lambda effects: np.median(effects, axis=0), 0)]
+    yield "trimmed_mean", [(_mean, 0), (trimmed_mean, 0)]
+
+
+def reliability_table(cells: Mapping[str, Effects], ks: Sequence[int], seed: int) -> pd.DataFrame:
+    """How well a format's circuit agrees with itself: the ceiling that an overlap between formats can reach.
+
+    Returns:
+        The reliability table: mean Jaccard over the repeats of each kind, and their percentiles.
+    """
+    check_sizes(cells, ks)
+    rows = []
+    for name, cell in cells.items():
+        found: dict[str, list[np.ndarray]] = {}
+        for kind, ways in _comparisons(cell, name, seed):
+            counts = np.zeros((2, len(ks)))
+            for layer in cell.candidates:
+                one, other = (ranks(cell, layer, summary, draw) for summary, draw in ways)
+                for column, k in enumerate(ks):
+                    counts[:, column] += _counts([one < k, other < k])
+            found.setdefault(kind, []).append(counts[0] / counts[1])
+        for kind, repeats in found.items():
+            low, high = np.quantile(repeats, [0.025, 0.975], axis=0)
+            rows += [
+                (k, name, kind, *values)
+                for k, *values in zip(ks, np.mean(repeats, axis=0), low, high, strict=True)
+            ]
+    return pd.DataFrame(rows, columns=["k", "format", "kind", "jaccard", "low", "high"])

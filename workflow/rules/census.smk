@@ -1,0 +1,32 @@
+"""Census: what the model answers, per (model, format, operator)."""
+
+
+rule census:
+    input:
+        model=model_files,
+    output:
+        "results/{model}/{format}/{operator}/census.parquet",
+    log:
+        "results/logs/census/{model}/{format}/{operator}.log",
+    benchmark:
+        "results/benchmarks/census/{model}/{format}/{operator}.tsv"
+    params:
+        code=source_digest("census"),
+        model=model_options,
+        template=lambda wildcards: config["formats"][wildcards.format]["templates"][wildcards.operator],
+        expression=lambda wildcards: config["operators"][wildcards.operator],
+        operand_min=config["operands"]["operand_min"],
+        operand_max=config["operands"]["operand_max"],
+        answer_min=config["operands"]["answer_min"],
+        answer_max=config["operands"]["answer_max"],
+        pairs=config["census_pairs"],
+        seed=config["seed"],
+    threads: 1
+    resources:
+        mem_mb=4000,
+    shell:
+        "python -m form_invariance census {params.model:q} --template {params.template:q}"
+        " --operator {wildcards.operator:q} --expression {params.expression:q}"
+        " --operand-min {params.operand_min} --operand-max {params.operand_max}"
+        " --answer-min {params.answer_min} --answer-max {params.answer_max}"
+        " --pairs {params.pairs} --seed {params.seed} --output {output:q} 2> {log:q}"

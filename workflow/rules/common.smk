@@ -1,0 +1,82 @@
+"""Configuration, and the helpers that several rules use."""
+
+import re
+from itertools import permutations
+from pathlib import Path
+
+import yaml
+from snakemake.exceptions import WorkflowError
+
+from form_invariance import config_check
+from form_invariance.errors import UserError
+from form_invariance.source_digest import source_digest
+
+WORKFLOW = Path(workflow.basedir)
+if WORKFLOW.name != "workflow":
+    WORKFLOW = WORKFLOW / "workflow"
+
+
+def read_configuration(given: dict) -> dict:
+    """The default configuration, its top-level keys replaced by the given ones, checked."""
+    try:
+        merged = {**config_check.load(WORKFLOW / "../config/config.yaml"), **given}
+        schema = yaml.safe_load((WORKFLOW / "../config/schemas/config.schema.yaml").read_text())
+        config_check.check(merged, schema, Path(".snakemake/checked_config"))
+    except UserError as error:
+        raise WorkflowError(str(error)) from None
+    return merged
+
+
+config = read_configuration(config)
+
+MODELS = list(config["models"])
+FORMATS = list(config["formats"])
+OPERATORS = list(config["operators"])
+CELLS = dict(model=MODELS, format=FORMATS, operator=OPERATORS)
+DIRECTIONS = [f"{donor}_to_{target}" for donor, target in permutations(FORMATS, 2)]
+KS = sorted(config["k"])
+
+
+def one_of(names: list[str]) -> str:
+    """A pattern that matches these names and nothing else."""
+    return "|".join(map(re.escape, names))
+
+
+def model_options(wildcards) -> list[str]:
+    """Command-line options that name a model and how it runs."""
+    model = config["models"][wildcards.model]
+    options = ["--model", model["source"]]
+    for key in ("revision", "dtype", "device"):
+        options += [f"--{key}", model[key]] if key in model else []
+    return options
+
+
+def model_files(wildcards) -> list[str]:
+    """The files of a model that is here already; none for a hub id, whose revision stands for them."""
+    folder = config_check.local_folder(config["models"][wildcards.model]["source"])
+    if folder is None:
+        return []
+    found = [*folder.glob("*.safetensors"), folder / "config.json", folder / "tokenizer.json"]
+    return sorted(str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path) for path in found)
+
+
+def cells_of(pattern: str, **wanted: list[str]):
+    """An input function: `pattern` for all values of some wildcards, the others taken from the job."""
+
+    def of(wildcards):
+        fixed = {name: value for name, value in wildcards.items() if name not in wanted}
+        return expand(pattern, **fixed, **wanted)
+
+    return of
+
+
+def named(names: list[str], paths) -> list[str]:
+    """NAME=PATH options."""
+    return [f"{name}={path}" for name, path in zip(names, paths, strict=True)]
+
+
+def figures() -> list[str]:
+    """Every figure, as PNG and SVG."""
+    names = ["prompt_formats", "summary"]
+    names += [f"{model}/{kind}" for model in MODELS for kind in ("jaccard", "keep_only", "knockout", "transfer")]
+    return [f"results/figures/{name}.{extension}" for name in names for extension in ("png", "svg")]

@@ -1,0 +1,34 @@
+"""The models that come with the package, trained anew (never part of `all`: they are shipped)."""
+
+EMBEDDED = ["embedded-shared", "embedded-separate"]
+
+
+rule train_embedded:
+    input:
+        expand("results/trained/{name}/README.md", name=EMBEDDED),
+
+
+rule train_one_embedded:
+    input:
+        config=WORKFLOW / "../config/config.yaml",
+    output:
+        card="results/trained/{name}/README.md",
+        weights="results/trained/{name}/model.safetensors",
+        config="results/trained/{name}/config.json",
+        tokenizer="results/trained/{name}/tokenizer.json",
+        tokenizer_config="results/trained/{name}/tokenizer_config.json",
+    log:
+        "results/logs/train_embedded/{name}.log",
+    benchmark:
+        "results/benchmarks/train_embedded/{name}.tsv"
+    wildcard_constraints:
+        name=one_of(EMBEDDED),
+    params:
+        code=source_digest("train-embedded"),
+        folder=lambda wildcards, output: str(Path(output.card).parent),
+    threads: 1
+    resources:
+        mem_mb=2000,
+    shell:
+        "python -m form_invariance train-embedded --name {wildcards.name:q} --config {input.config:q}"
+        " --output {params.folder:q} 2>&1 | tee -a {log:q} >&2"

@@ -1,0 +1,36 @@
+"""Keep-only and knockout of the shared circuit, per (model, format, operator)."""
+
+
+rule interventions:
+    input:
+        model=model_files,
+        dataset="results/{model}/{format}/{operator}/dataset.parquet",
+        circuit="results/{model}/shared/{operator}/circuit.parquet",
+        mean_cache="results/{model}/{format}/mean_cache.safetensors",
+        ranking="results/{model}/{format}/{operator}/ranking.parquet",
+    output:
+        summary="results/{model}/{format}/{operator}/interventions.parquet",
+        prompts="results/{model}/{format}/{operator}/interventions_prompts.parquet",
+    log:
+        "results/logs/interventions/{model}/{format}/{operator}.log",
+    benchmark:
+        "results/benchmarks/interventions/{model}/{format}/{operator}.tsv"
+    params:
+        code=source_digest("interventions"),
+        model=model_options,
+        late_from=config["late_from"],
+        k=KS,
+        random_seeds=config["random_seeds"],
+        matched_seeds=config["matched_seeds"],
+        center="--center-logits" if config["center_logits"] else "--no-center-logits",
+        bootstrap=config["bootstrap"],
+        seed=config["seed"],
+    threads: 1
+    resources:
+        mem_mb=4000,
+    shell:
+        "python -m form_invariance interventions {params.model:q} --late-from {params.late_from}"
+        " --dataset {input.dataset:q} --circuit {input.circuit:q} --mean-cache {input.mean_cache:q}"
+        " --ranking {input.ranking:q} --k {params.k} --random-seeds {params.random_seeds}"
+        " --matched-seeds {params.matched_seeds} {params.center} --bootstrap {params.bootstrap}"
+        " --seed {params.seed} --output {output.summary:q} --prompts-output {output.prompts:q} 2> {log:q}"

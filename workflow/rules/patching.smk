@@ -1,0 +1,26 @@
+"""Stage 2: exact patching of every candidate by replay, per (model, format, operator)."""
+
+
+rule patching:
+    input:
+        model=model_files,
+        dataset="results/{model}/{format}/{operator}/dataset.parquet",
+        corrupt="results/{model}/{format}/{operator}/corrupt.parquet",
+        attribution="results/{model}/{format}/{operator}/attribution.parquet",
+    output:
+        "results/{model}/{format}/{operator}/indirect_effects.safetensors",
+    log:
+        "results/logs/patching/{model}/{format}/{operator}.log",
+    benchmark:
+        "results/benchmarks/patching/{model}/{format}/{operator}.tsv"
+    params:
+        code=source_digest("patching"),
+        model=model_options,
+        late_from=config["late_from"],
+    threads: 1
+    resources:
+        mem_mb=4000,
+    shell:
+        "python -m form_invariance patching {params.model:q} --late-from {params.late_from}"
+        " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q} --attribution {input.attribution:q}"
+        " --output {output:q} 2> {log:q}"

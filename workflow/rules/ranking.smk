@@ -1,0 +1,21 @@
+"""The final ranking, per (model, format, operator)."""
+
+
+rule ranking:
+    input:
+        attribution="results/{model}/{format}/{operator}/attribution.parquet",
+        effects="results/{model}/{format}/{operator}/indirect_effects.safetensors",
+    output:
+        "results/{model}/{format}/{operator}/ranking.parquet",
+    log:
+        "results/logs/ranking/{model}/{format}/{operator}.log",
+    benchmark:
+        "results/benchmarks/ranking/{model}/{format}/{operator}.tsv"
+    params:
+        code=source_digest("ranking"),
+    threads: 1
+    resources:
+        mem_mb=1000,
+    shell:
+        "python -m form_invariance ranking --attribution {input.attribution:q} --effects {input.effects:q}"
+        " --output {output:q} 2> {log:q}"
