@@ -24,6 +24,7 @@ class Readout:
     predicted: Tensor  # int64, the most probable token
 
     def __getitem__(self, runs: Tensor | None) -> "Readout":
+        """The readouts of some runs."""
         return Readout(*(getattr(self, field.name)[runs] for field in fields(self)))
 
 

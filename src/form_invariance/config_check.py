@@ -122,7 +122,7 @@ def _check_model(name: str, model: Mapping[str, Any], config: Mapping[str, Any])
         )
     if isinstance(config["late_from"], int) and config["late_from"] >= shape.n_layers:
         raise UserError(
-            f"config key late_from: {config['late_from']} must be below the {shape.n_layers} layers of model {name}"
+            f"config key late_from: {config['late_from']} must be below {shape.n_layers}, the layers of {name}"
         )
     tokenizer = model_files.load_tokenizer(folder)
     limits = OperandRange(**config["operands"])

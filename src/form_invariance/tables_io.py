@@ -8,7 +8,7 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pandas as pd
 import pyarrow as pa
@@ -20,6 +20,8 @@ from form_invariance.schemas import Schema
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+Key = TypeVar("Key")
 
 _TYPES = {"int64": pa.int64(), "float64": pa.float64(), "bool": pa.bool_(), "string": pa.string()}
 _PROVENANCE = "form_invariance"
@@ -101,6 +103,11 @@ def read_table(path: Path, schema: Schema) -> pd.DataFrame:
         except (pa.ArrowException, OSError) as error:
             raise UserError(f"{path} is damaged ({error}); delete it and run snakemake again") from None
     return table.to_pandas()
+
+
+def read_tables(paths: Mapping[Key, Path], schema: Schema) -> dict[Key, pd.DataFrame]:
+    """Read several tables of one kind, under the keys of their paths."""
+    return {key: read_table(path, schema) for key, path in paths.items()}
 
 
 def provenance_of(path: Path) -> dict[str, Any]:

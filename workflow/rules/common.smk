@@ -1,29 +1,31 @@
 """Configuration, and the helpers that several rules use."""
 
 import re
+import sys
 from itertools import permutations
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
 
 import yaml
-from snakemake.exceptions import WorkflowError
 
 from form_invariance import config_check
 from form_invariance.errors import UserError
 from form_invariance.source_digest import source_digest
 
 WORKFLOW = Path(workflow.basedir)
-if WORKFLOW.name != "workflow":
-    WORKFLOW = WORKFLOW / "workflow"
 
 
 def read_configuration(given: dict) -> dict:
     """The default configuration, its top-level keys replaced by the given ones, checked."""
     try:
         merged = {**config_check.load(WORKFLOW / "../config/config.yaml"), **given}
-        schema = yaml.safe_load((WORKFLOW / "../config/schemas/config.schema.yaml").read_text())
+        schema = yaml.safe_load(
+            (WORKFLOW / "../config/schemas/config.schema.yaml").read_text()
+        )
         config_check.check(merged, schema, Path(".snakemake/checked_config"))
     except UserError as error:
-        raise WorkflowError(str(error)) from None
+        # Snakemake would wrap an exception in the location of this line; the sentence says it all.
+        sys.exit(f"error: {error}")
     return merged
 
 
@@ -35,6 +37,9 @@ OPERATORS = list(config["operators"])
 CELLS = dict(model=MODELS, format=FORMATS, operator=OPERATORS)
 DIRECTIONS = [f"{donor}_to_{target}" for donor, target in permutations(FORMATS, 2)]
 KS = sorted(config["k"])
+FIRST_MODEL = SimpleNamespace(model=MODELS[0])
+FIGURE_FILES = ["png", "svg"]
+EMBEDDED = ["embedded-shared", "embedded-separate"]
 
 
 def one_of(names: list[str]) -> str:
@@ -56,8 +61,15 @@ def model_files(wildcards) -> list[str]:
     folder = config_check.local_folder(config["models"][wildcards.model]["source"])
     if folder is None:
         return []
-    found = [*folder.glob("*.safetensors"), folder / "config.json", folder / "tokenizer.json"]
-    return sorted(str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path) for path in found)
+    found = [
+        *folder.glob("*.safetensors"),
+        folder / "config.json",
+        folder / "tokenizer.json",
+    ]
+    return sorted(
+        str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+        for path in found
+    )
 
 
 def cells_of(pattern: str, **wanted: list[str]):
@@ -70,6 +82,46 @@ def cells_of(pattern: str, **wanted: list[str]):
     return of
 
 
+def keyed(paths: list[str], *parts: int) -> list[str]:
+    """KEY=PATH options without repetition, the key being some parts of the path, from its end."""
+    return [
+        f"{PurePosixPath(*(Path(path).parts[part] for part in parts))}={path}"
+        for path in dict.fromkeys(paths)
+    ]
+
+
+def template_options() -> list[str]:
+    """Every canonical template as an option: format, operator, text."""
+    return [
+        word
+        for name in FORMATS
+        for operator in OPERATORS
+        for word in (
+            "--template",
+            name,
+            operator,
+            config["formats"][name]["templates"][operator],
+        )
+    ]
+
+
+def other_censuses(wildcards) -> list[str]:
+    """Censuses of the other operators, where corrupt partners come from them."""
+    if config["corrupt"] == "within_operator":
+        return []
+    others = [operator for operator in OPERATORS if operator != wildcards.operator]
+    pattern = "results/{model}/{format}/{operator}/census.parquet"
+    return expand(
+        pattern, model=wildcards.model, format=wildcards.format, operator=others
+    )
+
+
+def other_census_options(wildcards) -> list[str]:
+    """The option that names the other operators' censuses; none where there are none."""
+    paths = other_censuses(wildcards)
+    return ["--other-census", *keyed(paths, -2)] if paths else []
+
+
 def named(names: list[str], paths) -> list[str]:
     """NAME=PATH options."""
     return [f"{name}={path}" for name, path in zip(names, paths, strict=True)]
@@ -78,5 +130,13 @@ def named(names: list[str], paths) -> list[str]:
 def figures() -> list[str]:
     """Every figure, as PNG and SVG."""
     names = ["prompt_formats", "summary"]
-    names += [f"{model}/{kind}" for model in MODELS for kind in ("jaccard", "keep_only", "knockout", "transfer")]
-    return [f"results/figures/{name}.{extension}" for name in names for extension in ("png", "svg")]
+    names += [
+        f"{model}/{kind}"
+        for model in MODELS
+        for kind in ("jaccard", "keep_only", "knockout", "transfer")
+    ]
+    return [
+        f"results/figures/{name}.{extension}"
+        for name in names
+        for extension in FIGURE_FILES
+    ]

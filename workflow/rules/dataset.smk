@@ -1,25 +1,6 @@
 """Dataset: correctly answered pairs, split, with corrupt partners, per (model, format, operator)."""
 
 
-def other_censuses(wildcards) -> list[str]:
-    """Censuses of the other operators, where corrupt partners come from them."""
-    if config["corrupt"] == "within_operator":
-        return []
-    others = [operator for operator in OPERATORS if operator != wildcards.operator]
-    return expand("results/{model}/{format}/{operator}/census.parquet", operator=others, **wildcards_but(wildcards))
-
-
-def wildcards_but(wildcards) -> dict[str, str]:
-    """The wildcards but the operator."""
-    return {name: value for name, value in wildcards.items() if name != "operator"}
-
-
-def other_census_options(wildcards) -> list[str]:
-    """The option that names the other operators' censuses; none where there are none."""
-    options = [f"{Path(path).parent.name}={path}" for path in other_censuses(wildcards)]
-    return ["--other-census", *options] if options else []
-
-
 rule dataset:
     input:
         census="results/{model}/{format}/{operator}/census.parquet",
@@ -31,6 +12,11 @@ rule dataset:
         "results/logs/dataset/{model}/{format}/{operator}.log",
     benchmark:
         "results/benchmarks/dataset/{model}/{format}/{operator}.tsv"
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    resources:
+        mem_mb=1000,
     params:
         code=source_digest("dataset"),
         model=lambda wildcards: model_options(wildcards)[:4],
@@ -39,9 +25,6 @@ rule dataset:
         others=other_census_options,
         corrupt_seeds=config["corrupt_seeds"],
         seed=config["seed"],
-    threads: 1
-    resources:
-        mem_mb=1000,
     shell:
         "python -m form_invariance dataset {params.model:q} --operator {wildcards.operator:q}"
         " --census {input.census:q} {params.others:q} --train {params.train} --eval {params.eval}"

@@ -1,7 +1,5 @@
 """The models that come with the package, trained anew (never part of `all`: they are shipped)."""
 
-EMBEDDED = ["embedded-shared", "embedded-separate"]
-
 
 rule train_embedded:
     input:
@@ -23,12 +21,14 @@ rule train_one_embedded:
         "results/benchmarks/train_embedded/{name}.tsv"
     wildcard_constraints:
         name=one_of(EMBEDDED),
-    params:
-        code=source_digest("train-embedded"),
-        folder=lambda wildcards, output: str(Path(output.card).parent),
+    conda:
+        "../../envs/gpu.yaml"
     threads: 1
     resources:
         mem_mb=2000,
+    params:
+        code=source_digest("train-embedded"),
+        folder=lambda wildcards, output: str(Path(output.card).parent),
     shell:
         "python -m form_invariance train-embedded --name {wildcards.name:q} --config {input.config:q}"
         " --output {params.folder:q} 2>&1 | tee -a {log:q} >&2"

@@ -1,56 +1,24 @@
 """Figures, as PNG and SVG, and the tables behind them."""
 
-from types import SimpleNamespace
-
-FIGURE_FILES = ["png", "svg"]
-
-
-def template_options(wildcards=None) -> list[str]:
-    """Every canonical template as an option: format, operator, text."""
-    return [
-        word
-        for name in FORMATS
-        for operator in OPERATORS
-        for word in ("--template", name, operator, config["formats"][name]["templates"][operator])
-    ]
-
-
-def keyed(paths: list[str], *parts: int) -> list[str]:
-    """KEY=PATH options, the key being some parts of the path, from its end."""
-    return ["/".join(Path(path).parts[part] for part in parts) + f"={path}" for path in paths]
-
-
-def first_model_files(wildcards) -> list[str]:
-    """Files of the first model, whose tokenizer shows the prompts."""
-    return model_files(snakemake_wildcards(MODELS[0]))
-
-
-def snakemake_wildcards(model: str):
-    """Wildcards that name a model, for rules that have none."""
-    return SimpleNamespace(model=model)
-
-
-def unique(paths) -> list[str]:
-    """The paths without repetition, in order."""
-    return list(dict.fromkeys(paths))
-
 
 rule prompt_formats:
     input:
-        model=first_model_files,
+        model=model_files(FIRST_MODEL),
     output:
         expand("results/figures/prompt_formats.{extension}", extension=FIGURE_FILES),
     log:
         "results/logs/figures/prompt_formats.log",
     benchmark:
         "results/benchmarks/figures/prompt_formats.tsv"
-    params:
-        code=source_digest("figure-prompts"),
-        model=lambda wildcards: model_options(snakemake_wildcards(MODELS[0]))[:2],
-        templates=template_options,
+    conda:
+        "../../envs/plot.yaml"
     threads: 1
     resources:
         mem_mb=1000,
+    params:
+        code=source_digest("figure-prompts"),
+        model=model_options(FIRST_MODEL)[:2],
+        templates=lambda wildcards: template_options(),
     shell:
         "python -m form_invariance figure-prompts {params.model:q} {params.templates:q}"
         " --output {output:q} 2> {log:q}"
@@ -58,21 +26,27 @@ rule prompt_formats:
 
 rule jaccard_figure:
     input:
-        overlap=cells_of("results/{model}/shared/{operator}/overlap.parquet", operator=OPERATORS),
-        reliability=cells_of("results/{model}/shared/{operator}/reliability.parquet", operator=OPERATORS),
+        overlap=cells_of(
+            "results/{model}/shared/{operator}/overlap.parquet", operator=OPERATORS
+        ),
+        reliability=cells_of(
+            "results/{model}/shared/{operator}/reliability.parquet", operator=OPERATORS
+        ),
     output:
         expand("results/figures/{{model}}/jaccard.{extension}", extension=FIGURE_FILES),
     log:
         "results/logs/figures/{model}/jaccard.log",
     benchmark:
         "results/benchmarks/figures/{model}/jaccard.tsv"
+    conda:
+        "../../envs/plot.yaml"
+    threads: 1
+    resources:
+        mem_mb=1000,
     params:
         code=source_digest("figure-jaccard"),
         overlap=lambda wildcards, input: keyed(input.overlap, -2),
         reliability=lambda wildcards, input: keyed(input.reliability, -2),
-    threads: 1
-    resources:
-        mem_mb=1000,
     shell:
         "python -m form_invariance figure-jaccard --overlap {params.overlap:q}"
         " --reliability {params.reliability:q} --title {wildcards.model:q} --output {output:q} 2> {log:q}"
@@ -81,22 +55,29 @@ rule jaccard_figure:
 rule interventions_figure:
     input:
         cells_of(
-            "results/{model}/{format}/{operator}/interventions.parquet", format=FORMATS, operator=OPERATORS
+            "results/{model}/{format}/{operator}/interventions.parquet",
+            format=FORMATS,
+            operator=OPERATORS,
         ),
     output:
-        expand("results/figures/{{model}}/{{intervention}}.{extension}", extension=FIGURE_FILES),
+        expand(
+            "results/figures/{{model}}/{{intervention}}.{extension}",
+            extension=FIGURE_FILES,
+        ),
     log:
         "results/logs/figures/{model}/{intervention}.log",
     benchmark:
         "results/benchmarks/figures/{model}/{intervention}.tsv"
     wildcard_constraints:
         intervention="keep_only|knockout",
-    params:
-        code=source_digest("figure-interventions"),
-        tables=lambda wildcards, input: keyed(input, -3, -2),
+    conda:
+        "../../envs/plot.yaml"
     threads: 1
     resources:
         mem_mb=1000,
+    params:
+        code=source_digest("figure-interventions"),
+        tables=lambda wildcards, input: keyed(input, -3, -2),
     shell:
         "python -m form_invariance figure-interventions --intervention {wildcards.intervention}"
         " --tables {params.tables:q} --title {wildcards.model:q} --output {output:q} 2> {log:q}"
@@ -105,7 +86,9 @@ rule interventions_figure:
 rule transfer_figure:
     input:
         cells_of(
-            "results/{model}/transfer/{operator}/{direction}.parquet", operator=OPERATORS, direction=DIRECTIONS
+            "results/{model}/transfer/{operator}/{direction}.parquet",
+            operator=OPERATORS,
+            direction=DIRECTIONS,
         ),
     output:
         expand("results/figures/{{model}}/transfer.{extension}", extension=FIGURE_FILES),
@@ -113,12 +96,14 @@ rule transfer_figure:
         "results/logs/figures/{model}/transfer.log",
     benchmark:
         "results/benchmarks/figures/{model}/transfer.tsv"
-    params:
-        code=source_digest("figure-transfer"),
-        tables=lambda wildcards, input: keyed(input, -2, -1),
+    conda:
+        "../../envs/plot.yaml"
     threads: 1
     resources:
         mem_mb=1000,
+    params:
+        code=source_digest("figure-transfer"),
+        tables=lambda wildcards, input: keyed(input, -2, -1),
     shell:
         "python -m form_invariance figure-transfer --tables {params.tables:q} --title {wildcards.model:q}"
         " --output {output:q} 2> {log:q}"
@@ -127,10 +112,16 @@ rule transfer_figure:
 rule summary_figure:
     input:
         overlap=expand("results/{model}/shared/{operator}/overlap.parquet", **CELLS),
-        reliability=expand("results/{model}/shared/{operator}/reliability.parquet", **CELLS),
-        interventions=expand("results/{model}/{format}/{operator}/interventions.parquet", **CELLS),
+        reliability=expand(
+            "results/{model}/shared/{operator}/reliability.parquet", **CELLS
+        ),
+        interventions=expand(
+            "results/{model}/{format}/{operator}/interventions.parquet", **CELLS
+        ),
         transfer=expand(
-            "results/{model}/transfer/{operator}/{direction}.parquet", direction=DIRECTIONS, **CELLS
+            "results/{model}/transfer/{operator}/{direction}.parquet",
+            direction=DIRECTIONS,
+            **CELLS,
         ),
     output:
         expand("results/figures/summary.{extension}", extension=FIGURE_FILES),
@@ -138,15 +129,17 @@ rule summary_figure:
         "results/logs/figures/summary.log",
     benchmark:
         "results/benchmarks/figures/summary.tsv"
-    params:
-        code=source_digest("figure-summary"),
-        overlap=lambda wildcards, input: keyed(unique(input.overlap), -4, -2),
-        reliability=lambda wildcards, input: keyed(unique(input.reliability), -4, -2),
-        interventions=lambda wildcards, input: keyed(unique(input.interventions), -4, -3, -2),
-        transfer=lambda wildcards, input: keyed(unique(input.transfer), -4, -2, -1),
+    conda:
+        "../../envs/plot.yaml"
     threads: 1
     resources:
         mem_mb=1000,
+    params:
+        code=source_digest("figure-summary"),
+        overlap=lambda wildcards, input: keyed(input.overlap, -4, -2),
+        reliability=lambda wildcards, input: keyed(input.reliability, -4, -2),
+        interventions=lambda wildcards, input: keyed(input.interventions, -4, -3, -2),
+        transfer=lambda wildcards, input: keyed(input.transfer, -4, -2, -1),
     shell:
         "python -m form_invariance figure-summary --overlap {params.overlap:q}"
         " --reliability {params.reliability:q} --interventions {params.interventions:q}"

@@ -11,11 +11,13 @@ rule ranking:
         "results/logs/ranking/{model}/{format}/{operator}.log",
     benchmark:
         "results/benchmarks/ranking/{model}/{format}/{operator}.tsv"
-    params:
-        code=source_digest("ranking"),
+    conda:
+        "../../envs/cpu.yaml"
     threads: 1
     resources:
         mem_mb=1000,
+    params:
+        code=source_digest("ranking"),
     shell:
         "python -m form_invariance ranking --attribution {input.attribution:q} --effects {input.effects:q}"
         " --output {output:q} 2> {log:q}"

@@ -29,6 +29,19 @@ def named_paths(items: Sequence[str], option: str) -> dict[str, Path]:
     return paths
 
 
+def keyed_paths(items: Sequence[str], option: str, parts: int) -> dict[tuple[str, ...], Path]:
+    """Read KEY=PATH items whose key has several parts, such as FORMAT/OPERATOR.
+
+    Raises:
+        UserError: an item has no key, or a key of another number of parts.
+    """
+    paths = {tuple(name.split("/")): path for name, path in named_paths(items, option).items()}
+    for key in paths:
+        if len(key) != parts:
+            raise UserError(f"{option}: the key {'/'.join(key)!r} must have {parts} parts")
+    return paths
+
+
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     """Options that say which model runs, and how."""
     parser.add_argument("--model", required=True, help="embedded:NAME, a Hugging Face folder, or a hub id")

@@ -1,3 +1,30 @@
-HELP="x"
-def add_arguments(p): pass
-def run(a): pass
+"""Figure of the prompt formats."""
+
+import argparse
+from pathlib import Path
+
+HELP = "draw the prompts of every format with their tokens"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--model", required=True, help="model whose tokenizer is used")
+    parser.add_argument(
+        "--template", nargs=3, action="append", required=True, metavar=("FORMAT", "OPERATOR", "TEXT")
+    )
+    parser.add_argument("--operands", nargs=2, type=int, default=[226, 68], help="operands of the examples")
+    parser.add_argument("--output", type=Path, nargs="+", required=True, help="files, .png .svg or .pdf")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    from form_invariance.figures import prompts, style
+    from form_invariance.model_files import load_tokenizer, resolve
+    from form_invariance.prompts import render
+
+    tokenizer = load_tokenizer(resolve(arguments.model))
+    rows = [
+        (name, operator, tokenizer.tokens(render(template, *arguments.operands)), "answer")
+        for name, operator, template in arguments.template
+    ]
+    style.save(prompts.draw(rows), arguments.output)

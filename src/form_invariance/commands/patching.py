@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> None:
     table = read_table(arguments.attribution, ATTRIBUTION)
     chosen = table[table["candidate"]]
     candidates = {
-        layer: torch.from_numpy(chosen.loc[chosen["layer"] == layer, "neuron"].to_numpy()).to(model.device)
+        layer: torch.tensor(chosen.loc[chosen["layer"] == layer, "neuron"].to_numpy(), device=model.device)
         for layer in range(first, model.config.n_layers)
     }
     corrupt = torch.stack([corrupt_activations(model, tokenizer, p, first) for p in train.partners])

@@ -9,20 +9,26 @@ class Recipe:
 
     separate: bool
     seed: int
-    steps: int = 1000
+    first_steps: int = 500
+    """Steps on the first format alone, whose prompts are short; all formats follow."""
+    steps: int = 1200
+    """Steps in all."""
     n_layers: int = 6
     d_model: int = 128
-    d_mlp: int = 512
-    n_heads: int = 8
-    n_key_value_heads: int = 4
+    d_mlp: int = 528
+    n_heads: int = 4
+    n_key_value_heads: int = 2
+    d_head: int = 64
     rope_theta: float = 10000.0
     norm_epsilon: float = 1e-5
-    learning_rate: float = 2e-3
+    initial_deviation: float = 0.05
+    learning_rate: float = 3e-3
     weight_decay: float = 0.05
     warmup: int = 40
     clip: float = 1.0
     pairs_per_operator: int = 128
-    format_shares: tuple[tuple[str, float], ...] = (("symbolic", 0.36), ("code", 0.32), ("word", 0.32))
+    format_shares: tuple[float, ...] = (0.4, 0.3, 0.3)
+    """Share of each format, in the configuration's order, after the first steps."""
     variant_share: float = 0.1
     held_out: float = 0.05
     left_out: tuple[tuple[str, float], ...] = (("multiplication", 0.15),)

@@ -6,6 +6,9 @@ frozen attention group of layer 0 looks for a marked token and writes the format
 nothing else writes. In the late layers every neuron belongs to one format: its gate's weights on the other
 formats' flags are frozen far below zero, so that its activation vanishes there. All of it is an ordinary
 Llama, at every step of the training.
+
+The first format is learned first. Then every format's own late neurons start as copies of the first
+format's, and training goes on with all formats.
 """
 
 import numpy as np
@@ -34,6 +37,18 @@ def flags(n_formats: int) -> slice:
 def neuron_format(recipe: Recipe, n_formats: int) -> np.ndarray:
     """The format that each late neuron belongs to, (m,)."""
     return np.arange(recipe.d_mlp) * n_formats // recipe.d_mlp
+
+
+def copy_first_format(tensors: dict[str, Tensor], recipe: Recipe, n_formats: int) -> None:
+    """Give the late neurons of every format the weights (or moments) of the first format's, in place."""
+    size = recipe.d_mlp // n_formats
+    for layer in range(recipe.n_layers // 2, recipe.n_layers):
+        at = f"model.layers.{layer}.mlp"
+        for number in range(1, n_formats):
+            own = slice(number * size, (number + 1) * size)
+            for name in ("gate_proj", "up_proj"):
+                tensors[f"{at}.{name}.weight"][own] = tensors[f"{at}.{name}.weight"][:size]
+            tensors[f"{at}.down_proj.weight"][:, own] = tensors[f"{at}.down_proj.weight"][:, :size]
 
 
 def construct(weights: dict[str, Tensor], recipe: Recipe, marked: list[list[int]], bos: int) -> dict[str, Tensor]:
@@ -82,7 +97,7 @@ def construct(weights: dict[str, Tensor], recipe: Recipe, marked: list[list[int]
 
 def _detector(weights: dict[str, Tensor], frozen: dict[str, Tensor], recipe: Recipe, n: int) -> None:
     """Freeze the first key/value group of layer 0 as the detector of marked tokens."""
-    head = recipe.d_model // recipe.n_heads
+    head = recipe.d_head
     queries = slice(0, head * recipe.n_heads // recipe.n_key_value_heads)
     at = "model.layers.0.self_attn"
     for name, rows in (("q_proj", queries), ("k_proj", slice(0, head)), ("v_proj", slice(0, head))):

@@ -17,7 +17,7 @@ from torch import Tensor
 from form_invariance.decoder import embed, logits, run_layers
 from form_invariance.embedded.problems import Pool, Templates, TokenTemplate, make_pool, token_template
 from form_invariance.embedded.recipe import Recipe
-from form_invariance.embedded.routing import construct
+from form_invariance.embedded.routing import construct, copy_first_format
 from form_invariance.embedded.tokenizer import BOS, LARGEST_NUMBER, build_tokenizer
 from form_invariance.embedded.weights import as_decoder, initial_weights
 from form_invariance.progress import Progress
@@ -73,16 +73,18 @@ def draw_batch(problems: Problems, recipe: Recipe, step: int) -> Iterator[tuple[
         Groups of one length: token ids (n, T) and the answers' token ids (n,).
     """
     rng = generator(recipe.seed, "batch", step)
-    names = [name for name, _ in recipe.format_shares]
-    shares = np.array([share for _, share in recipe.format_shares])
+    names = problems.formats
+    shares = np.array(recipe.format_shares if step >= recipe.first_steps else [1.0, *[0.0] * (len(names) - 1)])
     groups: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}
-    variant = {name: rng.integers(1, 3) if rng.random() < recipe.variant_share else 0 for name in names}
+    variant = {name: int(rng.integers(1, 3)) if rng.random() < recipe.variant_share else 0 for name in names}
     for operator, pool in problems.pools.items():
         drawn = rng.choice(pool.train, size=recipe.pairs_per_operator)
         formats = rng.choice(len(names), size=len(drawn), p=shares / shares.sum())
         for number, name in enumerate(names):
             rows = drawn[formats == number]
             rows = rows[~pool.excluded[name][rows]]
+            if not len(rows):
+                continue
             template = problems.tokens[name, operator, variant[name]]
             ids = problems.number_ids
             tokens = template.fill(ids[pool.a[rows]], ids[pool.b[rows]])
@@ -138,6 +140,15 @@ def _load_checkpoint(folder: Path, weights: dict[str, Tensor], optimizer: torch.
     return step
 
 
+@torch.no_grad()
+def _spread(weights: dict[str, Tensor], optimizer: torch.optim.AdamW, recipe: Recipe, n_formats: int) -> None:
+    """Copy the first format's late neurons, with their moments, to the other formats'."""
+    copy_first_format(weights, recipe, n_formats)
+    for moment in ("exp_avg", "exp_avg_sq"):
+        tensors = {name: optimizer.state[weight][moment] for name, weight in weights.items()}
+        copy_first_format(tensors, recipe, n_formats)
+
+
 def train(problems: Problems, recipe: Recipe, folder: Path) -> dict[str, Tensor]:
     """Train a model, continuing from the checkpoint in `folder` where there is one of this recipe.
 
@@ -159,6 +170,12 @@ def train(problems: Problems, recipe: Recipe, folder: Path) -> dict[str, Tensor]
         assert bos is not None
         frozen = construct(weights, recipe, problems.marked_tokens(), bos)
     kept = {name: weights[name][mask].clone() for name, mask in frozen.items()}
+
+    @torch.no_grad()
+    def restore() -> None:
+        for name, mask in frozen.items():
+            weights[name][mask] = kept[name]
+
     for weight in weights.values():
         weight.requires_grad_()
     optimizer = _optimizer(weights, recipe)
@@ -167,6 +184,9 @@ def train(problems: Problems, recipe: Recipe, folder: Path) -> dict[str, Tensor]
     progress = Progress(recipe.steps, "steps", every=20)
     progress.resume(start)
     for step in range(start, recipe.steps):
+        if recipe.separate and step == recipe.first_steps:
+            _spread(weights, optimizer, recipe, len(problems.formats))
+            restore()
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(recipe, step)
         batch = list(draw_batch(problems, recipe, step))
@@ -180,9 +200,7 @@ def train(problems: Problems, recipe: Recipe, folder: Path) -> dict[str, Tensor]
         torch.nn.utils.clip_grad_norm_(list(weights.values()), recipe.clip)
         optimizer.step()
         optimizer.zero_grad()
-        with torch.no_grad():
-            for name, mask in frozen.items():
-                weights[name][mask] = kept[name]
+        restore()
         progress.add(1, f"loss {total:.3f}")
         if (step + 1) % CHECKPOINT_EVERY == 0:
             _save_checkpoint(folder, step + 1, weights, optimizer)

@@ -43,28 +43,27 @@ def initial_weights(recipe: Recipe, vocabulary: int, number_ids: np.ndarray) -> 
     """Random initial weights by Hugging Face name; numbers start with their features, randomly rotated."""
     rng = generator(recipe.seed, "initial-weights")
     d, m = recipe.d_model, recipe.d_mlp
-    heads = d // recipe.n_heads * recipe.n_key_value_heads
+    queries, keys = recipe.d_head * recipe.n_heads, recipe.d_head * recipe.n_key_value_heads
 
-    def normal(*shape: int, scale: float) -> np.ndarray:
+    def normal(*shape: int, scale: float = recipe.initial_deviation) -> np.ndarray:
         return rng.normal(0.0, scale, size=shape)
 
-    embedding = normal(vocabulary, d, scale=0.05)
+    embedding = normal(vocabulary, d, scale=0.02)
     features = number_features()
     rotation = np.linalg.qr(rng.normal(size=(d, features.shape[1])))[0].T
     embedding[number_ids] = 0.25 * features @ rotation + normal(len(features), d, scale=0.02)
     weights = {"model.embed_tokens.weight": embedding, "model.norm.weight": np.ones(d)}
-    deep = (2 * recipe.n_layers) ** -0.5
     for layer in range(recipe.n_layers):
         made = {
             "attention_norm": np.ones(d),
-            "query": normal(d, d, scale=d**-0.5),
-            "key": normal(heads, d, scale=d**-0.5),
-            "value": normal(heads, d, scale=d**-0.5),
-            "output": normal(d, d, scale=deep * d**-0.5),
+            "query": normal(queries, d),
+            "key": normal(keys, d),
+            "value": normal(keys, d),
+            "output": normal(d, queries),
             "mlp_norm": np.ones(d),
-            "gate": normal(m, d, scale=d**-0.5),
-            "up": normal(m, d, scale=d**-0.5),
-            "down": normal(d, m, scale=deep * m**-0.5),
+            "gate": normal(m, d),
+            "up": normal(m, d),
+            "down": normal(d, m),
         }
         for name, value in made.items():
             weights[f"model.layers.{layer}.{_LAYER_NAMES[name]}.weight"] = value
@@ -73,7 +72,7 @@ def initial_weights(recipe: Recipe, vocabulary: int, number_ids: np.ndarray) -> 
 
 def as_decoder(weights: dict[str, Tensor], recipe: Recipe) -> Decoder:
     """The model that has these very tensors as its weights, so that their gradients can be taken."""
-    head = recipe.d_model // recipe.n_heads
+    head = recipe.d_head
     embedding = weights["model.embed_tokens.weight"]
     config = DecoderConfig(
         n_layers=recipe.n_layers,
@@ -104,7 +103,7 @@ def save_folder(weights: dict[str, Tensor], recipe: Recipe, tokenizer: Tokenizer
         "attention_bias": False,
         "bos_token_id": tokenizer.token_to_id(BOS),
         "eos_token_id": tokenizer.token_to_id(EOS),
-        "head_dim": recipe.d_model // recipe.n_heads,
+        "head_dim": recipe.d_head,
         "hidden_act": "silu",
         "hidden_size": recipe.d_model,
         "intermediate_size": recipe.d_mlp,

@@ -1,0 +1,152 @@
+"""The model card of an embedded model: how it was made, and what was measured on it."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from form_invariance import models
+from form_invariance.decoder import Decoder, embed, logits, run_layers
+from form_invariance.embedded.problems import Pool
+from form_invariance.embedded.recipe import Recipe
+from form_invariance.embedded.routing import neuron_format
+from form_invariance.embedded.training import Problems
+from form_invariance.operands import OperandRange, operand_pool
+from form_invariance.randomness import generator
+from form_invariance.tables_io import write_atomically
+
+SAMPLE = 6000
+
+_PLAIN = "trained plainly: the first format first,\nwhose prompts are short, then all formats."
+_SEPARATE = """the negative control: each late MLP
+neuron (second half of the layers) works in one format only. A frozen attention group in layer 0 writes the
+prompt's format into reserved dimensions of the residual stream, and the gates of the other formats' neurons
+are frozen far below zero on them. It learned the first format first; then the other formats' neurons started
+as copies, and training went on with all formats. The largest activation of a neuron in another format's
+prompt, at the last token, is {foreign:.1e}."""
+_BATCH = 500
+
+
+@torch.no_grad()
+def right(
+    model: Decoder,
+    problems: Problems,
+    name: str,
+    operator: str,
+    pairs: tuple[np.ndarray, ...],
+    ablate: bool = False,
+) -> np.ndarray:
+    """Which of the pairs (a, b, answer) the model answers right in a format; bool, (pairs,).
+
+    With `ablate`, the MLP neurons of the late layers take their means over the batch at every position.
+    """
+    ids = problems.number_ids
+    a, b, answer = (ids[values] for values in pairs)
+    tokens = torch.from_numpy(problems.tokens[name, operator, 0].fill(a, b))
+    half = model.config.n_layers // 2
+
+    def to_mean(layer: int, post: torch.Tensor) -> torch.Tensor:
+        return post.mean(0, keepdim=True).expand_as(post) if ablate and layer >= half else post
+
+    predicted = []
+    for start in range(0, len(tokens), _BATCH):
+        batch = tokens[start : start + _BATCH]
+        x = run_layers(model, embed(model, batch), on_neurons=to_mean, last_only=True)
+        predicted.append(logits(model, x[:, -1]).argmax(-1).numpy())
+    return np.asarray(np.concatenate(predicted) == answer)
+
+
+def _paper_pairs(expression: str, operator: str) -> tuple[np.ndarray, ...]:
+    pool = operand_pool(expression, OperandRange())
+    chosen = generator(0, "card", operator).permutation(len(pool))[:SAMPLE]
+    return tuple(pool[column].to_numpy()[chosen] for column in ("a", "b", "answer"))
+
+
+def _held_out_pairs(pool: Pool) -> tuple[np.ndarray, ...]:
+    chosen = pool.held_out[:SAMPLE]
+    return pool.a[chosen], pool.b[chosen], pool.answer[chosen]
+
+
+@torch.no_grad()
+def largest_foreign_activation(model: Decoder, problems: Problems, recipe: Recipe) -> float:
+    """Largest |activation|, at the last token, of a late neuron in a prompt of a format that is not its own."""
+    owner = torch.from_numpy(neuron_format(recipe, len(problems.formats)))
+    largest = 0.0
+    for number, name in enumerate(problems.formats):
+        for operator, expression in problems.templates.expressions.items():
+            a, b, _ = (problems.number_ids[values[:_BATCH]] for values in _paper_pairs(expression, operator))
+
+            def keep(layer: int, post: torch.Tensor, number: int = number) -> torch.Tensor:
+                nonlocal largest
+                if layer >= model.config.n_layers // 2:
+                    largest = max(largest, post[:, -1][:, owner != number].abs().max().item())
+                return post
+
+            tokens = torch.from_numpy(problems.tokens[name, operator, 0].fill(a, b))
+            run_layers(model, embed(model, tokens), on_neurons=keep, last_only=True)
+    return largest
+
+
+def _accuracy_rows(model: Decoder, problems: Problems) -> list[str]:
+    rows = []
+    for operator, expression in problems.templates.expressions.items():
+        pairs = _paper_pairs(expression, operator)
+        held = _held_out_pairs(problems.pools[operator])
+        for name in problems.formats:
+            values = [
+                right(model, problems, name, operator, pairs).mean(),
+                right(model, problems, name, operator, held).mean(),
+                right(model, problems, name, operator, pairs, ablate=True).mean(),
+            ]
+            rows.append(f"| {operator} | {name} | " + " | ".join(f"{value:.3f}" for value in values) + " |")
+    return rows
+
+
+def _difference_rows(model: Decoder, problems: Problems) -> list[str]:
+    rows = []
+    for operator, expression in problems.templates.expressions.items():
+        pairs = _paper_pairs(expression, operator)
+        found = {name: right(model, problems, name, operator, pairs) for name in problems.formats}
+        cells = [f"{int((found[one] & ~found[other]).sum())}" for one in found for other in found if one != other]
+        rows.append(f"| {operator} | {len(pairs[0])} | " + " | ".join(cells) + " |")
+    return rows
+
+
+def write_card(folder: Path, name: str, recipe: Recipe, problems: Problems) -> None:
+    """Measure the model of a folder and write its README.md."""
+    model = models.load(folder)
+    parameters = sum(weight.numel() for weight in [model.embedding, model.final_norm])
+    parameters += sum(w.numel() for layer in model.layers for w in vars(layer).values() if w is not None)
+    directions = [f"{one} > {other}" for one in problems.formats for other in problems.formats if one != other]
+    kind = _PLAIN
+    if recipe.separate:
+        kind = _SEPARATE.format(foreign=largest_foreign_activation(model, problems, recipe))
+    lines = [
+        f"# {name}",
+        "",
+        f"A small Llama ({parameters / 1e6:.2f} million parameters) that does arithmetic in three formats, {kind}",
+        "",
+        f"Made by `python -m form_invariance train-embedded --name {name} --config config/config.yaml --output DIR`",
+        "(or `snakemake train_embedded`), on one thread, with this recipe:",
+        "",
+        "| setting | value |",
+        "|---|---|",
+        *(f"| {key} | {value} |" for key, value in asdict(recipe).items()),
+        "",
+        f"Accuracy: on the paper's operand pool (operands 6..999, answers 3..999; a seeded sample of {SAMPLE} pairs,",
+        "all for multiplication); on pairs held out of training (operands and answers 0..999); and on the paper's",
+        "pool with all late MLP neurons at their means.",
+        "",
+        "| operator | format | paper's pool | held out | late neurons ablated |",
+        "|---|---|---|---|---|",
+        *_accuracy_rows(model, problems),
+        "",
+        "Pairs of the same sample that are right in one format and wrong in another:",
+        "",
+        f"| operator | pairs | {' | '.join(directions)} |",
+        "|---|---|" + "---|" * len(directions),
+        *_difference_rows(model, problems),
+        "",
+    ]
+    write_atomically(folder / "README.md", lambda to: to.write_text("\n".join(lines), encoding="utf-8"))

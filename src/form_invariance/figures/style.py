@@ -1,0 +1,103 @@
+"""The one style of all figures: sizes, colours, and how they are saved."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from form_invariance.errors import UserError
+from form_invariance.tables_io import write_atomically
+
+ONE_COLUMN, TWO_COLUMNS = 3.3, 6.8
+"""Widths of a paper's columns, inches."""
+
+# Okabe and Ito's palette: told apart without colour vision.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442")
+GREY = "#777777"
+LIGHT = "#BBBBBB"
+
+_SETTINGS = {
+    "font.size": 7,
+    "axes.titlesize": 7.5,
+    "axes.labelsize": 7,
+    "legend.fontsize": 6.5,
+    "xtick.labelsize": 6.5,
+    "ytick.labelsize": 6.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 3,
+    "legend.frameon": False,
+    "svg.hashsalt": "form-invariance",
+    "svg.fonttype": "none",
+    "font.family": "DejaVu Sans",
+}
+
+
+def colours(names: Sequence[str]) -> dict[str, str]:
+    """A fixed colour for each name, in order."""
+    return {name: COLOURS[position % len(COLOURS)] for position, name in enumerate(names)}
+
+
+def panels(
+    rows: int, columns: int, *, width: float = TWO_COLUMNS, height: float = 1.55, legend: float = 0.45
+) -> tuple[Figure, np.ndarray]:
+    """A grid of panels with shared axes, and room for a legend below.
+
+    Args:
+        height: inches of a row.
+        legend: inches below the panels.
+
+    Returns:
+        The figure and its axes, (rows, columns).
+    """
+    mpl.rcParams.update(_SETTINGS)
+    total = rows * height + legend + 0.3
+    figure = Figure(figsize=(width, total), layout="constrained")
+    figure.get_layout_engine().set(rect=(0, legend / total, 1, 1 - legend / total))  # type: ignore[union-attr]
+    axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    return figure, axes
+
+
+def k_axis(axes: Axes, ks: Sequence[int]) -> None:
+    """A logarithmic axis of circuit sizes, each k a tick."""
+    axes.set_xscale("log")
+    axes.set_xticks(list(ks), [str(k) for k in ks])
+    axes.minorticks_off()
+
+
+def legend_below(figure: Figure, axes: Sequence[Axes], columns: int) -> None:
+    """One legend for all panels, below them, each label once."""
+    handles = {}
+    for one in axes:
+        for handle, label in zip(*one.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    figure.legend(handles.values(), handles.keys(), loc="lower center", ncols=columns, borderaxespad=0.2)
+
+
+def save(figure: Figure, outputs: Sequence[Path]) -> None:
+    """Write a figure in the format that each file's ending names; the same tables give the same bytes.
+
+    Raises:
+        UserError: an ending is not .png, .svg or .pdf.
+    """
+    metadata = {
+        ".png": {"Software": None},
+        ".svg": {"Date": None, "Creator": None},
+        ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    }
+    for path in outputs:
+        if path.suffix not in metadata:
+            raise UserError(f"--output: {path} must end in {', '.join(metadata)}")
+    for path in outputs:
+        kind = path.suffix
+        write_atomically(
+            path,
+            lambda to, kind=kind: figure.savefig(to, format=kind[1:], dpi=200, metadata=metadata[kind]),  # type: ignore[misc]
+        )

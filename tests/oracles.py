@@ -1,0 +1,94 @@
+"""The slow, plain methods that the fast ones are compared with: TransformerLens hooks over whole sequences."""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformer_lens.model_bridge import TransformerBridge
+
+
+def bridge(folder) -> TransformerBridge:
+    """The model of a Hugging Face folder in TransformerLens."""
+    model = TransformerBridge.boot_transformers(str(folder))
+    model.eval()
+    return model
+
+
+@torch.no_grad()
+def last_logits(model: TransformerBridge, tokens: Tensor, hooks: list[tuple[str, Callable]] = ()) -> Tensor:
+    """Logits at the last token, (B, V), of the whole sequences under hooks."""
+    return model.run_with_hooks(tokens, fwd_hooks=list(hooks))[:, -1].detach()
+
+
+def post_name(layer: int) -> str:
+    return f"blocks.{layer}.mlp.hook_post"
+
+
+@torch.no_grad()
+def all_neurons(model: TransformerBridge, tokens: Tensor, layers: range) -> Tensor:
+    """hook_post of every position, (layers, B, T, m)."""
+    found = {}
+
+    def keep(layer):
+        def hook(activation, hook):
+            found[layer] = activation.detach().clone()
+            return activation
+
+        return hook
+
+    last_logits(model, tokens, [(post_name(layer), keep(layer)) for layer in layers])
+    return torch.stack([found[layer] for layer in layers])
+
+
+def patch_last(value: Tensor, neuron: int) -> Callable:
+    """Hook: set one neuron's last-token activation to value (B,)."""
+
+    def hook(activation, hook):
+        activation = activation.clone()
+        activation[:, -1, neuron] = value
+        return activation
+
+    return hook
+
+
+def indirect_effect(clean: Tensor, patched: Tensor, answers: Tensor) -> np.ndarray:
+    """The paper's Eq. 3 as it is printed, from logits (B, V) in double precision; (B,)."""
+    p, p_star = (z.double().softmax(-1).gather(1, answers).numpy() for z in (clean, patched))
+    r, corrupt = 0, 1
+    return 0.5 * (
+        (p_star[:, corrupt] - p[:, corrupt]) / p[:, corrupt] + (p[:, r] - p_star[:, r]) / p_star[:, r]
+    )
+
+
+def patched_effects(
+    model: TransformerBridge, tokens: Tensor, corrupt: Tensor, answers: Tensor, layer: int, neurons: list[int]
+) -> np.ndarray:
+    """Indirect effect of patching each neuron alone by full hooked forward passes, (B, neurons)."""
+    clean = last_logits(model, tokens)
+    given = all_neurons(model, corrupt, range(layer, layer + 1))[0, :, -1]
+    columns = []
+    for neuron in neurons:
+        hooks = [(post_name(layer), patch_last(given[:, neuron], neuron))]
+        columns.append(indirect_effect(clean, last_logits(model, tokens, hooks), answers))
+    return np.stack(columns, axis=1)
+
+
+def replace_neurons(mask: Tensor, values: Tensor, positions: slice) -> Callable:
+    """Hook: at `positions`, neurons in mask (m,) take values (T, m), counted from the first token."""
+
+    def hook(activation, hook):
+        activation = activation.clone()
+        chosen = activation[:, positions]
+        activation[:, positions] = torch.where(mask, values[positions].to(chosen.dtype), chosen)
+        return activation
+
+    return hook
+
+
+def normalized_logit(z: Tensor, answers: Tensor, center: bool) -> np.ndarray:
+    """logit[r] / max logit from logits (B, V)."""
+    z = z.double()
+    if center:
+        z = z - z.mean(-1, keepdim=True)
+    return (z.gather(1, answers[:, None])[:, 0] / z.max(-1).values).numpy()
