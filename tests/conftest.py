@@ -40,9 +40,7 @@ def _configuration(family: str, vocabulary: int):
     }
     return {
         "llama": lambda: LlamaConfig(**common, rope_parameters=scaled),
-        "llama-tied": lambda: LlamaConfig(
-            **{**common, "num_key_value_heads": 6, "tie_word_embeddings": True}
-        ),
+        "llama-tied": lambda: LlamaConfig(**{**common, "num_key_value_heads": 6, "tie_word_embeddings": True}),
         "mistral": lambda: MistralConfig(**common),
         "qwen2": lambda: Qwen2Config(**common),
         "qwen3": lambda: Qwen3Config(**common, head_dim=16),

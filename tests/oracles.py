@@ -56,9 +56,7 @@ def indirect_effect(clean: Tensor, patched: Tensor, answers: Tensor) -> np.ndarr
     """The paper's Eq. 3 as it is printed, from logits (B, V) in double precision; (B,)."""
     p, p_star = (z.double().softmax(-1).gather(1, answers).numpy() for z in (clean, patched))
     r, corrupt = 0, 1
-    return 0.5 * (
-        (p_star[:, corrupt] - p[:, corrupt]) / p[:, corrupt] + (p[:, r] - p_star[:, r]) / p_star[:, r]
-    )
+    return 0.5 * ((p_star[:, corrupt] - p[:, corrupt]) / p[:, corrupt] + (p[:, r] - p_star[:, r]) / p_star[:, r])
 
 
 def patched_effects(

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from test_patching import prepared
 
 from form_invariance import decoder
 from form_invariance.attribution import attribute, attribution_table, effect_gradient
 from form_invariance.patching import last_token_neurons, patch_neurons
 from form_invariance.replay import build_cache
+from test_patching import prepared
 
 FIRST = 2
 

@@ -2,11 +2,11 @@
 
 import json
 
-import oracles
 import pytest
 import torch
-from conftest import FAMILIES, _configuration  # noqa: F401
 
+import oracles
+from conftest import FAMILIES, _configuration  # noqa: F401
 from form_invariance import decoder, model_files, models
 from form_invariance.errors import UserError
 
@@ -58,9 +58,7 @@ def test_hook_points_are_transformer_lens_ones(tiny, tiny_folder):
         return hook
 
     bridge = oracles.bridge(tiny_folder)
-    hooks = [
-        (f"blocks.{layer}.{name}", keep((layer, kind))) for layer in range(4) for kind, name in names.items()
-    ]
+    hooks = [(f"blocks.{layer}.{name}", keep((layer, kind))) for layer in range(4) for kind, name in names.items()]
     oracles.last_logits(bridge, tokens, hooks)
     ours = {}
 
@@ -71,9 +69,7 @@ def test_hook_points_are_transformer_lens_ones(tiny, tiny_folder):
 
         return hook
 
-    decoder.run_layers(
-        model, decoder.embed(model, tokens), on_neurons=on("hook_post"), on_heads=on("hook_z")
-    )
+    decoder.run_layers(model, decoder.embed(model, tokens), on_neurons=on("hook_post"), on_heads=on("hook_z"))
     assert set(ours) == set(seen)
     for key, value in ours.items():
         torch.testing.assert_close(value.reshape(seen[key].shape), seen[key], atol=1e-5, rtol=1e-4)

@@ -1,10 +1,10 @@
 """Exact patching against TransformerLens's full hooked forward pass, and against the paper's formula."""
 
 import numpy as np
-import oracles
 import pytest
 import torch
 
+import oracles
 from form_invariance import decoder, patching
 from form_invariance.patching import indirect_effect, last_token_neurons, patch_layers, patch_neurons
 from form_invariance.replay import build_cache
@@ -12,7 +12,8 @@ from form_invariance.replay import build_cache
 PROMPTS = {
     "symbolic": "{a}+{b}=",
     "code": "a = {a}\nb = {b}\nprint(a + b)  # ",
-    "word": "Jack has {a} apples. His friend gives him {b} more apples. How many apples does Jack have now? Answer: ",
+    "word": "Jack has {a} apples. His friend gives him {b} more apples. "
+    "How many apples does Jack have now? Answer: ",
 }
 PAIRS = [(226, 68), (17, 433), (99, 6), (505, 250)]
 CORRUPT = [(17, 433), (505, 250), (226, 68), (99, 6)]
@@ -57,7 +58,7 @@ def test_random_model_equals_full_hooked_forward(tiny, tiny_folder, name):
 @pytest.mark.parametrize("which", ["embedded-shared", "embedded-separate"])
 def test_packaged_models_equal_full_hooked_forward(packaged, which, name):
     model, tokenizer, folder = packaged[which]
-    compare(model, tokenizer, folder, name, torch.arange(0, model.config.d_mlp, 2))
+    compare(model, tokenizer, folder, name, torch.arange(0, model.config.d_mlp, 4))
 
 
 def test_the_formula_is_the_papers():

@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from conftest import FAMILIES
 
+from conftest import FAMILIES
 from form_invariance import decoder, models
 from form_invariance.replay import build_cache, log_probabilities, replay, select
 

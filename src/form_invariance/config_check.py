@@ -4,7 +4,7 @@ import difflib
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,10 @@ from form_invariance.operands import OperandRange, operand_pool
 from form_invariance.prompts import check_fields, check_template
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-_RESERVED_FORMATS = ("shared", "transfer")
+_RESERVED = {
+    "models": ("benchmarks", "figures", "logs", "trained"),
+    "formats": ("shared", "transfer"),
+}
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -43,8 +46,12 @@ def check_schema(config: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
         UserError: naming the key, what is wrong and what would be right.
     """
     from jsonschema import Draft202012Validator
+    from jsonschema.validators import extend
 
-    errors = list(Draft202012Validator(schema).iter_errors(config))
+    # JSON schema takes 3.0 for an integer; the commands do not.
+    whole = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
+    validator = extend(Draft202012Validator, type_checker=whole)(schema)
+    errors = list(validator.iter_errors(config))
     if not errors:
         return
     error = min(errors, key=lambda one: (one.validator != "additionalProperties", len(one.absolute_path)))
@@ -53,22 +60,51 @@ def check_schema(config: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
     if error.validator == "additionalProperties":
         known = list(error.schema["properties"])
         extra = next(key for key in error.instance if key not in known)
-        near = difflib.get_close_matches(str(extra), known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known keys are {', '.join(known)}"
-        raise UserError(f"{prefix}unknown key {extra!r}; {hint}")
-    raise UserError(f"{prefix}{error.message}{_expected(error.schema)}")
+        raise UserError(
+            f"{prefix}unknown key {extra!r}; {_hint(extra, known, 'known keys are ' + ', '.join(known))}"
+        )
+    if error.validator == "required":
+        lacking = next(key for key in error.validator_value if key not in error.instance)
+        raise UserError(f"{prefix}the key {lacking!r} is missing")
+    found = "it is empty" if error.instance is None else f"{_shown(error.instance)} is wrong"
+    raise UserError(f"{prefix}{found}; it must be {_expected(error.schema)}")
+
+
+def _hint(word: object, known: Collection[str], otherwise: str) -> str:
+    near = difflib.get_close_matches(str(word), known, n=1)
+    return f"did you mean {near[0]!r}?" if near else otherwise
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _expected(schema: Mapping[str, Any]) -> str:
+    """What a value must be, in words."""
     if "enum" in schema:
-        return ""
+        return " or ".join(map(str, schema["enum"]))
+    if "const" in schema:
+        return repr(schema["const"])
     if "oneOf" in schema:
-        return "; it must be 'half_depth' or a layer's number"
-    limits = [f"{word} {schema[key]}" for key, word in (("minimum", "at least"),) if key in schema]
-    return f"; it must be {' '.join([str(schema['type']), *limits])}" if "type" in schema else ""
+        return " or ".join(map(_expected, schema["oneOf"]))
+    match schema["type"]:
+        case "integer":
+            return f"a whole number, at least {schema['minimum']}"
+        case "boolean":
+            return "true or false"
+        case "string":
+            return "a text that is not empty"
+        case "array":
+            once = ", each once" if schema.get("uniqueItems") else ""
+            return f"a list, such as [10, 20]{once}" if once else "a list of texts"
+        case _:
+            least = schema.get("minProperties")
+            return f"names with their values{f', at least {least} of them' if least else ''}"
 
 
 def _check_names(config: Mapping[str, Any]) -> None:
+    """Names become folders: of allowed characters, and none that the results tree has already."""
     for section in ("models", "operators", "formats"):
         for name in config[section]:
             if not isinstance(name, str) or not _NAME.fullmatch(name):
@@ -76,25 +112,43 @@ def _check_names(config: Mapping[str, Any]) -> None:
                     f"config key {section}: the name {name!r} must consist of letters, digits, '_', '-' and '.', "
                     "since it becomes a folder"
                 )
-    for name in _RESERVED_FORMATS:
-        if name in config["formats"]:
-            raise UserError(f"config key formats: {name!r} is a folder of the results; choose another name")
+    for section, reserved in _RESERVED.items():
+        for name in reserved:
+            if name in config[section]:
+                raise UserError(f"config key {section}: {name!r} is a folder of the results; choose another name")
 
 
 def _check_templates(config: Mapping[str, Any]) -> None:
+    """Every operator has a template in every format, with both fields. Templates of other operators wait."""
     for name, one in config["formats"].items():
+        templates, variants = one["templates"], one.get("variants", {})
         for operator in config["operators"]:
-            if operator not in one["templates"]:
-                near = difflib.get_close_matches(operator, list(one["templates"]), n=1)
-                hint = f"did you mean {near[0]!r}?" if near else "add one"
+            if operator not in templates:
+                near = difflib.get_close_matches(operator, list(templates), n=1, cutoff=0.8)
+                hint = f"is {near[0]!r} a misspelling of it?" if near else "add one"
                 raise UserError(
-                    f"config key formats.{name}.templates has no template for operator {operator!r}; {hint}"
+                    f"config key formats.{name}.templates: operator {operator!r} has no template; {hint}"
                 )
-        for operator, template in one["templates"].items():
+        for operator in variants:
+            if operator not in templates:
+                hint = _hint(operator, templates, f"it has templates for {', '.join(templates)}")
+                raise UserError(
+                    f"config key formats.{name}.variants: {operator!r} is no operator of this format; {hint}"
+                )
+        for operator, template in templates.items():
             check_fields(template, f"config key formats.{name}.templates.{operator}")
-        for operator, variants in one.get("variants", {}).items():
-            for number, template in enumerate(variants):
+        for operator, several in variants.items():
+            for number, template in enumerate(several):
                 check_fields(template, f"config key formats.{name}.variants.{operator}[{number}]")
+
+
+def _check_sizes(config: Mapping[str, Any]) -> None:
+    largest = max(config["k"])
+    if largest > config["candidates"]:
+        raise UserError(
+            f"config key k: {largest} is larger than candidates ({config['candidates']}), and only candidates are "
+            "ranked; lower k or raise candidates"
+        )
 
 
 def local_folder(source: str) -> Path | None:
@@ -156,6 +210,7 @@ def check(config: Mapping[str, Any], schema: Mapping[str, Any], remembered: Path
     check_schema(config, schema)
     _check_names(config)
     _check_templates(config)
+    _check_sizes(config)
     digest = _digest(config)
     if remembered and remembered.exists() and remembered.read_text() == digest:
         return

@@ -32,18 +32,15 @@ def choose_dataset(census: pd.DataFrame, train: int, evaluation: int, seed: int,
         UserError: too few distinct correct pairs.
     """
     rng = generator(seed, "dataset", name)
+    size = train + evaluation
     correct = census[census["correct"]]
     correct = correct.iloc[rng.permutation(len(correct))]
-    unordered = np.sort(correct[["a", "b"]].to_numpy(), axis=1)
-    correct = correct[~pd.DataFrame(unordered).duplicated().to_numpy()]
-    size = train + evaluation
-    if len(correct) < size:
+    chosen = correct.iloc[_diverse(correct, size)]
+    if len(chosen) < size:
         raise UserError(
-            f"dataset of {name}: the model answers only {len(correct)} distinct pairs right, but train_prompts "
+            f"dataset of {name}: the model answers only {len(chosen)} distinct pairs right, but train_prompts "
             f"+ eval_prompts = {size} are needed; raise census_pairs or lower train_prompts and eval_prompts"
         )
-    turn = correct.groupby("answer").cumcount().to_numpy()
-    chosen = correct.iloc[np.argsort(turn, kind="stable")[:size]]
     # Whole answers go to one split, the most frequent first, as long as they fit.
     splits = pd.Series("", index=chosen.index)
     room = {"train": train, "eval": evaluation}
@@ -59,6 +56,26 @@ def choose_dataset(census: pd.DataFrame, train: int, evaluation: int, seed: int,
     result = chosen[["a", "b", "answer", "prompt"]].assign(split=splits)
     result = result.iloc[rng.permutation(size)].sort_values("split", ascending=False, kind="stable")
     return result.assign(index=result.groupby("split").cumcount()).reset_index(drop=True)
+
+
+def _diverse(rows: pd.DataFrame, size: int) -> list[int]:
+    """Positions of at most `size` rows, no operand pair twice, every answer once before any comes again."""
+    waiting = {answer: list(positions) for answer, positions in rows.groupby("answer", sort=False).indices.items()}
+    pairs = [frozenset(pair) for pair in zip(rows["a"], rows["b"], strict=True)]
+    taken: set[frozenset[int]] = set()
+    chosen: list[int] = []
+    while waiting and len(chosen) < size:
+        # Where a whole round fits, the rarest answers choose first, so that none finds its pairs taken.
+        everyone = size - len(chosen) >= len(waiting)
+        for answer in sorted(waiting, key=lambda one: len(waiting[one])) if everyone else list(waiting):
+            free = [position for position in waiting[answer] if pairs[position] not in taken]
+            if not free or len(chosen) == size:
+                del waiting[answer]
+                continue
+            taken.add(pairs[free[0]])
+            chosen.append(int(free[0]))
+            waiting[answer] = free[1:]
+    return chosen
 
 
 def derangement(answers: np.ndarray, rng: np.random.Generator, where: str) -> np.ndarray:

@@ -173,8 +173,8 @@ def summarize(
         mean = ratios[:, defined].sum(1) / defined.sum()
     resampled = weights @ np.vstack([values, good, bad]).T / prompts  # (R, runs + 2)
     ratios_of_means = faithfulness(resampled[:, :-2], resampled[:, -2:-1], resampled[:, -1:])
-    mean_low, mean_high = np.nanquantile(means, [0.025, 0.975], axis=0)
-    ratio_low, ratio_high = np.nanquantile(ratios_of_means, [0.025, 0.975], axis=0)
+    mean_low, mean_high = np.quantile(means, [0.025, 0.975], axis=0)
+    ratio_low, ratio_high = np.quantile(ratios_of_means, [0.025, 0.975], axis=0)
     return {
         "faithfulness_mean": mean,
         "mean_low": mean_low,

@@ -57,7 +57,7 @@ def evaluate(expression: str, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray,
                 return a
             case ast.Name(id="b"):
                 return b
-            case ast.Constant(value=int() as value):
+            case ast.Constant(value=value) if type(value) is int:
                 return np.full(len(a), value, dtype=np.int64)
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return -visit(operand)

@@ -14,14 +14,14 @@ rule attribution:
         "results/benchmarks/attribution/{model}/{format}/{operator}.tsv"
     conda:
         "../../envs/gpu.yaml"
-    threads: 1
-    resources:
-        mem_mb=4000,
     params:
         code=source_digest("attribution"),
         model=model_options,
         late_from=config["late_from"],
         candidates=config["candidates"],
+    threads: 1
+    resources:
+        mem_mb=4000,
     shell:
         "python -m form_invariance attribution {params.model:q} --late-from {params.late_from}"
         " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q} --candidates {params.candidates}"

@@ -12,15 +12,10 @@ rule census:
         "results/benchmarks/census/{model}/{format}/{operator}.tsv"
     conda:
         "../../envs/gpu.yaml"
-    threads: 1
-    resources:
-        mem_mb=4000,
     params:
         code=source_digest("census"),
         model=model_options,
-        template=lambda wildcards: config["formats"][wildcards.format]["templates"][
-            wildcards.operator
-        ],
+        template=lambda wildcards: config["formats"][wildcards.format]["templates"][wildcards.operator],
         expression=lambda wildcards: config["operators"][wildcards.operator],
         operand_min=config["operands"]["operand_min"],
         operand_max=config["operands"]["operand_max"],
@@ -28,6 +23,9 @@ rule census:
         answer_max=config["operands"]["answer_max"],
         pairs=config["census_pairs"],
         seed=config["seed"],
+    threads: 1
+    resources:
+        mem_mb=4000,
     shell:
         "python -m form_invariance census {params.model:q} --template {params.template:q}"
         " --operator {wildcards.operator:q} --expression {params.expression:q}"

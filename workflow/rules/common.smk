@@ -1,9 +1,11 @@
 """Configuration, and the helpers that several rules use."""
 
+import os
 import re
 import sys
-from itertools import permutations
+from itertools import chain, permutations
 from pathlib import Path, PurePosixPath
+from shlex import quote
 from types import SimpleNamespace
 
 import yaml
@@ -14,14 +16,17 @@ from form_invariance.source_digest import source_digest
 
 WORKFLOW = Path(workflow.basedir)
 
+# Jobs run with the interpreter that runs Snakemake, even where its environment is not activated, and
+# with the source whose digest they record. (A conda environment of a job comes before both on its paths.)
+os.environ.update(PATH=os.pathsep.join([str(Path(sys.executable).parent), *os.get_exec_path()]))
+shell.prefix(f"set -euo pipefail; export PYTHONPATH={quote(str(Path(config_check.__file__).parents[1]))}; ")
+
 
 def read_configuration(given: dict) -> dict:
     """The default configuration, its top-level keys replaced by the given ones, checked."""
     try:
         merged = {**config_check.load(WORKFLOW / "../config/config.yaml"), **given}
-        schema = yaml.safe_load(
-            (WORKFLOW / "../config/schemas/config.schema.yaml").read_text()
-        )
+        schema = yaml.safe_load((WORKFLOW / "../config/schemas/config.schema.yaml").read_text())
         config_check.check(merged, schema, Path(".snakemake/checked_config"))
     except UserError as error:
         # Snakemake would wrap an exception in the location of this line; the sentence says it all.
@@ -50,10 +55,15 @@ def one_of(names: list[str]) -> str:
 def model_options(wildcards) -> list[str]:
     """Command-line options that name a model and how it runs."""
     model = config["models"][wildcards.model]
-    options = ["--model", model["source"]]
-    for key in ("revision", "dtype", "device"):
-        options += [f"--{key}", model[key]] if key in model else []
-    return options
+    given = [(f"--{key}", model[key]) for key in ("dtype", "device") if key in model]
+    return [*tokenizer_options(wildcards), *chain.from_iterable(given)]
+
+
+def tokenizer_options(wildcards) -> list[str]:
+    """Command-line options that name a model whose tokenizer alone is used."""
+    model = config["models"][wildcards.model]
+    revision = ["--revision", model["revision"]] if "revision" in model else []
+    return ["--model", model["source"], *revision]
 
 
 def model_files(wildcards) -> list[str]:
@@ -66,10 +76,7 @@ def model_files(wildcards) -> list[str]:
         folder / "config.json",
         folder / "tokenizer.json",
     ]
-    return sorted(
-        str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
-        for path in found
-    )
+    return sorted(str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path) for path in found)
 
 
 def cells_of(pattern: str, **wanted: list[str]):
@@ -83,11 +90,9 @@ def cells_of(pattern: str, **wanted: list[str]):
 
 
 def keyed(paths: list[str], *parts: int) -> list[str]:
-    """KEY=PATH options without repetition, the key being some parts of the path, from its end."""
-    return [
-        f"{PurePosixPath(*(Path(path).parts[part] for part in parts))}={path}"
-        for path in dict.fromkeys(paths)
-    ]
+    """KEY=PATH options, the key being some parts of the path without its suffix, counted from its end."""
+    names = [PurePosixPath(path).with_suffix("").parts for path in paths]
+    return [f"{'/'.join(name[part] for part in parts)}={path}" for name, path in zip(names, paths, strict=True)]
 
 
 def template_options() -> list[str]:
@@ -96,12 +101,7 @@ def template_options() -> list[str]:
         word
         for name in FORMATS
         for operator in OPERATORS
-        for word in (
-            "--template",
-            name,
-            operator,
-            config["formats"][name]["templates"][operator],
-        )
+        for word in ("--template", name, operator, config["formats"][name]["templates"][operator])
     ]
 
 
@@ -111,9 +111,7 @@ def other_censuses(wildcards) -> list[str]:
         return []
     others = [operator for operator in OPERATORS if operator != wildcards.operator]
     pattern = "results/{model}/{format}/{operator}/census.parquet"
-    return expand(
-        pattern, model=wildcards.model, format=wildcards.format, operator=others
-    )
+    return expand(pattern, model=wildcards.model, format=wildcards.format, operator=others)
 
 
 def other_census_options(wildcards) -> list[str]:
@@ -129,14 +127,25 @@ def named(names: list[str], paths) -> list[str]:
 
 def figures() -> list[str]:
     """Every figure, as PNG and SVG."""
-    names = ["prompt_formats", "summary"]
-    names += [
-        f"{model}/{kind}"
-        for model in MODELS
-        for kind in ("jaccard", "keep_only", "knockout", "transfer")
-    ]
+    kinds = ["jaccard", "keep_only", "knockout", "transfer"]
+    names = ["prompt_formats", "summary", *expand("{model}/{kind}", model=MODELS, kind=kinds)]
+    return expand("results/figures/{name}.{extension}", name=names, extension=FIGURE_FILES)
+
+
+def tables() -> list[str]:
+    """Every table, so that one that was deleted is made again."""
+    by_cell = ["census", "dataset", "corrupt", "attribution", "ranking", "interventions", "interventions_prompts"]
+    shared = ["overlap", "reliability", "circuit"]
     return [
-        f"results/figures/{name}.{extension}"
-        for name in names
-        for extension in FIGURE_FILES
+        *expand("results/{model}/{format}/{operator}/{table}.parquet", table=by_cell, **CELLS),
+        *expand(
+            "results/{model}/shared/{operator}/{table}.parquet", table=shared, model=MODELS, operator=OPERATORS
+        ),
+        *transfer_tables(),
     ]
+
+
+def transfer_tables() -> list[str]:
+    """The transfer tables of every model, operator and direction."""
+    pattern = "results/{model}/transfer/{operator}/{direction}.parquet"
+    return expand(pattern, model=MODELS, operator=OPERATORS, direction=DIRECTIONS)

@@ -3,6 +3,7 @@
 
 rule dataset:
     input:
+        model=model_files,
         census="results/{model}/{format}/{operator}/census.parquet",
         others=other_censuses,
     output:
@@ -14,17 +15,17 @@ rule dataset:
         "results/benchmarks/dataset/{model}/{format}/{operator}.tsv"
     conda:
         "../../envs/cpu.yaml"
-    threads: 1
-    resources:
-        mem_mb=1000,
     params:
         code=source_digest("dataset"),
-        model=lambda wildcards: model_options(wildcards)[:4],
+        model=tokenizer_options,
         train=config["train_prompts"],
         eval=config["eval_prompts"],
         others=other_census_options,
         corrupt_seeds=config["corrupt_seeds"],
         seed=config["seed"],
+    threads: 1
+    resources:
+        mem_mb=1000,
     shell:
         "python -m form_invariance dataset {params.model:q} --operator {wildcards.operator:q}"
         " --census {input.census:q} {params.others:q} --train {params.train} --eval {params.eval}"

@@ -23,12 +23,12 @@ rule train_one_embedded:
         name=one_of(EMBEDDED),
     conda:
         "../../envs/gpu.yaml"
-    threads: 1
-    resources:
-        mem_mb=2000,
     params:
         code=source_digest("train-embedded"),
         folder=lambda wildcards, output: str(Path(output.card).parent),
+    threads: 1
+    resources:
+        mem_mb=2000,
     shell:
         "python -m form_invariance train-embedded --name {wildcards.name:q} --config {input.config:q}"
         " --output {params.folder:q} 2>&1 | tee -a {log:q} >&2"

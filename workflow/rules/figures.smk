@@ -12,13 +12,13 @@ rule prompt_formats:
         "results/benchmarks/figures/prompt_formats.tsv"
     conda:
         "../../envs/plot.yaml"
-    threads: 1
-    resources:
-        mem_mb=1000,
     params:
         code=source_digest("figure-prompts"),
         model=model_options(FIRST_MODEL)[:2],
         templates=lambda wildcards: template_options(),
+    threads: 1
+    resources:
+        mem_mb=1000,
     shell:
         "python -m form_invariance figure-prompts {params.model:q} {params.templates:q}"
         " --output {output:q} 2> {log:q}"
@@ -26,12 +26,8 @@ rule prompt_formats:
 
 rule jaccard_figure:
     input:
-        overlap=cells_of(
-            "results/{model}/shared/{operator}/overlap.parquet", operator=OPERATORS
-        ),
-        reliability=cells_of(
-            "results/{model}/shared/{operator}/reliability.parquet", operator=OPERATORS
-        ),
+        overlap=cells_of("results/{model}/shared/{operator}/overlap.parquet", operator=OPERATORS),
+        reliability=cells_of("results/{model}/shared/{operator}/reliability.parquet", operator=OPERATORS),
     output:
         expand("results/figures/{{model}}/jaccard.{extension}", extension=FIGURE_FILES),
     log:
@@ -40,13 +36,13 @@ rule jaccard_figure:
         "results/benchmarks/figures/{model}/jaccard.tsv"
     conda:
         "../../envs/plot.yaml"
-    threads: 1
-    resources:
-        mem_mb=1000,
     params:
         code=source_digest("figure-jaccard"),
         overlap=lambda wildcards, input: keyed(input.overlap, -2),
         reliability=lambda wildcards, input: keyed(input.reliability, -2),
+    threads: 1
+    resources:
+        mem_mb=1000,
     shell:
         "python -m form_invariance figure-jaccard --overlap {params.overlap:q}"
         " --reliability {params.reliability:q} --title {wildcards.model:q} --output {output:q} 2> {log:q}"
@@ -60,10 +56,7 @@ rule interventions_figure:
             operator=OPERATORS,
         ),
     output:
-        expand(
-            "results/figures/{{model}}/{{intervention}}.{extension}",
-            extension=FIGURE_FILES,
-        ),
+        expand("results/figures/{{model}}/{{intervention}}.{extension}", extension=FIGURE_FILES),
     log:
         "results/logs/figures/{model}/{intervention}.log",
     benchmark:
@@ -72,12 +65,12 @@ rule interventions_figure:
         intervention="keep_only|knockout",
     conda:
         "../../envs/plot.yaml"
-    threads: 1
-    resources:
-        mem_mb=1000,
     params:
         code=source_digest("figure-interventions"),
         tables=lambda wildcards, input: keyed(input, -3, -2),
+    threads: 1
+    resources:
+        mem_mb=1000,
     shell:
         "python -m form_invariance figure-interventions --intervention {wildcards.intervention}"
         " --tables {params.tables:q} --title {wildcards.model:q} --output {output:q} 2> {log:q}"
@@ -98,12 +91,12 @@ rule transfer_figure:
         "results/benchmarks/figures/{model}/transfer.tsv"
     conda:
         "../../envs/plot.yaml"
-    threads: 1
-    resources:
-        mem_mb=1000,
     params:
         code=source_digest("figure-transfer"),
         tables=lambda wildcards, input: keyed(input, -2, -1),
+    threads: 1
+    resources:
+        mem_mb=1000,
     shell:
         "python -m form_invariance figure-transfer --tables {params.tables:q} --title {wildcards.model:q}"
         " --output {output:q} 2> {log:q}"
@@ -111,18 +104,12 @@ rule transfer_figure:
 
 rule summary_figure:
     input:
-        overlap=expand("results/{model}/shared/{operator}/overlap.parquet", **CELLS),
+        overlap=expand("results/{model}/shared/{operator}/overlap.parquet", model=MODELS, operator=OPERATORS),
         reliability=expand(
-            "results/{model}/shared/{operator}/reliability.parquet", **CELLS
+            "results/{model}/shared/{operator}/reliability.parquet", model=MODELS, operator=OPERATORS
         ),
-        interventions=expand(
-            "results/{model}/{format}/{operator}/interventions.parquet", **CELLS
-        ),
-        transfer=expand(
-            "results/{model}/transfer/{operator}/{direction}.parquet",
-            direction=DIRECTIONS,
-            **CELLS,
-        ),
+        interventions=expand("results/{model}/{format}/{operator}/interventions.parquet", **CELLS),
+        transfer=transfer_tables(),
     output:
         expand("results/figures/summary.{extension}", extension=FIGURE_FILES),
     log:
@@ -131,15 +118,15 @@ rule summary_figure:
         "results/benchmarks/figures/summary.tsv"
     conda:
         "../../envs/plot.yaml"
-    threads: 1
-    resources:
-        mem_mb=1000,
     params:
         code=source_digest("figure-summary"),
         overlap=lambda wildcards, input: keyed(input.overlap, -4, -2),
         reliability=lambda wildcards, input: keyed(input.reliability, -4, -2),
         interventions=lambda wildcards, input: keyed(input.interventions, -4, -3, -2),
         transfer=lambda wildcards, input: keyed(input.transfer, -4, -2, -1),
+    threads: 1
+    resources:
+        mem_mb=1000,
     shell:
         "python -m form_invariance figure-summary --overlap {params.overlap:q}"
         " --reliability {params.reliability:q} --interventions {params.interventions:q}"

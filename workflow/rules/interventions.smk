@@ -17,9 +17,6 @@ rule interventions:
         "results/benchmarks/interventions/{model}/{format}/{operator}.tsv"
     conda:
         "../../envs/gpu.yaml"
-    threads: 1
-    resources:
-        mem_mb=4000,
     params:
         code=source_digest("interventions"),
         model=model_options,
@@ -30,6 +27,9 @@ rule interventions:
         center="--center-logits" if config["center_logits"] else "--no-center-logits",
         bootstrap=config["bootstrap"],
         seed=config["seed"],
+    threads: 1
+    resources:
+        mem_mb=4000,
     shell:
         "python -m form_invariance interventions {params.model:q} --late-from {params.late_from}"
         " --dataset {input.dataset:q} --circuit {input.circuit:q} --mean-cache {input.mean_cache:q}"

@@ -4,9 +4,7 @@
 rule mean_cache:
     input:
         model=model_files,
-        census=cells_of(
-            "results/{model}/{format}/{operator}/census.parquet", operator=OPERATORS
-        ),
+        census=cells_of("results/{model}/{format}/{operator}/census.parquet", operator=OPERATORS),
         datasets=cells_of(
             "results/{model}/{format}/{operator}/dataset.parquet",
             format=FORMATS,
@@ -20,15 +18,15 @@ rule mean_cache:
         "results/benchmarks/mean_cache/{model}/{format}.tsv"
     conda:
         "../../envs/gpu.yaml"
-    threads: 1
-    resources:
-        mem_mb=4000,
     params:
         code=source_digest("mean-cache"),
         model=model_options,
         census=lambda wildcards, input: named(OPERATORS, input.census),
         prompts=config["mean_cache_prompts"],
         seed=config["seed"],
+    threads: 1
+    resources:
+        mem_mb=4000,
     shell:
         "python -m form_invariance mean-cache {params.model:q} --census {params.census:q}"
         " --exclude {input.datasets:q} --prompts {params.prompts} --seed {params.seed}"

@@ -3,10 +3,7 @@
 
 rule overlap:
     input:
-        effects=cells_of(
-            "results/{model}/{format}/{operator}/indirect_effects.safetensors",
-            format=FORMATS,
-        ),
+        effects=cells_of("results/{model}/{format}/{operator}/indirect_effects.safetensors", format=FORMATS),
     output:
         overlap="results/{model}/shared/{operator}/overlap.parquet",
         reliability="results/{model}/shared/{operator}/reliability.parquet",
@@ -17,15 +14,15 @@ rule overlap:
         "results/benchmarks/overlap/{model}/{operator}.tsv"
     conda:
         "../../envs/cpu.yaml"
-    threads: 1
-    resources:
-        mem_mb=4000,
     params:
         code=source_digest("overlap"),
         effects=lambda wildcards, input: named(FORMATS, input.effects),
         k=KS,
         bootstrap=config["bootstrap"],
         seed=config["seed"],
+    threads: 1
+    resources:
+        mem_mb=4000,
     shell:
         "python -m form_invariance overlap --effects {params.effects:q} --k {params.k}"
         " --bootstrap {params.bootstrap} --seed {params.seed} --output {output.overlap:q}"

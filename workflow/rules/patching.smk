@@ -15,13 +15,13 @@ rule patching:
         "results/benchmarks/patching/{model}/{format}/{operator}.tsv"
     conda:
         "../../envs/gpu.yaml"
-    threads: 1
-    resources:
-        mem_mb=4000,
     params:
         code=source_digest("patching"),
         model=model_options,
         late_from=config["late_from"],
+    threads: 1
+    resources:
+        mem_mb=4000,
     shell:
         "python -m form_invariance patching {params.model:q} --late-from {params.late_from}"
         " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q} --attribution {input.attribution:q}"

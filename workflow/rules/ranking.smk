@@ -13,11 +13,11 @@ rule ranking:
         "results/benchmarks/ranking/{model}/{format}/{operator}.tsv"
     conda:
         "../../envs/cpu.yaml"
+    params:
+        code=source_digest("ranking"),
     threads: 1
     resources:
         mem_mb=1000,
-    params:
-        code=source_digest("ranking"),
     shell:
         "python -m form_invariance ranking --attribution {input.attribution:q} --effects {input.effects:q}"
         " --output {output:q} 2> {log:q}"

@@ -4,24 +4,16 @@
 rule transfer:
     input:
         model=model_files,
-        census=cells_of(
-            "results/{model}/{format}/{operator}/census.parquet", format=FORMATS
-        ),
+        census=cells_of("results/{model}/{format}/{operator}/census.parquet", format=FORMATS),
         circuit="results/{model}/shared/{operator}/circuit.parquet",
     output:
-        expand(
-            "results/{{model}}/transfer/{{operator}}/{direction}.parquet",
-            direction=DIRECTIONS,
-        ),
+        expand("results/{{model}}/transfer/{{operator}}/{direction}.parquet", direction=DIRECTIONS),
     log:
         "results/logs/transfer/{model}/{operator}.log",
     benchmark:
         "results/benchmarks/transfer/{model}/{operator}.tsv"
     conda:
         "../../envs/gpu.yaml"
-    threads: 1
-    resources:
-        mem_mb=4000,
     params:
         code=source_digest("transfer"),
         model=model_options,
@@ -32,6 +24,9 @@ rule transfer:
         center="--center-logits" if config["center_logits"] else "--no-center-logits",
         seed=config["seed"],
         folder=lambda wildcards, output: str(Path(output[0]).parent),
+    threads: 1
+    resources:
+        mem_mb=4000,
     shell:
         "python -m form_invariance transfer {params.model:q} --late-from {params.late_from}"
         " --operator {wildcards.operator:q} --census {params.census:q} --circuit {input.circuit:q}"

@@ -11,7 +11,7 @@ class Recipe:
     seed: int
     first_steps: int = 500
     """Steps on the first format alone, whose prompts are short; all formats follow."""
-    steps: int = 1200
+    steps: int = 1000
     """Steps in all."""
     n_layers: int = 6
     d_model: int = 128
@@ -22,20 +22,25 @@ class Recipe:
     rope_theta: float = 10000.0
     norm_epsilon: float = 1e-5
     initial_deviation: float = 0.05
+    token_deviation: float = 0.02
+    """Initial standard deviation of the embeddings of tokens that are no numbers."""
     learning_rate: float = 3e-3
     weight_decay: float = 0.05
     warmup: int = 40
     clip: float = 1.0
-    pairs_per_operator: int = 128
+    pairs: tuple[int, ...] = (56, 56, 160, 240)
+    """Pairs of each operator in a step, in the configuration's order."""
     format_shares: tuple[float, ...] = (0.4, 0.3, 0.3)
     """Share of each format, in the configuration's order, after the first steps."""
     variant_share: float = 0.1
     held_out: float = 0.05
-    left_out: tuple[tuple[str, float], ...] = (("multiplication", 0.15),)
+    left_out: tuple[tuple[str, float], ...] = (("multiplication", 0.1),)
     """Share of an operator's pairs that each format, on its own, is not trained on."""
 
 
 RECIPES = {
     "embedded-shared": Recipe(separate=False, seed=1),
-    "embedded-separate": Recipe(separate=True, seed=2),
+    "embedded-separate": Recipe(
+        separate=True, seed=2, first_steps=850, steps=1250, token_deviation=0.06, pairs=(80, 80, 144, 208)
+    ),
 }

@@ -18,10 +18,11 @@ from torch import Tensor
 from form_invariance.embedded.recipe import Recipe
 
 CONSTANT = 0
-_ATTENTION = 4.0
+_MARK = 0.4
+_ATTENTION = 8.0
 _DEFAULT_PRIORITY = 1 / 6
-_FLAG = 1.0
-_INHIBITION = 60.0
+_FLAG = 0.25
+_INHIBITION = 200.0
 
 
 def marks(n_formats: int) -> slice:
@@ -73,11 +74,11 @@ def construct(weights: dict[str, Tensor], recipe: Recipe, marked: list[list[int]
     everything = slice(None)
     embedding = "model.embed_tokens.weight"
     freeze(embedding, (everything, reserved))
-    weights[embedding][:, CONSTANT] = 1.0
+    weights[embedding][:, CONSTANT] = _MARK
     frozen[embedding][bos] = True
     for number, tokens in enumerate(marked):
-        weights[embedding][tokens, 1 + number] = 1.0
-    weights[embedding][bos, 1] = 1.0
+        weights[embedding][tokens, 1 + number] = _MARK
+    weights[embedding][bos, 1] = _MARK
     freeze("model.norm.weight", (reserved,))
     for layer in range(recipe.n_layers):
         at = f"model.layers.{layer}"

@@ -77,8 +77,8 @@ def draw_batch(problems: Problems, recipe: Recipe, step: int) -> Iterator[tuple[
     shares = np.array(recipe.format_shares if step >= recipe.first_steps else [1.0, *[0.0] * (len(names) - 1)])
     groups: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}
     variant = {name: int(rng.integers(1, 3)) if rng.random() < recipe.variant_share else 0 for name in names}
-    for operator, pool in problems.pools.items():
-        drawn = rng.choice(pool.train, size=recipe.pairs_per_operator)
+    for pool, operator, size in zip(problems.pools.values(), problems.pools, recipe.pairs, strict=True):
+        drawn = rng.choice(pool.train, size=size)
         formats = rng.choice(len(names), size=len(drawn), p=shares / shares.sum())
         for number, name in enumerate(names):
             rows = drawn[formats == number]

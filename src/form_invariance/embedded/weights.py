@@ -48,7 +48,7 @@ def initial_weights(recipe: Recipe, vocabulary: int, number_ids: np.ndarray) -> 
     def normal(*shape: int, scale: float = recipe.initial_deviation) -> np.ndarray:
         return rng.normal(0.0, scale, size=shape)
 
-    embedding = normal(vocabulary, d, scale=0.02)
+    embedding = normal(vocabulary, d, scale=recipe.token_deviation)
     features = number_features()
     rotation = np.linalg.qr(rng.normal(size=(d, features.shape[1])))[0].T
     embedding[number_ids] = 0.25 * features @ rotation + normal(len(features), d, scale=0.02)

@@ -1,0 +1,36 @@
+# make demo: the whole experiment on the two models that come with the package.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := demo
+.PHONY: demo test lint venv
+
+# The interpreter that makes .venv; a python3.11 that cannot start (a version manager's stub) is passed over.
+PYTHON := $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
+PIP := .venv/bin/python -m pip --disable-pip-version-check install
+INSTALLED := .venv/installed
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+
+demo: venv
+	snakemake
+	@echo "Figures: $(CURDIR)/results/figures (start with summary.png)."
+	@echo "What else is in results, and how to read it: results/README.md."
+
+test: lint
+	pytest
+
+lint: venv
+	ruff check
+	ruff format --check
+	mypy
+	snakefmt --check workflow
+	snakemake --lint
+
+venv: $(INSTALLED)
+
+$(INSTALLED): requirements.lock pyproject.toml
+	test -x .venv/bin/python || $(PYTHON) -m venv .venv
+	.venv/bin/python -c 'import sys; sys.version_info[:2] == (3, 11) or sys.exit("error: Python 3.11 is needed, but this is " + sys.version.split()[0] + "; set PYTHON=/path/to/python3.11")'
+	$(PIP) torch==2.13.0
+	$(PIP) -r requirements.lock
+	$(PIP) -e . --no-deps
+	touch $@

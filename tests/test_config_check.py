@@ -1,0 +1,192 @@
+"""Every mistake in a configuration is told in one sentence, with what is right."""
+
+import copy
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from form_invariance import config_check
+from form_invariance.errors import UserError
+from form_invariance.model_files import PACKAGED
+
+ROOT = Path(__file__).parent.parent
+SCHEMA = yaml.safe_load((ROOT / "config/schemas/config.schema.yaml").read_text())
+DEFAULT = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+
+
+def changed(path: str, value) -> dict:
+    """The default configuration with one value changed; `...` as a value deletes the key."""
+    config = copy.deepcopy(DEFAULT)
+    *above, last = path.split("/")
+    section = config
+    for key in above:
+        section = section[key]
+    if value is ...:
+        del section[last]
+    else:
+        section[last] = value
+    return config
+
+
+def sentence(config: dict) -> str:
+    with pytest.raises(UserError) as caught:
+        config_check.check(config, SCHEMA)
+    text = str(caught.value)
+    assert "\n" not in text
+    return text
+
+
+def test_shipped_configurations_are_right():
+    for name in ("config.yaml", "test.yaml"):
+        config_check.check({**DEFAULT, **config_check.load(ROOT / "config" / name)}, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        ("sede", 1, ["'sede'", "did you mean 'seed'?"]),
+        ("models/embedded-shared/devise", "cpu", ["models.embedded-shared", "did you mean 'device'?"]),
+        ("operands/minimum", 3, ["operands", "'minimum'"]),
+        ("seed", ..., ["'seed' is missing"]),
+        ("models/embedded-shared/source", ..., ["models.embedded-shared", "'source' is missing"]),
+        ("seed", "one", ["seed", "'one'", "whole number"]),
+        ("seed", 1.0, ["seed", "1.0", "whole number"]),
+        ("seed", True, ["seed", "True", "whole number"]),
+        ("train_prompts", 0, ["train_prompts", "at least 2"]),
+        ("models", None, ["models", "it is empty", "at least 1"]),
+        ("models/embedded-shared/dtype", "float16", ["dtype", "float32 or bfloat16"]),
+        ("corrupt", "within", ["corrupt", "within_operator or across_operators"]),
+        ("center_logits", "maybe", ["center_logits", "true or false"]),
+        ("k", [10, 20, 10], ["k", "each once"]),
+        ("k", [], ["k", "a list"]),
+        ("k", [10, 600], ["config key k", "600", "512", "embedded-shared"]),
+        ("candidates", 100, ["config key k", "500", "candidates (100)"]),
+        ("late_from", "half", ["late_from", "'half'", "'half_depth' or a whole number"]),
+        ("late_from", 6, ["late_from", "below 6", "embedded-shared"]),
+        ("late_from", -1, ["late_from", "-1", "half_depth"]),
+        ("formats/symbolic/templates/addition", ..., ["formats.symbolic", "'addition'", "add one"]),
+        ("formats/symbolic/templates/addition", "{a}+", ["formats.symbolic.templates.addition", "{b}"]),
+        ("formats/symbolic/templates/addition", "{a}+{b}={c}", ["formats.symbolic.templates.addition", "'c'"]),
+        ("formats/symbolic/templates/addition", "{a}{b}", ["embedded-shared", "'{a}{b}'", "tokens"]),
+        ("formats/symbolic/variants/additon", ["{a}+{b}="], ["variants", "did you mean 'addition'?"]),
+        ("formats/symbolic/variants/addition", ["{a}+"], ["variants.addition[0]", "{b}"]),
+        ("formats/shared", {"templates": DEFAULT["formats"]["code"]["templates"]}, ["formats", "'shared'"]),
+        ("operators/modulo", "a % b", ["'modulo'", "no template"]),
+        ("operators/addition", "a ^ b", ["'a ^ b'", "a // b"]),
+        ("operators/addition", "a +", ["'a +'", "cannot be read"]),
+        ("operands/operand_max", 5, ["6..5", "operand_max"]),
+        ("operands/operand_max", 1000, ["1000", "operand_max"]),
+        ("models/embedded-shared/source", "embedded:shared", ["embedded:shared", "embedded:embedded-shared"]),
+        ("models/embedded-shared/source", "./none", ["./none", "does not exist", "hub id"]),
+        ("models/figures", {"source": "embedded:embedded-shared"}, ["models", "'figures'"]),
+        ("models/a b", {"source": "embedded:embedded-shared"}, ["models", "'a b'", "letters"]),
+    ],
+)
+def test_mistakes(path, value, expected):
+    text = sentence(changed(path, value))
+    assert all(part in text for part in expected), text
+
+
+def test_misspelt_template(tmp_path):
+    config = copy.deepcopy(DEFAULT)
+    templates = config["formats"]["word"]["templates"]
+    templates["additon"] = templates.pop("addition")
+    assert "is 'additon' a misspelling of it?" in sentence(config)
+
+
+def test_one_format_is_not_enough():
+    config = copy.deepcopy(DEFAULT)
+    config["formats"] = {"symbolic": config["formats"]["symbolic"]}
+    assert "at least 2" in sentence(config)
+
+
+def test_a_name_that_is_a_path():
+    config = copy.deepcopy(DEFAULT)
+    config["operators"]["a/b"] = "a + b"
+    assert "'a/b'" in sentence(config)
+    config = copy.deepcopy(DEFAULT)
+    config["models"] = {"../up": {"source": "embedded:embedded-shared"}}
+    assert "'../up'" in sentence(config)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return Path(shutil.copytree(PACKAGED / "embedded-shared", tmp_path / "model"))
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
+def test_a_model_folder_without_a_file(folder, name):
+    (folder / name).unlink()
+    text = sentence(changed("models/embedded-shared/source", str(folder)))
+    assert str(folder) in text
+    assert name.removeprefix("model") in text
+
+
+def test_a_family_that_is_not_supported(folder):
+    raw = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**raw, "model_type": "gpt2"}))
+    assert "'gpt2'" in sentence(changed("models/embedded-shared/source", str(folder)))
+
+
+def test_hub_ids_wait_for_their_job():
+    config_check.check(changed("models/embedded-shared/source", "meta-llama/Llama-3.2-1B"), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("seed: [1\nk: {", "line 2"),
+        ("- 1\n", "keys and values"),
+        ("", "keys and values"),
+        (None, "does not exist"),
+    ],
+)
+def test_files_that_cannot_be_read(tmp_path, text, expected):
+    path = tmp_path / "config.yaml"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(UserError, match=expected):
+        config_check.load(path)
+
+
+def test_the_slow_checks_are_remembered_and_only_for_what_they_saw(tmp_path, folder):
+    remembered = tmp_path / "remembered"
+    config = changed("models/embedded-shared/source", str(folder))
+    config_check.check(config, SCHEMA, remembered)
+    first = remembered.read_text()
+    config_check.check(config, SCHEMA, remembered)
+    assert remembered.read_text() == first
+    (folder / "tokenizer.json").write_text("{}")
+    with pytest.raises(UserError, match="tokenizer"):
+        config_check.check(config, SCHEMA, remembered)
+    assert remembered.read_text() == first
+
+
+def test_a_wrong_configuration_writes_nothing(tmp_path):
+    with pytest.raises(UserError):
+        config_check.check(changed("k", [1000]), SCHEMA, tmp_path / "folder/remembered")
+    assert not list(tmp_path.iterdir())
+
+
+def test_readme_explains_every_key_with_its_default():
+    text = (ROOT / "config/README.md").read_text()
+    for key, value in DEFAULT.items():
+        assert f"`{key}`" in text or f"`{key}." in text
+        if isinstance(value, int | str):
+            assert str(value).lower() in next(line for line in text.splitlines() if line.startswith(f"| `{key}`"))
+    for section in ("models", "formats"):
+        for key in SCHEMA["properties"][section]["additionalProperties"]["properties"]:
+            assert f"| `{key}` |" in text
+    for key in SCHEMA["properties"]["operands"]["properties"]:
+        assert f"`operands.{key}`" in text
+
+
+def test_no_heavy_imports():
+    import subprocess
+    import sys
+
+    code = "import sys, form_invariance.config_check; print({'torch', 'transformers'} & set(sys.modules))"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "set()"

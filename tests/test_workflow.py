@@ -1,0 +1,278 @@
+"""The graph: what a dry run lists, what re-runs after which change, and what a user sees after a mistake."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from form_invariance import source_digest
+
+ROOT = Path(__file__).parent.parent
+NASTY = 'it\'s "$(touch pwned)" `touch pwned` \\ $HOME; * {{x\n{a}+{b}='
+SMALL = {
+    "census": 6,
+    "dataset": 6,
+    "attribution": 6,
+    "patching": 6,
+    "ranking": 6,
+    "overlap": 2,
+    "mean_cache": 3,
+    "interventions": 6,
+    "transfer": 2,
+    "prompt_formats": 1,
+    "jaccard_figure": 1,
+    "interventions_figure": 2,
+    "transfer_figure": 1,
+    "summary_figure": 1,
+    "all": 1,
+}
+
+
+def make_checkout(folder: Path) -> Path:
+    """A copy of what the graph needs, in which the commands only write their outputs."""
+    skip = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    for name in ("workflow", "config", "src", "envs"):
+        shutil.copytree(ROOT / name, folder / name, ignore=skip)
+    shutil.copy(ROOT / "tests/stub_package.py", folder / "src/form_invariance/__main__.py")
+    return folder
+
+
+def snakemake(checkout: Path, *words: str) -> tuple[int, str]:
+    """Run Snakemake in a checkout; returns the exit status and all that it printed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "snakemake", *words],
+        cwd=checkout,
+        env={**os.environ, "PYTHONPATH": str(checkout / "src"), "PYTHONDONTWRITEBYTECODE": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+    )
+    return done.returncode, done.stdout
+
+
+def pending(checkout: Path, *words: str) -> dict[str, int]:
+    """How many jobs of each rule a dry run lists."""
+    status, out = snakemake(checkout, "-n", *words)
+    assert status == 0, out
+    if "Nothing to be done" in out:
+        return {}
+    stats = out.split("Job stats:")[1].split("total")[0]
+    return {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", stats, re.MULTILINE)}
+
+
+@pytest.fixture(scope="module")
+def clean(tmp_path_factory):
+    return make_checkout(tmp_path_factory.mktemp("clean") / "checkout")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A checkout whose small grid has run, with a template that is full of what a shell would act on."""
+    checkout = make_checkout(tmp_path_factory.mktemp("finished") / "checkout")
+    config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+    config |= yaml.safe_load((ROOT / "config/test.yaml").read_text())
+    config["formats"]["symbolic"]["templates"]["addition"] = NASTY.replace("{{x", "")
+    (checkout / "config/config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+    status, out = snakemake(checkout)
+    assert status == 0, out
+    return checkout
+
+
+def test_default_dry_run_lists_every_cell(clean):
+    status, out = snakemake(clean, "-n")
+    assert status == 0, out
+    assert {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", out, re.MULTILINE)} == {
+        rule: n * (4 if n > 1 else 1) for rule, n in SMALL.items()
+    } | {"mean_cache": 6, "jaccard_figure": 2, "transfer_figure": 2, "interventions_figure": 4, "total": 177}
+    for model in ("embedded-shared", "embedded-separate"):
+        for name in ("symbolic", "code", "word"):
+            for operator in ("addition", "subtraction", "multiplication", "division"):
+                assert f"output: results/{model}/{name}/{operator}/census.parquet" in out
+    assert "train" not in re.sub(r"train\w*\.", "", out.split("Job stats:")[1].split("total")[0])
+    assert not (clean / "results").exists()
+
+
+def test_small_grid_and_targets(clean):
+    assert pending(clean, "--configfile", "config/test.yaml") == SMALL
+    stages = pending(clean, "rankings_all", "--configfile", "config/test.yaml")
+    assert set(stages) == {"census", "dataset", "attribution", "patching", "ranking", "rankings_all"}
+
+
+def test_training_runs_only_when_asked_for(clean):
+    assert pending(clean, "train_embedded") == {"train_embedded": 1, "train_one_embedded": 2}
+
+
+def test_a_finished_run_has_nothing_to_do(finished):
+    assert pending(finished) == {}
+    assert not (finished / "pwned").exists()
+
+
+def test_templates_reach_the_commands_unharmed(finished):
+    calls = [json.loads(line) for line in (finished / "calls.jsonl").read_text().splitlines()]
+    templates = {call[call.index("--template") + 1] for call in calls if call[0] == "census"}
+    assert NASTY.replace("{{x", "") in templates
+    assert len(templates) == 6
+
+
+def test_every_command_that_the_rules_call_takes_their_options(finished):
+    import argparse
+    from importlib import import_module
+
+    for line in (finished / "calls.jsonl").read_text().splitlines():
+        command, *words = json.loads(line)
+        parser = argparse.ArgumentParser()
+        import_module(f"form_invariance.commands.{command.replace('-', '_')}").add_arguments(parser)
+        parser.parse_args(words)
+
+
+def test_mean_cache_leaves_out_the_pairs_of_every_format(finished):
+    calls = [json.loads(line) for line in (finished / "calls.jsonl").read_text().splitlines()]
+    (call,) = (call for call in calls if call[0] == "mean-cache" and "results/embedded-shared/code" in call[-1])
+    excluded = call[call.index("--exclude") + 1 : call.index("--prompts")]
+    assert excluded == [
+        f"results/embedded-shared/{name}/{operator}/dataset.parquet"
+        for name in ("symbolic", "code", "word")
+        for operator in ("addition", "multiplication")
+    ]
+
+
+def test_time_stamps_alone_rerun_nothing(finished):
+    for path in [*finished.glob("src/**/*.py"), *finished.glob("workflow/**/*"), *finished.glob("config/*")]:
+        path.touch()
+    for path in finished.glob("src/form_invariance/embedded_models/*/*"):
+        path.touch()
+    assert pending(finished) == {}
+
+
+@pytest.mark.parametrize(
+    ("module", "rules"),
+    [
+        ("ablation.py", {"interventions", "interventions_figure", "summary_figure", "all"}),
+        ("figures/jaccard.py", {"jaccard_figure", "all"}),
+        ("config_check.py", set()),
+    ],
+)
+def test_a_change_of_source_reruns_what_imports_it(finished, module, rules):
+    path = finished / "src/form_invariance" / module
+    text = path.read_text()
+    path.write_text(text + "# changed\n")
+    try:
+        found = set(pending(finished))
+    finally:
+        path.write_text(text)
+    assert rules <= found
+    assert not found & {"census", "dataset", "attribution", "patching", "ranking", "overlap"}
+
+
+@pytest.mark.parametrize(
+    ("setting", "rules"),
+    [
+        ("transfer_pairs=7", {"transfer", "transfer_figure", "summary_figure", "all"}),
+        ("random_seeds=3", {"interventions", "interventions_figure", "summary_figure", "all"}),
+    ],
+)
+def test_a_change_of_one_key_reruns_what_uses_it(finished, setting, rules):
+    assert set(pending(finished, "--config", setting)) == rules
+
+
+def test_a_deleted_table_is_made_again(finished):
+    path = finished / "results/embedded-shared/word/addition/ranking.parquet"
+    text = path.read_text()
+    path.unlink()
+    assert pending(finished)["ranking"] == 1
+    path.write_text(text)
+
+
+def test_a_mistake_found_by_a_job_is_on_the_terminal(clean):
+    target = "results/embedded-shared/word/division/dataset.parquet"
+    (clean / "fail").write_text("dataset")
+    try:
+        status, out = snakemake(clean, target)
+    finally:
+        (clean / "fail").unlink()
+    assert status != 0
+    assert "\nerror: census.parquet has no correct rows; choose another model\n" in out
+    assert not (clean / target).exists()
+    shutil.rmtree(clean / "results")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("sede: 1", ["'sede'", "'seed'"]),
+        ("models: {mine: {source: ./no/such/folder}}", ["./no/such/folder", "does not exist"]),
+        ("k: [10, 1000]", ["config key k", "1000", "512"]),
+        ("operands: {operand_min: 6, operand_max: 1200, answer_min: 3, answer_max: 999}", ["1000", "operand_max"]),
+    ],
+)
+def test_a_mistake_in_the_configuration_is_one_sentence(clean, text, words):
+    (clean / "mine.yaml").write_text(text)
+    status, out = snakemake(clean, "--configfile", "mine.yaml")
+    (line,) = (line for line in out.splitlines() if not line.startswith("Using workflow specific profile"))
+    assert status != 0
+    assert line.startswith("error: ")
+    assert all(word in line for word in words), line
+    assert not (clean / "results").exists()
+
+
+def test_a_broken_default_configuration_names_the_line(tmp_path):
+    checkout = make_checkout(tmp_path / "checkout")
+    (checkout / "config/config.yaml").write_text("seed: 0\nk: [10, 20\nmodels: {}\n")
+    status, out = snakemake(checkout, "-n")
+    assert status != 0
+    assert "Traceback" not in out
+    assert re.search(r"^error: .*config\.yaml is not valid YAML: .*line 3", out, re.MULTILINE), out
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A copy of the package for the digests to look at, and to change."""
+    copy = tmp_path / "form_invariance"
+    shutil.copytree(ROOT / "src/form_invariance", copy, ignore=shutil.ignore_patterns("embedded_models"))
+    monkeypatch.setattr(source_digest, "_ROOT", copy)
+    source_digest._imports.cache_clear()
+    yield copy
+    source_digest._imports.cache_clear()
+
+
+def test_digest_follows_lazy_imports_and_no_others(package):
+    commands = ["interventions", "ranking", "overlap", "census", "figure-jaccard"]
+    before = {command: source_digest.source_digest(command) for command in commands}
+    with (package / "ablation.py").open("a") as file:
+        file.write("\nCHANGED = True\n")
+    changed = {command for command in commands if source_digest.source_digest(command) != before[command]}
+    assert changed == {"interventions"}
+    assert "form_invariance.tables_io" in source_digest.modules_of("ranking")  # imported inside run
+    assert "form_invariance.errors" in source_digest.modules_of("ranking")  # imported by what it imports
+
+
+def test_digest_is_of_contents(package):
+    before = source_digest.source_digest("ranking")
+    (package / "ranking.py").touch()
+    assert source_digest.source_digest("ranking") == before
+
+
+def test_environments_pin_what_the_lock_pins():
+    lock = set((ROOT / "requirements.lock").read_text().splitlines())
+    for path in sorted((ROOT / "envs").glob("*.yaml")):
+        (pins,) = (
+            item["pip"] for item in yaml.safe_load(path.read_text())["dependencies"] if isinstance(item, dict)
+        )
+        assert set(pins) <= lock, path
+
+
+def test_lock_names_versions_alone():
+    lines = (ROOT / "requirements.lock").read_text().splitlines()
+    pins = [line for line in lines if not line.startswith("#")]
+    assert all(re.fullmatch(r"[A-Za-z0-9_.-]+==[0-9][A-Za-z0-9.]*", line) for line in pins)
+    names = {re.split("==", line)[0].lower().replace("_", "-") for line in pins}
+    project = (ROOT / "pyproject.toml").read_text()
+    for need in re.findall(r'^    "([\w-]+)(?:==[\w.]+)?",$', project.split("[project.scripts]")[0], re.MULTILINE):
+        assert need.lower().replace("_", "-") in names, need
