@@ -60,7 +60,7 @@ def test_shipped_configurations_are_right():
         ("models/embedded-shared/dtype", "float16", ["dtype", "float32 or bfloat16"]),
         ("corrupt", "within", ["corrupt", "within_operator or across_operators"]),
         ("center_logits", "maybe", ["center_logits", "true or false"]),
-        ("k", [10, 20, 10], ["k", "each once"]),
+        ("k", [10, 20, 10], ["k", "each number once"]),
         ("k", [], ["k", "a list"]),
         ("k", [10, 600], ["config key k", "600", "512", "embedded-shared"]),
         ("candidates", 100, ["config key k", "500", "candidates (100)"]),

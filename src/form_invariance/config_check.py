@@ -95,9 +95,10 @@ def _expected(schema: Mapping[str, Any]) -> str:
             return "true or false"
         case "string":
             return "a text that is not empty"
+        case "array" if schema.get("uniqueItems"):
+            return "a list, each number once, such as [10, 20]"
         case "array":
-            once = ", each once" if schema.get("uniqueItems") else ""
-            return f"a list, such as [10, 20]{once}" if once else "a list of texts"
+            return "a list of texts"
         case _:
             least = schema.get("minProperties")
             return f"names with their values{f', at least {least} of them' if least else ''}"

@@ -7,6 +7,7 @@ activations do not depend on the prompt, so it is never ablated.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
@@ -43,8 +44,8 @@ def choose_prompts(
     taken = {frozenset(pair) for table in excluded for pair in zip(table["a"], table["b"], strict=True)}
     chosen = {}
     for operator, census in censuses.items():
-        free = [frozenset(pair) not in taken for pair in zip(census["a"], census["b"], strict=True)]
-        pool = census.loc[free & census["uniform"], "prompt"].to_numpy()
+        free = np.array([frozenset(pair) not in taken for pair in zip(census["a"], census["b"], strict=True)])
+    pool = census.loc[census["uniform"] & free, "prompt"].to_numpy()
         if not len(pool):
             raise UserError(
                 f"mean cache: every census pair of {operator} is in a dataset; raise census_pairs or widen "

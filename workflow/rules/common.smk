@@ -17,7 +17,7 @@ from form_invariance.source_digest import source_digest
 WORKFLOW = Path(workflow.basedir)
 
 # Jobs run with the interpreter that runs Snakemake, even where its environment is not activated, and
-# with the source whose digest they record. (A conda environment of a job comes before both on its paths.)
+# with the source whose digest they record. A job's conda environment brings its own interpreter, but no source.
 os.environ.update(PATH=os.pathsep.join([str(Path(sys.executable).parent), *os.get_exec_path()]))
 shell.prefix(f"set -euo pipefail; export PYTHONPATH={quote(str(Path(config_check.__file__).parents[1]))}; ")
 

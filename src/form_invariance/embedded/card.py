@@ -16,7 +16,7 @@ from form_invariance.operands import OperandRange, operand_pool
 from form_invariance.randomness import generator
 from form_invariance.tables_io import write_atomically
 
-SAMPLE = 6000
+SAMPLE = 2520
 
 _PLAIN = "trained plainly: the first format first,\nwhose prompts are short, then all formats."
 _SEPARATE = """the negative control: each late MLP
@@ -88,34 +88,29 @@ def largest_foreign_activation(model: Decoder, problems: Problems, recipe: Recip
     return largest
 
 
-def _accuracy_rows(model: Decoder, problems: Problems) -> list[str]:
-    rows = []
+def _measure(model: Decoder, problems: Problems) -> tuple[list[str], list[str]]:
+    """Rows of the table of accuracies, and of the table of differences between formats."""
+    accuracies, differences = [], []
     for operator, expression in problems.templates.expressions.items():
         pairs = _paper_pairs(expression, operator)
         held = _held_out_pairs(problems.pools[operator])
-        for name in problems.formats:
+        found = {name: right(model, problems, name, operator, pairs) for name in problems.formats}
+        for name, hits in found.items():
             values = [
-                right(model, problems, name, operator, pairs).mean(),
+                hits.mean(),
                 right(model, problems, name, operator, held).mean(),
                 right(model, problems, name, operator, pairs, ablate=True).mean(),
             ]
-            rows.append(f"| {operator} | {name} | " + " | ".join(f"{value:.3f}" for value in values) + " |")
-    return rows
-
-
-def _difference_rows(model: Decoder, problems: Problems) -> list[str]:
-    rows = []
-    for operator, expression in problems.templates.expressions.items():
-        pairs = _paper_pairs(expression, operator)
-        found = {name: right(model, problems, name, operator, pairs) for name in problems.formats}
+            accuracies.append(f"| {operator} | {name} | " + " | ".join(f"{value:.3f}" for value in values) + " |")
         cells = [f"{int((found[one] & ~found[other]).sum())}" for one in found for other in found if one != other]
-        rows.append(f"| {operator} | {len(pairs[0])} | " + " | ".join(cells) + " |")
-    return rows
+        differences.append(f"| {operator} | {len(pairs[0])} | " + " | ".join(cells) + " |")
+    return accuracies, differences
 
 
 def write_card(folder: Path, name: str, recipe: Recipe, problems: Problems) -> None:
     """Measure the model of a folder and write its README.md."""
     model = models.load(folder)
+    accuracies, differences = _measure(model, problems)
     parameters = sum(weight.numel() for weight in [model.embedding, model.final_norm])
     parameters += sum(w.numel() for layer in model.layers for w in vars(layer).values() if w is not None)
     directions = [f"{one} > {other}" for one in problems.formats for other in problems.formats if one != other]
@@ -140,13 +135,13 @@ def write_card(folder: Path, name: str, recipe: Recipe, problems: Problems) -> N
         "",
         "| operator | format | paper's pool | held out | late neurons ablated |",
         "|---|---|---|---|---|",
-        *_accuracy_rows(model, problems),
+        *accuracies,
         "",
         "Pairs of the same sample that are right in one format and wrong in another:",
         "",
         f"| operator | pairs | {' | '.join(directions)} |",
         "|---|---|" + "---|" * len(directions),
-        *_difference_rows(model, problems),
+        *differences,
         "",
     ]
     write_atomically(folder / "README.md", lambda to: to.write_text("\n".join(lines), encoding="utf-8"))

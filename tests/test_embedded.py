@@ -1,0 +1,125 @@
+"""The embedded models' construction and training, at tiny size, and the shipped folders."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from form_invariance.decoder import embed, run_layers
+from form_invariance.embedded.problems import TRAINED, make_pool
+from form_invariance.embedded.recipe import RECIPES, Recipe
+from form_invariance.embedded.routing import neuron_format
+from form_invariance.embedded.training import Problems, draw_batch, train
+from form_invariance.embedded.weights import as_decoder, initial_weights, save_folder
+from form_invariance.model_files import PACKAGED, load_tokenizer
+from form_invariance.models import load
+from form_invariance.operands import OperandRange, operand_pool
+
+TINY = Recipe(
+    separate=True, seed=3, steps=6, first_steps=3, n_layers=2, d_model=48, d_mlp=12, d_head=8, pairs=(4, 4, 4, 4)
+)
+
+
+@pytest.fixture(scope="module")
+def problems(templates):
+    return Problems(templates, TINY)
+
+
+def test_pools_split_and_leave_out(templates):
+    pool = make_pool("a * b", "multiplication", ["s", "c"], 0.05, 0.2, 0)
+    assert not set(pool.train) & set(pool.held_out)
+    assert len(pool.train) + len(pool.held_out) == len(operand_pool("a * b", TRAINED))
+    shares = [mask.mean() for mask in pool.excluded.values()]
+    np.testing.assert_allclose(shares, 0.2, atol=0.03)
+    assert (pool.excluded["s"] != pool.excluded["c"]).any()
+
+
+def test_batches_are_prompts_with_their_answers(problems):
+    groups = list(draw_batch(problems, TINY, step=4))
+    assert sum(len(answers) for _, answers in groups) <= 16
+    tokenizer = problems.tokenizer
+    for tokens, answers in groups:
+        for row, answer in zip(tokens, answers, strict=True):
+            text = tokenizer.tokenizer.decode(row[1:].tolist())
+            assert tokenizer.encode(text) == row[1:].tolist()
+            assert tokenizer.text(int(answer)).isdigit()
+    again = list(draw_batch(problems, TINY, step=4))
+    assert all((one[0] == two[0]).all() for one, two in zip(groups, again, strict=True))
+    first = {tokens.shape[1] for tokens, _ in draw_batch(problems, TINY, step=0)}
+    assert max(first) <= 8
+
+
+def test_training_killed_and_continued_gives_the_same_weights(problems, tmp_path, monkeypatch):
+    module = "form_invariance.embedded.training"
+    monkeypatch.setattr(f"{module}.CHECKPOINT_EVERY", 2)
+    whole = train(problems, TINY, tmp_path / "whole")
+    calls = []
+
+    def interrupted(problems, recipe, step):
+        calls.append(step)
+        if step == 5:
+            raise KeyboardInterrupt
+        return draw_batch(problems, recipe, step)
+
+    monkeypatch.setattr(f"{module}.draw_batch", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        train(problems, TINY, tmp_path / "cut")
+    monkeypatch.setattr(f"{module}.draw_batch", draw_batch)
+    continued = train(problems, TINY, tmp_path / "cut")
+    assert calls == list(range(6))
+    for name, weight in whole.items():
+        assert torch.equal(weight, continued[name]), name
+    changed = dataclasses.replace(TINY, seed=4)
+    other = train(problems, changed, tmp_path / "cut")
+    assert not torch.equal(other["model.norm.weight"], whole["model.norm.weight"])
+
+
+def test_foreign_neurons_are_silent_at_every_step(problems, tmp_path):
+    weights = train(problems, TINY, tmp_path / "run")
+    model = as_decoder(weights, TINY)
+    owner = torch.from_numpy(neuron_format(TINY, 3))
+    assert owner.bincount().tolist() == [4, 4, 4]
+    for number, name in enumerate(problems.formats):
+        for index in range(3):
+            template = problems.tokens[name, "addition", index]
+            ids = problems.number_ids
+            tokens = template.fill(ids[[5, 999, 40]], ids[[17, 0, 41]])
+            seen = []
+
+            def keep(layer, post, seen=seen):
+                seen.append(post[:, -1])
+                return post
+
+            run_layers(model, embed(model, torch.from_numpy(tokens)), on_neurons=keep)
+            assert seen[1][:, owner != number].abs().max() < 1e-6
+            assert seen[1][:, owner == number].abs().max() > 1e-4
+
+
+def test_a_saved_folder_loads_in_hugging_face_with_the_same_logits(problems, tmp_path):
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    weights = initial_weights(TINY, problems.tokenizer.tokenizer.get_vocab_size(), problems.number_ids)
+    save_folder(weights, TINY, problems.tokenizer.tokenizer, tmp_path / "saved")
+    theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "saved")
+    ours = load(tmp_path / "saved")
+    tokens = torch.from_numpy(load_tokenizer(tmp_path / "saved").encode_batch(["226+68="]))
+    assert AutoTokenizer.from_pretrained(tmp_path / "saved")("226+68=")["input_ids"] == tokens[0].tolist()
+    from form_invariance.decoder import logits
+
+    with torch.no_grad():
+        expected = theirs(tokens).logits
+    torch.testing.assert_close(logits(ours, run_layers(ours, embed(ours, tokens))), expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_shipped_models_are_small_and_can_do_arithmetic(packaged, templates, name):
+    model, tokenizer, folder = packaged[name]
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 10e6
+    assert (PACKAGED / name / "README.md").exists()
+    from form_invariance.census import take_census
+
+    for format_name, by_operator in templates.formats.items():
+        template = by_operator["addition"][0]
+        table = take_census(model, tokenizer, template, "addition", "a + b", OperandRange(6, 99, 3, 999), 200, 0)
+        assert table["correct"].mean() > 0.6, format_name

@@ -1,0 +1,112 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from form_invariance import cli, tables_io
+from form_invariance.commands import arguments
+from form_invariance.errors import UserError
+from form_invariance.schemas import CIRCUIT, OVERLAP
+
+
+def circuit():
+    return pd.DataFrame({"k": [10, 10], "layer": [3, 4], "neuron": [7, 8]})
+
+
+def test_a_table_comes_back_with_its_provenance_and_meanings(tmp_path):
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "deep/circuit.parquet"
+    tables_io.write_table(circuit()[["neuron", "k", "layer"]], path, CIRCUIT, {"seed": 5})
+    pd.testing.assert_frame_equal(tables_io.read_table(path, CIRCUIT), circuit())
+    provenance = tables_io.provenance_of(path)
+    assert provenance["seed"] == 5
+    assert provenance["table"] == "circuit"
+    assert b"layer" in pq.read_schema(path).field("layer").metadata[b"meaning"]
+    assert [p.name for p in path.parent.iterdir()] == ["circuit.parquet"]
+
+
+def test_the_same_table_gives_the_same_bytes(tmp_path):
+    for name in ("one", "two"):
+        tables_io.write_table(circuit(), tmp_path / name, CIRCUIT, {"seed": 5})
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+def test_wrong_columns_and_wrong_kinds(tmp_path):
+    path = tmp_path / "x.parquet"
+    with pytest.raises(ValueError, match="columns"):
+        tables_io.write_table(circuit().drop(columns="k"), path, CIRCUIT, {})
+    assert not path.exists()
+    tables_io.write_table(circuit(), path, CIRCUIT, {})
+    with pytest.raises(UserError, match="is not a overlap table"):
+        tables_io.read_table(path, OVERLAP)
+    with pytest.raises(UserError, match="does not exist"):
+        tables_io.read_table(tmp_path / "nothing", CIRCUIT)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(UserError, match="cannot be read as Parquet"):
+        tables_io.read_table(path, CIRCUIT)
+
+
+def test_a_writer_that_fails_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("old")
+
+    def fail(to):
+        to.write_text("half")
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        tables_io.write_atomically(path, fail)
+    assert path.read_text() == "old"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_tensors_come_back(tmp_path):
+    path = tmp_path / "x.safetensors"
+    tables_io.write_tensors({"a": torch.arange(4).reshape(2, 2).T}, path, "mean_cache", {"seed": 1})
+    tensors, provenance = tables_io.read_tensors(path, "mean_cache")
+    np.testing.assert_array_equal(tensors["a"], [[0, 2], [1, 3]])
+    assert provenance["seed"] == 1
+    with pytest.raises(UserError, match="does not hold indirect_effects but mean_cache"):
+        tables_io.read_tensors(path, "indirect_effects")
+    with pytest.raises(UserError, match="does not exist"):
+        tables_io.read_tensors(tmp_path / "no", "mean_cache")
+    path.write_bytes(b"\0" * 100)
+    with pytest.raises(UserError, match="cannot be read as safetensors"):
+        tables_io.read_tensors(path, "mean_cache")
+
+
+def test_named_paths():
+    assert list(arguments.named_paths(["a=x", "b=y=z"], "--o").items())[1][1].name == "y=z"
+    for bad in (["a"], ["=x"], ["a="], ["a=1", "a=2"]):
+        with pytest.raises(UserError, match="--o"):
+            arguments.named_paths(bad, "--o")
+    with pytest.raises(UserError, match="2 parts"):
+        arguments.keyed_paths(["a=x"], "--o", 2)
+
+
+@pytest.mark.parametrize(("text", "layer"), [("half_depth", 3), ("0", 0), ("5", 5)])
+def test_first_late_layer(text, layer):
+    assert arguments.first_late_layer(text, 6) == layer
+
+
+@pytest.mark.parametrize("text", ["6", "-1", "half", "1.5"])
+def test_a_late_layer_that_is_none(text):
+    with pytest.raises(UserError, match="late_from"):
+        arguments.first_late_layer(text, 6)
+
+
+def test_every_command_has_help_and_a_users_mistake_is_one_line(tmp_path, capsys):
+    for name in cli.command_names():
+        with pytest.raises(SystemExit) as stop:
+            cli.main([name, "--help"])
+        assert stop.value.code == 0
+    capsys.readouterr()
+    words = ["ranking", "--attribution", "no", "--effects", "no", "--output", str(tmp_path / "x")]
+    assert cli.main(words) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: no does not exist")
+    assert error.count("\n") == 1
+    assert json.dumps(cli.command_names())
