@@ -45,7 +45,7 @@ def choose_prompts(
     chosen = {}
     for operator, census in censuses.items():
         free = np.array([frozenset(pair) not in taken for pair in zip(census["a"], census["b"], strict=True)])
-    pool = census.loc[census["uniform"] & free, "prompt"].to_numpy()
+        pool = census.loc[census["uniform"] & free, "prompt"].to_numpy()
         if not len(pool):
             raise UserError(
                 f"mean cache: every census pair of {operator} is in a dataset; raise census_pairs or widen "
