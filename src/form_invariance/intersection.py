@@ -15,6 +15,8 @@ from form_invariance.statistics import expected_jaccard
 HALVES = 20
 """Random splits of the train prompts into halves for the split-half reliability."""
 
+Summary = Callable[[np.ndarray], np.ndarray]
+
 POOLED = -1
 """The value of `layer` in rows that pool the late layers."""
 
@@ -156,7 +158,7 @@ def _over(prompts: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     return lambda effects: effects[prompts].mean(0)
 
 
-def _comparisons(cell: Effects, name: str, seed: int) -> Iterator[tuple[str, list[tuple[Callable, int]]]]:
+def _comparisons(cell: Effects, name: str, seed: int) -> Iterator[tuple[str, list[tuple[Summary, int]]]]:
     """Kinds of comparison within a format, each with two ways to rank: (summary, draw) twice."""
     if cell.prompts >= 2:
         for first, second in _halves(cell.prompts, seed, name):

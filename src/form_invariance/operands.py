@@ -10,14 +10,14 @@ import pandas as pd
 from form_invariance.errors import UserError
 from form_invariance.randomness import generator
 
-_BINARY: dict[type, Callable] = {
+_BINARY: dict[type, Callable[..., np.ndarray]] = {
     ast.Add: np.add,
     ast.Sub: np.subtract,
     ast.Mult: np.multiply,
     ast.FloorDiv: np.floor_divide,
     ast.Mod: np.mod,
 }
-_CALLS: dict[str, Callable] = {"min": np.minimum, "max": np.maximum, "abs": np.abs}
+_CALLS: dict[str, Callable[..., np.ndarray]] = {"min": np.minimum, "max": np.maximum, "abs": np.abs}
 
 
 @dataclass(frozen=True)

@@ -65,15 +65,15 @@ def expected_jaccard(k: int, width: int, sets: int, seed: int = 0) -> float:
     if sets == 3:
         new = np.arange(k + 1)
         total = 0.0
-        for common in x:
+        for common in x.tolist():
             union = 2 * k - common
             chance = _hypergeometric(width, width - union, k, log_factorial)
             total += overlap[common] * (chance * (k - new) * common / (union * (union + new))).sum()
         return float(total)
     rng = generator(seed, "expected-jaccard", k, width, sets)
-    intersection = union = np.full(100_000, k)
+    shared = whole = np.full(100_000, k)
     for _ in range(sets - 1):
-        new = rng.hypergeometric(width - union, union, k)
-        intersection = rng.hypergeometric(intersection, union - intersection, k - new)
-        union = union + new
-    return float((intersection / union).mean())
+        fresh = rng.hypergeometric(width - whole, whole, k)
+        shared = rng.hypergeometric(shared, whole - shared, k - fresh)
+        whole = whole + fresh
+    return float((shared / whole).mean())

@@ -9,9 +9,10 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from form_invariance.decoder import Decoder, DecoderConfig, LayerWeights
+from form_invariance.decoder import Decoder, LayerWeights
 from form_invariance.embedded.recipe import Recipe
 from form_invariance.embedded.tokenizer import BOS, EOS, LARGEST_NUMBER
+from form_invariance.model_files import DecoderConfig
 from form_invariance.randomness import generator
 from form_invariance.tables_io import write_atomically
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -57,10 +58,10 @@ def panels(
     Returns:
         The figure and its axes, (rows, columns).
     """
-    mpl.rcParams.update(_SETTINGS)
+    mpl.rcParams.update(_SETTINGS)  # type: ignore[arg-type]
     total = rows * height + legend + 0.3
     figure = Figure(figsize=(width, total), layout="constrained")
-    figure.get_layout_engine().set(rect=(0, legend / total, 1, 1 - legend / total))  # type: ignore[union-attr]
+    figure.get_layout_engine().set(rect=(0, legend / total, 1, 1 - legend / total))  # type: ignore[union-attr, call-arg]
     axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     return figure, axes
 
@@ -74,11 +75,11 @@ def k_axis(axes: Axes, ks: Sequence[int]) -> None:
 
 def legend_below(figure: Figure, axes: Sequence[Axes], columns: int) -> None:
     """One legend for all panels, below them, each label once."""
-    handles = {}
+    handles: dict[str, Any] = {}
     for one in axes:
         for handle, label in zip(*one.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
-    figure.legend(handles.values(), handles.keys(), loc="lower center", ncols=columns, borderaxespad=0.2)
+    figure.legend(list(handles.values()), list(handles), loc="lower center", ncols=columns, borderaxespad=0.2)
 
 
 def save(figure: Figure, outputs: Sequence[Path]) -> None:
