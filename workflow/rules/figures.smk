@@ -14,7 +14,7 @@ rule prompt_formats:
         "../../envs/plot.yaml"
     params:
         code=source_digest("figure-prompts"),
-        model=model_options(FIRST_MODEL)[:2],
+        model=tokenizer_options(FIRST_MODEL),
         templates=lambda wildcards: template_options(),
     threads: 1
     resources:

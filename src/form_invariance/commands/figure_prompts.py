@@ -9,6 +9,7 @@ HELP = "draw the prompts of every format with their tokens"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--model", required=True, help="model whose tokenizer is used")
+    parser.add_argument("--revision", help="hub branch, tag or commit")
     parser.add_argument(
         "--template", nargs=3, action="append", required=True, metavar=("FORMAT", "OPERATOR", "TEXT")
     )
@@ -22,7 +23,7 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.model_files import load_tokenizer, resolve
     from form_invariance.prompts import render
 
-    tokenizer = load_tokenizer(resolve(arguments.model))
+    tokenizer = load_tokenizer(resolve(arguments.model, arguments.revision))
     rows = [
         (name, operator, tokenizer.tokens(render(template, *arguments.operands)), "answer")
         for name, operator, template in arguments.template

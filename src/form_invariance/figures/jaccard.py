@@ -24,6 +24,8 @@ def draw_overlap(axes: Axes, overlap: pd.DataFrame, reliability: pd.DataFrame) -
     halves = reliability[reliability["kind"] == "split_half"].groupby("k")["jaccard"].agg(["min", "max", "mean"])
     axes.fill_between(halves.index, halves["min"], halves["max"], color=style.LIGHT, alpha=0.4, lw=0)
     axes.plot(halves.index, halves["mean"], color=style.GREY, ls="--", label="split halves of one format")
+    partners = reliability[reliability["kind"] == "corrupt_seed"].groupby("k")["jaccard"].mean()
+    axes.plot(partners.index, partners, color=style.GREY, ls="-.", lw=0.7, label="other corrupt partners")
     for _, pair in pooled[pooled["formats"] != every["formats"].iloc[0]].groupby("formats", sort=False):
         axes.plot(pair["k"], pair["jaccard"], color=style.COLOURS[5], lw=0.7, label="pairs of formats")
     axes.plot(every["k"], every["chance"], color="black", ls=":", label="chance")
@@ -32,8 +34,13 @@ def draw_overlap(axes: Axes, overlap: pd.DataFrame, reliability: pd.DataFrame) -
 
 
 def draw(overlaps: Mapping[str, pd.DataFrame], reliabilities: Mapping[str, pd.DataFrame], title: str) -> Figure:
-    """One panel for each operator."""
-    figure, grid = style.panels(1, len(overlaps), height=1.8)
+    """One panel for each operator.
+
+    Raises:
+        UserError: an operator has only one of the two tables.
+    """
+    style.check_keys(reliabilities, overlaps, "--reliability")
+    figure, grid = style.panels(1, len(overlaps), height=1.8, legend=0.25)
     for axes, (operator, overlap) in zip(grid[0], overlaps.items(), strict=True):
         draw_overlap(axes, overlap, reliabilities[operator])
         axes.set_title(operator)
@@ -41,5 +48,5 @@ def draw(overlaps: Mapping[str, pd.DataFrame], reliabilities: Mapping[str, pd.Da
         style.k_axis(axes, sorted(overlap["k"].unique()))
     grid[0, 0].set(ylabel="Jaccard", ylim=(-0.03, 1.03))
     figure.suptitle(title, fontsize=8)
-    style.legend_below(figure, [grid[0, 0]], 4)
+    style.legend_below(figure, [grid[0, 0]], 5)
     return figure

@@ -1,6 +1,7 @@
 """The one style of all figures: sizes, colours, and how they are saved."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,10 +68,37 @@ def panels(
 
 
 def k_axis(axes: Axes, ks: Sequence[int]) -> None:
-    """A logarithmic axis of circuit sizes, each k a tick."""
+    """A logarithmic axis of circuit sizes, each k a tick, those labelled that have room."""
+    ks = sorted(ks)
+    specification, figure = axes.get_subplotspec(), axes.get_figure(root=True)
+    assert figure is not None
+    columns = specification.get_gridspec().ncols if specification else 1
+    # Inches of a digit, and of a panel's axis: what its column leaves beside ticks and padding.
+    digit, width = 0.062, figure.get_figwidth() / columns * 0.8
+    span = math.log(ks[-1] / ks[0]) or 1.0
+    labels = [str(ks[-1])]
+    end = width - digit * len(labels[0]) / 2
+    for k in reversed(ks[:-1]):
+        middle, half = width * math.log(k / ks[0]) / span, digit * len(str(k)) / 2
+        fits = middle + half + digit / 2 <= end
+        labels.append(str(k) if fits else "")
+        end = middle - half if fits else end
     axes.set_xscale("log")
-    axes.set_xticks(list(ks), [str(k) for k in ks])
+    axes.set_xticks(ks, labels[::-1])
     axes.minorticks_off()
+
+
+def check_keys(given: Collection[object], wanted: Collection[object], option: str) -> None:
+    """Check that an option names every table that a figure needs, and no other.
+
+    Raises:
+        UserError: naming the first key that lacks, or that nothing belongs to.
+    """
+    for keys, others, fault in ((wanted, given, "lacks a table for"), (given, wanted, "has no partner for")):
+        for key in keys:
+            if key not in others:
+                name = "/".join(key) if isinstance(key, tuple) else key
+                raise UserError(f"{option} {fault} {name!r}; give one table for each")
 
 
 def legend_below(figure: Figure, axes: Sequence[Axes], columns: int) -> None:
@@ -80,6 +108,19 @@ def legend_below(figure: Figure, axes: Sequence[Axes], columns: int) -> None:
         for handle, label in zip(*one.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     figure.legend(list(handles.values()), list(handles), loc="lower center", ncols=columns, borderaxespad=0.2)
+
+
+def _settle(figure: Figure) -> None:
+    """Lay a figure out once, and round where its axes come to lie.
+
+    Constrained layout places the same axes with different last bits from time to time; SVG hashes them
+    into the names of its clip paths.
+    """
+    figure.draw_without_rendering()
+    positions = [(axes, axes.get_position().bounds) for axes in figure.axes]
+    figure.set_layout_engine("none")
+    for axes, bounds in positions:
+        axes.set_position(tuple(round(value, 6) for value in bounds))
 
 
 def save(figure: Figure, outputs: Sequence[Path]) -> None:
@@ -96,6 +137,7 @@ def save(figure: Figure, outputs: Sequence[Path]) -> None:
     for path in outputs:
         if path.suffix not in metadata:
             raise UserError(f"--output: {path} must end in {', '.join(metadata)}")
+    _settle(figure)
     for path in outputs:
         kind = path.suffix
         write_atomically(

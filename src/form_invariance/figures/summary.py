@@ -72,13 +72,20 @@ def draw(
     interventions: Mapping[Key, pd.DataFrame],
     transfers: Mapping[Key, pd.DataFrame],
 ) -> Figure:
-    """Rows are models, columns the four findings; keys begin with the model's name."""
+    """Rows are models, columns the four findings; keys begin with the model's name.
+
+    Raises:
+        UserError: a model or operator lacks one of its tables.
+    """
+    style.check_keys(reliabilities, overlaps, "--reliability")
     models = list(dict.fromkeys(key[0] for key in overlaps))
-    figure, grid = style.panels(len(models), 4, height=1.75, legend=0.4)
+    style.check_keys({key[0] for key in interventions}, models, "--interventions")
+    style.check_keys({key[0] for key in transfers}, models, "--transfer")
+    figure, grid = style.panels(len(models), 4, height=1.75, legend=0.25)
     titles = (
         "Same neurons?\nJaccard of the formats' top k",
-        "Sufficient?\nfaithfulness, only these kept",
-        "Necessary?\nfaithfulness, these knocked out",
+        "Sufficient?\nfaithfulness, rest ablated",
+        "Necessary?\nfaithfulness, knocked out",
         "Transferable?\nwrong answers made right",
     )
     for row, model in enumerate(models):
