@@ -19,12 +19,12 @@ from form_invariance.tables_io import write_atomically
 SAMPLE = 2520
 
 _PLAIN = "trained plainly: the first format first,\nwhose prompts are short, then all formats."
-_SEPARATE = """the negative control: each late MLP
-neuron (second half of the layers) is built to work in one format only. A frozen attention group in layer 0 writes the
-prompt's format into reserved dimensions of the residual stream, and the gates of the other formats' neurons
-are frozen far below zero on them. It learned the first format first; then the other formats' neurons started
-as copies, and training went on with all formats. The largest activation of a neuron in another format's
-prompt, at the last token, is {foreign:.1e}."""
+_SEPARATE = """the negative control: each late
+MLP neuron (second half of the layers) is built to work in one format only. A frozen attention group in layer
+0 writes the prompt's format into reserved dimensions of the residual stream, and the gates of the other
+formats' neurons are frozen far below zero on them. It learned the first format first; then the other formats'
+neurons started as copies, and training went on with all formats. The largest activation of a neuron in
+another format's prompt, at the last token, is {foreign:.1e}."""
 _BATCH = 500
 
 
