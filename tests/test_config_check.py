@@ -62,7 +62,7 @@ def test_shipped_configurations_are_right():
         ("center_logits", "maybe", ["center_logits", "true or false"]),
         ("k", [10, 20, 10], ["k", "each number once"]),
         ("k", [], ["k", "a list"]),
-        ("k", [10, 600], ["config key k", "600", "512", "embedded-shared"]),
+        ("k", [10, 600], ["config key k", "600", "528", "embedded-shared"]),
         ("candidates", 100, ["config key k", "500", "candidates (100)"]),
         ("late_from", "half", ["late_from", "'half'", "'half_depth' or a whole number"]),
         ("late_from", 6, ["late_from", "below 6", "embedded-shared"]),

@@ -208,7 +208,7 @@ def test_a_mistake_found_by_a_job_is_on_the_terminal(clean):
     [
         ("sede: 1", ["'sede'", "'seed'"]),
         ("models: {mine: {source: ./no/such/folder}}", ["./no/such/folder", "does not exist"]),
-        ("k: [10, 1000]", ["config key k", "1000", "512"]),
+        ("k: [10, 1000]", ["config key k", "1000", "528"]),
         ("operands: {operand_min: 6, operand_max: 1200, answer_min: 3, answer_max: 999}", ["1000", "operand_max"]),
     ],
 )
