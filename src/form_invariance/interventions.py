@@ -1,5 +1,6 @@
 """The keep-only and knockout experiment of one cell: circuits, controls, faithfulness (method, section 7)."""
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -173,8 +174,11 @@ def summarize(
         mean = ratios[:, defined].sum(1) / defined.sum()
     resampled = weights @ np.vstack([values, good, bad]).T / prompts  # (R, runs + 2)
     ratios_of_means = faithfulness(resampled[:, :-2], resampled[:, -2:-1], resampled[:, -1:])
-    mean_low, mean_high = np.quantile(means, [0.025, 0.975], axis=0)
-    ratio_low, ratio_high = np.quantile(ratios_of_means, [0.025, 0.975], axis=0)
+    with warnings.catch_warnings():
+        # A resample may hold undefined prompts alone; where all do, the interval is not a number.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        mean_low, mean_high = np.nanquantile(means, [0.025, 0.975], axis=0)
+        ratio_low, ratio_high = np.nanquantile(ratios_of_means, [0.025, 0.975], axis=0)
     return {
         "faithfulness_mean": mean,
         "mean_low": mean_low,
