@@ -9,7 +9,7 @@ import pandas as pd
 
 from form_invariance.errors import UserError
 from form_invariance.randomness import generator
-from form_invariance.ranking import positions, trimmed_mean
+from form_invariance.ranking import positions, ranked_layers, trimmed_mean
 from form_invariance.statistics import expected_jaccard
 
 HALVES = 20
@@ -42,7 +42,7 @@ class Effects:
 
 def from_tensors(tensors: Mapping[str, np.ndarray], width: int) -> Effects:
     """The effects of a file's tensors; `width` is the number of neurons of a layer."""
-    layers = sorted(int(name.removeprefix("candidates.")) for name in tensors if name.startswith("candidates."))
+    layers = ranked_layers(tensors)
     return Effects(
         {layer: tensors[f"effects.{layer}"] for layer in layers},
         {layer: tensors[f"candidates.{layer}"] for layer in layers},

@@ -34,6 +34,11 @@ def trimmed_mean(effects: np.ndarray) -> np.ndarray:
     return np.asarray(np.sort(effects, axis=0)[cut : len(effects) - cut].mean(0))
 
 
+def ranked_layers(tensors: Mapping[str, np.ndarray]) -> list[int]:
+    """The layers that a file of indirect effects holds, in order."""
+    return sorted(int(name.removeprefix("candidates.")) for name in tensors if name.startswith("candidates."))
+
+
 def rank_cell(tensors: Mapping[str, np.ndarray], attribution: pd.DataFrame) -> pd.DataFrame:
     """The ranking table from the effects of the first draw of corrupt partners.
 
@@ -45,8 +50,7 @@ def rank_cell(tensors: Mapping[str, np.ndarray], attribution: pd.DataFrame) -> p
         UserError: the two do not belong together.
     """
     tables = []
-    layers = sorted(int(name.removeprefix("candidates.")) for name in tensors if name.startswith("candidates."))
-    for layer in layers:
+    for layer in ranked_layers(tensors):
         effects = tensors[f"effects.{layer}"][0].astype(np.float64)  # (P, C)
         neurons = tensors[f"candidates.{layer}"]
         mean = effects.mean(0)

@@ -10,12 +10,10 @@ from torch import Tensor
 
 from form_invariance.ablation import Readout, read_out, stack
 from form_invariance.decoder import Decoder
-from form_invariance.patching import ROWS
+from form_invariance.patching import ROWS, last_token_neurons
 from form_invariance.prompts import PromptTokenizer
 from form_invariance.randomness import generator
 from form_invariance.replay import LastTokenCache, build_cache, replay, select
-
-_PROMPTS_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
@@ -146,11 +144,8 @@ class Donors:
         """Run the prompts, which are of one length."""
         unique = sorted(set(prompts))
         self._position = {prompt: position for position, prompt in enumerate(unique)}
-        pieces = []
-        for start in range(0, len(unique), _PROMPTS_AT_ONCE):
-            tokens = torch.from_numpy(tokenizer.encode_batch(unique[start : start + _PROMPTS_AT_ONCE]))
-            pieces.append(build_cache(model, tokens.to(model.device), first).neurons)
-        self._activations = torch.cat(pieces, dim=1)
+        tokens = torch.from_numpy(tokenizer.encode_batch(unique)).to(model.device)
+        self._activations = last_token_neurons(model, tokens, first)
 
     def of(self, prompts: Sequence[str]) -> Tensor:
         """Activations (late layers, prompts, m)."""
