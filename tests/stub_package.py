@@ -22,7 +22,7 @@ def main(words: list[str]) -> int:
             values[option].append(word)
     outputs = [path for option, paths in values.items() if option.endswith("output") for path in paths]
     for folder in values.get("--output-folder", []) if words[0] == "tables" else []:
-        names = ("census", "agreement", "heuristic_summary", "significance", "families")
+        names = ("census", "probe", "agreement", "heuristic_summary", "significance", "families")
         outputs += [f"{folder}/{name}.{suffix}" for name in names for suffix in ("csv", "md", "tex")]
     for folder in values.get("--output-folder", []) if words[0] == "transfer" else []:
         formats = [item.split("=")[0] for item in values["--census"]]

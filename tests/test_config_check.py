@@ -64,7 +64,7 @@ def test_shipped_configurations_are_right():
         ("k", [], ["k", "a list"]),
         ("k", [10, 600], ["config key k", "600", "528", "embedded-shared"]),
         ("candidates", 100, ["config key k", "500", "candidates (100)"]),
-        ("late_from", "half", ["late_from", "'half'", "'half_depth' or a whole number"]),
+        ("late_from", "half", ["late_from", "'half_depth' or 'onset' or a whole number"]),
         ("late_from", 6, ["late_from", "below 6", "embedded-shared"]),
         ("late_from", -1, ["late_from", "-1", "half_depth"]),
         ("formats/symbolic/templates/addition", ..., ["formats.symbolic", "'addition'", "add one"]),

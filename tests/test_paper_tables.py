@@ -9,9 +9,10 @@ import pytest
 from form_invariance.agreement import operator_tables
 from form_invariance.cli import main
 from form_invariance.figures import heuristics as figures
+from form_invariance.figures import probe as probe_figures
 from form_invariance.figures import style
 from form_invariance.paper import read_numbers, tables
-from form_invariance.schemas import AGREEMENT, CENSUS, HEURISTICS, LABELLED
+from form_invariance.schemas import AGREEMENT, CENSUS, HEURISTICS, LABELLED, PROBE
 from form_invariance.tables_io import write_table
 
 SOURCES = {"big": "meta-llama/Meta-Llama-3-8B", "own": "embedded:embedded-shared"}
@@ -27,6 +28,45 @@ def heuristics(seed):
         for name, family in families.items()
     ]
     return pd.DataFrame(rows, columns=list(HEURISTICS.columns))
+
+
+def probe_table(trained, accuracies, operators=("all", "addition")):
+    """Probes of one training set, accuracy by layer at the last token; one position before it is better."""
+    rows = [
+        (
+            trained,
+            trained,
+            operator,
+            layer,
+            position,
+            "=",
+            80,
+            20,
+            57,
+            accuracy + 0.01 * position,
+            0.0,
+            1.0,
+            0.1,
+            0.0,
+        )
+        for operator in operators
+        for layer, accuracy in enumerate(accuracies)
+        for position in (0, 1)
+    ]
+    return pd.DataFrame(rows, columns=list(PROBE.columns))
+
+
+def probe_tables():
+    together = [probe_table("symbolic+code+word", [0.6, 0.7, 0.6]), probe_table("code", [0.9, 0.9, 0.9])]
+    return {
+        (model, folder): table
+        for model in SOURCES
+        for folder, table in {
+            "symbolic": probe_table("symbolic", [0.2, 0.5, 0.51, 0.8, 0.8]),
+            "code": probe_table("code", [0.2, 0.3]),
+            "shared": pd.concat(together, ignore_index=True),
+        }.items()
+    }
 
 
 @pytest.fixture
@@ -86,6 +126,44 @@ def test_the_papers_numbers_stand_beside_ours_for_its_models_alone(inputs):
     assert families.loc[("big", "addition", "result modulo", "code"), "labels"] == len(label)
 
 
+def test_peak_and_onset_of_the_probes():
+    rows = tables.probe(probe_tables(), SOURCES).set_index(["model", "format", "operator"])
+    row = rows.loc[("big", "symbolic", "all")]
+    assert (row["peak accuracy"], row["peak layer"], row["onset layer"]) == (0.8, 3, 2)
+    assert (row["prompts"], row["unique answers"], row["majority"]) == (100, 57, 0.1)
+    numbers = read_numbers().query(
+        "table == 'tab:probe_results' and model == 'Llama-3-8B' and format == 'symbolic'"
+    )
+    printed = numbers.set_index("column")["value"]
+    for ours, theirs in (
+        ("peak accuracy", "peak_accuracy"),
+        ("onset layer", "onset_layer"),
+        ("prompts", "prompts"),
+    ):
+        assert row[f"{ours} paper"] == printed[theirs]
+        assert row[f"{ours} difference"] == pytest.approx(row[ours] - printed[theirs])
+    assert np.isnan(rows.loc[("big", "code", "all"), "onset layer"])
+    assert np.isnan(rows.loc[("big", "symbolic", "addition"), "onset layer paper"])
+    assert np.isnan(rows.loc[("own", "symbolic", "all"), "onset layer paper"])
+    assert rows.loc[("big", "all formats", "all"), "peak accuracy"] == 0.7
+
+
+def test_the_probe_figures_draw_the_tables(tmp_path):
+    given = {name: table for (model, name), table in probe_tables().items() if model == "own"}
+    across = given.pop("shared")
+    figure = probe_figures.draw(given, across, "own")
+    axes = figure.axes[0]
+    lines = {line.get_label(): line for line in axes.lines}
+    assert lines["symbolic"].get_ydata().tolist() == [0.2, 0.5, 0.51, 0.8, 0.8]
+    assert lines["all formats together"].get_ydata().tolist() == [0.6, 0.7, 0.6]
+    assert round(lines["onset"].get_xdata()[0]) == 2
+    assert [one.get_title() for one in figure.axes] == ["all operators", "addition"]
+    heat = probe_figures.draw_positions(given, "own").axes[0]
+    assert heat.images[0].get_array()[:, ::-1].T[0].tolist() == [0.2, 0.5, 0.51, 0.8, 0.8]
+    assert [label.get_text() for label in heat.get_xticklabels()] == ["=", "="]
+    style.save(figure, [tmp_path / "figure.svg"])
+
+
 def test_the_heuristics_figure_draws_the_tables(inputs, tmp_path):
     cells, agreements, labelled, _ = inputs
     own = {key[1:]: table for key, table in cells.items() if key[0] == "own"}
@@ -108,7 +186,8 @@ def test_the_heuristics_figure_draws_the_tables(inputs, tmp_path):
 def test_tables_command(inputs, tmp_path):
     options = ["--source", *[f"{name}={source}" for name, source in SOURCES.items()]]
     names = (("heuristics", HEURISTICS), ("agreement", AGREEMENT), ("labelled", LABELLED), ("census", CENSUS))
-    for (option, schema), found in zip(names, inputs, strict=True):
+    names = (*names, ("probes", PROBE))
+    for (option, schema), found in zip(names, (*inputs, probe_tables()), strict=True):
         options.append(f"--{option}")
         for key, table in found.items():
             path = tmp_path / option / ("-".join(key) + ".parquet")

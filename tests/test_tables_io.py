@@ -8,6 +8,7 @@ import torch
 from form_invariance import cli, tables_io
 from form_invariance.commands import arguments
 from form_invariance.errors import UserError
+from form_invariance.late_layers import first_late_layer
 from form_invariance.schemas import CIRCUIT, OVERLAP
 
 
@@ -89,13 +90,13 @@ def test_named_paths():
 
 @pytest.mark.parametrize(("text", "layer"), [("half_depth", 3), ("0", 0), ("5", 5)])
 def test_first_late_layer(text, layer):
-    assert arguments.first_late_layer(text, 6) == layer
+    assert first_late_layer(text, 6, {}) == layer
 
 
-@pytest.mark.parametrize("text", ["6", "-1", "half", "1.5"])
+@pytest.mark.parametrize("text", ["6", "-1", "half", "1.5", "onset"])
 def test_a_late_layer_that_is_none(text):
     with pytest.raises(UserError, match="late_from"):
-        arguments.first_late_layer(text, 6)
+        first_late_layer(text, 6, {})
 
 
 def test_every_command_has_help_and_a_users_mistake_is_one_line(tmp_path, capsys):

@@ -17,6 +17,8 @@ ROOT = Path(__file__).parent.parent
 NASTY = 'it\'s "$(touch pwned)" `touch pwned` \\ $HOME; * {{x\n{a}+{b}='
 SMALL = {
     "census": 6,
+    "probe": 3,
+    "probe_across_formats": 1,
     "dataset": 6,
     "attribution": 6,
     "patching": 6,
@@ -29,6 +31,7 @@ SMALL = {
     "interventions": 6,
     "transfer": 2,
     "prompt_formats": 1,
+    "probe_figure": 1,
     "jaccard_figure": 1,
     "interventions_figure": 2,
     "transfer_figure": 1,
@@ -95,12 +98,15 @@ def test_default_dry_run_lists_every_cell(clean):
     assert {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", out, re.MULTILINE)} == {
         rule: n * (4 if n > 1 else 1) for rule, n in SMALL.items()
     } | {
+        "probe": 6,
+        "probe_across_formats": 2,
+        "probe_figure": 2,
         "mean_cache": 6,
         "jaccard_figure": 2,
         "transfer_figure": 2,
         "interventions_figure": 4,
         "heuristics_figure": 2,
-        "total": 212,
+        "total": 222,
     }
     for model in ("embedded-shared", "embedded-separate"):
         for name in ("symbolic", "code", "word"):
@@ -185,6 +191,7 @@ def test_a_change_of_source_reruns_what_imports_it(finished, module, rules):
 @pytest.mark.parametrize(
     ("setting", "rules"),
     [
+        ("probe_prompts=99", {"probe", "probe_across_formats", "probe_figure", "paper_tables", "all"}),
         ("transfer_pairs=7", {"transfer", "transfer_figure", "summary_figure", "all"}),
         ("random_seeds=3", {"interventions", "interventions_figure", "summary_figure", "all"}),
         ("permutations=300", {"agreement", "paper_tables", "heuristics_figure", "all"}),
@@ -193,6 +200,16 @@ def test_a_change_of_source_reruns_what_imports_it(finished, module, rules):
 )
 def test_a_change_of_one_key_reruns_what_uses_it(finished, setting, rules):
     assert set(pending(finished, "--config", setting)) == rules
+
+
+def test_late_layers_from_the_onset_wait_for_the_probes(clean):
+    target = "results/embedded-shared/word/division/attribution.parquet"
+    words = ["--config", "late_from=onset"]
+    assert pending(clean, target, *words).get("probe") == 3
+    assert "probe" not in pending(clean, target)
+    _, out = snakemake(clean, target, "-n", "-p", *words)
+    probes = [f"{name}=results/embedded-shared/{name}/probe.parquet" for name in ("symbolic", "code", "word")]
+    assert f"--late-from onset --probes {' '.join(probes)}" in out
 
 
 def test_a_deleted_table_is_made_again(finished):

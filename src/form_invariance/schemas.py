@@ -59,6 +59,27 @@ CENSUS = Schema(
         "rank": _integer("rank of the answer among all tokens, 1 = most probable"),
     },
 )
+PROBE = Schema(
+    "probe",
+    {
+        "trained": _text("formats whose prompts train the probe, joined by +"),
+        "tested": _text("formats whose prompts test it, joined by +"),
+        "operator": _text("operator of both, or all"),
+        "layer": _integer("layer whose output (resid_post) is read, from 0"),
+        "position": _integer("token counted from the last, 0 = the last"),
+        "token": _text(
+            "what stands there in the first operator's prompts: a token, {a} or {b}; empty where mixed"
+        ),
+        "train_prompts": _integer("training prompts"),
+        "test_prompts": _integer("test prompts, of other operand pairs"),
+        "answers": _integer("distinct answers of both"),
+        "accuracy": _number("fraction of test prompts whose answer the probe reads"),
+        "low": _number("Wilson 95 % lower limit of it"),
+        "high": _number("Wilson 95 % upper limit of it"),
+        "majority": _number("the same if the training prompts' most frequent answer is always said"),
+        "shuffled": _number("the same for a probe whose training prompts' answers were shuffled"),
+    },
+)
 DATASET = Schema(
     "dataset",
     {

@@ -24,7 +24,8 @@ def wilson(successes: np.ndarray, trials: np.ndarray) -> tuple[np.ndarray, np.nd
     scale = 1 + _Z95**2 / trials
     middle = (rate + _Z95**2 / (2 * trials)) / scale
     half = _Z95 / scale * np.sqrt(rate * (1 - rate) / trials + _Z95**2 / (4 * trials**2))
-    return np.clip(middle - half, 0, 1), np.clip(middle + half, 0, 1)
+    # It holds the rate itself; rounding alone could leave it out.
+    return np.clip(middle - half, 0, rate), np.clip(middle + half, rate, 1)
 
 
 def bootstrap_weights(size: int, resamples: int, seed: int, *names: str) -> np.ndarray:

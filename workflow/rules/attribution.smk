@@ -4,6 +4,7 @@
 rule attribution:
     input:
         model=model_files,
+        probes=onset_probes,
         dataset="results/{model}/{format}/{operator}/dataset.parquet",
         corrupt="results/{model}/{format}/{operator}/corrupt.parquet",
     output:
@@ -17,12 +18,12 @@ rule attribution:
     params:
         code=source_digest("attribution"),
         model=model_options,
-        late_from=config["late_from"],
+        late_from=late_options,
         candidates=config["candidates"],
     threads: 1
     resources:
         mem_mb=4000,
     shell:
-        "python -m form_invariance attribution {params.model:q} --late-from {params.late_from}"
+        "python -m form_invariance attribution {params.model:q} {params.late_from:q}"
         " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q} --candidates {params.candidates}"
         " --output {output:q} 2> {log:q}"

@@ -44,7 +44,7 @@ DIRECTIONS = [f"{donor}_to_{target}" for donor, target in permutations(FORMATS, 
 KS = sorted(config["k"])
 FIRST_MODEL = SimpleNamespace(model=MODELS[0])
 FIGURE_FILES = ["png", "svg"]
-PAPER_TABLES = ["census", "agreement", "heuristic_summary", "significance", "families"]
+PAPER_TABLES = ["census", "probe", "agreement", "heuristic_summary", "significance", "families"]
 EMBEDDED = ["embedded-shared", "embedded-separate"]
 
 
@@ -121,6 +121,20 @@ def other_census_options(wildcards) -> list[str]:
     return ["--other-census", *keyed(paths, -2)] if paths else []
 
 
+def onset_probes(wildcards) -> list[str]:
+    """The probe tables that the late layers follow from, where they begin at the onset."""
+    if config["late_from"] != "onset":
+        return []
+    return expand("results/{model}/{format}/probe.parquet", model=wildcards.model, format=FORMATS)
+
+
+def late_options(wildcards) -> list[str]:
+    """Command-line options that say where the late layers begin."""
+    paths = onset_probes(wildcards)
+    probes = ["--probes", *named(FORMATS, paths)] if paths else []
+    return ["--late-from", str(config["late_from"]), *probes]
+
+
 def named(names: list[str], paths) -> list[str]:
     """NAME=PATH options."""
     return [f"{name}={path}" for name, path in zip(names, paths, strict=True)]
@@ -128,7 +142,7 @@ def named(names: list[str], paths) -> list[str]:
 
 def figures() -> list[str]:
     """Every figure, as PNG and SVG."""
-    kinds = ["jaccard", "keep_only", "knockout", "transfer", "heuristics"]
+    kinds = ["probe", "probe_positions", "jaccard", "keep_only", "knockout", "transfer", "heuristics"]
     names = ["prompt_formats", "summary", *expand("{model}/{kind}", model=MODELS, kind=kinds)]
     return expand("results/figures/{name}.{extension}", name=names, extension=FIGURE_FILES)
 
@@ -151,9 +165,15 @@ def tables() -> list[str]:
         *expand(
             "results/{model}/shared/{operator}/{table}.parquet", table=shared, model=MODELS, operator=OPERATORS
         ),
+        *probe_tables(),
         *transfer_tables(),
         *expand("results/tables/{table}.{extension}", table=PAPER_TABLES, extension=["csv", "md", "tex"]),
     ]
+
+
+def probe_tables() -> list[str]:
+    """The probe tables of every model: each format's, and that over all formats."""
+    return expand("results/{model}/{folder}/probe.parquet", model=MODELS, folder=[*FORMATS, "shared"])
 
 
 def transfer_tables() -> list[str]:

@@ -24,6 +24,30 @@ rule prompt_formats:
         " --output {output:q} 2> {log:q}"
 
 
+rule probe_figure:
+    input:
+        probes=cells_of("results/{model}/{format}/probe.parquet", format=FORMATS),
+        across="results/{model}/shared/probe.parquet",
+    output:
+        layers=expand("results/figures/{{model}}/probe.{extension}", extension=FIGURE_FILES),
+        positions=expand("results/figures/{{model}}/probe_positions.{extension}", extension=FIGURE_FILES),
+    log:
+        "results/logs/figures/{model}/probe.log",
+    benchmark:
+        "results/benchmarks/figures/{model}/probe.tsv"
+    conda:
+        "../../envs/plot.yaml"
+    params:
+        code=source_digest("figure-probe"),
+        probes=lambda wildcards, input: named(FORMATS, input.probes),
+    threads: 1
+    resources:
+        mem_mb=1000,
+    shell:
+        "python -m form_invariance figure-probe --probes {params.probes:q} --across {input.across:q}"
+        " --title {wildcards.model:q} --output {output.layers:q} --positions-output {output.positions:q} 2> {log:q}"
+
+
 rule jaccard_figure:
     input:
         overlap=cells_of("results/{model}/shared/{operator}/overlap.parquet", operator=OPERATORS),

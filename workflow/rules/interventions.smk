@@ -4,6 +4,7 @@
 rule interventions:
     input:
         model=model_files,
+        probes=onset_probes,
         dataset="results/{model}/{format}/{operator}/dataset.parquet",
         circuit="results/{model}/shared/{operator}/circuit.parquet",
         mean_cache="results/{model}/{format}/mean_cache.safetensors",
@@ -20,7 +21,7 @@ rule interventions:
     params:
         code=source_digest("interventions"),
         model=model_options,
-        late_from=config["late_from"],
+        late_from=late_options,
         k=KS,
         random_seeds=config["random_seeds"],
         matched_seeds=config["matched_seeds"],
@@ -31,7 +32,7 @@ rule interventions:
     resources:
         mem_mb=4000,
     shell:
-        "python -m form_invariance interventions {params.model:q} --late-from {params.late_from}"
+        "python -m form_invariance interventions {params.model:q} {params.late_from:q}"
         " --dataset {input.dataset:q} --circuit {input.circuit:q} --mean-cache {input.mean_cache:q}"
         " --ranking {input.ranking:q} --k {params.k} --random-seeds {params.random_seeds}"
         " --matched-seeds {params.matched_seeds} {params.center} --bootstrap {params.bootstrap}"

@@ -4,6 +4,7 @@
 rule patching:
     input:
         model=model_files,
+        probes=onset_probes,
         dataset="results/{model}/{format}/{operator}/dataset.parquet",
         corrupt="results/{model}/{format}/{operator}/corrupt.parquet",
         attribution="results/{model}/{format}/{operator}/attribution.parquet",
@@ -18,11 +19,11 @@ rule patching:
     params:
         code=source_digest("patching"),
         model=model_options,
-        late_from=config["late_from"],
+        late_from=late_options,
     threads: 1
     resources:
         mem_mb=4000,
     shell:
-        "python -m form_invariance patching {params.model:q} --late-from {params.late_from}"
+        "python -m form_invariance patching {params.model:q} {params.late_from:q}"
         " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q} --attribution {input.attribution:q}"
         " --output {output:q} 2> {log:q}"

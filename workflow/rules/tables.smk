@@ -4,6 +4,7 @@
 rule paper_tables:
     input:
         census=expand("results/{model}/{format}/{operator}/census.parquet", **CELLS),
+        probes=probe_tables(),
         heuristics=expand("results/{model}/{format}/{operator}/heuristics.parquet", **CELLS),
         agreement=expand("results/{model}/shared/{operator}/agreement.parquet", model=MODELS, operator=OPERATORS),
         labelled=expand("results/{model}/shared/{operator}/labelled.parquet", model=MODELS, operator=OPERATORS),
@@ -19,6 +20,7 @@ rule paper_tables:
         code=source_digest("tables"),
         sources=[f"{name}={model['source']}" for name, model in config["models"].items()],
         census=lambda wildcards, input: keyed(input.census, -4, -3, -2),
+        probes=lambda wildcards, input: keyed(input.probes, -3, -2),
         heuristics=lambda wildcards, input: keyed(input.heuristics, -4, -3, -2),
         agreement=lambda wildcards, input: keyed(input.agreement, -4, -2),
         labelled=lambda wildcards, input: keyed(input.labelled, -4, -2),
@@ -28,5 +30,6 @@ rule paper_tables:
         mem_mb=2000,
     shell:
         "python -m form_invariance tables --source {params.sources:q} --census {params.census:q}"
+        " --probes {params.probes:q}"
         " --heuristics {params.heuristics:q} --agreement {params.agreement:q} --labelled {params.labelled:q}"
         " --output-folder {params.folder:q} 2> {log:q}"

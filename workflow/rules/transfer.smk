@@ -4,6 +4,7 @@
 rule transfer:
     input:
         model=model_files,
+        probes=onset_probes,
         census=cells_of("results/{model}/{format}/{operator}/census.parquet", format=FORMATS),
         circuit="results/{model}/shared/{operator}/circuit.parquet",
     output:
@@ -17,7 +18,7 @@ rule transfer:
     params:
         code=source_digest("transfer"),
         model=model_options,
-        late_from=config["late_from"],
+        late_from=late_options,
         census=lambda wildcards, input: named(FORMATS, input.census),
         k=KS,
         pairs=config["transfer_pairs"],
@@ -28,7 +29,7 @@ rule transfer:
     resources:
         mem_mb=4000,
     shell:
-        "python -m form_invariance transfer {params.model:q} --late-from {params.late_from}"
+        "python -m form_invariance transfer {params.model:q} {params.late_from:q}"
         " --operator {wildcards.operator:q} --census {params.census:q} --circuit {input.circuit:q}"
         " --k {params.k} --pairs {params.pairs} {params.center} --seed {params.seed}"
         " --output-folder {params.folder:q} 2> {log:q}"

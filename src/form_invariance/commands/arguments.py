@@ -51,9 +51,12 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_late_arguments(parser: argparse.ArgumentParser) -> None:
-    """The option that says where the late layers begin."""
+    """The options that say where the late layers begin."""
     parser.add_argument(
-        "--late-from", default="half_depth", help="first late layer: half_depth (deduced) or a number"
+        "--late-from", default="half_depth", help="first late layer: half_depth (deduced), onset or a number"
+    )
+    parser.add_argument(
+        "--probes", nargs="+", default=[], metavar="FORMAT=FILE", help="probe tables, for --late-from onset"
     )
 
 
@@ -83,18 +86,3 @@ def model_provenance(arguments: argparse.Namespace) -> dict[str, Any]:
         "dtype": arguments.dtype,
         "device": arguments.device,
     }
-
-
-def first_late_layer(late_from: str, n_layers: int) -> int:
-    """The first late layer (method, section 3): half of the depth, or the number given.
-
-    Raises:
-        UserError: it is neither `half_depth` nor a layer of the model.
-    """
-    if late_from == "half_depth":
-        return n_layers // 2
-    if not late_from.isdecimal() or int(late_from) >= n_layers:
-        raise UserError(
-            f"late_from: {late_from!r} must be 'half_depth' or a layer of 0..{n_layers - 1} of this model"
-        )
-    return int(late_from)

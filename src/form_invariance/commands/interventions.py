@@ -6,9 +6,9 @@ from pathlib import Path
 from form_invariance.commands.arguments import (
     add_late_arguments,
     add_model_arguments,
-    first_late_layer,
     load_model,
     model_provenance,
+    named_paths,
 )
 
 HELP = "keep-only and knockout of the shared circuit, with random controls"
@@ -43,12 +43,13 @@ def run(arguments: argparse.Namespace) -> None:
 
     from form_invariance import interventions, mean_cache
     from form_invariance.cells import read_eval
+    from form_invariance.late_layers import first_late_layer
     from form_invariance.schemas import CIRCUIT, INTERVENTIONS, INTERVENTIONS_PROMPTS, RANKING
     from form_invariance.tables_io import read_table, read_tensors, write_table
 
     model, tokenizer = load_model(arguments)
     layers, width = model.config.n_layers, model.config.d_mlp
-    first = first_late_layer(arguments.late_from, layers)
+    first = first_late_layer(arguments.late_from, layers, named_paths(arguments.probes, "--probes"))
     tokens, answers = read_eval(arguments.dataset, tokenizer, model.device)
     tensors, _ = read_tensors(arguments.mean_cache, "mean_cache")
     means = mean_cache.from_tensors({name: torch.from_numpy(t) for name, t in tensors.items()}, model)

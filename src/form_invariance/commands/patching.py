@@ -6,9 +6,9 @@ from pathlib import Path
 from form_invariance.commands.arguments import (
     add_late_arguments,
     add_model_arguments,
-    first_late_layer,
     load_model,
     model_provenance,
+    named_paths,
 )
 
 HELP = "stage 2: exact indirect effect of every candidate, by replay"
@@ -29,13 +29,14 @@ def run(arguments: argparse.Namespace) -> None:
     import torch
 
     from form_invariance.cells import corrupt_activations, read_train
+    from form_invariance.late_layers import first_late_layer
     from form_invariance.patching import patch_layers
     from form_invariance.progress import Progress
     from form_invariance.schemas import ATTRIBUTION
     from form_invariance.tables_io import read_table, write_tensors
 
     model, tokenizer = load_model(arguments)
-    first = first_late_layer(arguments.late_from, model.config.n_layers)
+    first = first_late_layer(arguments.late_from, model.config.n_layers, named_paths(arguments.probes, "--probes"))
     train = read_train(arguments.dataset, arguments.corrupt_table, tokenizer, model.device)
     table = read_table(arguments.attribution, ATTRIBUTION)
     chosen = table[table["candidate"]]

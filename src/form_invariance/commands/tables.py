@@ -13,6 +13,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--source", nargs="+", required=True, metavar="MODEL=SOURCE", help="sources of the models")
     cell, shared = "MODEL/FORMAT/OPERATOR=FILE", "MODEL/OPERATOR=FILE"
     parser.add_argument("--census", nargs="+", required=True, metavar=cell, help="census tables")
+    parser.add_argument(
+        "--probes",
+        nargs="+",
+        required=True,
+        metavar="MODEL/FORMAT=FILE",
+        help="probe tables; MODEL/shared: all formats",
+    )
     parser.add_argument("--heuristics", nargs="+", required=True, metavar=cell, help="heuristics tables")
     parser.add_argument("--agreement", nargs="+", required=True, metavar=shared, help="agreement tables")
     parser.add_argument("--labelled", nargs="+", required=True, metavar=shared, help="tables of labelled neurons")
@@ -24,20 +31,22 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.errors import UserError
     from form_invariance.paper import tables
     from form_invariance.paper.files import write_files
-    from form_invariance.schemas import AGREEMENT, CENSUS, HEURISTICS, LABELLED
+    from form_invariance.schemas import AGREEMENT, CENSUS, HEURISTICS, LABELLED, PROBE
     from form_invariance.tables_io import read_tables
 
     sources = dict(item.partition("=")[::2] for item in arguments.source)
     census = read_tables(keyed_paths(arguments.census, "--census", 3), CENSUS)
+    probes = read_tables(keyed_paths(arguments.probes, "--probes", 2), PROBE)
     heuristics = read_tables(keyed_paths(arguments.heuristics, "--heuristics", 3), HEURISTICS)
     agreements = read_tables(keyed_paths(arguments.agreement, "--agreement", 2), AGREEMENT)
     labelled = read_tables(keyed_paths(arguments.labelled, "--labelled", 2), LABELLED)
-    lacking = {key[0] for key in (*census, *heuristics, *agreements)} - sources.keys()
+    lacking = {key[0] for key in (*census, *probes, *heuristics, *agreements)} - sources.keys()
     if lacking or labelled.keys() != agreements.keys():
         raise UserError(f"--source or --labelled lacks entries of {sorted(lacking) or '--agreement'}")
     rows = tables.agreement(agreements, labelled, sources)  # type: ignore[arg-type]
     made = {
         "census": tables.census(census, sources),  # type: ignore[arg-type]
+        "probe": tables.probe(probes, sources),  # type: ignore[arg-type]
         "agreement": rows,
         "heuristic_summary": tables.summary(rows, sources),
         "significance": tables.significance(agreements, sources),  # type: ignore[arg-type]

@@ -6,7 +6,6 @@ from pathlib import Path
 from form_invariance.commands.arguments import (
     add_late_arguments,
     add_model_arguments,
-    first_late_layer,
     load_model,
     model_provenance,
     named_paths,
@@ -44,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance import transfer_tables
+    from form_invariance.late_layers import first_late_layer
     from form_invariance.progress import track
     from form_invariance.schemas import CENSUS, CIRCUIT, TRANSFER
     from form_invariance.tables_io import read_table, write_table
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> None:
     censuses = {name: read_table(path, CENSUS) for name, path in named_paths(arguments.census, "--census").items()}
     plans = transfer_tables.plan(censuses, arguments.pairs, arguments.seed, arguments.operator)
     model, tokenizer = load_model(arguments)
-    first = first_late_layer(arguments.late_from, model.config.n_layers)
+    first = first_late_layer(arguments.late_from, model.config.n_layers, named_paths(arguments.probes, "--probes"))
     masks = transfer_tables.circuit_masks(
         model, read_table(arguments.circuit, CIRCUIT), arguments.k, first, arguments.seed, arguments.operator
     )

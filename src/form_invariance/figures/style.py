@@ -48,13 +48,20 @@ def colours(names: Sequence[str]) -> dict[str, str]:
 
 
 def panels(
-    rows: int, columns: int, *, width: float = TWO_COLUMNS, height: float = 1.55, legend: float = 0.45
+    rows: int,
+    columns: int,
+    *,
+    width: float = TWO_COLUMNS,
+    height: float = 1.55,
+    legend: float = 0.45,
+    widths: Sequence[float] | None = None,
 ) -> tuple[Figure, np.ndarray]:
     """A grid of panels with shared axes, and room for a legend below.
 
     Args:
         height: inches of a row.
         legend: inches below the panels.
+        widths: relative widths of the columns, whose panels then share no horizontal axis.
 
     Returns:
         The figure and its axes, (rows, columns).
@@ -63,7 +70,9 @@ def panels(
     total = rows * height + legend + 0.3
     figure = Figure(figsize=(width, total), layout="constrained")
     figure.get_layout_engine().set(rect=(0, legend / total, 1, 1 - legend / total))  # type: ignore[union-attr, call-arg]
-    axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    axes = figure.subplots(
+        rows, columns, sharex=widths is None, sharey=True, squeeze=False, gridspec_kw={"width_ratios": widths}
+    )
     return figure, axes
 
 

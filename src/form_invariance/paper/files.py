@@ -7,20 +7,25 @@ import pandas as pd
 from form_invariance.tables_io import write_atomically
 
 
-def _shown(value: object) -> str:
-    """A cell as text: whole numbers plain, others with three digits, nothing where there is no number."""
-    if isinstance(value, float):
+def _shown(column: pd.Series) -> pd.Series:
+    """A column as text: whole numbers plain, others with three digits, nothing where there is no number."""
+    if not pd.api.types.is_float_dtype(column):
+        return column.map(str)
+    whole = (column.dropna() % 1 == 0).all()
+
+    def one(value: float) -> str:
         if pd.isna(value):
             return ""
         if value != 0 and abs(value) < 0.001:
             return f"{value:.0e}"
-        return f"{value:.0f}" if value.is_integer() and abs(value) >= 10 else f"{value:.3f}"
-    return str(value)
+        return f"{value:.0f}" if whole or (value % 1 == 0 and abs(value) >= 10) else f"{value:.3f}"
+
+    return column.map(one)
 
 
 def write_files(table: pd.DataFrame, base: Path, caption: str) -> None:
     """Write `base`.csv with all digits, and `base`.md and `base`.tex with three."""
-    shown = table.map(_shown)
+    shown = table.apply(_shown)
     markdown = f"{caption}\n\n{shown.to_markdown(index=False, disable_numparse=True)}\n"
     text = [not pd.api.types.is_numeric_dtype(kind) for kind in table.dtypes]
     latex = shown.to_latex(

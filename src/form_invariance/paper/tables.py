@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from form_invariance.paper import read_numbers
+from form_invariance.probe_summary import EVERY_OPERATOR, curve, peak
 
 PAPER_MODELS = {
     "meta-llama-3-8b": "Llama-3-8B",
@@ -16,6 +17,8 @@ PAPER_MODELS = {
 
 CAPTIONS = {
     "census": "Right answers on a uniform sample of each operand pool.",
+    "probe": "Linear probes of the answer at the last token: peak over layers, and onset, the first layer with a "
+    "test accuracy above one half. Majority and shuffled are baselines in the peak layer.",
     "agreement": "Agreement of heuristic families across formats, per operator, over the neurons labelled in "
     "every format unless a column says otherwise.",
     "heuristic_summary": "Agreement of heuristic families across formats, per operator and on average.",
@@ -76,11 +79,57 @@ def census(cells: Cells, sources: Mapping[str, str]) -> pd.DataFrame:
         rows.append((model, name, operator, len(sample), correct, 100 * correct / len(sample)))
     columns = ["model", "format", "operator", "pairs", "correct", "accuracy %"]
     result = pd.DataFrame(rows, columns=columns)
-    multiplication = result["operator"] == "multiplication"
     printed = {"correct": "multiplication_correct", "accuracy %": "multiplication_accuracy_percent"}
-    compared = beside_paper(result[multiplication], ["tab:correct_census"], ["format"], printed, sources)
-    order = [column for column in compared.columns if column not in columns]
-    return result.join(compared[order])
+    return _of_rows(result, result["operator"] == "multiplication", ["tab:correct_census"], printed, sources)
+
+
+def probe(tables: Mapping[tuple[str, str], pd.DataFrame], sources: Mapping[str, str]) -> pd.DataFrame:
+    """Peak and onset of each probe, over all operators and for each of them (Table probe_results).
+
+    Args:
+        tables: probe tables by (model, format), and by (model, shared) those over all formats.
+    """
+    rows = []
+    for (model, name), table in tables.items():
+        if name == "shared":
+            # Of this table the formats' own probes stand in their own tables, with more prompts.
+            table = table[table["trained"].str.contains("+", regex=False)]
+        for operator in table["operator"].unique():
+            own = curve(table, operator)
+            found = peak(own)
+            best = own[own["layer"] == found.layer].iloc[0]
+            rows.append(
+                {
+                    "model": model,
+                    "format": "all formats" if name == "shared" else name,
+                    "operator": operator,
+                    "prompts": int(best["train_prompts"] + best["test_prompts"]),
+                    "unique answers": int(best["answers"]),
+                    "peak accuracy": found.accuracy,
+                    "peak layer": found.layer,
+                    "onset layer": float("nan") if found.onset is None else float(found.onset),
+                    "majority": float(best["majority"]),
+                    "shuffled": float(best["shuffled"]),
+                }
+            )
+    result = pd.DataFrame(rows)
+    printed = {
+        name: name.replace(" ", "_")
+        for name in ("prompts", "unique answers", "peak accuracy", "peak layer", "onset layer")
+    }
+    return _of_rows(result, result["operator"] == EVERY_OPERATOR, ["tab:probe_results"], printed, sources)
+
+
+def _of_rows(
+    table: pd.DataFrame,
+    rows: pd.Series,
+    labels: Sequence[str],
+    printed: Mapping[str, str],
+    sources: Mapping[str, str],
+) -> pd.DataFrame:
+    """Put the paper's columns, which it prints per format, beside some rows of a table."""
+    compared = beside_paper(table[rows], labels, ["format"], printed, sources)
+    return table.join(compared[[column for column in compared.columns if column not in table.columns]])
 
 
 def _wide(table: pd.DataFrame, over: str, statistics: Sequence[str]) -> pd.Series:

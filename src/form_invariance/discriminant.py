@@ -1,0 +1,119 @@
+"""Linear discriminants in closed form, many at once: the probes of `probe`.
+
+Every class is a Gaussian around its mean, with one covariance for all classes; the most probable class is
+then linear in x. There is no optimiser, learning rate or number of steps, and a fit costs one solve of a
+(d, d) system. Features are scaled to a within-class variance of 1, and their correlations R shrunk to
+(1 - s) R + s I. Shapes:
+
+    G probes, n examples, d features, C classes
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+SHRINKAGES = (0.1, 0.5, 0.9)
+"""What `choose_shrinkage` chooses from."""
+
+_SMALLEST = 1e-6
+
+
+@dataclass
+class Statistics:
+    """All that a fit needs to know of its training examples."""
+
+    center: Tensor  # (G, 1, d): mean of all examples
+    scale: Tensor  # (G, 1, d): within-class standard deviation
+    means: Tensor  # (G, C, d): class means, centred and scaled
+    correlation: Tensor  # (G, d, d): within classes
+    log_prior: Tensor  # (C,)
+
+
+@dataclass
+class Discriminant:
+    """Scores are ((x - center) / scale) @ weights + bias; the highest one wins."""
+
+    center: Tensor  # (G, 1, d)
+    scale: Tensor  # (G, 1, d)
+    weights: Tensor  # (G, d, C)
+    bias: Tensor  # (G, 1, C)
+
+
+def statistics(x: Tensor, index: Tensor, classes: int) -> Statistics:
+    """Means and within-class correlations.
+
+    Args:
+        x: training examples, (G, n, d).
+        index: their classes, (n,), each of 0..classes-1 at least once.
+    """
+    order = index.argsort(stable=True)
+    counts = index.bincount(minlength=classes)
+    center = x.mean(1, keepdim=True)
+    x = x[:, order] - center
+    # Added in one order, on a GPU too: a scattered sum would differ from run to run.
+    means = torch.segment_reduce(x, "sum", lengths=counts.expand(len(x), -1).contiguous(), axis=1)
+    means = means / counts[:, None]
+    within = x - means.repeat_interleave(counts, dim=1)
+    freedom = max(1, x.shape[1] - classes)
+    scale = (within.square().sum(1, keepdim=True) / freedom).sqrt()
+    # A feature that never changes within a class must not be divided by zero.
+    scale = scale.clamp_min(_SMALLEST * x.square().mean((1, 2), keepdim=True).sqrt()).clamp_min(1e-30)
+    within = within / scale
+    correlation = within.transpose(1, 2) @ within / freedom
+    return Statistics(center, scale, means / scale, correlation, (counts / len(index)).log())
+
+
+def solve(given: Statistics, shrinkage: Tensor) -> Discriminant:
+    """The discriminants of some statistics.
+
+    Args:
+        shrinkage: of each probe, (G,), above 0 and at most 1.
+    """
+    share = shrinkage[:, None, None]
+    identity = torch.eye(given.correlation.shape[-1], dtype=share.dtype, device=share.device)
+    factor = torch.linalg.cholesky((1 - share) * given.correlation + share * identity)
+    weights = torch.cholesky_solve(given.means.transpose(1, 2), factor)
+    distance = (given.means.transpose(1, 2) * weights).sum(1, keepdim=True)
+    return Discriminant(given.center, given.scale, weights, given.log_prior - 0.5 * distance)
+
+
+def predict(probe: Discriminant, x: Tensor) -> Tensor:
+    """The most probable class of each example x (G, n, d), (G, n)."""
+    scores = torch.baddbmm(probe.bias, (x - probe.center) / probe.scale, probe.weights)
+    return scores.argmax(-1)
+
+
+def fit(x: Tensor, labels: Tensor, shrinkage: Tensor) -> tuple[Discriminant, Tensor]:
+    """Discriminants of x (G, n, d) with labels (n,), and the label of each class (C,)."""
+    classes, index = labels.unique(return_inverse=True)
+    return solve(statistics(x, index, len(classes)), shrinkage), classes
+
+
+def choose_shrinkage(
+    x: Tensor, labels: Tensor, held_out: Tensor, shrinkages: Sequence[float] = SHRINKAGES
+) -> Tensor:
+    """The shrinkage of each probe, (G,), that predicts held-out training examples best; of equals the largest.
+
+    Args:
+        x: training examples, (G, n, d).
+        labels: (n,).
+        held_out: examples to choose by, bool, (n,); the others are fitted.
+    """
+    fitted = ~held_out
+    if not held_out.any() or not fitted.any():
+        return x.new_full((len(x),), max(shrinkages))
+    classes, index = labels[fitted].unique(return_inverse=True)
+    given = statistics(x[:, fitted], index, len(classes))
+    right = []
+    descending = sorted(shrinkages, reverse=True)
+    for share in descending:
+        probe = solve(given, x.new_full((len(x),), share))
+        right.append((classes[predict(probe, x[:, held_out])] == labels[held_out]).sum(1))
+    return x.new_tensor(descending)[_first_of_largest(torch.stack(right))]
+
+
+def _first_of_largest(values: Tensor) -> Tensor:
+    """For each column of values (s, G) the first row that holds the largest one."""
+    return (values == values.max(0, keepdim=True).values).to(torch.uint8).argmax(0)

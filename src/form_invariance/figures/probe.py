@@ -1,0 +1,79 @@
+"""Figures of the linear probes: accuracy by layer (paper, Figure 2), and by layer and position."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from form_invariance.figures import style
+from form_invariance.probe_summary import EVERY_OPERATOR, ONSET_ACCURACY, curve, peak
+
+
+def _draw_curves(axes: Axes, curves: Mapping[str, pd.DataFrame], together: pd.DataFrame) -> None:
+    """One panel: accuracy by layer of each format's probe and of the one over all formats, onsets marked."""
+    palette = style.colours(list(curves))
+    # Formats with the same onset stand side by side, not on top of each other.
+    shift = {name: 0.06 * (number - (len(curves) - 1) / 2) for number, name in enumerate(curves)}
+    for name, rows in curves.items():
+        axes.fill_between(rows["layer"], rows["low"], rows["high"], color=palette[name], alpha=0.2, lw=0)
+        axes.plot(rows["layer"], rows["accuracy"], color=palette[name], marker="o", label=name)
+        onset = peak(rows).onset
+        if onset is not None:
+            axes.axvline(onset + shift[name], color=palette[name], ls=":", lw=0.9, label="onset")
+    axes.plot(
+        together["layer"], together["accuracy"], color="black", ls="--", lw=0.9, label="all formats together"
+    )
+    baseline = pd.concat(curves.values()).groupby("layer")[["majority", "shuffled"]].max()
+    axes.plot(baseline.index, baseline.max(axis=1), color=style.GREY, lw=0.7, label="majority or shuffled answers")
+    axes.axhline(ONSET_ACCURACY, color=style.LIGHT, lw=0.6, zorder=0)
+
+
+def draw(tables: Mapping[str, pd.DataFrame], across: pd.DataFrame, title: str) -> Figure:
+    """One panel for all operators together, and one for each.
+
+    Args:
+        tables: each format's probe table.
+        across: probe table over all formats.
+    """
+    operators = list(next(iter(tables.values()))["operator"].unique())
+    figure, grid = style.panels(1, len(operators), height=1.8, legend=0.25)
+    for axes, operator in zip(grid[0], operators, strict=True):
+        together = across[across["trained"].str.contains("+", regex=False)]
+        _draw_curves(
+            axes,
+            {name: curve(table, operator) for name, table in tables.items()},
+            curve(together, operator),
+        )
+        axes.set_title("all operators" if operator == EVERY_OPERATOR else operator)
+        axes.set_xlabel("layer")
+    grid[0, 0].set(ylabel="probe accuracy", ylim=(-0.03, 1.03))
+    grid[0, 0].xaxis.get_major_locator().set_params(integer=True)
+    figure.suptitle(title, fontsize=8)
+    style.legend_below(figure, [grid[0, 0]], len(tables) + 3)
+    return figure
+
+
+def _label(token: str) -> str:
+    """A token for an axis: blanks and line breaks made visible."""
+    return token.replace(" ", "␣").replace("\n", "↵") or "…"
+
+
+def draw_positions(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
+    """A heat map of layer and position for each format; the last token is on the right."""
+    widths = [table["position"].max() + 1 for table in tables.values()]
+    figure, grid = style.panels(1, len(tables), height=2.0, legend=0.0, widths=widths)
+    for axes, (name, table) in zip(grid[0], tables.items(), strict=True):
+        rows = table[(table["operator"] == EVERY_OPERATOR) & (table["trained"] == table["tested"])]
+        wide = rows.pivot(index="layer", columns="position", values="accuracy").sort_index(axis=1, ascending=False)
+        image = axes.imshow(wide, vmin=0, vmax=1, cmap="viridis", aspect="auto", origin="lower")
+        tokens = rows.drop_duplicates("position").set_index("position")["token"]
+        axes.set_xticks(range(len(wide.columns)), [_label(tokens[one]) for one in wide.columns], rotation=90)
+        axes.tick_params(axis="x", labelsize=4.5)
+        axes.set_yticks(np.arange(0, len(wide), max(1, len(wide) // 8)))
+        axes.set_title(name)
+    grid[0, 0].set_ylabel("layer")
+    figure.colorbar(image, ax=grid[0, -1], label="probe accuracy")
+    figure.suptitle(title, fontsize=8)
+    return figure

@@ -1,0 +1,53 @@
+"""What the probes' table says in short: accuracy by layer, its peak, and the onset layer (paper, section 4.1)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from form_invariance.errors import UserError
+
+EVERY_OPERATOR = "all"
+"""Operator of the probes that are fitted to all operators together."""
+
+ONSET_ACCURACY = 0.5
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The last token's best layer, and the first one where the answer is decodable."""
+
+    accuracy: float
+    layer: int
+    onset: int | None  # None: no layer's accuracy is above one half
+
+
+def curve(table: pd.DataFrame, operator: str = EVERY_OPERATOR) -> pd.DataFrame:
+    """Rows of the probes at the last token that are tested on the formats they were trained on, by layer."""
+    own = (table["operator"] == operator) & (table["position"] == 0) & (table["trained"] == table["tested"])
+    return table[own].sort_values("layer")
+
+
+def peak(rows: pd.DataFrame) -> Peak:
+    """Peak and onset of one probe's curve; of equally good layers the first."""
+    best = rows.iloc[rows["accuracy"].to_numpy().argmax()]
+    above = rows.loc[rows["accuracy"] > ONSET_ACCURACY, "layer"]
+    return Peak(float(best["accuracy"]), int(best["layer"]), int(above.min()) if len(above) else None)
+
+
+def first_onset(tables: Mapping[str, pd.DataFrame]) -> int:
+    """The earliest of several formats' onset layers, so that no format's computation is left out.
+
+    Raises:
+        UserError: in a format the answer is nowhere decodable.
+    """
+    onsets = {}
+    for name, table in tables.items():
+        found = peak(curve(table))
+        if found.onset is None:
+            raise UserError(
+                f"late_from: onset, but no layer's probe of {name} is right on more than half of its prompts "
+                f"(best {found.accuracy:.2f} in layer {found.layer}); set late_from to half_depth or a number"
+            )
+        onsets[name] = found.onset
+    return min(onsets.values())

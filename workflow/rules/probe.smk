@@ -1,0 +1,57 @@
+"""Linear probes of the answer: every position in one format, and the last token over all formats."""
+
+
+rule probe:
+    input:
+        model=model_files,
+        census=cells_of("results/{model}/{format}/{operator}/census.parquet", operator=OPERATORS),
+    output:
+        "results/{model}/{format}/probe.parquet",
+    log:
+        "results/logs/probe/{model}/{format}.log",
+    benchmark:
+        "results/benchmarks/probe/{model}/{format}.tsv"
+    conda:
+        "../../envs/gpu.yaml"
+    params:
+        code=source_digest("probe"),
+        model=model_options,
+        census=lambda wildcards, input: keyed(input.census, -3, -2),
+        prompts=config["probe_prompts"],
+        seed=config["seed"],
+    threads: 1
+    resources:
+        mem_mb=6000,
+    shell:
+        "python -m form_invariance probe {params.model:q} --census {params.census:q}"
+        " --prompts {params.prompts} --seed {params.seed} --output {output:q} 2> {log:q}"
+
+
+rule probe_across_formats:
+    input:
+        model=model_files,
+        census=cells_of(
+            "results/{model}/{format}/{operator}/census.parquet",
+            format=FORMATS,
+            operator=OPERATORS,
+        ),
+    output:
+        "results/{model}/shared/probe.parquet",
+    log:
+        "results/logs/probe/{model}/across_formats.log",
+    benchmark:
+        "results/benchmarks/probe/{model}/across_formats.tsv"
+    conda:
+        "../../envs/gpu.yaml"
+    params:
+        code=source_digest("probe"),
+        model=model_options,
+        census=lambda wildcards, input: keyed(input.census, -3, -2),
+        prompts=config["probe_prompts"],
+        seed=config["seed"],
+    threads: 1
+    resources:
+        mem_mb=6000,
+    shell:
+        "python -m form_invariance probe {params.model:q} --census {params.census:q}"
+        " --prompts {params.prompts} --seed {params.seed} --output {output:q} 2> {log:q}"
