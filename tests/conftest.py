@@ -11,11 +11,24 @@ from form_invariance.embedded.tokenizer import build_tokenizer
 from form_invariance.model_files import PACKAGED, load_tokenizer
 
 ROOT = Path(__file__).parent.parent
-FAMILIES = ("llama", "llama-tied", "mistral", "qwen2", "qwen3")
+FAMILIES = (
+    "llama",
+    "llama-tied",
+    "mistral",
+    "qwen2",
+    "qwen3",
+    "gemma2",
+    "gemma3",
+    "olmo2",
+    "phi3",
+    "gpt-neox",
+    "gpt-neox-sequential",
+    "gpt2",
+)
 
 
 def _configuration(family: str, vocabulary: int):
-    from transformers import LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
+    import transformers as hf
 
     common = {
         "vocab_size": vocabulary,
@@ -38,12 +51,35 @@ def _configuration(family: str, vocabulary: int):
         "high_freq_factor": 4.0,
         "original_max_position_embeddings": 16,
     }
+    neox = {key: value for key, value in common.items() if key != "num_key_value_heads"}
+    neox |= {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5}}
+    gemma = {"head_dim": 12, "query_pre_attn_scalar": 20, "sliding_window": 64, "tie_word_embeddings": True}
+    local = {"rope_type": "default", "rope_theta": 10000.0}
+    gemma3 = {
+        "layer_types": ["sliding_attention", "full_attention"] * 2,
+        "rope_parameters": {
+            "sliding_attention": local,
+            "full_attention": {"rope_type": "linear", "rope_theta": 1000000.0, "factor": 8.0},
+        },
+    }
+    gpt2 = {"n_embd": 48, "n_inner": 80, "n_layer": 4, "n_head": 6, "n_positions": 64, "initializer_range": 0.15}
+    partial = {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5}
     return {
-        "llama": lambda: LlamaConfig(**common, rope_parameters=scaled),
-        "llama-tied": lambda: LlamaConfig(**{**common, "num_key_value_heads": 6, "tie_word_embeddings": True}),
-        "mistral": lambda: MistralConfig(**common),
-        "qwen2": lambda: Qwen2Config(**common),
-        "qwen3": lambda: Qwen3Config(**common, head_dim=16),
+        "llama": lambda: hf.LlamaConfig(**common, rope_parameters=scaled),
+        "llama-tied": lambda: hf.LlamaConfig(**{**common, "num_key_value_heads": 6, "tie_word_embeddings": True}),
+        "mistral": lambda: hf.MistralConfig(**common),
+        "qwen2": lambda: hf.Qwen2Config(**common),
+        "qwen3": lambda: hf.Qwen3Config(**common, head_dim=16),
+        # Caps so low that they matter to weights this small.
+        "gemma2": lambda: hf.Gemma2Config(
+            **{**common, **gemma}, attn_logit_softcapping=2.0, final_logit_softcapping=5.0
+        ),
+        "gemma3": lambda: hf.Gemma3TextConfig(**{**common, **gemma, **gemma3}),
+        "olmo2": lambda: hf.Olmo2Config(**common),
+        "phi3": lambda: hf.Phi3Config(**common, rope_parameters=partial),
+        "gpt-neox": lambda: hf.GPTNeoXConfig(**neox),
+        "gpt-neox-sequential": lambda: hf.GPTNeoXConfig(**neox, use_parallel_residual=False),
+        "gpt2": lambda: hf.GPT2Config(vocab_size=vocabulary, **gpt2, bos_token_id=0, eos_token_id=1),
     }[family]()
 
 
@@ -54,7 +90,7 @@ def write_model(folder: Path, family: str, tokenizer) -> Path:
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_config(_configuration(family, tokenizer.get_vocab_size()))
     for name, parameter in model.named_parameters():
-        if "norm" in name:
+        if "norm" in name or ".ln_" in name:
             parameter.data = 1 + 0.3 * torch.randn_like(parameter)
         if name.endswith("bias"):
             parameter.data = 0.3 * torch.randn_like(parameter)

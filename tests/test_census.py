@@ -6,6 +6,7 @@ import torch
 
 from form_invariance import census as module
 from form_invariance.census import take_census
+from form_invariance.decoder import Norm
 from form_invariance.errors import UserError
 from form_invariance.mean_cache import choose_prompts
 from form_invariance.operands import OperandRange
@@ -48,7 +49,7 @@ def test_a_model_that_gives_no_numbers_is_refused(tiny):
 
     model, tokenizer = tiny
     broken = copy.copy(model)
-    broken.final_norm = model.final_norm * float("nan")
+    broken.final_norm = Norm(model.final_norm.weight * float("nan"))
     with pytest.raises(UserError, match="not finite"):
         take_census(broken, tokenizer, TEMPLATE, "addition", "a + b", LIMITS, 5, 0)
 

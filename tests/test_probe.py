@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from form_invariance import probe, probe_summary
-from form_invariance.decoder import Decoder, LayerWeights, embed, run_layers
+from form_invariance.decoder import Decoder, LayerWeights, Norm, embed, run_layers
 from form_invariance.errors import UserError
+from form_invariance.families import DecoderConfig
 from form_invariance.late_layers import first_late_layer
-from form_invariance.model_files import DecoderConfig
 from form_invariance.operands import OperandRange, operand_pool
 from form_invariance.prompts import render
 from form_invariance.schemas import PROBE
@@ -38,7 +38,15 @@ def planted(vocabulary: int, numbers: np.ndarray, onset: int) -> Decoder:
         zero = torch.zeros(d, d)
         mlp = torch.zeros(3, d)
         return LayerWeights(
-            torch.ones(d), zero, zero, torch.eye(d), output, torch.ones(d), mlp, mlp, torch.zeros(d, 3)
+            query=zero,
+            key=zero,
+            value=torch.eye(d),
+            output=output,
+            up=mlp,
+            gate=mlp,
+            down=torch.zeros(d, 3),
+            attention_norm=Norm(torch.ones(d)),
+            mlp_norm=Norm(torch.ones(d)),
         )
 
     config = DecoderConfig(
@@ -53,7 +61,7 @@ def planted(vocabulary: int, numbers: np.ndarray, onset: int) -> Decoder:
         activation="silu",
     )
     layers = [layer(number == onset) for number in range(LAYERS)]
-    return Decoder(config, embedding, layers, torch.ones(d), embedding, torch.ones(d // 2))
+    return Decoder(config, embedding, layers, Norm(torch.ones(d)), embedding)
 
 
 def census(name: str, expression: str = "a + b", correct: float = 1.0) -> pd.DataFrame:

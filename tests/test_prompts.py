@@ -1,9 +1,7 @@
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
+import llama3
 from form_invariance.errors import UserError
 from form_invariance.operands import OperandRange
 from form_invariance.prompts import PromptTokenizer, check_template, render
@@ -56,32 +54,29 @@ def test_prompts_of_unequal_length_are_refused_and_bos_comes_once(tokenizer):
     assert (ids[:, 1:] != tokenizer.bos).all()
 
 
-def llama3():
-    """The real tokenizer's encoding, where its file is at hand."""
-    beside = Path(__file__).parents[2] / "shared/llama3-tokenizer/tokenizer.model"
-    path = Path(os.environ.get("LLAMA3_TOKENIZER", beside))
-    tiktoken = pytest.importorskip("tiktoken")
-    if not path.exists():
-        pytest.skip("the Llama-3 tokenizer is not here; name its tokenizer.model in LLAMA3_TOKENIZER")
-    import base64
-
-    lines = [line.split() for line in path.read_bytes().splitlines()]
-    ranks = {base64.b64decode(token): int(rank) for token, rank in lines}
-    from form_invariance.embedded.tokenizer import _LLAMA3_PATTERN
-
-    return tiktoken.Encoding("llama3", pat_str=_LLAMA3_PATTERN, mergeable_ranks=ranks, special_tokens={})
-
-
-def test_tokens_equal_llama3s_on_every_template(tokenizer, templates):
-    real = llama3()
+def test_every_template_holds_the_rules_of_llama3_and_is_split_alike(tokenizer, templates):
+    real = PromptTokenizer(llama3.tokenizer(), None)
     for template in templates.all():
+        check_template(real, template, template, LIMITS)
         for a, b in [(226, 68), (6, 999), (100, 7), (10, 10)]:
             text = render(template, a, b)
-            assert tokenizer.tokens(text) == [real.decode([token]) for token in real.encode(text)], text
-    for number in range(1000):
-        assert len(real.encode(str(number))) == 1
+            assert tokenizer.tokens(text) == real.tokens(text), text
 
 
 def test_unknown_text_falls_back_to_bytes_and_comes_back(tokenizer):
     text = "Ünknown wörds, 表, and\ttabs 12345\n\n"
     assert tokenizer.tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def test_numbers_of_several_tokens_name_the_largest_usable_range():
+    from tokenizers import Tokenizer, models, normalizers
+
+    digits = {digit: place for place, digit in enumerate("0123456789")}
+    merged = {**digits, **{f"1{digit}": 10 + place for digit, place in digits.items()}}
+    up_to_19 = Tokenizer(models.BPE(merged, [("1", digit) for digit in digits]))
+    with pytest.raises(UserError, match=r"number 250 into several tokens.* 0 to 19 whole.* to 19 at most"):
+        PromptTokenizer(up_to_19, None).number_tokens([7, 250])
+    none = Tokenizer(models.BPE({**digits, "_": 10}, []))
+    none.normalizer = normalizers.Prepend("_")
+    with pytest.raises(UserError, match="keeps no number whole; choose another model"):
+        PromptTokenizer(none, None).number_tokens([7])

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,18 @@ def test_small_grid_and_targets(clean):
     assert pending(clean, "--configfile", "config/test.yaml") == SMALL
     stages = pending(clean, "rankings_all", "--configfile", "config/test.yaml")
     assert set(stages) == {"census", "dataset", "attribution", "patching", "ranking", "rankings_all"}
+
+
+def test_the_papers_models_are_planned_without_weights(clean):
+    start = time.monotonic()
+    jobs = pending(clean, "--configfile", "config/paper.yaml")
+    assert jobs["census"] == jobs["patching"] == 36
+    assert time.monotonic() - start < 20
+    target = "results/llama-3-8b/code/probe.parquet"
+    status, out = snakemake(clean, target, "-n", "-p", "--configfile", "config/paper.yaml")
+    assert status == 0
+    revision = "8cde5ca8380496c9a6cc7ef3a8b46a0372a1d920"
+    assert f"--model meta-llama/Meta-Llama-3-8B --revision {revision} --device cuda:0" in out
 
 
 def test_training_runs_only_when_asked_for(clean):

@@ -2,35 +2,19 @@
 
 import json
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tokenizers import Tokenizer
 
 from form_invariance.errors import UserError
+from form_invariance.families import DecoderConfig, decoder_config
 from form_invariance.prompts import PromptTokenizer
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
-SUPPORTED = ("llama", "mistral", "qwen2", "qwen3")
 PACKAGED = Path(__file__).parent / "embedded_models"
 """Where the models that come with the package lie; `embedded:NAME` names one of them."""
-
-
-@dataclass(frozen=True)
-class DecoderConfig:
-    """The numbers that the forward pass needs."""
-
-    n_layers: int
-    d_model: int
-    d_mlp: int
-    n_heads: int
-    n_key_value_heads: int
-    d_head: int
-    vocabulary: int
-    norm_epsilon: float
-    activation: str = "silu"
 
 
 def resolve(source: str, revision: str | None = None) -> Path:
@@ -114,30 +98,7 @@ def read_config(folder: Path) -> tuple[DecoderConfig, dict[str, Any]]:
         UserError: config.json is missing, incomplete, or of a family that is not supported.
     """
     raw = read_json(folder / "config.json")
-    family = raw.get("model_type")
-    if family not in SUPPORTED:
-        known = ", ".join(SUPPORTED)
-        raise UserError(f"{folder / 'config.json'}: model_type {family!r} is not supported; supported are {known}")
-    try:
-        heads = int(raw["num_attention_heads"])
-        config = DecoderConfig(
-            n_layers=int(raw["num_hidden_layers"]),
-            d_model=int(raw["hidden_size"]),
-            d_mlp=int(raw["intermediate_size"]),
-            n_heads=heads,
-            n_key_value_heads=int(raw.get("num_key_value_heads") or heads),
-            d_head=int(raw.get("head_dim") or raw["hidden_size"] // heads),
-            vocabulary=int(raw["vocab_size"]),
-            norm_epsilon=float(raw.get("rms_norm_eps", 1e-6)),
-            activation=str(raw.get("hidden_act", "silu")),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{folder / 'config.json'}: key {error} is missing or not a number") from None
-    if config.activation != "silu":
-        raise UserError(
-            f"{folder / 'config.json'}: hidden_act {config.activation!r} is not supported, only 'silu'"
-        )
-    return config, raw
+    return decoder_config(raw, str(folder / "config.json")), raw
 
 
 def weight_files(folder: Path) -> dict[str, Path]:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from form_invariance.decoder import Decoder
+from form_invariance.decoder import Decoder, change_neurons
 from form_invariance.replay import LastTokenCache, build_cache, log_probabilities, replay, select
 
 ROWS = 2048
@@ -70,7 +70,9 @@ def patch_neurons(
     effects = []
     for start in range(0, len(candidates), step):
         piece = slice(start, start + step)
-        patched = before + change[:, piece, None] * directions[piece]
+        patched = change_neurons(
+            model, layer, cache.residual[late + 1], cache.neurons[late], change[:, piece, None] * directions[piece]
+        )
         x = replay(model, cache, torch.cat([before, patched], dim=1), layer + 1)
         logs = log_probabilities(model, x, answers)
         clean = logs[:, :1]

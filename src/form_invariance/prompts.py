@@ -83,9 +83,17 @@ class PromptTokenizer:
         if several:
             raise UserError(
                 f"the tokenizer splits the number {several[0]} into several tokens; the experiment needs "
-                "one token a number: lower operand_max and answer_max, or choose another model"
+                f"one token a number: {self._usable(max(several))}"
             )
         return np.array([one.ids[0] for one in encoded], dtype=np.int64)
+
+    def _usable(self, highest: int) -> str:
+        """What to do about numbers of several tokens, of which `highest` is one."""
+        encoded = self.tokenizer.encode_batch([str(n) for n in range(highest + 1)], add_special_tokens=False)
+        first = next(n for n, one in enumerate(encoded) if len(one.ids) != 1)
+        if first < 2:
+            return "it keeps no number whole; choose another model"
+        return f"it keeps 0 to {first - 1} whole, so set operand_max and answer_max to {first - 1} at most"
 
 
 def check_template(tokenizer: PromptTokenizer, template: str, where: str, limits: OperandRange) -> None:

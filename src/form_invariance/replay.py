@@ -22,11 +22,14 @@ from form_invariance.decoder import (
     add_neurons,
     attention,
     embed,
+    final_residual,
+    mlp_input,
     neurons,
     queries_keys_values,
-    rms_norm,
     rotation,
     run_layers,
+    soft_cap,
+    unembed,
 )
 
 _READOUT_BYTES = 2**27
@@ -66,9 +69,10 @@ def continue_cache(model: Decoder, x: Tensor, first: int) -> LastTokenCache:
         z, k, v = attention(model, layer, x, last_only=layer == last_layer)
         keys.append(k[:, :-1].permute(0, 2, 3, 1).contiguous())
         values.append(v[:, :-1].transpose(1, 2).contiguous())
-        x = add_heads(model, layer, x[:, -1:] if layer == last_layer else x, z)
-        post = neurons(model, layer, x)
-        x = add_neurons(model, layer, x, post)
+        before = x[:, -1:] if layer == last_layer else x
+        after = add_heads(model, layer, before, z)
+        post = neurons(model, layer, mlp_input(model, before, after))
+        x = add_neurons(model, layer, after, post)
         residual.append(x[:, -1])
         activations.append(post[:, -1].clone())
     return LastTokenCache(
@@ -93,7 +97,7 @@ def select(cache: LastTokenCache, prompts: slice | Tensor) -> LastTokenCache:
     )
 
 
-def _attend(model: Decoder, layer: int, x: Tensor, cache: LastTokenCache, cos: Tensor, sin: Tensor) -> Tensor:
+def _attend(model: Decoder, layer: int, x: Tensor, cache: LastTokenCache) -> Tensor:
     """Heads' outputs (B, N, H, D) of N variants x (B, N, d) of the last token.
 
     Each variant attends to the prompt's cached positions and to itself, never to another variant. The
@@ -101,14 +105,16 @@ def _attend(model: Decoder, layer: int, x: Tensor, cache: LastTokenCache, cos: T
     """
     c = model.config
     prompts, variants = x.shape[:2]
-    q, k, v = queries_keys_values(model, layer, x, cos, sin)
+    by = rotation(model, layer, torch.tensor([cache.position], device=x.device))
+    q, k, v = queries_keys_values(model, layer, x, by)
     per_group = c.n_heads // c.n_key_value_heads
-    q = q.unflatten(2, (c.n_key_value_heads, per_group)) * c.d_head**-0.5  # (B, N, G, R, D)
+    q = q.unflatten(2, (c.n_key_value_heads, per_group)) * c.score_scale  # (B, N, G, R, D)
     own = (q * k[:, :, :, None]).sum(-1, keepdim=True)  # (B, N, G, R, 1)
     rows = q.permute(0, 2, 1, 3, 4).reshape(prompts, c.n_key_value_heads, variants * per_group, c.d_head)
     scores = rows @ cache.keys[layer - cache.first]  # (B, G, N*R, T-1)
     own_rows = own.permute(0, 2, 1, 3, 4).reshape(*scores.shape[:-1], 1)
-    weights = torch.cat([scores, own_rows], dim=-1).float().softmax(-1).to(x.dtype)
+    scores = soft_cap(torch.cat([scores, own_rows], dim=-1), c.attention_softcap)
+    weights = scores.float().softmax(-1).to(x.dtype)
     earlier = weights[..., :-1] @ cache.values[layer - cache.first]  # (B, G, N*R, D)
     shape = (prompts, c.n_key_value_heads, variants, per_group)
     z = earlier.view(*shape, c.d_head).permute(0, 2, 1, 3, 4)
@@ -130,11 +136,10 @@ def replay(
     Returns:
         Residual stream after the last layer, (B, N, d).
     """
-    cos, sin = rotation(model, torch.tensor([cache.position], device=x.device))
     for layer in range(start, model.config.n_layers):
-        x = add_heads(model, layer, x, _attend(model, layer, x, cache, cos, sin))
-        post = neurons(model, layer, x)
-        x = add_neurons(model, layer, x, on_neurons(layer, post) if on_neurons else post)
+        after = add_heads(model, layer, x, _attend(model, layer, x, cache))
+        post = neurons(model, layer, mlp_input(model, x, after))
+        x = add_neurons(model, layer, after, on_neurons(layer, post) if on_neurons else post)
     return x
 
 
@@ -149,12 +154,12 @@ def log_probabilities(model: Decoder, x: Tensor, tokens: Tensor) -> Tensor:
         (B, N, R), float32.
     """
     prompts, variants, width = x.shape
-    rows = rms_norm(x, model.final_norm, model.config.norm_epsilon).reshape(-1, width)
+    rows = final_residual(model, x).reshape(-1, width)
     wanted = tokens[:, None].expand(prompts, variants, -1).reshape(len(rows), -1)
     step = max(1, _READOUT_BYTES // (4 * model.config.vocabulary))
     pieces = []
     for start in range(0, len(rows), step):
-        logits = (rows[start : start + step] @ model.unembedding.T).float()
+        logits = unembed(model, rows[start : start + step]).float()
         picked = logits.gather(1, wanted[start : start + step])
         pieces.append(picked - logits.logsumexp(-1, keepdim=True))
     return torch.cat(pieces).view(prompts, variants, -1)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors.torch import load_file
 
 from form_invariance import models
 from form_invariance.decoder import Decoder, embed, logits, run_layers
@@ -118,8 +119,7 @@ def write_card(folder: Path, name: str, recipe: Recipe, problems: Problems) -> N
     """Measure the model of a folder and write its README.md."""
     model = models.load(folder)
     accuracies, differences = _measure(model, problems)
-    parameters = sum(weight.numel() for weight in [model.embedding, model.final_norm])
-    parameters += sum(w.numel() for layer in model.layers for w in vars(layer).values() if w is not None)
+    parameters = sum(weight.numel() for weight in load_file(folder / "model.safetensors").values())
     directions = [f"{one} > {other}" for one in problems.formats for other in problems.formats if one != other]
     kind = _PLAIN
     if recipe.separate:

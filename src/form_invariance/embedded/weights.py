@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -9,10 +10,10 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from form_invariance.decoder import Decoder, LayerWeights
+from form_invariance.decoder import Decoder, LayerWeights, Norm
 from form_invariance.embedded.recipe import Recipe
 from form_invariance.embedded.tokenizer import BOS, EOS, LARGEST_NUMBER
-from form_invariance.model_files import DecoderConfig
+from form_invariance.families import DecoderConfig
 from form_invariance.randomness import generator
 from form_invariance.tables_io import write_atomically
 
@@ -85,14 +86,17 @@ def as_decoder(weights: dict[str, Tensor], recipe: Recipe) -> Decoder:
         vocabulary=len(embedding),
         norm_epsilon=recipe.norm_epsilon,
     )
-    layers = [
-        LayerWeights(
-            **{name: weights[f"model.layers.{layer}.{long}.weight"] for name, long in _LAYER_NAMES.items()}
-        )
-        for layer in range(recipe.n_layers)
-    ]
     inverse = 1.0 / recipe.rope_theta ** (torch.arange(0, head, 2, dtype=torch.float32) / head)
-    return Decoder(config, embedding, layers, weights["model.norm.weight"], embedding, inverse)
+
+    def layer(index: int) -> LayerWeights:
+        own: dict[str, Any] = {
+            name: weights[f"model.layers.{index}.{long}.weight"] for name, long in _LAYER_NAMES.items()
+        }
+        norms = {name: Norm(own[name]) for name in ("attention_norm", "mlp_norm")}
+        return LayerWeights(**{**own, **norms}, inverse_frequencies=inverse)
+
+    layers = [layer(index) for index in range(recipe.n_layers)]
+    return Decoder(config, embedding, layers, Norm(weights["model.norm.weight"]), embedding)
 
 
 def save_folder(weights: dict[str, Tensor], recipe: Recipe, tokenizer: Tokenizer, folder: Path) -> None:

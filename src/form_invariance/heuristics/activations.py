@@ -52,14 +52,23 @@ def answer_logits(
 ) -> np.ndarray:
     """The logit that one unit of each neuron adds to each pair's answer, (neurons, N) float32.
 
-    The final norm's weight is folded into the unembedding, which is centred over the vocabulary; the norm's
-    division by the root mean square is left out, as in the published maps.
+    The norms' weights are folded in and the unembedding is centred over the vocabulary; a norm's division by
+    the root mean square is left out, as in the published maps.
     """
-    unembedding = model.unembedding.float() * model.final_norm.float()
+    unembedding = model.unembedding.float() * model.final_norm.weight.float()
     ids = torch.from_numpy(tokenizer.number_tokens(range(LARGEST_ANSWER + 1))).to(model.device)
     centred = unembedding[ids] - unembedding.mean(0)
-    values = [model.layers[layer].down.T[torch.tensor(own, device=model.device)] for layer, own in neurons.items()]
+    values = [_directions(model, layer, own) for layer, own in neurons.items()]
     if not values:
         return np.empty((0, len(grid.a)), dtype=np.float32)
     by_answer = torch.cat(values).float() @ centred.T  # (neurons, 1000)
     return np.ascontiguousarray(by_answer.cpu().numpy()[:, grid.answer])
+
+
+def _directions(model: Decoder, layer: int, neurons: np.ndarray) -> Tensor:
+    """What one unit of each neuron adds to the residual stream, as the unembedding sees it, (neurons, d)."""
+    weights = model.layers[layer]
+    values = weights.down.T[torch.tensor(neurons, device=model.device)]
+    if weights.mlp_post_norm is not None:
+        values = values * weights.mlp_post_norm.weight
+    return values - values.mean(-1, keepdim=True) if model.config.layer_norm else values

@@ -1,0 +1,202 @@
+"""The whole pipeline on a model of Llama-3.2-1B's shape with random weights: its time and its memory.
+
+    python tests/bench/llama_shaped.py FOLDER [tokenizer.model of Llama 3]
+
+writes a Hugging Face folder (16 layers, d 2048, MLP 8192, 32 heads, 8 key/value heads, vocabulary 128,256,
+tied, Llama 3's rope scaling), checks replay against hooks on whole forward passes, and runs a cut-down grid:
+two formats, one operator, four train prompts, 64 candidates. Random weights answer nothing right, so the
+census is taken and every answer then marked as right. It prints each stage's time and memory. Without Llama
+3's tokenizer it takes the embedded models' own, which splits the templates alike.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import torch
+import yaml
+from safetensors.torch import save_file
+
+ROOT = Path(__file__).parents[2]
+SHAPE = {"d": 2048, "m": 8192, "layers": 16, "heads": 32, "groups": 8, "head": 64, "vocabulary": 128256}
+
+
+def write_model(folder: Path, tokenizer: Path | None) -> None:
+    """Write the folder; weights of a scale that keeps logits within a few units."""
+    folder.mkdir(parents=True)
+    generator = torch.Generator().manual_seed(0)
+    d, m, queries, keys = SHAPE["d"], SHAPE["m"], SHAPE["heads"] * SHAPE["head"], SHAPE["groups"] * SHAPE["head"]
+
+    def normal(*size: int) -> torch.Tensor:
+        return (torch.randn(*size, generator=generator) * size[-1] ** -0.5).bfloat16()
+
+    weights = {"model.embed_tokens.weight": normal(SHAPE["vocabulary"], d), "model.norm.weight": torch.ones(d)}
+    for layer in range(SHAPE["layers"]):
+        at = f"model.layers.{layer}"
+        for name, size in (("q", (queries, d)), ("k", (keys, d)), ("v", (keys, d)), ("o", (d, queries))):
+            weights[f"{at}.self_attn.{name}_proj.weight"] = normal(*size)
+        for name, size in (("gate", (m, d)), ("up", (m, d)), ("down", (d, m))):
+            weights[f"{at}.mlp.{name}_proj.weight"] = normal(*size)
+        for name in ("input_layernorm", "post_attention_layernorm"):
+            weights[f"{at}.{name}.weight"] = torch.ones(d)
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    config = {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "hidden_size": d,
+        "intermediate_size": m,
+        "num_hidden_layers": SHAPE["layers"],
+        "num_attention_heads": SHAPE["heads"],
+        "num_key_value_heads": SHAPE["groups"],
+        "head_dim": SHAPE["head"],
+        "vocab_size": SHAPE["vocabulary"],
+        "rms_norm_eps": 1e-5,
+        "rope_theta": 500000.0,
+        "rope_scaling": {
+            "rope_type": "llama3",
+            "factor": 32.0,
+            "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 8192,
+        },
+        "max_position_embeddings": 131072,
+        "tie_word_embeddings": True,
+        "torch_dtype": "bfloat16",
+        "bos_token_id": 128000,
+    }
+    (folder / "config.json").write_text(json.dumps(config))
+    write_tokenizer(folder, tokenizer)
+
+
+def write_tokenizer(folder: Path, source: Path | None) -> None:
+    """Llama 3's tokenizer from its tokenizer.model, or the embedded models'."""
+    if source is None:
+        for name in ("tokenizer.json", "tokenizer_config.json"):
+            shutil.copy(ROOT / "src/form_invariance/embedded_models/embedded-shared" / name, folder / name)
+        return
+    sys.path.append(str(ROOT / "tests"))
+    import llama3
+
+    llama3.read(source).save(str(folder / "tokenizer.json"))
+    options = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "bos_token": "<|begin_of_text|>",
+        "add_bos_token": True,
+    }
+    (folder / "tokenizer_config.json").write_text(json.dumps(options))
+
+
+def check_replay(folder: Path) -> None:
+    """Replay of single patches against hooks on whole forward passes, fp32."""
+    from form_invariance import models
+    from form_invariance.decoder import embed, logits, run_layers
+    from form_invariance.patching import indirect_effect, last_token_neurons, patch_neurons
+    from form_invariance.replay import build_cache
+
+    model = models.load(folder)
+    generator = torch.Generator().manual_seed(1)
+    clean, corrupt = torch.randint(1000, 100000, (2, 2, 27), generator=generator)
+    answers = torch.tensor([[226, 68], [15, 999]])
+    first = SHAPE["layers"] // 2
+    with torch.no_grad():
+        given = last_token_neurons(model, corrupt, first)
+        cache = build_cache(model, clean, first)
+        worst = 0.0
+        for layer, neuron in ((first, 3), (first + 3, 4000), (SHAPE["layers"] - 1, 8191)):
+            chosen = torch.tensor([neuron])
+            value = given[layer - first][:, chosen]
+            got = patch_neurons(model, cache, layer, chosen, value, answers)[:, 0]
+
+            def change(at: int, post: torch.Tensor, layer: int = layer, neuron: int = neuron) -> torch.Tensor:
+                if at == layer:
+                    post = post.clone()
+                    post[:, -1, neuron] = given[layer - first][:, neuron]
+                return post
+
+            both = [
+                logits(model, run_layers(model, embed(model, clean), on_neurons=hook)[:, -1])
+                .log_softmax(-1)
+                .gather(1, answers)
+                for hook in (None, change)
+            ]
+            moved = both[1] - both[0]
+            worst = max(worst, (got - indirect_effect(moved[:, 1], moved[:, 0])).abs().max().item())
+    print(f"replay against whole hooked forward passes: largest difference in indirect effect {worst:.1e}")
+    assert worst < 1e-4
+
+
+def snakemake(base: Path, *words: str) -> None:
+    """Run Snakemake on the cut-down grid."""
+    subprocess.run(
+        [
+            *("snakemake", "--snakefile", str(ROOT / "workflow/Snakefile"), "--directory", str(base)),
+            *("--configfile", str(base / "config.yaml"), "--cores", "1", *words),
+        ],
+        check=True,
+        env={**os.environ, "OMP_NUM_THREADS": str(os.cpu_count())},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def mark_as_right(base: Path) -> None:
+    """Let every answer of the census count as right."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for path in base.glob("results/*/*/*/census.parquet"):
+        table = pq.read_table(path)
+        place = table.schema.get_field_index("correct")
+        right = pa.array([True] * len(table))
+        pq.write_table(table.set_column(place, table.schema.field(place), right), path)
+
+
+def main() -> None:
+    """Run everything."""
+    base = Path(sys.argv[1]).resolve()
+    tokenizer = Path(sys.argv[2]) if len(sys.argv) > 2 else None
+    if not (base / "model").exists():
+        write_model(base / "model", tokenizer)
+    check_replay(base / "model")
+    default = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+    config = {
+        "models": {"llama-shaped": {"source": str(base / "model")}},
+        "operators": {"addition": "a + b"},
+        "formats": {name: default["formats"][name] for name in ("symbolic", "word")},
+        "census_pairs": 24,
+        "operands": {"operand_min": 6, "operand_max": 40, "answer_min": 12, "answer_max": 80},
+        "train_prompts": 4,
+        "eval_prompts": 4,
+        "probe_prompts": 24,
+        "candidates": 64,
+        "k": [10, 64],
+        "random_seeds": 2,
+        "matched_seeds": 1,
+        "mean_cache_prompts": 8,
+        "transfer_pairs": 4,
+        "bootstrap": 20,
+        "heuristic_k": 64,
+        "heuristic_max_operand": 20,
+        "permutations": 100,
+    }
+    (base / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+    start = time.monotonic()
+    snakemake(base, "census_all")
+    mark_as_right(base)
+    snakemake(base)
+    print(f"whole pipeline: {time.monotonic() - start:.0f} s")
+    rows = [
+        {"stage": path.relative_to(base / "results/benchmarks").parts[0], **pd.read_csv(path, sep="\t").iloc[0]}
+        for path in sorted(base.glob("results/benchmarks/**/*.tsv"))
+    ]
+    table = pd.DataFrame(rows)[["stage", "s", "max_rss"]].apply(pd.to_numeric, errors="ignore")
+    print(table.groupby("stage").agg(jobs=("s", "size"), seconds=("s", "sum"), largest_mb=("max_rss", "max")))
+
+
+if __name__ == "__main__":
+    main()
