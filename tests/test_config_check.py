@@ -57,7 +57,7 @@ def test_shipped_configurations_are_right():
         ("seed", True, ["seed", "True", "whole number"]),
         ("train_prompts", 0, ["train_prompts", "at least 2"]),
         ("models", None, ["models", "it is empty", "at least 1"]),
-        ("models/embedded-shared/dtype", "float16", ["dtype", "float32 or bfloat16"]),
+        ("models/embedded-shared/dtype", "float16", ["dtype", "float32 or tf32 or bfloat16"]),
         ("corrupt", "within", ["corrupt", "within_operator or across_operators"]),
         ("center_logits", "maybe", ["center_logits", "true or false"]),
         ("k", [10, 20, 10], ["k", "each number once"]),

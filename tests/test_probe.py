@@ -162,7 +162,7 @@ def test_only_right_uniform_answers_are_probed():
         probe.choose_prompts({("symbolic", "addition"): table}, 5000, 0)
 
 
-def test_residuals_are_resid_post_and_the_work_may_be_cut(tokenizer, tiny):
+def test_residuals_are_resid_post_and_the_work_may_be_cut(tokenizer, tiny, monkeypatch):
     model, _ = tiny
     chosen = probe.choose_prompts({("code", "addition"): census("code", correct=0.2)}, 5000, 0)
     tokens = torch.from_numpy(tokenizer.encode_batch(chosen["prompt"].tolist()))
@@ -174,7 +174,9 @@ def test_residuals_are_resid_post_and_the_work_may_be_cut(tokenizer, tiny):
         torch.testing.assert_close(found[layer, 0], x[:, -4], atol=1e-5, rtol=1e-4)
         torch.testing.assert_close(found[layer, 1], x[:, -5], atol=1e-5, rtol=1e-4)
     whole = probe.run(model, tokenizer, chosen, 0)
-    cut = probe.run(model, tokenizer, chosen, 0, residual_bytes=1)
+    monkeypatch.setattr(probe, "_RESIDUAL_BYTES", 1)
+    monkeypatch.setattr(probe, "_FIT_BYTES", 1)
+    cut = probe.run(model, tokenizer, chosen, 0)
     keys = ["operator", "layer", "position"]
     pd.testing.assert_frame_equal(
         whole.sort_values(keys, ignore_index=True), cut.sort_values(keys, ignore_index=True)

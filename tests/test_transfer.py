@@ -109,7 +109,7 @@ def test_a_group_in_batches_and_a_condition_without_pairs(tiny, monkeypatch):
         np.sort(whole["every"].after.normalized_logit[0][[4, 1, 0]]),
         atol=1e-5,
     )
-    monkeypatch.setattr("form_invariance.transfer.ROWS", 4)
+    monkeypatch.setattr("form_invariance.transfer.replayed_rows", lambda model: 4)
     pieces = run_group(model, tokenizer, group, donors, masks, 2, True)
     np.testing.assert_allclose(
         pieces["every"].after.normalized_logit, whole["every"].after.normalized_logit, atol=1e-5

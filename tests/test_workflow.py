@@ -126,7 +126,8 @@ def test_small_grid_and_targets(clean):
 def test_the_papers_models_are_planned_without_weights(clean):
     start = time.monotonic()
     jobs = pending(clean, "--configfile", "config/paper.yaml")
-    assert jobs["census"] == jobs["patching"] == 36
+    assert jobs["census"] == jobs["merge_effects"] == 36
+    assert jobs["patching"] == 4 * 36
     assert time.monotonic() - start < 20
     target = "results/llama-3-8b/code/probe.parquet"
     status, out = snakemake(clean, target, "-n", "-p", "--configfile", "config/paper.yaml")
@@ -213,6 +214,26 @@ def test_a_change_of_source_reruns_what_imports_it(finished, module, rules):
 )
 def test_a_change_of_one_key_reruns_what_uses_it(finished, setting, rules):
     assert set(pending(finished, "--config", setting)) == rules
+
+
+def test_patching_in_several_jobs(clean):
+    target = "results/embedded-shared/word/division/ranking.parquet"
+    words = ["--config", "patching_shards=3"]
+    jobs = pending(clean, target, *words)
+    assert (jobs["patching"], jobs["merge_effects"]) == (3, 1)
+    assert "merge_effects" not in pending(clean, target)
+    _, out = snakemake(clean, target, "-n", "-p", *words)
+    folder = "results/embedded-shared/word/division/indirect_effects"
+    assert f"--shard 2/3 --output {folder}_2_of_3.safetensors" in out
+    assert f"--shards {' '.join(f'{folder}_{n}_of_3.safetensors' for n in (1, 2, 3))} --output {folder}.saf" in out
+
+
+def test_a_lower_precision_is_measured(clean):
+    (clean / "mine.yaml").write_text("models: {mine: {source: 'embedded:embedded-shared', dtype: bfloat16}}")
+    assert pending(clean, "--configfile", "mine.yaml")["precision"] == 12
+    target = "results/mine/code/addition/precision.parquet"
+    _, out = snakemake(clean, target, "-n", "-p", "--configfile", "mine.yaml")
+    assert re.search(r"precision --model embedded:embedded-shared --dtype bfloat16 .* --output " + target, out)
 
 
 def test_late_layers_from_the_onset_wait_for_the_probes(clean):

@@ -8,10 +8,10 @@ from torch import Tensor
 
 from form_invariance.decoder import Decoder, embed, logits, run_layers
 from form_invariance.mean_cache import MeanCache, aligned
-from form_invariance.patching import ROWS
+from form_invariance.memory import replayed_rows, working_bytes
 from form_invariance.replay import LastTokenCache, continue_cache, replay, select
 
-_READOUT_ROWS_BYTES = 2**28
+_READOUT_BYTES = 2**28
 
 
 @dataclass
@@ -39,7 +39,7 @@ def read_out(model: Decoder, x: Tensor, answers: Tensor, center: bool) -> Readou
     """
     shape = x.shape[:-1]
     rows, wanted = x.reshape(-1, x.shape[-1]), answers.expand(shape).reshape(-1, 1)
-    step = max(1, _READOUT_ROWS_BYTES // (8 * model.config.vocabulary))
+    step = max(1, working_bytes(model.device, _READOUT_BYTES) // (8 * model.config.vocabulary))
     pieces = []
     for start in range(0, len(rows), step):
         z = logits(model, rows[start : start + step]).double()
@@ -107,7 +107,7 @@ def ablate_last_position(model: Decoder, run: EvalRun, masks: Tensor, means: Mea
     Args and Returns as in `ablate_all_positions`.
     """
     cache, first = run.last_token, run.last_token.first
-    per_batch = max(1, ROWS // len(masks))
+    per_batch = max(1, replayed_rows(model) // len(masks))
     pieces = []
     for start in range(0, len(run.answers), per_batch):
         prompts = slice(start, start + per_batch)

@@ -1,5 +1,6 @@
 """Reading a cell's tables into the tensors that the model-side stages take."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from form_invariance.decoder import Decoder
 from form_invariance.errors import UserError
 from form_invariance.patching import last_token_neurons
 from form_invariance.prompts import PromptTokenizer
-from form_invariance.schemas import CORRUPT, DATASET
+from form_invariance.schemas import ATTRIBUTION, CORRUPT, DATASET
 from form_invariance.tables_io import read_table
 
 
@@ -42,6 +43,22 @@ def read_train(dataset: Path, corrupt: Path, tokenizer: PromptTokenizer, device:
         answers.append(pair)
     tokens = torch.from_numpy(tokenizer.encode_batch(train["prompt"].tolist()))
     return TrainPrompts(tokens.to(device), partners, torch.stack(answers).to(device))
+
+
+def read_candidates(attribution: Path, layers: Iterable[int], device: torch.device) -> dict[int, Tensor]:
+    """The neurons of each layer that go on to exact patching, (C,) each.
+
+    Raises:
+        UserError: the table has no candidates in a layer.
+    """
+    table = read_table(attribution, ATTRIBUTION)
+    chosen = {layer: rows["neuron"].to_numpy() for layer, rows in table[table["candidate"]].groupby("layer")}
+    for layer in layers:
+        if layer not in chosen:
+            raise UserError(
+                f"{attribution} has no candidates in layer {layer}; it was made with other late layers"
+            )
+    return {layer: torch.tensor(chosen[layer], device=device) for layer in layers}
 
 
 def read_eval(dataset: Path, tokenizer: PromptTokenizer, device: torch.device) -> tuple[Tensor, Tensor]:

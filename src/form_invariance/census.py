@@ -9,6 +9,7 @@ from torch import Tensor
 
 from form_invariance.decoder import Decoder, embed, logits, run_layers
 from form_invariance.errors import UserError
+from form_invariance.memory import working_bytes
 from form_invariance.operands import OperandRange, operand_pool, sample_pairs
 from form_invariance.progress import track
 from form_invariance.prompts import PromptTokenizer, check_template, render
@@ -22,7 +23,7 @@ _BATCH_BYTES = 2**29
 def _batch_size(model: Decoder, tokens: int) -> int:
     """Prompts whose largest intermediate tensors fit into the memory set aside for them."""
     per_prompt = max(12 * tokens * model.config.d_mlp, 32 * model.config.vocabulary)
-    return int(max(1, min(512, _BATCH_BYTES // per_prompt)))
+    return int(max(1, min(512, working_bytes(model.device, _BATCH_BYTES) // per_prompt)))
 
 
 def _answers(z: Tensor, wanted: Tensor) -> Iterator[tuple[str, np.ndarray]]:

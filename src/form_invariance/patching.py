@@ -6,12 +6,11 @@ import torch
 from torch import Tensor
 
 from form_invariance.decoder import Decoder, change_neurons
+from form_invariance.memory import replayed_rows
 from form_invariance.replay import LastTokenCache, build_cache, log_probabilities, replay, select
 
-ROWS = 2048
-"""Variants replayed at once: enough to fill matrix products, few enough to stay near the cache."""
-
 _NO_OP_TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 0.25}
+_NO_OP_TOLERANCE_TF32 = 0.05
 
 
 def indirect_effect(change_corrupt: Tensor, change_clean: Tensor) -> Tensor:
@@ -66,7 +65,7 @@ def patch_neurons(
     directions = model.layers[layer].down.T[candidates]  # (C, d)
     before = cache.residual[late + 1][:, None]  # (B, 1, d)
     ordinary = log_probabilities(model, cache.residual[-1][:, None], answers)  # (B, 1, 2)
-    step = min(max(1, ROWS // 2), len(candidates))
+    step = min(max(1, replayed_rows(model) // 2), len(candidates))
     effects = []
     for start in range(0, len(candidates), step):
         piece = slice(start, start + step)
@@ -77,7 +76,7 @@ def patch_neurons(
         logs = log_probabilities(model, x, answers)
         clean = logs[:, :1]
         error = (clean - ordinary).abs().max().item()
-        if not error <= _NO_OP_TOLERANCE[model.dtype]:
+        if not error <= _no_op_tolerance(model):
             raise RuntimeError(f"layer {layer}: replay differs from the ordinary pass by {error:.1e} in log P")
         moved = logs[:, 1:] - clean
         effects.append(indirect_effect(moved[..., 1], moved[..., 0]))
@@ -85,6 +84,13 @@ def patch_neurons(
     if not result.isfinite().all():
         raise RuntimeError(f"layer {layer}: an indirect effect is not a finite number; use --dtype float32")
     return result
+
+
+def _no_op_tolerance(model: Decoder) -> float:
+    """How far replay may be from the ordinary pass in log P: other shapes of product round otherwise."""
+    if model.dtype == torch.float32 and torch.backends.cuda.matmul.allow_tf32:
+        return _NO_OP_TOLERANCE_TF32
+    return _NO_OP_TOLERANCE[model.dtype]
 
 
 def patch_layers(
@@ -110,7 +116,7 @@ def patch_layers(
         For each late layer (S, P, C), float32.
     """
     widest = max(len(neurons) for neurons in candidates.values())
-    batch = max(1, ROWS // widest)
+    batch = max(1, replayed_rows(model) // widest)
     cache = build_cache(model, tokens, first)
     effects = {}
     for layer, wanted in candidates.items():

@@ -16,6 +16,7 @@ from torch import Tensor
 from form_invariance import discriminant
 from form_invariance.decoder import Decoder, embed, run_layers
 from form_invariance.errors import UserError
+from form_invariance.memory import working_bytes
 from form_invariance.probe_summary import EVERY_OPERATOR
 from form_invariance.progress import Progress
 from form_invariance.prompts import PromptTokenizer
@@ -191,7 +192,6 @@ def run(
     seed: int,
     *,
     last_only: bool = False,
-    residual_bytes: int = _RESIDUAL_BYTES,
 ) -> pd.DataFrame:
     """Fit and test all probes.
 
@@ -199,7 +199,6 @@ def run(
         chosen: prompts, from `choose_prompts`.
         seed: seed of the shuffled answers.
         last_only: probe the last token alone (prompts of several formats have nothing else in common).
-        residual_bytes: memory for residual streams; where not all positions fit, the model runs several times.
 
     Returns:
         The probe table without token.
@@ -211,7 +210,8 @@ def run(
     skip = int(tokenizer.bos is not None)
     length = 1 if last_only else min(tokens.shape[1] for tokens in groups.values()) - skip
     layers, width = model.config.n_layers, model.embedding.shape[1]
-    at_once = max(1, residual_bytes // (4 * layers * len(chosen) * width))
+    # Where not all positions' residual streams fit, the model runs several times.
+    at_once = max(1, working_bytes(model.device, _RESIDUAL_BYTES) // (4 * layers * len(chosen) * width))
     every = list(tasks(chosen))
     parts = []
     for start in range(0, length, at_once):
@@ -242,7 +242,8 @@ def _probe(x: Tensor, chosen: pd.DataFrame, positions: range, task: Task, seed: 
     labels, permuted = (torch.from_numpy(one).to(x.device) for one in (answers, shuffled))
     held_out = torch.from_numpy((chosen["split"] == "held_out").to_numpy(copy=True)).to(x.device)
     flat = x.flatten(0, 1)
-    step = max(1, _FIT_BYTES // (4 * flat.shape[1] * flat.shape[2]))
+    prompts, width = flat.shape[1:]
+    step = max(1, working_bytes(x.device, _FIT_BYTES) // (4 * width * (prompts + 4 * width)))
     found = [
         _fit_and_test(flat[at : at + step], labels, permuted, held_out, task) for at in range(0, len(flat), step)
     ]

@@ -31,6 +31,7 @@ from form_invariance.decoder import (
     soft_cap,
     unembed,
 )
+from form_invariance.memory import working_bytes
 
 _READOUT_BYTES = 2**27
 """Memory that one piece of logits may take; a piece this small also stays near the processor's cache."""
@@ -156,7 +157,7 @@ def log_probabilities(model: Decoder, x: Tensor, tokens: Tensor) -> Tensor:
     prompts, variants, width = x.shape
     rows = final_residual(model, x).reshape(-1, width)
     wanted = tokens[:, None].expand(prompts, variants, -1).reshape(len(rows), -1)
-    step = max(1, _READOUT_BYTES // (4 * model.config.vocabulary))
+    step = max(1, working_bytes(model.device, _READOUT_BYTES) // (4 * model.config.vocabulary))
     pieces = []
     for start in range(0, len(rows), step):
         logits = unembed(model, rows[start : start + step]).float()

@@ -123,6 +123,18 @@ RANKING = Schema(
         "attribution_rank": _integer("stage-1 rank within the layer"),
     },
 )
+PRECISION = Schema(
+    "precision",
+    {
+        "dtype": _text("the precision that is compared with float32"),
+        "layer": _integer("layer, from 0; -1 = mean over the late layers"),
+        "prompts": _integer("train prompts of the sample"),
+        "candidates": _integer("neurons that are ranked"),
+        "rank_correlation": _number("Spearman's correlation of the mean exact effects"),
+        "top": _integer("size of the two circuits compared"),
+        "overlap": _number("share of their neurons that they have in common"),
+    },
+)
 OVERLAP = Schema(
     "overlap",
     {

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from form_invariance.ablation import Readout, read_out, stack
 from form_invariance.decoder import Decoder
-from form_invariance.patching import ROWS, last_token_neurons
+from form_invariance.memory import replayed_rows
+from form_invariance.patching import last_token_neurons
 from form_invariance.prompts import PromptTokenizer
 from form_invariance.randomness import generator
 from form_invariance.replay import LastTokenCache, build_cache, replay, select
@@ -192,7 +193,7 @@ def run_group(
         donors: of each format.
         masks: the circuits' neurons (False) and as many random ones (True), (circuits, late layers, m).
     """
-    per_batch = max(1, ROWS // max(1, len(masks[False])))
+    per_batch = max(1, replayed_rows(model) // max(1, len(masks[False])))
     results: dict[str, list[tuple[Readout, Readout]]] = {c.name: [] for c in group.conditions}
     given = {c.name: donors[c.format].of(c.donors) for c in group.conditions if c.donors}
     for start in range(0, len(group.prompts), per_batch):

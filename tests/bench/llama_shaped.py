@@ -10,7 +10,6 @@ census is taken and every answer then marked as right. It prints each stage's ti
 """
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -135,10 +134,9 @@ def snakemake(base: Path, *words: str) -> None:
     subprocess.run(
         [
             *("snakemake", "--snakefile", str(ROOT / "workflow/Snakefile"), "--directory", str(base)),
-            *("--configfile", str(base / "config.yaml"), "--cores", "1", *words),
+            *("--configfile", str(base / "config.yaml"), "--cores", "2", *words),
         ],
         check=True,
-        env={**os.environ, "OMP_NUM_THREADS": str(os.cpu_count())},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -194,7 +192,7 @@ def main() -> None:
         {"stage": path.relative_to(base / "results/benchmarks").parts[0], **pd.read_csv(path, sep="\t").iloc[0]}
         for path in sorted(base.glob("results/benchmarks/**/*.tsv"))
     ]
-    table = pd.DataFrame(rows)[["stage", "s", "max_rss"]].apply(pd.to_numeric, errors="ignore")
+    table = pd.DataFrame(rows)[["stage", "s", "max_rss"]].astype({"s": float, "max_rss": float})
     print(table.groupby("stage").agg(jobs=("s", "size"), seconds=("s", "sum"), largest_mb=("max_rss", "max")))
 
 

@@ -166,9 +166,17 @@ def tables() -> list[str]:
             "results/{model}/shared/{operator}/{table}.parquet", table=shared, model=MODELS, operator=OPERATORS
         ),
         *probe_tables(),
+        *precision_tables(),
         *transfer_tables(),
         *expand("results/tables/{table}.{extension}", table=PAPER_TABLES, extension=["csv", "md", "tex"]),
     ]
+
+
+def precision_tables() -> list[str]:
+    """The precision tables of the models that do not run in float32."""
+    lower = [name for name, model in config["models"].items() if model.get("dtype", "float32") != "float32"]
+    pattern = "results/{model}/{format}/{operator}/precision.parquet"
+    return expand(pattern, model=lower, format=FORMATS, operator=OPERATORS)
 
 
 def probe_tables() -> list[str]:

@@ -1,4 +1,7 @@
-"""Stage 2: exact patching of every candidate by replay, per (model, format, operator)."""
+"""Stage 2: exact patching of every candidate by replay, per (model, format, operator), in one job or several."""
+
+SHARDS = config["patching_shards"]
+PIECE = "" if SHARDS == 1 else f"_{{shard}}_of_{SHARDS}"
 
 
 rule patching:
@@ -9,21 +12,47 @@ rule patching:
         corrupt="results/{model}/{format}/{operator}/corrupt.parquet",
         attribution="results/{model}/{format}/{operator}/attribution.parquet",
     output:
-        "results/{model}/{format}/{operator}/indirect_effects.safetensors",
+        f"results/{{model}}/{{format}}/{{operator}}/indirect_effects{PIECE}.safetensors",
     log:
-        "results/logs/patching/{model}/{format}/{operator}.log",
+        f"results/logs/patching/{{model}}/{{format}}/{{operator}}{PIECE}.log",
     benchmark:
-        "results/benchmarks/patching/{model}/{format}/{operator}.tsv"
+        f"results/benchmarks/patching/{{model}}/{{format}}/{{operator}}{PIECE}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:
         code=source_digest("patching"),
         model=model_options,
         late_from=late_options,
+        shard=lambda wildcards: f"{wildcards.get('shard', 1)}/{SHARDS}",
     threads: 1
     resources:
         mem_mb=4000,
     shell:
         "python -m form_invariance patching {params.model:q} {params.late_from:q}"
         " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q} --attribution {input.attribution:q}"
-        " --output {output:q} 2> {log:q}"
+        " --shard {params.shard} --output {output:q} 2> {log:q}"
+
+
+if SHARDS > 1:
+
+    rule merge_effects:
+        input:
+            cells_of(
+                f"results/{{model}}/{{format}}/{{operator}}/indirect_effects{PIECE}.safetensors",
+                shard=range(1, SHARDS + 1),
+            ),
+        output:
+            "results/{model}/{format}/{operator}/indirect_effects.safetensors",
+        log:
+            "results/logs/merge_effects/{model}/{format}/{operator}.log",
+        benchmark:
+            "results/benchmarks/merge_effects/{model}/{format}/{operator}.tsv"
+        conda:
+            "../../envs/cpu.yaml"
+        params:
+            code=source_digest("merge-effects"),
+        threads: 1
+        resources:
+            mem_mb=2000,
+        shell:
+            "python -m form_invariance merge-effects --shards {input:q} --output {output:q} 2> {log:q}"

@@ -46,7 +46,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     """Options that say which model runs, and how."""
     parser.add_argument("--model", required=True, help="embedded:NAME, a Hugging Face folder, or a hub id")
     parser.add_argument("--revision", help="hub branch, tag or commit")
-    parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"], help="precision")
+    parser.add_argument("--dtype", default="float32", choices=["float32", "tf32", "bfloat16"], help="precision")
     parser.add_argument("--device", default="cpu", help="torch device, for instance cpu or cuda:0")
 
 
@@ -72,9 +72,9 @@ def load_model(arguments: argparse.Namespace) -> tuple["Decoder", "PromptTokeniz
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"--device: {arguments.device!r} cannot be used here ({reason}); try cpu") from None
-    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = arguments.dtype == "tf32"
     folder = resolve(arguments.model, arguments.revision)
-    dtype = getattr(torch, arguments.dtype)
+    dtype = torch.bfloat16 if arguments.dtype == "bfloat16" else torch.float32
     return models.load(folder, dtype=dtype, device=arguments.device), load_tokenizer(folder)
 
 

@@ -21,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dataset", type=Path, required=True, help="dataset table of the cell")
     parser.add_argument("--corrupt-table", type=Path, required=True, help="corrupt partners of the cell")
     parser.add_argument("--attribution", type=Path, required=True, help="attribution table of the cell")
+    parser.add_argument("--shard", default="1/1", help="patch only a piece of the late layers, for instance 1/4")
     parser.add_argument("--output", type=Path, required=True, help="indirect effects by prompt (safetensors)")
 
 
@@ -28,24 +29,21 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     import torch
 
-    from form_invariance.cells import corrupt_activations, read_train
+    from form_invariance.cells import corrupt_activations, read_candidates, read_train
     from form_invariance.late_layers import first_late_layer
     from form_invariance.patching import patch_layers
     from form_invariance.progress import Progress
-    from form_invariance.schemas import ATTRIBUTION
-    from form_invariance.tables_io import read_table, write_tensors
+    from form_invariance.shards import layers_of
+    from form_invariance.tables_io import write_tensors
 
     model, tokenizer = load_model(arguments)
     first = first_late_layer(arguments.late_from, model.config.n_layers, named_paths(arguments.probes, "--probes"))
     train = read_train(arguments.dataset, arguments.corrupt_table, tokenizer, model.device)
-    table = read_table(arguments.attribution, ATTRIBUTION)
-    chosen = table[table["candidate"]]
-    candidates = {
-        layer: torch.tensor(chosen.loc[chosen["layer"] == layer, "neuron"].to_numpy(), device=model.device)
-        for layer in range(first, model.config.n_layers)
-    }
+    layers = layers_of(arguments.shard, first, model.config.n_layers)
+    candidates = read_candidates(arguments.attribution, layers, model.device)
     corrupt = torch.stack([corrupt_activations(model, tokenizer, p, first) for p in train.partners])
-    progress = Progress(len(chosen) * len(train.tokens) * len(corrupt), "patches")
+    patched = sum(map(len, candidates.values()))
+    progress = Progress(patched * len(train.tokens) * len(corrupt), "patches")
     effects = patch_layers(model, train.tokens, first, candidates, corrupt, train.answers, progress.add)
     tensors = {f"effects.{layer}": effect for layer, effect in effects.items()}
     tensors.update({f"candidates.{layer}": neurons for layer, neurons in candidates.items()})
@@ -56,5 +54,6 @@ def run(arguments: argparse.Namespace) -> None:
         "first_late_layer": first,
         "corrupt_seeds": len(corrupt),
         "prompts": len(train.tokens),
+        **({} if arguments.shard == "1/1" else {"shard": arguments.shard}),
     }
     write_tensors(tensors, arguments.output, "indirect_effects", provenance)

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from form_invariance.decoder import Decoder, embed, run_layers
-from form_invariance.heuristics.pairs import LARGEST_ANSWER, Grid
+from form_invariance.heuristics.pairs import Grid
+from form_invariance.memory import working_bytes
 from form_invariance.progress import track
 from form_invariance.prompts import PromptTokenizer, render
 
@@ -27,7 +28,8 @@ def operand_maps(
     prompts = [render(template, a, b) for a, b in zip(grid.a.tolist(), grid.b.tolist(), strict=True)]
     tokens = torch.from_numpy(tokenizer.encode_batch(prompts))
     chosen = {layer: torch.tensor(own, device=model.device) for layer, own in neurons.items()}
-    step = int(max(1, min(512, _BATCH_BYTES // (16 * tokens.shape[1] * model.config.d_mlp))))
+    room = working_bytes(model.device, _BATCH_BYTES)
+    step = int(max(1, min(512, room // (16 * tokens.shape[1] * model.config.d_mlp))))
     result = np.empty((sum(map(len, neurons.values())), len(prompts)), dtype=np.float32)
     if not len(result):
         return result
@@ -55,14 +57,15 @@ def answer_logits(
     The norms' weights are folded in and the unembedding is centred over the vocabulary; a norm's division by
     the root mean square is left out, as in the published maps.
     """
-    unembedding = model.unembedding.float() * model.final_norm.weight.float()
-    ids = torch.from_numpy(tokenizer.number_tokens(range(LARGEST_ANSWER + 1))).to(model.device)
-    centred = unembedding[ids] - unembedding.mean(0)
+    answers, place = np.unique(grid.answer, return_inverse=True)
+    ids = torch.from_numpy(tokenizer.number_tokens(answers)).to(model.device)
+    centred = model.unembedding[ids].float() - model.unembedding.mean(0, dtype=torch.float32)
+    centred = centred * model.final_norm.weight.float()
     values = [_directions(model, layer, own) for layer, own in neurons.items()]
     if not values:
         return np.empty((0, len(grid.a)), dtype=np.float32)
-    by_answer = torch.cat(values).float() @ centred.T  # (neurons, 1000)
-    return np.ascontiguousarray(by_answer.cpu().numpy()[:, grid.answer])
+    by_answer = torch.cat(values).float() @ centred.T  # (neurons, answers)
+    return np.ascontiguousarray(by_answer.cpu().numpy()[:, place])
 
 
 def _directions(model: Decoder, layer: int, neurons: np.ndarray) -> Tensor:

@@ -1,0 +1,24 @@
+"""Joins the pieces of a cell's stage 2."""
+
+import argparse
+from pathlib import Path
+
+HELP = "join the indirect effects that several patching jobs of one cell computed"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--shards", type=Path, nargs="+", required=True, help="the jobs' indirect effects")
+    parser.add_argument("--output", type=Path, required=True, help="indirect effects of the cell (safetensors)")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    import torch
+
+    from form_invariance.shards import merge
+    from form_invariance.tables_io import read_tensors, write_tensors
+
+    tensors, provenance = merge({path: read_tensors(path, "indirect_effects") for path in arguments.shards})
+    given = {name: torch.from_numpy(tensor) for name, tensor in tensors.items()}
+    write_tensors(given, arguments.output, "indirect_effects", provenance)

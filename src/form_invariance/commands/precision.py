@@ -1,0 +1,60 @@
+"""What a model's lower precision does to one cell's ranking."""
+
+import argparse
+from pathlib import Path
+
+from form_invariance.commands.arguments import (
+    add_late_arguments,
+    add_model_arguments,
+    load_model,
+    model_provenance,
+    named_paths,
+)
+
+HELP = "compare the ranking in a lower precision with that in float32, on a sample of prompts"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add_model_arguments(parser)
+    add_late_arguments(parser)
+    parser.add_argument("--dataset", type=Path, required=True, help="dataset table of the cell")
+    parser.add_argument("--corrupt-table", type=Path, required=True, help="corrupt partners of the cell")
+    parser.add_argument("--attribution", type=Path, required=True, help="attribution table of the cell")
+    parser.add_argument("--prompts", type=int, default=10, help="train prompts of the sample")
+    parser.add_argument("--output", type=Path, required=True, help="precision table")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    from form_invariance.precision import compare
+    from form_invariance.schemas import PRECISION
+    from form_invariance.tables_io import write_table
+
+    lower, neurons = _effects(arguments)
+    exact, _ = _effects(argparse.Namespace(**{**vars(arguments), "dtype": "float32"}))
+    table = compare(exact, lower, neurons).assign(dtype=arguments.dtype)
+    write_table(table, arguments.output, PRECISION, model_provenance(arguments))
+
+
+def _effects(arguments: argparse.Namespace) -> tuple[dict, dict]:  # type: ignore[type-arg]
+    """Effects (P, C) and candidates (C,) by layer, in the precision that the options name."""
+    from form_invariance.cells import corrupt_activations, read_candidates, read_train
+    from form_invariance.late_layers import first_late_layer
+    from form_invariance.patching import patch_layers
+    from form_invariance.progress import Progress
+
+    model, tokenizer = load_model(arguments)
+    first = first_late_layer(arguments.late_from, model.config.n_layers, named_paths(arguments.probes, "--probes"))
+    train = read_train(arguments.dataset, arguments.corrupt_table, tokenizer, model.device)
+    sample = slice(0, arguments.prompts)
+    layers = range(first, model.config.n_layers)
+    candidates = read_candidates(arguments.attribution, layers, model.device)
+    corrupt = corrupt_activations(model, tokenizer, train.partners[0][sample], first)[None]
+    tokens, answers = train.tokens[sample], train.answers[:1, sample]
+    progress = Progress(sum(map(len, candidates.values())) * len(tokens), f"patches in {arguments.dtype}")
+    effects = patch_layers(model, tokens, first, candidates, corrupt, answers, progress.add)
+    return (
+        {layer: effect[0].cpu().numpy() for layer, effect in effects.items()},
+        {layer: one.cpu().numpy() for layer, one in candidates.items()},
+    )

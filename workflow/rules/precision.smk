@@ -1,0 +1,29 @@
+"""What a lower precision does to the ranking, for models that do not run in float32."""
+
+
+rule precision:
+    input:
+        model=model_files,
+        probes=onset_probes,
+        dataset="results/{model}/{format}/{operator}/dataset.parquet",
+        corrupt="results/{model}/{format}/{operator}/corrupt.parquet",
+        attribution="results/{model}/{format}/{operator}/attribution.parquet",
+    output:
+        "results/{model}/{format}/{operator}/precision.parquet",
+    log:
+        "results/logs/precision/{model}/{format}/{operator}.log",
+    benchmark:
+        "results/benchmarks/precision/{model}/{format}/{operator}.tsv"
+    conda:
+        "../../envs/gpu.yaml"
+    params:
+        code=source_digest("precision"),
+        model=model_options,
+        late_from=late_options,
+    threads: 1
+    resources:
+        mem_mb=4000,
+    shell:
+        "python -m form_invariance precision {params.model:q} {params.late_from:q}"
+        " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q} --attribution {input.attribution:q}"
+        " --output {output:q} 2> {log:q}"
