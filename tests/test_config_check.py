@@ -74,6 +74,7 @@ def test_shipped_configurations_are_right():
         ("formats/symbolic/variants/additon", ["{a}+{b}="], ["variants", "did you mean 'addition'?"]),
         ("formats/symbolic/variants/addition", ["{a}+"], ["variants.addition[0]", "{b}"]),
         ("formats/shared", {"templates": DEFAULT["formats"]["code"]["templates"]}, ["formats", "'shared'"]),
+        ("operators/all", "a + b", ["operators", "'all'", "already"]),
         ("operators/modulo", "a % b", ["'modulo'", "no template"]),
         ("operators/addition", "a ^ b", ["'a ^ b'", "a // b"]),
         ("operators/addition", "a +", ["'a +'", "cannot be read"]),

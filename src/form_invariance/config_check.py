@@ -18,6 +18,7 @@ from form_invariance.prompts import check_fields, check_template
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _RESERVED = {
     "models": ("benchmarks", "figures", "logs", "tables", "trained"),
+    "operators": ("all",),
     "formats": ("shared", "transfer"),
 }
 
@@ -119,7 +120,7 @@ def _check_names(config: Mapping[str, Any]) -> None:
     for section, reserved in _RESERVED.items():
         for name in reserved:
             if name in config[section]:
-                raise UserError(f"config key {section}: {name!r} is a folder of the results; choose another name")
+                raise UserError(f"config key {section}: {name!r} is a name that the results use already; choose another")
 
 
 def _check_templates(config: Mapping[str, Any]) -> None:

@@ -69,7 +69,8 @@ def draw_positions(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
         wide = rows.pivot(index="layer", columns="position", values="accuracy").sort_index(axis=1, ascending=False)
         image = axes.imshow(wide, vmin=0, vmax=1, cmap="viridis", aspect="auto", origin="lower")
         tokens = rows.drop_duplicates("position").set_index("position")["token"]
-        axes.set_xticks(range(len(wide.columns)), [_label(tokens[one]) for one in wide.columns], rotation=90)
+        labels = [_label(tokens[one]) for one in wide.columns]
+        axes.set_xticks(range(len(labels)), labels, rotation=90, parse_math=False)
         axes.tick_params(axis="x", labelsize=4.5)
         axes.set_yticks(np.arange(0, len(wide), max(1, len(wide) // 8)))
         axes.set_title(name)
