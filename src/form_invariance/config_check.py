@@ -120,7 +120,9 @@ def _check_names(config: Mapping[str, Any]) -> None:
     for section, reserved in _RESERVED.items():
         for name in reserved:
             if name in config[section]:
-                raise UserError(f"config key {section}: {name!r} is a name that the results use already; choose another")
+                raise UserError(
+                    f"config key {section}: {name!r} is a name that the results use already; choose another"
+                )
 
 
 def _check_templates(config: Mapping[str, Any]) -> None:
