@@ -52,9 +52,10 @@ def _configuration(family: str, vocabulary: int):
         "original_max_position_embeddings": 16,
     }
     neox = {key: value for key, value in common.items() if key != "num_key_value_heads"}
-    neox |= {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5}}
-    gemma = {"head_dim": 12, "query_pre_attn_scalar": 20, "sliding_window": 64, "tie_word_embeddings": True}
     local = {"rope_type": "default", "rope_theta": 10000.0}
+    partial = {**local, "partial_rotary_factor": 0.5}
+    neox |= {"rope_parameters": partial}
+    gemma = {"head_dim": 12, "query_pre_attn_scalar": 20, "sliding_window": 64, "tie_word_embeddings": True}
     gemma3 = {
         "layer_types": ["sliding_attention", "full_attention"] * 2,
         "rope_parameters": {
@@ -63,7 +64,6 @@ def _configuration(family: str, vocabulary: int):
         },
     }
     gpt2 = {"n_embd": 48, "n_inner": 80, "n_layer": 4, "n_head": 6, "n_positions": 64, "initializer_range": 0.15}
-    partial = {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5}
     return {
         "llama": lambda: hf.LlamaConfig(**common, rope_parameters=scaled),
         "llama-tied": lambda: hf.LlamaConfig(**{**common, "num_key_value_heads": 6, "tie_word_embeddings": True}),

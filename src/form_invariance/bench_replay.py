@@ -50,10 +50,8 @@ class Measurement:
     difference: float
 
 
-def write_random_model(folder: Path, shape: Shape) -> None:
-    """Write a Hugging Face folder with random weights, and a tokenizer of numbers."""
-    from form_invariance.embedded.tokenizer import build_tokenizer
-
+def random_model(shape: Shape) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Random weights by their Hugging Face names, and config.json; logits stay within a few units."""
     rng = torch.Generator().manual_seed(0)
     d, m = shape.d_model, shape.d_mlp
     keys = d * shape.n_key_value_heads // shape.n_heads
@@ -71,7 +69,6 @@ def write_random_model(folder: Path, shape: Shape) -> None:
             weights[f"{at}.mlp.{name}_proj.weight"] = normal(*size)
         weights[f"{at}.input_layernorm.weight"] = torch.ones(d)
         weights[f"{at}.post_attention_layernorm.weight"] = torch.ones(d)
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     config = {
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",
@@ -87,6 +84,15 @@ def write_random_model(folder: Path, shape: Shape) -> None:
         "tie_word_embeddings": False,
         "torch_dtype": "float32",
     }
+    return weights, config
+
+
+def write_random_model(folder: Path, shape: Shape) -> None:
+    """Write a Hugging Face folder with random weights, and a tokenizer of numbers."""
+    from form_invariance.embedded.tokenizer import build_tokenizer
+
+    weights, config = random_model(shape)
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     (folder / "config.json").write_text(json.dumps(config))
     build_tokenizer([]).save(str(folder / "tokenizer.json"))
     (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')

@@ -1,4 +1,4 @@
-"""Reading a cell's tables into the tensors that the model-side stages take."""
+"""Reading a cell's tables into the tensors that the model-side stages take, and stage 2 on them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +9,8 @@ from torch import Tensor
 
 from form_invariance.decoder import Decoder
 from form_invariance.errors import UserError
-from form_invariance.patching import last_token_neurons
+from form_invariance.patching import last_token_neurons, patch_layers
+from form_invariance.progress import Progress
 from form_invariance.prompts import PromptTokenizer
 from form_invariance.schemas import ATTRIBUTION, CORRUPT, DATASET
 from form_invariance.tables_io import read_table
@@ -85,3 +86,13 @@ def corrupt_activations(model: Decoder, tokenizer: PromptTokenizer, partners: li
         result[:, rows] = activations
     assert result is not None
     return result
+
+
+def patch_candidates(
+    model: Decoder, tokenizer: PromptTokenizer, train: TrainPrompts, first: int, candidates: dict[int, Tensor]
+) -> dict[int, Tensor]:
+    """Exact indirect effects of the candidates (C,) of some late layers, by layer (S, P, C), with progress."""
+    corrupt = torch.stack([corrupt_activations(model, tokenizer, partners, first) for partners in train.partners])
+    patches = sum(map(len, candidates.values())) * len(train.tokens) * len(corrupt)
+    progress = Progress(patches, "patches")
+    return patch_layers(model, train.tokens, first, candidates, corrupt, train.answers, progress.add)

@@ -8,7 +8,6 @@ then linear in x. There is no optimiser, learning rate or number of steps, and a
     G probes, n examples, d features, C classes
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -91,9 +90,7 @@ def fit(x: Tensor, labels: Tensor, shrinkage: Tensor) -> tuple[Discriminant, Ten
     return solve(statistics(x, index, len(classes)), shrinkage), classes
 
 
-def choose_shrinkage(
-    x: Tensor, labels: Tensor, held_out: Tensor, shrinkages: Sequence[float] = SHRINKAGES
-) -> Tensor:
+def choose_shrinkage(x: Tensor, labels: Tensor, held_out: Tensor) -> Tensor:
     """The shrinkage of each probe, (G,), that predicts held-out training examples best; of equals the largest.
 
     Args:
@@ -103,11 +100,11 @@ def choose_shrinkage(
     """
     fitted = ~held_out
     if not held_out.any() or not fitted.any():
-        return x.new_full((len(x),), max(shrinkages))
+        return x.new_full((len(x),), max(SHRINKAGES))
     classes, index = labels[fitted].unique(return_inverse=True)
     given = statistics(x[:, fitted], index, len(classes))
     right = []
-    descending = sorted(shrinkages, reverse=True)
+    descending = sorted(SHRINKAGES, reverse=True)
     for share in descending:
         probe = solve(given, x.new_full((len(x),), share))
         right.append((classes[predict(probe, x[:, held_out])] == labels[held_out]).sum(1))

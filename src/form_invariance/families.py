@@ -20,10 +20,6 @@ class DecoderConfig:
     vocabulary: int
     norm_epsilon: float
     activation: str = "silu"
-    layer_norm: bool = False
-    """LayerNorm in place of RMSNorm."""
-    gated: bool = True
-    """The MLP's neurons are activation(gate) · up, not activation(up)."""
     parallel: bool = False
     """Attention and MLP read the same residual stream."""
     attention_scale: float | None = None
@@ -92,8 +88,6 @@ def _gpt_neox(raw: Raw) -> Raw:
         **_common(raw),
         "norm_epsilon": float(raw.get("layer_norm_eps", 1e-5)),
         "activation": str(raw.get("hidden_act", "gelu")),
-        "layer_norm": True,
-        "gated": False,
         "parallel": bool(raw.get("use_parallel_residual", True)),
     }
 
@@ -112,8 +106,6 @@ def _gpt2(raw: Raw) -> Raw:
         "vocabulary": int(raw["vocab_size"]),
         "norm_epsilon": float(raw.get("layer_norm_epsilon", 1e-5)),
         "activation": str(raw.get("activation_function", "gelu_new")),
-        "layer_norm": True,
-        "gated": False,
         "longest": int(raw.get("n_positions", 1024)),
     }
 

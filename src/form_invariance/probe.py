@@ -72,7 +72,7 @@ def residuals(model: Decoder, tokens: Mapping[int, Tensor], positions: range, la
         positions: counted from the last token.
         label: what the progress line calls the work.
     """
-    layers, d = model.config.n_layers, model.embedding.shape[1]
+    layers, d = model.config.n_layers, model.config.d_model
     total = sum(map(len, tokens.values()))
     result = torch.empty(layers, len(positions), total, d, device=model.device)
     progress = Progress(total, f"prompts, {label}")
@@ -209,7 +209,7 @@ def run(
     }
     skip = int(tokenizer.bos is not None)
     length = 1 if last_only else min(tokens.shape[1] for tokens in groups.values()) - skip
-    layers, width = model.config.n_layers, model.embedding.shape[1]
+    layers, width = model.config.n_layers, model.config.d_model
     # Where not all positions' residual streams fit, the model runs several times.
     at_once = max(1, working_bytes(model.device, _RESIDUAL_BYTES) // (4 * layers * len(chosen) * width))
     every = list(tasks(chosen))

@@ -28,6 +28,11 @@ def curve(table: pd.DataFrame, operator: str = EVERY_OPERATOR) -> pd.DataFrame:
     return table[own].sort_values("layer")
 
 
+def of_all_formats(across: pd.DataFrame) -> pd.DataFrame:
+    """Of a probe table over all formats, the probes that all of them train together."""
+    return across[across["trained"].str.contains("+", regex=False)]
+
+
 def peak(rows: pd.DataFrame) -> Peak:
     """Peak and onset of one probe's curve; of equally good layers the first."""
     best = rows.iloc[rows["accuracy"].to_numpy().argmax()]

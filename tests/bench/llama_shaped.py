@@ -21,40 +21,20 @@ import torch
 import yaml
 from safetensors.torch import save_file
 
+from form_invariance.bench_replay import Shape, random_model
+
 ROOT = Path(__file__).parents[2]
-SHAPE = {"d": 2048, "m": 8192, "layers": 16, "heads": 32, "groups": 8, "head": 64, "vocabulary": 128256}
+SHAPE = Shape(2048, n_layers=16, d_mlp=8192, n_heads=32, n_key_value_heads=8, vocabulary=128256)
 
 
 def write_model(folder: Path, tokenizer: Path | None) -> None:
-    """Write the folder; weights of a scale that keeps logits within a few units."""
+    """Write the folder, in bfloat16 and with tied embeddings."""
     folder.mkdir(parents=True)
-    generator = torch.Generator().manual_seed(0)
-    d, m, queries, keys = SHAPE["d"], SHAPE["m"], SHAPE["heads"] * SHAPE["head"], SHAPE["groups"] * SHAPE["head"]
-
-    def normal(*size: int) -> torch.Tensor:
-        return (torch.randn(*size, generator=generator) * size[-1] ** -0.5).bfloat16()
-
-    weights = {"model.embed_tokens.weight": normal(SHAPE["vocabulary"], d), "model.norm.weight": torch.ones(d)}
-    for layer in range(SHAPE["layers"]):
-        at = f"model.layers.{layer}"
-        for name, size in (("q", (queries, d)), ("k", (keys, d)), ("v", (keys, d)), ("o", (d, queries))):
-            weights[f"{at}.self_attn.{name}_proj.weight"] = normal(*size)
-        for name, size in (("gate", (m, d)), ("up", (m, d)), ("down", (d, m))):
-            weights[f"{at}.mlp.{name}_proj.weight"] = normal(*size)
-        for name in ("input_layernorm", "post_attention_layernorm"):
-            weights[f"{at}.{name}.weight"] = torch.ones(d)
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    config = {
-        "architectures": ["LlamaForCausalLM"],
-        "model_type": "llama",
-        "hidden_size": d,
-        "intermediate_size": m,
-        "num_hidden_layers": SHAPE["layers"],
-        "num_attention_heads": SHAPE["heads"],
-        "num_key_value_heads": SHAPE["groups"],
-        "head_dim": SHAPE["head"],
-        "vocab_size": SHAPE["vocabulary"],
-        "rms_norm_eps": 1e-5,
+    weights, config = random_model(SHAPE)
+    del weights["lm_head.weight"]
+    halved = {name: weight.bfloat16() for name, weight in weights.items()}
+    save_file(halved, folder / "model.safetensors", metadata={"format": "pt"})
+    config |= {
         "rope_theta": 500000.0,
         "rope_scaling": {
             "rope_type": "llama3",
@@ -101,12 +81,12 @@ def check_replay(folder: Path) -> None:
     generator = torch.Generator().manual_seed(1)
     clean, corrupt = torch.randint(1000, 100000, (2, 2, 27), generator=generator)
     answers = torch.tensor([[226, 68], [15, 999]])
-    first = SHAPE["layers"] // 2
+    first = SHAPE.n_layers // 2
     with torch.no_grad():
         given = last_token_neurons(model, corrupt, first)
         cache = build_cache(model, clean, first)
         worst = 0.0
-        for layer, neuron in ((first, 3), (first + 3, 4000), (SHAPE["layers"] - 1, 8191)):
+        for layer, neuron in ((first, 3), (first + 3, 4000), (SHAPE.n_layers - 1, 8191)):
             chosen = torch.tensor([neuron])
             value = given[layer - first][:, chosen]
             got = patch_neurons(model, cache, layer, chosen, value, answers)[:, 0]

@@ -27,7 +27,7 @@ rule probe:
         " --prompts {params.prompts} --seed {params.seed} --output {output:q} 2> {log:q}"
 
 
-rule probe_across_formats:
+use rule probe as probe_across_formats with:
     input:
         model=model_files,
         census=cells_of(
@@ -41,17 +41,3 @@ rule probe_across_formats:
         "results/logs/probe/{model}/across_formats.log",
     benchmark:
         "results/benchmarks/probe/{model}/across_formats.tsv"
-    conda:
-        "../../envs/gpu.yaml"
-    params:
-        code=source_digest("probe"),
-        model=model_options,
-        census=lambda wildcards, input: keyed(input.census, -3, -2),
-        prompts=config["probe_prompts"],
-        seed=config["seed"],
-    threads: 1
-    resources:
-        mem_mb=6000,
-    shell:
-        "python -m form_invariance probe {params.model:q} --census {params.census:q}"
-        " --prompts {params.prompts} --seed {params.seed} --output {output:q} 2> {log:q}"

@@ -60,6 +60,12 @@ def add_late_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_train_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options that name a cell's train prompts."""
+    parser.add_argument("--dataset", type=Path, required=True, help="dataset table of the cell")
+    parser.add_argument("--corrupt-table", type=Path, required=True, help="corrupt partners of the cell")
+
+
 def load_model(arguments: argparse.Namespace) -> tuple["Decoder", "PromptTokenizer"]:
     """The model and tokenizer that the options name."""
     import torch

@@ -6,6 +6,7 @@ from pathlib import Path
 from form_invariance.commands.arguments import (
     add_late_arguments,
     add_model_arguments,
+    add_train_arguments,
     load_model,
     model_provenance,
     named_paths,
@@ -18,8 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_model_arguments(parser)
     add_late_arguments(parser)
-    parser.add_argument("--dataset", type=Path, required=True, help="dataset table of the cell")
-    parser.add_argument("--corrupt-table", type=Path, required=True, help="corrupt partners of the cell")
+    add_train_arguments(parser)
     parser.add_argument("--candidates", type=int, default=2000, help="neurons per layer that go on to stage 2")
     parser.add_argument("--output", type=Path, required=True, help="attribution table")
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from form_invariance.commands.arguments import (
     add_late_arguments,
     add_model_arguments,
+    add_train_arguments,
     load_model,
     model_provenance,
     named_paths,
@@ -18,8 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_model_arguments(parser)
     add_late_arguments(parser)
-    parser.add_argument("--dataset", type=Path, required=True, help="dataset table of the cell")
-    parser.add_argument("--corrupt-table", type=Path, required=True, help="corrupt partners of the cell")
+    add_train_arguments(parser)
     parser.add_argument("--attribution", type=Path, required=True, help="attribution table of the cell")
     parser.add_argument("--shard", default="1/1", help="patch only a piece of the late layers, for instance 1/4")
     parser.add_argument("--output", type=Path, required=True, help="indirect effects by prompt (safetensors)")
@@ -27,12 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    import torch
-
-    from form_invariance.cells import corrupt_activations, read_candidates, read_train
+    from form_invariance.cells import patch_candidates, read_candidates, read_train
     from form_invariance.late_layers import first_late_layer
-    from form_invariance.patching import patch_layers
-    from form_invariance.progress import Progress
     from form_invariance.shards import layers_of
     from form_invariance.tables_io import write_tensors
 
@@ -41,10 +37,7 @@ def run(arguments: argparse.Namespace) -> None:
     train = read_train(arguments.dataset, arguments.corrupt_table, tokenizer, model.device)
     layers = layers_of(arguments.shard, first, model.config.n_layers)
     candidates = read_candidates(arguments.attribution, layers, model.device)
-    corrupt = torch.stack([corrupt_activations(model, tokenizer, p, first) for p in train.partners])
-    patched = sum(map(len, candidates.values()))
-    progress = Progress(patched * len(train.tokens) * len(corrupt), "patches")
-    effects = patch_layers(model, train.tokens, first, candidates, corrupt, train.answers, progress.add)
+    effects = patch_candidates(model, tokenizer, train, first, candidates)
     tensors = {f"effects.{layer}": effect for layer, effect in effects.items()}
     tensors.update({f"candidates.{layer}": neurons for layer, neurons in candidates.items()})
     provenance = {
@@ -52,7 +45,7 @@ def run(arguments: argparse.Namespace) -> None:
         "n_layers": model.config.n_layers,
         "d_mlp": model.config.d_mlp,
         "first_late_layer": first,
-        "corrupt_seeds": len(corrupt),
+        "corrupt_seeds": len(train.partners),
         "prompts": len(train.tokens),
         **({} if arguments.shard == "1/1" else {"shard": arguments.shard}),
     }

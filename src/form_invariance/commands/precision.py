@@ -6,6 +6,7 @@ from pathlib import Path
 from form_invariance.commands.arguments import (
     add_late_arguments,
     add_model_arguments,
+    add_train_arguments,
     load_model,
     model_provenance,
     named_paths,
@@ -18,8 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_model_arguments(parser)
     add_late_arguments(parser)
-    parser.add_argument("--dataset", type=Path, required=True, help="dataset table of the cell")
-    parser.add_argument("--corrupt-table", type=Path, required=True, help="corrupt partners of the cell")
+    add_train_arguments(parser)
     parser.add_argument("--attribution", type=Path, required=True, help="attribution table of the cell")
     parser.add_argument("--prompts", type=int, default=10, help="train prompts of the sample")
     parser.add_argument("--output", type=Path, required=True, help="precision table")
@@ -39,21 +39,16 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _effects(arguments: argparse.Namespace) -> tuple[dict, dict]:  # type: ignore[type-arg]
     """Effects (P, C) and candidates (C,) by layer, in the precision that the options name."""
-    from form_invariance.cells import corrupt_activations, read_candidates, read_train
+    from form_invariance.cells import TrainPrompts, patch_candidates, read_candidates, read_train
     from form_invariance.late_layers import first_late_layer
-    from form_invariance.patching import patch_layers
-    from form_invariance.progress import Progress
 
     model, tokenizer = load_model(arguments)
     first = first_late_layer(arguments.late_from, model.config.n_layers, named_paths(arguments.probes, "--probes"))
     train = read_train(arguments.dataset, arguments.corrupt_table, tokenizer, model.device)
     sample = slice(0, arguments.prompts)
-    layers = range(first, model.config.n_layers)
-    candidates = read_candidates(arguments.attribution, layers, model.device)
-    corrupt = corrupt_activations(model, tokenizer, train.partners[0][sample], first)[None]
-    tokens, answers = train.tokens[sample], train.answers[:1, sample]
-    progress = Progress(sum(map(len, candidates.values())) * len(tokens), f"patches in {arguments.dtype}")
-    effects = patch_layers(model, tokens, first, candidates, corrupt, answers, progress.add)
+    some = TrainPrompts(train.tokens[sample], [train.partners[0][sample]], train.answers[:1, sample])
+    candidates = read_candidates(arguments.attribution, range(first, model.config.n_layers), model.device)
+    effects = patch_candidates(model, tokenizer, some, first, candidates)
     return (
         {layer: effect[0].cpu().numpy() for layer, effect in effects.items()},
         {layer: one.cpu().numpy() for layer, one in candidates.items()},

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from form_invariance.figures import style
-from form_invariance.probe_summary import EVERY_OPERATOR, ONSET_ACCURACY, curve, peak
+from form_invariance.probe_summary import EVERY_OPERATOR, ONSET_ACCURACY, curve, of_all_formats, peak
 
 
 def _draw_curves(axes: Axes, curves: Mapping[str, pd.DataFrame], together: pd.DataFrame) -> None:
@@ -37,10 +37,10 @@ def draw(tables: Mapping[str, pd.DataFrame], across: pd.DataFrame, title: str) -
         tables: each format's probe table.
         across: probe table over all formats.
     """
+    together = of_all_formats(across)
     operators = list(next(iter(tables.values()))["operator"].unique())
     figure, grid = style.panels(1, len(operators), height=1.8, legend=0.25)
     for axes, operator in zip(grid[0], operators, strict=True):
-        together = across[across["trained"].str.contains("+", regex=False)]
         _draw_curves(
             axes,
             {name: curve(table, operator) for name, table in tables.items()},

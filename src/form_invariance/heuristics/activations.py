@@ -74,4 +74,5 @@ def _directions(model: Decoder, layer: int, neurons: np.ndarray) -> Tensor:
     values = weights.down.T[torch.tensor(neurons, device=model.device)]
     if weights.mlp_post_norm is not None:
         values = values * weights.mlp_post_norm.weight
-    return values - values.mean(-1, keepdim=True) if model.config.layer_norm else values
+    # LayerNorm, which alone has a bias, takes the mean away.
+    return values if model.final_norm.bias is None else values - values.mean(-1, keepdim=True)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from form_invariance.paper import read_numbers
-from form_invariance.probe_summary import EVERY_OPERATOR, curve, peak
+from form_invariance.probe_summary import EVERY_OPERATOR, curve, of_all_formats, peak
 
 PAPER_MODELS = {
     "meta-llama-3-8b": "Llama-3-8B",
@@ -93,7 +93,7 @@ def probe(tables: Mapping[tuple[str, str], pd.DataFrame], sources: Mapping[str, 
     for (model, name), table in tables.items():
         if name == "shared":
             # Of this table the formats' own probes stand in their own tables, with more prompts.
-            table = table[table["trained"].str.contains("+", regex=False)]
+            table = of_all_formats(table)
         for operator in table["operator"].unique():
             own = curve(table, operator)
             found = peak(own)
