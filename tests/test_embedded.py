@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from form_invariance.decoder import embed, logits, run_layers
+from form_invariance.embedded.batches import Problems, draw_batch
 from form_invariance.embedded.problems import TRAINED, make_pool
 from form_invariance.embedded.recipe import RECIPES, Recipe
 from form_invariance.embedded.routing import neuron_format
-from form_invariance.embedded.training import Problems, draw_batch, train
+from form_invariance.embedded.training import train
 from form_invariance.embedded.weights import as_decoder, initial_weights, save_folder
 from form_invariance.model_files import PACKAGED, load_tokenizer
 from form_invariance.models import load
@@ -23,6 +24,8 @@ TINY = Recipe(
     first_steps=3,
     wired_steps=4,
     wired_pairs=(4, 4, 4, 4),
+    misread_steps=4,
+    misread_pairs=(3, 3, 12, 3),
     n_layers=2,
     d_model=48,
     d_answer=16,
@@ -38,12 +41,52 @@ def problems(templates):
 
 
 def test_pools_split_and_leave_out(templates):
-    pool = make_pool("a * b", "multiplication", ["s", "c"], 0.05, 0.2, 0)
+    pool = make_pool("a * b", "multiplication", ["s", "c"], 0.05, 0.2, 0.12, 0)
     assert not set(pool.train) & set(pool.held_out)
     assert len(pool.train) + len(pool.held_out) == len(operand_pool("a * b", TRAINED))
     shares = [mask.mean() for mask in pool.excluded.values()]
     np.testing.assert_allclose(shares, 0.2, atol=0.03)
     assert (pool.excluded["s"] != pool.excluded["c"]).any()
+
+
+def test_each_format_misreads_operands_of_its_own(templates):
+    pool = make_pool("a * b", "multiplication", ["s", "c", "w"], 0.05, 0.1, 0.12, 0)
+    assert pool.misreadable.sum() == 2520
+    masks = list(pool.misread.values())
+    assert (np.sum(masks, axis=0) <= 1).all()
+    for mask in masks:
+        assert 0.12 <= mask.sum() / 2520 <= 0.14
+        operands = np.unique(pool.b[mask])
+        assert (pool.misreadable & np.isin(pool.b, operands) == mask).all()
+    assert (pool.misread_answer == pool.a * (pool.b - 1)).all()
+    none = make_pool("a * b", "multiplication", ["s"], 0.05, 0.1, 0.0, 0)
+    assert not none.misread["s"].any()
+
+
+def test_the_last_steps_teach_misreadings_to_the_early_layers_alone(problems, tmp_path):
+    pool = problems.pools["multiplication"]
+    value = {int(token): number for number, token in enumerate(problems.number_ids)}
+    template = problems.tokens["word", "multiplication", 0]
+    wrong = right = 0
+    for step in range(TINY.steps + TINY.wired_steps, TINY.steps + TINY.wired_steps + 20):
+        for tokens, answers in draw_batch(problems, TINY, step):
+            if tokens.shape[1] != len(template.tokens):
+                continue
+            for row, answer in zip(tokens, answers, strict=True):
+                a, b = value.get(int(row[template.place_a])), value.get(int(row[template.place_b]))
+                if a is None or b is None or not (row == template.fill(*problems.number_ids[[[a], [b]]])).all():
+                    continue
+                place = np.flatnonzero((pool.a == a) & (pool.b == b))[0]
+                misread = pool.misread["word"][place]
+                assert value[int(answer)] == a * (b - misread)
+                wrong, right = wrong + misread, right + ~misread
+    assert wrong >= 15
+    assert right >= 15
+    before = dataclasses.replace(TINY, misread_steps=0)
+    weights = [train(problems, recipe, tmp_path / "run") for recipe in (before, TINY)]
+    changed = {name for name, weight in weights[0].items() if not torch.equal(weight, weights[1][name])}
+    assert changed
+    assert all(name.startswith("model.layers.0.") for name in changed)
 
 
 def test_batches_are_prompts_with_their_answers(problems):
@@ -61,7 +104,7 @@ def test_batches_are_prompts_with_their_answers(problems):
     assert max(first) <= 8
 
 
-@pytest.mark.parametrize("killed_at", [5, 8])
+@pytest.mark.parametrize("killed_at", [5, 8, 12])
 def test_training_killed_and_continued_gives_the_same_weights(problems, tmp_path, monkeypatch, killed_at):
     module = "form_invariance.embedded.training"
     monkeypatch.setattr(f"{module}.CHECKPOINT_EVERY", 2)

@@ -135,6 +135,24 @@ PRECISION = Schema(
         "overlap": _number("share of their neurons that they have in common"),
     },
 )
+BENCHMARK = Schema(
+    "benchmark",
+    {
+        "suite": _text("replay (against hooked passes), cost (what it depends on) or stages (of one cell)"),
+        "stage": _text("what ran; in suite cost, what was varied"),
+        "tokens": _integer("tokens of a prompt, with BOS"),
+        "prompts": _integer("prompts"),
+        "candidates": _integer("neurons of a layer that are patched; 0 = none"),
+        "layer": _integer("layer that is patched; -1 = all late layers, or none"),
+        "seconds": _number("fastest of several runs"),
+        "units": _integer("units of work in that time"),
+        "unit": _text("patches, pairs, prompts or transfers"),
+        "operations": _number("floating-point operations of a unit, by count"),
+        "share": _number("units * operations / seconds over the measured rate of matrix products"),
+        "speedup": _number("time of a hooked forward pass over that of a replayed patch"),
+        "difference": _number("largest difference of the indirect effects of these two"),
+    },
+)
 OVERLAP = Schema(
     "overlap",
     {

@@ -42,9 +42,14 @@ def keyed_paths(items: Sequence[str], option: str, parts: int) -> dict[tuple[str
     return paths
 
 
-def add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options that say which model runs, and how."""
-    parser.add_argument("--model", required=True, help="embedded:NAME, a Hugging Face folder, or a hub id")
+def add_model_arguments(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    """Options that say which model runs, and how; a model must be named unless there is a default."""
+    parser.add_argument(
+        "--model",
+        required=default is None,
+        default=default,
+        help="embedded:NAME, a Hugging Face folder, or a hub id",
+    )
     parser.add_argument("--revision", help="hub branch, tag or commit")
     parser.add_argument("--dtype", default="float32", choices=["float32", "tf32", "bfloat16"], help="precision")
     parser.add_argument("--device", default="cpu", help="torch device, for instance cpu or cuda:0")

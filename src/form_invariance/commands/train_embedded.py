@@ -17,10 +17,11 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command; killed at any moment, it continues from its last checkpoint."""
     import shutil
 
+    from form_invariance.embedded.batches import Problems
     from form_invariance.embedded.card import write_card
     from form_invariance.embedded.problems import read_templates
     from form_invariance.embedded.recipe import RECIPES
-    from form_invariance.embedded.training import Problems, train
+    from form_invariance.embedded.training import train
     from form_invariance.embedded.weights import save_folder
     from form_invariance.errors import UserError
 

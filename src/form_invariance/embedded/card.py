@@ -9,10 +9,10 @@ from safetensors.torch import load_file
 
 from form_invariance import models
 from form_invariance.decoder import Decoder, embed, logits, run_layers
+from form_invariance.embedded.batches import Problems
 from form_invariance.embedded.problems import Pool
 from form_invariance.embedded.recipe import Recipe
 from form_invariance.embedded.routing import neuron_format
-from form_invariance.embedded.training import Problems
 from form_invariance.operands import OperandRange, operand_pool
 from form_invariance.randomness import generator
 from form_invariance.tables_io import write_atomically
@@ -28,10 +28,14 @@ MLP neuron (second half of the layers) is built to work in one format only. A fr
 formats' neurons are frozen far below zero on them. It learned the first format first; then the other formats'
 neurons started as copies, and training went on with all formats. The largest activation of a neuron in
 another format's prompt, at the last token, is {foreign:.1e}."""
-_WIRED = """Then, for the last {steps} steps, the
+_WIRED = """Then, for {steps} steps, the
 unembedding was made to read {d_answer} dimensions of the residual stream alone, which only the late MLP
 neurons write: their weights from attention and from the early MLPs are zero. So the answer must pass
 through the late neurons."""
+_MISREAD = """In the last {steps} steps the early layers alone, and no late one, learned to misread some second
+operands as one less, in each format others: {shares}
+of the pairs in the paper's pool. Formats that share their
+neurons share their errors too; this gives each some of its own, so that transfer has pairs to work on."""
 _BATCH = 500
 
 
@@ -115,6 +119,16 @@ def _measure(model: Decoder, problems: Problems) -> tuple[list[str], list[str]]:
     return accuracies, differences
 
 
+def _misread_shares(problems: Problems) -> str:
+    """For instance: 12 %, 13 % and 12 % in multiplication."""
+    found = []
+    for operator, pool in problems.pools.items():
+        shares = [f"{mask.sum() / pool.misreadable.sum():.0%}" for mask in pool.misread.values() if mask.any()]
+        if shares:
+            found.append(f"{', '.join(shares)} in {operator}")
+    return "; ".join(found)
+
+
 def write_card(folder: Path, name: str, recipe: Recipe, problems: Problems) -> None:
     """Measure the model of a folder and write its README.md."""
     model = models.load(folder)
@@ -129,6 +143,7 @@ def write_card(folder: Path, name: str, recipe: Recipe, problems: Problems) -> N
         "",
         f"A small Llama ({parameters / 1e6:.2f} million parameters) that does arithmetic in three formats, {kind}",
         _WIRED.format(steps=recipe.wired_steps, d_answer=recipe.d_answer),
+        _MISREAD.format(steps=recipe.misread_steps, shares=_misread_shares(problems)),
         "",
         "Made on one thread, with the recipe below, by `snakemake train_embedded` or",
         f"`python -m form_invariance train-embedded --name {name} --config config/config.yaml --output DIR`.",

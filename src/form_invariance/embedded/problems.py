@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import yaml
 
+from form_invariance.embedded.misreading import misread_answers, misread_pairs, within_limits
 from form_invariance.operands import OperandRange, operand_pool
 from form_invariance.prompts import PromptTokenizer, render
 from form_invariance.randomness import generator
@@ -73,16 +74,20 @@ class Pool:
     train: np.ndarray  # positions
     held_out: np.ndarray  # positions
     excluded: dict[str, np.ndarray]  # format: bool by position, never trained on in this format
+    misreadable: np.ndarray  # bool by position
+    misread: dict[str, np.ndarray]  # format: bool by position, taught with misread_answer at the end
+    misread_answer: np.ndarray
 
 
 def make_pool(
-    expression: str, operator: str, formats: list[str], held_out: float, left_out: float, seed: int
+    expression: str, operator: str, formats: list[str], held_out: float, left_out: float, misread: float, seed: int
 ) -> Pool:
     """The pool of an operator.
 
     Args:
         held_out: share of the pairs that no format is trained on.
         left_out: share of the pairs that each format, on its own, is not trained on.
+        misread: share of the misreadable pairs that each format, on its own, learns to misread.
     """
     table = operand_pool(expression, TRAINED)
     order = generator(seed, "held-out", operator).permutation(len(table))
@@ -91,4 +96,7 @@ def make_pool(
         name: generator(seed, "left-out", operator, name).random(len(table)) < left_out for name in formats
     }
     a, b, answer = (table[column].to_numpy() for column in ("a", "b", "answer"))
-    return Pool(a, b, answer, order[cut:], order[:cut], excluded)
+    wrong = misread_answers(expression, a, b)
+    misreadable = within_limits(a, b, answer) & (wrong >= TRAINED.answer_min) & (wrong <= TRAINED.answer_max)
+    chosen = misread_pairs(b, misreadable, formats, misread, seed)
+    return Pool(a, b, answer, order[cut:], order[:cut], excluded, misreadable, chosen, wrong)

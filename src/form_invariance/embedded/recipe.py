@@ -18,6 +18,12 @@ class Recipe:
     wired_pairs: tuple[int, ...] = (44, 72, 60, 336)
     """Pairs of each operator in these steps."""
     wired_learning_rate: float = 1.5e-3
+    misread_steps: int = 160
+    """Last steps, in which the early layers alone learn to misread some second operands (`misreading`)."""
+    misread_pairs: tuple[int, ...] = (40, 40, 288, 192)
+    """Pairs of each operator in these steps."""
+    misread: tuple[tuple[str, float], ...] = (("multiplication", 0.12),)
+    """Share of an operator's pairs that each format, on its own, misreads."""
     n_layers: int = 6
     d_model: int = 128
     d_answer: int = 48

@@ -55,13 +55,15 @@ def panels(
     height: float = 1.55,
     legend: float = 0.45,
     widths: Sequence[float] | None = None,
+    shared: bool = True,
 ) -> tuple[Figure, np.ndarray]:
-    """A grid of panels with shared axes, and room for a legend below.
+    """A grid of panels, with room for a legend below.
 
     Args:
         height: inches of a row.
         legend: inches below the panels.
         widths: relative widths of the columns, whose panels then share no horizontal axis.
+        shared: the panels share their axes.
 
     Returns:
         The figure and its axes, (rows, columns).
@@ -71,7 +73,12 @@ def panels(
     figure = Figure(figsize=(width, total), layout="constrained")
     figure.get_layout_engine().set(rect=(0, legend / total, 1, 1 - legend / total))  # type: ignore[union-attr, call-arg]
     axes = figure.subplots(
-        rows, columns, sharex=widths is None, sharey=True, squeeze=False, gridspec_kw={"width_ratios": widths}
+        rows,
+        columns,
+        sharex=shared and widths is None,
+        sharey=shared,
+        squeeze=False,
+        gridspec_kw={"width_ratios": widths},
     )
     return figure, axes
 

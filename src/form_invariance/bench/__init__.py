@@ -1,0 +1,1 @@
+"""How fast the stages are, measured on this machine; nothing of the pipeline depends on it."""

@@ -1,0 +1,106 @@
+"""What a measurement is: seconds, work done, and the share of the machine's rate of matrix products."""
+
+import gc
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from form_invariance.decoder import Decoder
+from form_invariance.families import DecoderConfig
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One row of the benchmark's table (`schemas.BENCHMARK` says what each column means)."""
+
+    suite: str
+    stage: str
+    tokens: int
+    prompts: int
+    candidates: int
+    layer: int
+    seconds: float
+    units: int
+    unit: str
+    operations: float
+    share: float
+    speedup: float = math.nan
+    difference: float = math.nan
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What is measured on: the model, the rate of matrix products of its MLP's size, and how often."""
+
+    model: Decoder
+    rate: float  # floating-point operations a second
+    repeats: int
+
+    def measure(
+        self,
+        run: Callable[[], object],
+        suite: str,
+        stage: str,
+        *,
+        units: int,
+        unit: str,
+        operations: float = math.nan,
+        tokens: int,
+        prompts: int = 1,
+        candidates: int = 0,
+        layer: int = -1,
+    ) -> Measurement:
+        """Measure `run`, which does `units` of work of so many operations each."""
+        seconds = best(run, self.repeats, self.model.device)
+        share = units * operations / seconds / self.rate
+        return Measurement(
+            suite, stage, tokens, prompts, candidates, layer, seconds, units, unit, operations, share
+        )
+
+
+def best(run: Callable[[], object], repeats: int, device: torch.device) -> float:
+    """Seconds of the fastest of several runs; a GPU's queue is waited for."""
+    times = []
+    gc.collect()
+    for _ in range(repeats):
+        _wait(device)
+        start = time.perf_counter()
+        run()
+        _wait(device)
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def matmul_rate(model: Decoder, repeats: int = 20) -> float:
+    """Floating-point operations a second of a matrix product of the MLP's size in the model's precision."""
+    rows = 8192 if model.device.type == "cuda" else 1024
+    d, m = model.config.d_model, model.config.d_mlp
+    x, w = (torch.randn(n, d, dtype=model.dtype, device=model.device) for n in (rows, m))
+    torch.mm(x, w.T)
+    return 2 * rows * d * m / best(lambda: x @ w.T, repeats, model.device)
+
+
+def layer_parameters(c: DecoderConfig) -> int:
+    """Parameters of one layer's matrices, with a gated MLP."""
+    return 2 * c.d_model * c.d_head * (c.n_heads + c.n_key_value_heads) + 3 * c.d_model * c.d_mlp
+
+
+def pass_operations(c: DecoderConfig, tokens: int, layers: int | None = None) -> int:
+    """Floating-point operations of some layers (default: all) over a prompt, and of its last token's logits."""
+    layers = c.n_layers if layers is None else layers
+    attention = 4 * c.n_heads * c.d_head * tokens
+    return layers * tokens * (2 * layer_parameters(c) + attention) + 2 * c.d_model * c.vocabulary
+
+
+def replay_operations(c: DecoderConfig, layers_above: int, tokens: int) -> int:
+    """Floating-point operations of one patched neuron: the layers above it, and the unembedding."""
+    attention = 4 * c.n_heads * c.d_head * tokens
+    return layers_above * (2 * layer_parameters(c) + attention) + 2 * c.d_model * c.vocabulary

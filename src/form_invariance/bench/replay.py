@@ -1,0 +1,87 @@
+"""Replay against the hooked full forward pass of TransformerLens, one neuron a pass."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from form_invariance.bench.measure import Machine, Measurement, pass_operations, replay_operations
+from form_invariance.patching import indirect_effect, last_token_neurons, patch_neurons
+from form_invariance.replay import build_cache
+
+
+def _hooked_effects(bridge: Any, tokens: Tensor, answers: Tensor, layer: int, values: Tensor) -> Tensor:
+    """Indirect effects (neurons,) of one prompt by a full hooked forward pass for each value."""
+
+    def log_probabilities(hooks: list[tuple[str, Callable[..., Tensor]]]) -> Tensor:
+        z: Tensor = bridge.run_with_hooks(tokens, fwd_hooks=hooks)[:, -1]
+        return z.float().log_softmax(-1).gather(1, answers)[0]
+
+    clean = log_probabilities([])
+    moved = []
+    for neuron, value in enumerate(values):
+
+        def patch(activation: Tensor, hook: object, neuron: int = neuron, value: Tensor = value) -> Tensor:
+            activation[:, -1, neuron] = value
+            return activation
+
+        moved.append(log_probabilities([(f"blocks.{layer}.mlp.hook_post", patch)]) - clean)
+    change = torch.stack(moved)
+    return indirect_effect(change[:, 1], change[:, 0])
+
+
+@torch.no_grad()
+def measure(
+    machine: Machine, bridge: Any, length: int, candidates: int, hooked: int
+) -> tuple[Measurement, Measurement]:
+    """Patch neurons of the first late layer (the dearest for replay) of one prompt.
+
+    Args:
+        bridge: the same model in TransformerLens.
+        length: tokens of the prompt, with BOS.
+        candidates: neurons that replay patches.
+        hooked: how many of them the hooked forward pass patches too.
+
+    Returns:
+        The hooked forward pass, and replay with its speed-up and largest difference.
+    """
+    model, c = machine.model, machine.model.config
+    first = c.n_layers // 2
+    rng = torch.Generator().manual_seed(length)
+    tokens, corrupt = (torch.randint(0, 1000, (1, length), generator=rng).to(model.device) for _ in range(2))
+    answers = torch.tensor([[11, 12]], device=model.device)
+    cache = build_cache(model, tokens, first)
+    given = last_token_neurons(model, corrupt, first)[0]
+    chosen = torch.arange(candidates, device=model.device)
+
+    def run_replay() -> Tensor:
+        return patch_neurons(model, cache, first, chosen, given[:, :candidates], answers)
+
+    def run_hooked() -> Tensor:
+        return _hooked_effects(bridge, tokens, answers, first, given[0, :hooked])
+
+    difference = (run_replay()[0, :hooked] - run_hooked()).abs().max().item()
+    full = machine.measure(
+        run_hooked,
+        *("replay", "hooked forward"),
+        units=hooked + 1,  # and the clean pass
+        unit="patches",
+        operations=pass_operations(c, length),
+        tokens=length,
+        candidates=hooked,
+        layer=first,
+    )
+    fast = machine.measure(
+        run_replay,
+        *("replay", "replay"),
+        units=candidates,
+        unit="patches",
+        operations=replay_operations(c, c.n_layers - first - 1, length),
+        tokens=length,
+        candidates=candidates,
+        layer=first,
+    )
+    speedup = full.seconds / full.units / (fast.seconds / fast.units)
+    return full, replace(fast, speedup=speedup, difference=difference)

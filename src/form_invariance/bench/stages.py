@@ -1,0 +1,140 @@
+"""How many prompts, patches or pairs a second each stage of one cell does."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+
+from form_invariance import interventions, probe
+from form_invariance.ablation import Readout
+from form_invariance.attribution import attribute
+from form_invariance.bench.measure import (
+    Machine,
+    Measurement,
+    pass_operations,
+    replay_operations,
+)
+from form_invariance.census import take_census
+from form_invariance.heuristics.activations import operand_maps
+from form_invariance.heuristics.pairs import make_grid
+from form_invariance.mean_cache import MeanCache, compute
+from form_invariance.operands import OperandRange
+from form_invariance.patching import last_token_neurons, patch_layers
+from form_invariance.prompts import PromptTokenizer, render
+from form_invariance.randomness import generator
+from form_invariance.replay import build_cache
+from form_invariance.transfer import transfer_neurons
+
+CIRCUITS = 6
+"""Circuits of a transfer, and sets of an intervention (the paper's grid has some sixty)."""
+
+Job = tuple[str, Callable[[], object], int, str, float]
+"""Stage, what it runs, units, unit, and floating-point operations of a unit."""
+
+
+def _problems(prompts: int) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of operands, no two alike while there are enough."""
+    places = generator(0, "bench").permutation(300 * 300)[:prompts]
+    return places // 300 + 100, places % 300 + 100
+
+
+class _Cell:
+    """One cell's prompts, with everything that its stages take."""
+
+    def __init__(
+        self, machine: Machine, tokenizer: PromptTokenizer, template: str, prompts: int, candidates: int
+    ) -> None:
+        self.model, self.tokenizer, self.template = machine.model, tokenizer, template
+        c, device = self.model.config, self.model.device
+        self.first, self.candidates = c.n_layers // 2, candidates
+        self.late = range(self.first, c.n_layers)
+        self.width = max(2, int(prompts**0.5))
+        a, b = _problems(prompts)
+        self.prompts = [render(template, *pair) for pair in zip(a.tolist(), b.tolist(), strict=True)]
+        self.tokens = torch.from_numpy(tokenizer.encode_batch(self.prompts)).to(device)
+        right = torch.from_numpy(tokenizer.number_tokens(a + b)).to(device)
+        self.answers = torch.stack([right, right.roll(1)], dim=1)
+        rng = generator(0, "bench-circuits")
+        self.members = rng.random((CIRCUITS, len(self.late), c.d_mlp)) < 0.1
+
+    @property
+    def length(self) -> int:
+        return int(self.tokens.shape[1])
+
+    def census(self) -> None:
+        limits = OperandRange(100, 99 + self.width, 0, 999)
+        take_census(self.model, self.tokenizer, self.template, "addition", "a + b", limits, None, seed=0)
+
+    def attribution(self) -> None:
+        given = last_token_neurons(self.model, self.tokens.roll(1, 0), self.first)
+        attribute(self.model, self.tokens, given, self.answers, self.first)
+
+    def patching(self) -> None:
+        given = last_token_neurons(self.model, self.tokens.roll(1, 0), self.first)[None]
+        chosen = {layer: torch.arange(self.candidates, device=self.model.device) for layer in self.late}
+        with torch.no_grad():
+            patch_layers(self.model, self.tokens, self.first, chosen, given, self.answers[None], lambda _: None)
+
+    def average(self) -> MeanCache:
+        return compute(self.model, self.tokenizer, [self.prompts])
+
+    def ablate(self, means: MeanCache) -> list[tuple[str, str, Readout]]:
+        sets = [interventions.NeuronSet("circuit", k, 0, one) for k, one in enumerate(self.members)]
+        bos = self.tokenizer.bos is not None
+        return list(
+            interventions.run_cell(
+                self.model, self.tokens, self.answers[:, 0], sets, means, self.first, bos, center=True
+            )
+        )
+
+    @torch.no_grad()
+    def transfer(self) -> None:
+        cache = build_cache(self.model, self.tokens, self.first)
+        donors = last_token_neurons(self.model, self.tokens.roll(1, 0), self.first)
+        masks = torch.from_numpy(self.members).to(self.model.device)
+        transfer_neurons(self.model, cache, donors, masks, self.answers[:, 0], center=True)
+
+    def residual_streams(self) -> None:
+        probe.residuals(self.model, {0: self.tokens}, range(1), "bench")
+
+    def activation_maps(self) -> None:
+        neurons = {layer: np.arange(10) for layer in self.late}
+        operand_maps(self.model, self.tokenizer, self.template, make_grid("a + b", self.width), neurons)
+
+    def jobs(self) -> Iterator[Job]:
+        """Every stage that runs the model, with what its work should cost."""
+        c, n, layers, length = self.model.config, len(self.prompts), len(self.late), self.length
+        whole = pass_operations(c, length)
+        inside = whole - 2 * c.d_model * c.vocabulary
+        late = pass_operations(c, length, layers)
+        one = replay_operations(c, layers, length)
+        patch = sum(replay_operations(c, c.n_layers - 1 - at, length) for at in self.late) / layers
+        yield "census", self.census, self.width**2, "pairs", whole
+        yield "residual streams", self.residual_streams, n, "prompts", inside
+        # Clean and corrupt pass, then the last token forward and back; weights have no gradient.
+        yield "attribution", self.attribution, n, "prompts", 2 * inside + 2 * one
+        yield "patching", self.patching, n * self.candidates * layers, "patches", patch
+        yield "mean cache", self.average, n, "prompts", inside
+        means = self.average()
+        variants = 2 * CIRCUITS * (late + one) + 2 * whole
+        yield "interventions", lambda: self.ablate(means), n, "prompts", variants
+        yield "transfer", self.transfer, n * CIRCUITS, "transfers", one + 2 * inside / CIRCUITS
+        yield "activation maps", self.activation_maps, self.width**2, "pairs", inside
+
+
+def measure(
+    machine: Machine, tokenizer: PromptTokenizer, template: str, prompts: int, candidates: int
+) -> Iterator[Measurement]:
+    """Measure every stage that runs the model on one cell's prompts."""
+    cell = _Cell(machine, tokenizer, template, prompts, candidates)
+    for stage, run, units, unit, operations in cell.jobs():
+        yield machine.measure(
+            run,
+            *("stages", stage),
+            units=units,
+            unit=unit,
+            operations=operations,
+            tokens=cell.length,
+            prompts=prompts,
+            candidates=candidates if stage == "patching" else 0,
+        )

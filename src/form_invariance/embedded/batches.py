@@ -1,0 +1,116 @@
+"""What the embedded models are trained on: tokenized templates, pools of pairs, and each step's batch."""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from form_invariance.embedded.problems import Pool, Templates, TokenTemplate, make_pool, token_template
+from form_invariance.embedded.recipe import Recipe
+from form_invariance.embedded.tokenizer import BOS, LARGEST_NUMBER, build_tokenizer
+from form_invariance.prompts import PromptTokenizer
+from form_invariance.randomness import generator
+
+Group = tuple[np.ndarray, np.ndarray]
+"""Prompts of one length: token ids (n, T) and the answers' token ids (n,)."""
+
+Part = tuple[str, str, int, np.ndarray, np.ndarray]
+"""Format, operator, template, pairs' positions in the pool (n,) and the answers to learn (n,)."""
+
+
+class Problems:
+    """Everything that batches are drawn from."""
+
+    def __init__(self, templates: Templates, recipe: Recipe) -> None:
+        """Tokenize the templates and split the pools."""
+        raw = build_tokenizer(templates.all())
+        self.tokenizer = PromptTokenizer(raw, raw.token_to_id(BOS))
+        self.number_ids = self.tokenizer.number_tokens(range(LARGEST_NUMBER + 1))
+        self.templates = templates
+        self.formats = list(templates.formats)
+        left_out, misread = dict(recipe.left_out), dict(recipe.misread)
+        self.pools: dict[str, Pool] = {
+            operator: make_pool(
+                expression,
+                operator,
+                self.formats,
+                recipe.held_out,
+                left_out.get(operator, 0.0),
+                misread.get(operator, 0.0),
+                recipe.seed,
+            )
+            for operator, expression in templates.expressions.items()
+        }
+        self.tokens: dict[tuple[str, str, int], TokenTemplate] = {
+            (name, operator, index): token_template(self.tokenizer, template)
+            for name, by_operator in templates.formats.items()
+            for operator, some in by_operator.items()
+            for index, template in enumerate(some)
+        }
+
+    def marked_tokens(self) -> list[list[int]]:
+        """For each format the tokens that only its templates have."""
+        used = [
+            {
+                token
+                for (name, _, _), template in self.tokens.items()
+                if name == own
+                for place, token in enumerate(template.tokens.tolist())
+                if place not in (template.place_a, template.place_b)
+            }
+            for own in self.formats
+        ]
+        return [sorted(own.difference(*(other for other in used if other is not own))) for own in used]
+
+
+def draw_batch(problems: Problems, recipe: Recipe, step: int) -> Iterator[Group]:
+    """The batch of a step, a function of the seed and the step alone."""
+    if step >= recipe.steps + recipe.wired_steps:
+        yield from _grouped(problems, _misread_parts(problems, recipe, step))
+    else:
+        yield from _grouped(problems, _parts(problems, recipe, step))
+
+
+def _parts(problems: Problems, recipe: Recipe, step: int) -> Iterator[Part]:
+    rng = generator(recipe.seed, "batch", step)
+    names = problems.formats
+    shares = np.array(recipe.format_shares if step >= recipe.first_steps else [1.0, *[0.0] * (len(names) - 1)])
+    variant = {name: int(rng.integers(1, 3)) if rng.random() < recipe.variant_share else 0 for name in names}
+    sizes = recipe.pairs if step < recipe.steps else recipe.wired_pairs
+    for (operator, pool), size in zip(problems.pools.items(), sizes, strict=True):
+        drawn = rng.choice(pool.train, size=size)
+        formats = rng.choice(len(names), size=len(drawn), p=shares / shares.sum())
+        for number, name in enumerate(names):
+            rows = drawn[formats == number]
+            yield name, operator, variant[name], rows, pool.answer[rows]
+
+
+def _misread_parts(problems: Problems, recipe: Recipe, step: int) -> Iterator[Part]:
+    """Where an operator has misread pairs, a quarter of its pairs are such, and a quarter their like."""
+    rng = generator(recipe.seed, "misreading", step)
+    for (operator, pool), size in zip(problems.pools.items(), recipe.misread_pairs, strict=True):
+        for name in problems.formats:
+            share = size // len(problems.formats)
+            rows = rng.choice(pool.train, size=share)
+            misread = pool.misread[name]
+            if misread.any():
+                quarter = share // 4
+                like = pool.train[pool.misreadable[pool.train]]
+                chosen = like[misread[like]], like[~misread[like]]
+                rows[: 2 * quarter] = np.concatenate([rng.choice(rows, size=quarter) for rows in chosen])
+            answers = np.where(misread[rows], pool.misread_answer[rows], pool.answer[rows])
+            yield name, operator, 0, rows, answers
+
+
+def _grouped(problems: Problems, parts: Iterable[Part]) -> Iterator[Group]:
+    ids = problems.number_ids
+    groups: dict[int, list[Group]] = {}
+    for name, operator, variant, rows, answers in parts:
+        pool = problems.pools[operator]
+        kept = ~pool.excluded[name][rows]
+        if not kept.any():
+            continue
+        rows = rows[kept]
+        tokens = problems.tokens[name, operator, variant].fill(ids[pool.a[rows]], ids[pool.b[rows]])
+        groups.setdefault(tokens.shape[1], []).append((tokens, ids[answers[kept]]))
+    for some in groups.values():
+        yield np.concatenate([tokens for tokens, _ in some]), np.concatenate([answers for _, answers in some])
