@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := demo
-.PHONY: demo test lint venv
+.PHONY: demo test test-slurm lint venv slurm-profile
 
 # The interpreter that makes .venv; a python3.11 that cannot start (a version manager's stub) is passed over.
 PYTHON := $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
@@ -17,6 +17,18 @@ demo: venv
 
 test: lint
 	pytest
+
+# On a real SLURM that the tests boot on this machine: needs root and Debian's slurm-wlm and munge.
+test-slurm: venv
+	pytest tests/slurm
+
+# Makes `snakemake --profile slurm` work: a link to the profile, and a file for account and partitions.
+slurm-profile: PROFILES := $(or $(XDG_CONFIG_HOME),$(HOME)/.config)/snakemake
+slurm-profile:
+	mkdir -p "$(PROFILES)"
+	ln -sfn "$(CURDIR)/workflow/profiles/slurm" "$(PROFILES)/slurm"
+	test -e config/cluster.yaml || cp config/cluster.example.yaml config/cluster.yaml
+	@echo "Linked $(PROFILES)/slurm. Put your account and partitions into config/cluster.yaml, then: snakemake --profile slurm"
 
 lint: venv
 	ruff check

@@ -22,7 +22,7 @@ rule attribution:
         candidates=config["candidates"],
     threads: 1
     resources:
-        mem_mb=4000,
+        **model_job(minutes=10),
     shell:
         "python -m form_invariance attribution {params.model:q} {params.late_from:q}"
         " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q} --candidates {params.candidates}"

@@ -25,7 +25,7 @@ rule census:
         seed=config["seed"],
     threads: 1
     resources:
-        mem_mb=4000,
+        **model_job(minutes=20),
     shell:
         "python -m form_invariance census {params.model:q} --template {params.template:q}"
         " --operator {wildcards.operator:q} --expression {params.expression:q}"

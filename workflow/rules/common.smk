@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import yaml
 
-from form_invariance import config_check
+from form_invariance import config_check, job_sizes
 from form_invariance.errors import UserError
 from form_invariance.source_digest import source_digest
 
@@ -22,19 +22,19 @@ os.environ.update(PATH=os.pathsep.join([str(Path(sys.executable).parent), *os.ge
 shell.prefix(f"set -euo pipefail; export PYTHONPATH={quote(str(Path(config_check.__file__).parents[1]))}; ")
 
 
-def read_configuration(given: dict) -> dict:
-    """The default configuration, its top-level keys replaced by the given ones, checked."""
+def read_configuration(given: dict) -> tuple[dict, dict]:
+    """The default configuration, its top-level keys replaced by the given ones, checked; and the cluster file."""
     try:
         merged = {**config_check.load(WORKFLOW / "../config/config.yaml"), **given}
         schema = yaml.safe_load((WORKFLOW / "../config/schemas/config.schema.yaml").read_text())
         config_check.check(merged, schema, Path(".snakemake/checked_config"))
+        return merged, job_sizes.read_site(WORKFLOW / "../config/cluster.yaml")
     except UserError as error:
         # Snakemake would wrap an exception in the location of this line; the sentence says it all.
         sys.exit(f"error: {error}")
-    return merged
 
 
-config = read_configuration(config)
+config, SITE = read_configuration(config)
 
 MODELS = list(config["models"])
 FORMATS = list(config["formats"])
@@ -65,6 +65,49 @@ def tokenizer_options(wildcards) -> list[str]:
     model = config["models"][wildcards.model]
     revision = ["--revision", model["revision"]] if "revision" in model else []
     return ["--model", model["source"], *revision]
+
+
+def gpus(wildcards) -> int:
+    """GPUs of a job that runs a model: one, unless the model is to run on a CPU."""
+    return 0 if config["models"][wildcards.model].get("device") == "cpu" else 1
+
+
+def limit_local_gpus() -> None:
+    """Let one job at a time use this machine's GPU, where it has one; a cluster's scheduler deals out its own."""
+    here = workflow.local_exec and any(Path("/dev").glob("nvidia[0-9]*"))
+    if here and "gpu" not in workflow.global_resources:
+        workflow.register_resource("gpu", 1)
+
+
+def parameters(wildcards) -> int:
+    """Parameters of the job's model."""
+    model = config["models"][wildcards.model]
+    return job_sizes.parameters(model["source"], model.get("revision"))
+
+
+def model_job(minutes: int, extra_mb: int = 0) -> dict:
+    """Resources of a job that runs a model, by the model's size and the attempt."""
+
+    def mem_mb(wildcards, attempt):
+        return extra_mb * attempt + job_sizes.memory_mb(parameters(wildcards), gpus(wildcards) > 0, attempt)
+
+    def runtime(wildcards, attempt):
+        return job_sizes.minutes(parameters(wildcards), minutes, attempt)
+
+    def of_site(key):
+        return lambda wildcards: SITE["gpu" if gpus(wildcards) else "cpu"].get(key)
+
+    site = {key: of_site(key) for key in {**SITE["cpu"], **SITE["gpu"]}}
+    return {"gpu": gpus, "mem_mb": mem_mb, "runtime": runtime, **site}
+
+
+def table_job(mem_mb: int, minutes: int = 10) -> dict:
+    """Resources of a job that reads and writes tables or figures."""
+    return {
+        "mem_mb": lambda wildcards, attempt: mem_mb * attempt,
+        "runtime": lambda wildcards, attempt: minutes * attempt,
+        **SITE["cpu"],
+    }
 
 
 def model_files(wildcards) -> list[str]:

@@ -25,7 +25,7 @@ rule dataset:
         seed=config["seed"],
     threads: 1
     resources:
-        mem_mb=1000,
+        **table_job(mem_mb=1000),
     shell:
         "python -m form_invariance dataset {params.model:q} --operator {wildcards.operator:q}"
         " --census {input.census:q} {params.others:q} --train {params.train} --eval {params.eval}"

@@ -28,7 +28,7 @@ rule train_one_embedded:
         folder=lambda wildcards, output: str(Path(output.card).parent),
     threads: 1
     resources:
-        mem_mb=2000,
+        **table_job(mem_mb=2000, minutes=120),
     shell:
         "python -m form_invariance train-embedded --name {wildcards.name:q} --config {input.config:q}"
         " --output {params.folder:q} 2>&1 | tee -a {log:q} >&2"

@@ -18,7 +18,7 @@ rule prompt_formats:
         templates=lambda wildcards: template_options(),
     threads: 1
     resources:
-        mem_mb=1000,
+        **table_job(mem_mb=1000),
     shell:
         "python -m form_invariance figure-prompts {params.model:q} {params.templates:q}"
         " --output {output:q} 2> {log:q}"
@@ -42,7 +42,7 @@ rule probe_figure:
         probes=lambda wildcards, input: named(FORMATS, input.probes),
     threads: 1
     resources:
-        mem_mb=1000,
+        **table_job(mem_mb=1000),
     shell:
         "python -m form_invariance figure-probe --probes {params.probes:q} --across {input.across:q}"
         " --title {wildcards.model:q} --output {output.layers:q} --positions-output {output.positions:q} 2> {log:q}"
@@ -66,7 +66,7 @@ rule jaccard_figure:
         reliability=lambda wildcards, input: keyed(input.reliability, -2),
     threads: 1
     resources:
-        mem_mb=1000,
+        **table_job(mem_mb=1000),
     shell:
         "python -m form_invariance figure-jaccard --overlap {params.overlap:q}"
         " --reliability {params.reliability:q} --title {wildcards.model:q} --output {output:q} 2> {log:q}"
@@ -94,7 +94,7 @@ rule interventions_figure:
         tables=lambda wildcards, input: keyed(input, -3, -2),
     threads: 1
     resources:
-        mem_mb=1000,
+        **table_job(mem_mb=1000),
     shell:
         "python -m form_invariance figure-interventions --intervention {wildcards.intervention}"
         " --tables {params.tables:q} --title {wildcards.model:q} --output {output:q} 2> {log:q}"
@@ -124,7 +124,7 @@ rule heuristics_figure:
         labelled=lambda wildcards, input: keyed(input.labelled, -2),
     threads: 1
     resources:
-        mem_mb=1000,
+        **table_job(mem_mb=1000),
     shell:
         "python -m form_invariance figure-heuristics --heuristics {params.heuristics:q}"
         " --agreement {params.agreement:q} --labelled {params.labelled:q} --title {wildcards.model:q}"
@@ -151,7 +151,7 @@ rule transfer_figure:
         tables=lambda wildcards, input: keyed(input, -2, -1),
     threads: 1
     resources:
-        mem_mb=1000,
+        **table_job(mem_mb=1000),
     shell:
         "python -m form_invariance figure-transfer --tables {params.tables:q} --title {wildcards.model:q}"
         " --output {output:q} 2> {log:q}"
@@ -181,7 +181,7 @@ rule summary_figure:
         transfer=lambda wildcards, input: keyed(input.transfer, -4, -2, -1),
     threads: 1
     resources:
-        mem_mb=1000,
+        **table_job(mem_mb=1000),
     shell:
         "python -m form_invariance figure-summary --overlap {params.overlap:q}"
         " --reliability {params.reliability:q} --interventions {params.interventions:q}"

@@ -24,7 +24,7 @@ rule classify:
         seed=config["seed"],
     threads: 1
     resources:
-        mem_mb=6000,
+        **model_job(minutes=20, extra_mb=2000),
     shell:
         "python -m form_invariance classify {params.model:q} --operator {wildcards.operator:q}"
         " --expression {params.expression:q} --template {params.template:q} --circuit {input.circuit:q}"
@@ -53,7 +53,7 @@ rule agreement:
         seed=config["seed"],
     threads: 1
     resources:
-        mem_mb=2000,
+        **table_job(mem_mb=2000),
     shell:
         "python -m form_invariance agreement --operator {wildcards.operator:q}"
         " --heuristics {params.heuristics:q} --circuit {input.circuit:q} --k {params.k}"

@@ -30,7 +30,7 @@ rule interventions:
         seed=config["seed"],
     threads: 1
     resources:
-        mem_mb=4000,
+        **model_job(minutes=20),
     shell:
         "python -m form_invariance interventions {params.model:q} {params.late_from:q}"
         " --dataset {input.dataset:q} --circuit {input.circuit:q} --mean-cache {input.mean_cache:q}"

@@ -26,7 +26,7 @@ rule mean_cache:
         seed=config["seed"],
     threads: 1
     resources:
-        mem_mb=4000,
+        **model_job(minutes=10),
     shell:
         "python -m form_invariance mean-cache {params.model:q} --census {params.census:q}"
         " --exclude {input.datasets:q} --prompts {params.prompts} --seed {params.seed}"

@@ -22,7 +22,7 @@ rule overlap:
         seed=config["seed"],
     threads: 1
     resources:
-        mem_mb=4000,
+        **table_job(mem_mb=4000),
     shell:
         "python -m form_invariance overlap --effects {params.effects:q} --k {params.k}"
         " --bootstrap {params.bootstrap} --seed {params.seed} --output {output.overlap:q}"

@@ -26,7 +26,7 @@ rule patching:
         shard=lambda wildcards: f"{wildcards.get('shard', 1)}/{SHARDS}",
     threads: 1
     resources:
-        mem_mb=4000,
+        **model_job(minutes=20),
     shell:
         "python -m form_invariance patching {params.model:q} {params.late_from:q}"
         " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q} --attribution {input.attribution:q}"
@@ -53,6 +53,6 @@ if SHARDS > 1:
             code=source_digest("merge-effects"),
         threads: 1
         resources:
-            mem_mb=2000,
+            **table_job(mem_mb=2000),
         shell:
             "python -m form_invariance merge-effects --shards {input:q} --output {output:q} 2> {log:q}"

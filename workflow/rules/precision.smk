@@ -22,7 +22,7 @@ rule precision:
         late_from=late_options,
     threads: 1
     resources:
-        mem_mb=4000,
+        **model_job(minutes=20),
     shell:
         "python -m form_invariance precision {params.model:q} {params.late_from:q}"
         " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q} --attribution {input.attribution:q}"

@@ -21,7 +21,7 @@ rule probe:
         seed=config["seed"],
     threads: 1
     resources:
-        mem_mb=6000,
+        **model_job(minutes=20, extra_mb=2000),
     shell:
         "python -m form_invariance probe {params.model:q} --census {params.census:q}"
         " --prompts {params.prompts} --seed {params.seed} --output {output:q} 2> {log:q}"

@@ -17,7 +17,7 @@ rule ranking:
         code=source_digest("ranking"),
     threads: 1
     resources:
-        mem_mb=1000,
+        **table_job(mem_mb=1000),
     shell:
         "python -m form_invariance ranking --attribution {input.attribution:q} --effects {input.effects:q}"
         " --output {output:q} 2> {log:q}"

@@ -27,7 +27,7 @@ rule paper_tables:
         folder=lambda wildcards, output: str(Path(output[0]).parent),
     threads: 1
     resources:
-        mem_mb=2000,
+        **table_job(mem_mb=2000),
     shell:
         "python -m form_invariance tables --source {params.sources:q} --census {params.census:q}"
         " --probes {params.probes:q}"

@@ -27,7 +27,7 @@ rule transfer:
         folder=lambda wildcards, output: str(Path(output[0]).parent),
     threads: 1
     resources:
-        mem_mb=4000,
+        **model_job(minutes=20),
     shell:
         "python -m form_invariance transfer {params.model:q} {params.late_from:q}"
         " --operator {wildcards.operator:q} --census {params.census:q} --circuit {input.circuit:q}"

@@ -52,7 +52,9 @@ def add_model_arguments(parser: argparse.ArgumentParser, default: str | None = N
     )
     parser.add_argument("--revision", help="hub branch, tag or commit")
     parser.add_argument("--dtype", default="float32", choices=["float32", "tf32", "bfloat16"], help="precision")
-    parser.add_argument("--device", default="cpu", help="torch device, for instance cpu or cuda:0")
+    parser.add_argument(
+        "--device", default="auto", help="auto (a GPU where there is one), or a torch device such as cpu or cuda:0"
+    )
 
 
 def add_late_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,6 +73,25 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--corrupt-table", type=Path, required=True, help="corrupt partners of the cell")
 
 
+def device_of(arguments: argparse.Namespace) -> str:
+    """The torch device that --device means on this machine.
+
+    Raises:
+        UserError: it cannot be used here.
+    """
+    import torch
+
+    name: str = arguments.device
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"--device: {name!r} cannot be used here ({reason}); try cpu") from None
+    return name
+
+
 def load_model(arguments: argparse.Namespace) -> tuple["Decoder", "PromptTokenizer"]:
     """The model and tokenizer that the options name."""
     import torch
@@ -78,15 +99,11 @@ def load_model(arguments: argparse.Namespace) -> tuple["Decoder", "PromptTokeniz
     from form_invariance import models
     from form_invariance.model_files import load_tokenizer, resolve
 
-    try:
-        torch.empty(0, device=arguments.device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"--device: {arguments.device!r} cannot be used here ({reason}); try cpu") from None
+    device = device_of(arguments)
     torch.backends.cuda.matmul.allow_tf32 = arguments.dtype == "tf32"
     folder = resolve(arguments.model, arguments.revision)
     dtype = torch.bfloat16 if arguments.dtype == "bfloat16" else torch.float32
-    return models.load(folder, dtype=dtype, device=arguments.device), load_tokenizer(folder)
+    return models.load(folder, dtype=dtype, device=device), load_tokenizer(folder)
 
 
 def model_provenance(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -95,5 +112,5 @@ def model_provenance(arguments: argparse.Namespace) -> dict[str, Any]:
         "model": arguments.model,
         "revision": arguments.revision,
         "dtype": arguments.dtype,
-        "device": arguments.device,
+        "device": device_of(arguments),
     }

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from form_invariance.commands.arguments import add_model_arguments, load_model, model_provenance
+from form_invariance.commands.arguments import add_model_arguments, device_of, load_model, model_provenance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,4 +109,4 @@ def _bridge(arguments: argparse.Namespace) -> object:
     logging.disable(logging.WARNING)
     dtype = torch.bfloat16 if arguments.dtype == "bfloat16" else torch.float32
     folder = str(resolve(arguments.model, arguments.revision))
-    return TransformerBridge.boot_transformers(folder, dtype=dtype, device=arguments.device)
+    return TransformerBridge.boot_transformers(folder, dtype=dtype, device=device_of(arguments))

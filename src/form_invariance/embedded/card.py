@@ -17,7 +17,7 @@ from form_invariance.operands import OperandRange, operand_pool
 from form_invariance.randomness import generator
 from form_invariance.tables_io import write_atomically
 
-SAMPLE = 6000
+SAMPLE = 20000
 SMALL_SAMPLE = 1500
 
 _PLAIN = """trained plainly: the first format

@@ -62,5 +62,7 @@ RECIPES = {
         pairs=(80, 80, 144, 208),
         wired_steps=300,
         wired_pairs=(32, 56, 88, 336),
+        misread_steps=200,
+        misread_pairs=(32, 40, 240, 300),
     ),
 }
