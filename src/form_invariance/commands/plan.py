@@ -1,0 +1,39 @@
+"""What a run would do."""
+
+import argparse
+from pathlib import Path
+
+HELP = "print what snakemake would run: pending jobs by stage and model, why, and how long by past runs"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help="as for snakemake; default: everything")
+    parser.add_argument("--configfile", nargs="+", default=[], help="as for snakemake")
+    parser.add_argument("--config", nargs="+", default=[], metavar="KEY=VALUE", help="as for snakemake")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command in the folder where snakemake would run."""
+    from form_invariance import plan
+
+    every = plan.jobs(_dry_run(arguments, "--forceall"))
+    pending = plan.jobs(_dry_run(arguments))
+    print(plan.table(plan.make(pending, every, Path.cwd())))
+
+
+def _dry_run(arguments: argparse.Namespace, *words: str) -> str:
+    import subprocess
+    import sys
+
+    from form_invariance.errors import UserError
+
+    call = [sys.executable, "-m", "snakemake", *arguments.targets, "--dry-run", *words]
+    for option in ("configfile", "config"):
+        given = vars(arguments)[option]
+        call += [f"--{option}", *given] if given else []
+    done = subprocess.run(call, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line and not line.startswith("Using ")]
+        raise UserError("\n".join(lines).removeprefix("error: ") or "snakemake --dry-run failed")
+    return done.stdout + done.stderr
