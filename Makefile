@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-slurm lint venv slurm-profile
+.PHONY: demo test test-slurm lint venv slurm-profile resume
 
 # The interpreter that makes .venv; a python3.11 that cannot start (a version manager's stub) is passed over.
 PYTHON := $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
@@ -29,6 +29,14 @@ slurm-profile:
 	ln -sfn "$(CURDIR)/workflow/profiles/slurm" "$(PROFILES)/slurm"
 	test -e config/cluster.yaml || cp config/cluster.example.yaml config/cluster.yaml
 	@echo "Linked $(PROFILES)/slurm. Put your account and partitions into config/cluster.yaml, then: snakemake --profile slurm"
+
+# Goes on after a Snakemake that was killed: its jobs are cancelled, its lock is opened, finished work is kept.
+# Only where no other Snakemake runs in this folder.
+resume: RUNS = $(shell sed -n 's/.*SLURM run ID: //p' .snakemake/log/*.log 2>/dev/null)
+resume:
+	$(foreach run,$(RUNS),scancel --name=$(run);)
+	snakemake --unlock
+	snakemake --profile slurm $(ARGS)
 
 lint: venv
 	ruff check

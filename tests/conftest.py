@@ -132,3 +132,11 @@ def packaged():
     """Decoder, tokenizer and folder of the models that come with the package."""
     names = ("embedded-shared", "embedded-separate")
     return {n: (models.load(PACKAGED / n), load_tokenizer(PACKAGED / n), PACKAGED / n) for n in names}
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory):
+    """A checkout whose small grid has run; whoever changes it puts it back."""
+    from stub_checkout import finish
+
+    return finish(tmp_path_factory.mktemp("finished") / "checkout")

@@ -29,6 +29,11 @@ _CPU_BASE, _GPU_BASE = 3000, 4000
 _PARAMETERS_A_MINUTE = 5e7
 
 
+def has_gpu() -> bool:
+    """Whether this machine has a GPU of NVIDIA's, whatever torch can do with it."""
+    return any(Path("/dev").glob("nvidia[0-9]*"))
+
+
 @cache
 def parameters(source: str, revision: str | None = None) -> int:
     """A model's parameters, without reading weights or asking the network.

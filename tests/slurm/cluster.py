@@ -123,9 +123,16 @@ def up(folder: Path) -> None:
     }
     CONFIGURATION.mkdir(exist_ok=True)
     (CONFIGURATION / "slurm.conf").write_text(_SLURM.format(**settings, ports=_free_ports(2)))
-    (CONFIGURATION / "gres.conf").write_text(f"NodeName={settings['host']} Name=gpu File={folder}/fakegpu[0-{GPUS - 1}]\n")
+    (CONFIGURATION / "gres.conf").write_text(
+        f"NodeName={settings['host']} Name=gpu File={folder}/fakegpu[0-{GPUS - 1}]\n"
+    )
     (CONFIGURATION / "cgroup.conf").write_text("CgroupPlugin=autodetect\n")
-    names = {"key-file": "munge.key", "pid-file": "munged.pid", "log-file": "munged.log", "seed-file": "munge.seed"}
+    names = {
+        "key-file": "munge.key",
+        "pid-file": "munged.pid",
+        "log-file": "munged.log",
+        "seed-file": "munge.seed",
+    }
     options = [f"--{option}={folder / name}" for option, name in names.items()]
     started = _run("munged", "--force", f"--socket={folder}/munge.socket", *options)
     if started.returncode:

@@ -74,8 +74,7 @@ def gpus(wildcards) -> int:
 
 def limit_local_gpus() -> None:
     """Let one job at a time use this machine's GPU, where it has one; a cluster's scheduler deals out its own."""
-    here = workflow.local_exec and any(Path("/dev").glob("nvidia[0-9]*"))
-    if here and "gpu" not in workflow.global_resources:
+    if workflow.local_exec and job_sizes.has_gpu() and "gpu" not in workflow.global_resources:
         workflow.register_resource("gpu", 1)
 
 
@@ -183,6 +182,19 @@ def named(names: list[str], paths) -> list[str]:
     return [f"{name}={path}" for name, path in zip(names, paths, strict=True)]
 
 
+def figure(name: str, caption: str | None = None) -> list[str]:
+    """The files of a figure; the SVG goes into the report, with the caption of its own name unless another is named."""
+    path = f"results/figures/{name}"
+    kind = PurePosixPath(name).name
+    drawn = report(
+        f"{path}.svg",
+        caption=str(WORKFLOW / f"report/{caption or kind}.rst"),
+        category="{model}" if "{model}" in name else "All models",
+        labels={"figure": kind.replace("_", " ")},
+    )
+    return [f"{path}.png", drawn]
+
+
 def figures() -> list[str]:
     """Every figure, as PNG and SVG."""
     kinds = ["probe", "probe_positions", "jaccard", "keep_only", "knockout", "transfer", "heuristics"]
@@ -202,7 +214,7 @@ def tables() -> list[str]:
         "interventions_prompts",
         "heuristics",
     ]
-    shared = ["overlap", "reliability", "circuit", "agreement", "labelled"]
+    shared = ["overlap", "reliability", "circuit", "classified_circuit", "agreement", "labelled"]
     return [
         *expand("results/{model}/{format}/{operator}/{table}.parquet", table=by_cell, **CELLS),
         *expand(

@@ -5,7 +5,7 @@ rule prompt_formats:
     input:
         model=model_files(FIRST_MODEL),
     output:
-        expand("results/figures/prompt_formats.{extension}", extension=FIGURE_FILES),
+        figure("prompt_formats"),
     log:
         "results/logs/figures/prompt_formats.log",
     benchmark:
@@ -29,8 +29,8 @@ rule probe_figure:
         probes=cells_of("results/{model}/{format}/probe.parquet", format=FORMATS),
         across="results/{model}/shared/probe.parquet",
     output:
-        layers=expand("results/figures/{{model}}/probe.{extension}", extension=FIGURE_FILES),
-        positions=expand("results/figures/{{model}}/probe_positions.{extension}", extension=FIGURE_FILES),
+        layers=figure("{model}/probe"),
+        positions=figure("{model}/probe_positions"),
     log:
         "results/logs/figures/{model}/probe.log",
     benchmark:
@@ -53,7 +53,7 @@ rule jaccard_figure:
         overlap=cells_of("results/{model}/shared/{operator}/overlap.parquet", operator=OPERATORS),
         reliability=cells_of("results/{model}/shared/{operator}/reliability.parquet", operator=OPERATORS),
     output:
-        expand("results/figures/{{model}}/jaccard.{extension}", extension=FIGURE_FILES),
+        figure("{model}/jaccard"),
     log:
         "results/logs/figures/{model}/jaccard.log",
     benchmark:
@@ -80,7 +80,7 @@ rule interventions_figure:
             operator=OPERATORS,
         ),
     output:
-        expand("results/figures/{{model}}/{{intervention}}.{extension}", extension=FIGURE_FILES),
+        figure("{model}/{intervention}", caption="interventions"),
     log:
         "results/logs/figures/{model}/{intervention}.log",
     benchmark:
@@ -110,7 +110,7 @@ rule heuristics_figure:
         agreement=cells_of("results/{model}/shared/{operator}/agreement.parquet", operator=OPERATORS),
         labelled=cells_of("results/{model}/shared/{operator}/labelled.parquet", operator=OPERATORS),
     output:
-        expand("results/figures/{{model}}/heuristics.{extension}", extension=FIGURE_FILES),
+        figure("{model}/heuristics"),
     log:
         "results/logs/figures/{model}/heuristics.log",
     benchmark:
@@ -139,7 +139,7 @@ rule transfer_figure:
             direction=DIRECTIONS,
         ),
     output:
-        expand("results/figures/{{model}}/transfer.{extension}", extension=FIGURE_FILES),
+        figure("{model}/transfer"),
     log:
         "results/logs/figures/{model}/transfer.log",
     benchmark:
@@ -166,7 +166,7 @@ rule summary_figure:
         interventions=expand("results/{model}/{format}/{operator}/interventions.parquet", **CELLS),
         transfer=transfer_tables(),
     output:
-        expand("results/figures/summary.{extension}", extension=FIGURE_FILES),
+        figure("summary"),
     log:
         "results/logs/figures/summary.log",
     benchmark:

@@ -4,7 +4,7 @@
 rule classify:
     input:
         model=model_files,
-        circuit="results/{model}/shared/{operator}/circuit.parquet",
+        circuit="results/{model}/shared/{operator}/classified_circuit.parquet",
     output:
         "results/{model}/{format}/{operator}/heuristics.parquet",
     log:
@@ -34,7 +34,7 @@ rule classify:
 
 rule agreement:
     input:
-        circuit="results/{model}/shared/{operator}/circuit.parquet",
+        circuit="results/{model}/shared/{operator}/classified_circuit.parquet",
         heuristics=cells_of("results/{model}/{format}/{operator}/heuristics.parquet", format=FORMATS),
     output:
         agreement="results/{model}/shared/{operator}/agreement.parquet",

@@ -9,6 +9,7 @@ from form_invariance.errors import UserError
 
 if TYPE_CHECKING:
     from form_invariance.decoder import Decoder
+    from form_invariance.intersection import Effects
     from form_invariance.prompts import PromptTokenizer
 
 
@@ -71,6 +72,33 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     """The options that name a cell's train prompts."""
     parser.add_argument("--dataset", type=Path, required=True, help="dataset table of the cell")
     parser.add_argument("--corrupt-table", type=Path, required=True, help="corrupt partners of the cell")
+
+
+def add_effects_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options that name the indirect effects of all formats, and circuit sizes."""
+    parser.add_argument(
+        "--effects", nargs="+", required=True, metavar="FORMAT=FILE", help="indirect effects of every format"
+    )
+    parser.add_argument("--k", type=int, nargs="+", required=True, help="circuit sizes")
+
+
+def read_effects(arguments: argparse.Namespace) -> tuple[dict[str, "Effects"], dict[str, str]]:
+    """Each format's indirect effects, and the model that they are of.
+
+    Raises:
+        UserError: the models differ.
+    """
+    from form_invariance.intersection import from_tensors
+    from form_invariance.tables_io import read_tensors
+
+    cells, models = {}, {}
+    for name, path in named_paths(arguments.effects, "--effects").items():
+        tensors, provenance = read_tensors(path, "indirect_effects")
+        cells[name] = from_tensors(tensors, provenance["d_mlp"])
+        models[name] = provenance["model"]
+    if len(set(models.values())) > 1:
+        raise UserError(f"--effects: the files are of different models, {models}; give the formats of one model")
+    return cells, models
 
 
 def device_of(arguments: argparse.Namespace) -> str:

@@ -1,0 +1,199 @@
+"""The workflow on a real SLURM: the tables of a local run, one GPU a job, and what becomes of jobs that die."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import cluster
+import pandas as pd
+import pytest
+import yaml
+
+from stub_checkout import ROOT, make_checkout, snakemake
+
+pytestmark = pytest.mark.skipif(cluster.missing() is not None, reason=str(cluster.missing()))
+
+QUICK = ["--slurm-init-seconds-before-status-checks", "2", "--latency-wait", "5"]
+TABLE_RULES = {"dataset", "ranking", "circuit", "overlap", "agreement", "paper_tables", "merge_effects"}
+CENSUS = "results/embedded-shared/word/addition/census.parquet"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def slurm(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("slurm")
+    cluster.up(folder)
+    yield folder
+    cluster.down(folder)
+
+
+@pytest.fixture
+def home(tmp_path):
+    """A configuration folder of the user's in which `make slurm-profile` has put its link."""
+    return tmp_path / "config"
+
+
+def prepare(folder: Path, home: Path, *, stub: bool) -> Path:
+    """A checkout with a small grid, the profile linked, and the test cluster's partitions."""
+    checkout = make_checkout(folder)
+    if not stub:
+        (checkout / "src/form_invariance/__main__.py").write_bytes(
+            (ROOT / "src/form_invariance/__main__.py").read_bytes()
+        )
+    config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+    config |= yaml.safe_load((ROOT / "config/test.yaml").read_text())
+    config["operators"] = {"addition": "a + b"}
+    del config["formats"]["code"]
+    (checkout / "config/config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+    (checkout / "Makefile").write_bytes((ROOT / "Makefile").read_bytes())
+    subprocess.run(["make", "slurm-profile"], cwd=checkout, env=environment(checkout, home), check=True)
+    (checkout / "config/cluster.yaml").write_text("cpu: {slurm_partition: cpu}\ngpu: {slurm_partition: gpu}\n")
+    return checkout
+
+
+def environment(checkout: Path, home: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        "XDG_CONFIG_HOME": str(home),
+        "PYTHONPATH": str(checkout / "src"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+
+
+def start(checkout: Path, home: Path, *words: str) -> subprocess.Popen[str]:
+    """Start `snakemake --profile slurm` in a process group of its own; what it prints goes to run.log."""
+    with (checkout / "run.log").open("a") as log:
+        return subprocess.Popen(
+            ["snakemake", "--profile", "slurm", *QUICK, *words],
+            cwd=checkout,
+            env=environment(checkout, home),
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+
+def submitted(checkout: Path) -> dict[str, dict[str, str]]:
+    """Every job of a checkout that SLURM still knows, with its rule."""
+    out = subprocess.run(["scontrol", "--oneliner", "show", "job"], capture_output=True, text=True).stdout
+    found = {}
+    for line in out.splitlines():
+        fields = dict(re.findall(r"(\w+)=(\S*)", line))
+        if fields.get("WorkDir") == str(checkout):
+            fields["rule"] = re.sub(r"^(rule|group)_", "", fields.get("Comment", "")).split("_wildcards_")[0]
+            found[fields["JobId"]] = fields
+    return found
+
+
+def watch(run: subprocess.Popen[str], checkout: Path, seconds: float, stop=lambda jobs: False) -> dict | None:
+    """The submitted jobs when the run has ended; None as soon as `stop`, given those so far, says so."""
+    jobs: dict[str, dict[str, str]] = {}
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        ended = run.poll() is not None
+        jobs.update(submitted(checkout))
+        if ended:
+            assert run.returncode == 0, (checkout / "run.log").read_text()[-5000:]
+            return jobs
+        if stop(jobs):
+            return None
+        time.sleep(0.5)
+    raise AssertionError("the run took too long")
+
+
+def tables(checkout: Path) -> dict[str, pd.DataFrame]:
+    return {
+        str(path.relative_to(checkout)): pd.read_parquet(path) for path in checkout.glob("results/**/*.parquet")
+    }
+
+
+def test_the_same_tables_as_on_one_machine_and_one_gpu_a_job(tmp_path, home):
+    local = prepare(tmp_path / "local", home, stub=False)
+    status, out = snakemake(local)
+    assert status == 0, out
+    checkout = prepare(tmp_path / "slurm", home, stub=False)
+    cancelled = []
+
+    def cancel_the_first_census(jobs) -> bool:
+        for number, job in jobs.items():
+            if job["JobState"] == "RUNNING" and "census" in job["rule"] and not cancelled:
+                subprocess.run(["scancel", number], check=True)
+                cancelled.append(number)
+        return False
+
+    jobs = watch(start(checkout, home), checkout, 900, cancel_the_first_census)
+    assert cancelled
+    for job in jobs.values():
+        on_gpu = not any(name in job["rule"] for name in (*TABLE_RULES, "figure", "prompt_formats"))
+        assert job["Partition"] == ("gpu" if on_gpu else "cpu"), job
+        assert job.get("TresPerJob") == ("gres:gpu:1" if on_gpu else None), job
+    expected, found = tables(local), tables(checkout)
+    assert len(expected) > 30
+    assert expected.keys() == found.keys()
+    for name, table in expected.items():
+        pd.testing.assert_frame_equal(table, found[name], obj=name)
+    assert "Nothing to be done" in snakemake(checkout, "-n")[1]
+
+
+def test_too_little_memory_is_asked_for_again_with_more(tmp_path, home):
+    checkout = prepare(tmp_path / "checkout", home, stub=True)
+    (checkout / "hungry").write_text("census 4500")
+    jobs = watch(start(checkout, home, CENSUS), checkout, 300)
+    memory = [int(job["MinMemoryNode"].removesuffix("M")) for _, job in sorted(jobs.items())]
+    assert len(memory) == 2
+    assert memory[0] < 4500 < memory[1]
+    assert (checkout / CENSUS).exists()
+
+
+def test_too_little_time_is_asked_for_again_with_more(tmp_path, home):
+    checkout = prepare(tmp_path / "checkout", home, stub=True)
+    (checkout / "slow").write_text("census")
+    jobs = watch(start(checkout, home, CENSUS, "--set-resources", "census:runtime=attempt"), checkout, 400)
+    assert [(job["TimeLimit"], job["JobState"]) for _, job in sorted(jobs.items())] == [
+        ("00:01:00", "TIMEOUT"),
+        ("00:02:00", "COMPLETED"),
+    ]
+    assert (checkout / CENSUS).exists()
+
+
+def test_a_killed_snakemake_is_resumed(tmp_path, home):
+    local = prepare(tmp_path / "local", home, stub=True)
+    assert snakemake(local)[0] == 0
+    checkout = prepare(tmp_path / "checkout", home, stub=True)
+    run = start(checkout, home)
+
+    def some_are_done(jobs) -> bool:
+        return len(list(checkout.glob("results/**/*.parquet"))) >= 8
+
+    assert watch(run, checkout, 300, some_are_done) is None
+    os.killpg(run.pid, signal.SIGKILL)
+    run.wait()
+    log = (checkout / "run.log").read_text()
+    finished = set(re.findall(r"Finished jobid: (\d+)", log))
+    before = [json.loads(line) for line in (checkout / "calls.jsonl").read_text().splitlines()]
+    assert finished
+    resumed = subprocess.run(
+        ["make", "resume", f"ARGS={' '.join(QUICK)}"],
+        cwd=checkout,
+        env=environment(checkout, home),
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    after = [json.loads(line) for line in (checkout / "calls.jsonl").read_text().splitlines()][len(before) :]
+    assert after
+    repeated = [call for call in after if call in before]
+    # Those that ran, or had just ended, when Snakemake was killed.
+    assert len(repeated) <= len(before) - len(finished)
+    files = {str(path.relative_to(local)) for path in local.glob("results/**/*.*") if "logs" not in path.parts}
+    assert files == {
+        str(path.relative_to(checkout)) for path in checkout.glob("results/**/*.*") if "logs" not in path.parts
+    }
+    assert "Nothing to be done" in snakemake(checkout, "-n")[1]

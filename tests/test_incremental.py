@@ -1,0 +1,224 @@
+"""Which jobs, and which of their cells, each change of configuration, source or files runs again."""
+
+import os
+import re
+import subprocess
+from contextlib import contextmanager
+from itertools import product
+
+import pytest
+import yaml
+
+from stub_checkout import snakemake
+
+FORMATS, OPERATORS = ("symbolic", "code", "word"), ("addition", "multiplication")
+MODEL = "embedded-shared"
+KEYS = ("model", "format", "operator")
+
+
+def jobs_of(checkout):
+    """Pending jobs as (rule, values of its wildcards), without the target rule."""
+    status, out = snakemake(checkout, "-n")
+    assert status == 0, out
+    parts = re.split(r"^(?:local)?rule (\w+):$", out, flags=re.MULTILINE)[1:]
+    found = set()
+    for rule, text in zip(parts[::2], parts[1::2], strict=True):
+        wildcards = re.search(r"^    wildcards: (.*)$", text, re.MULTILINE)
+        values = dict(item.split("=") for item in wildcards[1].split(", ")) if wildcards else {}
+        found.add((rule, *(values[key] for key in (*KEYS, "intervention", "circuit") if key in values)))
+    return found - {("all",)}
+
+
+def jobs(rules, models=(MODEL,), formats=FORMATS, operators=OPERATORS):
+    """The jobs of some rules in all cells that are named."""
+    by_cell = ("census", "dataset", "attribution", "patching", "ranking", "interventions", "classify")
+    by_format, by_operator = ("probe", "mean_cache"), ("overlap", "transfer", "agreement")
+    by_model = ("probe_across_formats", "probe_figure", "jaccard_figure", "transfer_figure", "heuristics_figure")
+    kinds = {
+        **dict.fromkeys(by_cell, (models, formats, operators)),
+        **dict.fromkeys(by_format, (models, formats)),
+        **dict.fromkeys(by_operator, (models, operators)),
+        **dict.fromkeys(by_model, (models,)),
+        "circuit": (models, operators, ("circuit",)),
+        "classified_circuit": (models, operators, ("classified_circuit",)),
+        "interventions_figure": (models, ("keep_only", "knockout")),
+    }
+    named = {"classified_circuit": "circuit"}
+    return {(named.get(rule, rule), *values) for rule in rules.split() for values in product(*kinds.get(rule, ()))}
+
+
+INTERVENED = "interventions interventions_figure summary_figure"
+FROM_RANKING = "circuit classified_circuit overlap jaccard_figure transfer transfer_figure classify agreement"
+FROM_PATCHING = f"patching ranking {FROM_RANKING} heuristics_figure paper_tables {INTERVENED}"
+FROM_DATASET = f"dataset attribution mean_cache {FROM_PATCHING}"
+EVERYTHING = f"census probe probe_across_formats probe_figure {FROM_DATASET}"
+FIGURES = """prompt_formats probe_figure jaccard_figure interventions_figure transfer_figure heuristics_figure
+    summary_figure"""
+
+
+@contextmanager
+def configured(checkout, change):
+    """The configuration changed for a while."""
+    path = checkout / "config/config.yaml"
+    text = path.read_text()
+    config = yaml.safe_load(text)
+    change(config)
+    path.write_text(yaml.safe_dump(config, sort_keys=False))
+    yield
+    path.write_text(text)
+
+
+@contextmanager
+def appended(path, text="\n# changed\n"):
+    """A file with something at its end for a while."""
+    before, status = path.read_bytes(), path.stat()
+    path.write_bytes(before + text.encode())
+    yield
+    path.write_bytes(before)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def test_nothing_changed(finished):
+    assert jobs_of(finished) == set()
+
+
+def test_a_k_is_added(finished):
+    with configured(finished, lambda config: config["k"].append(100)):
+        pending = jobs_of(finished)
+    assert pending == jobs(f"circuit overlap jaccard_figure transfer transfer_figure {INTERVENED}")
+
+
+def test_a_template_is_changed(finished):
+    def change(config):
+        config["formats"]["word"]["templates"]["addition"] = "{a} plus {b} is "
+
+    with configured(finished, change):
+        pending = jobs_of(finished)
+    # The means leave out every format's pairs, and average over a format's operators.
+    assert pending == (
+        jobs("census dataset attribution patching ranking", formats=["word"], operators=["addition"])
+        | jobs("probe", formats=["word"])
+        | jobs("circuit classified_circuit overlap transfer classify agreement", operators=["addition"])
+        | jobs("mean_cache interventions paper_tables probe_across_formats")
+        | jobs(FIGURES)
+    )
+
+
+def test_an_operator_is_added(finished):
+    with configured(finished, lambda config: config["operators"].update(subtraction="a - b")):
+        pending = jobs_of(finished)
+    new = f"census dataset attribution patching ranking {FROM_RANKING}"
+    # Probes and means are of all operators together.
+    assert pending == (
+        jobs(new, operators=["subtraction"])
+        | jobs("interventions", operators=[*OPERATORS, "subtraction"])
+        | jobs(f"mean_cache probe probe_across_formats paper_tables {FIGURES}")
+    )
+
+
+def test_a_model_is_added(finished):
+    with configured(
+        finished, lambda config: config["models"].update(other={"source": "embedded:embedded-separate"})
+    ):
+        pending = jobs_of(finished)
+    assert pending == jobs(EVERYTHING, models=["other"]) | jobs("summary_figure paper_tables")
+
+
+def test_the_seed_is_changed(finished):
+    with configured(finished, lambda config: config.update(seed=1)):
+        pending = jobs_of(finished)
+    assert pending == jobs(EVERYTHING)
+
+
+@pytest.mark.parametrize("key", ["random_seeds", "matched_seeds"])
+def test_the_random_controls_are_changed(finished, key):
+    with configured(finished, lambda config: config.update({key: 4})):
+        pending = jobs_of(finished)
+    assert pending == jobs(INTERVENED)
+
+
+@pytest.mark.parametrize(
+    ("module", "rules"),
+    [
+        ("figures/style.py", FIGURES),
+        ("figures/transfer.py", "transfer_figure"),
+        ("ablation.py", f"{INTERVENED} transfer transfer_figure"),
+        ("replay.py", f"attribution {FROM_PATCHING}"),
+        ("bench/cost.py", ""),
+        ("plan.py", ""),
+    ],
+)
+def test_a_module_is_edited(finished, module, rules):
+    with appended(finished / "src/form_invariance" / module):
+        pending = jobs_of(finished)
+    assert pending == jobs(rules)
+
+
+@pytest.mark.parametrize("name", ["README.md", "config/README.md", "docs/probes.md"])
+def test_a_document_is_edited(finished, name):
+    path = finished / name
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    with appended(path):
+        assert jobs_of(finished) == set()
+
+
+@pytest.mark.parametrize(
+    ("output", "pending"),
+    [
+        (
+            f"{MODEL}/word/addition/attribution.parquet",
+            jobs("attribution patching ranking", formats=["word"], operators=["addition"])
+            | jobs("circuit classified_circuit overlap transfer classify agreement", operators=["addition"])
+            | jobs("interventions", operators=["addition"])
+            | jobs("jaccard_figure transfer_figure heuristics_figure paper_tables")
+            | jobs("interventions_figure summary_figure"),
+        ),
+        (
+            f"{MODEL}/shared/addition/overlap.parquet",
+            jobs("overlap", operators=["addition"]) | jobs("jaccard_figure summary_figure"),
+        ),
+        (f"{MODEL}/word/probe.parquet", jobs("probe", formats=["word"]) | jobs("probe_figure paper_tables")),
+        (f"figures/{MODEL}/jaccard.svg", jobs("jaccard_figure")),
+    ],
+)
+def test_an_output_is_deleted(finished, output, pending):
+    path = finished / "results" / output
+    content, status = path.read_bytes(), path.stat()
+    path.unlink()
+    found = jobs_of(finished)
+    path.write_bytes(content)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert found == pending
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        f"src/form_invariance/embedded_models/{MODEL}/model.safetensors",
+        f"results/{MODEL}/word/addition/census.parquet",
+        f"results/{MODEL}/word/addition/ranking.parquet",
+    ],
+)
+def test_an_input_is_touched(finished, name):
+    (finished / name).touch()
+    assert jobs_of(finished) == set()
+
+
+def test_another_branch_is_checked_out_and_the_first_again(finished):
+    def git(*words):
+        who = ["-c", "user.name=test", "-c", "user.email=test@example.org"]
+        subprocess.run(["git", *who, *words], cwd=finished, check=True, capture_output=True)
+
+    git("init", "-b", "first")
+    (finished / ".gitignore").write_text("results/\n.snakemake/\ncalls.jsonl\n")
+    git("add", "-A")
+    git("commit", "-m", "first")
+    git("checkout", "-b", "second")
+    for name in ("replay.py", "census.py", "embedded_models/embedded-shared/config.json"):
+        path = finished / "src/form_invariance" / name
+        path.write_text(path.read_text() + "\n")
+    git("commit", "-am", "second")
+    assert ("census", MODEL, "word", "addition") in jobs_of(finished)
+    git("checkout", "first")
+    assert jobs_of(finished) == set()
