@@ -7,13 +7,13 @@ import time
 from pathlib import Path
 
 
-def trouble(command: str) -> None:
-    """Take long, once, where the file `slow` names the command; take so many MB where `hungry` names it."""
+def trouble(output: str) -> None:
+    """Take long, once, where the file `slow` names the output; take so many MB where `hungry` names it."""
     slow, hungry = Path("slow"), Path("hungry")
-    if slow.exists() and slow.read_text() == command:
+    if slow.exists() and slow.read_text() == output:
         slow.unlink()
         time.sleep(600)
-    if hungry.exists() and hungry.read_text().split()[0] == command:
+    if hungry.exists() and hungry.read_text().split()[0] == output:
         held = bytearray(int(hungry.read_text().split()[1]) << 20)
         time.sleep(4)
         del held
@@ -26,7 +26,7 @@ def main(words: list[str]) -> int:
     if Path("fail").exists() and Path("fail").read_text() == words[0]:
         print("error: census.parquet has no correct rows; choose another model", file=sys.stderr)
         return 2
-    trouble(words[0])
+    trouble(words[-1])
     values: dict[str, list[str]] = {}
     for word in words[1:]:
         if word.startswith("--"):

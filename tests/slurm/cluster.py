@@ -56,6 +56,7 @@ SchedulerParameters=sched_interval=1,bf_interval=1
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 GresTypes=gpu
+SlurmdParameters=config_overrides
 NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} Boards=1 SocketsPerBoard=1 CoresPerSocket={cpus} ThreadsPerCore=1 \
 RealMemory={memory} Gres=gpu:{gpus} State=UNKNOWN
 PartitionName=cpu Nodes={host} Default=YES MaxTime=600 DefaultTime=5 State=UP
@@ -116,7 +117,7 @@ def up(folder: Path) -> None:
     settings = {
         "host": socket.gethostname().split(".")[0],
         "folder": folder,
-        "cpus": os.cpu_count(),
+        "cpus": 2 * (os.cpu_count() or 1),  # jobs that wait for one another, or sleep, take none
         "gpus": GPUS,
         "memory": memory,
         "marker": MARKER,

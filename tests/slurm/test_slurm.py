@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(cluster.missing() is not None, reason=str(cluste
 
 QUICK = ["--slurm-init-seconds-before-status-checks", "2", "--latency-wait", "5"]
 TABLE_RULES = {"dataset", "ranking", "circuit", "overlap", "agreement", "paper_tables", "merge_effects"}
-CENSUS = "results/embedded-shared/word/addition/census.parquet"
+HUNGRY, SLOW = (f"results/embedded-shared/{name}/addition/census.parquet" for name in ("symbolic", "word"))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -35,6 +35,19 @@ def slurm(tmp_path_factory):
 def home(tmp_path):
     """A configuration folder of the user's in which `make slurm-profile` has put its link."""
     return tmp_path / "config"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def troubled(slurm, tmp_path_factory):
+    """A run with a job that takes too much memory and one that takes too long; others are tested meanwhile."""
+    folder = tmp_path_factory.mktemp("troubled")
+    checkout = prepare(folder / "checkout", folder / "home", stub=True)
+    (checkout / "hungry").write_text(f"{HUNGRY} 4500")
+    (checkout / "slow").write_text(SLOW)
+    run = start(checkout, folder / "home", HUNGRY, SLOW, "--set-resources", "census:runtime=attempt")
+    yield run, checkout
+    if run.poll() is None:
+        os.killpg(run.pid, signal.SIGKILL)
 
 
 def prepare(folder: Path, home: Path, *, stub: bool) -> Path:
@@ -113,6 +126,12 @@ def tables(checkout: Path) -> dict[str, pd.DataFrame]:
     }
 
 
+def outputs(checkout: Path) -> dict[str, bytes]:
+    """Everything that the rules made, by its path."""
+    paths = [path for path in checkout.glob("results/embedded-shared/**/*") if path.is_file()]
+    return {str(path.relative_to(checkout)): path.read_bytes() for path in paths}
+
+
 def test_the_same_tables_as_on_one_machine_and_one_gpu_a_job(tmp_path, home):
     local = prepare(tmp_path / "local", home, stub=False)
     status, out = snakemake(local)
@@ -134,42 +153,21 @@ def test_the_same_tables_as_on_one_machine_and_one_gpu_a_job(tmp_path, home):
         assert job["Partition"] == ("gpu" if on_gpu else "cpu"), job
         assert job.get("TresPerJob") == ("gres:gpu:1" if on_gpu else None), job
     expected, found = tables(local), tables(checkout)
-    assert len(expected) > 30
+    assert len(expected) > 20
     assert expected.keys() == found.keys()
     for name, table in expected.items():
         pd.testing.assert_frame_equal(table, found[name], obj=name)
     assert "Nothing to be done" in snakemake(checkout, "-n")[1]
 
 
-def test_too_little_memory_is_asked_for_again_with_more(tmp_path, home):
-    checkout = prepare(tmp_path / "checkout", home, stub=True)
-    (checkout / "hungry").write_text("census 4500")
-    jobs = watch(start(checkout, home, CENSUS), checkout, 300)
-    memory = [int(job["MinMemoryNode"].removesuffix("M")) for _, job in sorted(jobs.items())]
-    assert len(memory) == 2
-    assert memory[0] < 4500 < memory[1]
-    assert (checkout / CENSUS).exists()
-
-
-def test_too_little_time_is_asked_for_again_with_more(tmp_path, home):
-    checkout = prepare(tmp_path / "checkout", home, stub=True)
-    (checkout / "slow").write_text("census")
-    jobs = watch(start(checkout, home, CENSUS, "--set-resources", "census:runtime=attempt"), checkout, 400)
-    assert [(job["TimeLimit"], job["JobState"]) for _, job in sorted(jobs.items())] == [
-        ("00:01:00", "TIMEOUT"),
-        ("00:02:00", "COMPLETED"),
-    ]
-    assert (checkout / CENSUS).exists()
-
-
 def test_a_killed_snakemake_is_resumed(tmp_path, home):
     local = prepare(tmp_path / "local", home, stub=True)
-    assert snakemake(local)[0] == 0
+    assert snakemake(local, "rankings_all")[0] == 0
     checkout = prepare(tmp_path / "checkout", home, stub=True)
-    run = start(checkout, home)
+    run = start(checkout, home, "rankings_all")
 
     def some_are_done(jobs) -> bool:
-        return len(list(checkout.glob("results/**/*.parquet"))) >= 8
+        return "Finished jobid" in (checkout / "run.log").read_text() and len(outputs(checkout)) >= 4
 
     assert watch(run, checkout, 300, some_are_done) is None
     os.killpg(run.pid, signal.SIGKILL)
@@ -179,7 +177,7 @@ def test_a_killed_snakemake_is_resumed(tmp_path, home):
     before = [json.loads(line) for line in (checkout / "calls.jsonl").read_text().splitlines()]
     assert finished
     resumed = subprocess.run(
-        ["make", "resume", f"ARGS={' '.join(QUICK)}"],
+        ["make", "resume", f"ARGS={' '.join(['rankings_all', *QUICK])}"],
         cwd=checkout,
         env=environment(checkout, home),
         capture_output=True,
@@ -192,8 +190,21 @@ def test_a_killed_snakemake_is_resumed(tmp_path, home):
     repeated = [call for call in after if call in before]
     # Those that ran, or had just ended, when Snakemake was killed.
     assert len(repeated) <= len(before) - len(finished)
-    files = {str(path.relative_to(local)) for path in local.glob("results/**/*.*") if "logs" not in path.parts}
-    assert files == {
-        str(path.relative_to(checkout)) for path in checkout.glob("results/**/*.*") if "logs" not in path.parts
-    }
-    assert "Nothing to be done" in snakemake(checkout, "-n")[1]
+    assert outputs(checkout) == outputs(local)
+    assert "Nothing to be done" in snakemake(checkout, "-n", "rankings_all")[1]
+
+
+def test_too_little_memory_or_time_is_asked_for_again_with_more(troubled):
+    run, checkout = troubled
+    jobs = watch(run, checkout, 400)
+    asked: dict[str, list[tuple[str, str, str]]] = {"symbolic": [], "word": []}
+    for number in sorted(jobs, key=int):
+        job = jobs[number]
+        name = "word" if "word" in job["Comment"] else "symbolic"
+        asked[name].append((job["MinMemoryNode"], job["TimeLimit"], job["JobState"]))
+    (little, _, _), (more, _, state) = asked["symbolic"]
+    assert int(little.removesuffix("M")) < 4500 < int(more.removesuffix("M"))
+    assert state == "COMPLETED"
+    assert [entry[1:] for entry in asked["word"]] == [("00:01:00", "TIMEOUT"), ("00:02:00", "COMPLETED")]
+    assert (checkout / HUNGRY).exists()
+    assert (checkout / SLOW).exists()

@@ -1,0 +1,107 @@
+"""The table of what a run would do."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from form_invariance import plan
+
+LISTING = """
+[Sat Nov 21 15:00:00 2026]
+rule census:
+    input: config.json
+    output: results/m/word/addition/census.parquet
+    jobid: 3
+    benchmark: results/benchmarks/census/m/word/addition.tsv
+    reason: Missing output files: results/m/word/addition/census.parquet
+    wildcards: model=m, format=word, operator=addition
+    resources: tmpdir=/tmp, gpu=1, runtime=20, mem_mb=4004
+
+rule dataset:
+    jobid: 4
+    benchmark: results/benchmarks/dataset/m/word/addition.tsv
+    reason: Params have changed since last execution: before: 1; Input files updated by another job: x
+    wildcards: model=m, format=word, operator=addition
+    resources: tmpdir=/tmp, runtime=10, mem_mb=1000
+
+rule summary_figure:
+    jobid: 5
+    benchmark: results/benchmarks/figures/summary.tsv
+    reason: Input files updated by another job: x
+    resources: tmpdir=/tmp, runtime=10
+
+localrule all:
+    jobid: 0
+    reason: Input files updated by another job: results/figures/summary.png
+"""
+
+
+def benchmark(root, path, seconds):
+    file = root / "results/benchmarks" / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"s\th:m:s\n{seconds}\t0:00:01\n")
+
+
+def test_jobs_of_a_dry_run():
+    census, dataset, figure = plan.jobs(LISTING)
+    assert (census.rule, census.model, census.on_gpu, census.reason) == ("census", "m", True, "not there yet")
+    assert (dataset.on_gpu, figure.model) == (False, plan.EVERY_MODEL)
+
+
+def test_hours_by_past_runs(tmp_path):
+    pending = plan.jobs(LISTING)
+    other = plan.Job("census", "m", "results/benchmarks/census/m/code/addition.tsv", "", True)
+    stages = plan.make(pending, [*pending, other], tmp_path)
+    assert (stages["census", "m"].pending, stages["census", "m"].total) == (1, 2)
+    assert "3 of 4 jobs are pending. None of them ever ran" in plan.table(stages)
+    benchmark(tmp_path, "census/m/code/addition.tsv", 3600)  # a neighbour's time is the guess
+    benchmark(tmp_path, "dataset/m/word/addition.tsv", 1800)
+    table = plan.table(plan.make(pending, [*pending, other], tmp_path))
+    assert "By past runs: 1.00 GPU hours, 0.50 CPU hours, and 1 jobs that never ran." in table
+    benchmark(tmp_path, "census/m/word/addition.tsv", 7200)  # its own time is better
+    assert "2.00 GPU hours" in plan.table(plan.make(pending, [*pending, other], tmp_path))
+
+
+def run_plan(checkout, *words):
+    return subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys; from form_invariance.cli import main; sys.exit(main())",
+            "plan",
+            *words,
+        ],
+        cwd=checkout,
+        env={**os.environ, "PYTHONPATH": str(checkout / "src"), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "row", "last"),
+    [
+        ([], "census 0 of 6", "0 of 68 jobs are pending."),
+        (
+            ["--config", "random_seeds=4"],
+            "interventions 6 of 6 settings or source have changed (6)",
+            "9 of 68 jobs",
+        ),
+    ],
+)
+def test_command(finished, words, row, last):
+    done = run_plan(finished, *words)
+    assert done.returncode == 0, done.stderr
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert row in lines
+    assert lines[-1].startswith(last)
+
+
+def test_a_mistake_is_snakemakes_sentence(finished):
+    done = run_plan(finished, "--config", "sede=1")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: config key 'sede'") or "'sede'" in done.stderr
+    assert "Traceback" not in done.stderr
