@@ -1,5 +1,10 @@
 """Stage 2 in pieces gives what it gives in one, byte by byte."""
 
+import signal
+import subprocess
+import sys
+import time
+
 import numpy as np
 import pytest
 
@@ -84,3 +89,21 @@ def test_pieces_that_do_not_belong_together():
     ):
         with pytest.raises(UserError, match=words):
             merge(shards)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+def test_a_killed_piece_leaves_nothing_and_is_the_same_the_next_time(cell, tmp_path, share):
+    _, patching = cell
+    words = [*patching, "--shard", "1/2", "--output"]
+    whole, cut = tmp_path / "whole.safetensors", tmp_path / "cut.safetensors"
+    call = [sys.executable, "-m", "form_invariance"]
+    start = time.monotonic()
+    subprocess.run([*call, *words, str(whole)], check=True, capture_output=True)
+    duration = time.monotonic() - start
+    running = subprocess.Popen([*call, *words, str(cut)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(share * duration)
+    running.kill()
+    assert running.wait() == -signal.SIGKILL
+    assert not cut.exists()
+    assert main([*words, str(cut)]) == 0
+    assert cut.read_bytes() == whole.read_bytes()

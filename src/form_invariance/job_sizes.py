@@ -19,6 +19,7 @@ SITE_KEYS = (
     "qos",
     "constraint",
     "gpu_model",
+    "gres",
     "slurm_extra",
     "clusters",
 )

@@ -63,7 +63,7 @@ def jobs(listing: str) -> list[Job]:
         wildcards = dict(item.split("=", 1) for item in fields.get("wildcards", "").split(", ") if item)
         reason = fields.get("reason", "")
         ours = next((ours for theirs, ours in _REASONS.items() if theirs in reason), reason)
-        on_gpu = re.search(r"\bgpu=[1-9]", fields.get("resources", "")) is not None
+        on_gpu = re.search(r"\b(gpu=[1-9]|gres=)", fields.get("resources", "")) is not None
         found.append(Job(rule, wildcards.get("model", EVERY_MODEL), fields["benchmark"], ours, on_gpu))
     return found
 

@@ -67,9 +67,14 @@ def tokenizer_options(wildcards) -> list[str]:
     return ["--model", model["source"], *revision]
 
 
-def gpus(wildcards) -> int:
-    """GPUs of a job that runs a model: one, unless the model is to run on a CPU."""
-    return 0 if config["models"][wildcards.model].get("device") == "cpu" else 1
+def on_gpu(wildcards) -> bool:
+    """Whether a job that runs a model asks for a GPU: unless the model is to run on a CPU."""
+    return config["models"][wildcards.model].get("device") != "cpu"
+
+
+def gpus(wildcards) -> int | None:
+    """GPUs of a job that runs a model: one, unless the cluster file asks for it as a gres."""
+    return None if SITE["gpu"].get("gres") and on_gpu(wildcards) else int(on_gpu(wildcards))
 
 
 def limit_local_gpus() -> None:
@@ -88,13 +93,13 @@ def model_job(minutes: int, extra_mb: int = 0) -> dict:
     """Resources of a job that runs a model, by the model's size and the attempt."""
 
     def mem_mb(wildcards, attempt):
-        return extra_mb * attempt + job_sizes.memory_mb(parameters(wildcards), gpus(wildcards) > 0, attempt)
+        return extra_mb * attempt + job_sizes.memory_mb(parameters(wildcards), on_gpu(wildcards), attempt)
 
     def runtime(wildcards, attempt):
         return job_sizes.minutes(parameters(wildcards), minutes, attempt)
 
     def of_site(key):
-        return lambda wildcards: SITE["gpu" if gpus(wildcards) else "cpu"].get(key)
+        return lambda wildcards: SITE["gpu" if on_gpu(wildcards) else "cpu"].get(key)
 
     site = {key: of_site(key) for key in {**SITE["cpu"], **SITE["gpu"]}}
     return {"gpu": gpus, "mem_mb": mem_mb, "runtime": runtime, **site}
