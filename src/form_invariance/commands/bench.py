@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lengths", type=int, nargs="+", default=[5, 19, 27], help="replay: tokens with BOS")
     parser.add_argument("--candidates", type=int, default=1024, help="neurons of a layer that are patched")
     parser.add_argument("--hooked", type=int, default=12, help="replay: neurons that the hooked pass patches")
-    parser.add_argument("--prompts", type=int, default=16, help="stages: prompts of the cell")
+    parser.add_argument("--prompts", type=int, default=8, help="stages: prompts of the cell")
     parser.add_argument("--repeats", type=int, default=3, help="runs of each; the fastest counts")
     parser.add_argument("--threads", type=int, default=1, help="threads of torch")
     parser.add_argument("--output", type=Path, default=Path("results/bench"), help="folder of table and figure")

@@ -19,7 +19,7 @@ def _replay(axes: Axes, rows: pd.DataFrame) -> None:
 
 def _cost(axes: Axes, rows: pd.DataFrame, varied: str) -> None:
     axes.plot(rows[varied], rows["seconds"], marker="o", color=style.COLOURS[0])
-    axes.set(xlabel=varied, ylabel="seconds", title=f"stage 2 by {varied}", ylim=(0, None))
+    axes.set(xlabel=varied, ylabel="seconds", title=f"stage 2 by {varied}", ylim=(0, 1.1 * rows["seconds"].max()))
 
 
 def _stages(axes: Axes, rows: pd.DataFrame) -> None:
@@ -31,7 +31,7 @@ def _stages(axes: Axes, rows: pd.DataFrame) -> None:
     axes.set_yticks(range(len(names)), names)
     axes.axvline(1, color=style.GREY, ls=":", lw=0.8)
     axes.set(xlabel="share of the matmul rate", title="stages")
-    axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
+    axes.legend(loc="upper center", bbox_to_anchor=(0.3, -0.22), ncols=2, columnspacing=1)
 
 
 def draw(table: pd.DataFrame, title: str) -> Figure:
