@@ -19,36 +19,18 @@ from pathlib import Path
 import pandas as pd
 import torch
 import yaml
-from safetensors.torch import save_file
 
-from form_invariance.bench_replay import Shape, random_model
+from form_invariance.bench.random_models import SHAPES, write_random_model
 
 ROOT = Path(__file__).parents[2]
-SHAPE = Shape(2048, n_layers=16, d_mlp=8192, n_heads=32, n_key_value_heads=8, vocabulary=128256)
+SHAPE = SHAPES["llama-3.2-1b"]
 
 
 def write_model(folder: Path, tokenizer: Path | None) -> None:
-    """Write the folder, in bfloat16 and with tied embeddings."""
-    folder.mkdir(parents=True)
-    weights, config = random_model(SHAPE)
-    del weights["lm_head.weight"]
-    halved = {name: weight.bfloat16() for name, weight in weights.items()}
-    save_file(halved, folder / "model.safetensors", metadata={"format": "pt"})
-    config |= {
-        "rope_theta": 500000.0,
-        "rope_scaling": {
-            "rope_type": "llama3",
-            "factor": 32.0,
-            "low_freq_factor": 1.0,
-            "high_freq_factor": 4.0,
-            "original_max_position_embeddings": 8192,
-        },
-        "max_position_embeddings": 131072,
-        "tie_word_embeddings": True,
-        "torch_dtype": "bfloat16",
-        "bos_token_id": 128000,
-    }
-    (folder / "config.json").write_text(json.dumps(config))
+    """Write the folder, in bfloat16, with the id of Llama 3's BOS."""
+    write_random_model(folder, SHAPE, torch.bfloat16)
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"bos_token_id": 128000}))
     write_tokenizer(folder, tokenizer)
 
 
