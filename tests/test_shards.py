@@ -92,7 +92,7 @@ def test_pieces_that_do_not_belong_together():
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
-def test_a_killed_piece_leaves_nothing_and_is_the_same_the_next_time(cell, tmp_path, share):
+def test_a_killed_piece_leaves_nothing_or_all_and_is_the_same_the_next_time(cell, tmp_path, share):
     _, patching = cell
     words = [*patching, "--shard", "1/2", "--output"]
     whole, cut = tmp_path / "whole.safetensors", tmp_path / "cut.safetensors"
@@ -104,6 +104,7 @@ def test_a_killed_piece_leaves_nothing_and_is_the_same_the_next_time(cell, tmp_p
     time.sleep(share * duration)
     running.kill()
     assert running.wait() == -signal.SIGKILL
-    assert not cut.exists()
+    assert not cut.exists() or cut.read_bytes() == whole.read_bytes()
+    assert share > 0.5 or not cut.exists()
     assert main([*words, str(cut)]) == 0
     assert cut.read_bytes() == whole.read_bytes()

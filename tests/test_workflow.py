@@ -60,6 +60,19 @@ def test_the_papers_models_are_planned_without_weights(clean):
     assert f"--model meta-llama/Meta-Llama-3-8B --revision {revision} --device cuda" in out
 
 
+@pytest.mark.parametrize("device", ["auto", "cpu"])
+def test_jobs_share_a_machine_but_not_its_gpu(tmp_path, device):
+    checkout = make_checkout(tmp_path / "checkout")
+    module = checkout / "src/form_invariance/job_sizes.py"
+    module.write_text(module.read_text() + "\n\ndef has_gpu() -> bool:\n    return True\n")
+    source = f"{{source: 'embedded:embedded-shared', device: {device}}}"
+    (checkout / "mine.yaml").write_text(f"models: {{mine: {source}}}\noperators: {{addition: a + b}}\n")
+    (checkout / "alone").touch()
+    status, out = snakemake(checkout, "census_all", "--cores", "3", "--configfile", "mine.yaml")
+    # The commands fail where two run at once.
+    assert (status == 0) == (device == "auto"), out
+
+
 def test_training_runs_only_when_asked_for(clean):
     assert pending(clean, "train_embedded") == {"train_embedded": 1, "train_one_embedded": 2}
 

@@ -137,9 +137,10 @@ def test_the_same_tables_as_on_one_machine_and_one_gpu_a_job(tmp_path, home):
     status, out = snakemake(local)
     assert status == 0, out
     checkout = prepare(tmp_path / "slurm", home, stub=False)
-    cancelled = []
+    cancelled, at_once = [], []
 
     def cancel_the_first_census(jobs) -> bool:
+        at_once.append(sum(job["JobState"] == "RUNNING" and "TresPerJob" in job for job in jobs.values()))
         for number, job in jobs.items():
             if job["JobState"] == "RUNNING" and "census" in job["rule"] and not cancelled:
                 subprocess.run(["scancel", number], check=True)
@@ -148,6 +149,7 @@ def test_the_same_tables_as_on_one_machine_and_one_gpu_a_job(tmp_path, home):
 
     jobs = watch(start(checkout, home), checkout, 900, cancel_the_first_census)
     assert cancelled
+    assert max(at_once) == cluster.GPUS
     for job in jobs.values():
         on_gpu = not any(name in job["rule"] for name in (*TABLE_RULES, "figure", "prompt_formats"))
         assert job["Partition"] == ("gpu" if on_gpu else "cpu"), job

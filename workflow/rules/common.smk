@@ -73,14 +73,11 @@ def on_gpu(wildcards) -> bool:
 
 
 def gpus(wildcards) -> int | None:
-    """GPUs of a job that runs a model: one, unless the cluster file asks for it as a gres."""
-    return None if SITE["gpu"].get("gres") and on_gpu(wildcards) else int(on_gpu(wildcards))
-
-
-def limit_local_gpus() -> None:
-    """Let one job at a time use this machine's GPU, where it has one; a cluster's scheduler deals out its own."""
-    if workflow.local_exec and job_sizes.has_gpu() and "gpu" not in workflow.global_resources:
-        workflow.register_resource("gpu", 1)
+    """GPUs of a job that runs a model: one, unless the cluster file asks for it as a gres, or none is here."""
+    if SITE["gpu"].get("gres") and on_gpu(wildcards):
+        return None
+    without = workflow.local_exec and not workflow.dryrun and not job_sizes.has_gpu()
+    return 1 if on_gpu(wildcards) and not without else 0
 
 
 def parameters(wildcards) -> int:
