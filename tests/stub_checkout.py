@@ -19,6 +19,7 @@ SMALL = {
     "attribution": 6,
     "patching": 6,
     "ranking": 6,
+    "audit": 1,
     "circuit": 4,
     "overlap": 2,
     "classify": 6,

@@ -33,7 +33,14 @@ def jobs(rules, models=(MODEL,), formats=FORMATS, operators=OPERATORS):
     """The jobs of some rules in all cells that are named."""
     by_cell = ("census", "dataset", "attribution", "patching", "ranking", "interventions", "classify")
     by_format, by_operator = ("probe", "mean_cache"), ("overlap", "transfer", "agreement")
-    by_model = ("probe_across_formats", "probe_figure", "jaccard_figure", "transfer_figure", "heuristics_figure")
+    by_model = (
+        "audit",
+        "probe_across_formats",
+        "probe_figure",
+        "jaccard_figure",
+        "transfer_figure",
+        "heuristics_figure",
+    )
     kinds = {
         **dict.fromkeys(by_cell, (models, formats, operators)),
         **dict.fromkeys(by_format, (models, formats)),
@@ -48,7 +55,9 @@ def jobs(rules, models=(MODEL,), formats=FORMATS, operators=OPERATORS):
 
 
 INTERVENED = "interventions interventions_figure summary_figure"
-FROM_RANKING = "circuit classified_circuit overlap jaccard_figure transfer transfer_figure classify agreement"
+FROM_RANKING = (
+    "audit circuit classified_circuit overlap jaccard_figure transfer transfer_figure classify agreement"
+)
 FROM_PATCHING = f"patching ranking {FROM_RANKING} heuristics_figure paper_tables {INTERVENED}"
 FROM_DATASET = f"dataset attribution mean_cache {FROM_PATCHING}"
 EVERYTHING = f"census probe probe_across_formats probe_figure {FROM_DATASET}"
@@ -85,7 +94,7 @@ def test_nothing_changed(finished):
 def test_a_k_is_added(finished):
     with configured(finished, lambda config: config["k"].append(100)):
         pending = jobs_of(finished)
-    assert pending == jobs(f"circuit overlap jaccard_figure transfer transfer_figure {INTERVENED}")
+    assert pending == jobs(f"audit circuit overlap jaccard_figure transfer transfer_figure {INTERVENED}")
 
 
 def test_a_template_is_changed(finished):
@@ -99,7 +108,7 @@ def test_a_template_is_changed(finished):
         jobs("census dataset attribution patching ranking", formats=["word"], operators=["addition"])
         | jobs("probe", formats=["word"])
         | jobs("circuit classified_circuit overlap transfer classify agreement", operators=["addition"])
-        | jobs("mean_cache interventions paper_tables probe_across_formats")
+        | jobs("mean_cache interventions paper_tables probe_across_formats audit")
         | jobs(FIGURES)
     )
 
@@ -140,7 +149,7 @@ def test_the_random_controls_are_changed(finished, key):
 @pytest.mark.parametrize(
     ("module", "rules"),
     [
-        ("figures/style.py", FIGURES),
+        ("figures/style.py", f"{FIGURES} audit"),
         ("figures/transfer.py", "transfer_figure"),
         ("ablation.py", f"{INTERVENED} transfer transfer_figure"),
         ("replay.py", f"attribution {FROM_PATCHING}"),
@@ -171,7 +180,7 @@ def test_a_document_is_edited(finished, name):
             jobs("attribution patching ranking", formats=["word"], operators=["addition"])
             | jobs("circuit classified_circuit overlap transfer classify agreement", operators=["addition"])
             | jobs("interventions", operators=["addition"])
-            | jobs("jaccard_figure transfer_figure heuristics_figure paper_tables")
+            | jobs("audit jaccard_figure transfer_figure heuristics_figure paper_tables")
             | jobs("interventions_figure summary_figure"),
         ),
         (

@@ -88,7 +88,7 @@ def run_plan(checkout, *words):
         (
             ["--config", "random_seeds=4"],
             "interventions 6 of 6 settings or source have changed (6)",
-            "9 of 68 jobs",
+            "9 of 69 jobs",
         ),
     ],
 )

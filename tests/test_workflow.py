@@ -26,12 +26,13 @@ def test_default_dry_run_lists_every_cell(clean):
         "probe": 6,
         "probe_across_formats": 2,
         "probe_figure": 2,
+        "audit": 2,
         "mean_cache": 6,
         "jaccard_figure": 2,
         "transfer_figure": 2,
         "interventions_figure": 4,
         "heuristics_figure": 2,
-        "total": 238,
+        "total": 240,
     }
     for model in ("embedded-shared", "embedded-separate"):
         for name in ("symbolic", "code", "word"):

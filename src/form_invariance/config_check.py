@@ -177,6 +177,12 @@ def local_folder(source: str) -> Path | None:
     return model_files.resolve(source)
 
 
+def width(source: str) -> int | None:
+    """Neurons of a layer of a model that is here already; None for a hub id."""
+    folder = local_folder(source)
+    return None if folder is None else model_files.read_config(folder)[0].d_mlp
+
+
 def _check_model(name: str, model: Mapping[str, Any], config: Mapping[str, Any]) -> None:
     """Check the folder of a model, k and late_from against its shape, and the templates against its tokenizer."""
     folder = local_folder(model["source"])

@@ -123,6 +123,18 @@ RANKING = Schema(
         "attribution_rank": _integer("stage-1 rank within the layer"),
     },
 )
+AUDIT = Schema(
+    "audit",
+    {
+        "format": _text("format"),
+        "operator": _text("operator"),
+        "layer": _integer("layer, from 0; -1 = mean over the late layers"),
+        "k": _integer("circuit size"),
+        "candidates": _integer("neurons of a layer that the first stage lets through"),
+        "recall": _number("share of the exact top-k that is among them"),
+        "rank_correlation": _number("Spearman's correlation of the first stage's score and the exact effect"),
+    },
+)
 PRECISION = Schema(
     "precision",
     {

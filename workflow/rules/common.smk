@@ -224,6 +224,7 @@ def tables() -> list[str]:
         ),
         *probe_tables(),
         *precision_tables(),
+        *audits(),
         *transfer_tables(),
         *expand("results/tables/{table}.{extension}", table=PAPER_TABLES, extension=["csv", "md", "tex"]),
     ]
@@ -234,6 +235,16 @@ def precision_tables() -> list[str]:
     lower = [name for name, model in config["models"].items() if model.get("dtype", "float32") != "float32"]
     pattern = "results/{model}/{format}/{operator}/precision.parquet"
     return expand(pattern, model=lower, format=FORMATS, operator=OPERATORS)
+
+
+def audits() -> list[str]:
+    """The audits of the models whose every late neuron is patched exactly."""
+    width = {name: config_check.width(model["source"]) for name, model in config["models"].items()}
+    whole = [name for name in MODELS if width[name] is not None and width[name] <= config["candidates"]]
+    return [
+        *expand("results/{model}/shared/audit.parquet", model=whole),
+        *expand("results/figures/{model}/audit.{extension}", model=whole, extension=FIGURE_FILES),
+    ]
 
 
 def probe_tables() -> list[str]:

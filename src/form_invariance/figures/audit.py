@@ -1,0 +1,32 @@
+"""How many of the exactly best neurons the first stage lets through, over how many it lets through at all."""
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from form_invariance.audit import POOLED
+from form_invariance.figures import style
+
+PAPER_SHARE = 2000 / 14336
+
+
+def draw(table: pd.DataFrame, width: int, title: str) -> Figure:
+    """One panel for each operator, a line for each k: the mean over the formats, with their range."""
+    pooled = table[table["layer"] == POOLED]
+    operators = list(dict.fromkeys(pooled["operator"]))
+    figure, grid = style.panels(1, len(operators), height=1.8, legend=0.25)
+    ks = sorted(k for k in pooled["k"].unique() if k < width)
+    colour = style.colours([str(k) for k in ks])
+    for axes, operator in zip(grid[0], operators, strict=True):
+        own = pooled[pooled["operator"] == operator]
+        for k in ks:
+            recall = own[own["k"] == k].groupby("candidates")["recall"].agg(["mean", "min", "max"])
+            share = recall.index / width
+            axes.fill_between(share, recall["min"], recall["max"], color=colour[str(k)], alpha=0.2, lw=0)
+            axes.plot(share, recall["mean"], color=colour[str(k)], marker="o", label=f"k = {k}")
+        axes.axvline(PAPER_SHARE, color=style.GREY, ls=":", lw=0.8, label="the paper's share, 2,000 of 14,336")
+        axes.set_title(f"{operator}\nrank correlation {own['rank_correlation'].mean():.2f}")
+        axes.set_xlabel("share of a layer patched")
+    grid[0, 0].set(ylabel="recall of the exact top k", ylim=(-0.03, 1.03))
+    figure.suptitle(title, fontsize=8)
+    style.legend_below(figure, [grid[0, 0]], len(ks) + 1)
+    return figure
