@@ -1,0 +1,55 @@
+"""What the guides say is run: configurations are planned, examples read the demo's results where these are."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from stub_checkout import ROOT, make_checkout, pending
+
+GUIDE = (ROOT / "docs/extend.md").read_text()
+YAML, PYTHON = (re.findall(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL) for language in ("yaml", "python"))
+DEMO = ROOT / "results/embedded-shared/transfer/division/word_to_code.parquet"
+
+
+def merged(base, more):
+    """`more` put beside what stands in `base`."""
+    if not isinstance(base, dict) or not isinstance(more, dict):
+        return more
+    return base | {key: merged(base.get(key), value) for key, value in more.items()}
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    return make_checkout(tmp_path_factory.mktemp("guides") / "checkout")
+
+
+@pytest.mark.parametrize(
+    ("number", "censuses"), [(0, 36), (1, 32), (2, 32), (3, 30), (4, 24)], ids=lambda value: str(value)
+)
+def test_configurations_are_planned(checkout, number, censuses):
+    path = checkout / "config/config.yaml"
+    text = path.read_text()
+    path.write_text(yaml.safe_dump(merged(yaml.safe_load(text), yaml.safe_load(YAML[number])), sort_keys=False))
+    try:
+        jobs = pending(checkout)
+    finally:
+        path.write_text(text)
+    assert jobs["census"] == jobs["interventions"] == censuses
+
+
+def test_the_guide_has_no_other_blocks():
+    assert (len(YAML), len(PYTHON)) == (5, 3)
+    assert GUIDE.count("```") == 2 * 8
+
+
+@pytest.mark.skipif(not DEMO.exists(), reason="needs the demo's results (make demo)")
+@pytest.mark.parametrize("number", range(3))
+def test_examples_read_the_demos_tables(number):
+    done = subprocess.run(
+        [sys.executable, "-c", PYTHON[number]], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
