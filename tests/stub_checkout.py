@@ -35,6 +35,7 @@ SMALL = {
     "transfer_figure": 1,
     "heuristics_figure": 1,
     "summary_figure": 1,
+    "report_page": 1,
     "all": 1,
 }
 

@@ -30,7 +30,7 @@ def jobs_of(checkout):
 
 
 def jobs(rules, models=(MODEL,), formats=FORMATS, operators=OPERATORS):
-    """The jobs of some rules in all cells that are named."""
+    """The jobs of some rules in all cells that are named, and the report, which gathers everything."""
     by_cell = ("census", "dataset", "attribution", "patching", "ranking", "interventions", "classify")
     by_format, by_operator = ("probe", "mean_cache"), ("overlap", "transfer", "agreement")
     by_model = (
@@ -51,7 +51,8 @@ def jobs(rules, models=(MODEL,), formats=FORMATS, operators=OPERATORS):
         "interventions_figure": (models, ("keep_only", "knockout")),
     }
     named = {"classified_circuit": "circuit"}
-    return {(named.get(rule, rule), *values) for rule in rules.split() for values in product(*kinds.get(rule, ()))}
+    wanted = [*rules.split(), "report_page"] if rules else []
+    return {(named.get(rule, rule), *values) for rule in wanted for values in product(*kinds.get(rule, ()))}
 
 
 INTERVENED = "interventions interventions_figure summary_figure"

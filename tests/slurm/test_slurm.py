@@ -19,7 +19,17 @@ from stub_checkout import ROOT, make_checkout, snakemake
 pytestmark = pytest.mark.skipif(cluster.missing() is not None, reason=str(cluster.missing()))
 
 QUICK = ["--slurm-init-seconds-before-status-checks", "2", "--latency-wait", "5"]
-TABLE_RULES = {"dataset", "ranking", "circuit", "overlap", "agreement", "paper_tables", "merge_effects"}
+TABLE_RULES = {
+    "report_page",
+    "audit",
+    "dataset",
+    "ranking",
+    "circuit",
+    "overlap",
+    "agreement",
+    "paper_tables",
+    "merge_effects",
+}
 HUNGRY, SLOW = (f"results/embedded-shared/{name}/addition/census.parquet" for name in ("symbolic", "word"))
 
 

@@ -1,0 +1,200 @@
+"""The questions of the experiment, each with a sentence and a table that are computed from a model's tables."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from form_invariance import schemas
+from form_invariance.audit import POOLED
+from form_invariance.figures.jaccard import all_formats
+from form_invariance.probe_summary import curve, peak
+from form_invariance.tables_io import read_table, read_tables
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One question, answered for one model."""
+
+    question: str
+    sentence: str
+    table: pd.DataFrame
+    figures: tuple[str, ...]
+    """Names of its figures."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """Where one model's results lie, and what was run."""
+
+    folder: Path  # results/MODEL
+    formats: list[str]
+    operators: list[str]
+    k: int
+
+    def cells(self, name: str, schema: schemas.Schema) -> dict[tuple[str, str], pd.DataFrame]:
+        """A table of every (format, operator)."""
+        paths = {
+            (one, operator): self.folder / one / operator / f"{name}.parquet"
+            for one in self.formats
+            for operator in self.operators
+        }
+        return read_tables(paths, schema)
+
+    def shared(self, name: str, schema: schemas.Schema) -> dict[str, pd.DataFrame]:
+        """A table of every operator, over all formats."""
+        paths = {operator: self.folder / "shared" / operator / f"{name}.parquet" for operator in self.operators}
+        return read_tables(paths, schema)
+
+
+def _of(holds: pd.Series) -> str:
+    """In how many of the rows something holds, in words."""
+    part, whole = int(holds.sum()), len(holds)
+    return f"in all {whole}" if part == whole else f"in {part or 'none'} of {whole}"
+
+
+def _percent(value: float) -> str:
+    return f"{round(value, 2) + 0.0:.0%}"
+
+
+def accuracy(results: Results) -> Answer:
+    """Can the model do the problems?"""
+    censuses = results.cells("census", schemas.CENSUS)
+    right = {cell: float(table.loc[table["uniform"], "correct"].mean()) for cell, table in censuses.items()}
+    worst, best = min(right, key=lambda cell: right[cell]), max(right, key=lambda cell: right[cell])
+    sentence = (
+        f"It answers {right[worst]:.1%} ({' '.join(worst)}) to {right[best]:.1%} ({' '.join(best)}) of the "
+        "problems right."
+    )
+    rows = [(operator, *(right[name, operator] for name in results.formats)) for operator in results.operators]
+    table = pd.DataFrame(rows, columns=["operator", *results.formats])
+    return Answer("Can the model do the problems?", sentence, table, ())
+
+
+def decodable(results: Results) -> Answer:
+    """From which layer on is the answer in the residual stream?"""
+    rows = []
+    for name in results.formats:
+        found = peak(curve(read_table(results.folder / name / "probe.parquet", schemas.PROBE)))
+        rows.append((name, found.onset, found.layer, found.accuracy))
+    onsets = [f"{'no layer' if onset is None else f'layer {onset}'} ({name})" for name, onset, *_ in rows]
+    sentence = f"A linear probe reads more than half of the answers at the last token from {', '.join(onsets)} on."
+    table = pd.DataFrame(rows, columns=["format", "onset layer", "best layer", "accuracy there"])
+    return Answer("Where can the answer be read?", sentence, table, ("probe", "probe_positions"))
+
+
+def overlap(results: Results) -> Answer:
+    """Are they the same neurons in every format?"""
+    reliability = results.shared("reliability", schemas.RELIABILITY)
+    rows = []
+    for operator, table in results.shared("overlap", schemas.OVERLAP).items():
+        every, again = all_formats(table), reliability[operator]
+        own = every[every["k"] == results.k].iloc[0]
+        halves = again[(again["kind"] == "split_half") & (again["k"] == results.k)]["jaccard"].mean()
+        rows.append((operator, own["jaccard"], own["low"], own["high"], own["chance"], halves))
+    found = pd.DataFrame(rows, columns=["operator", "Jaccard", "low", "high", "chance", "ceiling"])
+    jaccard, chance, ceiling = (found[name].mean() for name in ("Jaccard", "chance", "ceiling"))
+    beyond = _of(found["low"] > found["chance"])
+    sentence = (
+        f"Of the neurons in any format's best {results.k} a layer, {jaccard:.1%} are in all formats' (mean over "
+        f"operators). By chance it would be {chance:.1%}; between halves of one format's prompts it is "
+        f"{ceiling:.1%}, the ceiling. The interval lies above chance {beyond} operators."
+    )
+    return Answer("Are they the same neurons in every format?", sentence, found, ("jaccard",))
+
+
+def _intervened(results: Results, intervention: str, measure: str) -> pd.DataFrame:
+    rows = []
+    for (name, operator), table in results.cells("interventions", schemas.INTERVENTIONS).items():
+        everywhere = (table["intervention"] == intervention) & (table["positions"] == "all")
+        own = table[everywhere & (table["k"] == results.k)]
+        means = own.groupby("neurons")[measure].mean()
+        size = own.loc[own["neurons"] == "circuit", "n_neurons"].iloc[0]
+        rows.append((name, operator, size, means["circuit"], means.get("random", float("nan"))))
+    return pd.DataFrame(rows, columns=["format", "operator", "neurons", "circuit", "random"])
+
+
+def sufficient(results: Results) -> Answer:
+    """Do the shared neurons suffice?"""
+    table = _intervened(results, "keep_only", "faithfulness_mean")
+    circuit, random = (_percent(table[name].mean()) for name in ("circuit", "random"))
+    sentence = (
+        f"With all other late neurons at their means, the shared ones (k = {results.k}) keep {circuit} of what "
+        f"the whole model does beyond an ablated one; as many random neurons keep {random}. The circuit is "
+        f"better {_of(table['circuit'] > table['random'])} cells."
+    )
+    return Answer("Do the shared neurons suffice?", sentence, table, ("keep_only",))
+
+
+def necessary(results: Results) -> Answer:
+    """Are the shared neurons needed?"""
+    table = _intervened(results, "knockout", "accuracy")
+    circuit, random = (_percent(table[name].mean()) for name in ("circuit", "random"))
+    sentence = (
+        f"With the shared neurons (k = {results.k}) at their means, {circuit} of the answers stay right; with as "
+        f"many random ones {random}. The circuit's loss is larger {_of(table['circuit'] < table['random'])} cells."
+    )
+    return Answer("Are the shared neurons needed?", sentence, table, ("knockout",))
+
+
+def transferable(results: Results) -> Answer:
+    """Does a format's activation mend another's answer?"""
+    conditions = ["matched", "random", "mismatched"]
+    rows = []
+    for operator in results.operators:
+        for path in sorted((results.folder / "transfer" / operator).glob("*.parquet")):
+            table = read_table(path, schemas.TRANSFER)
+            own = table[table["k"] == results.k].set_index("condition")
+            pairs = own.loc["matched", ["donor", "target", "pairs"]]
+            rows.append((operator, *pairs, *own["recovered"].reindex(conditions)))
+    found = pd.DataFrame(rows, columns=["operator", "donor", "target", "pairs", *conditions])
+    matched, random, mismatched = (_percent(found[name].mean()) for name in conditions)
+    sentence = (
+        f"Of wrong answers whose problem is right in another format, {matched} become right when the shared "
+        f"neurons (k = {results.k}) take their activations from there; {random} with as many random neurons, "
+        f"{mismatched} with another problem's activations. The circuit mends more than random neurons "
+        f"{_of(found['matched'] > found['random'])} directions."
+    )
+    return Answer("Do a format's activations mend another's answers?", sentence, found, ("transfer",))
+
+
+def heuristics(results: Results) -> Answer:
+    """Do the shared neurons do the same in every format?"""
+    rows = []
+    for operator, table in results.shared("agreement", schemas.AGREEMENT).items():
+        strict = (table["mode"] == "strict") & (table["activations"] == "observed") & (table["over"] == "all")
+        own = table[strict & (table["scope"] == "all") & (table["statistic"] == "exact")]
+        rows += [(operator, *values) for values in own[["neurons", "observed", "null_mean", "p"]].to_numpy()]
+    found = pd.DataFrame(rows, columns=["operator", "neurons", "same families", "if permuted", "p"]).dropna()
+    sentence = "No shared neuron has a label beyond chance in every format, so there is nothing to compare."
+    if len(found):
+        same, permuted = (_percent(found[name].mean()) for name in ("same families", "if permuted"))
+        sentence = (
+            f"Of the neurons that are labelled beyond chance in all formats, {same} have exactly the same "
+            f"heuristic families there (mean over operators); {permuted} if neurons are permuted. p < 0.05 "
+            f"{_of(found['p'] < 0.05)} operators."
+        )
+    return Answer("Do the shared neurons do the same in every format?", sentence, found, ("heuristics",))
+
+
+def trustworthy(results: Results) -> Answer | None:
+    """How much would a first stage miss? None where not every neuron was patched."""
+    path = results.folder / "shared/audit.parquet"
+    if not path.exists():
+        return None
+    table = read_table(path, schemas.AUDIT)
+    pooled = table[(table["layer"] == POOLED) & (table["k"] == results.k)]
+    recall = pooled.groupby("candidates")["recall"].mean()
+    enough = recall.index[recall >= 0.99].min()
+    sentence = (
+        f"Every neuron was patched exactly. A first stage by attribution would have had to let {enough} neurons "
+        f"of a layer through to keep 99 % of the exact best {results.k}; its score's rank correlation with the "
+        f"exact effect is {pooled['rank_correlation'].mean():.2f}."
+    )
+    return Answer("Can the ranking's first stage be trusted?", sentence, recall.reset_index(), ("audit",))
+
+
+def answers(results: Results) -> list[Answer]:
+    """All answers for a model."""
+    asked = (accuracy, decodable, overlap, sufficient, necessary, transferable, heuristics, trustworthy)
+    return [answer for ask in asked if (answer := ask(results)) is not None]

@@ -1,0 +1,84 @@
+"""The report's page: figures and tables inside the one HTML file, nothing outside it."""
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from jinja2 import Environment
+from markupsafe import Markup
+
+from form_invariance import __version__
+from form_invariance.report.answers import Answer
+from form_invariance.report.template import PAGE
+
+_METHODS = (
+    "Two-stage ranking of MLP neurons at the last token (attribution, then exact patching by replay), the shared "
+    "circuit as the intersection of the formats' best, keep-only and knockout by mean ablation at every position "
+    "but BOS, transfer of the shared neurons' activations between formats, and heuristic families of the shared "
+    "neurons. Means of cells weigh all cells alike; intervals are 95 % and stand in the tables."
+)
+
+
+def _image(path: Path) -> dict[str, str]:
+    data = base64.b64encode(path.read_bytes()).decode()
+    return {"name": path.stem.replace("_", " "), "data": f"data:image/svg+xml;base64,{data}"}
+
+
+def _table(frame: pd.DataFrame) -> Markup:
+    def shown(value: object) -> str:
+        return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+    return Markup(frame.map(shown).to_html(index=False, border=0, na_rep=""))
+
+
+def run_times(benchmarks: Path) -> pd.DataFrame:
+    """Jobs, seconds and largest memory of each stage, from the rules' benchmark files."""
+    rows = []
+    for path in sorted(benchmarks.glob("**/*.tsv")):
+        line = pd.read_csv(path, sep="\t", na_values="-").iloc[0]
+        rows.append((path.relative_to(benchmarks).parts[0], float(line["s"]), float(line["max_rss"])))
+    table = pd.DataFrame(rows, columns=["stage", "seconds", "MB"])
+    return table.groupby("stage", as_index=False).agg(
+        jobs=("seconds", "size"), seconds=("seconds", "sum"), largest_mb=("MB", "max")
+    )
+
+
+def render(answers: dict[str, list[Answer]], results: Path, configuration: str) -> str:
+    """The page.
+
+    Args:
+        answers: of each model.
+        results: folder of figures, tables and benchmark files.
+        configuration: the configuration of the run, as YAML.
+    """
+    folder = results / "figures"
+    models: list[dict[str, Any]] = [
+        {
+            "name": model,
+            "answers": [
+                {
+                    "question": answer.question,
+                    "sentence": answer.sentence,
+                    "table": _table(answer.table),
+                    "figures": [_image(folder / model / f"{name}.svg") for name in answer.figures],
+                }
+                for answer in own
+            ],
+        }
+        for model, own in answers.items()
+    ]
+    paper = [
+        {"name": path.stem.replace("_", " "), "html": _table(pd.read_csv(path))}
+        for path in sorted((results / "tables").glob("*.csv"))
+    ]
+    template = Environment(autoescape=True, trim_blocks=True).from_string(PAGE)
+    return template.render(
+        title=f"Form invariance of {', '.join(answers)}",
+        models=models,
+        compared=[_image(folder / f"{name}.svg") for name in ("summary", "prompt_formats")],
+        paper=paper,
+        methods=f"form-invariance {__version__}. {_METHODS}",
+        times=_table(run_times(results / "benchmarks")),
+        configuration=configuration,
+    )
