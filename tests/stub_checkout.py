@@ -49,12 +49,21 @@ def make_checkout(folder: Path) -> Path:
     return folder
 
 
+def environment(checkout: Path, home: Path | None = None) -> dict[str, str]:
+    """What makes a command use a checkout's own source, leave no byte code there, and find profiles in `home`."""
+    env = {**os.environ, "PYTHONPATH": str(checkout / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    if home is not None:
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        env.update(XDG_CONFIG_HOME=str(home), PATH=path)
+    return env
+
+
 def snakemake(checkout: Path, *words: str) -> tuple[int, str]:
     """Run Snakemake in a checkout; returns the exit status and all that it printed."""
     done = subprocess.run(
         [sys.executable, "-m", "snakemake", *words],
         cwd=checkout,
-        env={**os.environ, "PYTHONPATH": str(checkout / "src"), "PYTHONDONTWRITEBYTECODE": "1"},
+        env=environment(checkout),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

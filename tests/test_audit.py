@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from form_invariance.audit import POOLED, audit, audit_cell
+from form_invariance.audit import audit, audit_cell
 from form_invariance.errors import UserError
+from form_invariance.precision import EVERY_LAYER
 
 
 def ranking(width, layers, seed, first=3):
@@ -30,15 +31,15 @@ def ranking(width, layers, seed, first=3):
 def test_recall_by_hand():
     table = ranking(50, 2, seed=1)
     found = audit_cell(table, 50, [5, 20])
-    for row in found[found["layer"] != POOLED].itertuples():
+    for row in found[found["layer"] != EVERY_LAYER].itertuples():
         own = table[table["layer"] == row.layer]
         best = set(own.nlargest(row.k, "ie_mean")["neuron"])
         through = set(own.nlargest(row.candidates, "attribution_score")["neuron"])
         assert row.recall == pytest.approx(len(best & through) / row.k)
         ranks = own[["ie_mean", "attribution_score"]].rank()
         assert row.rank_correlation == pytest.approx(np.corrcoef(ranks.T)[0, 1])
-    pooled = found[found["layer"] == POOLED].set_index(["k", "candidates"])["recall"]
-    by_layer = found[found["layer"] != POOLED].groupby(["k", "candidates"])["recall"].mean()
+    pooled = found[found["layer"] == EVERY_LAYER].set_index(["k", "candidates"])["recall"]
+    by_layer = found[found["layer"] != EVERY_LAYER].groupby(["k", "candidates"])["recall"].mean()
     pd.testing.assert_series_equal(pooled.sort_index(), by_layer, check_names=False)
     assert (found[found["candidates"] == 50]["recall"] == 1).all()
 

@@ -1,12 +1,12 @@
 """The table of what a run would do."""
 
-import os
 import subprocess
 import sys
 
 import pytest
 
 from form_invariance import plan
+from stub_checkout import environment
 
 LISTING = """
 [Sat Nov 21 15:00:00 2026]
@@ -74,7 +74,7 @@ def run_plan(checkout, *words):
             *words,
         ],
         cwd=checkout,
-        env={**os.environ, "PYTHONPATH": str(checkout / "src"), "PYTHONDONTWRITEBYTECODE": "1"},
+        env=environment(checkout),
         capture_output=True,
         text=True,
         timeout=120,

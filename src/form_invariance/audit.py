@@ -7,10 +7,10 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from form_invariance.errors import UserError
+from form_invariance.precision import EVERY_LAYER
 
 SHARES = (0.02, 0.05, 0.1, 0.14, 0.2, 0.4, 0.8, 1.0)
 """Shares of a layer that go on to exact patching; 0.14 is 2,000 of Llama-3-8B's 14,336."""
-POOLED = -1
 
 
 def audit_cell(ranking: pd.DataFrame, width: int, ks: Sequence[int]) -> pd.DataFrame:
@@ -43,7 +43,7 @@ def audit_cell(ranking: pd.DataFrame, width: int, ks: Sequence[int]) -> pd.DataF
                 parts.append((int(str(layer)), k, candidates, recall, float(agreement)))
     table = pd.DataFrame(parts, columns=["layer", "k", "candidates", "recall", "rank_correlation"])
     means = table.groupby(["k", "candidates"], as_index=False)[["recall", "rank_correlation"]].mean()
-    return pd.concat([means.assign(layer=POOLED), table], ignore_index=True)
+    return pd.concat([means.assign(layer=EVERY_LAYER), table], ignore_index=True)
 
 
 def audit(rankings: Mapping[tuple[str, ...], pd.DataFrame], width: int, ks: Sequence[int]) -> pd.DataFrame:

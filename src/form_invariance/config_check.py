@@ -71,9 +71,14 @@ def check_schema(config: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
     raise UserError(f"{prefix}{found}; it must be {_expected(error.schema)}")
 
 
+def closest(word: object, known: Collection[str]) -> str | None:
+    """The known word that a misspelt one is most like, if it is like any."""
+    return next(iter(difflib.get_close_matches(str(word), known, n=1)), None)
+
+
 def _hint(word: object, known: Collection[str], otherwise: str) -> str:
-    near = difflib.get_close_matches(str(word), known, n=1)
-    return f"did you mean {near[0]!r}?" if near else otherwise
+    near = closest(word, known)
+    return f"did you mean {near!r}?" if near else otherwise
 
 
 def _shown(value: object) -> str:

@@ -35,6 +35,12 @@ class DecoderConfig:
         """Factor of the attention scores."""
         return self.d_head**-0.5 if self.attention_scale is None else self.attention_scale
 
+    @property
+    def layer_parameters(self) -> int:
+        """Parameters of one layer's matrices, with a gated MLP."""
+        attention = 2 * self.d_model * self.d_head * (self.n_heads + self.n_key_value_heads)
+        return attention + 3 * self.d_model * self.d_mlp
+
 
 ACTIVATIONS = {
     "silu": "silu",

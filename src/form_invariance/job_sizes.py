@@ -1,13 +1,12 @@
 """What a job asks of a cluster: memory and minutes by the model's size, partition and account by the site."""
 
-import difflib
 import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from form_invariance.config_check import load, local_folder
+from form_invariance.config_check import closest, load, local_folder
 from form_invariance.errors import UserError
 
 UNKNOWN = 8_000_000_000
@@ -42,9 +41,9 @@ def parameters(source: str, revision: str | None = None) -> int:
     From config.json, where the folder is here or the hub's file is cached; else from the name, such as
     Llama-3.2-1B; else `UNKNOWN`.
     """
-    config = _config_file(source, revision)
-    if config is not None:
-        return _counted(config)
+    folder = _folder(source, revision)
+    if folder is not None:
+        return _counted(folder)
     found = _NAMED.findall(source.replace("-", " ").replace("_", " ").replace("/", " "))
     if not found:
         return UNKNOWN
@@ -52,26 +51,26 @@ def parameters(source: str, revision: str | None = None) -> int:
     return int(float(number) * (1e9 if unit.lower() == "b" else 1e6))
 
 
-def _config_file(source: str, revision: str | None) -> Path | None:
+def _folder(source: str, revision: str | None) -> Path | None:
+    """Where the model's config.json lies, if it is here."""
     folder = local_folder(source)
     if folder is not None:
-        return folder / "config.json"
+        return folder
     from huggingface_hub import try_to_load_from_cache
 
     try:
         cached = try_to_load_from_cache(source, "config.json", revision=revision)
     except ValueError:
         return None
-    return Path(cached) if isinstance(cached, str) else None
+    return Path(cached).parent if isinstance(cached, str) else None
 
 
-def _counted(config: Path) -> int:
+def _counted(folder: Path) -> int:
     from form_invariance.model_files import read_config
 
-    c, raw = read_config(config.parent)
-    attention = 2 * c.d_model * c.d_head * (c.n_heads + c.n_key_value_heads)
+    c, raw = read_config(folder)
     embeddings = 1 if raw.get("tie_word_embeddings") else 2
-    return c.n_layers * (attention + 3 * c.d_model * c.d_mlp) + embeddings * c.vocabulary * c.d_model
+    return c.n_layers * c.layer_parameters + embeddings * c.vocabulary * c.d_model
 
 
 def memory_mb(n: int, on_gpu: bool, attempt: int) -> int:
@@ -111,8 +110,8 @@ def read_site(path: Path) -> dict[str, dict[str, Any]]:
 
 def _check(path: Path, kind: str, key: object, value: object) -> None:
     if key not in SITE_KEYS:
-        near = difflib.get_close_matches(str(key), SITE_KEYS, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(SITE_KEYS)}"
+        near = closest(key, SITE_KEYS)
+        hint = f"did you mean {near}?" if near else f"known are {', '.join(SITE_KEYS)}"
         raise UserError(f"{path}: {kind} has the unknown key {key!r}; {hint}")
     if not (isinstance(value, str) and value):
         raise UserError(f"{path}: {kind}.{key} must be text, not {value!r}; put it in quotes")

@@ -86,18 +86,19 @@ def make(pending: Sequence[Job], every: Sequence[Job], root: Path) -> dict[tuple
         root: folder of the run, where past runs left their benchmark files.
     """
     stages: dict[tuple[str, str], Stage] = {}
+    own: dict[str, float] = {}
     past: dict[tuple[str, str], list[float]] = {}
     for job in every:
         key = job.rule, job.model
         stages.setdefault(key, Stage(job.on_gpu)).total += 1
         seconds = past_seconds(root / job.benchmark)
         if seconds is not None:
+            own[job.benchmark] = seconds
             past.setdefault(key, []).append(seconds)
     for job in pending:
         key = job.rule, job.model
         stage, known = stages[key], past.get(key)
-        seconds = past_seconds(root / job.benchmark)
-        guess = sum(known) / len(known) if seconds is None and known else seconds
+        guess = own.get(job.benchmark, sum(known) / len(known) if known else None)
         stage.pending += 1
         stage.reasons[job.reason] += 1
         stage.seconds += guess or 0.0

@@ -6,7 +6,6 @@ runs the small grid (68 jobs) three times, and prints how often sbatch was calle
 the queue, and how long it took. The two exclude one another: a group cannot be a task of an array.
 """
 
-import os
 import re
 import shutil
 import subprocess
@@ -19,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import cluster
 
-from stub_checkout import ROOT, make_checkout
+from stub_checkout import ROOT, environment, make_checkout
 
 MODES = {"neither": (False, []), "groups": (True, []), "arrays": (False, ["--slurm-array-jobs", "all"])}
 
@@ -33,18 +32,12 @@ def run(folder: Path, grouped: bool, words: list[str]) -> tuple[int, int, float]
     if not grouped:
         text = (profile / "config.yaml").read_text()
         (profile / "config.yaml").write_text(text.split("# Small jobs")[0])
-    env = {
-        **os.environ,
-        "XDG_CONFIG_HOME": str(home),
-        "PYTHONPATH": str(checkout / "src"),
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-    }
     quick = ["--slurm-init-seconds-before-status-checks", "5", "--latency-wait", "5"]
     start = time.monotonic()
     done = subprocess.run(
         ["snakemake", "--profile", "slurm", "--configfile", str(ROOT / "config/test.yaml"), *quick, *words],
         cwd=checkout,
-        env=env,
+        env=environment(checkout, home),
         capture_output=True,
         text=True,
     )

@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from stub_checkout import ROOT, make_checkout, snakemake
+from stub_checkout import ROOT, environment, make_checkout, snakemake
 
 pytestmark = pytest.mark.skipif(cluster.missing() is not None, reason=str(cluster.missing()))
 
@@ -76,16 +75,6 @@ def prepare(folder: Path, home: Path, *, stub: bool) -> Path:
     subprocess.run(["make", "slurm-profile"], cwd=checkout, env=environment(checkout, home), check=True)
     (checkout / "config/cluster.yaml").write_text("cpu: {slurm_partition: cpu}\ngpu: {slurm_partition: gpu}\n")
     return checkout
-
-
-def environment(checkout: Path, home: Path) -> dict[str, str]:
-    return {
-        **os.environ,
-        "XDG_CONFIG_HOME": str(home),
-        "PYTHONPATH": str(checkout / "src"),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-    }
 
 
 def start(checkout: Path, home: Path, *words: str) -> subprocess.Popen[str]:

@@ -91,19 +91,22 @@ def matmul_rate(model: Decoder, repeats: int = 20) -> float:
     return 2 * rows * d * m / best(lambda: x @ w.T, repeats, model.device)
 
 
-def layer_parameters(c: DecoderConfig) -> int:
-    """Parameters of one layer's matrices, with a gated MLP."""
-    return 2 * c.d_model * c.d_head * (c.n_heads + c.n_key_value_heads) + 3 * c.d_model * c.d_mlp
+def _layer_operations(c: DecoderConfig, tokens: int) -> int:
+    """Of one token in one layer, which attends to so many."""
+    return 2 * c.layer_parameters + 4 * c.n_heads * c.d_head * tokens
+
+
+def unembedding_operations(c: DecoderConfig) -> int:
+    """Floating-point operations of one token's logits."""
+    return 2 * c.d_model * c.vocabulary
 
 
 def pass_operations(c: DecoderConfig, tokens: int, layers: int | None = None) -> int:
     """Floating-point operations of some layers (default: all) over a prompt, and of its last token's logits."""
     layers = c.n_layers if layers is None else layers
-    attention = 4 * c.n_heads * c.d_head * tokens
-    return layers * tokens * (2 * layer_parameters(c) + attention) + 2 * c.d_model * c.vocabulary
+    return layers * tokens * _layer_operations(c, tokens) + unembedding_operations(c)
 
 
 def replay_operations(c: DecoderConfig, layers_above: int, tokens: int) -> int:
     """Floating-point operations of one patched neuron: the layers above it, and the unembedding."""
-    attention = 4 * c.n_heads * c.d_head * tokens
-    return layers_above * (2 * layer_parameters(c) + attention) + 2 * c.d_model * c.vocabulary
+    return layers_above * _layer_operations(c, tokens) + unembedding_operations(c)

@@ -13,6 +13,7 @@ from form_invariance.bench.measure import (
     Measurement,
     pass_operations,
     replay_operations,
+    unembedding_operations,
 )
 from form_invariance.census import take_census
 from form_invariance.heuristics.activations import operand_maps
@@ -105,7 +106,7 @@ class _Cell:
         """Every stage that runs the model, with what its work should cost."""
         c, n, layers, length = self.model.config, len(self.prompts), len(self.late), self.length
         whole = pass_operations(c, length)
-        inside = whole - 2 * c.d_model * c.vocabulary
+        inside = whole - unembedding_operations(c)
         late = pass_operations(c, length, layers)
         one = replay_operations(c, layers, length)
         patch = sum(replay_operations(c, c.n_layers - 1 - at, length) for at in self.late) / layers

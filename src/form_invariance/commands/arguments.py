@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from form_invariance.errors import UserError
 
 if TYPE_CHECKING:
+    import torch
+
     from form_invariance.decoder import Decoder
     from form_invariance.intersection import Effects
     from form_invariance.prompts import PromptTokenizer
@@ -120,6 +122,13 @@ def device_of(arguments: argparse.Namespace) -> str:
     return name
 
 
+def dtype_of(arguments: argparse.Namespace) -> "torch.dtype":
+    """The type of the weights that --dtype means; tf32 is a way to multiply float32."""
+    import torch
+
+    return torch.bfloat16 if arguments.dtype == "bfloat16" else torch.float32
+
+
 def load_model(arguments: argparse.Namespace) -> tuple["Decoder", "PromptTokenizer"]:
     """The model and tokenizer that the options name."""
     import torch
@@ -130,8 +139,7 @@ def load_model(arguments: argparse.Namespace) -> tuple["Decoder", "PromptTokeniz
     device = device_of(arguments)
     torch.backends.cuda.matmul.allow_tf32 = arguments.dtype == "tf32"
     folder = resolve(arguments.model, arguments.revision)
-    dtype = torch.bfloat16 if arguments.dtype == "bfloat16" else torch.float32
-    return models.load(folder, dtype=dtype, device=device), load_tokenizer(folder)
+    return models.load(folder, dtype=dtype_of(arguments), device=device), load_tokenizer(folder)
 
 
 def model_provenance(arguments: argparse.Namespace) -> dict[str, Any]:

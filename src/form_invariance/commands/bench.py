@@ -4,7 +4,13 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from form_invariance.commands.arguments import add_model_arguments, device_of, load_model, model_provenance
+from form_invariance.commands.arguments import (
+    add_model_arguments,
+    device_of,
+    dtype_of,
+    load_model,
+    model_provenance,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,8 +55,7 @@ def run(arguments: argparse.Namespace) -> None:
         return _measure(arguments)
     shape = random_models.shape_named(arguments.model)
     with tempfile.TemporaryDirectory() as name:
-        dtype = torch.bfloat16 if arguments.dtype == "bfloat16" else torch.float32
-        random_models.write_random_model(Path(name), shape, dtype)
+        random_models.write_random_model(Path(name), shape, dtype_of(arguments))
         return _measure(argparse.Namespace(**{**vars(arguments), "model": name}), label=arguments.model)
 
 
@@ -97,8 +102,6 @@ def _bridge(arguments: argparse.Namespace) -> object:
     """The model in TransformerLens."""
     import logging
 
-    import torch
-
     from form_invariance.errors import UserError
     from form_invariance.model_files import resolve
 
@@ -107,6 +110,5 @@ def _bridge(arguments: argparse.Namespace) -> object:
     except ImportError:
         raise UserError("bench replay needs transformer_lens; pip install 'form-invariance[test]'") from None
     logging.disable(logging.WARNING)
-    dtype = torch.bfloat16 if arguments.dtype == "bfloat16" else torch.float32
     folder = str(resolve(arguments.model, arguments.revision))
-    return TransformerBridge.boot_transformers(folder, dtype=dtype, device=device_of(arguments))
+    return TransformerBridge.boot_transformers(folder, dtype=dtype_of(arguments), device=device_of(arguments))

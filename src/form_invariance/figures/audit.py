@@ -3,15 +3,15 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from form_invariance.audit import POOLED
 from form_invariance.figures import style
+from form_invariance.precision import EVERY_LAYER
 
 PAPER_SHARE = 2000 / 14336
 
 
 def draw(table: pd.DataFrame, width: int, title: str) -> Figure:
     """One panel for each operator, a line for each k: the mean over the formats, with their range."""
-    pooled = table[table["layer"] == POOLED]
+    pooled = table[table["layer"] == EVERY_LAYER]
     operators = list(dict.fromkeys(pooled["operator"]))
     figure, grid = style.panels(1, len(operators), height=1.8, legend=0.25)
     ks = sorted(k for k in pooled["k"].unique() if k < width)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pandas as pd
 
 from form_invariance import schemas
-from form_invariance.audit import POOLED
 from form_invariance.figures.jaccard import all_formats
+from form_invariance.precision import EVERY_LAYER
 from form_invariance.probe_summary import curve, peak
 from form_invariance.tables_io import read_table, read_tables
 
@@ -183,7 +183,7 @@ def trustworthy(results: Results) -> Answer | None:
     if not path.exists():
         return None
     table = read_table(path, schemas.AUDIT)
-    pooled = table[(table["layer"] == POOLED) & (table["k"] == results.k)]
+    pooled = table[(table["layer"] == EVERY_LAYER) & (table["k"] == results.k)]
     recall = pooled.groupby("candidates")["recall"].mean()
     enough = recall.index[recall >= 0.99].min()
     sentence = (
