@@ -2,6 +2,7 @@
 
     python tests/slurm/cluster.py up FOLDER      # boot
     python tests/slurm/cluster.py down FOLDER    # stop what it started, by process id
+    python tests/slurm/cluster.py clean          # the same after a run that was killed, if there was one
 
 Needs root, and Debian's slurm-wlm and munge. Its configuration stands in /etc/slurm while it is up, since the
 executor plugin starts srun without SLURM_CONF; one that is there already is left alone.
@@ -165,7 +166,7 @@ def _stop(pid_file: Path, program: str) -> None:
 
 def down(folder: Path) -> None:
     """Cancel all jobs and stop the daemons."""
-    if (folder / "slurmctld.pid").exists():
+    if "is UP" in _run("scontrol", "ping").stdout:
         _run("scancel", "--user=root")
         for _ in range(40):
             if not _run("squeue", "-h", "-t", "running,completing").stdout.strip():
@@ -177,9 +178,22 @@ def down(folder: Path) -> None:
         (CONFIGURATION / name).unlink(missing_ok=True)
 
 
+def clean() -> None:
+    """Stop a cluster of ours that nobody stopped: its configuration makes every SLURM command wait in vain."""
+    try:
+        lines = (CONFIGURATION / "slurm.conf").read_text().splitlines()
+    except OSError:
+        return
+    if lines[:1] == [MARKER]:
+        state = next(line for line in lines if line.startswith("StateSaveLocation="))
+        down(Path(state.partition("=")[2]).parent)
+
+
 if __name__ == "__main__":
-    action, place = sys.argv[1], Path(sys.argv[2]).resolve()
-    if action == "up":
+    action, place = sys.argv[1], Path(sys.argv[-1]).resolve()
+    if action == "clean":
+        clean()
+    elif action == "up":
         reason = missing()
         if reason:
             sys.exit(f"error: {reason}")
