@@ -12,7 +12,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 demo: venv
 	snakemake
-	@echo "Report: $(CURDIR)/results/report.html. Figures: $(CURDIR)/results/figures (start with summary.png)."
+	@echo "Report: $(CURDIR)/results/report.html. Neurons: $(CURDIR)/results/browser. Figures: $(CURDIR)/results/figures (start with summary.png)."
 	@echo "What else is in results, and how to read it: results/README.md."
 
 test: lint

@@ -27,6 +27,7 @@ SMALL = {
     "paper_tables": 1,
     "mean_cache": 3,
     "interventions": 6,
+    "neuron_effects": 6,
     "transfer": 2,
     "prompt_formats": 1,
     "probe_figure": 1,
@@ -35,7 +36,8 @@ SMALL = {
     "transfer_figure": 1,
     "heuristics_figure": 1,
     "summary_figure": 1,
-    "report_page": 1,
+    "browser": 1,
+    "report": 1,
     "all": 1,
 }
 

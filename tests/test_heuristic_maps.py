@@ -7,6 +7,7 @@ import torch
 
 import oracles
 from form_invariance.cli import main
+from form_invariance.heuristics import map_files
 from form_invariance.heuristics.activations import answer_logits, operand_maps
 from form_invariance.heuristics.classes import members_of
 from form_invariance.heuristics.labels import label_cell, shuffled
@@ -14,7 +15,7 @@ from form_invariance.heuristics.pairs import make_grid
 from form_invariance.heuristics.strict import make_tests
 from form_invariance.prompts import render
 from form_invariance.schemas import CIRCUIT, HEURISTICS
-from form_invariance.tables_io import read_table, write_table
+from form_invariance.tables_io import read_table, read_tensors, write_table, write_tensors
 
 NEURONS = {1: np.array([3, 60]), 3: np.array([0, 11, 79])}
 
@@ -85,6 +86,7 @@ def test_classify_and_agreement_commands(tiny_folder, tmp_path):
     for name, template in {"s": "{a}+{b}=", "c": "a = {a}\nb = {b}\nprint(a + b)  # "}.items():
         chosen = ["--model", str(tiny_folder), "--operator", "addition", "--expression", "a + b", "--k", "20"]
         files = ["--circuit", str(tmp_path / "circuit.parquet"), "--output", str(tmp_path / f"{name}.parquet")]
+        files += ["--maps-output", str(tmp_path / f"{name}.safetensors")]
         assert main(["classify", *chosen, *files, "--template", template, "--max-operand", "20"]) == 0
         table = read_table(tmp_path / f"{name}.parquet", HEURISTICS)
         assert set(zip(table["layer"], table["neuron"], strict=True)) <= {(2, 5), (3, 7)}
@@ -101,7 +103,26 @@ def test_classify_and_agreement_commands(tiny_folder, tmp_path):
         str(tmp_path / "circuit.parquet"),
         "--output",
         str(tmp_path / "none.parquet"),
+        "--maps-output",
+        str(tmp_path / "none.safetensors"),
     ]
     chosen = ["--model", str(tiny_folder), "--operator", "addition", "--expression", "a + b"]
     assert main(["classify", *chosen, *empty, "--template", "{a}+{b}=", "--max-operand", "20"]) == 0
     assert read_table(tmp_path / "none.parquet", HEURISTICS).empty
+    assert map_files.from_arrays(read_tensors(tmp_path / "none.safetensors", map_files.KIND)[0]).maps.shape[0] == 0
+
+
+def test_maps_come_back_from_their_file(tmp_path):
+    grid = make_grid("a // b", 30)
+    rng = np.random.default_rng(1)
+    maps = rng.normal(size=(3, len(grid.a))).astype(np.float32) * np.array([[1], [40], [0]], dtype=np.float32)
+    by_answer = rng.normal(size=(3, grid.answer.max() + 1)).astype(np.float32)
+    logits = by_answer[:, grid.answer]
+    tensors = map_files.to_tensors(maps, logits, grid, {1: np.array([4, 9]), 3: np.array([2])})
+    write_tensors(tensors, tmp_path / "maps.safetensors", map_files.KIND, {})
+    found = map_files.from_arrays(read_tensors(tmp_path / "maps.safetensors", map_files.KIND)[0])
+    assert found.neurons.to_numpy().tolist() == [[1, 4], [1, 9], [3, 2]]
+    np.testing.assert_array_equal(found.logits, logits)
+    np.testing.assert_array_equal(np.stack([found.a, found.b, found.answer]), [grid.a, grid.b, grid.answer])
+    half_a_step = (maps.max(1) - maps.min(1)) / map_files.LEVELS / 2
+    assert (np.abs(found.maps - maps).max(1) <= half_a_step * 1.01 + 1e-7).all()

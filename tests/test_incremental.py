@@ -31,7 +31,16 @@ def jobs_of(checkout):
 
 def jobs(rules, models=(MODEL,), formats=FORMATS, operators=OPERATORS):
     """The jobs of some rules in all cells that are named, and the report, which gathers everything."""
-    by_cell = ("census", "dataset", "attribution", "patching", "ranking", "interventions", "classify")
+    by_cell = (
+        "census",
+        "dataset",
+        "attribution",
+        "patching",
+        "ranking",
+        "interventions",
+        "classify",
+        "neuron_effects",
+    )
     by_format, by_operator = ("probe", "mean_cache"), ("overlap", "transfer", "agreement")
     by_model = (
         "audit",
@@ -40,6 +49,7 @@ def jobs(rules, models=(MODEL,), formats=FORMATS, operators=OPERATORS):
         "jaccard_figure",
         "transfer_figure",
         "heuristics_figure",
+        "browser",
     )
     kinds = {
         **dict.fromkeys(by_cell, (models, formats, operators)),
@@ -51,7 +61,7 @@ def jobs(rules, models=(MODEL,), formats=FORMATS, operators=OPERATORS):
         "interventions_figure": (models, ("keep_only", "knockout")),
     }
     named = {"classified_circuit": "circuit"}
-    wanted = [*rules.split(), "report_page"] if rules else []
+    wanted = [*rules.split(), "report"] if rules else []
     return {(named.get(rule, rule), *values) for rule in wanted for values in product(*kinds.get(rule, ()))}
 
 
@@ -59,7 +69,8 @@ INTERVENED = "interventions interventions_figure summary_figure"
 FROM_RANKING = (
     "audit circuit classified_circuit overlap jaccard_figure transfer transfer_figure classify agreement"
 )
-FROM_PATCHING = f"patching ranking {FROM_RANKING} heuristics_figure paper_tables {INTERVENED}"
+LOOKED_AT = "neuron_effects browser"
+FROM_PATCHING = f"patching ranking {FROM_RANKING} heuristics_figure paper_tables {INTERVENED} {LOOKED_AT}"
 FROM_DATASET = f"dataset attribution mean_cache {FROM_PATCHING}"
 EVERYTHING = f"census probe probe_across_formats probe_figure {FROM_DATASET}"
 FIGURES = """prompt_formats probe_figure jaccard_figure interventions_figure transfer_figure heuristics_figure
@@ -109,7 +120,7 @@ def test_a_template_is_changed(finished):
         jobs("census dataset attribution patching ranking", formats=["word"], operators=["addition"])
         | jobs("probe", formats=["word"])
         | jobs("circuit classified_circuit overlap transfer classify agreement", operators=["addition"])
-        | jobs("mean_cache interventions paper_tables probe_across_formats audit")
+        | jobs(f"mean_cache interventions {LOOKED_AT} paper_tables probe_across_formats audit")
         | jobs(FIGURES)
     )
 
@@ -121,8 +132,8 @@ def test_an_operator_is_added(finished):
     # Probes and means are of all operators together.
     assert pending == (
         jobs(new, operators=["subtraction"])
-        | jobs("interventions", operators=[*OPERATORS, "subtraction"])
-        | jobs(f"mean_cache probe probe_across_formats paper_tables {FIGURES}")
+        | jobs("interventions neuron_effects", operators=[*OPERATORS, "subtraction"])
+        | jobs(f"browser mean_cache probe probe_across_formats paper_tables {FIGURES}")
     )
 
 
@@ -131,7 +142,8 @@ def test_a_model_is_added(finished):
         finished, lambda config: config["models"].update(other={"source": "embedded:embedded-separate"})
     ):
         pending = jobs_of(finished)
-    assert pending == jobs(EVERYTHING, models=["other"]) | jobs("summary_figure paper_tables")
+    # Every browser links to the others.
+    assert pending == jobs(EVERYTHING, models=["other"]) | jobs("summary_figure paper_tables browser")
 
 
 def test_the_seed_is_changed(finished):
@@ -152,7 +164,8 @@ def test_the_random_controls_are_changed(finished, key):
     [
         ("figures/style.py", f"{FIGURES} audit"),
         ("figures/transfer.py", "transfer_figure"),
-        ("ablation.py", f"{INTERVENED} transfer transfer_figure"),
+        ("ablation.py", f"{INTERVENED} {LOOKED_AT} transfer transfer_figure"),
+        ("browser/browser.js", "browser"),
         ("replay.py", f"attribution {FROM_PATCHING}"),
         ("bench/cost.py", ""),
         ("plan.py", ""),
@@ -180,8 +193,8 @@ def test_a_document_is_edited(finished, name):
             f"{MODEL}/word/addition/attribution.parquet",
             jobs("attribution patching ranking", formats=["word"], operators=["addition"])
             | jobs("circuit classified_circuit overlap transfer classify agreement", operators=["addition"])
-            | jobs("interventions", operators=["addition"])
-            | jobs("audit jaccard_figure transfer_figure heuristics_figure paper_tables")
+            | jobs("interventions neuron_effects", operators=["addition"])
+            | jobs("audit browser jaccard_figure transfer_figure heuristics_figure paper_tables")
             | jobs("interventions_figure summary_figure"),
         ),
         (

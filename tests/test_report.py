@@ -73,7 +73,13 @@ def test_the_page_needs_nothing_beside_itself(tmp_path):
     assert "&lt;script&gt;" in html
     assert "formats: &#39;&lt;b&gt;&#39;" in html
     assert html.count("data:image/svg+xml;base64,") == 3
-    assert set(re.findall(r'href="([^"]*)"', html)) == {"#m", "#compared", "#paper", "#methods"}
+    assert set(re.findall(r'href="([^"]*)"', html)) == {
+        "#m",
+        "#compared",
+        "#paper",
+        "#methods",
+        "browser/m.html",
+    }
     assert not re.findall(r'src="(?!data:)', html)
 
 

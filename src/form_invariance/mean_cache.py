@@ -6,6 +6,7 @@ activations do not depend on the prompt, so it is never ablated.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from form_invariance.decoder import Decoder, embed, run_layers
 from form_invariance.errors import UserError
 from form_invariance.prompts import PromptTokenizer
 from form_invariance.randomness import generator
+from form_invariance.tables_io import read_tensors
 
 
 @dataclass
@@ -137,6 +139,12 @@ def from_tensors(tensors: dict[str, Tensor], model: Decoder) -> MeanCache:
         return [tensors[f"{kind}.{layer}"].to(model.device, model.dtype) for layer in range(layers)]
 
     return MeanCache(of("neurons"), of("heads"), of("variance"), tensors["count"])
+
+
+def read_means(path: Path, model: Decoder) -> MeanCache:
+    """Read a mean cache's file, in the model's precision and on its device."""
+    arrays, _ = read_tensors(path, "mean_cache")
+    return from_tensors({name: torch.from_numpy(array) for name, array in arrays.items()}, model)
 
 
 def aligned(means: Tensor, tokens: int) -> Tensor:

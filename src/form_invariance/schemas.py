@@ -234,6 +234,20 @@ INTERVENTIONS_PROMPTS = Schema(
         "probability": _number("probability of the answer"),
     },
 )
+NEURON_EFFECTS = Schema(
+    "neuron_effects",
+    {
+        **_NEURON,
+        "knockout_probability": _number(
+            "probability of the answer with this neuron alone at its mean, minus without"
+        ),
+        "knockout_normalized_logit": _number("the same of the normalised logit"),
+        "keep_probability": _number(
+            "probability of the answer with the circuit alone at work, minus the same without this neuron"
+        ),
+        "keep_normalized_logit": _number("the same of the normalised logit"),
+    },
+)
 TRANSFER = Schema(
     "transfer",
     {

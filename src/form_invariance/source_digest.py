@@ -7,6 +7,7 @@ from pathlib import Path
 
 _PACKAGE = "form_invariance"
 _ROOT = Path(__file__).parent
+_PAGE_SUFFIXES = (".html", ".css", ".js")
 
 
 def _file(module: str) -> Path | None:
@@ -55,11 +56,20 @@ def modules_of(command: str) -> list[str]:
     return sorted(seen - {_PACKAGE})
 
 
+def _page_files(folder: Path) -> list[Path]:
+    """Parts of HTML pages that lie beside the modules that put them together."""
+    return sorted(path for path in folder.iterdir() if path.suffix in _PAGE_SUFFIXES)
+
+
 def source_digest(command: str) -> str:
-    """Digest of the contents of the modules of `modules_of(command)`."""
+    """Digest of the contents of the modules of `modules_of(command)`, and of the page files beside them."""
     digest = hashlib.sha256()
+    folders = set()
     for module in modules_of(command):
         path = _file(module)
         assert path is not None
+        folders.add(path.parent)
         digest.update(module.encode() + b"\0" + path.read_bytes() + b"\0")
+    for path in (page for folder in sorted(folders) for page in _page_files(folder)):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(cluster.missing() is not None, reason=str(cluste
 
 QUICK = ["--slurm-init-seconds-before-status-checks", "2", "--latency-wait", "5"]
 TABLE_RULES = {
-    "report_page",
+    "report",
     "audit",
     "dataset",
     "ranking",

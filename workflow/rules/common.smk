@@ -215,6 +215,7 @@ def tables() -> list[str]:
         "interventions",
         "interventions_prompts",
         "heuristics",
+        "neuron_effects",
     ]
     shared = ["overlap", "reliability", "circuit", "classified_circuit", "agreement", "labelled"]
     return [
@@ -245,6 +246,11 @@ def audits() -> list[str]:
         *expand("results/{model}/shared/audit.parquet", model=whole),
         *expand("results/figures/{model}/audit.{extension}", model=whole, extension=FIGURE_FILES),
     ]
+
+
+def browsers() -> list[str]:
+    """The neuron browser of every model."""
+    return expand("results/browser/{model}.html", model=MODELS)
 
 
 def probe_tables() -> list[str]:

@@ -6,7 +6,8 @@ rule classify:
         model=model_files,
         circuit="results/{model}/shared/{operator}/classified_circuit.parquet",
     output:
-        "results/{model}/{format}/{operator}/heuristics.parquet",
+        heuristics="results/{model}/{format}/{operator}/heuristics.parquet",
+        maps="results/{model}/{format}/{operator}/activation_maps.safetensors",
     log:
         "results/logs/classify/{model}/{format}/{operator}.log",
     benchmark:
@@ -29,7 +30,7 @@ rule classify:
         "python -m form_invariance classify {params.model:q} --operator {wildcards.operator:q}"
         " --expression {params.expression:q} --template {params.template:q} --circuit {input.circuit:q}"
         " --k {params.k} --max-operand {params.max_operand} --threshold {params.threshold}"
-        " --seed {params.seed} --output {output:q} 2> {log:q}"
+        " --seed {params.seed} --output {output.heuristics:q} --maps-output {output.maps:q} 2> {log:q}"
 
 
 rule agreement:

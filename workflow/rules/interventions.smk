@@ -1,4 +1,4 @@
-"""Keep-only and knockout of the shared circuit, per (model, format, operator)."""
+"""Keep-only and knockout of the shared circuit and of its single neurons, per (model, format, operator)."""
 
 
 rule interventions:
@@ -37,3 +37,33 @@ rule interventions:
         " --ranking {input.ranking:q} --k {params.k} --random-seeds {params.random_seeds}"
         " --matched-seeds {params.matched_seeds} {params.center} --bootstrap {params.bootstrap}"
         " --seed {params.seed} --output {output.summary:q} --prompts-output {output.prompts:q} 2> {log:q}"
+
+
+rule neuron_effects:
+    input:
+        model=model_files,
+        probes=onset_probes,
+        dataset="results/{model}/{format}/{operator}/dataset.parquet",
+        circuit="results/{model}/shared/{operator}/classified_circuit.parquet",
+        mean_cache="results/{model}/{format}/mean_cache.safetensors",
+    output:
+        "results/{model}/{format}/{operator}/neuron_effects.parquet",
+    log:
+        "results/logs/neuron_effects/{model}/{format}/{operator}.log",
+    benchmark:
+        "results/benchmarks/neuron_effects/{model}/{format}/{operator}.tsv"
+    conda:
+        "../../envs/gpu.yaml"
+    params:
+        code=source_digest("neuron-effects"),
+        model=model_options,
+        late_from=late_options,
+        k=config["heuristic_k"],
+        center="--center-logits" if config["center_logits"] else "--no-center-logits",
+    threads: 1
+    resources:
+        **model_job(minutes=20),
+    shell:
+        "python -m form_invariance neuron-effects {params.model:q} {params.late_from:q}"
+        " --dataset {input.dataset:q} --circuit {input.circuit:q} --mean-cache {input.mean_cache:q}"
+        " --k {params.k} {params.center} --output {output:q} 2> {log:q}"

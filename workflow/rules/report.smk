@@ -1,16 +1,47 @@
-"""The report: one HTML file with every question, answered from the tables."""
+"""The report: one HTML file with every question, answered from the tables; and the neuron browser."""
 
 
-rule report_page:
+rule browser:
+    input:
+        cells_of("results/{model}/{format}/{operator}/ranking.parquet", format=FORMATS, operator=OPERATORS),
+        cells_of("results/{model}/{format}/{operator}/heuristics.parquet", format=FORMATS, operator=OPERATORS),
+        cells_of("results/{model}/{format}/{operator}/neuron_effects.parquet", format=FORMATS, operator=OPERATORS),
+        cells_of(
+            "results/{model}/{format}/{operator}/activation_maps.safetensors", format=FORMATS, operator=OPERATORS
+        ),
+    output:
+        "results/browser/{model}.html",
+    log:
+        "results/logs/browser/{model}.log",
+    benchmark:
+        "results/benchmarks/browser/{model}.tsv"
+    conda:
+        "../../envs/plot.yaml"
+    params:
+        code=source_digest("browser"),
+        models=MODELS,
+        formats=FORMATS,
+        operators=named(OPERATORS, config["operators"].values()),
+        k=config["heuristic_k"],
+    threads: 1
+    resources:
+        **table_job(mem_mb=4000),
+    shell:
+        "python -m form_invariance browser --model {wildcards.model:q} --models {params.models:q}"
+        " --formats {params.formats:q} --operators {params.operators:q} --k {params.k} --output {output:q} 2> {log:q}"
+
+
+rule report:
     input:
         figures(),
         tables(),
+        browsers(),
     output:
         "results/report.html",
     log:
-        "results/logs/report_page.log",
+        "results/logs/report.log",
     benchmark:
-        "results/benchmarks/report_page.tsv"
+        "results/benchmarks/report.tsv"
     conda:
         "../../envs/plot.yaml"
     params:

@@ -15,21 +15,26 @@ if TYPE_CHECKING:
     from form_invariance.prompts import PromptTokenizer
 
 
-def named_paths(items: Sequence[str], option: str) -> dict[str, Path]:
-    """Read NAME=PATH items, in order.
+def named_values(items: Sequence[str], option: str, what: str = "VALUE") -> dict[str, str]:
+    """Read NAME=VALUE items, in order.
 
     Raises:
         UserError: an item has no name, or a name comes twice.
     """
-    paths: dict[str, Path] = {}
+    values: dict[str, str] = {}
     for item in items:
-        name, equals, path = item.partition("=")
-        if not (name and equals and path):
-            raise UserError(f"{option}: {item!r} must have the form NAME=PATH")
-        if name in paths:
+        name, equals, value = item.partition("=")
+        if not (name and equals and value):
+            raise UserError(f"{option}: {item!r} must have the form NAME={what}")
+        if name in values:
             raise UserError(f"{option}: {name!r} is given twice")
-        paths[name] = Path(path)
-    return paths
+        values[name] = value
+    return values
+
+
+def named_paths(items: Sequence[str], option: str) -> dict[str, Path]:
+    """Read NAME=PATH items as `named_values` does."""
+    return {name: Path(path) for name, path in named_values(items, option, "PATH").items()}
 
 
 def keyed_paths(items: Sequence[str], option: str, parts: int) -> dict[tuple[str, ...], Path]:

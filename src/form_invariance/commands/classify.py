@@ -20,17 +20,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threshold", type=float, default=0.6, help="score that a label needs")
     parser.add_argument("--seed", type=int, default=0, help="seed of the shuffled activations")
     parser.add_argument("--output", type=Path, required=True, help="heuristics table")
+    parser.add_argument("--maps-output", type=Path, required=True, help="activation maps, as safetensors")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    from form_invariance.heuristics import activations
+    from form_invariance.heuristics import activations, map_files
     from form_invariance.heuristics.labels import label_cell
     from form_invariance.heuristics.pairs import make_grid
     from form_invariance.operands import OperandRange
     from form_invariance.prompts import check_template
     from form_invariance.schemas import CIRCUIT, HEURISTICS
-    from form_invariance.tables_io import read_table, write_table
+    from form_invariance.tables_io import read_table, write_table, write_tensors
 
     model, tokenizer = load_model(arguments)
     grid = make_grid(arguments.expression, arguments.max_operand)
@@ -52,4 +53,7 @@ def run(arguments: argparse.Namespace) -> None:
         "neurons": len(maps),
         "seed": arguments.seed,
     }
+    write_tensors(
+        map_files.to_tensors(maps, logits, grid, neurons), arguments.maps_output, map_files.KIND, provenance
+    )
     write_table(table, arguments.output, HEURISTICS, provenance)

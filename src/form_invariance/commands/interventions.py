@@ -41,18 +41,18 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     import torch
 
-    from form_invariance import interventions, mean_cache
+    from form_invariance import interventions
     from form_invariance.cells import read_eval
     from form_invariance.late_layers import first_late_layer
+    from form_invariance.mean_cache import read_means
     from form_invariance.schemas import CIRCUIT, INTERVENTIONS, INTERVENTIONS_PROMPTS, RANKING
-    from form_invariance.tables_io import read_table, read_tensors, write_table
+    from form_invariance.tables_io import read_table, write_table
 
     model, tokenizer = load_model(arguments)
     layers, width = model.config.n_layers, model.config.d_mlp
     first = first_late_layer(arguments.late_from, layers, named_paths(arguments.probes, "--probes"))
     tokens, answers = read_eval(arguments.dataset, tokenizer, model.device)
-    tensors, _ = read_tensors(arguments.mean_cache, "mean_cache")
-    means = mean_cache.from_tensors({name: torch.from_numpy(t) for name, t in tensors.items()}, model)
+    means = read_means(arguments.mean_cache, model)
     circuit = read_table(arguments.circuit, CIRCUIT)
     effects = interventions.effects_of(read_table(arguments.ranking, RANKING), first, layers, width)
     sets = interventions.neuron_sets(

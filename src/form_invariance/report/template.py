@@ -33,6 +33,7 @@ pre { background: #f5f5f5; padding: .6rem; overflow-x: auto; font-size: .8rem; }
 </nav>
 {% for model in models %}
 <h2 id="{{ model.name }}">{{ model.name }}</h2>
+<p><a href="browser/{{ model.name|urlencode }}.html">Look at its shared neurons</a></p>
 {% for answer in model.answers %}
 <h3>{{ answer.question }}</h3>
 <p>{{ answer.sentence }}</p>

@@ -1,0 +1,1 @@
+"""The neuron browser: one static HTML page a model."""

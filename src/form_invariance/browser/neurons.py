@@ -1,0 +1,138 @@
+"""What the browser says of each shared neuron: ranks, effects, families, answers; from the run's tables."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from form_invariance.errors import UserError
+from form_invariance.heuristics.map_files import ActivationMaps
+
+ANSWERS = 8
+"""Answers shown at either end of what a neuron promotes."""
+
+_EFFECTS = ("knockout_normalized_logit", "keep_normalized_logit", "knockout_probability", "keep_probability")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The tables of one (format, operator) that the browser shows."""
+
+    ranking: pd.DataFrame
+    heuristics: pd.DataFrame
+    effects: pd.DataFrame
+    maps: ActivationMaps
+
+
+def _rows(table: pd.DataFrame) -> Iterable[Any]:
+    """The rows of a table as named tuples, whose types pandas does not know."""
+    return table.itertuples(index=False)
+
+
+def _number(value: float, digits: int = 4) -> float | None:
+    """A number as short as the page needs it; None where it is not finite."""
+    return float(f"{value:.{digits}g}") if np.isfinite(value) else None
+
+
+def families(table: pd.DataFrame) -> dict[tuple[str, int, int], dict[str, list[Any]]]:
+    """Each family's best heuristic of every neuron, a labelled one before others.
+
+    Args:
+        table: heuristics table of a cell.
+
+    Returns:
+        By (mode, layer, neuron) and family: heuristic, score, base rate, label, and the best score of the family
+        on shuffled activations (None where none reached the threshold).
+    """
+    key = ["mode", "layer", "neuron", "family"]
+    shuffled = table["activations"] == "shuffled"
+    null = table[shuffled].groupby(key)["score"].max().rename("null").reset_index()
+    best = table[~shuffled].sort_values(
+        ["label", "score", "heuristic"], ascending=[False, False, True], kind="stable"
+    )
+    found: dict[tuple[str, int, int], dict[str, list[Any]]] = {}
+    for row in _rows(best.drop_duplicates(key).merge(null, on=key, how="left")):
+        own = found.setdefault((row.mode, row.layer, row.neuron), {})
+        scores = [_number(row.score, 3), _number(row.base_rate, 2)]
+        own[row.family] = [row.heuristic, *scores, int(row.label), _number(row.null, 3)]
+    return found
+
+
+def agreement(sets: list[set[str]]) -> str:
+    """How the formats' families of one neuron agree: same, common, different, some or none labelled."""
+    if not any(sets):
+        return "none"
+    if not all(sets):
+        return "some"
+    if all(one == sets[0] for one in sets):
+        return "same"
+    return "common" if set.intersection(*sets) else "different"
+
+
+def promoted(answers: np.ndarray, logits: np.ndarray) -> dict[str, list[list[float | None]]]:
+    """The answers that one unit of a neuron promotes and suppresses most.
+
+    Args:
+        answers: (n,).
+        logits: what it adds to each, (n,).
+
+    Returns:
+        promotes, suppresses: pairs of answer and logit, the strongest first.
+    """
+    order = np.argsort(-logits, kind="stable")
+
+    def named(chosen: np.ndarray) -> list[list[float | None]]:
+        return [[int(answers[i]), _number(logits[i], 3)] for i in chosen]
+
+    return {"promotes": named(order[:ANSWERS]), "suppresses": named(order[::-1][:ANSWERS])}
+
+
+def _lookup(table: pd.DataFrame) -> dict[tuple[int, int], Any]:
+    return {(row.layer, row.neuron): row for row in _rows(table)}
+
+
+def neurons_of(cells: Mapping[str, Cell], where: str) -> list[dict[str, Any]]:
+    """The shared neurons of one operator, best mean rank first.
+
+    Args:
+        cells: by format.
+        where: model and operator, for the error.
+
+    Returns:
+        Of each: layer, neuron, row (its map's), rank, ie, ie_std, each effect of single neurons (lists, one entry
+        a format), strict and reference (by format: families), agreement_strict and agreement_reference,
+        promotes, suppresses.
+
+    Raises:
+        UserError: the formats' maps are not of the same neurons and pairs.
+    """
+    first = next(iter(cells.values())).maps
+    for cell in cells.values():
+        if not (cell.maps.neurons.equals(first.neurons) and np.array_equal(cell.maps.answer, first.answer)):
+            raise UserError(f"{where}: the formats' activation maps are of other neurons; run snakemake again")
+    rankings = [_lookup(cell.ranking) for cell in cells.values()]
+    effects = [_lookup(cell.effects) for cell in cells.values()]
+    labelled = [families(cell.heuristics) for cell in cells.values()]
+    answers, place = np.unique(first.answer, return_index=True)
+    found = []
+    for row, pair in enumerate(_rows(first.neurons)):
+        key = (int(pair.layer), int(pair.neuron))
+        own = [table[key] for table in rankings]
+        entry: dict[str, Any] = {
+            "layer": key[0],
+            "neuron": key[1],
+            "row": row,
+            "rank": [int(one.rank) for one in own],
+            "ie": [_number(one.ie_mean) for one in own],
+            "ie_std": [_number(one.ie_std) for one in own],
+            **{name: [_number(getattr(table[key], name), 3) for table in effects] for name in _EFFECTS},
+            **promoted(answers, first.logits[row, place]),
+        }
+        for mode in ("strict", "reference"):
+            entry[mode] = [of.get((mode, *key), {}) for of in labelled]
+            sets = [{name for name, values in one.items() if values[3]} for one in entry[mode]]
+            entry[f"agreement_{mode}"] = agreement(sets)
+        found.append(entry)
+    return sorted(found, key=lambda one: (sum(one["rank"]), one["layer"], one["neuron"]))

@@ -1,0 +1,119 @@
+"""The browser's page: all it shows inside the one HTML file, which stays under 25 MB."""
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jinja2 import Environment
+from markupsafe import Markup
+from matplotlib import colormaps
+from matplotlib.colors import to_hex
+
+from form_invariance import __version__
+from form_invariance.browser.maps import LEVELS, pack_bytes, pack_maps
+from form_invariance.browser.neurons import Cell, neurons_of
+
+_FOLDER = Path(__file__).parent
+_LARGEST = 24 * 10**6
+"""Bytes of a page, without its own script."""
+
+
+def operator_data(cells: Mapping[str, Cell], where: str) -> dict[str, Any]:
+    """What the page knows of one operator, without the heat maps.
+
+    Args:
+        cells: by format.
+        where: model and operator, for errors.
+
+    Returns:
+        neurons: as `neurons_of`; a, b: the pairs' operands, place: of each pair's answer in answers, packed as
+        16-bit integers; answers; size: operands are below it.
+    """
+    maps = next(iter(cells.values())).maps
+    answers, place = np.unique(maps.answer, return_inverse=True)
+    short = np.dtype("<u2")
+    return {
+        "neurons": neurons_of(cells, where),
+        "a": pack_bytes(maps.a.astype(short)),
+        "b": pack_bytes(maps.b.astype(short)),
+        "place": pack_bytes(place.astype(short)),
+        "answers": answers.tolist(),
+        "size": int(max(maps.a.max(), maps.b.max())) + 1,
+    }
+
+
+def add_maps(operators: Mapping[str, dict[str, Any]], cells: Mapping[str, Mapping[str, Cell]], room: int) -> None:
+    """Give neurons their heat maps, the best of every operator first, as long as there is room.
+
+    Args:
+        operators: as of `operator_data`; a neuron's entry receives `maps` (as of `pack_maps`) and `logits`, what
+            a unit of it adds to each answer, packed as 32-bit floats.
+        cells: by operator and format.
+        room: bytes.
+    """
+    queues = [[(name, neuron) for neuron in data["neurons"]] for name, data in operators.items()]
+    for turn in zip_longest(*queues):
+        for name, neuron in filter(None, turn):
+            own = [cell.maps for cell in cells[name].values()]
+            _, place = np.unique(own[0].answer, return_index=True)
+            maps = pack_maps(np.stack([one.maps[neuron["row"]] for one in own]))
+            logits = pack_bytes(own[0].logits[neuron["row"], place].astype("<f4"))
+            room -= len(maps["maps"]) + len(logits)
+            if room < 0:
+                return
+            neuron |= {"maps": maps, "logits": logits}
+
+
+def render(
+    model: str,
+    models: Sequence[str],
+    operators: Mapping[str, dict[str, Any]],
+    formats: Sequence[str],
+    k: int,
+    expressions: Mapping[str, str],
+) -> str:
+    """The page of one model.
+
+    Args:
+        model: its name.
+        models: names of all models, whose pages lie beside this one.
+        operators: as of `operator_data` and `add_maps`.
+        expressions: of the operators.
+        k: circuit size whose shared neurons are shown.
+    """
+    shown = {
+        "model": model,
+        "formats": list(formats),
+        "k": k,
+        "levels": LEVELS,
+        "colours": [to_hex(colour) for colour in colormaps["cividis"](np.linspace(0, 1, LEVELS))],
+        "operators": {name: {**data, "expression": expressions[name]} for name, data in operators.items()},
+    }
+    # A closing tag inside the data would end the script that holds it.
+    data = json.dumps(shown, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    template = Environment(autoescape=True, trim_blocks=True).from_string((_FOLDER / "page.html").read_text())
+    return template.render(
+        model=model,
+        models=models,
+        k=k,
+        version=__version__,
+        style=Markup((_FOLDER / "browser.css").read_text()),
+        script=Markup((_FOLDER / "browser.js").read_text()),
+        data=Markup(data),
+    )
+
+
+def browser_page(
+    model: str,
+    models: Sequence[str],
+    cells: Mapping[str, Mapping[str, Cell]],
+    k: int,
+    expressions: Mapping[str, str],
+) -> str:
+    """The whole page of one model from its cells, by operator and format."""
+    operators = {name: operator_data(own, f"{model}, {name}") for name, own in cells.items()}
+    add_maps(operators, cells, _LARGEST - len(json.dumps(operators)))
+    return render(model, models, operators, list(next(iter(cells.values()))), k, expressions)
