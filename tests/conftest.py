@@ -1,5 +1,6 @@
 """Small models that the tests write: real architectures, random weights."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -140,3 +141,36 @@ def finished(tmp_path_factory):
     from stub_checkout import finish
 
     return finish(tmp_path_factory.mktemp("finished") / "checkout")
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """Chromium without a screen; a test that needs it is skipped where it is not installed."""
+    sync_api = pytest.importorskip("playwright.sync_api")
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("Chromium is not installed")
+    options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+    with sync_api.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=program, args=options)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_from_disk(chromium):
+    """Opens HTML files without a network; at the end the console must be clean and every request answered."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 900}, offline=True)
+    troubles = []
+
+    def open_page(path, fragment=""):
+        tab = context.new_page()
+        tab.on("console", lambda message: troubles.append(message.text) if message.type != "log" else None)
+        tab.on("pageerror", lambda error: troubles.append(str(error)))
+        tab.on("requestfailed", lambda request: troubles.append(request.url))
+        tab.goto(path.as_uri() + fragment)
+        return tab
+
+    yield open_page
+    context.close()
+    assert troubles == []

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import shutil
 import time
 
 import numpy as np
@@ -23,9 +22,6 @@ OPERATORS = {"addition": "a + b", "division": "a // b"}
 MODEL, OTHER = "sha&red <b>", "separate"
 LAYERS = {3: np.arange(0, 300, 2), 5: np.arange(7, 157)}
 PAIRS = [(layer, int(neuron)) for layer, own in LAYERS.items() for neuron in own]
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 
 
 def heuristics_table(format_number):
@@ -189,35 +185,16 @@ def test_maps_of_other_neurons_are_refused(results):
 # ---- in a real browser
 
 
-@pytest.fixture(scope="module")
-def chromium():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
-def opened(chromium, results):
-    """Opens a page from disk; at the end the console must be clean and nothing else may have been asked for."""
-    context = chromium.new_context(viewport={"width": 1280, "height": 900}, offline=True)
-    troubles = []
+def opened(open_from_disk, results):
+    """Opens the page of a model and waits for its heat maps."""
 
     def open_page(name=MODEL, fragment=""):
-        tab = context.new_page()
-        tab.on("console", lambda message: troubles.append(message.text) if message.type != "log" else None)
-        tab.on("pageerror", lambda error: troubles.append(str(error)))
-        tab.on("requestfailed", lambda request: troubles.append(request.url))
-        address = (results / "browser" / f"{name}.html").as_uri() + fragment
-        tab.goto(address)
+        tab = open_from_disk(results / "browser" / f"{name}.html", fragment)
         tab.wait_for_selector("canvas.map")
         return tab
 
-    yield open_page
-    context.close()
-    assert troubles == []
+    return open_page
 
 
 def listed(tab):
@@ -233,7 +210,6 @@ def neurons_in(results, operator="addition"):
     return {f"{one['layer']}.{one['neuron']}": one for one in found}
 
 
-@needs_chromium
 def test_it_opens_on_the_best_neuron(opened, results):
     tab = opened()
     known = neurons_in(results)
@@ -245,7 +221,6 @@ def test_it_opens_on_the_best_neuron(opened, results):
     assert captions == [*FORMATS, *FORMATS]
 
 
-@needs_chromium
 def test_filters(opened, results):
     tab = opened()
     known = neurons_in(results)
@@ -266,7 +241,6 @@ def test_filters(opened, results):
     assert tab.inner_text("#detail") == "No neuron passes the filters."
 
 
-@needs_chromium
 def test_sorting_by_every_column(opened, results):
     tab = opened()
     known = neurons_in(results)
@@ -283,7 +257,6 @@ def test_sorting_by_every_column(opened, results):
     assert tab.get_attribute("#columns th:first-child", "aria-sort") == "ascending"
 
 
-@needs_chromium
 def test_a_link_leads_to_a_neuron_and_back(opened, results):
     tab = opened()
     tab.select_option("#operator", "division")
@@ -305,7 +278,6 @@ def test_a_link_leads_to_a_neuron_and_back(opened, results):
     assert chosen(again) == ["3.10"]
 
 
-@needs_chromium
 def test_the_keyboard_is_enough(opened, results):
     tab = opened()
     order = list(neurons_in(results))
@@ -326,7 +298,6 @@ def test_the_keyboard_is_enough(opened, results):
     assert chosen(tab) == ["5.100"]
 
 
-@needs_chromium
 def test_a_pixel_has_the_colour_of_its_value(opened, results):
     tab = opened(fragment="#operator=division&neuron=3.8")
     data = data_of(results / f"browser/{MODEL}.html")
@@ -350,7 +321,6 @@ def test_a_pixel_has_the_colour_of_its_value(opened, results):
     assert (images[:, 39, 5, 3] == 0).all(), "division by 0 has no pixel"
 
 
-@needs_chromium
 def test_the_cross_names_the_values(opened, results):
     tab = opened(fragment="#operator=addition&neuron=3.8")
     one = neurons_in(results)["3.8"]
@@ -368,7 +338,6 @@ def test_the_cross_names_the_values(opened, results):
     assert tab.inner_text(".readout >> nth=0").startswith("a = 13, b = 30, answer 43; ")
 
 
-@needs_chromium
 def test_downloads_are_the_tables(opened, results, tmp_path):
     tab = opened(fragment="#operator=division&neuron=5.9")
     for button, rows in (("Download CSV", 3), ("Download list", 900)):
@@ -385,7 +354,6 @@ def test_downloads_are_the_tables(opened, results, tmp_path):
     assert one["model"] == MODEL
 
 
-@needs_chromium
 @pytest.mark.parametrize("width", [480, 1280])
 def test_nothing_overflows_and_hundreds_of_neurons_stay_smooth(opened, results, width):
     tab = opened()

@@ -60,15 +60,18 @@ def test_no_audit_where_not_every_neuron_was_patched(results):
     assert answers.trustworthy(results) is None
 
 
-def test_the_page_needs_nothing_beside_itself(tmp_path):
+@pytest.fixture
+def html(tmp_path):
     for name in ("summary", "prompt_formats", "m/jaccard"):
         path = tmp_path / "figures" / f"{name}.svg"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(SVG)
-    nasty = answers.Answer(
-        "Is 1 < 2?", "<script>alert(1)</script>", pd.DataFrame({"x": [0.25, None]}), ("jaccard",)
-    )
-    html = page.render({"m": [nasty]}, tmp_path, "formats: '<b>'")
+    wide = pd.DataFrame({f"a long name of a column {i}": [0.25, None] for i in range(20)})
+    nasty = answers.Answer("Is 1 < 2?", "<script>alert(1)</script>", wide, ("jaccard",))
+    return page.render({"m": [nasty]}, tmp_path, "formats: '<b>'\n" + "long " * 200)
+
+
+def test_the_page_needs_nothing_beside_itself(html):
     assert "<script" not in html
     assert "&lt;script&gt;" in html
     assert "formats: &#39;&lt;b&gt;&#39;" in html
@@ -81,6 +84,21 @@ def test_the_page_needs_nothing_beside_itself(tmp_path):
         "browser/m.html",
     }
     assert not re.findall(r'src="(?!data:)', html)
+
+
+@pytest.mark.parametrize("width", [480, 1280])
+def test_it_opens_from_disk(open_from_disk, html, tmp_path, width):
+    path = tmp_path / "report.html"
+    path.write_text(html)
+    tab = open_from_disk(path)
+    tab.set_viewport_size({"width": width, "height": 900})
+    assert tab.inner_text("h3 >> nth=0") == "Is 1 < 2?"
+    assert tab.eval_on_selector_all("img", "all => all.every((one) => one.naturalWidth > 0 && one.alt)")
+    tab.click("summary >> nth=0")
+    assert tab.is_visible("table >> nth=0")
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    tab.click("nav a:text('Methods')")
+    assert tab.url.endswith("#methods")
 
 
 @pytest.mark.skipif(not DEMO.exists(), reason="needs the demo's results (make demo)")
