@@ -9,7 +9,7 @@ from form_invariance import cli, tables_io
 from form_invariance.commands import arguments
 from form_invariance.errors import UserError
 from form_invariance.late_layers import first_late_layer
-from form_invariance.schemas import CIRCUIT, OVERLAP
+from form_invariance.schemas import CIRCUIT, OVERLAP, TRANSFER
 
 
 def circuit():
@@ -77,6 +77,74 @@ def test_tensors_come_back(tmp_path):
     path.write_bytes(b"\0" * 100)
     with pytest.raises(UserError, match="cannot be read as safetensors"):
         tables_io.read_tensors(path, "mean_cache")
+
+
+def damaged(content, rng):
+    """The bytes of a file with a few bits flipped, or cut short, or with something in the middle lost."""
+    content = bytearray(content)
+    kind = rng.integers(4)
+    if kind == 0:
+        return bytes(content[: rng.integers(len(content))])
+    if kind == 1:
+        start = rng.integers(len(content))
+        return bytes(content[:start] + content[start + rng.integers(1, 40) :])
+    for _ in range(rng.integers(1, 4)):
+        content[rng.integers(len(content))] ^= 1 << rng.integers(8)
+    return bytes(content)
+
+
+def read_damaged(path, rng, read):
+    """Damage a file 400 times; yields what was read where it was not refused with a sentence that names it."""
+    content, sentences = path.read_bytes(), []
+    for _ in range(400):
+        path.write_bytes(damaged(content, rng))
+        try:
+            found = read()
+        except UserError as error:
+            sentences.append(str(error))
+        else:
+            yield found
+    assert len(sentences) > 300
+    assert all(str(path) in sentence for sentence in sentences)
+
+
+def test_a_damaged_table_is_refused_by_name_or_still_whole(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = 200
+    values = {
+        "int64": lambda: rng.integers(0, 9, rows),
+        "float64": lambda: np.where(rng.random(rows) < 0.1, np.nan, rng.normal(size=rows)),
+        "bool": lambda: rng.random(rows) < 0.5,
+        "string": lambda: rng.choice(["matched", "random", "é"], rows),
+    }
+    frame = pd.DataFrame({name: values[column.type]() for name, column in TRANSFER.columns.items()})
+    path = tmp_path / "x.parquet"
+    tables_io.write_table(frame, path, TRANSFER, {"seed": 1})
+    whole = tables_io.read_table(path, TRANSFER)
+    pd.testing.assert_frame_equal(whole, frame, check_dtype=False)
+    for found in read_damaged(path, rng, lambda: tables_io.read_table(path, TRANSFER)):
+        pd.testing.assert_frame_equal(found, whole)
+
+
+def test_damaged_tensors_are_refused_by_name_or_still_whole(tmp_path):
+    rng = np.random.default_rng(0)
+    path = tmp_path / "x.safetensors"
+    tensors = {
+        "codes": torch.arange(200, dtype=torch.uint8),
+        "effects": torch.randn(3, 50),
+        "none": torch.zeros(0),
+    }
+    tables_io.write_tensors(tensors, path, "mean_cache", {"seed": 1})
+    for found, provenance in read_damaged(path, rng, lambda: tables_io.read_tensors(path, "mean_cache")):
+        assert provenance["seed"] == 1
+        for name, tensor in tensors.items():
+            np.testing.assert_array_equal(found[name], tensor.numpy())
+
+
+def test_another_programs_table_is_refused(tmp_path):
+    circuit().to_parquet(tmp_path / "x.parquet")
+    with pytest.raises(UserError, match="its checksum does not fit"):
+        tables_io.read_table(tmp_path / "x.parquet", CIRCUIT)
 
 
 def test_named_paths():

@@ -1,8 +1,10 @@
 """The one reader and the one writer of tables (Parquet) and of tensors (safetensors).
 
-Outputs appear whole or not at all. Provenance travels in the file's own metadata.
+Outputs appear whole or not at all. Provenance travels in the file's own metadata, and a checksum of it and of the
+content, which readers verify.
 """
 
+import hashlib
 import json
 import os
 import tempfile
@@ -14,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from form_invariance import __version__
+from form_invariance import __version__, checksums
 from form_invariance.errors import UserError
 from form_invariance.schemas import Schema
 
@@ -52,8 +54,31 @@ def _arrow_schema(schema: Schema) -> pa.Schema:
     )
 
 
-def _stamp(kind: str, provenance: Mapping[str, Any]) -> str:
-    return json.dumps({"table": kind, "version": __version__, **provenance}, sort_keys=True)
+def _checksum(stamp: Mapping[str, Any], content: str) -> str:
+    return hashlib.sha256(f"{json.dumps(stamp, sort_keys=True)}\0{content}".encode()).hexdigest()
+
+
+def _metadata(kind: str, provenance: Mapping[str, Any], content: str) -> dict[str, str]:
+    """What a file says of itself, under one key: safetensors would put several in any order."""
+    stamp = json.loads(json.dumps({"table": kind, "version": __version__, **provenance}))
+    return {_PROVENANCE: json.dumps({**stamp, "checksum": _checksum(stamp, content)}, sort_keys=True)}
+
+
+def _verify(path: Path, found: str, content: str) -> dict[str, Any]:
+    """The provenance in a file's metadata, checked with the content's digest.
+
+    Raises:
+        UserError: the file was changed, or written by something else.
+    """
+    try:
+        stamp = dict(json.loads(found))
+    except (TypeError, ValueError):
+        stamp = {}
+    if stamp.pop("checksum", None) != _checksum(stamp, content):
+        raise UserError(
+            f"{path} is not as it was written: its checksum does not fit; delete it and run snakemake again"
+        )
+    return stamp
 
 
 def write_table(frame: pd.DataFrame, path: Path, schema: Schema, provenance: Mapping[str, Any]) -> None:
@@ -70,7 +95,9 @@ def write_table(frame: pd.DataFrame, path: Path, schema: Schema, provenance: Map
         raise ValueError(f"{schema.name}: columns {sorted(frame.columns)} are not {sorted(schema.columns)}")
     table = pa.Table.from_pandas(
         frame[list(schema.columns)], schema=_arrow_schema(schema), preserve_index=False, safe=True
-    ).replace_schema_metadata({_PROVENANCE: _stamp(schema.name, provenance)})
+    )
+    content = checksums.of_table(table.to_pandas())
+    table = table.replace_schema_metadata(_metadata(schema.name, provenance, content))
     write_atomically(Path(path), lambda to: pq.write_table(table, to, compression="zstd"))
 
 
@@ -79,7 +106,7 @@ def _open(path: Path) -> pq.ParquetFile:
         return pq.ParquetFile(path)
     except FileNotFoundError:
         raise UserError(f"{path} does not exist; make it with 'snakemake {path}'") from None
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise UserError(f"{path} cannot be read as Parquet ({error}); delete it and run snakemake again") from None
 
 
@@ -87,7 +114,7 @@ def read_table(path: Path, schema: Schema) -> pd.DataFrame:
     """Read a table and check that it is of the kind that `schema` describes.
 
     Raises:
-        UserError: the file is missing, broken, or another kind of table.
+        UserError: the file is missing, broken, changed, or another kind of table.
     """
     path = Path(path)
     with _open(path) as file:
@@ -99,10 +126,12 @@ def read_table(path: Path, schema: Schema) -> pd.DataFrame:
                     f"but is {found.get(name, 'missing')}"
                 )
         try:
-            table = file.read(columns=list(schema.columns))
-        except (pa.ArrowException, OSError) as error:
+            stamp = (file.schema_arrow.metadata or {}).get(_PROVENANCE.encode(), b"").decode()
+            frame = file.read(columns=list(schema.columns)).to_pandas()
+        except (pa.ArrowException, OSError, ValueError) as error:
             raise UserError(f"{path} is damaged ({error}); delete it and run snakemake again") from None
-    return table.to_pandas()
+    _verify(path, stamp, checksums.of_table(frame))
+    return frame
 
 
 def read_tables(paths: Mapping[Key, Path], schema: Schema) -> dict[Key, pd.DataFrame]:
@@ -122,7 +151,8 @@ def write_tensors(tensors: Mapping[str, "Tensor"], path: Path, kind: str, proven
     from safetensors.torch import save_file
 
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    metadata = {_PROVENANCE: _stamp(kind, provenance)}
+    content = checksums.of_arrays({name: tensor.numpy() for name, tensor in contiguous.items()})
+    metadata = _metadata(kind, provenance, content)
     write_atomically(Path(path), lambda to: save_file(contiguous, to, metadata=metadata))
 
 
@@ -136,13 +166,15 @@ def read_tensors(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Any]]
 
     try:
         with safe_open(path, framework="numpy") as file:
-            provenance = json.loads((file.metadata() or {}).get(_PROVENANCE, "{}"))
-            if provenance.get("table") != kind:
-                raise UserError(f"{path} does not hold {kind} but {provenance.get('table', 'something else')}")
-            return {name: file.get_tensor(name) for name in file.keys()}, provenance  # noqa: SIM118
+            stamp = (file.metadata() or {}).get(_PROVENANCE, "")
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError:
         raise UserError(f"{path} does not exist; make it with 'snakemake {path}'") from None
-    except (SafetensorError, OSError, json.JSONDecodeError) as error:
+    except (SafetensorError, OSError, ValueError) as error:
         raise UserError(
             f"{path} cannot be read as safetensors ({error}); delete it and run snakemake again"
         ) from None
+    provenance = _verify(path, stamp, checksums.of_arrays(arrays))
+    if provenance["table"] != kind:
+        raise UserError(f"{path} does not hold {kind} but {provenance['table']}")
+    return arrays, provenance
