@@ -15,8 +15,9 @@ demo: venv
 	@echo "Report: $(CURDIR)/results/report.html. Neurons: $(CURDIR)/results/browser. Figures: $(CURDIR)/results/figures (start with summary.png)."
 	@echo "What else is in results, and how to read it: results/README.md."
 
+# One process a core, each on one thread; a file's tests share their fixtures, so they stay together.
 test: lint
-	pytest
+	OMP_NUM_THREADS=1 pytest -n logical --maxprocesses 4 --dist loadfile
 
 # On a real SLURM that the tests boot on this machine: needs root and Debian's slurm-wlm and munge.
 test-slurm: venv
