@@ -27,6 +27,7 @@ Key = TypeVar("Key")
 
 _TYPES = {"int64": pa.int64(), "float64": pa.float64(), "bool": pa.bool_(), "string": pa.string()}
 _PROVENANCE = "form_invariance"
+_CHECKSUM = "checksum"
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
@@ -61,7 +62,7 @@ def _checksum(stamp: Mapping[str, Any], content: str) -> str:
 def _metadata(kind: str, provenance: Mapping[str, Any], content: str) -> dict[str, str]:
     """What a file says of itself, under one key: safetensors would put several in any order."""
     stamp = json.loads(json.dumps({"table": kind, "version": __version__, **provenance}))
-    return {_PROVENANCE: json.dumps({**stamp, "checksum": _checksum(stamp, content)}, sort_keys=True)}
+    return {_PROVENANCE: json.dumps({**stamp, _CHECKSUM: _checksum(stamp, content)}, sort_keys=True)}
 
 
 def _verify(path: Path, found: str, content: str) -> dict[str, Any]:
@@ -74,7 +75,7 @@ def _verify(path: Path, found: str, content: str) -> dict[str, Any]:
         stamp = dict(json.loads(found))
     except (TypeError, ValueError):
         stamp = {}
-    if stamp.pop("checksum", None) != _checksum(stamp, content):
+    if stamp.pop(_CHECKSUM, None) != _checksum(stamp, content):
         raise UserError(
             f"{path} is not as it was written: its checksum does not fit; delete it and run snakemake again"
         )
@@ -143,7 +144,8 @@ def provenance_of(path: Path) -> dict[str, Any]:
     """What a table's writer recorded: kind of table, package version, model, seed, settings."""
     with _open(Path(path)) as file:
         metadata = file.schema_arrow.metadata or {}
-    return dict(json.loads(metadata.get(_PROVENANCE.encode(), b"{}")))
+    stamp = json.loads(metadata.get(_PROVENANCE.encode(), b"{}"))
+    return {key: value for key, value in stamp.items() if key != _CHECKSUM}
 
 
 def write_tensors(tensors: Mapping[str, "Tensor"], path: Path, kind: str, provenance: Mapping[str, Any]) -> None:
