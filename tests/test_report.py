@@ -90,6 +90,8 @@ def test_the_heads_sentence_follows_the_numbers(results, best, attention):
     assert "The interval lies above chance in all 1 operators." in answer.sentence
     assert answer.sentence.endswith(attention)
     assert len(answer.table) == 4
+    (results.folder / "word/addition/heads.parquet").unlink()
+    assert answers.heads(results) is None
 
 
 def test_no_audit_where_not_every_neuron_was_patched(results):

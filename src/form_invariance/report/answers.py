@@ -1,6 +1,7 @@
 """The questions of the experiment, each with a sentence and a table that are computed from a model's tables."""
 
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import pandas as pd
@@ -106,9 +107,10 @@ def overlap(results: Results) -> Answer:
 
 def heads(results: Results) -> Answer | None:
     """Are they the same attention heads in every format? None where the heads were not patched."""
-    paths = [results.folder / "shared" / operator / "head_overlap.parquet" for operator in results.operators]
-    if not all(path.exists() for path in paths):
-        return None
+    wanted = [("shared", "head_overlap"), *((name, "heads") for name in results.formats)]
+    for operator, (place, table) in product(results.operators, wanted):
+        if not (results.folder / place / operator / f"{table}.parquet").exists():
+            return None
     tables = results.shared("head_overlap", schemas.HEAD_OVERLAP)
     h = middle_size(next(iter(tables.values())))
     columns = ["layers", "h", "jaccard", "low", "high", "chance", "ceiling"]
