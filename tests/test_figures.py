@@ -101,7 +101,7 @@ def test_tokens_show_spaces_and_line_breaks():
 
 
 def test_heads_are_marked_where_they_are_best_in_every_format_and_in_one():
-    # Effects fall with the number of the head, but for the first format's last and best one.
+    # Ranks follow the number of the head, but for the first format's last head, which is its best.
     one, other = heads_table(0), heads_table(0)
     other["rank"] = np.arange(12) + 1
     one["rank"] = [*range(2, 13), 1]
