@@ -10,6 +10,7 @@ from form_invariance.bench.measure import pass_operations, replay_operations
 from form_invariance.bench.random_models import SYMBOLIC, WORD, Shape, write_random_model
 from form_invariance.cli import main
 from form_invariance.decoder import embed, logits, run_layers
+from form_invariance.heads import patch_heads
 from form_invariance.model_files import load_tokenizer
 from form_invariance.models import load
 from form_invariance.patching import last_token_neurons, patch_layers, patch_neurons
@@ -67,6 +68,16 @@ def test_operations_of_a_patch(model, layer):
     found = counted(lambda: patch_neurons(model, cache, layer, torch.arange(n), given, answers))
     # The clean last token is replayed beside the patched ones.
     assert found == pytest.approx((n + 1) * replay_operations(model.config, 3 - layer, 9), rel=0.02)
+
+
+def test_operations_of_the_heads_patches(model):
+    c, prompt = model.config, torch.arange(9)[None]
+    cache = build_cache(model, prompt, 0)
+    given, answers = torch.zeros(c.n_layers, 1, c.n_heads, c.d_head), torch.tensor([[11, 12]])
+    found = counted(lambda: patch_heads(model, cache, given, answers))
+    # The clean last token is replayed beside the patched ones, and read out once more before them.
+    expected = sum((c.n_heads + 1) * replay_operations(c, c.n_layers - layer, 9) for layer in range(c.n_layers))
+    assert found == pytest.approx(expected, rel=0.03)
 
 
 def test_stage_2_is_flat_in_the_prompts_length_and_linear_in_candidates(model):

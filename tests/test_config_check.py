@@ -63,6 +63,10 @@ def test_shipped_configurations_are_right():
         ("k", [10, 20, 10], ["k", "each number once"]),
         ("k", [], ["k", "a list"]),
         ("k", [10, 600], ["config key k", "600", "528", "embedded-shared"]),
+        ("heads", [2, 25], ["config key heads", "25", "24 attention heads", "embedded-shared"]),
+        ("heads", [2, 2], ["config key heads", "each number once"]),
+        ("heads", 4, ["config key heads", "a list"]),
+        ("heads", [0], ["heads", "at least 1"]),
         ("candidates", 100, ["config key k", "500", "candidates (100)"]),
         ("late_from", "half", ["late_from", "'half_depth' or 'onset' or a whole number"]),
         ("late_from", 6, ["late_from", "below 6", "embedded-shared"]),
@@ -92,6 +96,11 @@ def test_shipped_configurations_are_right():
 def test_mistakes(path, value, expected):
     text = sentence(changed(path, value))
     assert all(part in text for part in expected), text
+
+
+@pytest.mark.parametrize("value", [..., [], [24]])
+def test_heads_are_optional(value):
+    config_check.check(changed("heads", value), SCHEMA)
 
 
 def test_misspelt_template(tmp_path):

@@ -1,6 +1,7 @@
 """Every architecture: patching, attribution and ablation against hooks on Hugging Face's whole forward pass."""
 
 import json
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ from conftest import FAMILIES
 from form_invariance import ablation, decoder, families, mean_cache, models
 from form_invariance.attribution import effect_gradient
 from form_invariance.errors import UserError
+from form_invariance.heads import last_token_heads, patch_heads
 from form_invariance.patching import last_token_neurons, patch_neurons
-from form_invariance.replay import build_cache
+from form_invariance.replay import build_cache, last_token_attention
 from form_invariance.rotary import inverse_frequencies
 
 FIRST = 2
@@ -22,24 +24,34 @@ DOWN = {
     "gpt2": "transformer.h.{}.mlp.c_proj",
 }
 """What reads the neurons, where it is not named as in Llama."""
+OUT = {
+    "gpt-neox": "gpt_neox.layers.{}.attention.dense",
+    "gpt-neox-sequential": "gpt_neox.layers.{}.attention.dense",
+    "gpt2": "transformer.h.{}.attn.c_proj",
+}
+"""What reads the heads, likewise."""
 
 
 class HuggingFace:
-    """Hugging Face's model with hooks on what its down-projections read."""
+    """Hugging Face's model with hooks on what its down-projections read, or its attention's output projections."""
 
     def __init__(self, folder, family: str) -> None:
         from transformers import AutoModelForCausalLM
 
         self.model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()
-        name = DOWN.get(family, "model.layers.{}.mlp.down_proj")
-        layers = self.model.config.num_hidden_layers
-        self.readers = [self.model.get_submodule(name.format(layer)) for layer in range(layers)]
+        down = DOWN.get(family, "model.layers.{}.mlp.down_proj")
+        out = OUT.get(family, "model.layers.{}.self_attn.o_proj")
+        layers = range(self.model.config.num_hidden_layers)
+        self.readers, self.head_readers = (
+            [self.model.get_submodule(name.format(layer)) for layer in layers] for name in (down, out)
+        )
 
     @torch.no_grad()
-    def run(self, tokens, hooks=()):
-        """Last-token logits (B, V) with hooks (layer, function of the neurons (B, T, m))."""
+    def run(self, tokens, hooks=(), readers=None):
+        """Last-token logits (B, V) with hooks (layer, function of the neurons (B, T, m) or heads (B, T, H*D))."""
+        readers = readers or self.readers
         handles = [
-            self.readers[layer].register_forward_pre_hook(lambda module, given, change=change: (change(given[0]),))
+            readers[layer].register_forward_pre_hook(lambda module, given, change=change: (change(given[0]),))
             for layer, change in hooks
         ]
         try:
@@ -48,14 +60,14 @@ class HuggingFace:
             for handle in handles:
                 handle.remove()
 
-    def neurons(self, tokens):
-        """All neurons' activations, (layers, B, T, m)."""
+    def neurons(self, tokens, readers=None):
+        """All neurons' activations, (layers, B, T, m), or all heads' outputs (layers, B, T, H*D)."""
         seen = {}
 
         def keep(layer):
             return lambda post: seen.setdefault(layer, post.clone())
 
-        self.run(tokens, [(layer, keep(layer)) for layer in range(len(self.readers))])
+        self.run(tokens, [(layer, keep(layer)) for layer in range(len(self.readers))], readers)
         return torch.stack([seen[layer] for layer in range(len(self.readers))])
 
 
@@ -92,6 +104,33 @@ def test_single_neuron_patches(pair):
             expected = oracles.indirect_effect(base, theirs.run(clean, [(layer, change)]), answers)
             np.testing.assert_allclose(got[:, column], expected, atol=2e-5, rtol=2e-4)
         assert got.abs().max() > 1e-3
+
+
+def test_single_head_patches_and_attention(pair):
+    model, theirs = pair
+    clean, corrupt, answers = inputs(model)
+    c = model.config
+    given = theirs.neurons(corrupt, theirs.head_readers)[:, :, -1].unflatten(-1, (c.n_heads, c.d_head))
+    torch.testing.assert_close(last_token_heads(model, corrupt), given, atol=2e-5, rtol=1e-4)
+    cache, base = build_cache(model, clean, 0), theirs.run(clean)
+    got = patch_heads(model, cache, given, answers)
+    for layer, head in product(range(c.n_layers), range(c.n_heads)):
+
+        def change(z, layer=layer, head=head):
+            z = z.unflatten(-1, (c.n_heads, c.d_head)).clone()
+            z[:, -1, head] = given[layer][:, head]
+            return z.flatten(-2)
+
+        patched = theirs.run(clean, [(layer, change)], theirs.head_readers)
+        expected = oracles.indirect_effect(base, patched, answers)
+        np.testing.assert_allclose(got[:, layer, head], expected, atol=2e-5, rtol=2e-4)
+    assert (got.abs().amax(0) > 1e-4).all()
+    with torch.no_grad():
+        attentions = theirs.model(clean, output_attentions=True).attentions
+    for layer, weights in enumerate(attentions):
+        torch.testing.assert_close(
+            last_token_attention(model, layer, cache), weights[:, :, -1], atol=2e-5, rtol=1e-4
+        )
 
 
 def test_the_gradient_of_attribution(pair):

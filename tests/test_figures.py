@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from form_invariance.errors import UserError
-from form_invariance.figures import interventions, jaccard, prompts, style, summary, transfer
+from form_invariance.figures import heads, interventions, jaccard, prompts, style, summary, transfer
 
 
 def overlap(formats, ks=(10, 50)):
@@ -42,6 +42,25 @@ def transfer_table(pairs=20, ks=(10, 50)):
     return pd.DataFrame(rows, columns=["k", "condition", "pairs", "recovered", "low", "high"])
 
 
+def heads_table(seed, layers=3, per_layer=4):
+    effects = np.random.default_rng(seed).normal(size=layers * per_layer)
+    layer, head = np.indices((layers, per_layer)).reshape(2, -1)
+    rank = (-effects).argsort().argsort() + 1
+    return pd.DataFrame({"layer": layer, "head": head, "rank": rank, "ie_mean": effects})
+
+
+def head_overlap(formats, sizes=(1, 3)):
+    rows = [
+        (layers, ranked, h, "+".join(group), 0.5, 0.1, 0.3, 0.6, 0.8)
+        for layers, ranked in (("all", 12), ("routing", 4))
+        for h in sizes
+        for size in {2, len(formats)}
+        for group in itertools.combinations(formats, size)
+    ]
+    names = ["layers", "ranked", "h", "formats", "jaccard", "chance", "low", "high", "ceiling"]
+    return pd.DataFrame(rows, columns=names)
+
+
 def all_figures(formats, operators, models):
     directions = [f"{a}_to_{b}" for a, b in itertools.permutations(formats, 2)]
     pairs = itertools.cycle((20, 0))
@@ -56,6 +75,8 @@ def all_figures(formats, operators, models):
         {(m, *key): table for m in models for key, table in cells.items()},
         {(m, *key): table for m in models for key, table in transfers.items()},
     )
+    rankings = {cell: heads_table(seed) for seed, cell in enumerate(cells)}
+    yield heads.draw(rankings, {o: head_overlap(formats) for o in operators}, "m")
     yield prompts.draw([(f, o, ["226", " +", " ", "\n"] * 12, "294") for f in formats for o in operators])
 
 
@@ -77,6 +98,18 @@ def test_figures_of_any_size_are_the_same_twice(tmp_path, formats, operators, mo
 
 def test_tokens_show_spaces_and_line_breaks():
     assert prompts.visible(" a\n") == "␣a↵"
+
+
+def test_heads_are_marked_where_they_are_best_in_every_format_and_in_one():
+    # Ranks follow the number of the head, but for the first format's last head, which is its best.
+    one, other = heads_table(0), heads_table(0)
+    other["rank"] = np.arange(12) + 1
+    one["rank"] = [*range(2, 13), 1]
+    overlap = head_overlap("sc", sizes=(1, 3, 5)).query("layers == 'all'")
+    figure = heads.draw({("s", "addition"): one, ("c", "addition"): other}, {"addition": overlap}, "m")
+    first, second = figure.axes[1:3]
+    marks = [[line.get_xydata().tolist() for line in axes.lines] for axes in (first, second)]
+    assert marks == [[[[0, 0], [1, 0]], [[3, 2]]], [[[0, 0], [1, 0]], [[2, 0]]]]
 
 
 def test_an_unknown_ending_is_refused_before_anything_is_written(tmp_path):

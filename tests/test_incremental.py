@@ -41,7 +41,7 @@ def jobs(rules, models=(MODEL,), formats=FORMATS, operators=OPERATORS):
         "classify",
         "neuron_effects",
     )
-    by_format, by_operator = ("probe", "mean_cache"), ("overlap", "transfer", "agreement")
+    by_format, by_operator = ("probe", "mean_cache"), ("overlap", "heads", "head_overlap", "transfer", "agreement")
     by_model = (
         "audit",
         "probe_across_formats",
@@ -50,6 +50,7 @@ def jobs(rules, models=(MODEL,), formats=FORMATS, operators=OPERATORS):
         "transfer_figure",
         "heuristics_figure",
         "browser",
+        "heads_figure",
     )
     kinds = {
         **dict.fromkeys(by_cell, (models, formats, operators)),
@@ -71,10 +72,11 @@ FROM_RANKING = (
 )
 LOOKED_AT = "neuron_effects browser"
 FROM_PATCHING = f"patching ranking {FROM_RANKING} heuristics_figure paper_tables {INTERVENED} {LOOKED_AT}"
-FROM_DATASET = f"dataset attribution mean_cache {FROM_PATCHING}"
+FROM_HEADS = "heads head_overlap heads_figure"
+FROM_DATASET = f"dataset attribution mean_cache {FROM_PATCHING} {FROM_HEADS}"
 EVERYTHING = f"census probe probe_across_formats probe_figure {FROM_DATASET}"
 FIGURES = """prompt_formats probe_figure jaccard_figure interventions_figure transfer_figure heuristics_figure
-    summary_figure"""
+    heads_figure summary_figure"""
 
 
 @contextmanager
@@ -109,6 +111,12 @@ def test_a_k_is_added(finished):
     assert pending == jobs(f"audit circuit overlap jaccard_figure transfer transfer_figure {INTERVENED}")
 
 
+def test_a_number_of_heads_is_added(finished):
+    with configured(finished, lambda config: config["heads"].append(12)):
+        pending = jobs_of(finished)
+    assert pending == jobs("head_overlap heads_figure")
+
+
 def test_a_template_is_changed(finished):
     def change(config):
         config["formats"]["word"]["templates"]["addition"] = "{a} plus {b} is "
@@ -120,6 +128,7 @@ def test_a_template_is_changed(finished):
         jobs("census dataset attribution patching ranking", formats=["word"], operators=["addition"])
         | jobs("probe", formats=["word"])
         | jobs("circuit classified_circuit overlap transfer classify agreement", operators=["addition"])
+        | jobs("heads head_overlap", operators=["addition"])
         | jobs(f"mean_cache interventions {LOOKED_AT} paper_tables probe_across_formats audit")
         | jobs(FIGURES)
     )
@@ -128,7 +137,7 @@ def test_a_template_is_changed(finished):
 def test_an_operator_is_added(finished):
     with configured(finished, lambda config: config["operators"].update(subtraction="a - b")):
         pending = jobs_of(finished)
-    new = f"census dataset attribution patching ranking {FROM_RANKING}"
+    new = f"census dataset attribution patching ranking heads head_overlap {FROM_RANKING}"
     # Probes and means are of all operators together.
     assert pending == (
         jobs(new, operators=["subtraction"])
@@ -165,8 +174,9 @@ def test_the_random_controls_are_changed(finished, key):
         ("figures/style.py", f"{FIGURES} audit"),
         ("figures/transfer.py", "transfer_figure"),
         ("ablation.py", f"{INTERVENED} {LOOKED_AT} transfer transfer_figure"),
+        ("heads.py", FROM_HEADS),
         ("browser/browser.js", "browser"),
-        ("replay.py", f"attribution {FROM_PATCHING}"),
+        ("replay.py", f"attribution {FROM_PATCHING} {FROM_HEADS}"),
         ("bench/cost.py", ""),
         ("plan.py", ""),
     ],

@@ -56,6 +56,44 @@ def test_sentences_follow_the_numbers(results, values, kept, better, worse):
     assert len(keep.table) == 2
 
 
+def heads_results(folder, formats, best):
+    """Tables of four heads; `best` are ranks by format. Heads 0 and 1 look at the operands, the others at BOS."""
+    for name, ranks in zip(formats, best, strict=True):
+        rows = [
+            (layer, head, rank, 1.0, 0.1, 1.0, *((0.5, 0.25, 0.0) if layer == 0 else (0.0, 0.0, 0.5)))
+            for (layer, head), rank in zip([(0, 0), (0, 1), (1, 0), (1, 1)], ranks, strict=True)
+        ]
+        table = pd.DataFrame(rows, columns=list(schemas.HEADS.columns))
+        write_table(table, folder / name / "addition/heads.parquet", schemas.HEADS, {})
+    rows = [
+        (layers, ranked, h, "symbolic+word", 1, 2, h / 8, 0.125, low, 0.9, 0.75)
+        for layers, ranked in (("all", 4), ("routing", 2))
+        for h, low in ((1, 0.0), (2, 0.2))
+    ]
+    table = pd.DataFrame(rows, columns=list(schemas.HEAD_OVERLAP.columns))
+    write_table(table, folder / "shared/addition/head_overlap.parquet", schemas.HEAD_OVERLAP, {})
+
+
+@pytest.mark.parametrize(
+    ("best", "attention"),
+    [
+        ([(1, 2, 3, 4), (2, 1, 3, 4)], "pay 75% of their attention to the two operands, the mean head 38%."),
+        ([(1, 3, 2, 4), (4, 3, 2, 1)], "pay 0% of their attention to the two operands, the mean head 38%."),
+        ([(1, 2, 3, 4), (3, 4, 1, 2)], "(12.5% by chance, ceiling 75.0%)."),
+    ],
+)
+def test_the_heads_sentence_follows_the_numbers(results, best, attention):
+    assert answers.heads(results) is None
+    heads_results(results.folder, results.formats, best)
+    answer = answers.heads(results)
+    assert "any format's best 2, 25.0% are in all formats'" in answer.sentence
+    assert "The interval lies above chance in all 1 operators." in answer.sentence
+    assert answer.sentence.endswith(attention)
+    assert len(answer.table) == 4
+    (results.folder / "word/addition/heads.parquet").unlink()
+    assert answers.heads(results) is None
+
+
 def test_no_audit_where_not_every_neuron_was_patched(results):
     assert answers.trustworthy(results) is None
 
@@ -105,5 +143,5 @@ def test_it_opens_from_disk(open_from_disk, html, tmp_path, width):
 def test_the_demos_report():
     html = DEMO.read_text()
     assert len(html) < 25e6
-    assert html.count("<h3>") == 2 * 8 + 2
+    assert html.count("<h3>") == 2 * 9 + 2
     assert not re.findall(r'src="(?!data:)', html)

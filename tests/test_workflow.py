@@ -32,8 +32,9 @@ def test_default_dry_run_lists_every_cell(clean):
         "transfer_figure": 2,
         "interventions_figure": 4,
         "heuristics_figure": 2,
+        "heads_figure": 2,
         "browser": 2,
-        "total": 267,
+        "total": 285,
     }
     for model in ("embedded-shared", "embedded-separate"):
         for name in ("symbolic", "code", "word"):
@@ -153,6 +154,13 @@ def test_a_change_of_source_reruns_what_imports_it(finished, module, rules):
 )
 def test_a_change_of_one_key_reruns_what_uses_it(finished, setting, rules):
     assert set(pending(finished, "--config", setting)) == {*rules, "report", "all"}
+
+
+def test_the_heads_are_left_out(clean):
+    without = pending(clean, "--config", "heads=[]")
+    assert not {"heads", "head_overlap", "heads_figure"} & set(without)
+    every = pending(clean)
+    assert {rule: every[rule] for rule in without} == without
 
 
 def test_patching_in_several_jobs(clean):

@@ -1,9 +1,10 @@
 """Reading a cell's tables into the tensors that the model-side stages take, and stage 2 on them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -23,6 +24,7 @@ class TrainPrompts:
     tokens: Tensor  # (P, T)
     partners: list[list[str]]  # S draws of P prompts
     answers: Tensor  # (S, P, 2): token ids of the clean and of the corrupt answer
+    operands: Tensor  # (P, 2): token ids of the clean operands a and b
 
 
 def read_train(dataset: Path, corrupt: Path, tokenizer: PromptTokenizer, device: torch.device) -> TrainPrompts:
@@ -43,7 +45,10 @@ def read_train(dataset: Path, corrupt: Path, tokenizer: PromptTokenizer, device:
         partners.append(draw["prompt"].tolist())
         answers.append(pair)
     tokens = torch.from_numpy(tokenizer.encode_batch(train["prompt"].tolist()))
-    return TrainPrompts(tokens.to(device), partners, torch.stack(answers).to(device))
+    operands = np.stack([tokenizer.number_tokens(train[name].tolist()) for name in ("a", "b")], axis=1)
+    return TrainPrompts(
+        tokens.to(device), partners, torch.stack(answers).to(device), torch.from_numpy(operands).to(device)
+    )
 
 
 def read_candidates(attribution: Path, layers: Iterable[int], device: torch.device) -> dict[int, Tensor]:
@@ -70,8 +75,10 @@ def read_eval(dataset: Path, tokenizer: PromptTokenizer, device: torch.device) -
     return tokens.to(device), torch.tensor(chosen["answer_token"].tolist(), device=device)
 
 
-def corrupt_activations(model: Decoder, tokenizer: PromptTokenizer, partners: list[str], first: int) -> Tensor:
-    """Last-token activations of the corrupt partners, (late layers, P, m).
+def of_partners(
+    model: Decoder, tokenizer: PromptTokenizer, partners: list[str], read: Callable[[Tensor], Tensor]
+) -> Tensor:
+    """What `read` gives of the corrupt partners' tokens (B, T), (layers, P, ...) from (layers, B, ...).
 
     Partners of other operators may be of other lengths, so each length is a batch of its own.
     """
@@ -80,12 +87,17 @@ def corrupt_activations(model: Decoder, tokenizer: PromptTokenizer, partners: li
     for length in sorted(set(lengths)):
         rows = [row for row, own in enumerate(lengths) if own == length]
         tokens = torch.from_numpy(tokenizer.encode_batch([partners[row] for row in rows])).to(model.device)
-        activations = last_token_neurons(model, tokens, first)
+        found = read(tokens)
         if result is None:
-            result = activations.new_empty(len(activations), len(partners), model.config.d_mlp)
-        result[:, rows] = activations
+            result = found.new_empty(len(found), len(partners), *found.shape[2:])
+        result[:, rows] = found
     assert result is not None
     return result
+
+
+def corrupt_activations(model: Decoder, tokenizer: PromptTokenizer, partners: list[str], first: int) -> Tensor:
+    """Last-token activations of the corrupt partners, (late layers, P, m)."""
+    return of_partners(model, tokenizer, partners, lambda tokens: last_token_neurons(model, tokens, first))
 
 
 def patch_candidates(

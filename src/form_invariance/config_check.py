@@ -189,7 +189,7 @@ def width(source: str) -> int | None:
 
 
 def _check_model(name: str, model: Mapping[str, Any], config: Mapping[str, Any]) -> None:
-    """Check the folder of a model, k and late_from against its shape, and the templates against its tokenizer."""
+    """Check a model's folder, k, heads and late_from by its shape, and the templates by its tokenizer."""
     folder = local_folder(model["source"])
     if folder is None:
         return
@@ -199,6 +199,12 @@ def _check_model(name: str, model: Mapping[str, Any], config: Mapping[str, Any])
         raise UserError(
             f"config key k: {max(config['k'])} is larger than the {shape.d_mlp} neurons that a layer of model "
             f"{name} has; leave it out or choose k up to {shape.d_mlp}"
+        )
+    heads = shape.n_layers * shape.n_heads
+    if max(config.get("heads", []), default=0) > heads:
+        raise UserError(
+            f"config key heads: {max(config['heads'])} is larger than the {heads} attention heads of model "
+            f"{name}; leave it out or choose numbers up to {heads}"
         )
     if isinstance(config["late_from"], int) and config["late_from"] >= shape.n_layers:
         raise UserError(

@@ -32,6 +32,36 @@ def last_token_neurons(model: Decoder, tokens: Tensor, first: int, batch: int = 
     return torch.cat([build_cache(model, piece, first).neurons for piece in tokens.split(batch)], dim=1)
 
 
+def effects_beside_clean(model: Decoder, layer: int, x: Tensor, ordinary: Tensor, answers: Tensor) -> Tensor:
+    """Indirect effects of variants of the last token that were run in one batch, the first of them unchanged.
+
+    The unchanged one's log-probabilities are the clean ones that the others are compared with (low precision
+    moves with the batch's shape), and they are checked against the ordinary pass.
+
+    Args:
+        layer: the patched layer, for messages.
+        x: residual stream after the last layer, (B, 1 + N, d).
+        ordinary: the answers' log-probabilities in the ordinary pass, (B, 1, 2).
+        answers: token ids of the clean and of the corrupt answer, (B, 2).
+
+    Returns:
+        Indirect effects, (B, N), float32.
+
+    Raises:
+        RuntimeError: replay disagrees with the ordinary pass, or an effect is not a finite number.
+    """
+    logs = log_probabilities(model, x, answers)
+    clean = logs[:, :1]
+    error = (clean - ordinary).abs().max().item()
+    if not error <= _no_op_tolerance(model):
+        raise RuntimeError(f"layer {layer}: replay differs from the ordinary pass by {error:.1e} in log P")
+    moved = logs[:, 1:] - clean
+    effects = indirect_effect(moved[..., 1], moved[..., 0])
+    if not effects.isfinite().all():
+        raise RuntimeError(f"layer {layer}: an indirect effect is not a finite number; use --dtype float32")
+    return effects
+
+
 @torch.no_grad()
 def patch_neurons(
     model: Decoder,
@@ -43,9 +73,7 @@ def patch_neurons(
 ) -> Tensor:
     """Indirect effect of every candidate neuron of one layer, each patched alone.
 
-    Every batch carries one variant that patches nothing. Its log-probabilities are the clean ones that
-    the batch is compared with (low precision moves with the batch's shape), and they are checked against
-    the ordinary pass.
+    Every batch carries one variant that patches nothing (`effects_beside_clean`).
 
     Args:
         cache: of the clean prompts.
@@ -73,17 +101,8 @@ def patch_neurons(
             model, layer, cache.residual[late + 1], cache.neurons[late], change[:, piece, None] * directions[piece]
         )
         x = replay(model, cache, torch.cat([before, patched], dim=1), layer + 1)
-        logs = log_probabilities(model, x, answers)
-        clean = logs[:, :1]
-        error = (clean - ordinary).abs().max().item()
-        if not error <= _no_op_tolerance(model):
-            raise RuntimeError(f"layer {layer}: replay differs from the ordinary pass by {error:.1e} in log P")
-        moved = logs[:, 1:] - clean
-        effects.append(indirect_effect(moved[..., 1], moved[..., 0]))
-    result = torch.cat(effects, dim=1)
-    if not result.isfinite().all():
-        raise RuntimeError(f"layer {layer}: an indirect effect is not a finite number; use --dtype float32")
-    return result
+        effects.append(effects_beside_clean(model, layer, x, ordinary, answers))
+    return torch.cat(effects, dim=1)
 
 
 def _no_op_tolerance(model: Decoder) -> float:

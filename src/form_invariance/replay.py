@@ -98,11 +98,14 @@ def select(cache: LastTokenCache, prompts: slice | Tensor) -> LastTokenCache:
     )
 
 
-def _attend(model: Decoder, layer: int, x: Tensor, cache: LastTokenCache) -> Tensor:
-    """Heads' outputs (B, N, H, D) of N variants x (B, N, d) of the last token.
+def _weights(model: Decoder, layer: int, x: Tensor, cache: LastTokenCache) -> tuple[Tensor, Tensor]:
+    """Attention weights of N variants x (B, N, d) of the last token, and their own values.
 
     Each variant attends to the prompt's cached positions and to itself, never to another variant. The
     grouped queries meet the cached keys as they are, never expanded to all heads.
+
+    Returns:
+        Weights (B, G, N*H/G, T), values (B, N, G, D).
     """
     c = model.config
     prompts, variants = x.shape[:2]
@@ -115,7 +118,15 @@ def _attend(model: Decoder, layer: int, x: Tensor, cache: LastTokenCache) -> Ten
     scores = rows @ cache.keys[layer - cache.first]  # (B, G, N*R, T-1)
     own_rows = own.permute(0, 2, 1, 3, 4).reshape(*scores.shape[:-1], 1)
     scores = soft_cap(torch.cat([scores, own_rows], dim=-1), c.attention_softcap)
-    weights = scores.float().softmax(-1).to(x.dtype)
+    return scores.float().softmax(-1).to(x.dtype), v
+
+
+def _attend(model: Decoder, layer: int, x: Tensor, cache: LastTokenCache) -> Tensor:
+    """Heads' outputs (B, N, H, D) of N variants x (B, N, d) of the last token."""
+    c = model.config
+    prompts, variants = x.shape[:2]
+    weights, v = _weights(model, layer, x, cache)
+    per_group = c.n_heads // c.n_key_value_heads
     earlier = weights[..., :-1] @ cache.values[layer - cache.first]  # (B, G, N*R, D)
     shape = (prompts, c.n_key_value_heads, variants, per_group)
     z = earlier.view(*shape, c.d_head).permute(0, 2, 1, 3, 4)
@@ -123,8 +134,20 @@ def _attend(model: Decoder, layer: int, x: Tensor, cache: LastTokenCache) -> Ten
     return z.reshape(prompts, variants, c.n_heads, c.d_head)
 
 
+def last_token_attention(model: Decoder, layer: int, cache: LastTokenCache) -> Tensor:
+    """What every head of a late layer attends to at the last token of the ordinary pass, (B, H, T)."""
+    weights, _ = _weights(model, layer, cache.residual[layer - cache.first][:, None], cache)
+    return weights.flatten(1, 2)
+
+
 def replay(
-    model: Decoder, cache: LastTokenCache, x: Tensor, start: int, *, on_neurons: LayerHook | None = None
+    model: Decoder,
+    cache: LastTokenCache,
+    x: Tensor,
+    start: int,
+    *,
+    on_neurons: LayerHook | None = None,
+    on_heads: LayerHook | None = None,
 ) -> Tensor:
     """Run variants of the last token through layers start.. to the end.
 
@@ -133,12 +156,14 @@ def replay(
         x: residual stream of the last token before layer `start`, (B, N, d).
         start: a late layer, or the number of layers (then x is returned).
         on_neurons: called with (layer, post (B, N, m)); what it returns is used.
+        on_heads: called with (layer, z (B, N, H, D)); what it returns is used.
 
     Returns:
         Residual stream after the last layer, (B, N, d).
     """
     for layer in range(start, model.config.n_layers):
-        after = add_heads(model, layer, x, _attend(model, layer, x, cache))
+        z = _attend(model, layer, x, cache)
+        after = add_heads(model, layer, x, on_heads(layer, z) if on_heads else z)
         post = neurons(model, layer, mlp_input(model, x, after))
         x = add_neurons(model, layer, after, on_neurons(layer, post) if on_neurons else post)
     return x

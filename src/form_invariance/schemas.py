@@ -135,6 +135,36 @@ AUDIT = Schema(
         "rank_correlation": _number("Spearman's correlation of the first stage's score and the exact effect"),
     },
 )
+HEADS = Schema(
+    "heads",
+    {
+        "layer": _integer("layer, from 0"),
+        "head": _integer("attention head within its layer, from 0"),
+        "rank": _integer("rank by ie_mean over the heads of all layers, 1 = best"),
+        "ie_mean": _number("mean over train prompts of the exact indirect effect of the head's last-token output"),
+        "ie_std": _number("sample standard deviation of the same"),
+        "ie_median": _number("median of the same"),
+        "attention_a": _number("attention from the last token to the first operand, mean over train prompts"),
+        "attention_b": _number("attention from the last token to the second operand, the same mean"),
+        "attention_bos": _number("attention from the last token to BOS, the same mean; NaN without BOS"),
+    },
+)
+HEAD_OVERLAP = Schema(
+    "head_overlap",
+    {
+        "layers": _text("whose heads are ranked: all layers', or routing: those below the first late layer"),
+        "ranked": _integer("heads of these layers, of which the best are taken"),
+        "h": _integer("heads that are taken in each format"),
+        "formats": _text("the formats compared, joined by +"),
+        "intersection": _integer("heads in the best h of all of them"),
+        "union": _integer("heads in the best h of any of them"),
+        "jaccard": _number("intersection / union"),
+        "chance": _number("expected Jaccard of random sets of the same size"),
+        "low": _number("95 % interval's lower limit, by bootstrap over train prompts"),
+        "high": _number("95 % interval's upper limit"),
+        "ceiling": _number("mean Jaccard of the best h by disjoint halves of a format's train prompts"),
+    },
+)
 PRECISION = Schema(
     "precision",
     {

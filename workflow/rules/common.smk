@@ -42,6 +42,7 @@ OPERATORS = list(config["operators"])
 CELLS = dict(model=MODELS, format=FORMATS, operator=OPERATORS)
 DIRECTIONS = [f"{donor}_to_{target}" for donor, target in permutations(FORMATS, 2)]
 KS = sorted(config["k"])
+HEADS = sorted(config.get("heads", []))
 FIRST_MODEL = SimpleNamespace(model=MODELS[0])
 FIGURE_FILES = ["png", "svg"]
 PAPER_TABLES = ["census", "probe", "agreement", "heuristic_summary", "significance", "families"]
@@ -200,7 +201,8 @@ def figure(name: str, caption: str | None = None) -> list[str]:
 def figures() -> list[str]:
     """Every figure, as PNG and SVG."""
     kinds = ["probe", "probe_positions", "jaccard", "keep_only", "knockout", "transfer", "heuristics"]
-    names = ["prompt_formats", "summary", *expand("{model}/{kind}", model=MODELS, kind=kinds)]
+    optional = ["heads"] if HEADS else []
+    names = ["prompt_formats", "summary", *expand("{model}/{kind}", model=MODELS, kind=[*kinds, *optional])]
     return expand("results/figures/{name}.{extension}", name=names, extension=FIGURE_FILES)
 
 
@@ -226,6 +228,7 @@ def tables() -> list[str]:
         *probe_tables(),
         *precision_tables(),
         *audits(),
+        *head_tables(),
         *transfer_tables(),
         *expand("results/tables/{table}.{extension}", table=PAPER_TABLES, extension=["csv", "md", "tex"]),
     ]
@@ -251,6 +254,16 @@ def audits() -> list[str]:
 def browsers() -> list[str]:
     """The neuron browser of every model."""
     return expand("results/browser/{model}.html", model=MODELS)
+
+
+def head_tables() -> list[str]:
+    """The tables of the attention heads; none where no number of heads is given."""
+    if not HEADS:
+        return []
+    return [
+        *expand("results/{model}/{format}/{operator}/heads.parquet", **CELLS),
+        *expand("results/{model}/shared/{operator}/head_overlap.parquet", model=MODELS, operator=OPERATORS),
+    ]
 
 
 def probe_tables() -> list[str]:

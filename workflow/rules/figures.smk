@@ -157,6 +157,34 @@ rule transfer_figure:
         " --output {output:q} 2> {log:q}"
 
 
+rule heads_figure:
+    input:
+        heads=cells_of(
+            "results/{model}/{format}/{operator}/heads.parquet",
+            format=FORMATS,
+            operator=OPERATORS,
+        ),
+        overlap=cells_of("results/{model}/shared/{operator}/head_overlap.parquet", operator=OPERATORS),
+    output:
+        figure("{model}/heads"),
+    log:
+        "results/logs/figures/{model}/heads.log",
+    benchmark:
+        "results/benchmarks/figures/{model}/heads.tsv"
+    conda:
+        "../../envs/plot.yaml"
+    params:
+        code=source_digest("figure-heads"),
+        heads=lambda wildcards, input: keyed(input.heads, -3, -2),
+        overlap=lambda wildcards, input: keyed(input.overlap, -2),
+    threads: 1
+    resources:
+        **table_job(mem_mb=1000),
+    shell:
+        "python -m form_invariance figure-heads --heads {params.heads:q} --overlap {params.overlap:q}"
+        " --title {wildcards.model:q} --output {output:q} 2> {log:q}"
+
+
 rule summary_figure:
     input:
         overlap=expand("results/{model}/shared/{operator}/overlap.parquet", model=MODELS, operator=OPERATORS),

@@ -15,7 +15,9 @@ from form_invariance.bench.measure import (
     replay_operations,
     unembedding_operations,
 )
+from form_invariance.cells import TrainPrompts
 from form_invariance.census import take_census
+from form_invariance.heads import measure_cell
 from form_invariance.heuristics.activations import operand_maps
 from form_invariance.heuristics.pairs import make_grid
 from form_invariance.mean_cache import MeanCache, compute
@@ -50,7 +52,7 @@ class _Cell:
         self.first, self.candidates = c.n_layers // 2, candidates
         self.late = range(self.first, c.n_layers)
         self.width = max(2, int(prompts**0.5))
-        a, b = _problems(prompts)
+        a, b = self.operands = _problems(prompts)
         self.prompts = [render(template, *pair) for pair in zip(a.tolist(), b.tolist(), strict=True)]
         self.tokens = torch.from_numpy(tokenizer.encode_batch(self.prompts)).to(device)
         right = torch.from_numpy(tokenizer.number_tokens(a + b)).to(device)
@@ -75,6 +77,12 @@ class _Cell:
         chosen = {layer: torch.arange(self.candidates, device=self.model.device) for layer in self.late}
         with torch.no_grad():
             patch_layers(self.model, self.tokens, self.first, chosen, given, self.answers[None], lambda _: None)
+
+    def head_patching(self) -> None:
+        operands = torch.from_numpy(np.stack([self.tokenizer.number_tokens(one) for one in self.operands], axis=1))
+        partners = [self.prompts[-1], *self.prompts[:-1]]
+        train = TrainPrompts(self.tokens, [partners], self.answers[None], operands.to(self.tokens.device))
+        measure_cell(self.model, self.tokenizer, train, lambda _: None)
 
     def average(self) -> MeanCache:
         return compute(self.model, self.tokenizer, [self.prompts])
@@ -115,6 +123,9 @@ class _Cell:
         # Clean and corrupt pass, then the last token forward and back; weights have no gradient.
         yield "attribution", self.attribution, n, "prompts", 2 * inside + 2 * one
         yield "patching", self.patching, n * self.candidates * layers, "patches", patch
+        # The patched head's own layer is replayed too.
+        head = sum(replay_operations(c, c.n_layers - at, length) for at in range(c.n_layers)) / c.n_layers
+        yield "head patching", self.head_patching, n * c.n_layers * c.n_heads, "patches", head
         yield "mean cache", self.average, n, "prompts", inside
         means = self.average()
         variants = 2 * CIRCUITS * (late + one) + 2 * whole

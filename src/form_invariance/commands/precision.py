@@ -46,7 +46,9 @@ def _effects(arguments: argparse.Namespace) -> tuple[dict, dict]:  # type: ignor
     first = first_late_layer(arguments.late_from, model.config.n_layers, named_paths(arguments.probes, "--probes"))
     train = read_train(arguments.dataset, arguments.corrupt_table, tokenizer, model.device)
     sample = slice(0, arguments.prompts)
-    some = TrainPrompts(train.tokens[sample], [train.partners[0][sample]], train.answers[:1, sample])
+    some = TrainPrompts(
+        train.tokens[sample], [train.partners[0][sample]], train.answers[:1, sample], train.operands[sample]
+    )
     candidates = read_candidates(arguments.attribution, range(first, model.config.n_layers), model.device)
     effects = patch_candidates(model, tokenizer, some, first, candidates)
     return (

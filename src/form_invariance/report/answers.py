@@ -1,12 +1,14 @@
 """The questions of the experiment, each with a sentence and a table that are computed from a model's tables."""
 
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import pandas as pd
 
 from form_invariance import schemas
 from form_invariance.figures.jaccard import all_formats
+from form_invariance.head_overlap import ALL, ROUTING, middle_size, of_all_formats
 from form_invariance.precision import EVERY_LAYER
 from form_invariance.probe_summary import curve, peak
 from form_invariance.tables_io import read_table, read_tables
@@ -103,6 +105,54 @@ def overlap(results: Results) -> Answer:
     return Answer("Are they the same neurons in every format?", sentence, found, ("jaccard",))
 
 
+def heads(results: Results) -> Answer | None:
+    """Are they the same attention heads in every format? None where the heads were not patched."""
+    wanted = [("shared", "head_overlap"), *((name, "heads") for name in results.formats)]
+    for operator, (place, table) in product(results.operators, wanted):
+        if not (results.folder / place / operator / f"{table}.parquet").exists():
+            return None
+    tables = results.shared("head_overlap", schemas.HEAD_OVERLAP)
+    h = middle_size(next(iter(tables.values())))
+    columns = ["layers", "h", "jaccard", "low", "high", "chance", "ceiling"]
+    found = pd.concat(
+        of_all_formats(table)[columns].assign(operator=operator) for operator, table in tables.items()
+    )[["operator", *columns]]
+    own = found[found["h"] == h]
+    mean = own.groupby("layers")[["jaccard", "chance", "ceiling"]].mean()
+    everywhere, beyond = mean.loc[ALL], _of((own["low"] > own["chance"])[own["layers"] == ALL])
+    sentence = (
+        f"Of the attention heads in any format's best {h}, {everywhere['jaccard']:.1%} are in all formats' (mean "
+        f"over operators). By chance it would be {everywhere['chance']:.1%}; between halves of one format's "
+        f"prompts it is {everywhere['ceiling']:.1%}, the ceiling. The interval lies above chance {beyond} "
+        "operators."
+    )
+    if ROUTING in mean.index:
+        routing = mean.loc[ROUTING]
+        sentence += (
+            f" Among the heads below the late layers it is {routing['jaccard']:.1%} ({routing['chance']:.1%} by "
+            f"chance, ceiling {routing['ceiling']:.1%})."
+        )
+    sentence += _attention_to_operands(results, h)
+    return Answer("Are they the same attention heads in every format?", sentence, found, ("heads",))
+
+
+def _attention_to_operands(results: Results, h: int) -> str:
+    """How much the shared heads attend to the operands, in a sentence; empty where no head is shared."""
+    cells = pd.concat(
+        table.assign(format=name, operator=operator)
+        for (name, operator), table in results.cells("heads", schemas.HEADS).items()
+    )
+    worst = cells.groupby(["operator", "layer", "head"])["rank"].transform("max")
+    operands = cells["attention_a"] + cells["attention_b"]
+    if not (worst <= h).any():
+        return ""
+    shared, mean = (_percent(some.mean()) for some in (operands[worst <= h], operands))
+    return (
+        f" From the last token, the heads that are in all formats' best {h} pay {shared} of their attention to "
+        f"the two operands, the mean head {mean}."
+    )
+
+
 def _intervened(results: Results, intervention: str, measure: str) -> pd.DataFrame:
     rows = []
     for (name, operator), table in results.cells("interventions", schemas.INTERVENTIONS).items():
@@ -196,5 +246,15 @@ def trustworthy(results: Results) -> Answer | None:
 
 def answers(results: Results) -> list[Answer]:
     """All answers for a model."""
-    asked = (accuracy, decodable, overlap, sufficient, necessary, transferable, heuristics, trustworthy)
+    asked = (
+        accuracy,
+        decodable,
+        overlap,
+        sufficient,
+        necessary,
+        transferable,
+        heuristics,
+        heads,
+        trustworthy,
+    )
     return [answer for ask in asked if (answer := ask(results)) is not None]

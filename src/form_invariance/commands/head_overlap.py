@@ -1,0 +1,42 @@
+"""Overlap of the formats' best attention heads for one operator."""
+
+import argparse
+from pathlib import Path
+
+from form_invariance.commands.arguments import add_late_arguments, named_paths
+
+HELP = "how far the formats' best attention heads overlap: Jaccard, chance and ceiling"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add_late_arguments(parser)
+    parser.add_argument(
+        "--effects", type=Path, required=True, help="the heads' effects by prompt, of every format"
+    )
+    parser.add_argument("--heads", type=int, nargs="+", required=True, help="how many heads a format's set has")
+    parser.add_argument("--bootstrap", type=int, default=200, help="resamples for the intervals")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the resamples and halves")
+    parser.add_argument("--output", type=Path, required=True, help="head overlap table")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    from form_invariance.head_overlap import head_overlap_table
+    from form_invariance.late_layers import first_late_layer
+    from form_invariance.schemas import HEAD_OVERLAP
+    from form_invariance.tables_io import read_tensors, write_table
+
+    tensors, provenance = read_tensors(arguments.effects, "head_effects")
+    effects = {name: tensors[name] for name in provenance["formats"]}
+    n_layers = next(iter(effects.values())).shape[1]
+    first = first_late_layer(arguments.late_from, n_layers, named_paths(arguments.probes, "--probes"))
+    sizes = sorted(set(arguments.heads))
+    table = head_overlap_table(effects, sizes, first, arguments.bootstrap, arguments.seed)
+    recorded = {
+        "model": provenance["model"],
+        "first_late_layer": first,
+        "bootstrap": arguments.bootstrap,
+        "seed": arguments.seed,
+    }
+    write_table(table, arguments.output, HEAD_OVERLAP, recorded)
