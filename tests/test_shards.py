@@ -103,7 +103,8 @@ def test_a_killed_piece_leaves_nothing_or_all_and_is_the_same_the_next_time(cell
     running = subprocess.Popen([*call, *words, str(cut)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(share * duration)
     running.kill()
-    assert running.wait() == -signal.SIGKILL
+    # On a machine that was busier before than now, it may have ended in time.
+    assert running.wait() == -signal.SIGKILL or cut.exists()
     assert not cut.exists() or cut.read_bytes() == whole.read_bytes()
     assert share > 0.5 or not cut.exists()
     subprocess.run([*call, *words, str(cut)], check=True, capture_output=True)

@@ -30,7 +30,7 @@ ATTENDED = ("a", "b", "bos")
 class CellHeads:
     """What is measured of every head of every layer in one cell."""
 
-    effects: Tensor  # (P, L, H), float32
+    effects: Tensor  # (P, L, H), float64
     attention: dict[str, Tensor]  # by what is attended to: mean over the prompts (L, H)
 
 
@@ -60,7 +60,7 @@ def patch_heads(model: Decoder, cache: LastTokenCache, corrupt: Tensor, answers:
         answers: token ids of the clean and of the corrupt answer, (B, 2).
 
     Returns:
-        (B, L, H), float32.
+        (B, L, H), float64.
 
     Raises:
         RuntimeError: replay disagrees with the ordinary pass, or an effect is not a finite number.
@@ -128,7 +128,7 @@ def measure_cell(
 
 def heads_table(cell: CellHeads) -> pd.DataFrame:
     """The table of a cell's heads, ranked by mean effect over all layers."""
-    effects = cell.effects.double().cpu().numpy().reshape(len(cell.effects), -1)  # (P, L*H)
+    effects = cell.effects.cpu().numpy().reshape(len(cell.effects), -1)  # (P, L*H)
     mean = effects.mean(0)
     layer, head = np.indices(cell.effects.shape[1:]).reshape(2, -1)
     table = pd.DataFrame(

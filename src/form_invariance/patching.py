@@ -45,7 +45,7 @@ def effects_beside_clean(model: Decoder, layer: int, x: Tensor, ordinary: Tensor
         answers: token ids of the clean and of the corrupt answer, (B, 2).
 
     Returns:
-        Indirect effects, (B, N), float32.
+        Indirect effects, (B, N), float64: a strong one may exceed float32's range.
 
     Raises:
         RuntimeError: replay disagrees with the ordinary pass, or an effect is not a finite number.
@@ -55,7 +55,7 @@ def effects_beside_clean(model: Decoder, layer: int, x: Tensor, ordinary: Tensor
     error = (clean - ordinary).abs().max().item()
     if not error <= _no_op_tolerance(model):
         raise RuntimeError(f"layer {layer}: replay differs from the ordinary pass by {error:.1e} in log P")
-    moved = logs[:, 1:] - clean
+    moved = (logs[:, 1:] - clean).double()
     effects = indirect_effect(moved[..., 1], moved[..., 0])
     if not effects.isfinite().all():
         raise RuntimeError(f"layer {layer}: an indirect effect is not a finite number; use --dtype float32")
@@ -101,7 +101,7 @@ def patch_neurons(
             model, layer, cache.residual[late + 1], cache.neurons[late], change[:, piece, None] * directions[piece]
         )
         x = replay(model, cache, torch.cat([before, patched], dim=1), layer + 1)
-        effects.append(effects_beside_clean(model, layer, x, ordinary, answers))
+        effects.append(effects_beside_clean(model, layer, x, ordinary, answers).float())
     return torch.cat(effects, dim=1)
 
 
