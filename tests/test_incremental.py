@@ -61,6 +61,7 @@ FROM_RANKING = (
 )
 FROM_PATCHING = f"patching ranking {FROM_RANKING} heuristics_figure paper_tables {INTERVENED}"
 FROM_DATASET = f"dataset attribution mean_cache {FROM_PATCHING}"
+PLANTED = "planted planted_figure"
 EVERYTHING = f"census probe probe_across_formats probe_figure {FROM_DATASET}"
 FIGURES = """prompt_formats probe_figure jaccard_figure interventions_figure transfer_figure heuristics_figure
     summary_figure"""
@@ -137,7 +138,7 @@ def test_a_model_is_added(finished):
 def test_the_seed_is_changed(finished):
     with configured(finished, lambda config: config.update(seed=1)):
         pending = jobs_of(finished)
-    assert pending == jobs(EVERYTHING)
+    assert pending == jobs(f"{EVERYTHING} {PLANTED}")
 
 
 @pytest.mark.parametrize("key", ["random_seeds", "matched_seeds"])
@@ -150,10 +151,12 @@ def test_the_random_controls_are_changed(finished, key):
 @pytest.mark.parametrize(
     ("module", "rules"),
     [
-        ("figures/style.py", f"{FIGURES} audit"),
+        ("figures/style.py", f"{FIGURES} audit planted_figure"),
         ("figures/transfer.py", "transfer_figure"),
-        ("ablation.py", f"{INTERVENED} transfer transfer_figure"),
-        ("replay.py", f"attribution {FROM_PATCHING}"),
+        ("ablation.py", f"{INTERVENED} transfer transfer_figure {PLANTED}"),
+        ("replay.py", f"attribution {FROM_PATCHING} {PLANTED}"),
+        ("planted/construction.py", PLANTED),
+        ("figures/planted.py", "planted_figure"),
         ("bench/cost.py", ""),
         ("plan.py", ""),
     ],

@@ -200,7 +200,7 @@ def figure(name: str, caption: str | None = None) -> list[str]:
 def figures() -> list[str]:
     """Every figure, as PNG and SVG."""
     kinds = ["probe", "probe_positions", "jaccard", "keep_only", "knockout", "transfer", "heuristics"]
-    names = ["prompt_formats", "summary", *expand("{model}/{kind}", model=MODELS, kind=kinds)]
+    names = ["prompt_formats", "summary", "planted", *expand("{model}/{kind}", model=MODELS, kind=kinds)]
     return expand("results/figures/{name}.{extension}", name=names, extension=FIGURE_FILES)
 
 
@@ -225,6 +225,7 @@ def tables() -> list[str]:
         *probe_tables(),
         *precision_tables(),
         *audits(),
+        "results/planted.parquet",
         *transfer_tables(),
         *expand("results/tables/{table}.{extension}", table=PAPER_TABLES, extension=["csv", "md", "tex"]),
     ]

@@ -157,6 +157,26 @@ rule transfer_figure:
         " --output {output:q} 2> {log:q}"
 
 
+rule planted_figure:
+    input:
+        "results/planted.parquet",
+    output:
+        figure("planted"),
+    log:
+        "results/logs/figures/planted.log",
+    benchmark:
+        "results/benchmarks/figures/planted.tsv"
+    conda:
+        "../../envs/plot.yaml"
+    params:
+        code=source_digest("figure-planted"),
+    threads: 1
+    resources:
+        **table_job(mem_mb=1000),
+    shell:
+        "python -m form_invariance figure-planted --table {input:q} --output {output:q} 2> {log:q}"
+
+
 rule summary_figure:
     input:
         overlap=expand("results/{model}/shared/{operator}/overlap.parquet", model=MODELS, operator=OPERATORS),

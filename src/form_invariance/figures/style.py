@@ -18,6 +18,7 @@ ONE_COLUMN, TWO_COLUMNS = 3.3, 6.8
 
 # Okabe and Ito's palette: told apart without colour vision.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 GREY = "#777777"
 LIGHT = "#BBBBBB"
 
@@ -45,6 +46,11 @@ _SETTINGS = {
 def colours(names: Sequence[str]) -> dict[str, str]:
     """A fixed colour for each name, in order."""
     return {name: COLOURS[position % len(COLOURS)] for position, name in enumerate(names)}
+
+
+def markers(names: Sequence[str]) -> dict[str, str]:
+    """A fixed marker for each name, in order, so that colours need not be told apart."""
+    return {name: MARKERS[position % len(MARKERS)] for position, name in enumerate(names)}
 
 
 def panels(
