@@ -43,7 +43,7 @@ CELLS = dict(model=MODELS, format=FORMATS, operator=OPERATORS)
 DIRECTIONS = [f"{donor}_to_{target}" for donor, target in permutations(FORMATS, 2)]
 KS = sorted(config["k"])
 FIRST_MODEL = SimpleNamespace(model=MODELS[0])
-FIGURE_FILES = ["png", "svg"]
+FIGURE_FILES = ["png", "svg", "pdf"]
 PAPER_TABLES = ["census", "probe", "agreement", "heuristic_summary", "significance", "families"]
 EMBEDDED = ["embedded-shared", "embedded-separate"]
 
@@ -187,18 +187,18 @@ def named(names: list[str], paths) -> list[str]:
 def figure(name: str, caption: str | None = None) -> list[str]:
     """The files of a figure; the SVG goes into the report, with the caption of its own name unless another is named."""
     path = f"results/figures/{name}"
-    kind = PurePosixPath(name).name
+    title = PurePosixPath(name).name
     drawn = report(
         f"{path}.svg",
-        caption=str(WORKFLOW / f"report/{caption or kind}.rst"),
+        caption=str(WORKFLOW / f"report/{caption or title}.rst"),
         category="{model}" if "{model}" in name else "All models",
-        labels={"figure": kind.replace("_", " ")},
+        labels={"figure": title.replace("_", " ")},
     )
-    return [f"{path}.png", drawn]
+    return [drawn if kind == "svg" else f"{path}.{kind}" for kind in FIGURE_FILES]
 
 
 def figures() -> list[str]:
-    """Every figure, as PNG and SVG."""
+    """Every figure, in every kind of file."""
     kinds = ["probe", "probe_positions", "jaccard", "keep_only", "knockout", "transfer", "heuristics"]
     names = ["prompt_formats", "summary", "planted", *expand("{model}/{kind}", model=MODELS, kind=kinds)]
     return expand("results/figures/{name}.{extension}", name=names, extension=FIGURE_FILES)

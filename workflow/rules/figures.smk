@@ -1,4 +1,4 @@
-"""Figures, as PNG and SVG, and the tables behind them."""
+"""Figures, from the tables behind them."""
 
 
 rule prompt_formats:

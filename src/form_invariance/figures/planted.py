@@ -15,7 +15,7 @@ MEASURES = {
     "knockout": "faithfulness, shared\nneurons ablated",
     "transfer": "wrong answers mended\nby a donor's activations",
 }
-TITLES = {"shared": "planted: the same neurons in every format", "separate": "planted: each format has its own"}
+TITLES = {"shared": "one circuit\nfor all formats", "separate": "a circuit\nfor each format"}
 
 
 def _draw_circuit(axes: Axes, rows: pd.DataFrame, names: list[str]) -> None:
@@ -32,7 +32,7 @@ def _draw_circuit(axes: Axes, rows: pd.DataFrame, names: list[str]) -> None:
             axes.plot([row["low"], row["high"]], [height, height], color=colour, lw=2.5, alpha=0.4)
             label = "all formats together" if name == "all" else name
             axes.plot(row["value"], height, color=colour, marker=marker, ls="", label=label)
-    axes.set(ylim=(len(MEASURES) - 0.5, -0.5), yticks=range(len(MEASURES)))
+    axes.set(ylim=(len(MEASURES) - 0.5, -0.5), yticks=range(len(MEASURES)), xticks=(0, 1))
     axes.set_yticklabels(MEASURES.values())
     axes.tick_params(axis="y", length=0)
 
@@ -41,9 +41,9 @@ def draw(table: pd.DataFrame) -> Figure:
     """A panel for each of the two constructions, a row for each measure; transfer in its donor's colour."""
     pooled = table[table["layer"] == POOLED]
     names = list(dict.fromkeys(pooled.loc[pooled["measure"] == "ranking", "format"]))
-    figure, grid = style.panels(1, len(TITLES), height=2.5, legend=0.25)
+    figure, grid = style.panels(1, len(TITLES), width=style.ONE_COLUMN, height=2.6)
     for axes, (circuit, title) in zip(grid[0], TITLES.items(), strict=True):
         _draw_circuit(axes, pooled[pooled["circuit"] == circuit], names)
         axes.set_title(title)
-    style.legend_below(figure, list(grid[0]), len(names) + 3)
+    style.legend_below(figure, list(grid[0]))
     return figure
