@@ -28,7 +28,8 @@ def reliability(ks):
 def command(folder, overlap_file, reliability_key="addition", seed="0"):
     words = [
         *("figure-jaccard", "--overlap", f"addition={overlap_file}", "--title", "m"),
-        *("--reliability", f"{reliability_key}=reliability.parquet", "--output", f"{seed}.png", f"{seed}.svg"),
+        *("--reliability", f"{reliability_key}=reliability.parquet"),
+        *("--output", *(f"{seed}.{kind}" for kind in ("png", "svg", "pdf"))),
     ]
     environment = {**os.environ, "PYTHONHASHSEED": seed}
     return subprocess.run(
@@ -50,7 +51,7 @@ def folder(tmp_path):
 def test_every_process_draws_the_same_bytes(folder):
     for seed in ("1", "2"):
         assert command(folder, "overlap.parquet", seed=seed).returncode == 0
-    for kind in ("png", "svg"):
+    for kind in ("png", "svg", "pdf"):
         assert (folder / f"1.{kind}").read_bytes() == (folder / f"2.{kind}").read_bytes()
 
 

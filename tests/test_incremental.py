@@ -74,6 +74,7 @@ LOOKED_AT = "neuron_effects browser"
 FROM_PATCHING = f"patching ranking {FROM_RANKING} heuristics_figure paper_tables {INTERVENED} {LOOKED_AT}"
 FROM_HEADS = "heads head_overlap heads_figure"
 FROM_DATASET = f"dataset attribution mean_cache {FROM_PATCHING} {FROM_HEADS}"
+PLANTED = "planted planted_figure"
 EVERYTHING = f"census probe probe_across_formats probe_figure {FROM_DATASET}"
 FIGURES = """prompt_formats probe_figure jaccard_figure interventions_figure transfer_figure heuristics_figure
     heads_figure summary_figure"""
@@ -158,7 +159,7 @@ def test_a_model_is_added(finished):
 def test_the_seed_is_changed(finished):
     with configured(finished, lambda config: config.update(seed=1)):
         pending = jobs_of(finished)
-    assert pending == jobs(EVERYTHING)
+    assert pending == jobs(f"{EVERYTHING} {PLANTED}")
 
 
 @pytest.mark.parametrize("key", ["random_seeds", "matched_seeds"])
@@ -171,12 +172,14 @@ def test_the_random_controls_are_changed(finished, key):
 @pytest.mark.parametrize(
     ("module", "rules"),
     [
-        ("figures/style.py", f"{FIGURES} audit"),
+        ("figures/style.py", f"{FIGURES} audit planted_figure"),
         ("figures/transfer.py", "transfer_figure"),
-        ("ablation.py", f"{INTERVENED} {LOOKED_AT} transfer transfer_figure"),
+        ("ablation.py", f"{INTERVENED} {LOOKED_AT} transfer transfer_figure {PLANTED}"),
         ("heads.py", FROM_HEADS),
         ("browser/browser.js", "browser"),
-        ("replay.py", f"attribution {FROM_PATCHING} {FROM_HEADS}"),
+        ("replay.py", f"attribution {FROM_PATCHING} {FROM_HEADS} {PLANTED}"),
+        ("planted/construction.py", PLANTED),
+        ("figures/planted.py", "planted_figure"),
         ("bench/cost.py", ""),
         ("plan.py", ""),
     ],

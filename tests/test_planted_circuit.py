@@ -1,167 +1,157 @@
-"""A circuit that is known because it was built: the whole pipeline must find it, and nothing else.
+"""Circuits that are known because they were built: the pipeline must find them, and say so where it does not."""
 
-A Llama of four layers adds by construction. Attention of layer 0 averages the operands' values at the last token,
-whatever the format; eight neurons in each of layers 2 and 3 carry the sum to a dimension that the unembedding
-reads, which scores each number n by (2ns - n²) / 200. All other neurons are random, and write where nothing reads.
-"""
-
-import json
+import shutil
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from safetensors.torch import save_file
 
+from form_invariance import patching
 from form_invariance.cli import main
-from form_invariance.embedded.tokenizer import BOS, build_tokenizer
+from form_invariance.figures import planted as figure
+from form_invariance.figures import style
+from form_invariance.intersection import POOLED
+from form_invariance.model_files import load_tokenizer
+from form_invariance.planted.construction import LATE, PLANTED, TEMPLATES, planted_neurons, write_model
+from form_invariance.planted.scores import score
+from form_invariance.planted.stages import cell, overlap_of, run_stages
+from form_invariance.schemas import PLANTED as SCHEMA
+from form_invariance.schemas import RANKING
+from form_invariance.tables_io import read_table, write_table
 
-TEMPLATES = {"symbolic": "{a}+{b}=", "code": "x = {a} + {b}\nprint(x) # "}
-LATE, PLANTED, WIDTH, D, HEAD = (2, 3), 8, 24, 32, 16
-CONSTANT, NUMBER, VALUE, SUM, ANSWER = range(5)
-K, SHARPNESS = 100.0, 1 / 200
-
-
-def planted(layer):
-    """The neurons of a late layer that carry the sum."""
-    return set(np.random.default_rng(layer).permutation(WIDTH)[:PLANTED].tolist())
-
-
-def build(folder):
-    """Write the model as a Hugging Face folder."""
-    tokenizer = build_tokenizer(list(TEMPLATES.values()))
-    vocabulary = tokenizer.get_vocab_size()
-    rng = np.random.default_rng(0)
-    embedding = np.zeros((vocabulary, D))
-    embedding[:, CONSTANT] = K
-    unembedding = np.zeros((vocabulary, D))
-    root = D**0.5  # RMS normalisation turns x into x * root / |x|, and |x| is K but for a trifle
-    unembedding[:, CONSTANT] = -15 / root
-    for n in range(1000):
-        token = tokenizer.token_to_id(str(n))
-        embedding[token, NUMBER], embedding[token, VALUE] = K, n / 100
-        if n <= 200:
-            unembedding[token, CONSTANT] = -SHARPNESS * n**2 / root
-            unembedding[token, ANSWER] = SHARPNESS * 2 * n * K * 100 / root
-    weights = {
-        "model.embed_tokens.weight": embedding,
-        "lm_head.weight": unembedding,
-        "model.norm.weight": np.ones(D),
-    }
-    for layer in range(4):
-        q, k, v, o = np.zeros((HEAD, D)), np.zeros((HEAD, D)), np.zeros((HEAD, D)), np.zeros((D, HEAD))
-        gate, up = rng.normal(size=(2, WIDTH, D)) * 0.3
-        down = np.zeros((D, WIDTH))
-        down[ANSWER + 1 :] = rng.normal(size=(D - ANSWER - 1, WIDTH)) * 0.01
-        if layer == 0:
-            # The slowest rotary pair hardly turns: every token looks for numbers, and finds all alike.
-            q[HEAD // 2 - 1, CONSTANT], k[HEAD // 2 - 1, NUMBER], v[0, VALUE] = 4, 4, 1
-            # A number's own norm is K times root two; the mean of two values becomes their sum over 100.
-            o[SUM, 0] = 2 * K * 2**0.5 / root
-        if layer in LATE:
-            own = sorted(planted(layer))
-            shares = rng.uniform(0.5, 1.5, PLANTED)
-            shares /= shares.sum() * len(LATE)
-            gate[own], up[own], down[:, own] = 0, 0, 0
-            gate[own, CONSTANT] = 20 / root  # silu(20) = 20
-            up[own, SUM] = 1
-            down[ANSWER, own] = shares * K / (20 * root)
-        at = f"model.layers.{layer}"
-        for name, matrix in (("q", q), ("k", k), ("v", v), ("o", o)):
-            weights[f"{at}.self_attn.{name}_proj.weight"] = matrix
-        for name, matrix in (("gate", gate), ("up", up), ("down", down)):
-            weights[f"{at}.mlp.{name}_proj.weight"] = matrix
-        weights[f"{at}.input_layernorm.weight"] = weights[f"{at}.post_attention_layernorm.weight"] = np.ones(D)
-    folder.mkdir()
-    tensors = {name: torch.tensor(weight, dtype=torch.float32) for name, weight in weights.items()}
-    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-    config = {
-        "architectures": ["LlamaForCausalLM"],
-        "model_type": "llama",
-        "hidden_size": D,
-        "intermediate_size": WIDTH,
-        "num_hidden_layers": 4,
-        "num_attention_heads": 1,
-        "num_key_value_heads": 1,
-        "head_dim": HEAD,
-        "vocab_size": vocabulary,
-        "rms_norm_eps": 1e-6,
-        "rope_theta": 1e8,
-        "max_position_embeddings": 64,
-        "tie_word_embeddings": False,
-        "bos_token_id": tokenizer.token_to_id(BOS),
-    }
-    (folder / "config.json").write_text(json.dumps(config))
-    tokenizer.save(str(folder / "tokenizer.json"))
-    options = {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": BOS, "add_bos_token": True}
-    (folder / "tokenizer_config.json").write_text(json.dumps(options))
+TOLERANCE = {"first_stage": 0, "ranking": 0, "overlap": 0, "keep_only": 0.02, "knockout": 0.05, "transfer": 0}
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """The pipeline run on the planted model, from the census to the interventions."""
-    base = tmp_path_factory.mktemp("planted")
-    build(base / "model")
-    model = ["--model", str(base / "model")]
-
-    def run(command, *words):
-        assert main([command, *(() if command in ("circuit", "ranking") else model), *map(str, words)]) == 0
-
-    operator = ["--operator", "addition"]
-    limits = ["--operand-min", 6, "--operand-max", 60, "--answer-min", 12, "--answer-max", 120]
-    for name, template in TEMPLATES.items():
-        at = {kind: base / f"{name}_{kind}.parquet" for kind in ("census", "dataset", "corrupt", "attribution")}
-        sizes = ["--train", 40, "--eval", 30, "--corrupt-seeds", 1]
-        problem = [*operator, "--expression", "a + b", "--template", template, *limits]
-        run("census", *problem, "--output", at["census"])
-        outputs = ["--output", at["dataset"], "--corrupt-output", at["corrupt"]]
-        run("dataset", *operator, "--census", at["census"], *sizes, *outputs)
-        train = ["--dataset", at["dataset"], "--corrupt-table", at["corrupt"]]
-        run("attribution", *train, "--output", at["attribution"])
-        effects = base / f"{name}_effects.safetensors"
-        run("patching", *train, "--attribution", at["attribution"], "--output", effects)
-        inputs = ["--attribution", at["attribution"], "--effects", effects]
-        run("ranking", *inputs, "--output", base / f"{name}_ranking.parquet")
-    effects = [f"{name}={base / f'{name}_effects.safetensors'}" for name in TEMPLATES]
-    run("circuit", "--effects", *effects, "--k", PLANTED, "--output", base / "circuit.parquet")
-    for name in TEMPLATES:
-        census, means = base / f"{name}_census.parquet", base / f"{name}_means.safetensors"
-        run("mean-cache", "--census", f"addition={census}", "--prompts", 300, "--output", means)
-        inputs = ["--dataset", base / f"{name}_dataset.parquet", "--circuit", base / "circuit.parquet"]
-        inputs += ["--mean-cache", means, "--ranking", base / f"{name}_ranking.parquet"]
-        outputs = ["--output", base / f"{name}_done.parquet", "--prompts-output", base / f"{name}_prompts.parquet"]
-        run("interventions", *inputs, "--k", PLANTED, "--matched-seeds", 1, "--bootstrap", 50, *outputs)
-    return base
+def runs(tmp_path_factory):
+    """Both constructions' models and the tables of all stages, as (model, tables) by whether it is shared."""
+    folders = {}
+    for shared in (True, False):
+        base = tmp_path_factory.mktemp("planted")
+        write_model(base / "model", shared, seed=0)
+        run_stages(base / "model", base / "results", seed=0)
+        folders[shared] = base / "model", base / "results"
+    return folders
 
 
-@pytest.mark.parametrize("name", TEMPLATES)
-def test_the_model_adds(folder, name):
-    assert pd.read_parquet(folder / f"{name}_census.parquet")["correct"].mean() > 0.99
+@pytest.fixture(params=[True, False], ids=["shared", "separate"])
+def shared(request):
+    return request.param
 
 
-@pytest.mark.parametrize("name", TEMPLATES)
-def test_both_stages_put_the_planted_neurons_first(folder, name):
-    ranking = pd.read_parquet(folder / f"{name}_ranking.parquet")
+def circuit_of(results):
+    """The shared circuit by layer."""
+    circuit = pd.read_parquet(overlap_of(results).with_stem("circuit"))
+    return {layer: set(own["neuron"]) for layer, own in circuit.groupby("layer")}
+
+
+def test_formats_share_all_neurons_or_none():
+    same, own = planted_neurons(True, seed=3), planted_neurons(False, seed=3)
     for layer in LATE:
-        own = ranking[ranking["layer"] == layer]
-        assert set(own[own["rank"] <= PLANTED]["neuron"]) == planted(layer)
-        assert set(own[own["attribution_rank"] <= PLANTED]["neuron"]) == planted(layer)
+        assert len({tuple(same[name, layer]) for name in TEMPLATES}) == 1
+        assert len(set().union(*(own[name, layer] for name in TEMPLATES))) == PLANTED * len(TEMPLATES)
+    assert planted_neurons(True, seed=4) != same
 
 
-def test_the_shared_circuit_is_the_planted_one(folder):
-    circuit = pd.read_parquet(folder / "circuit.parquet")
-    assert {layer: set(own["neuron"]) for layer, own in circuit.groupby("layer")} == {
-        layer: planted(layer) for layer in LATE
+def test_the_model_adds_but_for_what_it_was_made_to_misread(runs, shared):
+    for name in TEMPLATES:
+        census = pd.read_parquet(cell(runs[shared][1], name, "census"))
+        wrong = census["answer"].to_numpy() > 90 if name == "word" else np.zeros(len(census), dtype=bool)
+        assert (census["predicted"].astype(int) == census["answer"] + 7 * wrong).all()
+        assert census["correct"].mean() > 0.8
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_hugging_face_reads_the_folder_alike(runs, shared, name):
+    from transformers import AutoModelForCausalLM
+
+    folder, results = runs[shared]
+    census = pd.read_parquet(cell(results, name, "census")).sample(50, random_state=0)
+    model = AutoModelForCausalLM.from_pretrained(folder)
+    with torch.no_grad():
+        logits = model(torch.from_numpy(load_tokenizer(folder).encode_batch(census["prompt"].tolist()))).logits
+    assert logits[:, -1].argmax(-1).tolist() == census["predicted_token"].tolist()
+
+
+def test_the_pipeline_finds_what_was_built(runs, shared):
+    table = score(runs[shared][1], planted_neurons(shared, seed=0), shared)
+    assert table.groupby("measure").size().to_dict() == {
+        **{"first_stage": 9, "ranking": 9, "overlap": 3, "keep_only": 3, "knockout": 3, "transfer": 2}
     }
+    for row in table.itertuples():
+        assert row.value == pytest.approx(row.expected, abs=TOLERANCE[row.measure]), row
+        if shared:
+            assert abs(row.random - row.expected) > 0.8, row
+
+
+def test_the_shared_circuit_is_the_planted_one(runs):
+    planted = planted_neurons(True, seed=0)
+    assert circuit_of(runs[True][1]) == {layer: set(planted["code", layer]) for layer in LATE}
+
+
+def test_what_is_not_shared_is_not_reported(runs):
+    assert circuit_of(runs[False][1]) == {}
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
 @pytest.mark.parametrize("positions", ["all", "last"])
-def test_it_is_sufficient_and_necessary(folder, name, positions):
-    table = pd.read_parquet(folder / f"{name}_done.parquet").query("positions == @positions")
+def test_the_circuit_is_sufficient_and_necessary(runs, name, positions):
+    table = pd.read_parquet(cell(runs[True][1], name, "interventions")).query("positions == @positions")
     circuit = table[table["neurons"] == "circuit"].set_index("intervention")["faithfulness_mean"]
     assert circuit["keep_only"] == pytest.approx(1, abs=0.02)
     assert abs(circuit["knockout"]) <= 0.05
     random = table[table["neurons"] == "random"].groupby("intervention")["faithfulness_mean"].mean()
     assert abs(random["keep_only"]) <= 0.05
     assert random["knockout"] == pytest.approx(1, abs=0.02)
+
+
+def test_a_wrecked_ranking_shows(runs, tmp_path):
+    results = shutil.copytree(runs[True][1], tmp_path / "results")
+    path = cell(results, "code", "ranking")
+    ranking = read_table(path, RANKING)
+    # The best planted neuron of layer 2 goes to the end.
+    first = (ranking["layer"] == LATE[0]) & (ranking["rank"] == 1)
+    ranking.loc[ranking["layer"] == LATE[0], "rank"] -= 1
+    ranking.loc[first, "rank"] = 64
+    write_table(ranking, path, RANKING, {})
+    table = score(results, planted_neurons(True, seed=0), True).query("measure == 'ranking'")
+    found = table.set_index(["format", "layer"])["value"]
+    assert found["code", LATE[0]] == pytest.approx(7 / 8)
+    assert found["code", POOLED] == pytest.approx(15 / 16)
+    assert found[found.index.get_level_values("format") != "code"].eq(1).all()
+
+
+def test_a_broken_stage_shows(runs, tmp_path, monkeypatch):
+    effect = patching.indirect_effect
+    monkeypatch.setattr(patching, "indirect_effect", lambda *changes: -effect(*changes))
+    run_stages(runs[True][0], tmp_path / "results", seed=0)
+    table = score(tmp_path / "results", planted_neurons(True, seed=0), True)
+    worst = (table["value"] - table["expected"]).abs().groupby(table["measure"]).max()
+    assert worst["first_stage"] == 0
+    assert (worst[["ranking", "keep_only", "knockout", "transfer"]] > 0.9).all(), worst
+
+
+def test_the_command_writes_the_table_and_its_figure_the_same_twice(tmp_path):
+    for name in ("one", "two"):
+        assert main(["planted", "--seed", "5", "--output", str(tmp_path / f"{name}.parquet")]) == 0
+        drawn = ["--output", str(tmp_path / f"{name}.svg")]
+        assert main(["figure-planted", "--table", str(tmp_path / f"{name}.parquet"), *drawn]) == 0
+    assert (tmp_path / "one.parquet").read_bytes() == (tmp_path / "two.parquet").read_bytes()
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
+    table = read_table(tmp_path / "one.parquet", SCHEMA)
+    assert set(table["circuit"]) == {"shared", "separate"}
+    assert all(row.value == pytest.approx(row.expected, abs=TOLERANCE[row.measure]) for row in table.itertuples())
+
+
+def test_the_figure_shows_every_value(runs):
+    parts = [score(runs[shared][1], planted_neurons(shared, seed=0), shared) for shared in (True, False)]
+    table = pd.concat(parts, ignore_index=True)
+    table.loc[0, "value"] = -3.5  # far outside of what is expected
+    drawn = figure.draw(table)
+    style._settle(drawn)
+    low, high = drawn.axes[0].get_xlim()
+    assert low < -3.5
+    assert high > 1
+    points = sum(line.get_marker() in {*style.MARKERS, "*"} for axes in drawn.axes for line in axes.get_lines())
+    assert points == (table["layer"] == POOLED).sum()

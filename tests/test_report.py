@@ -98,24 +98,62 @@ def test_no_audit_where_not_every_neuron_was_patched(results):
     assert answers.trustworthy(results) is None
 
 
+def planted(deviation):
+    """A planted table whose values are off by so much in the shared construction."""
+    rows = [
+        (circuit, where, -1, measure, 16, expected, expected + deviation * (circuit == "shared"), 1 - expected)
+        for circuit in ("shared", "separate")
+        for measure, where, expected in (
+            ("first_stage", "symbolic", 1.0),
+            ("ranking", "symbolic", 1.0),
+            ("overlap", "all", float(circuit == "shared")),
+            ("keep_only", "symbolic", float(circuit == "shared")),
+            ("knockout", "symbolic", float(circuit != "shared")),
+            ("transfer", "code_to_word", float(circuit == "shared")),
+        )
+    ]
+    names = ["circuit", "format", "layer", "measure", "of", "expected", "value", "random"]
+    return pd.DataFrame(rows, columns=names).assign(low=float("nan"), high=float("nan"))
+
+
+@pytest.mark.parametrize(
+    ("deviation", "phrases"),
+    [
+        (0.0, ["puts 32 first, attribution 32.", "keep 100% (0% with", "without them 0% (100% with", "is 0.000."]),
+        (-0.25, ["puts 28 first, attribution 28.", "keep 75% (0% with", "mend 75% (0% with", "is 0.250."]),
+    ],
+)
+def test_the_ground_truth_follows_the_numbers(tmp_path, deviation, phrases):
+    path = tmp_path / "planted.parquet"
+    write_table(planted(deviation), path, schemas.PLANTED, {})
+    answer = answers.ground_truth(path)
+    assert answer.sentence.startswith("Two models were built by hand")
+    assert "Of 32 of them" in answer.sentence
+    assert "0% of the formats' best are found to be shared" in answer.sentence
+    for phrase in phrases:
+        assert phrase in answer.sentence, answer.sentence
+
+
 @pytest.fixture
 def html(tmp_path):
-    for name in ("summary", "prompt_formats", "m/jaccard"):
+    for name in ("summary", "prompt_formats", "planted", "m/jaccard"):
         path = tmp_path / "figures" / f"{name}.svg"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(SVG)
     wide = pd.DataFrame({f"a long name of a column {i}": [0.25, None] for i in range(20)})
     nasty = answers.Answer("Is 1 < 2?", "<script>alert(1)</script>", wide, ("jaccard",))
-    return page.render({"m": [nasty]}, tmp_path, "formats: '<b>'\n" + "long " * 200)
+    truth = answers.Answer("True?", "Yes.", pd.DataFrame({"x": [1]}), ("planted",))
+    return page.render({"m": [nasty]}, truth, tmp_path, "formats: '<b>'\n" + "long " * 200)
 
 
 def test_the_page_needs_nothing_beside_itself(html):
     assert "<script" not in html
     assert "&lt;script&gt;" in html
     assert "formats: &#39;&lt;b&gt;&#39;" in html
-    assert html.count("data:image/svg+xml;base64,") == 3
+    assert html.count("data:image/svg+xml;base64,") == 4
     assert set(re.findall(r'href="([^"]*)"', html)) == {
         "#m",
+        "#truth",
         "#compared",
         "#paper",
         "#methods",
@@ -143,5 +181,5 @@ def test_it_opens_from_disk(open_from_disk, html, tmp_path, width):
 def test_the_demos_report():
     html = DEMO.read_text()
     assert len(html) < 25e6
-    assert html.count("<h3>") == 2 * 9 + 2
+    assert html.count("<h3>") == 2 * 9 + 3
     assert not re.findall(r'src="(?!data:)', html)

@@ -165,6 +165,25 @@ HEAD_OVERLAP = Schema(
         "ceiling": _number("mean Jaccard of the best h by disjoint halves of a format's train prompts"),
     },
 )
+PLANTED = Schema(
+    "planted",
+    {
+        "circuit": _text("shared: the planted neurons serve every format; separate: each format has its own"),
+        "format": _text("format; all = over the formats; transfer: DONOR_to_TARGET"),
+        "layer": _integer("layer, from 0; -1 = over the late layers"),
+        "measure": _text(
+            "first_stage, ranking (share of the planted neurons among a stage's first, as many as are planted: "
+            "recall and precision in one), overlap (Jaccard of the formats' best), keep_only, knockout "
+            "(faithfulness), transfer (share of wrong answers mended)"
+        ),
+        "of": _integer("neurons (overlap: their union), eval prompts or pairs: the denominator"),
+        "expected": _number("the value by construction"),
+        "value": _number("the value that the pipeline found"),
+        "low": _number("its 95 % lower limit"),
+        "high": _number("its 95 % upper limit"),
+        "random": _number("the same of as many random neurons; first_stage, ranking, overlap: by chance"),
+    },
+)
 PRECISION = Schema(
     "precision",
     {

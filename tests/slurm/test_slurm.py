@@ -21,6 +21,7 @@ QUICK = ["--slurm-init-seconds-before-status-checks", "2", "--latency-wait", "5"
 TABLE_RULES = {
     "report",
     "audit",
+    "planted",
     "dataset",
     "ranking",
     "circuit",

@@ -44,7 +44,7 @@ DIRECTIONS = [f"{donor}_to_{target}" for donor, target in permutations(FORMATS, 
 KS = sorted(config["k"])
 HEADS = sorted(config.get("heads", []))
 FIRST_MODEL = SimpleNamespace(model=MODELS[0])
-FIGURE_FILES = ["png", "svg"]
+FIGURE_FILES = ["png", "svg", "pdf"]
 PAPER_TABLES = ["census", "probe", "agreement", "heuristic_summary", "significance", "families"]
 EMBEDDED = ["embedded-shared", "embedded-separate"]
 
@@ -188,21 +188,26 @@ def named(names: list[str], paths) -> list[str]:
 def figure(name: str, caption: str | None = None) -> list[str]:
     """The files of a figure; the SVG goes into the report, with the caption of its own name unless another is named."""
     path = f"results/figures/{name}"
-    kind = PurePosixPath(name).name
+    title = PurePosixPath(name).name
     drawn = report(
         f"{path}.svg",
-        caption=str(WORKFLOW / f"report/{caption or kind}.rst"),
+        caption=str(WORKFLOW / f"report/{caption or title}.rst"),
         category="{model}" if "{model}" in name else "All models",
-        labels={"figure": kind.replace("_", " ")},
+        labels={"figure": title.replace("_", " ")},
     )
-    return [f"{path}.png", drawn]
+    return [drawn if kind == "svg" else f"{path}.{kind}" for kind in FIGURE_FILES]
 
 
 def figures() -> list[str]:
-    """Every figure, as PNG and SVG."""
+    """Every figure, in every kind of file."""
     kinds = ["probe", "probe_positions", "jaccard", "keep_only", "knockout", "transfer", "heuristics"]
     optional = ["heads"] if HEADS else []
-    names = ["prompt_formats", "summary", *expand("{model}/{kind}", model=MODELS, kind=[*kinds, *optional])]
+    names = [
+        "prompt_formats",
+        "summary",
+        "planted",
+        *expand("{model}/{kind}", model=MODELS, kind=[*kinds, *optional]),
+    ]
     return expand("results/figures/{name}.{extension}", name=names, extension=FIGURE_FILES)
 
 
@@ -229,6 +234,7 @@ def tables() -> list[str]:
         *precision_tables(),
         *audits(),
         *head_tables(),
+        "results/planted.parquet",
         *transfer_tables(),
         *expand("results/tables/{table}.{extension}", table=PAPER_TABLES, extension=["csv", "md", "tex"]),
     ]

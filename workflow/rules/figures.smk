@@ -1,4 +1,4 @@
-"""Figures, as PNG and SVG, and the tables behind them."""
+"""Figures, from the tables behind them."""
 
 
 rule prompt_formats:
@@ -183,6 +183,26 @@ rule heads_figure:
     shell:
         "python -m form_invariance figure-heads --heads {params.heads:q} --overlap {params.overlap:q}"
         " --title {wildcards.model:q} --output {output:q} 2> {log:q}"
+
+
+rule planted_figure:
+    input:
+        "results/planted.parquet",
+    output:
+        figure("planted"),
+    log:
+        "results/logs/figures/planted.log",
+    benchmark:
+        "results/benchmarks/figures/planted.tsv"
+    conda:
+        "../../envs/plot.yaml"
+    params:
+        code=source_digest("figure-planted"),
+    threads: 1
+    resources:
+        **table_job(mem_mb=1000),
+    shell:
+        "python -m form_invariance figure-planted --table {input:q} --output {output:q} 2> {log:q}"
 
 
 rule summary_figure:

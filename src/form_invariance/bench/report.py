@@ -49,9 +49,10 @@ def summary(rows: Sequence[Measurement], provenance: Mapping[str, Any]) -> str:
 
 
 def write(rows: Sequence[Measurement], folder: Path, provenance: Mapping[str, Any]) -> None:
-    """Write bench.parquet, and bench.png and bench.svg."""
+    """Write bench.parquet, and the figure as bench.png, bench.svg and bench.pdf."""
     from form_invariance.figures import bench, style
 
     table = pd.DataFrame([asdict(row) for row in rows])
     write_table(table, folder / "bench.parquet", BENCHMARK, provenance)
-    style.save(bench.draw(table, str(provenance["model"])), [folder / "bench.png", folder / "bench.svg"])
+    outputs = [folder / f"bench.{kind}" for kind in ("png", "svg", "pdf")]
+    style.save(bench.draw(table, str(provenance["model"])), outputs)

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    from form_invariance.report.answers import Results, answers
+    from form_invariance.report.answers import Results, answers, ground_truth
     from form_invariance.report.page import render
     from form_invariance.tables_io import write_atomically
 
@@ -27,5 +27,6 @@ def run(arguments: argparse.Namespace) -> None:
         model: answers(Results(arguments.results / model, arguments.formats, arguments.operators, arguments.k))
         for model in arguments.models
     }
-    page = render(found, arguments.results, arguments.configuration)
+    truth = ground_truth(arguments.results / "planted.parquet")
+    page = render(found, truth, arguments.results, arguments.configuration)
     write_atomically(arguments.output, lambda to: to.write_text(page, encoding="utf-8"))

@@ -1,12 +1,10 @@
 """Initial weights of an embedded model, and its weights as a `Decoder` and as a Hugging Face folder."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from torch import Tensor
 
@@ -14,8 +12,8 @@ from form_invariance.decoder import Decoder, LayerWeights, Norm
 from form_invariance.embedded.recipe import Recipe
 from form_invariance.embedded.tokenizer import BOS, EOS, LARGEST_NUMBER
 from form_invariance.families import DecoderConfig
+from form_invariance.hugging_face import LONGEST_PROMPT, write_folder
 from form_invariance.randomness import generator
-from form_invariance.tables_io import write_atomically
 
 PERIODS = (2, 4, 5, 8, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 2000)
 
@@ -100,8 +98,7 @@ def as_decoder(weights: dict[str, Tensor], recipe: Recipe) -> Decoder:
 
 
 def save_folder(weights: dict[str, Tensor], recipe: Recipe, tokenizer: Tokenizer, folder: Path) -> None:
-    """Write an ordinary Hugging Face Llama folder; the weights come last, and appear whole."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write the model as an ordinary Hugging Face Llama folder."""
     config = {
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",
@@ -112,7 +109,7 @@ def save_folder(weights: dict[str, Tensor], recipe: Recipe, tokenizer: Tokenizer
         "hidden_act": "silu",
         "hidden_size": recipe.d_model,
         "intermediate_size": recipe.d_mlp,
-        "max_position_embeddings": 128,
+        "max_position_embeddings": LONGEST_PROMPT,
         "mlp_bias": False,
         "num_attention_heads": recipe.n_heads,
         "num_hidden_layers": recipe.n_layers,
@@ -123,16 +120,4 @@ def save_folder(weights: dict[str, Tensor], recipe: Recipe, tokenizer: Tokenizer
         "torch_dtype": "float32",
         "vocab_size": tokenizer.get_vocab_size(),
     }
-    options = {
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        "bos_token": BOS,
-        "eos_token": EOS,
-        "clean_up_tokenization_spaces": False,
-        "model_max_length": 128,
-    }
-    for name, content in (("config.json", config), ("tokenizer_config.json", options)):
-        text = json.dumps(content, indent=2) + "\n"
-        write_atomically(folder / name, lambda to, text=text: to.write_text(text))  # type: ignore[misc]
-    write_atomically(folder / "tokenizer.json", lambda to: tokenizer.save(str(to)))
-    plain = {name: tensor.detach().contiguous() for name, tensor in weights.items()}
-    write_atomically(folder / "model.safetensors", lambda to: save_file(plain, to, metadata={"format": "pt"}))
+    write_folder(folder, config, weights, tokenizer)

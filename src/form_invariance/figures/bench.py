@@ -11,8 +11,8 @@ from form_invariance.figures import style
 
 
 def _replay(axes: Axes, rows: pd.DataFrame) -> None:
-    for (stage, own), colour in zip(rows.groupby("stage"), style.COLOURS[1::-1], strict=False):
-        axes.plot(own["tokens"], 1e3 * own["seconds"] / own["units"], marker="o", color=colour, label=stage)
+    for (stage, own), colour, marker in zip(rows.groupby("stage"), style.COLOURS[1::-1], "so", strict=False):
+        axes.plot(own["tokens"], 1e3 * own["seconds"] / own["units"], marker=marker, color=colour, label=stage)
     axes.set(yscale="log", xlabel="tokens", ylabel="ms a patch", title="replay and hooked passes")
     axes.legend()
 
@@ -27,7 +27,8 @@ def _stages(axes: Axes, rows: pd.DataFrame) -> None:
     for number, (tokens, own) in enumerate(rows.groupby("tokens")):
         share = own.set_index("stage")["share"].reindex(names)
         places = [place + 0.2 - 0.4 * number for place in range(len(names))]
-        axes.barh(places, share, height=0.36, color=style.COLOURS[number], label=f"{tokens} tokens")
+        colour, hatch = style.COLOURS[number], style.HATCHES[number]
+        axes.barh(places, share, height=0.36, color=colour, hatch=hatch, lw=0, label=f"{tokens} tokens")
     axes.set_yticks(range(len(names)), names)
     axes.axvline(1, color=style.GREY, ls=":", lw=0.8)
     axes.set(xlabel="share of the matmul rate", title="stages")
@@ -47,7 +48,7 @@ def draw(table: pd.DataFrame, title: str) -> Figure:
         ]
     if "stages" in of:
         panels.append(partial(_stages, rows=of["stages"]))
-    figure, grid = style.panels(-(-len(panels) // 3), min(3, len(panels)), height=1.9, legend=0.05, shared=False)
+    figure, grid = style.panels(-(-len(panels) // 3), min(3, len(panels)), height=1.9, shared=False)
     for axes, draw_one in zip(grid.flat, panels, strict=False):
         draw_one(axes)
     for axes in grid.flat[len(panels) :]:

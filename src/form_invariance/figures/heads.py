@@ -79,7 +79,7 @@ def draw(
     largest = max(table["ie_mean"].max() for table in tables.values())
     norm = LogNorm(_SMALLEST, max(largest, 10 * _SMALLEST))
     widths = [1.3, *[1.0] * len(formats)]
-    figure, grid = style.panels(len(overlaps), len(widths), height=1.2, legend=0.45, widths=widths, shared=False)
+    figure, grid = style.panels(len(overlaps), len(widths), height=1.2, widths=widths, shared=False)
     for row, (operator, overlap) in zip(grid, overlaps.items(), strict=True):
         h = middle_size(overlap)
         _draw_overlap(row[0], overlap)
@@ -99,5 +99,5 @@ def draw(
     figure.colorbar(grid[0, 1].images[0], ax=grid[:, -1], label="mean indirect effect", fraction=0.08, aspect=50)
     figure.suptitle(f"{title}: the best {h} heads of all layers are marked", fontsize=8)
     _add_keys(grid[0, 0])
-    style.legend_below(figure, [grid[0, 0]], 3)
+    style.legend_below(figure, [grid[0, 0]])
     return figure

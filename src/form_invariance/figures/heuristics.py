@@ -39,18 +39,17 @@ def draw_families(
     axes: Axes, cells: Mapping[str, pd.DataFrame], mode: str, families: list[str], neurons: int
 ) -> None:
     """One panel: a bar a family and format; a black mark where shuffled activations would come."""
-    colours = style.colours(list(cells))
+    colours, hatches = style.colours(list(cells)), style.hatches(list(cells))
     height = 0.8 / len(cells)
     for number, (name, table) in enumerate(cells.items()):
         places = np.arange(len(families)) + (number - (len(cells) - 1) / 2) * height
-        axes.barh(
-            places, shares(table, mode, "observed", families, neurons), height, color=colours[name], label=name
-        )
+        share = shares(table, mode, "observed", families, neurons)
+        axes.barh(places, share, height, color=colours[name], hatch=hatches[name], lw=0, label=name)
         null = shares(table, mode, "shuffled", families, neurons)
         label = "the same, activations shuffled" if number == len(cells) - 1 else None
         axes.plot(null, places, "|", color="black", markersize=4, label=label)
     axes.set_yticks(np.arange(len(families)), families)
-    axes.set_xlim(0, 1)
+    axes.set(xlim=(0, 1), xticks=(0, 0.5, 1))
 
 
 def draw(
@@ -72,7 +71,7 @@ def draw(
     families = sorted(
         set().union(*(table.loc[table["label"], "family"] for table in cells.values())), reverse=True
     )
-    figure, grid = style.panels(len(MODES), len(operators), height=2.2, legend=0.25)
+    figure, grid = style.panels(len(MODES), len(operators), height=2.2)
     for column, operator in enumerate(operators):
         counts = labelled[operator]
         neurons = int(
@@ -83,11 +82,12 @@ def draw(
             axes = grid[row, column]
             draw_families(axes, own, mode, families, neurons)
             axes.set_title(
-                f"{operator} ({neurons} neurons)\n" * (row == 0) + agreement_text(agreements[operator], mode)
+                f"{operator}\n{neurons} neurons\n" * (row == 0) + agreement_text(agreements[operator], mode),
+                fontsize=6.5,
             )
             if column == 0:
                 axes.set_ylabel(label)
         grid[-1, column].set_xlabel("share of shared neurons")
     figure.suptitle(f"{title}: heuristic families", fontsize=8)
-    style.legend_below(figure, list(grid.flat), len(formats) + 1)
+    style.legend_below(figure, list(grid.flat))
     return figure

@@ -58,14 +58,9 @@ def draw(cells: Mapping[tuple[str, str], pd.DataFrame], intervention: str, title
                 & (table["positions"] == "last")
                 & (table["neurons"] == "circuit")
             ].sort_values("k")
-            axes.plot(
-                last["k"],
-                last["faithfulness_ratio"],
-                color=style.COLOURS[2],
-                ls="--",
-                lw=0.9,
-                label="shared circuit, last token only",
-            )
+            colour, label = style.COLOURS[1], "shared circuit, last token only"
+            axes.fill_between(last["k"], last["ratio_low"], last["ratio_high"], color=colour, alpha=0.15, lw=0)
+            axes.plot(last["k"], last["faithfulness_ratio"], color=colour, ls=(0, (1, 2)), lw=1.4, label=label)
             style.k_axis(axes, sorted(table["k"].unique()))
             if row == 0:
                 axes.set_title(operator)
@@ -73,5 +68,5 @@ def draw(cells: Mapping[tuple[str, str], pd.DataFrame], intervention: str, title
     for axes in grid[-1]:
         axes.set_xlabel("neurons per layer, k")
     figure.suptitle(f"{title}: {intervention.replace('_', '-')}", fontsize=8)
-    style.legend_below(figure, list(grid.flat), 3)
+    style.legend_below(figure, list(grid.flat))
     return figure

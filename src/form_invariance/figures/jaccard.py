@@ -27,6 +27,7 @@ def draw_overlap(axes: Axes, overlap: pd.DataFrame, reliability: pd.DataFrame) -
     partners = reliability[reliability["kind"] == "corrupt_seed"].groupby("k")["jaccard"].mean()
     axes.plot(partners.index, partners, color=style.GREY, ls="-.", lw=0.7, label="other corrupt partners")
     for _, pair in pooled[pooled["formats"] != every["formats"].iloc[0]].groupby("formats", sort=False):
+        axes.fill_between(pair["k"], pair["low"], pair["high"], color=style.COLOURS[5], alpha=0.1, lw=0)
         axes.plot(pair["k"], pair["jaccard"], color=style.COLOURS[5], lw=0.7, label="pairs of formats")
     axes.plot(every["k"], every["chance"], color="black", ls=":", label="chance")
     axes.fill_between(every["k"], every["low"], every["high"], color=style.COLOURS[0], alpha=0.25, lw=0)
@@ -40,7 +41,7 @@ def draw(overlaps: Mapping[str, pd.DataFrame], reliabilities: Mapping[str, pd.Da
         UserError: an operator has only one of the two tables.
     """
     style.check_keys(reliabilities, overlaps, "--reliability")
-    figure, grid = style.panels(1, len(overlaps), height=1.8, legend=0.25)
+    figure, grid = style.panels(1, len(overlaps), height=1.6)
     for axes, (operator, overlap) in zip(grid[0], overlaps.items(), strict=True):
         draw_overlap(axes, overlap, reliabilities[operator])
         axes.set_title(operator)
@@ -48,5 +49,5 @@ def draw(overlaps: Mapping[str, pd.DataFrame], reliabilities: Mapping[str, pd.Da
         style.k_axis(axes, sorted(overlap["k"].unique()))
     grid[0, 0].set(ylabel="Jaccard", ylim=(-0.03, 1.03))
     figure.suptitle(title, fontsize=8)
-    style.legend_below(figure, [grid[0, 0]], 5)
+    style.legend_below(figure, [grid[0, 0]])
     return figure

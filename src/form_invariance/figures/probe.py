@@ -1,5 +1,6 @@
 """Figures of the linear probes: accuracy by layer (paper, Figure 2), and by layer and position."""
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -13,15 +14,17 @@ from form_invariance.probe_summary import EVERY_OPERATOR, ONSET_ACCURACY, curve,
 
 def _draw_curves(axes: Axes, curves: Mapping[str, pd.DataFrame], together: pd.DataFrame) -> None:
     """One panel: accuracy by layer of each format's probe and of the one over all formats, onsets marked."""
-    palette = style.colours(list(curves))
+    palette, markers = style.colours(list(curves)), style.markers(list(curves))
     # Formats with the same onset stand side by side, not on top of each other.
     shift = {name: 0.06 * (number - (len(curves) - 1) / 2) for number, name in enumerate(curves)}
     for name, rows in curves.items():
         axes.fill_between(rows["layer"], rows["low"], rows["high"], color=palette[name], alpha=0.2, lw=0)
-        axes.plot(rows["layer"], rows["accuracy"], color=palette[name], marker="o", label=name)
+        axes.plot(rows["layer"], rows["accuracy"], color=palette[name], marker=markers[name], label=name)
         onset = peak(rows).onset
         if onset is not None:
-            axes.axvline(onset + shift[name], color=palette[name], ls=":", lw=0.9, label="onset")
+            axes.axvline(onset + shift[name], color=palette[name], ls=":", lw=0.9)
+    axes.plot([], [], color="black", ls=":", lw=0.9, label="onset")
+    axes.fill_between(together["layer"], together["low"], together["high"], color="black", alpha=0.1, lw=0)
     axes.plot(
         together["layer"], together["accuracy"], color="black", ls="--", lw=0.9, label="all formats together"
     )
@@ -39,7 +42,7 @@ def draw(tables: Mapping[str, pd.DataFrame], across: pd.DataFrame, title: str) -
     """
     together = of_all_formats(across)
     operators = list(next(iter(tables.values()))["operator"].unique())
-    figure, grid = style.panels(1, len(operators), height=1.8, legend=0.25)
+    figure, grid = style.panels(1, len(operators), height=1.6)
     for axes, operator in zip(grid[0], operators, strict=True):
         _draw_curves(
             axes,
@@ -51,8 +54,12 @@ def draw(tables: Mapping[str, pd.DataFrame], across: pd.DataFrame, title: str) -
     grid[0, 0].set(ylabel="probe accuracy", ylim=(-0.03, 1.03))
     grid[0, 0].xaxis.get_major_locator().set_params(integer=True)
     figure.suptitle(title, fontsize=8)
-    style.legend_below(figure, [grid[0, 0]], len(tables) + 3)
+    style.legend_below(figure, [grid[0, 0]])
     return figure
+
+
+_MOST_LABELS = 60
+"""So many rotated labels have room beside each other in two columns."""
 
 
 def _label(token: str) -> str:
@@ -61,17 +68,22 @@ def _label(token: str) -> str:
 
 
 def draw_positions(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
-    """A heat map of layer and position for each format; the last token is on the right."""
+    """A heat map of layer and position for each format; the last token is on the right.
+
+    Where there are more positions than labels have room for, each second, third, ... is labelled.
+    """
     widths = [table["position"].max() + 1 for table in tables.values()]
-    figure, grid = style.panels(1, len(tables), height=2.0, legend=0.0, widths=widths)
+    figure, grid = style.panels(1, len(tables), height=2.0, widths=widths)
+    step = math.ceil(sum(widths) / _MOST_LABELS)
     for axes, (name, table) in zip(grid[0], tables.items(), strict=True):
         rows = table[(table["operator"] == EVERY_OPERATOR) & (table["trained"] == table["tested"])]
         wide = rows.pivot(index="layer", columns="position", values="accuracy").sort_index(axis=1, ascending=False)
         image = axes.imshow(wide, vmin=0, vmax=1, cmap="viridis", aspect="auto", origin="lower")
         tokens = rows.drop_duplicates("position").set_index("position")["token"]
         labels = [_label(tokens[one]) for one in wide.columns]
-        axes.set_xticks(range(len(labels)), labels, rotation=90, parse_math=False)
-        axes.tick_params(axis="x", labelsize=4.5)
+        places = range(len(labels) - 1, -1, -step)
+        axes.set_xticks(places, [labels[place] for place in places], rotation=90, parse_math=False)
+        axes.tick_params(axis="x", labelsize=6)
         axes.set_yticks(np.arange(0, len(wide), max(1, len(wide) // 8)))
         axes.set_title(name)
     grid[0, 0].set_ylabel("layer")

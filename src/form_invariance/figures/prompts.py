@@ -26,7 +26,6 @@ def draw(rows: Sequence[tuple[str, str, Sequence[str], str]]) -> Figure:
     Args:
         rows: (format, operator, tokens, answer) of each prompt.
     """
-    _, _ = style.panels(1, 1)
     font = FontProperties(family="DejaVu Sans Mono", size=_SIZE)
     limit = style.TWO_COLUMNS * 72 - 6
 
@@ -50,7 +49,7 @@ def draw(rows: Sequence[tuple[str, str, Sequence[str], str]]) -> Figure:
             placed.append((x, y, token, names[name], kind))
             x += width(token) + 1.5
         y += _LINE * 1.15
-    figure = Figure(figsize=(style.TWO_COLUMNS, (y + 6) / 72))
+    figure = style.blank(style.TWO_COLUMNS, (y + 6) / 72)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(-4, style.TWO_COLUMNS * 72 - 4), ylim=(y, -6))
     axes.axis("off")

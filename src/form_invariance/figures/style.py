@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib as mpl
 import numpy as np
@@ -13,11 +13,13 @@ from matplotlib.figure import Figure
 from form_invariance.errors import UserError
 from form_invariance.tables_io import write_atomically
 
-ONE_COLUMN, TWO_COLUMNS = 3.3, 6.8
-"""Widths of a paper's columns, inches."""
+ONE_COLUMN, TWO_COLUMNS = 7.7 / 2.54, 16 / 2.54
+"""Width of a column of ACL's style, and of its two columns with the gap between, inches."""
 
 # Okabe and Ito's palette: told apart without colour vision.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+HATCHES = ("", "/////", "\\\\\\\\\\", "xxxxx", "|||||", "-----", "+++++")
 GREY = "#777777"
 LIGHT = "#BBBBBB"
 
@@ -38,6 +40,9 @@ _SETTINGS = {
     "legend.frameon": False,
     "svg.hashsalt": "form-invariance",
     "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+    "hatch.color": "white",
+    "hatch.linewidth": 0.5,
     "font.family": "DejaVu Sans",
 }
 
@@ -47,31 +52,47 @@ def colours(names: Sequence[str]) -> dict[str, str]:
     return {name: COLOURS[position % len(COLOURS)] for position, name in enumerate(names)}
 
 
+def markers(names: Sequence[str]) -> dict[str, str]:
+    """A fixed marker for each name, in order; where colours come again, they come with other markers."""
+    return _shifted(names, MARKERS)
+
+
+def hatches(names: Sequence[str]) -> dict[str, str]:
+    """A fixed hatch for each name's bars, likewise."""
+    return _shifted(names, HATCHES)
+
+
+def _shifted(names: Sequence[str], options: Sequence[str]) -> dict[str, str]:
+    count = len(options)
+    return {name: options[(position + position // len(COLOURS)) % count] for position, name in enumerate(names)}
+
+
+def blank(width: float, height: float, layout: Literal["constrained"] | None = None) -> Figure:
+    """An empty figure in this style, sizes in inches."""
+    mpl.rcParams.update(_SETTINGS)  # type: ignore[arg-type]
+    return Figure(figsize=(width, height), layout=layout)
+
+
 def panels(
     rows: int,
     columns: int,
     *,
     width: float = TWO_COLUMNS,
     height: float = 1.55,
-    legend: float = 0.45,
     widths: Sequence[float] | None = None,
     shared: bool = True,
 ) -> tuple[Figure, np.ndarray]:
-    """A grid of panels, with room for a legend below.
+    """A grid of panels.
 
     Args:
         height: inches of a row.
-        legend: inches below the panels.
         widths: relative widths of the columns, whose panels then share no horizontal axis.
         shared: the panels share their axes.
 
     Returns:
         The figure and its axes, (rows, columns).
     """
-    mpl.rcParams.update(_SETTINGS)  # type: ignore[arg-type]
-    total = rows * height + legend + 0.3
-    figure = Figure(figsize=(width, total), layout="constrained")
-    figure.get_layout_engine().set(rect=(0, legend / total, 1, 1 - legend / total))  # type: ignore[union-attr, call-arg]
+    figure = blank(width, rows * height + 0.3, layout="constrained")
     axes = figure.subplots(
         rows,
         columns,
@@ -117,13 +138,30 @@ def check_keys(given: Collection[object], wanted: Collection[object], option: st
                 raise UserError(f"{option} {fault} {name!r}; give one table for each")
 
 
-def legend_below(figure: Figure, axes: Sequence[Axes], columns: int) -> None:
-    """One legend for all panels, below them, each label once."""
+def legend_below(figure: Figure, axes: Sequence[Axes]) -> None:
+    """One legend for all panels, each label once, in as few rows as the width allows; the figure grows by it."""
     handles: dict[str, Any] = {}
     for one in axes:
         for handle, label in zip(*one.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
-    figure.legend(list(handles.values()), list(handles), loc="lower center", ncols=columns, borderaxespad=0.2)
+    for rows in range(1, len(handles) + 1):
+        legend = figure.legend(
+            list(handles.values()),
+            list(handles),
+            loc="lower center",
+            ncols=math.ceil(len(handles) / rows),
+            columnspacing=1.5,
+            borderaxespad=0.2,
+        )
+        box = legend.get_window_extent()
+        if box.width <= figure.bbox.width or rows == len(handles):
+            break
+        legend.remove()
+    width, height = figure.get_size_inches()
+    room = box.height / figure.dpi + 0.05
+    figure.set_size_inches(width, height + room)
+    below = room / (height + room)
+    figure.get_layout_engine().set(rect=(0, below, 1, 1 - below))  # type: ignore[union-attr, call-arg]
 
 
 def _settle(figure: Figure) -> None:

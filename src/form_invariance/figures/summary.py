@@ -11,16 +11,17 @@ from form_invariance.figures.jaccard import all_formats
 
 Key = tuple[str, ...]
 
-_CIRCUIT, _CONTROL = style.COLOURS[0], style.COLOURS[1]
+_CIRCUIT, _CONTROL = (style.COLOURS[0], "o"), (style.COLOURS[1], "s")
 
 
-def _bundle(axes: Axes, curves: Sequence[pd.Series], colour: str, label: str) -> None:
-    """Thin lines for the curves (value by k), a thick one for their mean."""
+def _bundle(axes: Axes, curves: Sequence[pd.Series], look: tuple[str, str], label: str) -> None:
+    """Thin lines for the curves (value by k), a thick one for their mean, in a colour and with a marker."""
+    colour, marker = look
     for curve in curves:
         axes.plot(curve.index, curve, color=colour, lw=0.4, alpha=0.4)
     if curves:
         mean = pd.concat(list(curves), axis=1).mean(axis=1)
-        axes.plot(mean.index, mean, color=colour, lw=1.8, marker="o", label=label)
+        axes.plot(mean.index, mean, color=colour, lw=1.8, marker=marker, label=label)
 
 
 def _of(tables: Mapping[Key, pd.DataFrame], model: str) -> list[pd.DataFrame]:
@@ -39,7 +40,7 @@ def _overlap(axes: Axes, overlaps: Sequence[pd.DataFrame], reliabilities: Sequen
 def _faithfulness(axes: Axes, tables: Sequence[pd.DataFrame], intervention: str) -> None:
     for level in (0, 1):
         axes.axhline(level, color=style.LIGHT, lw=0.5)
-    for kind, colour, label in (
+    for kind, look, label in (
         ("random", _CONTROL, "random neurons, as many"),
         ("circuit", _CIRCUIT, "shared circuit"),
     ):
@@ -51,11 +52,11 @@ def _faithfulness(axes: Axes, tables: Sequence[pd.DataFrame], intervention: str)
                 & (table["neurons"] == kind)
             )
             curves.append(table[wanted].groupby("k")["faithfulness_ratio"].mean())
-        _bundle(axes, curves, colour, label)
+        _bundle(axes, curves, look, label)
 
 
 def _recovery(axes: Axes, tables: Sequence[pd.DataFrame]) -> None:
-    for condition, colour, label in (
+    for condition, look, label in (
         ("random", _CONTROL, "random neurons, as many"),
         ("matched", _CIRCUIT, "shared circuit"),
     ):
@@ -63,7 +64,7 @@ def _recovery(axes: Axes, tables: Sequence[pd.DataFrame]) -> None:
             table[(table["condition"] == condition) & (table["pairs"] > 0)].set_index("k")["recovered"]
             for table in tables
         ]
-        _bundle(axes, [curve for curve in curves if len(curve)], colour, label)
+        _bundle(axes, [curve for curve in curves if len(curve)], look, label)
 
 
 def draw(
@@ -81,12 +82,12 @@ def draw(
     models = list(dict.fromkeys(key[0] for key in overlaps))
     style.check_keys({key[0] for key in interventions}, models, "--interventions")
     style.check_keys({key[0] for key in transfers}, models, "--transfer")
-    figure, grid = style.panels(len(models), 4, height=1.75, legend=0.25)
+    figure, grid = style.panels(len(models), 4, height=1.75)
     titles = (
-        "Same neurons?\nJaccard of the formats' top k",
-        "Sufficient?\nfaithfulness, rest ablated",
-        "Necessary?\nfaithfulness, knocked out",
-        "Transferable?\nwrong answers made right",
+        "Same neurons?\nJaccard of the top k",
+        "Sufficient?\nfaithful, rest ablated",
+        "Necessary?\nfaithful, knocked out",
+        "Transferable?\nanswers mended",
     )
     for row, model in enumerate(models):
         _overlap(grid[row, 0], _of(overlaps, model), _of(reliabilities, model))
@@ -102,5 +103,5 @@ def draw(
     for axes in grid[-1]:
         axes.set_xlabel("neurons per layer, k")
     grid[0, 0].set_ylim(-0.25, 1.1)
-    style.legend_below(figure, list(grid[0]), 5)
+    style.legend_below(figure, list(grid[0]))
     return figure

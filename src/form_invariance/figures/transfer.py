@@ -10,22 +10,26 @@ from matplotlib.figure import Figure
 from form_invariance.figures import style
 
 CONDITIONS = {
-    "matched": ("matched donor", style.COLOURS[0], "-"),
-    "same_answer": ("other operands, equal answer", style.COLOURS[2], "--"),
-    "mismatched": ("mismatched donor", style.COLOURS[1], "-"),
-    "same_format": ("donor of the target's format", style.COLOURS[4], "--"),
+    "matched": ("matched donor", style.COLOURS[0], "o-"),
+    "same_answer": ("other operands, equal answer", style.COLOURS[2], "^--"),
+    "mismatched": ("mismatched donor", style.COLOURS[1], "s-"),
+    "same_format": ("donor of the target's format", style.COLOURS[4], "D--"),
     "random": ("random neurons", style.GREY, "-"),
-    "harm_matched": ("harm: right pairs turned wrong", style.COLOURS[3], ":"),
+    "harm_matched": ("harm: right pairs turned wrong", style.COLOURS[3], "x:"),
     "harm_random": ("harm of random neurons", style.LIGHT, ":"),
 }
 
 
 def draw_recovery(axes: Axes, table: pd.DataFrame, conditions: Mapping[str, tuple[str, str, str]]) -> None:
-    """One panel: recovered fraction by condition with its Wilson interval, and the number of pairs."""
+    """One panel: recovered fraction by condition with its Wilson interval, and the number of pairs.
+
+    Args:
+        conditions: label, colour, and marker and line of each.
+    """
     for condition, (label, colour, line) in conditions.items():
         rows = table[table["condition"] == condition].sort_values("k")
         axes.fill_between(rows["k"], rows["low"], rows["high"], color=colour, alpha=0.15, lw=0)
-        axes.plot(rows["k"], rows["recovered"], color=colour, ls=line, label=label)
+        axes.plot(rows["k"], rows["recovered"], line, color=colour, ms=2.5, label=label)
     pairs = table.groupby("condition")["pairs"].max()
     shown = f"n = {pairs['matched']}" if pairs.get("matched", 0) else "no pairs"
     if pairs.get("harm_matched", 0):
@@ -55,5 +59,5 @@ def draw(tables: Mapping[tuple[str, str], pd.DataFrame], title: str) -> Figure:
     for axes in grid[-1]:
         axes.set_xlabel("neurons per layer, k")
     figure.suptitle(f"{title}: fraction of wrong answers that the donor's neurons make right", fontsize=8)
-    style.legend_below(figure, list(grid.flat), 4)
+    style.legend_below(figure, list(grid.flat))
     return figure

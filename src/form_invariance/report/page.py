@@ -37,18 +37,30 @@ def run_times(benchmarks: Path) -> pd.DataFrame:
     rows = []
     for path in sorted(benchmarks.glob("**/*.tsv")):
         line = pd.read_csv(path, sep="\t", na_values="-").iloc[0]
-        rows.append((path.relative_to(benchmarks).parts[0], float(line["s"]), float(line["max_rss"])))
+        stage = path.relative_to(benchmarks).with_suffix("").parts[0]
+        rows.append((stage, float(line["s"]), float(line["max_rss"])))
     table = pd.DataFrame(rows, columns=["stage", "seconds", "MB"])
     return table.groupby("stage", as_index=False).agg(
         jobs=("seconds", "size"), seconds=("seconds", "sum"), largest_mb=("MB", "max")
     )
 
 
-def render(answers: dict[str, list[Answer]], results: Path, configuration: str) -> str:
+def _shown(answer: Answer, figures: Path) -> dict[str, Any]:
+    """An answer with its table as HTML and its figures as data."""
+    return {
+        "question": answer.question,
+        "sentence": answer.sentence,
+        "table": _table(answer.table),
+        "figures": [_image(figures / f"{name}.svg") for name in answer.figures],
+    }
+
+
+def render(answers: dict[str, list[Answer]], truth: Answer, results: Path, configuration: str) -> str:
     """The page.
 
     Args:
         answers: of each model.
+        truth: the planted circuits, which are no model's.
         results: folder of figures, tables and benchmark files.
         configuration: the configuration of the run, as YAML.
     """
@@ -56,15 +68,7 @@ def render(answers: dict[str, list[Answer]], results: Path, configuration: str) 
     models: list[dict[str, Any]] = [
         {
             "name": model,
-            "answers": [
-                {
-                    "question": answer.question,
-                    "sentence": answer.sentence,
-                    "table": _table(answer.table),
-                    "figures": [_image(folder / model / f"{name}.svg") for name in answer.figures],
-                }
-                for answer in own
-            ],
+            "answers": [_shown(answer, folder / model) for answer in own],
         }
         for model, own in answers.items()
     ]
@@ -76,6 +80,7 @@ def render(answers: dict[str, list[Answer]], results: Path, configuration: str) 
     return template.render(
         title=f"Form invariance of {', '.join(answers)}",
         models=models,
+        truth=_shown(truth, folder),
         compared=[_image(folder / f"{name}.svg") for name in ("summary", "prompt_formats")],
         paper=paper,
         methods=f"form-invariance {__version__}. {_METHODS}",

@@ -27,21 +27,25 @@ pre { background: #f5f5f5; padding: .6rem; overflow-x: auto; font-size: .8rem; }
 <p>Every sentence and every number here is computed from the tables in <code>results</code>.</p>
 <nav aria-label="Sections">
 {% for model in models %}<a href="#{{ model.name }}">{{ model.name }}</a>
-{% endfor %}<a href="#compared">Side by side</a>
+{% endfor %}<a href="#truth">Ground truth</a>
+<a href="#compared">Side by side</a>
 <a href="#paper">Beside the paper</a>
 <a href="#methods">Methods and provenance</a>
 </nav>
-{% for model in models %}
-<h2 id="{{ model.name }}">{{ model.name }}</h2>
-<p><a href="browser/{{ model.name|urlencode }}.html">Look at its shared neurons</a></p>
-{% for answer in model.answers %}
+{% macro answered(answer, of) %}
 <h3>{{ answer.question }}</h3>
 <p>{{ answer.sentence }}</p>
 {% for figure in answer.figures %}
-<figure><img src="{{ figure.data }}" alt="{{ model.name }}: {{ figure.name }}"></figure>
+<figure><img src="{{ figure.data }}" alt="{{ of }}: {{ figure.name }}"></figure>
 {% endfor %}<details><summary>Table</summary><div class="scroll">{{ answer.table }}</div></details>
+{% endmacro %}
+{% for model in models %}
+<h2 id="{{ model.name }}">{{ model.name }}</h2>
+<p><a href="browser/{{ model.name|urlencode }}.html">Look at its shared neurons</a></p>
+{% for answer in model.answers %}{{ answered(answer, model.name) }}{% endfor %}
 {% endfor %}
-{% endfor %}
+<h2 id="truth">Ground truth</h2>
+{{ answered(truth, "Ground truth") }}
 <h2 id="compared">Side by side</h2>
 {% for figure in compared %}<figure><img src="{{ figure.data }}" alt="{{ figure.name }}"></figure>
 {% endfor %}

@@ -1,0 +1,20 @@
+"""What the pipeline finds in models whose circuit was built by hand: about the pipeline, not about any model."""
+
+
+rule planted:
+    output:
+        "results/planted.parquet",
+    log:
+        "results/logs/planted.log",
+    benchmark:
+        "results/benchmarks/planted.tsv"
+    conda:
+        "../../envs/gpu.yaml"
+    params:
+        code=source_digest("planted"),
+        seed=config["seed"],
+    threads: 1
+    resources:
+        **table_job(mem_mb=2000),
+    shell:
+        "python -m form_invariance planted --seed {params.seed} --output {output:q} 2> {log:q}"
