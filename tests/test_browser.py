@@ -250,7 +250,7 @@ def test_sorting_by_every_column(opened, results):
     tab.click("#columns button:text('IE')")
     assert listed(tab)[0] == min(known, key=lambda name: np.mean(known[name]["ie"]))
     tab.click("#columns button:text('Knock')")
-    means = [np.mean(known[name]["knockout_normalized_logit"]) for name in listed(tab)]
+    means = [np.mean(known[name]["knockout_probability"]) for name in listed(tab)]
     assert means == sorted(means)
     tab.click("#columns button:text('Neuron')")
     assert listed(tab) == [f"{layer}.{neuron}" for layer, neuron in PAIRS]

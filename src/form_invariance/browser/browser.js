@@ -13,8 +13,8 @@ const COLUMNS = [
   { key: "neuron", name: "Neuron", of: (n) => n.layer * 1e6 + n.neuron, show: (n) => `${n.layer}.${n.neuron}` },
   { key: "rank", name: "Rank", of: (n) => mean(n.rank), show: (n) => mean(n.rank).toFixed(1), title: "mean rank in its layer" },
   { key: "ie", name: "IE", of: (n) => mean(n.ie), show: (n) => short(mean(n.ie)), title: "mean indirect effect", down: true },
-  { key: "knockout", name: "Knock", of: (n) => mean(n.knockout_normalized_logit), show: (n) => short(mean(n.knockout_normalized_logit)), title: "change of the normalised logit when it alone is at its mean" },
-  { key: "keep", name: "Keep", of: (n) => mean(n.keep_normalized_logit), show: (n) => short(mean(n.keep_normalized_logit)), title: "what it adds to the circuit's normalised logit", down: true },
+  { key: "knockout", name: "Knock", of: (n) => mean(n.knockout_probability), show: (n) => short(mean(n.knockout_probability)), title: "change of the answer's probability when it alone is at its mean" },
+  { key: "keep", name: "Keep", of: (n) => mean(n.keep_probability), show: (n) => short(mean(n.keep_probability)), title: "what it adds to the answer's probability in the circuit", down: true },
   { key: "families", name: "Families", of: (n) => familiesOf(n).size, show: (n) => [...familiesOf(n)].join(", "), title: "labelled in every format", down: true },
 ];
 const DEFAULTS = {
@@ -36,7 +36,8 @@ function mean(values) {
 }
 
 function short(value) {
-  return value === null || Number.isNaN(value) ? "–" : Number(value.toPrecision(3)).toString();
+  if (value === null || Number.isNaN(value)) return "–";
+  return value !== 0 && Math.abs(value) < 1e-3 ? value.toExponential(1) : Number(value.toPrecision(3)).toString();
 }
 
 function labels(neuron, format) {
