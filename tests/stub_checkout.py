@@ -65,12 +65,12 @@ def environment(checkout: Path, home: Path | None = None) -> dict[str, str]:
     return env
 
 
-def snakemake(checkout: Path, *words: str) -> tuple[int, str]:
-    """Run Snakemake in a checkout; returns the exit status and all that it printed."""
+def snakemake(checkout: Path, *words: str, home: Path | None = None) -> tuple[int, str]:
+    """Run Snakemake in a checkout; returns the exit status and all that it printed. `home` as in `environment`."""
     done = subprocess.run(
         [sys.executable, "-m", "snakemake", *words],
         cwd=checkout,
-        env=environment(checkout),
+        env=environment(checkout, home),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -1,0 +1,283 @@
+"""The troubleshooting guide: each sentence that it quotes is provoked, each command that it gives is tried."""
+
+import argparse
+import copy
+import errno
+import inspect
+import itertools
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from importlib import import_module
+from pathlib import Path
+
+import huggingface_hub
+import numpy as np
+import pandas as pd
+import pytest
+import snakemake_executor_plugin_slurm
+import torch
+import yaml
+from safetensors.torch import load_file, save_file
+from snakemake.exceptions import MissingOutputException
+
+from form_invariance import config_check, datasets, job_sizes, mean_cache, model_files, models, patching
+from form_invariance.census import take_census
+from form_invariance.commands.arguments import device_of
+from form_invariance.decoder import Norm
+from form_invariance.figures import prompts, style
+from form_invariance.operands import OperandRange
+from form_invariance.probe_summary import first_onset
+from form_invariance.schemas import CENSUS, CIRCUIT
+from form_invariance.shards import layers_of
+from form_invariance.tables_io import read_table, write_table
+from stub_checkout import ROOT, environment, snakemake
+
+GUIDE = (ROOT / "docs/troubleshooting.md").read_text()
+QUOTED = re.findall(r"^### `(.+)`$", GUIDE, re.MULTILINE)
+BASH, PYTHON = (re.findall(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL) for language in ("bash", "python"))
+COMMANDS = sorted({line.split(" #")[0].strip() for block in BASH for line in block.splitlines()})
+DEMO = ROOT / "results/embedded-shared/word/multiplication/census.parquet"
+DEFAULT = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+SCHEMA = yaml.safe_load((ROOT / "config/schemas/config.schema.yaml").read_text())
+
+
+def pattern(sentence):
+    """A quoted sentence, in which … stands for anything."""
+    return re.compile("".join(".+?" if part == "…" else re.escape(part) for part in re.split("(…)", sentence)))
+
+
+def told(function, *arguments):
+    """What a call says when it refuses."""
+    with pytest.raises((Exception,)) as caught:
+        function(*arguments)
+    return " ".join(str(caught.value).split())
+
+
+def refused(path, value):
+    """What the check of the default configuration says after one change."""
+    config = copy.deepcopy(DEFAULT)
+    *above, last = path.split("/")
+    section = config
+    for key in above:
+        section = section[key]
+    section[last] = value
+    return told(config_check.check, config, SCHEMA)
+
+
+def about_the_configuration(tmp_path):
+    (tmp_path / "cluster.yaml").write_text("gpu: {mem: '64000'}")
+    template = "formats/symbolic/templates/addition"
+    yield refused("sede", 1)
+    yield refused("k", [10, 1000])
+    yield refused("candidates", 100)
+    yield refused(template, "{a}+{b}=1")
+    yield refused(template, "{a}{b}=")
+    yield refused("operands/operand_max", 1200)
+    yield refused("operands", {"operand_min": 900, "operand_max": 999, "answer_min": 3, "answer_max": 9})
+    yield told(job_sizes.read_site, tmp_path / "cluster.yaml")
+
+
+def about_the_model(folder, patch):
+    """One fault after the other of a model's folder, each the first that is found."""
+
+    def no_network(*_, **__):
+        raise huggingface_hub.errors.LocalEntryNotFoundError("no network")
+
+    patch.setattr(huggingface_hub, "snapshot_download", no_network)
+    yield told(model_files.resolve, "meta-llama/Llama-3.2-1B")
+    yield told(model_files.resolve, "./no/such/folder")
+    path, weights = folder / "model.safetensors", load_file(folder / "model.safetensors")
+    (folder / "tokenizer.json").unlink()
+    yield told(model_files.load_tokenizer, folder)
+    save_file({**weights, "model.adapter.weight": torch.zeros(3)}, path)
+    yield told(models.load, folder)
+    save_file({**weights, "model.norm.weight": torch.zeros(3)}, path)
+    yield told(models.load, folder)
+    path.unlink()
+    yield told(model_files.weight_files, folder)
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"model.norm.weight": "model-2.safetensors"}}))
+    yield told(model_files.weight_files, folder)
+    (folder / "config.json").write_text(json.dumps({"model_type": "bloom"}))
+    yield told(model_files.read_config, folder)
+
+
+def census(correct):
+    table = pd.DataFrame({"a": range(3), "b": 1000, "answer": [1, 2, 3], "correct": correct})
+    return table.assign(prompt="p", uniform=True)
+
+
+def of_jobs(model, tokenizer, tmp_path):
+    yield told(datasets.choose_dataset, census([True, False, False]), 2, 2, 0, "addition")
+    yield told(datasets.derangement, np.array([1, 1, 1, 2]), np.random.default_rng(0), "dataset of addition")
+    probe = {"trained": "w", "tested": "w", "operator": "all", "layer": [0], "position": 0, "accuracy": 0.2}
+    yield told(first_onset, {"word": pd.DataFrame(probe)})
+    yield told(mean_cache.choose_prompts, {"addition": census(True)}, [census(True)], 20, 0)
+    yield told(layers_of, "1/9", 2, 4)
+    broken = copy.copy(model)
+    broken.final_norm = Norm(model.final_norm.weight * float("nan"))
+    limits = OperandRange(6, 20, 3, 40)
+    yield told(take_census, broken, tokenizer, "{a}+{b}=", "addition", "a + b", limits, 5, 0)
+    yield told(device_of, argparse.Namespace(device="cuda:99"))
+    (tmp_path / "broken.parquet").write_text("no table")
+    yield told(read_table, tmp_path / "broken.parquet", CENSUS)
+    yield told(read_table, tmp_path / "missing.parquet", CENSUS)
+
+
+def of_patching(model, patch):
+    tokens, answers = torch.tensor([[0, 5, 6, 7]]), torch.tensor([[[8, 9]]])
+    corrupt = patching.last_token_neurons(model, tokens + 1, 2)[None]
+    arguments = (model, tokens, 2, {3: torch.arange(4)}, corrupt, answers, lambda _: None)
+    patch.setattr(patching, "indirect_effect", lambda *changes: changes[0] + float("inf"))
+    yield told(patching.patch_layers, *arguments)
+    calls = itertools.count()
+    patch.setattr(patching, "log_probabilities", lambda *_: torch.full((1, 5, 2), float(next(calls))))
+    yield told(patching.patch_layers, *arguments)
+
+
+def of_a_full_machine(tmp_path, patch):
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    patch.setattr(os, "fsync", full)
+    circuit = pd.DataFrame({"k": [1], "layer": [2], "neuron": [3]})
+    yield told(write_table, circuit, tmp_path / "full/circuit.parquet", CIRCUIT, {})
+    assert not list((tmp_path / "full").iterdir())  # "what was being written is gone"
+    yield told(torch.empty, 2**50)
+    if torch.cuda.is_available():
+        yield told(lambda: torch.empty(2**50, device="cuda"))
+
+
+def kill_while_writing(checkout):
+    """Kill Snakemake while a job writes the report, of which a piece is there."""
+    output = checkout / "results/report.html"
+    output.unlink()
+    (checkout / "slow").write_text("results/report.html")
+    run = subprocess.Popen(
+        [sys.executable, "-m", "snakemake"],
+        cwd=checkout,
+        env=environment(checkout),
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 60
+    while (checkout / "slow").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not (checkout / "slow").exists()
+    output.write_text("<html>")
+    os.killpg(run.pid, signal.SIGKILL)
+    run.wait()
+
+
+def of_snakemake(checkout, tmp_path):
+    kill_while_writing(checkout)
+    yield snakemake(checkout)[1]
+    assert snakemake(checkout, "--unlock")[0] == 0
+    yield snakemake(checkout, "--workflow-profile", "none", "--cores", "1")[1]
+    assert snakemake(checkout)[0] == 0  # with the profile it is made again without a question
+    assert "--output results/report.html" in (checkout / "results/report.html").read_text()
+    yield snakemake(checkout, "--profile", "slurm", "-n", home=tmp_path / "nobody")[1]
+    yield str(MissingOutputException("Missing files after 5 seconds.", jobid="3"))
+    source = " ".join(inspect.getsource(snakemake_executor_plugin_slurm).split())
+    assert "SLURM-job '{j.external_jobid}' failed, \" f\"SLURM status is: '{status}'. \"" in source
+    for status in ("OUT_OF_MEMORY", "TIMEOUT"):
+        assert f'"{status}",' in source
+        yield f"SLURM-job '7' failed, SLURM status is: '{status}'. Reason: Unknown."
+
+
+def of_figures(tmp_path):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        style.save(prompts.draw([("word", "addition", ["苹果"], "1")]), [tmp_path / "x.png"])
+    yield str(caught[0].message)
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory, tiny, tiny_folder, finished):
+    """What is said in each trouble: our own sentences, and texts that hold those of others."""
+    tmp_path = tmp_path_factory.mktemp("trouble")
+    folder = shutil.copytree(tiny_folder, tmp_path / "model")
+    own = [*about_the_configuration(tmp_path), *of_jobs(*tiny, tmp_path)]
+    with pytest.MonkeyPatch.context() as patch:
+        own += [*about_the_model(folder, patch), *of_patching(tiny[0], patch)]
+    with pytest.MonkeyPatch.context() as patch:
+        others = [*of_a_full_machine(tmp_path, patch)]
+    others += [*of_snakemake(finished, tmp_path), *of_figures(tmp_path)]
+    return own, [" ".join(text.split()) for text in others]
+
+
+@pytest.mark.parametrize("sentence", QUOTED)
+def test_a_quoted_sentence_is_what_is_said(said, sentence):
+    own, others = said
+    if sentence.startswith("CUDA out of memory") and not torch.cuda.is_available():
+        pytest.skip("needs a GPU")
+    assert any(map(pattern(sentence).fullmatch, own)) or any(map(pattern(sentence).search, others))
+
+
+def test_what_is_said_is_quoted_once(said):
+    own, others = said
+    for text in own:
+        assert sum(bool(pattern(one).fullmatch(text)) for one in QUOTED) == 1, text
+    for text in others:
+        assert sum(bool(pattern(one).search(text)) for one in QUOTED) == 1, text
+
+
+def profile_home(checkout, home):
+    """A configuration folder in which `make slurm-profile` has put its link."""
+    (home / "snakemake").mkdir(parents=True)
+    (home / "snakemake/slurm").symlink_to(checkout / "workflow/profiles/slurm")
+    return home
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands(finished, tmp_path, command):
+    name, *words = shlex.split(command)
+    if name == "snakemake":
+        dry = () if {"--unlock", "--touch"} & set(words) else ("-n",)
+        status, out = snakemake(finished, *words, *dry, home=profile_home(finished, tmp_path))
+        assert status == 0, out
+    elif words[:2] == ["-m", "form_invariance"]:
+        parser = argparse.ArgumentParser()
+        import_module(f"form_invariance.commands.{words[2]}").add_arguments(parser)
+        parser.parse_args(words[3:])
+    elif name == "python":
+        subprocess.run([sys.executable, *words], check=True, capture_output=True)
+    elif name == "make":
+        subprocess.run(["make", "-n", *words], cwd=ROOT, check=True, capture_output=True)
+    elif name == "hf":
+        # Unknown options are refused before help is given.
+        hf = Path(sys.executable).with_name("hf")
+        subprocess.run([hf, *words, "--help"], check=True, capture_output=True)
+    else:
+        assert name in ("nvidia-smi", "df", "du")
+        subprocess.run(["bash", "-n", "-c", command], check=True)
+
+
+def test_pickled_weights_are_converted(tiny_folder, tmp_path):
+    (block,) = (one for one in PYTHON if "save_pretrained" in one)
+    (tmp_path / "OLD").symlink_to(tiny_folder)
+    subprocess.run([sys.executable, "-c", block], cwd=tmp_path, check=True, capture_output=True)
+    before, after = models.load(tiny_folder), models.load(tmp_path / "NEW")
+    assert torch.equal(before.layers[1].down, after.layers[1].down)
+    model_files.load_tokenizer(tmp_path / "NEW")
+
+
+@pytest.mark.skipif(not DEMO.exists(), reason="needs the demo's results (make demo)")
+@pytest.mark.parametrize("block", [one for one in PYTHON if "save_pretrained" not in one])
+def test_examples_read_the_demos_tables(block):
+    done = subprocess.run([sys.executable, "-c", block], cwd=ROOT, check=True, capture_output=True, text=True)
+    assert done.stdout
+
+
+def test_links_lead_somewhere():
+    for link in re.findall(r"\]\((?!http)([^)#]+)(?:#[^)]*)?\)", GUIDE):
+        assert (ROOT / "docs" / link).exists(), link
