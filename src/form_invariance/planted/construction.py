@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from form_invariance.embedded.tokenizer import BOS, build_tokenizer
+from form_invariance.embedded.tokenizer import BOS, LARGEST_NUMBER, build_tokenizer
 from form_invariance.hugging_face import LONGEST_PROMPT, write_folder
 from form_invariance.operands import OperandRange
 from form_invariance.prompts import render
@@ -40,8 +40,9 @@ _CONSTANT, _NUMBER, _VALUE, _SUM, _ANSWER = range(5)  # dimensions of the residu
 _MARKER = {name: _ANSWER + 1 + position for position, name in enumerate(TEMPLATES)}  # one a format
 _UNREAD = slice(_ANSWER + 1 + len(TEMPLATES), _D)
 _K, _LARGEST = 100.0, 200
+_MARK = 0.01  # of K: small beside the norm
 _ROOT = _D**0.5
-_OPEN = 20.0  # silu(20) is 20, and silu(-20) is 0, to eight digits
+_OPEN = 20.0  # silu(20) is 20, and silu(-20) is 0, to seven digits
 
 
 def planted_neurons(shared: bool, seed: int) -> dict[tuple[str, int], list[int]]:
@@ -78,7 +79,7 @@ def write_model(folder: Path, shared: bool, seed: int) -> None:
             _misread(gate, up, down)
         if layer in LATE:
             shares = rng.uniform(0.5, 1.5, PLANTED)
-            formats = ["symbolic"] if shared else list(TEMPLATES)
+            formats = list(TEMPLATES)[:1] if shared else list(TEMPLATES)
             for name in formats:
                 _plant(gate, up, down, planted[name, layer], shares, None if shared else name)
         weights |= _layer(layer, gate, up, down)
@@ -91,7 +92,7 @@ def _embeddings(tokenizer: Tokenizer) -> tuple[np.ndarray, np.ndarray]:
     embedding, unembedding = np.zeros((2, tokenizer.get_vocab_size(), _D))
     embedding[:, _CONSTANT] = _K
     unembedding[:, _CONSTANT] = -15 / _ROOT
-    for number in range(1000):
+    for number in range(LARGEST_NUMBER + 1):
         token = tokenizer.token_to_id(str(number))
         embedding[token, _NUMBER], embedding[token, _VALUE] = _K, number / 100
         if number <= _LARGEST:
@@ -99,7 +100,7 @@ def _embeddings(tokenizer: Tokenizer) -> tuple[np.ndarray, np.ndarray]:
             unembedding[token, _ANSWER] = 2 * number * 100 / 200 * _K / _ROOT
     for name, template in TEMPLATES.items():
         last = tokenizer.encode(render(template, 6, 6), add_special_tokens=False).ids[-1]
-        embedding[last, _MARKER[name]] = 0.01 * _K
+        embedding[last, _MARKER[name]] = _MARK * _K
     return embedding, unembedding
 
 
@@ -110,7 +111,7 @@ def _misread(gate: np.ndarray, up: np.ndarray, down: np.ndarray) -> None:
         gate[neuron], up[neuron], down[:, neuron] = 0, 0, 0
         gate[neuron, _SUM] = steep * 100 * _K / _ROOT
         gate[neuron, _CONSTANT] = -steep * limit / _ROOT
-        up[neuron, _MARKER[MISREADER]] = 1 / (0.01 * _ROOT)
+        up[neuron, _MARKER[MISREADER]] = 1 / (_MARK * _ROOT)
         down[_SUM, neuron] = sign * 7 / 100 / steep
 
 
@@ -123,7 +124,7 @@ def _plant(
         gate[own, _CONSTANT] = _OPEN / _ROOT
     else:
         gate[own, _CONSTANT] = -_OPEN / _ROOT
-        gate[own, _MARKER[only]] = 2 * _OPEN / (0.01 * _ROOT)
+        gate[own, _MARKER[only]] = 2 * _OPEN / (_MARK * _ROOT)
     up[own, _SUM] = 1
     down[_ANSWER, own] = shares / (shares.sum() * len(LATE)) * _K / (_OPEN * _ROOT)
 
