@@ -129,6 +129,8 @@ def of_jobs(model, tokenizer, tmp_path):
     yield told(device_of, argparse.Namespace(device="cuda:99"))
     (tmp_path / "broken.parquet").write_text("no table")
     yield told(read_table, tmp_path / "broken.parquet", CENSUS)
+    pd.DataFrame({"k": [1], "layer": [2], "neuron": [3]}).to_parquet(tmp_path / "changed.parquet")
+    yield told(read_table, tmp_path / "changed.parquet", CIRCUIT)
     yield told(read_table, tmp_path / "missing.parquet", CENSUS)
 
 
