@@ -79,6 +79,9 @@ def test_shipped_configurations_are_right():
         ("operators/addition", "a ^ b", ["'a ^ b'", "a // b"]),
         ("operators/addition", "a +", ["'a +'", "cannot be read"]),
         ("heuristic_k", 300, ["heuristic_k", "300", "200"]),
+        ("dose", [0, 1.5], ["config key dose.1", "1.5", "from 0 to 1"]),
+        ("dose", [0, 0.5], ["config key dose", "0 and 1"]),
+        ("dose", [0, 0, 1], ["dose", "each number once"]),
         ("heuristic_threshold", 2, ["heuristic_threshold", "above 0 and at most 1"]),
         ("heuristic_max_operand", 5, ["heuristic_max_operand", "at least 20 and at most 1000"]),
         ("operands/operand_max", 5, ["6..5", "operand_max"]),
@@ -133,6 +136,11 @@ def test_a_family_that_is_not_supported(folder):
     raw = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**raw, "model_type": "mamba"}))
     assert "'mamba'" in sentence(changed("models/embedded-shared/source", str(folder)))
+
+
+@pytest.mark.parametrize("value", [[], ...])
+def test_what_may_be_left_out(value):
+    config_check.check(changed("dose", value), SCHEMA)
 
 
 def test_hub_ids_wait_for_their_job():

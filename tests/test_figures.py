@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from form_invariance.errors import UserError
-from form_invariance.figures import interventions, jaccard, prompts, style, summary, transfer
+from form_invariance.figures import dose, interventions, jaccard, prompts, style, summary, transfer
 
 
 def overlap(formats, ks=(10, 50)):
@@ -42,6 +42,16 @@ def transfer_table(pairs=20, ks=(10, 50)):
     return pd.DataFrame(rows, columns=["k", "condition", "pairs", "recovered", "low", "high"])
 
 
+def dose_table(formats, pairs):
+    rows = [
+        (donor, target, kind, float(dose), pairs, dose / 4 if pairs else np.nan)
+        for donor, target in itertools.permutations(formats, 2)
+        for kind in ("strength", "neurons", "neurons_random")
+        for dose in (0, 0.5, 1)
+    ]
+    return pd.DataFrame(rows, columns=["donor", "target", "kind", "dose", "pairs", "recovered"])
+
+
 def all_figures(formats, operators, models):
     directions = [f"{a}_to_{b}" for a, b in itertools.permutations(formats, 2)]
     pairs = itertools.cycle((20, 0))
@@ -50,6 +60,7 @@ def all_figures(formats, operators, models):
     yield jaccard.draw({o: overlap(formats) for o in operators}, {o: reliability(formats) for o in operators}, "m")
     yield interventions.draw(cells, "knockout", "m")
     yield transfer.draw(transfers, "m")
+    yield dose.draw({o: dose_table(formats, n) for n, o in enumerate(operators)}, "m")
     yield summary.draw(
         {(m, o): overlap(formats) for m in models for o in operators},
         {(m, o): reliability(formats) for m in models for o in operators},

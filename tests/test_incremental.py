@@ -32,13 +32,14 @@ def jobs_of(checkout):
 def jobs(rules, models=(MODEL,), formats=FORMATS, operators=OPERATORS):
     """The jobs of some rules in all cells that are named, and the report, which gathers everything."""
     by_cell = ("census", "dataset", "attribution", "patching", "ranking", "interventions", "classify")
-    by_format, by_operator = ("probe", "mean_cache"), ("overlap", "transfer", "agreement")
+    by_format, by_operator = ("probe", "mean_cache"), ("overlap", "transfer", "dose", "agreement")
     by_model = (
         "audit",
         "probe_across_formats",
         "probe_figure",
         "jaccard_figure",
         "transfer_figure",
+        "dose_figure",
         "heuristics_figure",
     )
     kinds = {
@@ -57,13 +58,14 @@ def jobs(rules, models=(MODEL,), formats=FORMATS, operators=OPERATORS):
 
 INTERVENED = "interventions interventions_figure summary_figure"
 FROM_RANKING = (
-    "audit circuit classified_circuit overlap jaccard_figure transfer transfer_figure classify agreement"
+    "audit circuit classified_circuit overlap jaccard_figure transfer transfer_figure dose dose_figure classify "
+    "agreement"
 )
 FROM_PATCHING = f"patching ranking {FROM_RANKING} heuristics_figure paper_tables {INTERVENED}"
 FROM_DATASET = f"dataset attribution mean_cache {FROM_PATCHING}"
 EVERYTHING = f"census probe probe_across_formats probe_figure {FROM_DATASET}"
-FIGURES = """prompt_formats probe_figure jaccard_figure interventions_figure transfer_figure heuristics_figure
-    summary_figure"""
+FIGURES = """prompt_formats probe_figure jaccard_figure interventions_figure transfer_figure dose_figure
+    heuristics_figure summary_figure"""
 
 
 @contextmanager
@@ -98,6 +100,12 @@ def test_a_k_is_added(finished):
     assert pending == jobs(f"audit circuit overlap jaccard_figure transfer transfer_figure {INTERVENED}")
 
 
+def test_a_dose_is_added(finished):
+    with configured(finished, lambda config: config["dose"].append(0.3)):
+        pending = jobs_of(finished)
+    assert pending == jobs("dose dose_figure")
+
+
 def test_a_template_is_changed(finished):
     def change(config):
         config["formats"]["word"]["templates"]["addition"] = "{a} plus {b} is "
@@ -108,7 +116,7 @@ def test_a_template_is_changed(finished):
     assert pending == (
         jobs("census dataset attribution patching ranking", formats=["word"], operators=["addition"])
         | jobs("probe", formats=["word"])
-        | jobs("circuit classified_circuit overlap transfer classify agreement", operators=["addition"])
+        | jobs("circuit classified_circuit overlap transfer dose classify agreement", operators=["addition"])
         | jobs("mean_cache interventions paper_tables probe_across_formats audit")
         | jobs(FIGURES)
     )
@@ -140,11 +148,11 @@ def test_the_seed_is_changed(finished):
     assert pending == jobs(EVERYTHING)
 
 
-@pytest.mark.parametrize("key", ["random_seeds", "matched_seeds"])
-def test_the_random_controls_are_changed(finished, key):
+@pytest.mark.parametrize(("key", "more"), [("random_seeds", " dose dose_figure"), ("matched_seeds", "")])
+def test_the_random_controls_are_changed(finished, key, more):
     with configured(finished, lambda config: config.update({key: 4})):
         pending = jobs_of(finished)
-    assert pending == jobs(INTERVENED)
+    assert pending == jobs(INTERVENED + more)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +160,7 @@ def test_the_random_controls_are_changed(finished, key):
     [
         ("figures/style.py", f"{FIGURES} audit"),
         ("figures/transfer.py", "transfer_figure"),
-        ("ablation.py", f"{INTERVENED} transfer transfer_figure"),
+        ("ablation.py", f"{INTERVENED} transfer transfer_figure dose dose_figure"),
         ("replay.py", f"attribution {FROM_PATCHING}"),
         ("bench/cost.py", ""),
         ("plan.py", ""),
@@ -179,9 +187,9 @@ def test_a_document_is_edited(finished, name):
         (
             f"{MODEL}/word/addition/attribution.parquet",
             jobs("attribution patching ranking", formats=["word"], operators=["addition"])
-            | jobs("circuit classified_circuit overlap transfer classify agreement", operators=["addition"])
+            | jobs("circuit classified_circuit overlap transfer dose classify agreement", operators=["addition"])
             | jobs("interventions", operators=["addition"])
-            | jobs("audit jaccard_figure transfer_figure heuristics_figure paper_tables")
+            | jobs("audit jaccard_figure transfer_figure dose_figure heuristics_figure paper_tables")
             | jobs("interventions_figure summary_figure"),
         ),
         (

@@ -30,9 +30,10 @@ def test_default_dry_run_lists_every_cell(clean):
         "mean_cache": 6,
         "jaccard_figure": 2,
         "transfer_figure": 2,
+        "dose_figure": 2,
         "interventions_figure": 4,
         "heuristics_figure": 2,
-        "total": 241,
+        "total": 251,
     }
     for model in ("embedded-shared", "embedded-separate"):
         for name in ("symbolic", "code", "word"):
@@ -144,8 +145,8 @@ def test_a_change_of_source_reruns_what_imports_it(finished, module, rules):
     ("setting", "rules"),
     [
         ("probe_prompts=99", {"probe", "probe_across_formats", "probe_figure", "paper_tables"}),
-        ("transfer_pairs=7", {"transfer", "transfer_figure", "summary_figure"}),
-        ("random_seeds=3", {"interventions", "interventions_figure", "summary_figure"}),
+        ("transfer_pairs=7", {"transfer", "transfer_figure", "summary_figure", "dose", "dose_figure"}),
+        ("random_seeds=3", {"interventions", "interventions_figure", "summary_figure", "dose", "dose_figure"}),
         ("permutations=300", {"agreement", "paper_tables", "heuristics_figure"}),
         ("heuristic_threshold=0.7", {"classify", "agreement", "paper_tables", "heuristics_figure"}),
     ],
@@ -172,6 +173,11 @@ def test_a_lower_precision_is_measured(clean):
     target = "results/mine/code/addition/precision.parquet"
     _, out = snakemake(clean, target, "-n", "-p", "--configfile", "mine.yaml")
     assert re.search(r"precision --model embedded:embedded-shared --dtype bfloat16 .* --output " + target, out)
+
+
+def test_no_dose_where_none_is_given(clean):
+    assert {"dose", "dose_figure"} <= set(pending(clean))
+    assert not {"dose", "dose_figure"} & set(pending(clean, "--config", "dose=[]"))
 
 
 def test_late_layers_from_the_onset_wait_for_the_probes(clean):

@@ -99,6 +99,8 @@ def _expected(schema: Mapping[str, Any]) -> str:
             most = schema.get("maximum")
             return f"a whole number, at least {schema['minimum']}{f' and at most {most}' if most else ''}"
         case "number":
+            if "minimum" in schema:
+                return f"a number from {schema['minimum']} to {schema['maximum']}"
             return f"a number above {schema['exclusiveMinimum']} and at most {schema['maximum']}"
         case "boolean":
             return "true or false"
@@ -171,6 +173,14 @@ def _check_heuristics(config: Mapping[str, Any]) -> None:
         )
 
 
+def _check_dose(config: Mapping[str, Any]) -> None:
+    given = config.get("dose", [])
+    if given and not {0, 1} <= set(given):
+        raise UserError(
+            f"config key dose: {given} must hold 0 and 1, nothing and all, with which the others are compared"
+        )
+
+
 def local_folder(source: str) -> Path | None:
     """The folder of a model that is here already; None for a hub id.
 
@@ -237,6 +247,7 @@ def check(config: Mapping[str, Any], schema: Mapping[str, Any], remembered: Path
     _check_names(config)
     _check_templates(config)
     _check_sizes(config)
+    _check_dose(config)
     digest = _digest(config)
     if remembered and remembered.exists() and remembered.read_text() == digest:
         return

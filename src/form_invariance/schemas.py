@@ -256,6 +256,28 @@ TRANSFER = Schema(
         "centered": _flag("logits centred over the vocabulary"),
     },
 )
+DOSE = Schema(
+    "dose",
+    {
+        "donor": _text("format whose activations are transferred"),
+        "target": _text("format of the run that receives them"),
+        "k": _integer("circuit size: neurons per layer and format"),
+        "kind": _text(
+            "strength (every shared neuron moves the dose's fraction of the way to the donor's activation), "
+            "neurons (the dose's fraction of each layer's shared neurons, the best by mean rank over the formats, "
+            "take it), neurons_random (as many shared neurons in a random order)"
+        ),
+        "seed": _integer("draw of the random order; -1 for the other kinds"),
+        "dose": _number("from 0 (nothing) to 1 (every shared neuron takes the donor's activation)"),
+        "pairs": _integer("pairs right in the donor and wrong in the target, the denominator of recovered"),
+        "n_neurons": _integer("neurons that move, over all late layers"),
+        "recovered": _number("fraction whose output is the right answer"),
+        "low": _number("Wilson 95 % lower limit of it"),
+        "high": _number("Wilson 95 % upper limit of it"),
+        "normalized_logit": _number("mean normalised logit of the right answer"),
+        "centered": _flag("logits centred over the vocabulary"),
+    },
+)
 _SCORE = {
     "neuron": _integer("number of the neuron: its column, from 0"),
     "heuristic": _text("name of the heuristic"),

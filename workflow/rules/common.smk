@@ -42,6 +42,7 @@ OPERATORS = list(config["operators"])
 CELLS = dict(model=MODELS, format=FORMATS, operator=OPERATORS)
 DIRECTIONS = [f"{donor}_to_{target}" for donor, target in permutations(FORMATS, 2)]
 KS = sorted(config["k"])
+DOSES = sorted(config.get("dose", []))
 FIRST_MODEL = SimpleNamespace(model=MODELS[0])
 FIGURE_FILES = ["png", "svg"]
 PAPER_TABLES = ["census", "probe", "agreement", "heuristic_summary", "significance", "families"]
@@ -226,6 +227,7 @@ def tables() -> list[str]:
         *precision_tables(),
         *audits(),
         *transfer_tables(),
+        *doses(),
         *expand("results/tables/{table}.{extension}", table=PAPER_TABLES, extension=["csv", "md", "tex"]),
     ]
 
@@ -256,3 +258,13 @@ def transfer_tables() -> list[str]:
     """The transfer tables of every model, operator and direction."""
     pattern = "results/{model}/transfer/{operator}/{direction}.parquet"
     return expand(pattern, model=MODELS, operator=OPERATORS, direction=DIRECTIONS)
+
+
+def doses() -> list[str]:
+    """The tables and figures of the dose of transfer, where the configuration names doses."""
+    if not DOSES:
+        return []
+    return [
+        *expand("results/{model}/shared/{operator}/dose.parquet", model=MODELS, operator=OPERATORS),
+        *expand("results/figures/{model}/dose.{extension}", model=MODELS, extension=FIGURE_FILES),
+    ]

@@ -76,6 +76,23 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--corrupt-table", type=Path, required=True, help="corrupt partners of the cell")
 
 
+def add_transfer_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options that name the pairs and the circuit of a transfer, and how it is measured."""
+    parser.add_argument("--operator", required=True, help="the operator's name, for the seeded choices")
+    parser.add_argument(
+        "--census", nargs="+", required=True, metavar="FORMAT=FILE", help="census tables of the operator"
+    )
+    parser.add_argument("--circuit", type=Path, required=True, help="circuit table of the operator")
+    parser.add_argument("--pairs", type=int, default=600, help="at most so many pairs a direction")
+    parser.add_argument(
+        "--center-logits",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="centre over the vocabulary",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of the samples and of the random neurons")
+
+
 def add_effects_arguments(parser: argparse.ArgumentParser) -> None:
     """The options that name the indirect effects of all formats, and circuit sizes."""
     parser.add_argument(

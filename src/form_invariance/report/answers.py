@@ -158,6 +158,34 @@ def transferable(results: Results) -> Answer:
     return Answer("Do a format's activations mend another's answers?", sentence, found, ("transfer",))
 
 
+def _smallest(recovered: pd.Series, wanted: float) -> str:
+    """The smallest dose that recovers so much, from recovery by dose."""
+    return f"{recovered.index[recovered >= wanted].min():.0%}"
+
+
+def dose(results: Results) -> Answer | None:
+    """How much of the activation must be transferred? None where no doses were given."""
+    if not (results.folder / "shared" / results.operators[0] / "dose.parquet").exists():
+        return None
+    tables = results.shared("dose", schemas.DOSE)
+    rows = pd.concat([table.assign(operator=operator) for operator, table in tables.items()])
+    cells = rows.groupby(["kind", "dose", "operator", "donor", "target"])["recovered"].mean()
+    found = cells.groupby(["dose", "kind"]).mean().unstack("kind")
+    whole = float(found["strength"].loc[1])
+    sentence = f"All of it mends {_percent(whole)} of the wrong answers, so there is no effect to halve."
+    if whole > 0:
+        strength, best, random = (
+            _smallest(found[kind], whole / 2) for kind in ("strength", "neurons", "neurons_random")
+        )
+        sentence = (
+            f"The shared neurons' whole activations (k = {rows['k'].iloc[0]}) mend {_percent(whole)} of the wrong "
+            "answers (mean over operators and directions). Half of that is reached when every shared neuron moves "
+            f"{strength} of the way, or when {best} of them move all the way, the best first, or {random} in a "
+            "random order: the smallest doses tried that reach it."
+        )
+    return Answer("How much of the activation must be transferred?", sentence, found.reset_index(), ("dose",))
+
+
 def heuristics(results: Results) -> Answer:
     """Do the shared neurons do the same in every format?"""
     rows = []
@@ -196,5 +224,5 @@ def trustworthy(results: Results) -> Answer | None:
 
 def answers(results: Results) -> list[Answer]:
     """All answers for a model."""
-    asked = (accuracy, decodable, overlap, sufficient, necessary, transferable, heuristics, trustworthy)
+    asked = (accuracy, decodable, overlap, sufficient, necessary, transferable, dose, heuristics, trustworthy)
     return [answer for ask in asked if (answer := ask(results)) is not None]
