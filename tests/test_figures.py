@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from form_invariance.errors import UserError
-from form_invariance.figures import dose, interventions, jaccard, prompts, style, summary, transfer
+from form_invariance.figures import dose, interventions, jaccard, prompts, style, summary, transfer, variants
 
 
 def overlap(formats, ks=(10, 50)):
@@ -52,6 +52,16 @@ def dose_table(formats, pairs):
     return pd.DataFrame(rows, columns=["donor", "target", "kind", "dose", "pairs", "recovered"])
 
 
+def variants_table(formats, prompts):
+    pairs = [(name, "canonical", name, f"variant_{n + 1}", prompts * n) for name in formats for n in (0, 1)]
+    pairs += [(one, "canonical", other, "canonical", 90) for one, other in itertools.combinations(formats, 2)]
+    rows = [
+        (*pair, k, -1, *((0.6, 0.5, 0.55) if pair[-1] else (np.nan,) * 3), 0.1) for pair in pairs for k in (10, 50)
+    ]
+    names = ["first_format", "first", "second_format", "second", "prompts", "k", "layer", "jaccard"]
+    return pd.DataFrame(rows, columns=[*names, "across_halves", "within_halves", "chance"])
+
+
 def all_figures(formats, operators, models):
     directions = [f"{a}_to_{b}" for a, b in itertools.permutations(formats, 2)]
     pairs = itertools.cycle((20, 0))
@@ -60,6 +70,7 @@ def all_figures(formats, operators, models):
     yield jaccard.draw({o: overlap(formats) for o in operators}, {o: reliability(formats) for o in operators}, "m")
     yield interventions.draw(cells, "knockout", "m")
     yield transfer.draw(transfers, "m")
+    yield variants.draw({o: variants_table(formats, 30 * n) for n, o in enumerate(operators)}, "m")
     yield dose.draw({o: dose_table(formats, n) for n, o in enumerate(operators)}, "m")
     yield summary.draw(
         {(m, o): overlap(formats) for m in models for o in operators},

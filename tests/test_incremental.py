@@ -38,11 +38,15 @@ def jobs(rules, models=(MODEL,), formats=FORMATS, operators=OPERATORS):
         "probe_across_formats",
         "probe_figure",
         "jaccard_figure",
+        "variants_figure",
         "transfer_figure",
         "dose_figure",
         "heuristics_figure",
     )
+    measured = [operator for operator in operators if operator == "addition"]
     kinds = {
+        "variant_effects": (models, formats, measured),
+        "variant_overlap": (models, measured),
         **dict.fromkeys(by_cell, (models, formats, operators)),
         **dict.fromkeys(by_format, (models, formats)),
         **dict.fromkeys(by_operator, (models, operators)),
@@ -56,16 +60,17 @@ def jobs(rules, models=(MODEL,), formats=FORMATS, operators=OPERATORS):
     return {(named.get(rule, rule), *values) for rule in wanted for values in product(*kinds.get(rule, ()))}
 
 
+FROM_VARIANTS = "variant_effects variant_overlap variants_figure"
 INTERVENED = "interventions interventions_figure summary_figure"
 FROM_RANKING = (
     "audit circuit classified_circuit overlap jaccard_figure transfer transfer_figure dose dose_figure classify "
     "agreement"
 )
-FROM_PATCHING = f"patching ranking {FROM_RANKING} heuristics_figure paper_tables {INTERVENED}"
+FROM_PATCHING = f"patching ranking {FROM_RANKING} {FROM_VARIANTS} heuristics_figure paper_tables {INTERVENED}"
 FROM_DATASET = f"dataset attribution mean_cache {FROM_PATCHING}"
 EVERYTHING = f"census probe probe_across_formats probe_figure {FROM_DATASET}"
-FIGURES = """prompt_formats probe_figure jaccard_figure interventions_figure transfer_figure dose_figure
-    heuristics_figure summary_figure"""
+FIGURES = """prompt_formats probe_figure jaccard_figure variants_figure interventions_figure transfer_figure
+    dose_figure heuristics_figure summary_figure"""
 
 
 @contextmanager
@@ -97,13 +102,31 @@ def test_nothing_changed(finished):
 def test_a_k_is_added(finished):
     with configured(finished, lambda config: config["k"].append(100)):
         pending = jobs_of(finished)
-    assert pending == jobs(f"audit circuit overlap jaccard_figure transfer transfer_figure {INTERVENED}")
+    assert pending == jobs("audit circuit overlap jaccard_figure variant_overlap variants_figure") | jobs(
+        f"transfer transfer_figure {INTERVENED}"
+    )
 
 
 def test_a_dose_is_added(finished):
     with configured(finished, lambda config: config["dose"].append(0.3)):
         pending = jobs_of(finished)
     assert pending == jobs("dose dose_figure")
+
+
+def test_a_variant_is_changed(finished):
+    def change(config):
+        config["formats"]["word"]["variants"]["addition"][0] = "{a} plus {b} is "
+
+    with configured(finished, change):
+        pending = jobs_of(finished)
+    assert pending == jobs("variant_effects", formats=["word"]) | jobs("variant_overlap variants_figure")
+
+
+def test_an_operators_variants_are_measured_too(finished):
+    with configured(finished, lambda config: config["variant_operators"].append("multiplication")):
+        pending = jobs_of(finished)
+    new = {(rule, MODEL, name, "multiplication") for rule in ["variant_effects"] for name in FORMATS}
+    assert pending == new | {("variant_overlap", MODEL, "multiplication")} | jobs("variants_figure")
 
 
 def test_a_template_is_changed(finished):
@@ -115,6 +138,8 @@ def test_a_template_is_changed(finished):
     # The means leave out every format's pairs, and average over a format's operators.
     assert pending == (
         jobs("census dataset attribution patching ranking", formats=["word"], operators=["addition"])
+        | jobs("variant_effects", formats=["word"])
+        | jobs("variant_overlap")
         | jobs("probe", formats=["word"])
         | jobs("circuit classified_circuit overlap transfer dose classify agreement", operators=["addition"])
         | jobs("mean_cache interventions paper_tables probe_across_formats audit")
@@ -126,11 +151,12 @@ def test_an_operator_is_added(finished):
     with configured(finished, lambda config: config["operators"].update(subtraction="a - b")):
         pending = jobs_of(finished)
     new = f"census dataset attribution patching ranking {FROM_RANKING}"
+    figures = FIGURES.replace("variants_figure", "")
     # Probes and means are of all operators together.
     assert pending == (
         jobs(new, operators=["subtraction"])
         | jobs("interventions", operators=[*OPERATORS, "subtraction"])
-        | jobs(f"mean_cache probe probe_across_formats paper_tables {FIGURES}")
+        | jobs(f"mean_cache probe probe_across_formats paper_tables {figures}")
     )
 
 
@@ -162,6 +188,8 @@ def test_the_random_controls_are_changed(finished, key, more):
         ("figures/transfer.py", "transfer_figure"),
         ("ablation.py", f"{INTERVENED} transfer transfer_figure dose dose_figure"),
         ("replay.py", f"attribution {FROM_PATCHING}"),
+        ("variants.py", FROM_VARIANTS),
+        ("variant_overlap.py", "variant_overlap variants_figure"),
         ("bench/cost.py", ""),
         ("plan.py", ""),
     ],
@@ -189,6 +217,7 @@ def test_a_document_is_edited(finished, name):
             jobs("attribution patching ranking", formats=["word"], operators=["addition"])
             | jobs("circuit classified_circuit overlap transfer dose classify agreement", operators=["addition"])
             | jobs("interventions", operators=["addition"])
+            | jobs("variant_overlap variants_figure")
             | jobs("audit jaccard_figure transfer_figure dose_figure heuristics_figure paper_tables")
             | jobs("interventions_figure summary_figure"),
         ),

@@ -81,5 +81,5 @@ def test_the_page_needs_nothing_beside_itself(tmp_path):
 def test_the_demos_report():
     html = DEMO.read_text()
     assert len(html) < 25e6
-    assert html.count("<h3>") == 2 * 9 + 2
+    assert html.count("<h3>") == 2 * 10 + 2
     assert not re.findall(r'src="(?!data:)', html)

@@ -43,6 +43,8 @@ CELLS = dict(model=MODELS, format=FORMATS, operator=OPERATORS)
 DIRECTIONS = [f"{donor}_to_{target}" for donor, target in permutations(FORMATS, 2)]
 KS = sorted(config["k"])
 DOSES = sorted(config.get("dose", []))
+VARIANTS = config_check.measured_variants(config)
+VARIANT_OPERATORS = [operator for operator in OPERATORS if operator in {cell[1] for cell in VARIANTS}]
 FIRST_MODEL = SimpleNamespace(model=MODELS[0])
 FIGURE_FILES = ["png", "svg"]
 PAPER_TABLES = ["census", "probe", "agreement", "heuristic_summary", "significance", "families"]
@@ -228,6 +230,7 @@ def tables() -> list[str]:
         *audits(),
         *transfer_tables(),
         *doses(),
+        *variants(),
         *expand("results/tables/{table}.{extension}", table=PAPER_TABLES, extension=["csv", "md", "tex"]),
     ]
 
@@ -267,4 +270,14 @@ def doses() -> list[str]:
     return [
         *expand("results/{model}/shared/{operator}/dose.parquet", model=MODELS, operator=OPERATORS),
         *expand("results/figures/{model}/dose.{extension}", model=MODELS, extension=FIGURE_FILES),
+    ]
+
+
+def variants() -> list[str]:
+    """The tables and figures of the paraphrases, where some are measured."""
+    if not VARIANTS:
+        return []
+    return [
+        *expand("results/{model}/shared/{operator}/variants.parquet", model=MODELS, operator=VARIANT_OPERATORS),
+        *expand("results/figures/{model}/variants.{extension}", model=MODELS, extension=FIGURE_FILES),
     ]

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from form_invariance.decoder import Decoder
     from form_invariance.intersection import Effects
+    from form_invariance.operands import OperandRange
     from form_invariance.prompts import PromptTokenizer
 
 
@@ -68,6 +69,21 @@ def add_late_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--probes", nargs="+", default=[], metavar="FORMAT=FILE", help="probe tables, for --late-from onset"
     )
+
+
+def add_operand_arguments(parser: argparse.ArgumentParser) -> None:
+    """The limits of operands and answers."""
+    parser.add_argument("--operand-min", type=int, default=6, help="smallest operand (deduced)")
+    parser.add_argument("--operand-max", type=int, default=999, help="largest operand (deduced)")
+    parser.add_argument("--answer-min", type=int, default=3, help="smallest answer (deduced)")
+    parser.add_argument("--answer-max", type=int, default=999, help="largest answer (deduced)")
+
+
+def operand_range(arguments: argparse.Namespace) -> "OperandRange":
+    """The limits that the options name."""
+    from form_invariance.operands import OperandRange
+
+    return OperandRange(arguments.operand_min, arguments.operand_max, arguments.answer_min, arguments.answer_max)
 
 
 def add_train_arguments(parser: argparse.ArgumentParser) -> None:

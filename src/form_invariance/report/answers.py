@@ -7,6 +7,8 @@ import pandas as pd
 
 from form_invariance import schemas
 from form_invariance.figures.jaccard import all_formats
+from form_invariance.figures.variants import one_format
+from form_invariance.intersection import POOLED
 from form_invariance.precision import EVERY_LAYER
 from form_invariance.probe_summary import curve, peak
 from form_invariance.tables_io import read_table, read_tables
@@ -112,6 +114,32 @@ def _intervened(results: Results, intervention: str, measure: str) -> pd.DataFra
         size = own.loc[own["neurons"] == "circuit", "n_neurons"].iloc[0]
         rows.append((name, operator, size, means["circuit"], means.get("random", float("nan"))))
     return pd.DataFrame(rows, columns=["format", "operator", "neurons", "circuit", "random"])
+
+
+def paraphrases(results: Results) -> Answer | None:
+    """Is a circuit of one paraphrase the circuit of another? None where no paraphrases were measured."""
+    paths = {name: results.folder / "shared" / name / "variants.parquet" for name in results.operators}
+    tables = read_tables({name: path for name, path in paths.items() if path.exists()}, schemas.VARIANTS)
+    if not tables:
+        return None
+    rows = pd.concat([table.assign(operator=operator) for operator, table in tables.items()])
+    own = rows[(rows["layer"] == POOLED) & (rows["k"] == results.k)]
+    measured = own[own["prompts"] > 0]
+    wordings, formats = measured[one_format(measured)], measured[~one_format(measured)]
+    sentence = "In too few prompts two wordings are right, so there is nothing to compare."
+    if len(wordings):
+        kept = wordings[["effect_of_first", "effect_of_second"]].to_numpy().mean()
+        one, two = (rows[["across_halves", "within_halves"]].mean() for rows in (wordings, formats))
+        sentence = (
+            f"Ranked by different prompts, two wordings of a format have a mean Jaccard of their best {results.k} "
+            f"neurons of {one['across_halves']:.2f}, where one wording has {one['within_halves']:.2f} with "
+            f"itself. For two formats it is {two['across_halves']:.2f} and {two['within_halves']:.2f}, by chance "
+            f"{wordings['chance'].mean():.2f}. One wording's best do {_percent(kept)} of what the other's own do."
+        )
+    shown = ["operator", "first_format", "first", "second_format", "second", "asked", "prompts", "jaccard", "low"]
+    shown += ["high", "chance", "across_halves", "within_halves", "effect_of_first", "effect_of_second"]
+    question = "Is a circuit of one paraphrase the circuit of another?"
+    return Answer(question, sentence, own[shown], ("variants",))
 
 
 def sufficient(results: Results) -> Answer:
@@ -224,5 +252,16 @@ def trustworthy(results: Results) -> Answer | None:
 
 def answers(results: Results) -> list[Answer]:
     """All answers for a model."""
-    asked = (accuracy, decodable, overlap, sufficient, necessary, transferable, dose, heuristics, trustworthy)
+    asked = (
+        accuracy,
+        decodable,
+        overlap,
+        paraphrases,
+        sufficient,
+        necessary,
+        transferable,
+        dose,
+        heuristics,
+        trustworthy,
+    )
     return [answer for ask in asked if (answer := ask(results)) is not None]
