@@ -281,3 +281,14 @@ def variants() -> list[str]:
         *expand("results/{model}/shared/{operator}/variants.parquet", model=MODELS, operator=VARIANT_OPERATORS),
         *expand("results/figures/{model}/variants.{extension}", model=MODELS, extension=FIGURE_FILES),
     ]
+
+
+def variant_options(wildcards) -> list[str]:
+    """Every variant that a cell takes as an option: operator, text."""
+    taken = VARIANTS[wildcards.format, wildcards.operator]
+    return [word for operator, texts in taken.items() for text in texts for word in ("--variant", operator, text)]
+
+
+def formats_with_variants(wildcards) -> list[str]:
+    """The formats that have variants of the job's operator."""
+    return [name for name, operator in VARIANTS if operator == wildcards.operator]

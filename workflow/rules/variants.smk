@@ -1,17 +1,6 @@
 """Paraphrases: their circuits beside the templates', for the measured operators."""
 
 
-def variant_options(wildcards) -> list[str]:
-    """Every variant that a cell takes as an option: operator, text."""
-    taken = VARIANTS[wildcards.format, wildcards.operator]
-    return [word for operator, texts in taken.items() for text in texts for word in ("--variant", operator, text)]
-
-
-def formats_with_variants(wildcards) -> list[str]:
-    """The formats that have variants of the job's operator."""
-    return [name for name, operator in VARIANTS if operator == wildcards.operator]
-
-
 rule variant_effects:
     input:
         model=model_files,
