@@ -83,6 +83,25 @@ def test_shipped_configurations_are_right():
         ("operators/addition", "a ^ b", ["'a ^ b'", "a // b"]),
         ("operators/addition", "a +", ["'a +'", "cannot be read"]),
         ("heuristic_k", 300, ["heuristic_k", "300", "200"]),
+        ("dose", [0, 1.5], ["config key dose.1", "1.5", "from 0 to 1"]),
+        ("dose", [0, 0.5], ["config key dose", "0 and 1"]),
+        ("dose", [0, 0, 1], ["dose", "each number once"]),
+        (
+            "variant_operators",
+            ["additon"],
+            ["variant_operators", "'additon'", "did you mean 'addition'?"],
+        ),
+        ("variant_operators", "addition", ["variant_operators", "a list of names"]),
+        (
+            "formats/word/variants/addition",
+            ["{a} plus {b} is {a}"],
+            ["formats.word.variants.addition[0]", "once each"],
+        ),
+        (
+            "formats/word/variants/addition",
+            ["{a} and {b} are ", "{a}{b}"],
+            ["formats.word.variants.addition[1]", "tokenizer of embedded-shared", "tokens"],
+        ),
         ("heuristic_threshold", 2, ["heuristic_threshold", "above 0 and at most 1"]),
         ("heuristic_max_operand", 5, ["heuristic_max_operand", "at least 20 and at most 1000"]),
         ("operands/operand_max", 5, ["6..5", "operand_max"]),
@@ -142,6 +161,28 @@ def test_a_family_that_is_not_supported(folder):
     raw = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**raw, "model_type": "mamba"}))
     assert "'mamba'" in sentence(changed("models/embedded-shared/source", str(folder)))
+
+
+@pytest.mark.parametrize("key", ["dose", "variant_operators"])
+@pytest.mark.parametrize("value", [[], ...])
+def test_what_may_be_left_out(key, value):
+    config_check.check(changed(key, value), SCHEMA)
+
+
+def test_variants_that_are_not_measured_wait_unchecked():
+    config = changed("variant_operators", ["maximum", "subtraction"])
+    config["formats"]["word"]["variants"]["addition"] = ["{a}{b}"]
+    config_check.check(config, SCHEMA)
+    assert set(config_check.measured_variants(config)) == {(name, "subtraction") for name in config["formats"]}
+
+
+def test_partners_of_other_operators_need_as_many_variants():
+    config = changed("corrupt", "across_operators")
+    config_check.check(config, SCHEMA)
+    config["formats"]["code"]["variants"]["division"].pop()
+    text = sentence(config)
+    assert "formats.code.variants" in text
+    assert "addition has 2 variants and division has 1" in text
 
 
 def test_hub_ids_wait_for_their_job():

@@ -12,6 +12,7 @@ from form_invariance.errors import UserError
 from form_invariance.figures import (
     audit,
     bench,
+    dose,
     heads,
     heuristics,
     interventions,
@@ -22,6 +23,7 @@ from form_invariance.figures import (
     style,
     summary,
     transfer,
+    variants,
 )
 
 
@@ -106,6 +108,26 @@ def heuristic_tables():
     )
 
 
+def dose_table(formats, pairs):
+    rows = [
+        (donor, target, kind, float(dose), pairs, dose / 4 if pairs else np.nan)
+        for donor, target in itertools.permutations(formats, 2)
+        for kind in ("strength", "neurons", "neurons_random")
+        for dose in (0, 0.5, 1)
+    ]
+    return pd.DataFrame(rows, columns=["donor", "target", "kind", "dose", "pairs", "recovered"])
+
+
+def variants_table(formats, prompts):
+    pairs = [(name, "canonical", name, f"variant_{n + 1}", prompts * n) for name in formats for n in (0, 1)]
+    pairs += [(one, "canonical", other, "canonical", 90) for one, other in itertools.combinations(formats, 2)]
+    rows = [
+        (*pair, k, -1, *((0.6, 0.5, 0.55) if pair[-1] else (np.nan,) * 3), 0.1) for pair in pairs for k in (10, 50)
+    ]
+    names = ["first_format", "first", "second_format", "second", "prompts", "k", "layer", "jaccard"]
+    return pd.DataFrame(rows, columns=[*names, "across_halves", "within_halves", "chance"])
+
+
 def heuristics_statistics():
     return ("exact", "all"), ("pair_jaccard", "any")
 
@@ -151,6 +173,8 @@ def all_figures(formats, operators, models, ks=(10, 50)):
     yield "jaccard", jaccard.draw(overlaps, reliabilities, "m")
     yield "knockout", interventions.draw(cells, "knockout", "m")
     yield "transfer", transfer.draw(transfers, "m")
+    yield "variants", variants.draw({o: variants_table(formats, 30 * n) for n, o in enumerate(operators)}, "m")
+    yield "dose", dose.draw({o: dose_table(formats, n) for n, o in enumerate(operators)}, "m")
     by_operator = (dict.fromkeys(operators, table) for table in (agreement, labelled))
     yield "heuristics", heuristics.draw(dict.fromkeys(cells, cell), *by_operator, "m")
     rankings = {cell: heads_table(seed) for seed, cell in enumerate(cells)}

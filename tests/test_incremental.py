@@ -41,18 +41,26 @@ def jobs(rules, models=(MODEL,), formats=FORMATS, operators=OPERATORS):
         "classify",
         "neuron_effects",
     )
-    by_format, by_operator = ("probe", "mean_cache"), ("overlap", "heads", "head_overlap", "transfer", "agreement")
+    by_format, by_operator = (
+        ("probe", "mean_cache"),
+        ("overlap", "heads", "head_overlap", "transfer", "dose", "agreement"),
+    )
     by_model = (
         "audit",
         "probe_across_formats",
         "probe_figure",
         "jaccard_figure",
+        "variants_figure",
         "transfer_figure",
+        "dose_figure",
         "heuristics_figure",
         "browser",
         "heads_figure",
     )
+    measured = [operator for operator in operators if operator == "addition"]
     kinds = {
+        "variant_effects": (models, formats, measured),
+        "variant_overlap": (models, measured),
         **dict.fromkeys(by_cell, (models, formats, operators)),
         **dict.fromkeys(by_format, (models, formats)),
         **dict.fromkeys(by_operator, (models, operators)),
@@ -66,18 +74,22 @@ def jobs(rules, models=(MODEL,), formats=FORMATS, operators=OPERATORS):
     return {(named.get(rule, rule), *values) for rule in wanted for values in product(*kinds.get(rule, ()))}
 
 
+FROM_VARIANTS = "variant_effects variant_overlap variants_figure"
 INTERVENED = "interventions interventions_figure summary_figure"
 FROM_RANKING = (
-    "audit circuit classified_circuit overlap jaccard_figure transfer transfer_figure classify agreement"
+    "audit circuit classified_circuit overlap jaccard_figure transfer transfer_figure dose dose_figure classify "
+    "agreement"
 )
 LOOKED_AT = "neuron_effects browser"
-FROM_PATCHING = f"patching ranking {FROM_RANKING} heuristics_figure paper_tables {INTERVENED} {LOOKED_AT}"
+FROM_PATCHING = (
+    f"patching ranking {FROM_RANKING} {FROM_VARIANTS} heuristics_figure paper_tables {INTERVENED} {LOOKED_AT}"
+)
 FROM_HEADS = "heads head_overlap heads_figure"
 FROM_DATASET = f"dataset attribution mean_cache {FROM_PATCHING} {FROM_HEADS}"
 PLANTED = "planted planted_figure"
 EVERYTHING = f"census probe probe_across_formats probe_figure {FROM_DATASET}"
-FIGURES = """prompt_formats probe_figure jaccard_figure interventions_figure transfer_figure heuristics_figure
-    heads_figure summary_figure"""
+FIGURES = """prompt_formats probe_figure jaccard_figure variants_figure interventions_figure transfer_figure
+    dose_figure heuristics_figure heads_figure summary_figure"""
 
 
 @contextmanager
@@ -109,7 +121,31 @@ def test_nothing_changed(finished):
 def test_a_k_is_added(finished):
     with configured(finished, lambda config: config["k"].append(100)):
         pending = jobs_of(finished)
-    assert pending == jobs(f"audit circuit overlap jaccard_figure transfer transfer_figure {INTERVENED}")
+    assert pending == jobs("audit circuit overlap jaccard_figure variant_overlap variants_figure") | jobs(
+        f"transfer transfer_figure {INTERVENED}"
+    )
+
+
+def test_a_dose_is_added(finished):
+    with configured(finished, lambda config: config["dose"].append(0.3)):
+        pending = jobs_of(finished)
+    assert pending == jobs("dose dose_figure")
+
+
+def test_a_variant_is_changed(finished):
+    def change(config):
+        config["formats"]["word"]["variants"]["addition"][0] = "{a} plus {b} is "
+
+    with configured(finished, change):
+        pending = jobs_of(finished)
+    assert pending == jobs("variant_effects", formats=["word"]) | jobs("variant_overlap variants_figure")
+
+
+def test_an_operators_variants_are_measured_too(finished):
+    with configured(finished, lambda config: config["variant_operators"].append("multiplication")):
+        pending = jobs_of(finished)
+    new = {(rule, MODEL, name, "multiplication") for rule in ["variant_effects"] for name in FORMATS}
+    assert pending == new | {("variant_overlap", MODEL, "multiplication")} | jobs("variants_figure")
 
 
 def test_a_number_of_heads_is_added(finished):
@@ -127,8 +163,10 @@ def test_a_template_is_changed(finished):
     # The means leave out every format's pairs, and average over a format's operators.
     assert pending == (
         jobs("census dataset attribution patching ranking", formats=["word"], operators=["addition"])
+        | jobs("variant_effects", formats=["word"])
+        | jobs("variant_overlap")
         | jobs("probe", formats=["word"])
-        | jobs("circuit classified_circuit overlap transfer classify agreement", operators=["addition"])
+        | jobs("circuit classified_circuit overlap transfer dose classify agreement", operators=["addition"])
         | jobs("heads head_overlap", operators=["addition"])
         | jobs(f"mean_cache interventions {LOOKED_AT} paper_tables probe_across_formats audit")
         | jobs(FIGURES)
@@ -139,11 +177,12 @@ def test_an_operator_is_added(finished):
     with configured(finished, lambda config: config["operators"].update(subtraction="a - b")):
         pending = jobs_of(finished)
     new = f"census dataset attribution patching ranking heads head_overlap {FROM_RANKING}"
+    figures = FIGURES.replace("variants_figure", "")
     # Probes and means are of all operators together.
     assert pending == (
         jobs(new, operators=["subtraction"])
         | jobs("interventions neuron_effects", operators=[*OPERATORS, "subtraction"])
-        | jobs(f"browser mean_cache probe probe_across_formats paper_tables {FIGURES}")
+        | jobs(f"browser mean_cache probe probe_across_formats paper_tables {figures}")
     )
 
 
@@ -162,11 +201,11 @@ def test_the_seed_is_changed(finished):
     assert pending == jobs(f"{EVERYTHING} {PLANTED}")
 
 
-@pytest.mark.parametrize("key", ["random_seeds", "matched_seeds"])
-def test_the_random_controls_are_changed(finished, key):
+@pytest.mark.parametrize(("key", "more"), [("random_seeds", " dose dose_figure"), ("matched_seeds", "")])
+def test_the_random_controls_are_changed(finished, key, more):
     with configured(finished, lambda config: config.update({key: 4})):
         pending = jobs_of(finished)
-    assert pending == jobs(INTERVENED)
+    assert pending == jobs(INTERVENED + more)
 
 
 @pytest.mark.parametrize(
@@ -174,12 +213,14 @@ def test_the_random_controls_are_changed(finished, key):
     [
         ("figures/style.py", f"{FIGURES} audit planted_figure"),
         ("figures/transfer.py", "transfer_figure"),
-        ("ablation.py", f"{INTERVENED} {LOOKED_AT} transfer transfer_figure {PLANTED}"),
+        ("ablation.py", f"{INTERVENED} {LOOKED_AT} transfer transfer_figure dose dose_figure {PLANTED}"),
         ("heads.py", FROM_HEADS),
         ("browser/browser.js", "browser"),
         ("replay.py", f"attribution {FROM_PATCHING} {FROM_HEADS} {PLANTED}"),
         ("planted/construction.py", PLANTED),
         ("figures/planted.py", "planted_figure"),
+        ("variants.py", FROM_VARIANTS),
+        ("variant_overlap.py", "variant_overlap variants_figure"),
         ("bench/cost.py", ""),
         ("plan.py", ""),
     ],
@@ -205,9 +246,10 @@ def test_a_document_is_edited(finished, name):
         (
             f"{MODEL}/word/addition/attribution.parquet",
             jobs("attribution patching ranking", formats=["word"], operators=["addition"])
-            | jobs("circuit classified_circuit overlap transfer classify agreement", operators=["addition"])
+            | jobs("circuit classified_circuit overlap transfer dose classify agreement", operators=["addition"])
             | jobs("interventions neuron_effects", operators=["addition"])
-            | jobs("audit browser jaccard_figure transfer_figure heuristics_figure paper_tables")
+            | jobs("variant_overlap variants_figure")
+            | jobs("audit browser jaccard_figure transfer_figure dose_figure heuristics_figure paper_tables")
             | jobs("interventions_figure summary_figure"),
         ),
         (

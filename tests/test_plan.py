@@ -84,11 +84,11 @@ def run_plan(checkout, *words):
 @pytest.mark.parametrize(
     ("words", "row", "last"),
     [
-        ([], "census 0 of 6", "0 of 84 jobs are pending."),
+        ([], "census 0 of 6", "0 of 92 jobs are pending."),
         (
             ["--config", "random_seeds=4"],
             "interventions 6 of 6 settings or source have changed (6)",
-            "10 of 84 jobs",
+            "13 of 92 jobs",
         ),
     ],
 )

@@ -181,5 +181,5 @@ def test_it_opens_from_disk(open_from_disk, html, tmp_path, width):
 def test_the_demos_report():
     html = DEMO.read_text()
     assert len(html) < 25e6
-    assert html.count("<h3>") == 2 * 9 + 3
+    assert html.count("<h3>") == 2 * 11 + 3
     assert not re.findall(r'src="(?!data:)', html)

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 import torch
 
 import oracles
-from form_invariance.replay import build_cache
+from form_invariance.ablation import read_out
+from form_invariance.replay import build_cache, replay
 from form_invariance.transfer import (
     Condition,
     Donors,
@@ -19,7 +21,8 @@ from form_invariance.transfer_tables import plan
 from test_patching import PROMPTS
 
 
-def test_transfer_equals_hooks(tiny, tiny_folder):
+@pytest.mark.parametrize("partly", [False, True])
+def test_transfer_equals_hooks(tiny, tiny_folder, partly):
     model, tokenizer = tiny
     pairs = [(226, 68), (17, 433), (99, 6)]
     first, layers, width = 2, 4, model.config.d_mlp
@@ -29,17 +32,21 @@ def test_transfer_equals_hooks(tiny, tiny_folder):
 
     target, donor = encode("symbolic"), encode("word")
     answers = torch.from_numpy(tokenizer.number_tokens([a + b for a, b in pairs]))
-    masks = torch.rand(4, layers - first, width, generator=torch.Generator().manual_seed(0)) < 0.4
+    generator = torch.Generator().manual_seed(0)
+    shares = (torch.rand(4, layers - first, width, generator=generator) < 0.4).float()
+    if partly:
+        shares *= torch.rand(shares.shape, generator=generator)
+        shares[0] = 0.25
     bridge = oracles.bridge(tiny_folder)
     given = oracles.all_neurons(bridge, donor, range(first, layers))[:, :, -1]  # (late, B, m)
-    got = transfer_neurons(model, build_cache(model, target, first), given, masks, answers, True)
+    got = transfer_neurons(model, build_cache(model, target, first), given, shares, answers, True)
     plain = oracles.last_logits(bridge, target)
-    for variant, mask in enumerate(masks):
+    for variant, share in enumerate(shares):
 
-        def hook_of(late, mask=mask):
+        def hook_of(late, share=share):
             def hook(activation, hook):
                 activation = activation.clone()
-                activation[:, -1] = torch.where(mask[late], given[late], activation[:, -1])
+                activation[:, -1] = (1 - share[late]) * activation[:, -1] + share[late] * given[late]
                 return activation
 
             return hook
@@ -51,6 +58,24 @@ def test_transfer_equals_hooks(tiny, tiny_folder):
             got.normalized_logit[variant], oracles.normalized_logit(z, answers, True), atol=1e-4
         )
         assert got.predicted[variant].tolist() == z.argmax(-1).tolist()
+
+
+def test_ends_are_exact(tiny):
+    model, tokenizer = tiny
+    tokens = torch.from_numpy(tokenizer.encode_batch(["17+68=", "99+6="]))
+    cache = build_cache(model, tokens, 2)
+    masks = torch.rand(3, 2, model.config.d_mlp, generator=torch.Generator().manual_seed(1)) < 0.5
+    given = 100 * torch.randn(2, 2, model.config.d_mlp, generator=torch.Generator().manual_seed(2))
+
+    def on_neurons(layer, post):
+        return torch.where(masks[:, layer - 2], given[layer - 2][:, None], post)
+
+    start = cache.residual[0][:, None].expand(-1, len(masks), -1)
+    x = replay(model, cache, start, 2, on_neurons=on_neurons)
+    answers = torch.tensor([5, 6])
+    expected = read_out(model, x.transpose(0, 1), answers, True)
+    got = transfer_neurons(model, cache, given, masks, answers, True)
+    assert torch.equal(got.normalized_logit, expected.normalized_logit)
 
 
 def census(correct, name):

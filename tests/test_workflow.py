@@ -29,12 +29,16 @@ def test_default_dry_run_lists_every_cell(clean):
         "audit": 2,
         "mean_cache": 6,
         "jaccard_figure": 2,
+        "variant_effects": 6,
+        "variant_overlap": 2,
+        "variants_figure": 2,
         "transfer_figure": 2,
+        "dose_figure": 2,
         "interventions_figure": 4,
         "heuristics_figure": 2,
         "heads_figure": 2,
         "browser": 2,
-        "total": 287,
+        "total": 307,
     }
     for model in ("embedded-shared", "embedded-separate"):
         for name in ("symbolic", "code", "word"):
@@ -146,8 +150,8 @@ def test_a_change_of_source_reruns_what_imports_it(finished, module, rules):
     ("setting", "rules"),
     [
         ("probe_prompts=99", {"probe", "probe_across_formats", "probe_figure", "paper_tables"}),
-        ("transfer_pairs=7", {"transfer", "transfer_figure", "summary_figure"}),
-        ("random_seeds=3", {"interventions", "interventions_figure", "summary_figure"}),
+        ("transfer_pairs=7", {"transfer", "transfer_figure", "summary_figure", "dose", "dose_figure"}),
+        ("random_seeds=3", {"interventions", "interventions_figure", "summary_figure", "dose", "dose_figure"}),
         ("permutations=300", {"agreement", "paper_tables", "heuristics_figure"}),
         ("heuristic_threshold=0.7", {"classify", "agreement", "paper_tables", "heuristics_figure", "browser"}),
     ],
@@ -181,6 +185,30 @@ def test_a_lower_precision_is_measured(clean):
     target = "results/mine/code/addition/precision.parquet"
     _, out = snakemake(clean, target, "-n", "-p", "--configfile", "mine.yaml")
     assert re.search(r"precision --model embedded:embedded-shared --dtype bfloat16 .* --output " + target, out)
+
+
+@pytest.mark.parametrize(
+    ("key", "rules"),
+    [
+        ("dose", {"dose", "dose_figure"}),
+        ("variant_operators", {"variant_effects", "variant_overlap", "variants_figure"}),
+    ],
+)
+def test_what_is_not_asked_for_does_not_run(clean, key, rules):
+    everything = pending(clean)
+    assert rules <= set(everything)
+    without = pending(clean, "--config", f"{key}=[]")
+    assert without == {rule: n for rule, n in everything.items() if rule not in rules}
+
+
+def test_variants_of_all_operators_where_partners_come_from_them(clean):
+    target = "results/embedded-shared/code/addition/variant_effects.safetensors"
+    texts = [r"--variant addition '>>> x =", r"--variant subtraction '>>> x ="]
+    _, within = snakemake(clean, target, "-n", "-p")
+    _, across = snakemake(clean, target, "-n", "-p", "--config", "corrupt=across_operators")
+    assert [text in within for text in texts] == [True, False]
+    assert [text in across for text in texts] == [True, True]
+    assert across.index(texts[0]) < across.index(texts[1])
 
 
 def test_late_layers_from_the_onset_wait_for_the_probes(clean):

@@ -1,10 +1,11 @@
 """Reading a cell's tables into the tensors that the model-side stages take, and stage 2 on them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -27,28 +28,48 @@ class TrainPrompts:
     operands: Tensor  # (P, 2): token ids of the clean operands a and b
 
 
-def read_train(dataset: Path, corrupt: Path, tokenizer: PromptTokenizer, device: torch.device) -> TrainPrompts:
-    """The train prompts of a dataset with their corrupt partners.
+def read_train_pairs(dataset: Path, corrupt: Path) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
+    """The train rows of a dataset, by index, and their corrupt partners in the same order, by draw.
 
     Raises:
         UserError: the two tables are not of one cell, or a pair has equal answers (its IE is degenerate).
     """
     table = read_table(dataset, DATASET)
-    train = table[table["split"] == "train"].sort_values("index")
-    partners, answers = [], []
+    train = table[table["split"] == "train"].sort_values("index", ignore_index=True)
+    draws = []
     for _, draw in read_table(corrupt, CORRUPT).sort_values(["corrupt_seed", "index"]).groupby("corrupt_seed"):
         if draw["index"].tolist() != train["index"].tolist():
             raise UserError(f"{corrupt} does not have one partner for each train prompt of {dataset}")
-        pair = torch.tensor([train["answer_token"].tolist(), draw["answer_token"].tolist()]).T
-        if (pair[:, 0] == pair[:, 1]).any():
+        if (draw["answer_token"].to_numpy() == train["answer_token"].to_numpy()).any():
             raise UserError(f"{corrupt}: a corrupt partner has the same answer as its prompt")
-        partners.append(draw["prompt"].tolist())
-        answers.append(pair)
+        draws.append(draw.reset_index(drop=True))
+    return train, draws
+
+
+def train_prompts(
+    train: pd.DataFrame, draws: Sequence[pd.DataFrame], tokenizer: PromptTokenizer, device: torch.device
+) -> TrainPrompts:
+    """Train prompts as tensors.
+
+    Args:
+        train: columns prompt and answer_token.
+        draws: the same of their corrupt partners.
+    """
+    own = train["answer_token"].tolist()
+    answers = torch.stack([torch.tensor([own, draw["answer_token"].tolist()]).T for draw in draws])
     tokens = torch.from_numpy(tokenizer.encode_batch(train["prompt"].tolist()))
     operands = np.stack([tokenizer.number_tokens(train[name].tolist()) for name in ("a", "b")], axis=1)
     return TrainPrompts(
-        tokens.to(device), partners, torch.stack(answers).to(device), torch.from_numpy(operands).to(device)
+        tokens.to(device),
+        [draw["prompt"].tolist() for draw in draws],
+        answers.to(device),
+        torch.from_numpy(operands).to(device),
     )
+
+
+def read_train(dataset: Path, corrupt: Path, tokenizer: PromptTokenizer, device: torch.device) -> TrainPrompts:
+    """The train prompts of a dataset with their corrupt partners."""
+    return train_prompts(*read_train_pairs(dataset, corrupt), tokenizer, device)
 
 
 def read_candidates(attribution: Path, layers: Iterable[int], device: torch.device) -> dict[int, Tensor]:
@@ -57,14 +78,19 @@ def read_candidates(attribution: Path, layers: Iterable[int], device: torch.devi
     Raises:
         UserError: the table has no candidates in a layer.
     """
-    table = read_table(attribution, ATTRIBUTION)
-    chosen = {layer: rows["neuron"].to_numpy() for layer, rows in table[table["candidate"]].groupby("layer")}
+    chosen = candidates_of(read_table(attribution, ATTRIBUTION), device)
     for layer in layers:
         if layer not in chosen:
             raise UserError(
                 f"{attribution} has no candidates in layer {layer}; it was made with other late layers"
             )
-    return {layer: torch.tensor(chosen[layer], device=device) for layer in layers}
+    return {layer: chosen[layer] for layer in layers}
+
+
+def candidates_of(attribution: pd.DataFrame, device: torch.device) -> dict[int, Tensor]:
+    """The neurons of each layer that an attribution table lets through, (C,) each."""
+    chosen = attribution[attribution["candidate"]].groupby("layer")["neuron"]
+    return {int(str(layer)): torch.tensor(neurons.to_numpy(), device=device) for layer, neurons in chosen}
 
 
 def read_eval(dataset: Path, tokenizer: PromptTokenizer, device: torch.device) -> tuple[Tensor, Tensor]:

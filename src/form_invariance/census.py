@@ -1,6 +1,7 @@
 """Census: what the model answers to a sample of the operand pool (method, section 2)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -46,6 +47,39 @@ def _answers(z: Tensor, wanted: Tensor) -> Iterator[tuple[str, np.ndarray]]:
 
 
 @torch.no_grad()
+def ask(
+    model: Decoder, tokenizer: PromptTokenizer, prompts: Sequence[str], answers: np.ndarray
+) -> dict[str, np.ndarray]:
+    """What the model answers to prompts of one length, with progress.
+
+    Args:
+        answers: the right answers, (P,).
+
+    Returns:
+        The census table's columns predicted_token, correct, probability, logit and rank, (P,) each.
+
+    Raises:
+        UserError: the model's logits are not finite.
+    """
+    tokens = torch.from_numpy(tokenizer.encode_batch(prompts))
+    wanted = torch.from_numpy(tokenizer.number_tokens(answers))
+    step = _batch_size(model, tokens.shape[1])
+    columns: dict[str, list[np.ndarray]] = {}
+    for start in track(range(0, len(tokens), step), len(tokens), "prompts", weight=step):
+        batch = slice(start, start + step)
+        x = run_layers(model, embed(model, tokens[batch].to(model.device)), last_only=True)
+        z = logits(model, x[:, -1]).double()
+        if not z.isfinite().all():
+            raise UserError(
+                f"the model's logits for {prompts[start]!r} and the like are not finite numbers in {model.dtype}; "
+                "use dtype float32"
+            )
+        z = z - z.mean(1, keepdim=True)
+        for name, values in _answers(z, wanted[batch].to(model.device)):
+            columns.setdefault(name, []).append(values)
+    return {name: np.concatenate(parts) for name, parts in columns.items()}
+
+
 def take_census(
     model: Decoder,
     tokenizer: PromptTokenizer,
@@ -74,22 +108,7 @@ def take_census(
     check_template(tokenizer, template, f"template of {operator}", limits)
     pairs = sample_pairs(operand_pool(expression, limits), size, PER_ANSWER, seed, operator)
     prompts = [render(template, a, b) for a, b in zip(pairs["a"], pairs["b"], strict=True)]
-    tokens = torch.from_numpy(tokenizer.encode_batch(prompts))
-    wanted = torch.from_numpy(tokenizer.number_tokens(pairs["answer"].to_numpy()))
-    step = _batch_size(model, tokens.shape[1])
-    columns: dict[str, list[np.ndarray]] = {}
-    starts = range(0, len(tokens), step)
-    for start in track(starts, len(tokens), "prompts", weight=step):
-        batch = slice(start, start + step)
-        x = run_layers(model, embed(model, tokens[batch].to(model.device)), last_only=True)
-        z = logits(model, x[:, -1]).double()
-        if not z.isfinite().all():
-            raise UserError(
-                f"the model's logits for {operator} are not finite numbers in {model.dtype}; use dtype float32"
-            )
-        z = z - z.mean(1, keepdim=True)
-        for name, values in _answers(z, wanted[batch].to(model.device)):
-            columns.setdefault(name, []).append(values)
-    table = pairs.assign(prompt=prompts, **{name: np.concatenate(parts) for name, parts in columns.items()})
+    columns: dict[str, Any] = {**ask(model, tokenizer, prompts, pairs["answer"].to_numpy())}
+    table = pairs.assign(prompt=prompts, **columns)
     texts = {token: tokenizer.text(token) for token in table["predicted_token"].unique().tolist()}
     return table.assign(predicted=table["predicted_token"].map(texts))

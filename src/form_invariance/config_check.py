@@ -99,11 +99,15 @@ def _expected(schema: Mapping[str, Any]) -> str:
             most = schema.get("maximum")
             return f"a whole number, at least {schema['minimum']}{f' and at most {most}' if most else ''}"
         case "number":
+            if "minimum" in schema:
+                return f"a number from {schema['minimum']} to {schema['maximum']}"
             return f"a number above {schema['exclusiveMinimum']} and at most {schema['maximum']}"
         case "boolean":
             return "true or false"
         case "string":
             return "a text that is not empty"
+        case "array" if schema["items"]["type"] == "string" and schema.get("uniqueItems"):
+            return "a list of names, each once"
         case "array" if schema.get("uniqueItems"):
             return "a list, each number once, such as [10, 20]"
         case "array":
@@ -171,6 +175,48 @@ def _check_heuristics(config: Mapping[str, Any]) -> None:
         )
 
 
+def _check_dose(config: Mapping[str, Any]) -> None:
+    given = config.get("dose", [])
+    if given and not {0, 1} <= set(given):
+        raise UserError(
+            f"config key dose: {given} must hold 0 and 1, nothing and all, with which the others are compared"
+        )
+
+
+def measured_variants(config: Mapping[str, Any]) -> dict[tuple[str, str], dict[str, list[str]]]:
+    """The variants that each measured cell takes, by (format, operator): its own operator's first.
+
+    Where corrupt partners come from all operators, so do variants.
+    """
+    wanted = [operator for operator in config["operators"] if operator in config.get("variant_operators", [])]
+    across = config["corrupt"] == "across_operators"
+    found = {}
+    for name, one in config["formats"].items():
+        variants = one.get("variants", {})
+        for operator in wanted:
+            if variants.get(operator):
+                others = [other for other in config["operators"] if across and other != operator]
+                found[name, operator] = {taken: variants.get(taken, []) for taken in (operator, *others)}
+    return found
+
+
+def _check_variants(config: Mapping[str, Any]) -> None:
+    """Names in variant_operators are no misspellings, and partners of other operators have variants too."""
+    for operator in config.get("variant_operators", []):
+        near = difflib.get_close_matches(operator, list(config["operators"]), n=1, cutoff=0.8)
+        if near and operator not in config["operators"]:
+            raise UserError(
+                f"config key variant_operators: {operator!r} is no operator; did you mean {near[0]!r}?"
+            )
+    for (name, operator), taken in measured_variants(config).items():
+        for other, texts in taken.items():
+            if len(texts) < len(taken[operator]):
+                raise UserError(
+                    f"config key formats.{name}.variants: {operator} has {len(taken[operator])} variants and "
+                    f"{other} has {len(texts)}, but with corrupt: across_operators every operator needs as many"
+                )
+
+
 def local_folder(source: str) -> Path | None:
     """The folder of a model that is here already; None for a hub id.
 
@@ -216,6 +262,11 @@ def _check_model(name: str, model: Mapping[str, Any], config: Mapping[str, Any])
         for operator in config["operators"]:
             where = f"config key formats.{format_name}.templates.{operator} with the tokenizer of {name}"
             check_template(tokenizer, one["templates"][operator], where, limits)
+    for (format_name, _), taken in measured_variants(config).items():
+        for operator, texts in taken.items():
+            for number, text in enumerate(texts):
+                key = f"config key formats.{format_name}.variants.{operator}[{number}]"
+                check_template(tokenizer, text, f"{key} with the tokenizer of {name}", limits)
 
 
 def _digest(config: Mapping[str, Any]) -> str:
@@ -243,6 +294,8 @@ def check(config: Mapping[str, Any], schema: Mapping[str, Any], remembered: Path
     _check_names(config)
     _check_templates(config)
     _check_sizes(config)
+    _check_dose(config)
+    _check_variants(config)
     digest = _digest(config)
     if remembered and remembered.exists() and remembered.read_text() == digest:
         return

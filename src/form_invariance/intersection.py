@@ -50,6 +50,24 @@ def from_tensors(tensors: Mapping[str, np.ndarray], width: int) -> Effects:
     )
 
 
+def of_prompts(cell: Effects, prompts: np.ndarray) -> Effects:
+    """The first draw's effects on some prompts alone: their positions, or a mask over all."""
+    chosen = {layer: effects[:1, prompts] for layer, effects in cell.effects.items()}
+    return Effects(chosen, cell.candidates, cell.width)
+
+
+def mean_effects(cell: Effects, layer: int) -> np.ndarray:
+    """Mean effect of every neuron of a layer, of the first draw, (width,); 0 where it was no candidate."""
+    means = np.zeros(cell.width)
+    means[cell.candidates[layer]] = cell.effects[layer][0].astype(np.float64).mean(0)
+    return means
+
+
+def mean_ranks(cell: Effects, layer: int) -> np.ndarray:
+    """Rank from 0 of every neuron of a layer by its mean effect of the first draw, (width,)."""
+    return ranks(cell, layer, _mean)
+
+
 def ranks(cell: Effects, layer: int, summary: Callable[[np.ndarray], np.ndarray], draw: int = 0) -> np.ndarray:
     """Rank from 0 of every neuron of a layer, (..., width); neurons that were no candidates come last.
 
@@ -86,7 +104,7 @@ def check_sizes(cells: Mapping[str, Effects], ks: Sequence[int]) -> None:
                 )
 
 
-def _counts(tops: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def set_sizes(tops: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Sizes of intersection and union of sets given as masks (..., width)."""
     intersection = np.logical_and.reduce(tops).sum(-1)
     return intersection, np.logical_or.reduce(tops).sum(-1)
@@ -124,9 +142,9 @@ def overlap_table(cells: Mapping[str, Effects], ks: Sequence[int], resamples: in
         draws = {name: ranks(cell, layer, resampled[name]) for name, cell in cells.items()}
         for k in ks:
             for group in groups:
-                common, union = _counts([point[name] < k for name in group])
+                common, union = set_sizes([point[name] < k for name in group])
                 observed[k, layer, group] = int(common), int(union)
-                counts = np.stack(_counts([draws[name] < k for name in group]))  # (2, R)
+                counts = np.stack(set_sizes([draws[name] < k for name in group]))  # (2, R)
                 pooled[k, group] = pooled.get((k, group), 0) + counts
     rows = []
     for k in ks:
@@ -148,12 +166,13 @@ def circuit_table(cells: Mapping[str, Effects], ks: Sequence[int]) -> pd.DataFra
     check_sizes(cells, ks)
     tables = []
     for layer in next(iter(cells.values())).candidates:
-        worst = np.max([ranks(cell, layer, _mean) for cell in cells.values()], axis=0)
+        worst = np.max([mean_ranks(cell, layer) for cell in cells.values()], axis=0)
         tables += [pd.DataFrame({"k": k, "layer": layer, "neuron": np.flatnonzero(worst < k)}) for k in ks]
     return pd.concat(tables).astype("int64").sort_values(["k", "layer", "neuron"], ignore_index=True)
 
 
-def _halves(prompts: int, seed: int, name: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def random_halves(prompts: int, seed: int, name: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """`HALVES` random splits of the prompts into two halves of equal size, as positions."""
     rng = generator(seed, "split-half", name)
     for _ in range(HALVES):
         order = rng.permutation(prompts)
@@ -167,7 +186,7 @@ def _over(prompts: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
 def _comparisons(cell: Effects, name: str, seed: int) -> Iterator[tuple[str, list[tuple[Summary, int]]]]:
     """Kinds of comparison within a format, each with two ways to rank: (summary, draw) twice."""
     if cell.prompts >= 2:
-        for first, second in _halves(cell.prompts, seed, name):
+        for first, second in random_halves(cell.prompts, seed, name):
             yield "split_half", [(_over(first), 0), (_over(second), 0)]
     for draw in range(1, cell.draws):
         yield "corrupt_seed", [(_mean, 0), (_mean, draw)]
@@ -190,7 +209,7 @@ def reliability_table(cells: Mapping[str, Effects], ks: Sequence[int], seed: int
             for layer in cell.candidates:
                 one, other = (ranks(cell, layer, summary, draw) for summary, draw in ways)
                 for column, k in enumerate(ks):
-                    counts[:, column] += _counts([one < k, other < k])
+                    counts[:, column] += set_sizes([one < k, other < k])
             found.setdefault(kind, []).append(counts[0] / counts[1])
         for kind, repeats in found.items():
             low, high = np.quantile(repeats, [0.025, 0.975], axis=0)

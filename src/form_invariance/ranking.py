@@ -7,6 +7,9 @@ import pandas as pd
 
 from form_invariance.errors import UserError
 
+FEWEST = 10
+"""Fewer prompts than these rank no neurons of a paraphrase."""
+
 TRIMMED = 0.1
 """Share of the prompts left out at each end of the trimmed mean."""
 

@@ -242,6 +242,31 @@ RELIABILITY = Schema(
         "high": _number("97.5 % percentile over repeats"),
     },
 )
+VARIANTS = Schema(
+    "variants",
+    {
+        "first_format": _text("format of the first wording"),
+        "first": _text("the first wording of the operator's problems: canonical, variant_1, ..."),
+        "second_format": _text("format of the second wording; where it is another one, both are canonical"),
+        "second": _text("the second wording"),
+        "asked": _integer("train pairs of a cell"),
+        "right": _integer("one format: pairs right in both wordings; two formats: pairs of each, all right"),
+        "prompts": _integer("prompts that rank each; 0 where fewer than 10 are right"),
+        "partners_right": _integer("one format: prompts whose corrupt partner is right in both wordings too"),
+        "k": _integer("circuit size: neurons per layer"),
+        "layer": _integer("layer, from 0; -1 = pooled over the late layers"),
+        "intersection": _integer("neurons in the top-k of both"),
+        "union": _integer("neurons in the top-k of either"),
+        "jaccard": _number("intersection / union; one format: both ranked by the same operand pairs"),
+        "chance": _number("expected Jaccard of random sets of the same size"),
+        "low": _number("lower 95 % limit, by bootstrap over the prompts of each (pooled rows)"),
+        "high": _number("upper 95 % limit (pooled rows)"),
+        "across_halves": _number("mean Jaccard, each ranked by another half of the prompts (pooled rows)"),
+        "within_halves": _number("the same of a wording and itself, mean of the two: the ceiling (pooled rows)"),
+        "effect_of_first": _number("effect in the second of the first's top-k, over that of the second's own"),
+        "effect_of_second": _number("effect in the first of the second's top-k, over that of the first's own"),
+    },
+)
 CIRCUIT = Schema("circuit", {"k": _integer("circuit size: neurons per layer and format"), **_NEURON})
 
 _VARIANT = {
@@ -316,6 +341,28 @@ TRANSFER = Schema(
         "donor_answer": _number("fraction whose output is the donor's answer"),
         "normalized_logit_before": _number("mean normalised logit of the right answer before"),
         "normalized_logit_after": _number("mean normalised logit of the right answer after"),
+        "centered": _flag("logits centred over the vocabulary"),
+    },
+)
+DOSE = Schema(
+    "dose",
+    {
+        "donor": _text("format whose activations are transferred"),
+        "target": _text("format of the run that receives them"),
+        "k": _integer("circuit size: neurons per layer and format"),
+        "kind": _text(
+            "strength (every shared neuron moves the dose's fraction of the way to the donor's activation), "
+            "neurons (the dose's fraction of each layer's shared neurons, the best by mean rank over the formats, "
+            "take it), neurons_random (as many shared neurons in a random order)"
+        ),
+        "seed": _integer("draw of the random order; -1 for the other kinds"),
+        "dose": _number("from 0 (nothing) to 1 (every shared neuron takes the donor's activation)"),
+        "pairs": _integer("pairs right in the donor and wrong in the target, the denominator of recovered"),
+        "n_neurons": _integer("neurons that move, over all late layers"),
+        "recovered": _number("fraction whose output is the right answer"),
+        "low": _number("Wilson 95 % lower limit of it"),
+        "high": _number("Wilson 95 % upper limit of it"),
+        "normalized_logit": _number("mean normalised logit of the right answer"),
         "centered": _flag("logits centred over the vocabulary"),
     },
 )

@@ -49,7 +49,7 @@ class Group:
 
 @dataclass
 class Transferred:
-    """Readouts of one condition: before, (pairs,), and after for each circuit, (circuits, pairs)."""
+    """Readouts of one condition: before, (pairs,), and after for each variant, (variants, pairs)."""
 
     before: Readout
     after: Readout
@@ -154,25 +154,28 @@ class Donors:
 
 
 def transfer_neurons(
-    model: Decoder, cache: LastTokenCache, donors: Tensor, masks: Tensor, answers: Tensor, center: bool
+    model: Decoder, cache: LastTokenCache, donors: Tensor, shares: Tensor, answers: Tensor, center: bool
 ) -> Readout:
-    """Replace neurons of the target runs' last token by the donors'.
+    """Move neurons of the target runs' last token to the donors' activations, or a part of the way.
 
     Args:
         cache: of the target prompts.
         donors: the donor prompts' last-token activations, (late layers, B, m).
-        masks: True where a neuron is transferred, (circuits, late layers, m).
+        shares: how far each neuron moves, from 0 to 1 = it takes the donor's activation, or bool,
+            (variants, late layers, m).
         answers: token ids of the right answers, (B,).
 
     Returns:
-        Readout of shape (circuits, B).
+        Readout of shape (variants, B).
     """
+    weights = shares.to(donors.dtype)
 
     def on_neurons(layer: int, post: Tensor) -> Tensor:
         late = layer - cache.first
-        return torch.where(masks[:, late], donors[late][:, None], post)
+        # (1 - weight) * post + weight * donor, without rounding at 0 and at 1.
+        return torch.lerp(post, donors[late][:, None], weights[:, late])
 
-    before = cache.residual[0][:, None].expand(-1, len(masks), -1)
+    before = cache.residual[0][:, None].expand(-1, len(shares), -1)
     x = replay(model, cache, before, cache.first, on_neurons=on_neurons)
     return read_out(model, x.transpose(0, 1), answers, center)
 
@@ -183,7 +186,7 @@ def run_group(
     tokenizer: PromptTokenizer,
     group: Group,
     donors: dict[str, Donors],
-    masks: dict[bool, Tensor],
+    shares: dict[bool, Tensor],
     first: int,
     center: bool,
 ) -> dict[str, Transferred]:
@@ -191,9 +194,10 @@ def run_group(
 
     Args:
         donors: of each format.
-        masks: the circuits' neurons (False) and as many random ones (True), (circuits, late layers, m).
+        shares: how far the circuits' neurons move (False), and as many random ones (True), (variants, late
+            layers, m) each.
     """
-    per_batch = max(1, replayed_rows(model) // max(1, len(masks[False])))
+    per_batch = max(1, replayed_rows(model) // max(1, len(shares[False])))
     results: dict[str, list[tuple[Readout, Readout]]] = {c.name: [] for c in group.conditions}
     given = {c.name: donors[c.format].of(c.donors) for c in group.conditions if c.donors}
     for start in range(0, len(group.prompts), per_batch):
@@ -211,7 +215,7 @@ def run_group(
                 model,
                 select(cache, here),
                 given[condition.name][:, rows],
-                masks[condition.random],
+                shares[condition.random],
                 answers[here],
                 center,
             )

@@ -37,6 +37,19 @@ def plan(censuses: dict[str, pd.DataFrame], limit: int, seed: int, operator: str
     }
 
 
+def only(plans: Plans, condition: str) -> Plans:
+    """The plans with one condition alone, in the groups that have it."""
+    return {
+        direction: [
+            Group(group.prompts, group.answers, [one])
+            for group in groups
+            for one in group.conditions
+            if one.name == condition
+        ]
+        for direction, groups in plans.items()
+    }
+
+
 def circuit_masks(
     model: Decoder, circuit: pd.DataFrame, ks: Sequence[int], first: int, seed: int, operator: str
 ) -> dict[bool, Tensor]:
@@ -65,31 +78,22 @@ def run_donors(model: Decoder, tokenizer: PromptTokenizer, plans: Plans, first: 
 
 
 def _rows(
-    condition: Condition,
-    result: Transferred,
-    sizes: Tensor,
-    ks: Sequence[int],
-    donor_tokens: Tensor,
-    center: bool,
+    condition: Condition, result: Transferred, sizes: Tensor, variants: pd.DataFrame, donor_tokens: Tensor
 ) -> pd.DataFrame:
     harm = condition.name.startswith("harm")
     pairs = len(condition.targets)
     hits = (~result.after.correct if harm else result.after.correct).sum(-1).cpu().numpy()
     low, high = wilson(hits, np.full(len(hits), pairs))
-    return pd.DataFrame(
-        {
-            "k": ks,
-            "condition": condition.name,
-            "pairs": pairs,
-            "n_neurons": sizes.cpu().numpy(),
-            "recovered": hits / pairs,
-            "low": low,
-            "high": high,
-            "donor_answer": (result.after.predicted == donor_tokens).double().mean(-1).cpu().numpy(),
-            "normalized_logit_before": result.before.normalized_logit.mean().item(),
-            "normalized_logit_after": result.after.normalized_logit.mean(-1).cpu().numpy(),
-            "centered": center,
-        }
+    return variants.assign(
+        condition=condition.name,
+        pairs=pairs,
+        n_neurons=sizes.cpu().numpy(),
+        recovered=hits / pairs,
+        low=low,
+        high=high,
+        donor_answer=(result.after.predicted == donor_tokens).double().mean(-1).cpu().numpy(),
+        normalized_logit_before=result.before.normalized_logit.mean().item(),
+        normalized_logit_after=result.after.normalized_logit.mean(-1).cpu().numpy(),
     )
 
 
@@ -98,39 +102,36 @@ def direction_table(
     tokenizer: PromptTokenizer,
     groups: Sequence[Group],
     donors: dict[str, Donors],
-    masks: dict[bool, Tensor],
-    ks: Sequence[int],
+    shares: dict[bool, Tensor],
+    variants: pd.DataFrame,
     first: int,
     center: bool,
 ) -> pd.DataFrame:
     """Run one direction; the transfer table without its columns donor and target.
 
     A condition without pairs has rows all the same, with 0 pairs and rates that are not a number.
+
+    Args:
+        shares: as in `run_group`.
+        variants: what tells the variants apart, such as their k; a row each.
     """
-    sizes = {kind: mask.sum((1, 2)) for kind, mask in masks.items()}
+    sizes = {kind: (share > 0).sum((1, 2)) for kind, share in shares.items()}
     tables = []
     for group in groups:
-        results = run_group(model, tokenizer, group, donors, masks, first, center)
+        results = run_group(model, tokenizer, group, donors, shares, first, center)
         for condition in group.conditions:
             if condition.name not in results:
-                tables.append(_empty_rows(condition, sizes[False], ks, center))
+                tables.append(_empty_rows(condition, sizes[False], variants))
                 continue
             tokens = torch.from_numpy(tokenizer.number_tokens(condition.donor_answers)).to(model.device)
-            rows = _rows(condition, results[condition.name], sizes[condition.random], ks, tokens, center)
+            rows = _rows(condition, results[condition.name], sizes[condition.random], variants, tokens)
             drawn = (sizes[condition.random] == sizes[False]).cpu().numpy()
             tables.append(rows[drawn])
-    return pd.concat(tables, ignore_index=True)
+    return pd.concat(tables, ignore_index=True).assign(centered=center)
 
 
-def _empty_rows(condition: Condition, sizes: Tensor, ks: Sequence[int], center: bool) -> pd.DataFrame:
+def _empty_rows(condition: Condition, sizes: Tensor, variants: pd.DataFrame) -> pd.DataFrame:
     rates = ("recovered", "low", "high", "donor_answer", "normalized_logit_before", "normalized_logit_after")
-    return pd.DataFrame(
-        {
-            "k": ks,
-            "condition": condition.name,
-            "pairs": 0,
-            "n_neurons": sizes.cpu().numpy(),
-            **dict.fromkeys(rates, np.nan),
-            "centered": center,
-        }
+    return variants.assign(
+        condition=condition.name, pairs=0, n_neurons=sizes.cpu().numpy(), **dict.fromkeys(rates, np.nan)
     )

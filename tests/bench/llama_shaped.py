@@ -139,6 +139,8 @@ def main() -> None:
         "matched_seeds": 1,
         "mean_cache_prompts": 8,
         "transfer_pairs": 4,
+        "dose": [],
+        "variant_operators": [],
         "bootstrap": 20,
         "heuristic_k": 64,
         "heuristic_max_operand": 20,

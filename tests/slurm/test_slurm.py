@@ -26,6 +26,7 @@ TABLE_RULES = {
     "ranking",
     "circuit",
     "overlap",
+    "variant_overlap",
     "agreement",
     "paper_tables",
     "merge_effects",

@@ -43,6 +43,9 @@ CELLS = dict(model=MODELS, format=FORMATS, operator=OPERATORS)
 DIRECTIONS = [f"{donor}_to_{target}" for donor, target in permutations(FORMATS, 2)]
 KS = sorted(config["k"])
 HEADS = sorted(config.get("heads", []))
+DOSES = sorted(config.get("dose", []))
+VARIANTS = config_check.measured_variants(config)
+VARIANT_OPERATORS = [operator for operator in OPERATORS if operator in {cell[1] for cell in VARIANTS}]
 FIRST_MODEL = SimpleNamespace(model=MODELS[0])
 FIGURE_FILES = ["png", "svg", "pdf"]
 PAPER_TABLES = ["census", "probe", "agreement", "heuristic_summary", "significance", "families"]
@@ -236,6 +239,8 @@ def tables() -> list[str]:
         *head_tables(),
         "results/planted.parquet",
         *transfer_tables(),
+        *doses(),
+        *variants(),
         *expand("results/tables/{table}.{extension}", table=PAPER_TABLES, extension=["csv", "md", "tex"]),
     ]
 
@@ -281,3 +286,34 @@ def transfer_tables() -> list[str]:
     """The transfer tables of every model, operator and direction."""
     pattern = "results/{model}/transfer/{operator}/{direction}.parquet"
     return expand(pattern, model=MODELS, operator=OPERATORS, direction=DIRECTIONS)
+
+
+def doses() -> list[str]:
+    """The tables and figures of the dose of transfer, where the configuration names doses."""
+    if not DOSES:
+        return []
+    return [
+        *expand("results/{model}/shared/{operator}/dose.parquet", model=MODELS, operator=OPERATORS),
+        *expand("results/figures/{model}/dose.{extension}", model=MODELS, extension=FIGURE_FILES),
+    ]
+
+
+def variants() -> list[str]:
+    """The tables and figures of the paraphrases, where some are measured."""
+    if not VARIANTS:
+        return []
+    return [
+        *expand("results/{model}/shared/{operator}/variants.parquet", model=MODELS, operator=VARIANT_OPERATORS),
+        *expand("results/figures/{model}/variants.{extension}", model=MODELS, extension=FIGURE_FILES),
+    ]
+
+
+def variant_options(wildcards) -> list[str]:
+    """Every variant that a cell takes as an option: operator, text."""
+    taken = VARIANTS[wildcards.format, wildcards.operator]
+    return [word for operator, texts in taken.items() for text in texts for word in ("--variant", operator, text)]
+
+
+def formats_with_variants(wildcards) -> list[str]:
+    """The formats that have variants of the job's operator."""
+    return [name for name, operator in VARIANTS if operator == wildcards.operator]

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from form_invariance.decoder import Decoder
     from form_invariance.intersection import Effects
+    from form_invariance.operands import OperandRange
     from form_invariance.prompts import PromptTokenizer
 
 
@@ -75,10 +76,42 @@ def add_late_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_operand_arguments(parser: argparse.ArgumentParser) -> None:
+    """The limits of operands and answers."""
+    parser.add_argument("--operand-min", type=int, default=6, help="smallest operand (deduced)")
+    parser.add_argument("--operand-max", type=int, default=999, help="largest operand (deduced)")
+    parser.add_argument("--answer-min", type=int, default=3, help="smallest answer (deduced)")
+    parser.add_argument("--answer-max", type=int, default=999, help="largest answer (deduced)")
+
+
+def operand_range(arguments: argparse.Namespace) -> "OperandRange":
+    """The limits that the options name."""
+    from form_invariance.operands import OperandRange
+
+    return OperandRange(arguments.operand_min, arguments.operand_max, arguments.answer_min, arguments.answer_max)
+
+
 def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     """The options that name a cell's train prompts."""
     parser.add_argument("--dataset", type=Path, required=True, help="dataset table of the cell")
     parser.add_argument("--corrupt-table", type=Path, required=True, help="corrupt partners of the cell")
+
+
+def add_transfer_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options that name the pairs and the circuit of a transfer, and how it is measured."""
+    parser.add_argument("--operator", required=True, help="the operator's name, for the seeded choices")
+    parser.add_argument(
+        "--census", nargs="+", required=True, metavar="FORMAT=FILE", help="census tables of the operator"
+    )
+    parser.add_argument("--circuit", type=Path, required=True, help="circuit table of the operator")
+    parser.add_argument("--pairs", type=int, default=600, help="at most so many pairs a direction")
+    parser.add_argument(
+        "--center-logits",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="centre over the vocabulary",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of the samples and of the random neurons")
 
 
 def add_effects_arguments(parser: argparse.ArgumentParser) -> None:

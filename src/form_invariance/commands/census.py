@@ -3,7 +3,13 @@
 import argparse
 from pathlib import Path
 
-from form_invariance.commands.arguments import add_model_arguments, load_model, model_provenance
+from form_invariance.commands.arguments import (
+    add_model_arguments,
+    add_operand_arguments,
+    load_model,
+    model_provenance,
+    operand_range,
+)
 
 HELP = "run the model on a sample of the operand pool"
 
@@ -14,10 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--template", required=True, help="prompt with the fields {a} and {b}")
     parser.add_argument("--operator", required=True, help="the operator's name")
     parser.add_argument("--expression", required=True, help="the operator's expression, such as 'a + b'")
-    parser.add_argument("--operand-min", type=int, default=6, help="smallest operand (deduced)")
-    parser.add_argument("--operand-max", type=int, default=999, help="largest operand (deduced)")
-    parser.add_argument("--answer-min", type=int, default=3, help="smallest answer (deduced)")
-    parser.add_argument("--answer-max", type=int, default=999, help="largest answer (deduced)")
+    add_operand_arguments(parser)
     parser.add_argument("--pairs", type=int, help="pairs in the uniform sample; default: the whole pool")
     parser.add_argument("--seed", type=int, default=0, help="seed of the sample")
     parser.add_argument("--output", type=Path, required=True, help="census table")
@@ -26,11 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance.census import take_census
-    from form_invariance.operands import OperandRange
     from form_invariance.schemas import CENSUS
     from form_invariance.tables_io import write_table
 
-    limits = OperandRange(arguments.operand_min, arguments.operand_max, arguments.answer_min, arguments.answer_max)
+    limits = operand_range(arguments)
     model, tokenizer = load_model(arguments)
     table = take_census(
         model,

@@ -8,6 +8,7 @@ import pandas as pd
 
 from form_invariance import schemas
 from form_invariance.figures.jaccard import all_formats
+from form_invariance.figures.variants import one_format
 from form_invariance.head_overlap import ALL, ROUTING, middle_size, of_all_formats
 from form_invariance.intersection import POOLED
 from form_invariance.precision import EVERY_LAYER
@@ -165,6 +166,32 @@ def _intervened(results: Results, intervention: str, measure: str) -> pd.DataFra
     return pd.DataFrame(rows, columns=["format", "operator", "neurons", "circuit", "random"])
 
 
+def paraphrases(results: Results) -> Answer | None:
+    """Is a circuit of one paraphrase the circuit of another? None where no paraphrases were measured."""
+    paths = {name: results.folder / "shared" / name / "variants.parquet" for name in results.operators}
+    tables = read_tables({name: path for name, path in paths.items() if path.exists()}, schemas.VARIANTS)
+    if not tables:
+        return None
+    rows = pd.concat([table.assign(operator=operator) for operator, table in tables.items()])
+    own = rows[(rows["layer"] == POOLED) & (rows["k"] == results.k)]
+    measured = own[own["prompts"] > 0]
+    wordings, formats = measured[one_format(measured)], measured[~one_format(measured)]
+    sentence = "In too few prompts two wordings are right, so there is nothing to compare."
+    if len(wordings):
+        kept = wordings[["effect_of_first", "effect_of_second"]].to_numpy().mean()
+        one, two = (rows[["across_halves", "within_halves"]].mean() for rows in (wordings, formats))
+        sentence = (
+            f"Ranked by different prompts, two wordings of a format have a mean Jaccard of their best {results.k} "
+            f"neurons of {one['across_halves']:.2f}, where one wording has {one['within_halves']:.2f} with "
+            f"itself. For two formats it is {two['across_halves']:.2f} and {two['within_halves']:.2f}, by chance "
+            f"{wordings['chance'].mean():.2f}. One wording's best do {_percent(kept)} of what the other's own do."
+        )
+    shown = ["operator", "first_format", "first", "second_format", "second", "asked", "prompts", "jaccard", "low"]
+    shown += ["high", "chance", "across_halves", "within_halves", "effect_of_first", "effect_of_second"]
+    question = "Is a circuit of one paraphrase the circuit of another?"
+    return Answer(question, sentence, own[shown], ("variants",))
+
+
 def sufficient(results: Results) -> Answer:
     """Do the shared neurons suffice?"""
     table = _intervened(results, "keep_only", "faithfulness_mean")
@@ -207,6 +234,34 @@ def transferable(results: Results) -> Answer:
         f"{_of(found['matched'] > found['random'])} directions."
     )
     return Answer("Do a format's activations mend another's answers?", sentence, found, ("transfer",))
+
+
+def _smallest(recovered: pd.Series, wanted: float) -> str:
+    """The smallest dose that recovers so much, from recovery by dose."""
+    return f"{recovered.index[recovered >= wanted].min():.0%}"
+
+
+def dose(results: Results) -> Answer | None:
+    """How much of the activation must be transferred? None where no doses were given."""
+    if not (results.folder / "shared" / results.operators[0] / "dose.parquet").exists():
+        return None
+    tables = results.shared("dose", schemas.DOSE)
+    rows = pd.concat([table.assign(operator=operator) for operator, table in tables.items()])
+    cells = rows.groupby(["kind", "dose", "operator", "donor", "target"])["recovered"].mean()
+    found = cells.groupby(["dose", "kind"]).mean().unstack("kind")
+    whole = float(found["strength"].loc[1])
+    sentence = f"All of it mends {_percent(whole)} of the wrong answers, so there is no effect to halve."
+    if whole > 0:
+        strength, best, random = (
+            _smallest(found[kind], whole / 2) for kind in ("strength", "neurons", "neurons_random")
+        )
+        sentence = (
+            f"The shared neurons' whole activations (k = {rows['k'].iloc[0]}) mend {_percent(whole)} of the wrong "
+            "answers (mean over operators and directions). Half of that is reached when every shared neuron moves "
+            f"{strength} of the way, or when {best} of them move all the way, the best first, or {random} in a "
+            "random order: the smallest doses tried that reach it."
+        )
+    return Answer("How much of the activation must be transferred?", sentence, found.reset_index(), ("dose",))
 
 
 def heuristics(results: Results) -> Answer:
@@ -278,9 +333,11 @@ def answers(results: Results) -> list[Answer]:
         accuracy,
         decodable,
         overlap,
+        paraphrases,
         sufficient,
         necessary,
         transferable,
+        dose,
         heuristics,
         heads,
         trustworthy,

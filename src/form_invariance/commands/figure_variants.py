@@ -1,0 +1,25 @@
+"""Figure of the paraphrases."""
+
+import argparse
+from pathlib import Path
+
+from form_invariance.commands.arguments import named_paths
+
+HELP = "draw the overlap of the circuits of two wordings over k"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--tables", nargs="+", required=True, metavar="OPERATOR=FILE")
+    parser.add_argument("--title", required=True, help="the model's name")
+    parser.add_argument("--output", type=Path, nargs="+", required=True, help="files, .png .svg or .pdf")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    from form_invariance.figures import style, variants
+    from form_invariance.schemas import VARIANTS
+    from form_invariance.tables_io import read_tables
+
+    tables = read_tables(named_paths(arguments.tables, "--tables"), VARIANTS)
+    style.save(variants.draw(tables, arguments.title), arguments.output)
