@@ -132,6 +132,8 @@ def of_jobs(model, tokenizer, tmp_path):
     pd.DataFrame({"k": [1], "layer": [2], "neuron": [3]}).to_parquet(tmp_path / "changed.parquet")
     yield told(read_table, tmp_path / "changed.parquet", CIRCUIT)
     yield told(read_table, tmp_path / "missing.parquet", CENSUS)
+    pd.DataFrame({"k": [1], "layer": [2], "neuron": [3]}).to_parquet(tmp_path / "edited.parquet")
+    yield told(read_table, tmp_path / "edited.parquet", CIRCUIT)
 
 
 def of_patching(model, patch):

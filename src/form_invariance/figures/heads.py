@@ -17,8 +17,8 @@ _SMALLEST = 1e-3
 """Smaller and negative effects have the colour of this one."""
 # Where the two agree, the wide line shows on both sides of the narrow one.
 _SCOPES = {
-    ALL: ("Jaccard, heads of all layers", style.COLOURS[0], 2.0),
-    ROUTING: ("Jaccard, heads below the late layers", style.COLOURS[1], 1.0),
+    ALL: ("Jaccard, heads of all layers", style.COLOURS[0], "o", 2.0),
+    ROUTING: ("Jaccard, heads below the late layers", style.COLOURS[1], "s", 1.0),
 }
 _CROSS: dict[str, Any] = {"ls": "none", "marker": "x", "mew": 0.8}
 _DOT: dict[str, Any] = {"ls": "none", "marker": "o", "mfc": "white", "mec": "black", "mew": 0.5}
@@ -27,10 +27,10 @@ _DOT: dict[str, Any] = {"ls": "none", "marker": "o", "mfc": "white", "mec": "bla
 def _draw_overlap(axes: Axes, overlap: pd.DataFrame) -> None:
     """One panel: Jaccard of all formats by number of heads, with interval, chance and ceiling."""
     every = of_all_formats(overlap)
-    for scope, (label, colour, width) in _SCOPES.items():
+    for scope, (label, colour, marker, width) in _SCOPES.items():
         own = every[every["layers"] == scope].sort_values("h")
         axes.fill_between(own["h"], own["low"], own["high"], color=colour, alpha=0.2, lw=0)
-        axes.plot(own["h"], own["jaccard"], color=colour, marker="o", lw=width, label=label)
+        axes.plot(own["h"], own["jaccard"], color=colour, marker=marker, lw=width, label=label)
         axes.plot(own["h"], own["ceiling"], color=colour, ls="--", lw=0.7)
         axes.plot(own["h"], own["chance"], color=colour, ls=":", lw=0.9)
     axes.set_ylim(-0.03, 1.05)
