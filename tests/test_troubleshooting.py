@@ -8,15 +8,12 @@ import itertools
 import json
 import os
 import re
-import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import time
 import warnings
-from importlib import import_module
-from pathlib import Path
 
 import huggingface_hub
 import numpy as np
@@ -42,8 +39,7 @@ from stub_checkout import ROOT, environment, snakemake
 
 GUIDE = (ROOT / "docs/troubleshooting.md").read_text()
 QUOTED = re.findall(r"^### `(.+)`$", GUIDE, re.MULTILINE)
-BASH, PYTHON = (re.findall(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL) for language in ("bash", "python"))
-COMMANDS = sorted({line.split(" #")[0].strip() for block in BASH for line in block.splitlines()})
+PYTHON = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
 DEMO = ROOT / "results/embedded-shared/word/multiplication/census.parquet"
 DEFAULT = yaml.safe_load((ROOT / "config/config.yaml").read_text())
 SCHEMA = yaml.safe_load((ROOT / "config/schemas/config.schema.yaml").read_text())
@@ -233,37 +229,6 @@ def test_what_is_said_is_quoted_once(said):
         assert sum(bool(pattern(one).fullmatch(text)) for one in QUOTED) == 1, text
     for text in others:
         assert sum(bool(pattern(one).search(text)) for one in QUOTED) == 1, text
-
-
-def profile_home(checkout, home):
-    """A configuration folder in which `make slurm-profile` has put its link."""
-    (home / "snakemake").mkdir(parents=True)
-    (home / "snakemake/slurm").symlink_to(checkout / "workflow/profiles/slurm")
-    return home
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_commands(finished, tmp_path, command):
-    name, *words = shlex.split(command)
-    if name == "snakemake":
-        dry = () if {"--unlock", "--touch"} & set(words) else ("-n",)
-        status, out = snakemake(finished, *words, *dry, home=profile_home(finished, tmp_path))
-        assert status == 0, out
-    elif words[:2] == ["-m", "form_invariance"]:
-        parser = argparse.ArgumentParser()
-        import_module(f"form_invariance.commands.{words[2]}").add_arguments(parser)
-        parser.parse_args(words[3:])
-    elif name == "python":
-        subprocess.run([sys.executable, *words], check=True, capture_output=True)
-    elif name == "make":
-        subprocess.run(["make", "-n", *words], cwd=ROOT, check=True, capture_output=True)
-    elif name == "hf":
-        # Unknown options are refused before help is given.
-        hf = Path(sys.executable).with_name("hf")
-        subprocess.run([hf, *words, "--help"], check=True, capture_output=True)
-    else:
-        assert name in ("nvidia-smi", "df", "du")
-        subprocess.run(["bash", "-n", "-c", command], check=True)
 
 
 def test_pickled_weights_are_converted(tiny_folder, tmp_path):
