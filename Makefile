@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-slurm lint venv slurm-profile resume
+.PHONY: demo test test-slurm test-faults lint venv slurm-profile resume
 
 # The interpreter that makes .venv; a python3.11 that cannot start (a version manager's stub) is passed over.
 PYTHON := $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
@@ -22,6 +22,10 @@ test: lint
 # On a real SLURM that the tests boot on this machine: needs root and Debian's slurm-wlm and munge.
 test-slurm: venv
 	pytest tests/slurm
+
+# Kills, full disks and damaged files, on a run of the small grid: half an hour or more.
+test-faults: venv
+	OMP_NUM_THREADS=1 pytest tests/faults
 
 # Makes `snakemake --profile slurm` work: a link to the profile, and a file for account and partitions.
 slurm-profile: PROFILES := $(or $(XDG_CONFIG_HOME),$(HOME)/.config)/snakemake

@@ -1,4 +1,7 @@
 import json
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -58,10 +61,39 @@ def test_a_writer_that_fails_leaves_the_old_file_and_nothing_else(tmp_path):
         to.write_text("half")
         raise OSError("disk full")
 
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(UserError, match="file cannot be written: disk full"):
         tables_io.write_atomically(path, fail)
     assert path.read_text() == "old"
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_what_a_killed_writer_left_is_used_again(tmp_path):
+    path = tmp_path / "file.txt"
+    code = f"""
+import os, signal
+from pathlib import Path
+from form_invariance.tables_io import write_atomically
+write_atomically(Path({str(path)!r}), lambda to: (to.write_text("half"), os.kill(os.getpid(), signal.SIGKILL)))
+"""
+    assert subprocess.run([sys.executable, "-c", code]).returncode == -signal.SIGKILL
+    assert not path.exists()
+    assert len(list(tmp_path.iterdir())) == 1
+    tables_io.write_atomically(path, lambda to: to.write_text("x"))
+    assert path.read_text() == "x"
+    assert [one.name for one in tmp_path.iterdir()] == ["file.txt"]
+
+
+def test_two_writers_of_one_file(tmp_path):
+    path = tmp_path / "file.txt"
+
+    def slow(to):
+        with pytest.raises(UserError, match=r"file.txt is being written by another process"):
+            tables_io.write_atomically(path, lambda to: to.write_text("second"))
+        to.write_text("first")
+
+    tables_io.write_atomically(path, slow)
+    assert path.read_text() == "first"
+    assert [one.name for one in tmp_path.iterdir()] == ["file.txt"]
 
 
 def test_tensors_come_back(tmp_path):

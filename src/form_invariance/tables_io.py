@@ -4,11 +4,12 @@ Outputs appear whole or not at all. Provenance travels in the file's own metadat
 content, which readers verify.
 """
 
+import fcntl
 import hashlib
 import json
 import os
-import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -30,20 +31,44 @@ _PROVENANCE = "form_invariance"
 _CHECKSUM = "checksum"
 
 
-def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a temporary file beside `path`, bring it to the disk and rename it into place."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
-    os.close(handle)
-    temporary = Path(name)
+@contextmanager
+def _claimed(path: Path) -> Iterator[Path]:
+    """The temporary file beside `path`, for this process alone; what a killed process left of it is used again.
+
+    Raises:
+        UserError: another process is writing it.
+    """
+    temporary = path.with_name(f".{path.name}.part{path.suffix}")
+    handle = os.open(temporary, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        write(temporary)
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        temporary.chmod(0o644)
-        temporary.replace(path)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(f"{path} is being written by another process; wait for it, or end it") from None
+        try:
+            yield temporary
+        finally:
+            temporary.unlink(missing_ok=True)
     finally:
-        temporary.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` fill a temporary file beside `path`, bring it to the disk and rename it into place.
+
+    Raises:
+        UserError: the file cannot be written, for instance since the disk is full; what was there before stays.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _claimed(path) as temporary:
+            write(temporary)
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
+            temporary.chmod(0o644)
+            temporary.replace(path)
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error}; mend this, then run again") from None
 
 
 def _arrow_schema(schema: Schema) -> pa.Schema:

@@ -1,0 +1,95 @@
+"""The commands of a finished run, taken from what Snakemake recorded of each job, to be run again by hand."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from stub_checkout import ROOT
+
+
+@dataclass(frozen=True)
+class Job:
+    """One finished job.
+
+    Attributes:
+        rule: its rule.
+        command: its shell command, without the part that writes the log.
+        inputs: files under results that it reads, relative to the run's folder.
+        outputs: files that it wrote, likewise.
+    """
+
+    rule: str
+    command: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+def finished_jobs(folder: Path) -> list[Job]:
+    """Every job of the run in a folder, one for each command."""
+    found: dict[str, tuple[str, set[str], set[str]]] = {}
+    for record in (folder / ".snakemake/metadata").rglob("*"):
+        if not record.is_file():
+            continue
+        job = json.loads(record.read_text())
+        command = (job["shellcmd"] or "").partition(" 2> ")[0]
+        if not command:
+            continue
+        _, inputs, outputs = found.setdefault(command, (job["rule"], set(), set()))
+        inputs.update(path for path in job["input"] if path.startswith("results/"))
+        outputs.update(path for path in written(command, folder))
+    return [
+        Job(rule, command, tuple(sorted(inputs)), tuple(sorted(outputs)))
+        for command, (rule, inputs, outputs) in sorted(found.items())
+    ]
+
+
+def written(command: str, folder: Path) -> list[str]:
+    """The files that a command's options say it writes."""
+    outputs, option = [], ""
+    for word in shlex.split(command):
+        if word.startswith("--"):
+            option = word
+        elif option.endswith("output"):
+            outputs.append(word)
+        elif option == "--output-folder":
+            outputs += [
+                str(path.relative_to(folder)) for path in sorted((folder / word).iterdir()) if path.is_file()
+            ]
+    return outputs
+
+
+def input_kinds(job: Job) -> list[str]:
+    """One input of every kind of table and tensors that a job reads."""
+    kinds = {path.rpartition("/")[2]: path for path in job.inputs if path.endswith((".parquet", ".safetensors"))}
+    return list(kinds.values())
+
+
+def start(job: Job, folder: Path) -> subprocess.Popen[str]:
+    """Start a job's command in a folder, in a process group of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    return subprocess.Popen(
+        ["bash", "-c", f"exec {job.command}"],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def run(job: Job, folder: Path) -> tuple[int, str]:
+    """Run a job's command to its end; exit status and what it printed as errors."""
+    process = start(job, folder)
+    _, errors = process.communicate(timeout=300)
+    return process.returncode, errors
+
+
+def contents(folder: Path, paths: tuple[str, ...]) -> dict[str, bytes | None]:
+    """The bytes of files, None where there is none."""
+    return {path: (folder / path).read_bytes() if (folder / path).exists() else None for path in paths}

@@ -1,0 +1,173 @@
+"""Jobs that are killed, that find the disk full, whose inputs are damaged or vanish: nothing wrong is ever left.
+
+make test-faults               # 200 kills, and 5 damages of every kind of every input
+FAULTS=5 make test-faults      # fewer
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from faults.commands import contents, finished_jobs, input_kinds, run, start
+from stub_checkout import environment
+
+KILLS = int(os.environ.get("FAULTS", "200"))
+DAMAGES = 5 if KILLS >= 100 else 1
+
+
+def restore(folder, good):
+    """Put a job's outputs back, for the jobs that read them."""
+    for path, content in good.items():
+        (folder / path).write_bytes(content)
+
+
+def leftovers(folder):
+    """Temporary files of outputs, which a killed job may leave."""
+    return sorted(path for path in (folder / "results").rglob(".*.part*"))
+
+
+def test_kills_leave_whole_files_or_none(finished_run, jobs):
+    """Every rule's command is killed at random moments; afterwards it runs to the same bytes."""
+    rng = np.random.default_rng(0)
+    folder, rules = finished_run, sorted(jobs)
+    durations, good, in_time = {}, {}, 0
+    for rule in rules:
+        begin = time.monotonic()
+        status, errors = run(jobs[rule], folder)
+        assert status == 0, errors
+        durations[rule] = time.monotonic() - begin
+        good[rule] = contents(folder, jobs[rule].outputs)
+        assert all(good[rule].values()), rule
+    for number in range(KILLS):
+        rule = rules[number % len(rules)]
+        for path in jobs[rule].outputs:
+            (folder / path).unlink(missing_ok=True)
+        process = start(jobs[rule], folder)
+        # Outputs are written at the end, where a kill does most harm.
+        share = rng.uniform(0, 1.05) if number % 2 else rng.uniform(0.8, 1.05)
+        time.sleep(share * durations[rule])
+        os.killpg(process.pid, signal.SIGKILL if number % 3 else signal.SIGTERM)
+        process.communicate()
+        in_time += process.returncode != 0
+        for path, content in contents(folder, jobs[rule].outputs).items():
+            assert content is None or content == good[rule][path], f"{rule}: {path} is half-written"
+        restore(folder, good[rule])
+    assert in_time > KILLS / 2, "most kills came too late to say anything"
+    for rule in rules:
+        status, errors = run(jobs[rule], folder)
+        assert status == 0, errors
+        assert contents(folder, jobs[rule].outputs) == good[rule], rule
+    assert leftovers(folder) == []
+
+
+def damages(content, rng):
+    """The content cut short, with some bits flipped, with a piece lost, empty, or as another kind of file."""
+    flipped = bytearray(content)
+    for _ in range(3):
+        flipped[rng.integers(len(flipped))] ^= 1 << rng.integers(8)
+    start = int(rng.integers(len(content)))
+    yield content[:start]
+    yield bytes(flipped)
+    yield content[:start] + content[start + int(rng.integers(1, 100)) :]
+    yield b""
+    yield b"PAR1 no table PAR1"
+
+
+def test_damaged_inputs_are_named_or_harmless(finished_run, jobs):
+    """Every kind of input of every rule is damaged: the right result, or a sentence that names the file."""
+    rng = np.random.default_rng(1)
+    folder, tried = finished_run, 0
+    for rule, job in sorted(jobs.items()):
+        good = contents(folder, job.outputs)
+        for path in input_kinds(job):
+            content = (folder / path).read_bytes()
+            for bad in islice(damages(content, rng), DAMAGES):
+                (folder / path).write_bytes(bad)
+                for output in job.outputs:
+                    (folder / output).unlink(missing_ok=True)
+                status, errors = run(job, folder)
+                tried += 1
+                if status == 0:
+                    assert contents(folder, job.outputs) == good, f"{rule}: a wrong result from a damaged {path}"
+                else:
+                    last = errors.strip().splitlines()[-1]
+                    assert last.startswith("error: "), f"{rule}, {path}: {errors[-600:]}"
+                    assert path in last, f"{rule}, {path}: {last}"
+                    assert not any((folder / output).exists() for output in job.outputs), rule
+            (folder / path).write_bytes(content)
+        restore(folder, good)
+    assert tried >= 20 * DAMAGES
+
+
+def test_inputs_that_vanish_are_named(finished_run, jobs):
+    for rule, job in sorted(jobs.items()):
+        for path in input_kinds(job):
+            moved = finished_run / f"{path}.away"
+            (finished_run / path).rename(moved)
+            status, errors = run(job, finished_run)
+            moved.rename(finished_run / path)
+            last = errors.strip().splitlines()[-1]
+            assert status != 0, rule
+            assert last.startswith("error: ") and path in last, f"{rule}: {last}"  # noqa: PT018
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 64 KiB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("mounting a file system needs root")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_a_full_disk_is_told(finished_run, jobs, small_disk):
+    """Every rule writes where there is no room: a sentence that names the file, and nothing in its place."""
+    (small_disk / "filler").write_bytes(b"x" * (60 << 10))
+    for rule, job in sorted(jobs.items()):
+        command = job.command
+        for path in sorted(job.outputs, key=len, reverse=True):
+            command = command.replace(path, str(small_disk / path.replace("/", "_")))
+        if "--output-folder" in command:
+            own = os.path.dirname(job.outputs[0])
+            command = command.replace(f"--output-folder {own}", f"--output-folder {small_disk}")
+        status, errors = run(type(job)(rule, command, job.inputs, ()), finished_run)
+        written = [path for path in small_disk.iterdir() if path.name != "filler"]
+        if status:
+            last = errors.strip().splitlines()[-1]
+            assert last.startswith("error: "), f"{rule}: {errors[-600:]}"
+            assert "cannot be written" in last, last
+            assert str(small_disk) in last, last
+        assert not [path for path in written if path.name.startswith(".")], rule
+        for path in written:
+            path.unlink()
+
+
+def test_two_snakemakes_in_one_folder(finished_run, tmp_path):
+    """The second is refused, and the first ends as if there had been none."""
+    folder = tmp_path / "checkout"
+    shutil.copytree(finished_run, folder, symlinks=True)
+    target = next(job for job in finished_jobs(folder) if job.rule == "census").outputs[0]
+    good = (folder / target).read_bytes()
+    (folder / target).unlink()
+    words = [sys.executable, "-m", "snakemake", "--configfile", "config/test.yaml", target]
+    options = {"cwd": folder, "env": environment(folder), "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    first = subprocess.Popen(words, text=True, **options)
+    lock = folder / ".snakemake/locks"
+    while first.poll() is None and not (lock.exists() and any(lock.iterdir())):
+        time.sleep(0.02)
+    second = subprocess.run(words, text=True, timeout=120, **options)
+    out, _ = first.communicate(timeout=120)
+    assert first.returncode == 0, out
+    assert second.returncode != 0
+    assert "Directory cannot be locked" in second.stdout
+    assert (folder / target).read_bytes() == good
