@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,23 @@ _BINARY: dict[type, Callable[..., np.ndarray]] = {
     ast.FloorDiv: np.floor_divide,
     ast.Mod: np.mod,
 }
-_CALLS: dict[str, Callable[..., np.ndarray]] = {"min": np.minimum, "max": np.maximum, "abs": np.abs}
+
+LONGEST_EXPRESSION = 200
+"""Characters; longer ones would nest deeper than Python reads."""
+_EXACT = 2**53
+"""Whole numbers up to here are exact in double precision too."""
+
+
+def _absolute(value: np.ndarray) -> np.ndarray:
+    return np.abs(value)
+
+
+# Functions of numpy would take one argument too many as the array to write into.
+_CALLS: dict[str, Callable[..., np.ndarray]] = {
+    "min": lambda *values: reduce(np.minimum, values),
+    "max": lambda *values: reduce(np.maximum, values),
+    "abs": _absolute,
+}
 
 
 @dataclass(frozen=True)
@@ -44,11 +61,16 @@ def evaluate(expression: str, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray,
 
     Returns:
         The answers, int64, shape (n,), and a mask, bool, shape (n,), of the pairs for which the expression
-        is defined (no division by zero).
+        is defined (no division by zero, no number beyond 2^53 on the way).
 
     Raises:
-        UserError: the expression has anything else in it.
+        UserError: the expression has anything else in it, or is too long.
     """
+    if len(expression) > LONGEST_EXPRESSION:
+        raise UserError(
+            f"operator expression {expression[:20]!r}… has {len(expression)} characters; write one of at most "
+            f"{LONGEST_EXPRESSION}"
+        )
     defined = np.ones(len(a), dtype=bool)
 
     def visit(node: ast.AST) -> np.ndarray:
@@ -66,7 +88,9 @@ def evaluate(expression: str, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray,
                 if isinstance(op, ast.FloorDiv | ast.Mod):
                     defined[y == 0] = False
                     y = np.where(y == 0, 1, y)
-                return _BINARY[type(op)](x, y)
+                large = np.abs(_BINARY[type(op)](x.astype(float), y.astype(float))) > _EXACT
+                defined[large] = False
+                return np.where(large, 0, _BINARY[type(op)](x, y))
             case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _CALLS and args:
                 return _CALLS[name](*map(visit, args))
         raise UserError(
@@ -77,7 +101,7 @@ def evaluate(expression: str, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray,
     try:
         tree = ast.parse(expression, mode="eval").body
         answers = visit(tree)
-    except (SyntaxError, ValueError, TypeError) as error:
+    except (SyntaxError, ValueError, TypeError, OverflowError) as error:
         raise UserError(
             f"operator expression {expression!r} cannot be read; write for instance 'a + b'"
         ) from error
