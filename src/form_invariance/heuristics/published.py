@@ -5,6 +5,7 @@ operand for both, top sizes are not the sizes of the classes, base rates are ign
 """
 
 import math
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -80,6 +81,7 @@ def _shares(order: np.ndarray, classes: list[PairClass]) -> np.ndarray:
     return top / np.where(sizes == 0, 1, sizes) * (sizes > 0)
 
 
+@cache
 def _pattern_codes() -> tuple[np.ndarray, list[str], np.ndarray]:
     """For each number 0..999 the codes of its seven patterns; the patterns' texts; their fixed digits."""
     codes: dict[str, int] = {}
