@@ -59,7 +59,7 @@ pre { background: #f5f5f5; padding: .6rem; overflow-x: auto; font-size: .8rem; }
 <h3>Run times</h3>
 <div class="scroll">{{ times }}</div>
 <h3>Configuration</h3>
-<pre>{{ configuration }}</pre>
+<details><summary>YAML</summary><pre>{{ configuration }}</pre></details>
 </body>
 </html>
 """
