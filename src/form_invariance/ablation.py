@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from form_invariance.decoder import Decoder, embed, logits, run_layers
+from form_invariance.finite import check_finite
 from form_invariance.mean_cache import MeanCache, aligned
 from form_invariance.memory import replayed_rows, working_bytes
 from form_invariance.replay import LastTokenCache, continue_cache, replay, select
@@ -18,7 +19,7 @@ _READOUT_BYTES = 2**28
 class Readout:
     """What is measured at the last token; each tensor (..., ) has one entry a run."""
 
-    normalized_logit: Tensor  # logit[r] / largest logit, float64
+    normalized_logit: Tensor  # logit[r] / largest logit, 1 where r has the largest, float64
     correct: Tensor  # bool
     probability: Tensor  # float64
     predicted: Tensor  # int64, the most probable token
@@ -42,14 +43,16 @@ def read_out(model: Decoder, x: Tensor, answers: Tensor, center: bool) -> Readou
     step = max(1, working_bytes(model.device, _READOUT_BYTES) // (8 * model.config.vocabulary))
     pieces = []
     for start in range(0, len(rows), step):
-        z = logits(model, rows[start : start + step]).double()
+        z = check_finite(logits(model, rows[start : start + step]), "the model's logits").double()
         if center:
             z = z - z.mean(-1, keepdim=True)
         answer = z.gather(1, wanted[start : start + step])[:, 0]
         largest, predicted = z.max(-1)
-        pieces.append((answer / largest, predicted, (answer - z.logsumexp(-1)).exp()))
-    normalized, predicted, probability = (torch.cat(parts).view(shape) for parts in zip(*pieces, strict=True))
-    return Readout(normalized, predicted == answers, probability, predicted)
+        # The largest logit itself is 1, also where it is 0.
+        normalized = torch.where(answer == largest, 1.0, answer / largest)
+        pieces.append((normalized, predicted, (answer - z.logsumexp(-1)).exp()))
+    ratios, predicted, probability = (torch.cat(parts).view(shape) for parts in zip(*pieces, strict=True))
+    return Readout(ratios, predicted == answers, probability, predicted)
 
 
 def stack(readouts: Sequence[Readout]) -> Readout:

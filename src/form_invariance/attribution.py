@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from form_invariance.decoder import Decoder, logits
+from form_invariance.finite import check_finite
 from form_invariance.replay import LastTokenCache, build_cache, replay
 
 
@@ -56,7 +57,7 @@ def attribute(
         prompts = slice(start, start + batch)
         cache = build_cache(model, tokens[prompts], first)
         gradient = effect_gradient(model, cache, answers[prompts])
-        pieces.append((corrupt[:, prompts] - cache.neurons) * gradient)
+        pieces.append(check_finite((corrupt[:, prompts] - cache.neurons) * gradient, "the attributions"))
     return torch.cat(pieces, dim=1)
 
 

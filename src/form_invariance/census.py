@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from form_invariance.decoder import Decoder, embed, logits, run_layers
-from form_invariance.errors import UserError
+from form_invariance.finite import check_finite
 from form_invariance.memory import working_bytes
 from form_invariance.operands import OperandRange, operand_pool, sample_pairs
 from form_invariance.progress import track
@@ -68,12 +68,9 @@ def ask(
     for start in track(range(0, len(tokens), step), len(tokens), "prompts", weight=step):
         batch = slice(start, start + step)
         x = run_layers(model, embed(model, tokens[batch].to(model.device)), last_only=True)
-        z = logits(model, x[:, -1]).double()
-        if not z.isfinite().all():
-            raise UserError(
-                f"the model's logits for {prompts[start]!r} and the like are not finite numbers in {model.dtype}; "
-                "use dtype float32"
-            )
+        z = check_finite(
+            logits(model, x[:, -1]), f"the model's logits for {prompts[start]!r} and the like"
+        ).double()
         z = z - z.mean(1, keepdim=True)
         for name, values in _answers(z, wanted[batch].to(model.device)):
             columns.setdefault(name, []).append(values)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from form_invariance.decoder import Decoder, embed, run_layers
 from form_invariance.errors import UserError
+from form_invariance.finite import check_finite
 from form_invariance.prompts import PromptTokenizer
 from form_invariance.randomness import generator
 from form_invariance.tables_io import read_tensors
@@ -77,7 +78,9 @@ class _Sums:
     def mean(self, count: Tensor) -> Tensor:
         """The mean over the prompts that have each position, float32."""
         assert self.total is not None
-        return (self.total / count.view(-1, *[1] * (self.total.dim() - 1))).float()
+        return check_finite(
+            (self.total / count.view(-1, *[1] * (self.total.dim() - 1))).float(), "the mean activations"
+        )
 
 
 @torch.no_grad()

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from form_invariance.decoder import Decoder, embed, run_layers
+from form_invariance.finite import check_finite
 from form_invariance.heuristics.pairs import Grid
 from form_invariance.memory import working_bytes
 from form_invariance.progress import track
@@ -39,7 +40,7 @@ def operand_maps(
 
         def keep(layer: int, post: Tensor, found: list[Tensor] = found) -> Tensor:
             if layer in chosen:
-                found.append(post[:, -1, chosen[layer]].float())
+                found.append(check_finite(post[:, -1, chosen[layer]].float(), "the activations"))
             return post
 
         batch = tokens[start : start + step].to(model.device)
