@@ -94,6 +94,18 @@ def test_the_heads_sentence_follows_the_numbers(results, best, attention):
     assert answers.heads(results) is None
 
 
+def test_the_audits_recall_is_told(results):
+    rows = [
+        ("symbolic", "addition", -1, 100, candidates, recall, 0.5)
+        for candidates, recall in ((50, 0.4), (120, 0.75), (300, 0.995))
+    ]
+    table = pd.DataFrame(rows, columns=list(schemas.AUDIT.columns))
+    write_table(table, results.folder / "shared/audit.parquet", schemas.AUDIT, {})
+    sentence = answers.trustworthy(results).sentence
+    assert "Of the exact best 100 of a layer, 75% are among the best 120 by attribution; 300 would" in sentence
+    assert sentence.endswith("is 0.50.")
+
+
 def test_no_audit_where_not_every_neuron_was_patched(results):
     assert answers.trustworthy(results) is None
 

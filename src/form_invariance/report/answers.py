@@ -291,11 +291,11 @@ def trustworthy(results: Results) -> Answer | None:
     table = read_table(path, schemas.AUDIT)
     pooled = table[(table["layer"] == EVERY_LAYER) & (table["k"] == results.k)]
     recall = pooled.groupby("candidates")["recall"].mean()
-    enough = recall.index[recall >= 0.99].min()
+    enough, near = recall.index[recall >= 0.99].min(), recall.index[recall.index >= results.k].min()
     sentence = (
-        f"Every neuron was patched exactly. A first stage by attribution would have had to let {enough} neurons "
-        f"of a layer through to keep 99 % of the exact best {results.k}; its score's rank correlation with the "
-        f"exact effect is {pooled['rank_correlation'].mean():.2f}."
+        f"Every neuron was patched exactly. Of the exact best {results.k} of a layer, {_percent(recall[near])} "
+        f"are among the best {near} by attribution; {enough} would have had to be let through to keep 99%. The rank "
+        f"correlation of the first stage's score and the exact effect is {pooled['rank_correlation'].mean():.2f}."
     )
     return Answer("Can the ranking's first stage be trusted?", sentence, recall.reset_index(), ("audit",))
 
