@@ -9,7 +9,8 @@ from form_invariance.census import take_census
 from form_invariance.dose import NO_DRAW, best_first, dose_table, dose_variants, first_of
 from form_invariance.figures.dose import pooled
 from form_invariance.operands import OperandRange
-from form_invariance.report import answers
+from form_invariance.report import beyond
+from form_invariance.report.results import Results
 from form_invariance.schemas import DOSE
 from form_invariance.tables_io import write_table
 from form_invariance.transfer_tables import circuit_masks, direction_table, plan, run_donors
@@ -137,8 +138,8 @@ def test_operators_are_pooled_by_pairs():
     [([0, 0.45, 0.8], ["mend 80%", "moves 50% of", "when 100% of"]), ([0, 0, 0], ["mends 0%", "no effect"])],
 )
 def test_the_answer_follows_the_numbers(tmp_path, strengths, words):
-    results = answers.Results(tmp_path, ["s", "w"], ["+"], 50)
-    assert answers.dose(results) is None
+    results = Results(tmp_path, ["s", "w"], ["+"], 50)
+    assert beyond.dose(results) is None
     write_table(made_up(20, strengths), tmp_path / "shared/+/dose.parquet", DOSE, {})
-    sentence = answers.dose(results).sentence
+    sentence = beyond.dose(results).sentence
     assert all(word in sentence for word in words), sentence

@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from form_invariance import schemas
-from form_invariance.report import answers, page
+from form_invariance.report import answers, beyond, page
+from form_invariance.report.results import Answer, Results
 from form_invariance.tables_io import write_table
 from stub_checkout import ROOT
 
@@ -35,7 +36,7 @@ def interventions(circuit, random):
 
 @pytest.fixture
 def results(tmp_path):
-    return answers.Results(tmp_path / "m", ["symbolic", "word"], ["addition"], 100)
+    return Results(tmp_path / "m", ["symbolic", "word"], ["addition"], 100)
 
 
 @pytest.mark.parametrize(
@@ -83,15 +84,15 @@ def heads_results(folder, formats, best):
     ],
 )
 def test_the_heads_sentence_follows_the_numbers(results, best, attention):
-    assert answers.heads(results) is None
+    assert beyond.heads(results) is None
     heads_results(results.folder, results.formats, best)
-    answer = answers.heads(results)
+    answer = beyond.heads(results)
     assert "any format's best 2, 25.0% are in all formats'" in answer.sentence
     assert "The interval lies above chance in all 1 operators." in answer.sentence
     assert answer.sentence.endswith(attention)
     assert len(answer.table) == 4
     (results.folder / "word/addition/heads.parquet").unlink()
-    assert answers.heads(results) is None
+    assert beyond.heads(results) is None
 
 
 def test_the_audits_recall_is_told(results):
@@ -101,13 +102,13 @@ def test_the_audits_recall_is_told(results):
     ]
     table = pd.DataFrame(rows, columns=list(schemas.AUDIT.columns))
     write_table(table, results.folder / "shared/audit.parquet", schemas.AUDIT, {})
-    sentence = answers.trustworthy(results).sentence
+    sentence = beyond.trustworthy(results).sentence
     assert "Of the exact best 100 of a layer, 75% are among the best 120 by attribution; 300 would" in sentence
     assert sentence.endswith("is 0.50.")
 
 
 def test_no_audit_where_not_every_neuron_was_patched(results):
-    assert answers.trustworthy(results) is None
+    assert beyond.trustworthy(results) is None
 
 
 def planted(deviation):
@@ -138,7 +139,7 @@ def planted(deviation):
 def test_the_ground_truth_follows_the_numbers(tmp_path, deviation, phrases):
     path = tmp_path / "planted.parquet"
     write_table(planted(deviation), path, schemas.PLANTED, {})
-    answer = answers.ground_truth(path)
+    answer = beyond.ground_truth(path)
     assert answer.sentence.startswith("Two models were built by hand")
     assert "Of 32 of them" in answer.sentence
     assert "0% of the formats' best are found to be shared" in answer.sentence
@@ -153,8 +154,8 @@ def html(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(SVG)
     wide = pd.DataFrame({f"a long name of a column {i}": [0.25, None] for i in range(20)})
-    nasty = answers.Answer("Is 1 < 2?", "<script>alert(1)</script>", wide, ("jaccard",))
-    truth = answers.Answer("True?", "Yes.", pd.DataFrame({"x": [1]}), ("planted",))
+    nasty = Answer("Is 1 < 2?", "<script>alert(1)</script>", wide, ("jaccard",))
+    truth = Answer("True?", "Yes.", pd.DataFrame({"x": [1]}), ("planted",))
     return page.render({"m": [nasty]}, truth, tmp_path, "formats: '<b>'\n" + "long " * 200)
 
 

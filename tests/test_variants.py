@@ -11,7 +11,8 @@ from form_invariance.cells import train_prompts
 from form_invariance.errors import UserError
 from form_invariance.figures.variants import one_format
 from form_invariance.intersection import POOLED, from_tensors
-from form_invariance.report import answers
+from form_invariance.report import beyond
+from form_invariance.report.results import Results
 from form_invariance.schemas import VARIANTS
 from form_invariance.statistics import expected_jaccard
 from form_invariance.tables_io import read_table, write_table
@@ -152,7 +153,7 @@ def test_too_few_right_prompts_say_so(tmp_path):
     path = tmp_path / "shared/+/variants.parquet"
     write_table(table, path, VARIANTS, {})
     assert len(read_table(path, VARIANTS)) == 3
-    assert "nothing to compare" in answers.paraphrases(answers.Results(tmp_path, ["s"], ["+"], 3)).sentence
+    assert "nothing to compare" in beyond.paraphrases(Results(tmp_path, ["s"], ["+"], 3)).sentence
 
 
 def test_a_variant_that_too_few_prompts_are_right_in_is_not_ranked(packaged, pairs):
@@ -173,8 +174,8 @@ def test_partners_of_another_operator():
 
 
 def test_the_answer_follows_the_numbers(tmp_path):
-    results = answers.Results(tmp_path, ["s", "w"], ["+"], 5)
-    assert answers.paraphrases(results) is None
+    results = Results(tmp_path, ["s", "w"], ["+"], 5)
+    assert beyond.paraphrases(results) is None
     planted = {layer: 20.0 * (np.arange(40) < 5) for layer in (3, 4)}
     formats = {
         "s": {"canonical": canonical(cell(0, planted)), "variant_1": canonical(cell(1, planted))},
@@ -182,7 +183,7 @@ def test_the_answer_follows_the_numbers(tmp_path):
     }
     table = variants_table(formats, [5], 10, 0)
     write_table(table, tmp_path / "shared/+/variants.parquet", VARIANTS, {})
-    sentence = answers.paraphrases(results).sentence
+    sentence = beyond.paraphrases(results).sentence
     assert "best 5 neurons of 1.00, where one wording has 1.00 with itself" in sentence
     assert "do 100% of what" in sentence
     apart = table[(table["layer"] == POOLED) & ~one_format(table)].iloc[0]

@@ -19,8 +19,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    from form_invariance.report.answers import Results, answers, ground_truth
+    from form_invariance.report.answers import answers
+    from form_invariance.report.beyond import ground_truth
     from form_invariance.report.page import render
+    from form_invariance.report.results import Results
     from form_invariance.tables_io import write_atomically
 
     found = {

@@ -9,7 +9,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from form_invariance import __version__
-from form_invariance.report.answers import Answer
+from form_invariance.report.results import Answer
 from form_invariance.report.template import PAGE
 
 _METHODS = (
