@@ -3,6 +3,8 @@
 import json
 import re
 import shutil
+import subprocess
+import sys
 import time
 
 import pytest
@@ -305,6 +307,42 @@ def test_environments_pin_what_the_lock_pins():
             item["pip"] for item in yaml.safe_load(path.read_text())["dependencies"] if isinstance(item, dict)
         )
         assert set(pins) <= lock, path
+
+
+def jobs_of_environment(*names):
+    """The commands of the rules whose jobs run in some of the environments."""
+    rules = "".join(path.read_text() for path in sorted(ROOT.glob("workflow/rules/*.smk")))
+    blocks = re.split(r"^ *rule \w+:$", rules, flags=re.MULTILINE)[1:]
+    chosen = [block for block in blocks if any(f'"../../envs/{name}.yaml"' in block for name in names)]
+    return sorted({re.search(r"python -m form_invariance ([\w-]+)", block)[1] for block in chosen})
+
+
+@pytest.mark.parametrize(("names", "without"), [(["cpu", "plot"], "torch"), (["cpu"], "matplotlib")])
+def test_jobs_import_nothing_that_their_environment_lacks(names, without):
+    commands = jobs_of_environment(*names)
+    assert len(commands) > 5
+    code = f"""
+import ast, importlib, sys
+from pathlib import Path
+class Missing:
+    def find_spec(self, name, *_):
+        if name.split(".")[0] == {without!r}:
+            raise ImportError(name + " is not installed")
+sys.meta_path.insert(0, Missing())
+for command in {commands!r}:
+    module = importlib.import_module("form_invariance.commands." + command.replace("-", "_"))
+    for node in ast.walk(ast.parse(Path(module.__file__).read_text())):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module]
+        for name in names:
+            try:
+                importlib.import_module(name)
+            except ImportError as error:
+                sys.exit(f"{{command}}: {{name}}: {{error}}")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_lock_names_versions_alone():

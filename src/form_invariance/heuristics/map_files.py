@@ -1,13 +1,15 @@
 """Activation maps of a cell's neurons as a file: 8 bits a value, and the logits that they multiply."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-import torch
-from torch import Tensor
 
 from form_invariance.heuristics.pairs import Grid
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 KIND = "activation_maps"
 LEVELS = 255
@@ -35,7 +37,7 @@ class ActivationMaps:
 
 def to_tensors(
     maps: np.ndarray, logits: np.ndarray, grid: Grid, neurons: dict[int, np.ndarray]
-) -> dict[str, Tensor]:
+) -> "dict[str, Tensor]":
     """Named tensors for a file; `from_arrays` reads them back.
 
     Args:
@@ -43,6 +45,8 @@ def to_tensors(
         logits: logit of the pair's answer by neuron, (neurons, N).
         neurons: the neurons of each layer, in the order of the maps' rows.
     """
+    import torch
+
     low, high = (maps.min(1), maps.max(1)) if len(maps) else (np.zeros(0), np.zeros(0))
     step = np.where(high > low, (high - low) / LEVELS, 1.0)
     answers, place = np.unique(grid.answer, return_index=True)
