@@ -53,7 +53,7 @@ def write_cell(folder, expression, number, seed):
     grid = make_grid(expression, 40)
     k_maps = rng.normal(size=(len(PAIRS), len(grid.a))).astype(np.float32)
     logits = np.random.default_rng(9).normal(size=(len(PAIRS), grid.answer.max() + 1)).astype(np.float32)
-    tensors = map_files.to_tensors(k_maps, logits[:, grid.answer], grid, LAYERS)
+    tensors = map_files.to_arrays(k_maps, logits[:, grid.answer], grid, LAYERS)
     write_tensors(tensors, folder / "activation_maps.safetensors", map_files.KIND, {})
     write_table(ranking_table(rng), folder / "ranking.parquet", schemas.RANKING, {})
     write_table(heuristics_table(number), folder / "heuristics.parquet", schemas.HEURISTICS, {})

@@ -118,7 +118,7 @@ def test_maps_come_back_from_their_file(tmp_path):
     maps = rng.normal(size=(3, len(grid.a))).astype(np.float32) * np.array([[1], [40], [0]], dtype=np.float32)
     by_answer = rng.normal(size=(3, grid.answer.max() + 1)).astype(np.float32)
     logits = by_answer[:, grid.answer]
-    tensors = map_files.to_tensors(maps, logits, grid, {1: np.array([4, 9]), 3: np.array([2])})
+    tensors = map_files.to_arrays(maps, logits, grid, {1: np.array([4, 9]), 3: np.array([2])})
     write_tensors(tensors, tmp_path / "maps.safetensors", map_files.KIND, {})
     found = map_files.from_arrays(read_tensors(tmp_path / "maps.safetensors", map_files.KIND)[0])
     assert found.neurons.to_numpy().tolist() == [[1, 4], [1, 9], [3, 2]]

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -173,14 +174,28 @@ def provenance_of(path: Path) -> dict[str, Any]:
     return {key: value for key, value in stamp.items() if key != _CHECKSUM}
 
 
-def write_tensors(tensors: Mapping[str, "Tensor"], path: Path, kind: str, provenance: Mapping[str, Any]) -> None:
-    """Write named tensors with their provenance as safetensors."""
-    from safetensors.torch import save_file
+def write_tensors(
+    tensors: Mapping[str, "Tensor | np.ndarray"], path: Path, kind: str, provenance: Mapping[str, Any]
+) -> None:
+    """Write named tensors or arrays with their provenance as safetensors."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import save_file
 
-    contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    content = checksums.of_arrays({name: tensor.numpy() for name, tensor in contiguous.items()})
-    metadata = _metadata(kind, provenance, content)
-    write_atomically(Path(path), lambda to: save_file(contiguous, to, metadata=metadata))
+    arrays = {name: _array(tensor) for name, tensor in tensors.items()}
+    metadata = _metadata(kind, provenance, checksums.of_arrays(arrays))
+
+    def save(to: Path) -> None:
+        try:
+            save_file(arrays, to, metadata=metadata)
+        except SafetensorError as error:
+            raise OSError(str(error)) from None
+
+    write_atomically(Path(path), save)
+
+
+def _array(values: "Tensor | np.ndarray") -> np.ndarray:
+    """The values as a contiguous array, also where they are on another device."""
+    return np.ascontiguousarray(values if isinstance(values, np.ndarray) else values.detach().cpu().numpy())
 
 
 def read_tensors(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Any]]:

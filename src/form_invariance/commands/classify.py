@@ -54,6 +54,6 @@ def run(arguments: argparse.Namespace) -> None:
         "seed": arguments.seed,
     }
     write_tensors(
-        map_files.to_tensors(maps, logits, grid, neurons), arguments.maps_output, map_files.KIND, provenance
+        map_files.to_arrays(maps, logits, grid, neurons), arguments.maps_output, map_files.KIND, provenance
     )
     write_table(table, arguments.output, HEURISTICS, provenance)

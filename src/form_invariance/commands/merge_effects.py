@@ -14,11 +14,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    import torch
-
     from form_invariance.shards import merge
     from form_invariance.tables_io import read_tensors, write_tensors
 
     tensors, provenance = merge({path: read_tensors(path, "indirect_effects") for path in arguments.shards})
-    given = {name: torch.from_numpy(tensor) for name, tensor in tensors.items()}
-    write_tensors(given, arguments.output, "indirect_effects", provenance)
+    write_tensors(tensors, arguments.output, "indirect_effects", provenance)

@@ -1,15 +1,11 @@
 """Activation maps of a cell's neurons as a file: 8 bits a value, and the logits that they multiply."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from form_invariance.heuristics.pairs import Grid
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 KIND = "activation_maps"
 LEVELS = 255
@@ -35,23 +31,21 @@ class ActivationMaps:
     logits: np.ndarray
 
 
-def to_tensors(
+def to_arrays(
     maps: np.ndarray, logits: np.ndarray, grid: Grid, neurons: dict[int, np.ndarray]
-) -> "dict[str, Tensor]":
-    """Named tensors for a file; `from_arrays` reads them back.
+) -> dict[str, np.ndarray]:
+    """Named arrays for a file; `from_arrays` reads them back.
 
     Args:
         maps: K maps, (neurons, N).
         logits: logit of the pair's answer by neuron, (neurons, N).
         neurons: the neurons of each layer, in the order of the maps' rows.
     """
-    import torch
-
     low, high = (maps.min(1), maps.max(1)) if len(maps) else (np.zeros(0), np.zeros(0))
     step = np.where(high > low, (high - low) / LEVELS, 1.0)
     answers, place = np.unique(grid.answer, return_index=True)
     pairs = [(layer, neuron) for layer, own in neurons.items() for neuron in own.tolist()]
-    arrays = {
+    return {
         "a": grid.a,
         "b": grid.b,
         "answer": grid.answer,
@@ -62,7 +56,6 @@ def to_tensors(
         "answers": answers,
         "logits": logits[:, place].astype(np.float32),
     }
-    return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
 
 
 def from_arrays(arrays: dict[str, np.ndarray]) -> ActivationMaps:
