@@ -32,6 +32,11 @@ _PROVENANCE = "form_invariance"
 _CHECKSUM = "checksum"
 
 
+def _line(error: Exception) -> str:
+    """What an exception says, on one line."""
+    return " ".join(str(error).split())
+
+
 @contextmanager
 def _claimed(path: Path) -> Iterator[Path]:
     """The temporary file beside `path`, for this process alone; what a killed process left of it is used again.
@@ -69,7 +74,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
             temporary.chmod(0o644)
             temporary.replace(path)
     except OSError as error:
-        raise UserError(f"{path} cannot be written: {error}; mend this, then run again") from None
+        raise UserError(f"{path} cannot be written: {_line(error)}; mend this, then run again") from None
 
 
 def _arrow_schema(schema: Schema) -> pa.Schema:
@@ -134,7 +139,9 @@ def _open(path: Path) -> pq.ParquetFile:
     except FileNotFoundError:
         raise UserError(f"{path} does not exist; make it with 'snakemake {path}'") from None
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read as Parquet ({error}); delete it and run snakemake again") from None
+        raise UserError(
+            f"{path} cannot be read as Parquet ({_line(error)}); delete it and run snakemake again"
+        ) from None
 
 
 def read_table(path: Path, schema: Schema) -> pd.DataFrame:
@@ -156,7 +163,7 @@ def read_table(path: Path, schema: Schema) -> pd.DataFrame:
             stamp = (file.schema_arrow.metadata or {}).get(_PROVENANCE.encode(), b"").decode()
             frame = file.read(columns=list(schema.columns)).to_pandas()
         except (pa.ArrowException, OSError, ValueError) as error:
-            raise UserError(f"{path} is damaged ({error}); delete it and run snakemake again") from None
+            raise UserError(f"{path} is damaged ({_line(error)}); delete it and run snakemake again") from None
     _verify(path, stamp, checksums.of_table(frame))
     return frame
 
@@ -214,7 +221,7 @@ def read_tensors(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Any]]
         raise UserError(f"{path} does not exist; make it with 'snakemake {path}'") from None
     except (SafetensorError, OSError, ValueError) as error:
         raise UserError(
-            f"{path} cannot be read as safetensors ({error}); delete it and run snakemake again"
+            f"{path} cannot be read as safetensors ({_line(error)}); delete it and run snakemake again"
         ) from None
     provenance = _verify(path, stamp, checksums.of_arrays(arrays))
     if provenance["table"] != kind:

@@ -80,6 +80,20 @@ def damages(content, rng):
     yield b"PAR1 no table PAR1"
 
 
+def try_damaged(folder, job, path, good):
+    """Run a job one of whose inputs is damaged: the right result, or a sentence that names the input."""
+    for output in job.outputs:
+        (folder / output).unlink(missing_ok=True)
+    status, errors = run(job, folder)
+    if status == 0:
+        assert contents(folder, job.outputs) == good, f"{job.rule}: a wrong result from a damaged {path}"
+        return
+    last = errors.strip().splitlines()[-1]
+    assert last.startswith("error: "), f"{job.rule}, {path}: {errors[-600:]}"
+    assert path in last, f"{job.rule}, {path}: {last}"
+    assert not any((folder / output).exists() for output in job.outputs), job.rule
+
+
 def test_damaged_inputs_are_named_or_harmless(finished_run, jobs):
     """Every kind of input of every rule is damaged: the right result, or a sentence that names the file."""
     rng = np.random.default_rng(1)
@@ -88,20 +102,13 @@ def test_damaged_inputs_are_named_or_harmless(finished_run, jobs):
         good = contents(folder, job.outputs)
         for path in input_kinds(job):
             content = (folder / path).read_bytes()
-            for bad in islice(damages(content, rng), DAMAGES):
-                (folder / path).write_bytes(bad)
-                for output in job.outputs:
-                    (folder / output).unlink(missing_ok=True)
-                status, errors = run(job, folder)
-                tried += 1
-                if status == 0:
-                    assert contents(folder, job.outputs) == good, f"{rule}: a wrong result from a damaged {path}"
-                else:
-                    last = errors.strip().splitlines()[-1]
-                    assert last.startswith("error: "), f"{rule}, {path}: {errors[-600:]}"
-                    assert path in last, f"{rule}, {path}: {last}"
-                    assert not any((folder / output).exists() for output in job.outputs), rule
-            (folder / path).write_bytes(content)
+            try:
+                for bad in islice(damages(content, rng), DAMAGES):
+                    (folder / path).write_bytes(bad)
+                    try_damaged(folder, job, path, good)
+                    tried += 1
+            finally:
+                (folder / path).write_bytes(content)
         restore(folder, good)
     assert tried >= 20 * DAMAGES
 
@@ -159,7 +166,7 @@ def test_two_snakemakes_in_one_folder(finished_run, tmp_path):
     target = next(job for job in finished_jobs(folder) if job.rule == "census").outputs[0]
     good = (folder / target).read_bytes()
     (folder / target).unlink()
-    words = [sys.executable, "-m", "snakemake", "--configfile", "config/test.yaml", target]
+    words = [sys.executable, "-m", "snakemake", target, "--configfile", "config/test.yaml"]
     options = {"cwd": folder, "env": environment(folder), "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     first = subprocess.Popen(words, text=True, **options)
     lock = folder / ".snakemake/locks"
