@@ -365,3 +365,21 @@ def test_nothing_overflows_and_hundreds_of_neurons_stay_smooth(opened, results, 
         tab.wait_for_selector("canvas.map")
     assert (time.monotonic() - start) / 30 < 0.25
     assert chosen(tab) == [list(neurons_in(results))[30]]
+
+
+def test_an_operator_without_shared_neurons(open_from_disk, results, tmp_path):
+    """Where the formats share no neuron, the list is empty and the page says so."""
+    whole = read_cell(results / MODEL / "code/addition")
+    grid = make_grid("a + b", 40)
+    nothing = np.empty((0, len(grid.a)), dtype=np.float32)
+    maps = map_files.from_arrays(map_files.to_arrays(nothing, nothing, grid, {}))
+    empty = neurons.Cell(whole.ranking, whole.heuristics.iloc[:0], whole.effects.iloc[:0], maps)
+    cells = {"addition": dict.fromkeys(FORMATS, empty), "division": dict.fromkeys(FORMATS, whole)}
+    path = tmp_path / "m.html"
+    path.write_text(page.browser_page("m", ["m"], cells, 200, OPERATORS))
+    tab = open_from_disk(path)
+    assert tab.inner_text("#count") == "0 of 0 neurons"
+    assert tab.inner_text("#detail") == "No neuron passes the filters."
+    tab.select_option("#operator", "division")
+    tab.wait_for_selector("canvas.map")
+    assert tab.inner_text("#count") == "300 of 300 neurons"
