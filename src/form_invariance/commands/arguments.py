@@ -91,6 +91,16 @@ def operand_range(arguments: argparse.Namespace) -> "OperandRange":
     return OperandRange(arguments.operand_min, arguments.operand_max, arguments.answer_min, arguments.answer_max)
 
 
+def add_center_argument(parser: argparse.ArgumentParser) -> None:
+    """The option that says whether logits are centred before they are normalised."""
+    parser.add_argument(
+        "--center-logits",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="centre over the vocabulary",
+    )
+
+
 def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     """The options that name a cell's train prompts."""
     parser.add_argument("--dataset", type=Path, required=True, help="dataset table of the cell")
@@ -105,12 +115,7 @@ def add_transfer_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--circuit", type=Path, required=True, help="circuit table of the operator")
     parser.add_argument("--pairs", type=int, default=600, help="at most so many pairs a direction")
-    parser.add_argument(
-        "--center-logits",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="centre over the vocabulary",
-    )
+    add_center_argument(parser)
     parser.add_argument("--seed", type=int, default=0, help="seed of the samples and of the random neurons")
 
 

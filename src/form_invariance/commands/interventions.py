@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from form_invariance.commands.arguments import (
+    add_center_argument,
     add_late_arguments,
     add_model_arguments,
     load_model,
@@ -25,12 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--k", type=int, nargs="+", required=True, help="circuit sizes")
     parser.add_argument("--random-seeds", type=int, default=5, help="draws of the uniform control")
     parser.add_argument("--matched-seeds", type=int, default=2, help="draws of each matched control")
-    parser.add_argument(
-        "--center-logits",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="centre over the vocabulary",
-    )
+    add_center_argument(parser)
     parser.add_argument("--bootstrap", type=int, default=1000, help="resamples for the intervals")
     parser.add_argument("--seed", type=int, default=0, help="seed of the controls and of the bootstrap")
     parser.add_argument("--output", type=Path, required=True, help="summary table")

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from form_invariance.commands.arguments import (
+    add_center_argument,
     add_late_arguments,
     add_model_arguments,
     load_model,
@@ -22,12 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--circuit", type=Path, required=True, help="circuit table of the operator")
     parser.add_argument("--mean-cache", type=Path, required=True, help="mean cache of the format")
     parser.add_argument("--k", type=int, required=True, help="circuit size whose neurons are taken")
-    parser.add_argument(
-        "--center-logits",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="centre over the vocabulary",
-    )
+    add_center_argument(parser)
     parser.add_argument("--output", type=Path, required=True, help="table of the neurons")
 
 
