@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from faults.commands import finished_jobs
+from faults.commands import finished_jobs, run
 from stub_checkout import ROOT, environment
 
 
@@ -27,4 +27,6 @@ def jobs(finished_run):
     """One job of every rule that ran a command."""
     by_rule = {job.rule: job for job in finished_jobs(finished_run)}
     assert len(by_rule) > 25
+    # It tells the run times of all jobs, also of those that ended after it.
+    assert run(by_rule["report"], finished_run)[0] == 0
     return by_rule
