@@ -54,13 +54,14 @@ def add_maps(operators: Mapping[str, dict[str, Any]], cells: Mapping[str, Mappin
         cells: by operator and format.
         room: bytes.
     """
+    pairs = {name: next(iter(own.values())).maps.answer for name, own in cells.items()}
+    places = {name: np.unique(answer, return_index=True)[1] for name, answer in pairs.items()}
     queues = [[(name, neuron) for neuron in data["neurons"]] for name, data in operators.items()]
     for turn in zip_longest(*queues):
         for name, neuron in filter(None, turn):
             own = [cell.maps for cell in cells[name].values()]
-            _, place = np.unique(own[0].answer, return_index=True)
             maps = pack_maps(np.stack([one.maps[neuron["row"]] for one in own]))
-            logits = pack_bytes(own[0].logits[neuron["row"], place].astype("<f4"))
+            logits = pack_bytes(own[0].logits[neuron["row"], places[name]].astype("<f4"))
             room -= len(maps["maps"]) + len(logits)
             if room < 0:
                 return
