@@ -79,7 +79,7 @@ def snakemake(checkout: Path, *words: str, home: Path | None = None) -> tuple[in
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     return done.returncode, done.stdout
 

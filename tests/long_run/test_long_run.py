@@ -1,0 +1,123 @@
+"""The demo, over and over, killed at random moments: the same files each time, and nothing grows.
+
+make test-long                                              # the demo ten times: hours
+LONG_RUN_ROUNDS=3 make test-long                            # fewer
+LONG_RUN_CONFIG=small.yaml make test-long                   # another configuration
+"""
+
+import hashlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import psutil
+
+from stub_checkout import ROOT, environment
+
+ROUNDS = int(os.environ.get("LONG_RUN_ROUNDS", "10"))
+CONFIG = os.environ.get("LONG_RUN_CONFIG", "")
+KILLS = 4
+CHANGING = ("logs", "benchmarks", "report.html")  # They tell times.
+"""What tells times."""
+
+
+def start(folder, *words):
+    options = ["--configfile", str(Path(CONFIG).resolve())] if CONFIG else []
+    return subprocess.Popen(
+        [sys.executable, "-m", "snakemake", *words, *options],
+        cwd=folder,
+        env={**environment(folder), "TMPDIR": str(folder / "tmp"), "OMP_NUM_THREADS": "1"},
+        stdout=(folder / "said.txt").open("w"),
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+
+
+def kill(process, way):
+    """Snakemake alone, Snakemake and its jobs at once, one job alone, or the polite signal."""
+    everyone = psutil.Process(process.pid).children(recursive=True)
+    if way == "job" and everyone:
+        everyone[-1].kill()
+        return
+    for victim in everyone if way == "all" else []:
+        victim.kill()
+    process.send_signal(signal.SIGTERM if way == "term" else signal.SIGKILL)
+    process.wait(timeout=600)
+    # Its jobs may still write; who starts again at once is told so, and these are waited for here.
+    psutil.wait_procs(everyone, timeout=600)
+
+
+def finish(folder, rng, kills, until):
+    """Run to the end, with kills on the way within `until` seconds each; returns how many came in time."""
+    killed = 0
+    for number in range(kills + 1):
+        process = start(folder)
+        if number < kills:
+            try:
+                process.wait(timeout=rng.uniform(3, until))
+            except subprocess.TimeoutExpired:
+                way = ("alone", "all", "job", "term")[number % 4]
+                kill(process, way)
+                killed += 1
+        status = process.wait(timeout=7200)
+        if number < kills and status:
+            start(folder, "--unlock").wait(timeout=120)
+    assert status == 0, (folder / "said.txt").read_text()[-3000:]
+    return killed
+
+
+def digests(folder):
+    """The SHA-256 of every result that tells no times."""
+    results = folder / "results"
+    return {
+        str(path.relative_to(results)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(results.rglob("*"))
+        if path.is_file() and path.relative_to(results).parts[0] not in CHANGING
+    }
+
+
+def largest_memory(folder):
+    """Each rule's largest resident set in MB."""
+    tables = [
+        pd.read_csv(path, sep="\t").assign(rule=path.relative_to(folder / "results/benchmarks").parts[0])
+        for path in (folder / "results/benchmarks").rglob("*.tsv")
+    ]
+    return pd.to_numeric(pd.concat(tables).set_index("rule")["max_rss"], errors="coerce").groupby("rule").max()
+
+
+def files(folder):
+    """Every file of the run but Snakemake's own log of each call."""
+    found = {str(path.relative_to(folder)) for path in folder.rglob("*")}
+    return sorted(path for path in found if not path.startswith(".snakemake/log/"))
+
+
+def test_ten_runs_with_kills_are_one(tmp_path):
+    folder = tmp_path / "checkout"
+    for name in ("workflow", "config", "src", "envs"):
+        skip = shutil.ignore_patterns("__pycache__", "*.egg-info")
+        shutil.copytree(ROOT / name, folder / name, ignore=skip)
+    (folder / "tmp").mkdir()
+    rng = random.Random(0)
+    begin = time.monotonic()
+    finish(folder, rng, 0, 0)
+    seconds = time.monotonic() - begin
+    first, memory, present = digests(folder), largest_memory(folder), files(folder)
+    assert len(first) > 300
+    killed = 0
+    for number in range(2, ROUNDS + 1):
+        shutil.rmtree(folder / "results")
+        killed += finish(folder, rng, KILLS, seconds / KILLS)
+        print(f"run {number} of {ROUNDS}: {killed} kills, {(time.monotonic() - begin) / 60:.0f} min", flush=True)
+        now = digests(folder)
+        assert now == first, sorted(path for path in {*now, *first} if now.get(path) != first.get(path))
+        assert files(folder) == present
+        # Resident memory varies by what the allocator keeps; a leak would grow with every run.
+        grown = largest_memory(folder) / memory
+        assert grown.max() < 1.25, grown.sort_values().tail()
+    assert killed >= 2 * (ROUNDS - 1), "most kills came too late to say anything"
