@@ -6,10 +6,11 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 import oracles
 from conftest import FAMILIES
-from form_invariance import ablation, decoder, families, mean_cache, models
+from form_invariance import ablation, decoder, families, job_sizes, mean_cache, models
 from form_invariance.attribution import effect_gradient
 from form_invariance.errors import UserError
 from form_invariance.heads import last_token_heads, patch_heads
@@ -260,10 +261,19 @@ def test_what_cannot_be_read_is_named(family_folders, tmp_path):
         models.load(with_key("llama", "yarn", rope_parameters={"rope_type": "yarn", "factor": 2}))
     with pytest.raises(UserError, match=r"activation 'relu'"):
         models.load(with_key("llama", "relu", hidden_act="relu"))
-    with pytest.raises(UserError, match=r"scaled by layer"):
+    with pytest.raises(UserError, match=r"scaled/config\.json: attention scaled by layer"):
         models.load(with_key("gpt2", "scaled", scale_attn_by_inverse_layer_idx=True))
     with pytest.raises(UserError, match=r"'gemma3' is not supported; supported are llama, .*gpt2"):
         models.load(with_key("gemma3", "pictures", model_type="gemma3"))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_size_by_config_is_the_size_of_the_weights(family_folders, family):
+    """Biases and norms apart, also where config.json does not say that the embeddings are one."""
+    stored = load_file(family_folders[family] / "model.safetensors")
+    matrices = {name: tensor.numel() for name, tensor in stored.items() if tensor.dim() == 2}
+    matrices.pop("transformer.wpe.weight", None)
+    assert job_sizes.parameters(str(family_folders[family])) == sum(matrices.values())
 
 
 def test_a_prompt_longer_than_the_window_is_refused(family_folders):

@@ -17,7 +17,7 @@ def command_names() -> list[str]:
     return sorted(
         path.stem.replace("_", "-")
         for path in _COMMANDS.glob("*.py")
-        if path.stem not in ("__init__", "arguments")
+        if path.stem != "__init__" and not path.stem.endswith("arguments")
     )
 
 

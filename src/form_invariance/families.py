@@ -20,6 +20,8 @@ class DecoderConfig:
     vocabulary: int
     norm_epsilon: float
     activation: str = "silu"
+    gated: bool = True
+    """The MLP has a gate beside its up-projection."""
     parallel: bool = False
     """Attention and MLP read the same residual stream."""
     attention_scale: float | None = None
@@ -37,9 +39,9 @@ class DecoderConfig:
 
     @property
     def layer_parameters(self) -> int:
-        """Parameters of one layer's matrices, with a gated MLP."""
+        """Parameters of one layer's matrices."""
         attention = 2 * self.d_model * self.d_head * (self.n_heads + self.n_key_value_heads)
-        return attention + 3 * self.d_model * self.d_mlp
+        return attention + (3 if self.gated else 2) * self.d_model * self.d_mlp
 
 
 ACTIVATIONS = {
@@ -94,14 +96,13 @@ def _gpt_neox(raw: Raw) -> Raw:
         **_common(raw),
         "norm_epsilon": float(raw.get("layer_norm_eps", 1e-5)),
         "activation": str(raw.get("hidden_act", "gelu")),
+        "gated": False,
         "parallel": bool(raw.get("use_parallel_residual", True)),
     }
 
 
 def _gpt2(raw: Raw) -> Raw:
     width, heads = int(raw["n_embd"]), int(raw["n_head"])
-    if raw.get("scale_attn_by_inverse_layer_idx") or not raw.get("scale_attn_weights", True):
-        raise UserError("config.json: attention scaled by layer, or not at all, is not supported in gpt2 models")
     return {
         "n_layers": int(raw["n_layer"]),
         "d_model": width,
@@ -112,6 +113,7 @@ def _gpt2(raw: Raw) -> Raw:
         "vocabulary": int(raw["vocab_size"]),
         "norm_epsilon": float(raw.get("layer_norm_epsilon", 1e-5)),
         "activation": str(raw.get("activation_function", "gelu_new")),
+        "gated": False,
         "longest": int(raw.get("n_positions", 1024)),
     }
 
@@ -131,6 +133,11 @@ READERS: dict[str, Callable[[Raw], Raw]] = {
 """What reads each `model_type`."""
 
 
+def tied(raw: Raw) -> bool:
+    """Whether the unembedding is the embedding, from the raw config.json; some families do not say so there."""
+    return bool(raw.get("tie_word_embeddings", raw.get("model_type") in ("gemma2", "gemma3_text", "gpt2")))
+
+
 def decoder_config(raw: Raw, where: str) -> DecoderConfig:
     """The numbers of a model from its raw config.json.
 
@@ -144,6 +151,8 @@ def decoder_config(raw: Raw, where: str) -> DecoderConfig:
     if family not in READERS:
         known = ", ".join(READERS)
         raise UserError(f"{where}: model_type {family!r} is not supported; supported are {known}")
+    if raw.get("scale_attn_by_inverse_layer_idx") or not raw.get("scale_attn_weights", True):
+        raise UserError(f"{where}: attention scaled by layer, or not at all, is not supported")
     try:
         numbers = READERS[family](raw)
     except (KeyError, TypeError, ValueError) as error:

@@ -66,10 +66,11 @@ def _folder(source: str, revision: str | None) -> Path | None:
 
 
 def _counted(folder: Path) -> int:
+    from form_invariance.families import tied
     from form_invariance.model_files import read_config
 
     c, raw = read_config(folder)
-    embeddings = 1 if raw.get("tie_word_embeddings") else 2
+    embeddings = 1 if tied(raw) else 2
     return c.n_layers * c.layer_parameters + embeddings * c.vocabulary * c.d_model
 
 

@@ -10,15 +10,13 @@ from torch import Tensor
 
 from form_invariance.decoder import Decoder
 from form_invariance.errors import UserError
+from form_invariance.families import tied
 from form_invariance.model_files import read_config, weight_files
 from form_invariance.rotary import inverse_frequencies
 from form_invariance.weight_layouts import LAYOUTS
 
 # Buffers that older checkpoints carry: rotary frequencies and causal masks, which are computed here.
 _BUFFERS = re.compile(r"(rotary_emb\.inv_freq|\b(attn|attention)\.(masked_)?bias)$")
-
-_TIED = ("gemma2", "gemma3_text", "gpt2")
-"""Families whose unembedding is the embedding where config.json does not say."""
 
 
 class _Reader:
@@ -79,13 +77,12 @@ def load(folder: Path, *, dtype: torch.dtype = torch.float32, device: str = "cpu
         layer.inverse_frequencies = None if inverse is None else inverse.to(device)
     shape = (config.vocabulary, config.d_model)
     embedding = read(layout.embedding, *shape)
-    tied = raw.get("tie_word_embeddings", raw["model_type"] in _TIED)
     model = Decoder(
         config=config,
         embedding=embedding,
         layers=layers,
         final_norm=layout.norm(read, layout.final_norm, config.d_model),
-        unembedding=embedding if tied else read(layout.unembedding, *shape),
+        unembedding=embedding if tied(raw) else read(layout.unembedding, *shape),
         positions=read(layout.positions, config.longest or 0, config.d_model) if layout.positions else None,
     )
     read.check_all_read(raw["model_type"], layout.unembedding)

@@ -66,16 +66,6 @@ def add_model_arguments(parser: argparse.ArgumentParser, default: str | None = N
     )
 
 
-def add_late_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options that say where the late layers begin."""
-    parser.add_argument(
-        "--late-from", default="half_depth", help="first late layer: half_depth (deduced), onset or a number"
-    )
-    parser.add_argument(
-        "--probes", nargs="+", default=[], metavar="FORMAT=FILE", help="probe tables, for --late-from onset"
-    )
-
-
 def add_operand_arguments(parser: argparse.ArgumentParser) -> None:
     """The limits of operands and answers."""
     parser.add_argument("--operand-min", type=int, default=6, help="smallest operand (deduced)")

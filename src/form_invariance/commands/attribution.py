@@ -4,13 +4,12 @@ import argparse
 from pathlib import Path
 
 from form_invariance.commands.arguments import (
-    add_late_arguments,
     add_model_arguments,
     add_train_arguments,
     load_model,
     model_provenance,
-    named_paths,
 )
+from form_invariance.commands.late_arguments import add_late_arguments, first_late_layer
 
 HELP = "stage 1: first-order indirect effect of every late neuron"
 
@@ -28,12 +27,11 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance.attribution import attribute, attribution_table
     from form_invariance.cells import corrupt_activations, read_train
-    from form_invariance.late_layers import first_late_layer
     from form_invariance.schemas import ATTRIBUTION
     from form_invariance.tables_io import write_table
 
     model, tokenizer = load_model(arguments)
-    first = first_late_layer(arguments.late_from, model.config.n_layers, named_paths(arguments.probes, "--probes"))
+    first = first_late_layer(arguments, model.config.n_layers)
     train = read_train(arguments.dataset, arguments.corrupt_table, tokenizer, model.device)
     corrupt = corrupt_activations(model, tokenizer, train.partners[0], first)
     effects = attribute(model, train.tokens, corrupt, train.answers[0], first)

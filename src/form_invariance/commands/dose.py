@@ -4,13 +4,13 @@ import argparse
 from pathlib import Path
 
 from form_invariance.commands.arguments import (
-    add_late_arguments,
     add_model_arguments,
     add_transfer_arguments,
     load_model,
     model_provenance,
     named_paths,
 )
+from form_invariance.commands.late_arguments import add_late_arguments, first_late_layer
 
 HELP = "transfer a part of the shared neurons' activations, or of the neurons"
 
@@ -30,7 +30,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance import dose, transfer_tables
-    from form_invariance.late_layers import first_late_layer
     from form_invariance.schemas import CENSUS, CIRCUIT, DOSE, RANKING
     from form_invariance.tables_io import read_table, read_tables, write_table
 
@@ -39,7 +38,7 @@ def run(arguments: argparse.Namespace) -> None:
     plans = transfer_tables.plan(censuses, arguments.pairs, arguments.seed, arguments.operator)
     model, tokenizer = load_model(arguments)
     shape = model.config
-    first = first_late_layer(arguments.late_from, shape.n_layers, named_paths(arguments.probes, "--probes"))
+    first = first_late_layer(arguments, shape.n_layers)
     layers = range(first, shape.n_layers)
     orders = dose.best_first(read_table(arguments.circuit, CIRCUIT), arguments.k, rankings, layers)
     doses = sorted(set(arguments.dose))

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from form_invariance.commands.arguments import add_late_arguments, named_paths
+from form_invariance.commands.late_arguments import add_late_arguments, first_late_layer
 
 HELP = "how far the formats' best attention heads overlap: Jaccard, chance and ceiling"
 
@@ -23,14 +23,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance.head_overlap import head_overlap_table
-    from form_invariance.late_layers import first_late_layer
     from form_invariance.schemas import HEAD_OVERLAP
     from form_invariance.tables_io import read_tensors, write_table
 
     tensors, provenance = read_tensors(arguments.effects, "head_effects")
     effects = {name: tensors[name] for name in provenance["formats"]}
     n_layers = next(iter(effects.values())).shape[1]
-    first = first_late_layer(arguments.late_from, n_layers, named_paths(arguments.probes, "--probes"))
+    first = first_late_layer(arguments, n_layers)
     sizes = sorted(set(arguments.heads))
     table = head_overlap_table(effects, sizes, first, arguments.bootstrap, arguments.seed)
     recorded = {

@@ -5,12 +5,11 @@ from pathlib import Path
 
 from form_invariance.commands.arguments import (
     add_center_argument,
-    add_late_arguments,
     add_model_arguments,
     load_model,
     model_provenance,
-    named_paths,
 )
+from form_invariance.commands.late_arguments import add_late_arguments, first_late_layer
 
 HELP = "keep-only and knockout of the shared circuit, with random controls"
 
@@ -39,14 +38,13 @@ def run(arguments: argparse.Namespace) -> None:
 
     from form_invariance import interventions
     from form_invariance.cells import read_eval
-    from form_invariance.late_layers import first_late_layer
     from form_invariance.mean_cache import read_means
     from form_invariance.schemas import CIRCUIT, INTERVENTIONS, INTERVENTIONS_PROMPTS, RANKING
     from form_invariance.tables_io import read_table, write_table
 
     model, tokenizer = load_model(arguments)
     layers, width = model.config.n_layers, model.config.d_mlp
-    first = first_late_layer(arguments.late_from, layers, named_paths(arguments.probes, "--probes"))
+    first = first_late_layer(arguments, layers)
     tokens, answers = read_eval(arguments.dataset, tokenizer, model.device)
     means = read_means(arguments.mean_cache, model)
     circuit = read_table(arguments.circuit, CIRCUIT)

@@ -5,12 +5,11 @@ from pathlib import Path
 
 from form_invariance.commands.arguments import (
     add_center_argument,
-    add_late_arguments,
     add_model_arguments,
     load_model,
     model_provenance,
-    named_paths,
 )
+from form_invariance.commands.late_arguments import add_late_arguments, first_late_layer
 
 HELP = "knock every shared neuron out alone, and leave it alone out of the circuit"
 
@@ -31,7 +30,6 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance.cells import read_eval
     from form_invariance.interventions import circuit_members
-    from form_invariance.late_layers import first_late_layer
     from form_invariance.mean_cache import read_means
     from form_invariance.neuron_effects import neuron_effects
     from form_invariance.schemas import CIRCUIT, NEURON_EFFECTS
@@ -39,7 +37,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     model, tokenizer = load_model(arguments)
     layers, width = model.config.n_layers, model.config.d_mlp
-    first = first_late_layer(arguments.late_from, layers, named_paths(arguments.probes, "--probes"))
+    first = first_late_layer(arguments, layers)
     tokens, answers = read_eval(arguments.dataset, tokenizer, model.device)
     circuit = circuit_members(read_table(arguments.circuit, CIRCUIT), arguments.k, first, layers, width)
     means = read_means(arguments.mean_cache, model)

@@ -4,13 +4,12 @@ import argparse
 from pathlib import Path
 
 from form_invariance.commands.arguments import (
-    add_late_arguments,
     add_model_arguments,
     add_train_arguments,
     load_model,
     model_provenance,
-    named_paths,
 )
+from form_invariance.commands.late_arguments import add_late_arguments, first_late_layer
 
 HELP = "stage 2: exact indirect effect of every candidate, by replay"
 
@@ -28,12 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance.cells import patch_candidates, read_candidates, read_train
-    from form_invariance.late_layers import first_late_layer
     from form_invariance.shards import layers_of
     from form_invariance.tables_io import write_tensors
 
     model, tokenizer = load_model(arguments)
-    first = first_late_layer(arguments.late_from, model.config.n_layers, named_paths(arguments.probes, "--probes"))
+    first = first_late_layer(arguments, model.config.n_layers)
     train = read_train(arguments.dataset, arguments.corrupt_table, tokenizer, model.device)
     layers = layers_of(arguments.shard, first, model.config.n_layers)
     candidates = read_candidates(arguments.attribution, layers, model.device)

@@ -4,13 +4,12 @@ import argparse
 from pathlib import Path
 
 from form_invariance.commands.arguments import (
-    add_late_arguments,
     add_model_arguments,
     add_train_arguments,
     load_model,
     model_provenance,
-    named_paths,
 )
+from form_invariance.commands.late_arguments import add_late_arguments, first_late_layer
 
 HELP = "compare the ranking in a lower precision with that in float32, on a sample of prompts"
 
@@ -40,10 +39,9 @@ def run(arguments: argparse.Namespace) -> None:
 def _effects(arguments: argparse.Namespace) -> tuple[dict, dict]:  # type: ignore[type-arg]
     """Effects (P, C) and candidates (C,) by layer, in the precision that the options name."""
     from form_invariance.cells import TrainPrompts, patch_candidates, read_candidates, read_train
-    from form_invariance.late_layers import first_late_layer
 
     model, tokenizer = load_model(arguments)
-    first = first_late_layer(arguments.late_from, model.config.n_layers, named_paths(arguments.probes, "--probes"))
+    first = first_late_layer(arguments, model.config.n_layers)
     train = read_train(arguments.dataset, arguments.corrupt_table, tokenizer, model.device)
     sample = slice(0, arguments.prompts)
     some = TrainPrompts(

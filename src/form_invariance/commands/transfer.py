@@ -4,13 +4,13 @@ import argparse
 from pathlib import Path
 
 from form_invariance.commands.arguments import (
-    add_late_arguments,
     add_model_arguments,
     add_transfer_arguments,
     load_model,
     model_provenance,
     named_paths,
 )
+from form_invariance.commands.late_arguments import add_late_arguments, first_late_layer
 
 HELP = "transfer the shared neurons' activations between formats"
 
@@ -34,7 +34,6 @@ def run(arguments: argparse.Namespace) -> None:
     import pandas as pd
 
     from form_invariance import transfer_tables
-    from form_invariance.late_layers import first_late_layer
     from form_invariance.progress import track
     from form_invariance.schemas import CENSUS, CIRCUIT, TRANSFER
     from form_invariance.tables_io import read_table, read_tables, write_table
@@ -42,7 +41,7 @@ def run(arguments: argparse.Namespace) -> None:
     censuses = read_tables(named_paths(arguments.census, "--census"), CENSUS)
     plans = transfer_tables.plan(censuses, arguments.pairs, arguments.seed, arguments.operator)
     model, tokenizer = load_model(arguments)
-    first = first_late_layer(arguments.late_from, model.config.n_layers, named_paths(arguments.probes, "--probes"))
+    first = first_late_layer(arguments, model.config.n_layers)
     variants = pd.DataFrame({"k": arguments.k})
     masks = transfer_tables.circuit_masks(
         model, read_table(arguments.circuit, CIRCUIT), arguments.k, first, arguments.seed, arguments.operator

@@ -4,15 +4,14 @@ import argparse
 from pathlib import Path
 
 from form_invariance.commands.arguments import (
-    add_late_arguments,
     add_model_arguments,
     add_operand_arguments,
     add_train_arguments,
     load_model,
     model_provenance,
-    named_paths,
     operand_range,
 )
+from form_invariance.commands.late_arguments import add_late_arguments, first_late_layer
 
 HELP = "exact indirect effects in paraphrases of a cell's train prompts"
 
@@ -41,13 +40,12 @@ def run(arguments: argparse.Namespace) -> None:
     import torch
 
     from form_invariance.cells import read_train_pairs
-    from form_invariance.late_layers import first_late_layer
     from form_invariance.prompts import check_template
     from form_invariance.tables_io import write_tensors
     from form_invariance.variants import variant_tensors
 
     model, tokenizer = load_model(arguments)
-    first = first_late_layer(arguments.late_from, model.config.n_layers, named_paths(arguments.probes, "--probes"))
+    first = first_late_layer(arguments, model.config.n_layers)
     templates: dict[str, list[str]] = {}
     for operator, text in arguments.variant:
         own = templates.setdefault(operator, [])
