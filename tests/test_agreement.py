@@ -93,3 +93,11 @@ def test_operator_tables_read_labels_of_the_right_neurons():
     )
     assert value["observed"].eq(1 / 3).all()
     assert labelled.query("mode == 'strict' and formats == 0")["neurons"].eq(3).all()
+
+
+def test_no_shared_neuron_agrees_with_nothing():
+    shared = pd.DataFrame({"layer": [], "neuron": []}, dtype="int64")
+    found, labelled = operator_tables({name: heuristics_table([]) for name in "scw"}, shared, 20, 0, "x")
+    assert found["neurons"].eq(0).all()
+    assert found[["observed", "null_mean", "null_max", "p"]].isna().all(axis=None)
+    assert labelled["neurons"].eq(0).all()

@@ -136,7 +136,7 @@ def operator_tables(
     Returns:
         The agreement table, and the table of how many neurons are labelled in 0, 1, 2, ... formats.
     """
-    place = pd.Series(range(len(shared)), index=pd.MultiIndex.from_frame(shared[["layer", "neuron"]]))
+    place = pd.Series(np.arange(len(shared)), index=pd.MultiIndex.from_frame(shared[["layer", "neuron"]]))
     families = {family: number for number, family in enumerate(dict.fromkeys(label for _, label in FAMILIES))}
     layers = shared["layer"].to_numpy()
     found, labelled = [], []

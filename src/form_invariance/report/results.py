@@ -1,5 +1,6 @@
 """Where a model's tables lie, and what an answer to a question about them consists of."""
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,5 +52,5 @@ def in_how_many(holds: pd.Series) -> str:
 
 
 def percent(value: float) -> str:
-    """A share in whole percent, never minus zero."""
-    return f"{round(value, 2) + 0.0:.0%}"
+    """A share in whole percent, never minus zero; `undefined` where there was nothing to take it of."""
+    return "undefined" if math.isnan(value) else f"{round(value, 2) + 0.0:.0%}"

@@ -1,0 +1,48 @@
+"""Every size at the smallest that the configuration allows: the run ends, and says where nothing is left."""
+
+import subprocess
+import sys
+
+import yaml
+
+from form_invariance.schemas import AGREEMENT, OVERLAP
+from form_invariance.tables_io import read_table
+from stub_checkout import ROOT, environment, make_checkout
+
+SMALLEST = {
+    "models": {"embedded-shared": {"source": "embedded:embedded-shared"}},
+    "operators": {"addition": "a + b"},
+    "census_pairs": 300,
+    "train_prompts": 2,
+    "eval_prompts": 1,
+    "corrupt_seeds": 1,
+    "probe_prompts": 40,
+    "k": [1, 528],
+    "heads": [1, 24],
+    "random_seeds": 1,
+    "matched_seeds": 1,
+    "mean_cache_prompts": 1,
+    "transfer_pairs": 1,
+    "dose": [0, 1],
+    "bootstrap": 1,
+    "heuristic_k": 1,
+    "heuristic_max_operand": 20,
+    "permutations": 1,
+}
+
+
+def test_the_smallest_grid(tmp_path):
+    folder = make_checkout(tmp_path / "checkout")
+    main = "src/form_invariance/__main__.py"
+    (folder / main).write_bytes((ROOT / main).read_bytes())
+    (folder / "smallest.yaml").write_text(yaml.safe_dump(SMALLEST))
+    words = [sys.executable, "-m", "snakemake", "--configfile", "smallest.yaml"]
+    done = subprocess.run(words, cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=1200)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    shared = folder / "results/embedded-shared/shared/addition"
+    overlap = read_table(shared / "overlap.parquet", OVERLAP)
+    assert overlap[overlap["k"] == 528]["jaccard"].eq(1).all(), "all neurons are shared"
+    assert read_table(shared / "agreement.parquet", AGREEMENT)["neurons"].eq(0).all()
+    report = (folder / "results/report.html").read_text()
+    assert "nan%" not in report
+    assert "No shared neuron has a label" in report
