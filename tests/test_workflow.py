@@ -300,13 +300,20 @@ def test_digest_is_of_contents(package):
     assert source_digest.source_digest("ranking") == before
 
 
+def locked():
+    """The lock's pins, each with the hashes that an install checks."""
+    text = (ROOT / "requirements.lock").read_text().replace("\\\n", " ")
+    lines = [line.split() for line in text.splitlines() if not line.startswith("#")]
+    return {pin: hashes for pin, *hashes in lines}
+
+
 def test_environments_pin_what_the_lock_pins():
-    lock = set((ROOT / "requirements.lock").read_text().splitlines())
+    lock = set(locked())
     for path in sorted((ROOT / "envs").glob("*.yaml")):
         (pins,) = (
             item["pip"] for item in yaml.safe_load(path.read_text())["dependencies"] if isinstance(item, dict)
         )
-        assert set(pins) <= lock, path
+        assert {pin.lower().replace("_", "-") for pin in pins} <= lock, path
 
 
 def jobs_of_environment(*names):
@@ -345,10 +352,12 @@ for command in {commands!r}:
     assert done.returncode == 0, done.stderr
 
 
-def test_lock_names_versions_alone():
-    lines = (ROOT / "requirements.lock").read_text().splitlines()
-    pins = [line for line in lines if not line.startswith("#")]
-    assert all(re.fullmatch(r"[A-Za-z0-9_.-]+==[0-9][A-Za-z0-9.]*", line) for line in pins)
+def test_lock_pins_versions_and_hashes():
+    pins = locked()
+    assert all(re.fullmatch(r"[A-Za-z0-9_.-]+==[0-9][A-Za-z0-9.]*", pin) for pin in pins)
+    for pin, hashes in pins.items():
+        assert hashes, pin
+        assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", one) for one in hashes), pin
     names = {re.split("==", line)[0].lower().replace("_", "-") for line in pins}
     project = (ROOT / "pyproject.toml").read_text()
     for need in re.findall(r'^    "([\w-]+)(?:==[\w.]+)?",$', project.split("[project.scripts]")[0], re.MULTILINE):
