@@ -81,7 +81,7 @@ def test_full_ablation_equals_hooks(tiny, tiny_folder):
         return activation
 
     z = oracles.last_logits(bridge, tokens, [(name, replace) for name in names])
-    got = ablation.run_all_ablated(model, tokens, answers, means, bos=True, center=True)
+    got = ablation.run_all_ablated(model, tokens, answers, means, center=True)
     np.testing.assert_allclose(got.normalized_logit, oracles.normalized_logit(z, answers, True), atol=1e-4)
 
 

@@ -1,7 +1,6 @@
 """Heuristic scores against the golden data where it is present, a plain rendering, and planted neurons."""
 
 import os
-from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,11 +9,13 @@ import pandas as pd
 import pytest
 
 from form_invariance.cli import main
-from form_invariance.heuristics import published, strict
+from form_invariance.heuristics import classes, published, strict
 from form_invariance.heuristics.names import family
 from form_invariance.heuristics.pairs import KINDS, make_grid
+from plain_heuristics import mended_classes, plain_published, plain_strict, published_classes
 
 EXPRESSIONS = {kind: expression for expression, kind in KINDS.items()}
+ANY = [*KINDS, "max(a, b)"]
 GOLDEN = Path(os.environ.get("GOLDEN_HEURISTICS", Path(__file__).parents[2] / "shared/golden/heuristics"))
 
 
@@ -35,55 +36,57 @@ def test_published_scores_equal_the_golden_data(operator, tmp_path):
     np.testing.assert_allclose(ours["score"], theirs["score"], atol=1e-9, rtol=0)
 
 
-def plain_scores(grid, values):
-    """Some published scores of one map, written out pair by pair as the method states them."""
-    order = sorted(range(len(values)), key=lambda place: -values[place])
-    pairs = [(int(grid.a[place]), int(grid.b[place]), int(grid.answer[place])) for place in order]
-    most, factor, scores = grid.max_operand, len(pairs) / grid.max_operand**2, {}
-
-    def best(size, holds, ends=2):
-        parts = [pairs[:size], pairs[::-1][:size]][:ends]
-        return max(sum(map(holds, part)) for part in parts) / size if size else 0.0
-
-    for n in range(2, 11):
-        for r in range(n):
-            scores[f"op2_{r}mod{n}"] = best(int((most // n) * most * factor), lambda p: p[1] % n == r)
-            size = int((most // n) ** 2 * factor)
-            scores[f"both_operands_{r}mod{n}"] = best(size, lambda p: p[0] % n == r and p[1] % n == r)
-            capped = min(size, most) if grid.kind in ("multiplication", "division") else size
-            if grid.kind != "division":
-                scores[f"result_{r}mod{n}"] = best(capped, lambda p: p[2] % n == r)
-    for width in (10, 30):
-        for start in range(0, most, width):
-            if width in grid.operand_widths:
-                size = sum(start <= p[0] < start + width for p in pairs)  # of op1, for op2 as well
-                scores[f"op2_range_{start}_{start + width}"] = best(size, lambda p: start <= p[1] < start + width)
-    size = int(most * factor)
-    counted = Counter()
-    for p in pairs[:size]:
-        text = f"{p[0]:03d}"
-        counted.update("".join(c if i & (1 << j) else "." for j, c in enumerate(text)) for i in range(1, 8))
-    frequent = sorted(counted.items(), key=lambda one: (-one[1], one[0].count(".")))[:5]
-    top = {text: count / size for text, count in frequent if count >= size // 10}
-    return scores, {text: value for text, value in top.items() if text[0] == "." or text[-1] != "."}
+def mixed_maps(grid):
+    """K and KV maps (8, N) of noise, ties, and planted classes at either end."""
+    a, b, answer = grid.a, grid.b, grid.answer
+    operand = [0 * a, a % 7 == 3, -1 * ((10 <= b) & (b < 20)), (a % 3 == 1) & (b % 3 == 1), a == b, -1 * (a == 17)]
+    operand += [b % 10 == 4, 1 * (a % 10 == 0) - 1 * (a % 10 == 5)]
+    result = [0 * a, answer % 7 == 2, (10 <= answer) & (answer < 20), np.isin(answer, (0, 1, 3)), answer == 0]
+    result += [np.isin(answer, (0, 1)), np.isin(answer, (2, 3)), 2 * (answer == 0) + (a < 5)]
+    rng = np.random.default_rng(1)
+    operand, result = (rng.normal(size=(8, len(a))) + 6 * np.stack(classes) for classes in (operand, result))
+    operand[0], result[0] = operand[0].round(), result[0].round()
+    return operand.astype(np.float32), result.astype(np.float32)
 
 
-@pytest.mark.parametrize("operator", EXPRESSIONS)
-def test_published_scores_equal_a_plain_rendering(operator):
-    grid = make_grid(EXPRESSIONS[operator], 40, published=True)
-    maps = np.random.default_rng(1).normal(size=(3, len(grid.a))).astype(np.float32)
-    table = published.score(maps, maps, grid)
-    for neuron, values in enumerate(maps):
-        expected, patterns = plain_scores(grid, values)
-        rows = table[table["neuron"] == neuron]
-        found = rows.drop_duplicates("heuristic").set_index("heuristic")["score"]
-        for name, score in expected.items():
-            if not (operator == "multiplication" and name.startswith("result_0mod")):
-                assert found[name] == pytest.approx(score, abs=1e-12), name
-        for text, score in patterns.items():
-            kind = "pattern" if "." in text else "value"
-            both_ends = rows.loc[rows["heuristic"] == f"op1_{kind}_{text}", "score"]
-            assert (both_ends - score).abs().min() < 1e-12, text
+@pytest.mark.parametrize("expression", ANY)
+def test_published_scores_equal_a_plain_rendering(expression, monkeypatch):
+    monkeypatch.setattr(classes, "ROWS", 3)
+    grid = make_grid(expression, 40, published=True)
+    operand, result = mixed_maps(grid)
+    table = published.score(operand, result, grid)
+    known = published_classes(grid)
+    rows = [
+        (neuron, name, score)
+        for neuron, maps in enumerate(zip(operand, result, strict=True))
+        for name, score in plain_published(grid, known, *maps)
+    ]
+    first = {name: place for place, name in reversed([*enumerate(name for _, name, _ in rows)])}
+    rows.sort(key=lambda row: (first[row[1]], row[0]))
+    assert list(zip(table["neuron"], table["heuristic"], strict=True)) == [row[:2] for row in rows]
+    np.testing.assert_allclose(table["score"], [row[2] for row in rows], atol=1e-6, rtol=0)
+    floored = published.score(operand, result, grid, floor=0.3)
+    pd.testing.assert_frame_equal(
+        floored.sort_values(["neuron", "heuristic", "score"], ignore_index=True),
+        table.query("score >= 0.3").sort_values(["neuron", "heuristic", "score"], ignore_index=True),
+    )
+
+
+@pytest.mark.parametrize("expression", ANY)
+def test_strict_scores_and_labels_equal_a_plain_rendering(expression, monkeypatch):
+    monkeypatch.setattr(classes, "ROWS", 3)
+    grid = make_grid(expression, 30)
+    operand, result = mixed_maps(grid)
+    table = strict.score(operand, result, grid, threshold=0.5)
+    known = mended_classes(grid)
+    for neuron, maps in enumerate(zip(operand, result, strict=True)):
+        scores, labels = plain_strict(grid, known, *maps, threshold=0.5)
+        rows = table[table["neuron"] == neuron].set_index("heuristic")
+        assert set(rows.index[rows["label"]]) == labels
+        assert set(rows.index) == set(scores)
+        expected = np.array([scores[name] for name in rows.index])
+        np.testing.assert_allclose(rows[["score", "base_rate", "p_value"]], expected, rtol=1e-9)
+        np.testing.assert_allclose(rows["lift"], expected[:, 0] / expected[:, 1])
 
 
 def planted(members, seed, strength=6.0):
