@@ -1,4 +1,4 @@
-"""The heuristics written out with sets of pairs, for one neuron at a time: what the fast scores are compared with."""
+"""The heuristics written out with sets of pairs, a neuron at a time: what the fast scores are compared with."""
 
 import math
 from collections import Counter
@@ -173,7 +173,7 @@ def mended_classes(grid):
 
 
 def mended_multi(grid, order):
-    """{heuristic: (its places, how many sets of as many answers there are)}: of two to five answers, or nothing."""
+    """{heuristic: (its places, how many sets of as many answers there are)} of two to five answers, or {}."""
     top = grid.answer[order[: min(1000, len(order) // 10)]].tolist()
     counted = Counter(top)
     best = sorted(counted, key=lambda answer: (-counted[answer], answer))
