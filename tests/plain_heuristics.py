@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from functools import cache
-from itertools import combinations
 
 from scipy.stats import binom
 
@@ -180,7 +179,7 @@ def mended_multi(grid, order):
     for several in range(1, min(5, len(best)) + 1):
         if sum(counted[answer] for answer in best[:several]) >= 0.95 * len(top):
             chosen = sorted(best[:several])
-            sets = sum(1 for _ in combinations(set(grid.answer.tolist()), several))
+            sets = math.comb(len(set(grid.answer.tolist())), several)
             found = {
                 f"result_multi_value_{several}={chosen}": (places_where(grid, (2,), chosen.__contains__), sets)
             }

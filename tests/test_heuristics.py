@@ -7,12 +7,24 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binom
 
 from form_invariance.cli import main
+from form_invariance.errors import UserError
 from form_invariance.heuristics import classes, published, strict
-from form_invariance.heuristics.names import family
-from form_invariance.heuristics.pairs import KINDS, make_grid
-from plain_heuristics import mended_classes, plain_published, plain_strict, published_classes
+from form_invariance.heuristics.maps import read_maps
+from form_invariance.heuristics.names import family, of_result
+from form_invariance.heuristics.pairs import KINDS, kind_of, make_grid
+from plain_heuristics import (
+    frequent_patterns,
+    mended_classes,
+    mended_multi,
+    plain_published,
+    plain_strict,
+    published_classes,
+    published_multi,
+    remains,
+)
 
 EXPRESSIONS = {kind: expression for expression, kind in KINDS.items()}
 ANY = [*KINDS, "max(a, b)"]
@@ -168,20 +180,208 @@ def test_what_strict_mends():
     assert all(one < other for one, other in pairwise(order[0]))
 
 
-def test_bad_activations_are_one_sentence(tmp_path, capsys):
-    pairs = pd.DataFrame({"op1": [3, 4], "op2": [1, 2], "result": [4, 6], "n": [0.1, 0.2]})
-    cases = {
-        "columns": pairs.rename(columns={"op1": "x"}),
-        "right --operator": pairs.assign(result=[4, 7]),
-        "right --max-operand": pairs.assign(op1=[103, 4], result=[104, 6]),
-        "finite": pairs.assign(n=[np.nan, 1.0]),
-        "whole numbers": pairs.assign(n=["x", "y"]),
+def heuristics_arguments(tmp_path, *more):
+    base = ["heuristics", "score", "--operator", "addition", "--max-operand", "100"]
+    return [*base, "--activations", str(tmp_path / "a.parquet"), "--output", str(tmp_path / "s.parquet"), *more]
+
+
+def test_bad_activations_end_the_command(tmp_path, capsys):
+    assert main(heuristics_arguments(tmp_path)) == 2
+    assert f"{tmp_path / 'a.parquet'} does not exist" in capsys.readouterr().err
+    assert not (tmp_path / "s.parquet").exists()
+
+
+PAIRS = pd.DataFrame({"op1": [0, 99], "op2": [1, 2], "result": [1, 101], "m": [0.5, -1.0], "n": [0.25, 3.0]})
+
+
+@pytest.mark.parametrize(
+    ("table", "kind", "sentence"),
+    [
+        (
+            PAIRS.rename(columns={"op1": "x"}),
+            "addition",
+            "must have the columns op1, op2, result, then one column",
+        ),
+        (PAIRS[["op1", "op2", "result"]], "addition", "must have the columns op1, op2, result, then one column"),
+        (PAIRS[:0], "addition", "must have the columns op1, op2, result, then one column a neuron, and rows$"),
+        (PAIRS.assign(n=["x", "y"]), "addition", "whole numbers, activations numbers$"),
+        (
+            PAIRS.assign(op2=[1.5, 2.0]),
+            "addition",
+            ": op1, op2 and result must be whole numbers, activations numbers$",
+        ),
+        (PAIRS.assign(op2=[1.0, np.nan]), "addition", ": op1, op2 and result must be whole numbers"),
+        (PAIRS.assign(op1=[0, 100]), "addition", r": operands must be in 0\.\.99; give the right --max-operand$"),
+        (PAIRS.assign(op2=[-1, 2]), "addition", r": operands must be in 0\.\.99; give the right --max-operand$"),
+        (PAIRS.assign(result=[-1, 101]), "other", r": results must be in 0\.\.999$"),
+        (PAIRS.assign(result=[1, 1000]), "other", r": results must be in 0\.\.999$"),
+        (
+            PAIRS.assign(result=[1, 102]),
+            "addition",
+            r": result is not a \+ b of op1 and op2 in every row; give the right",
+        ),
+        (PAIRS, "subtraction", ": result is not a - b of op1 and op2 in every row; give the right --operator$"),
+        (PAIRS.assign(n=[np.nan, 1.0]), "addition", ": activations must be finite numbers$"),
+    ],
+)
+def test_bad_activations_are_one_sentence(table, kind, sentence, tmp_path):
+    path = tmp_path / "a.parquet"
+    table.to_parquet(path)
+    with pytest.raises(UserError, match=f"^{path}.*{sentence}"):
+        read_maps(path, kind, 100)
+
+
+def test_a_file_that_is_no_table_is_one_sentence(tmp_path):
+    path = tmp_path / "a.parquet"
+    path.write_text("op1,op2\n")
+    with pytest.raises(UserError, match=rf"^{path} is not a Parquet table \(.*Parquet magic bytes.*\)$"):
+        read_maps(path, "addition", 100)
+
+
+def test_maps_of_a_table(tmp_path):
+    path = tmp_path / "a.parquet"
+    PAIRS.to_parquet(path)
+    grid, maps = read_maps(path, "addition", 100)
+    assert (grid.a.tolist(), grid.b.tolist(), grid.answer.tolist()) == ([0, 99], [1, 2], [1, 101])
+    assert (grid.kind, grid.max_operand) == ("addition", 100)
+    assert grid.a.dtype == grid.b.dtype == grid.answer.dtype == np.int64
+    assert maps.tolist() == [[0.5, -1.0], [0.25, 3.0]]
+    assert maps.dtype == np.float32
+    assert maps.flags.c_contiguous
+    PAIRS.assign(op1=[7, 99], result=[0, 999]).to_parquet(path)
+    assert read_maps(path, "other", 100)[0].answer.tolist() == [0, 999]
+
+
+@pytest.mark.parametrize("expression", ANY)
+def test_the_grid_is_all_pairs_with_an_answer(expression):
+    grid = make_grid(expression, 40)
+    first = 1 if expression == "a // b" else 0
+    pairs = [
+        (a, b, eval(expression, {"a": a, "b": b, "max": max})) for a in range(first, 40) for b in range(first, 40)
+    ]
+    expected = [pair for pair in pairs if 0 <= pair[2] <= 999]
+    assert list(zip(grid.a.tolist(), grid.b.tolist(), grid.answer.tolist(), strict=True)) == expected
+    assert (grid.kind, grid.max_operand) == (KINDS.get(expression, "other"), 40)
+    assert grid.a.dtype == np.int64
+
+
+def test_the_grid_of_an_operator_whatever_its_spaces():
+    assert [kind_of(text) for text in ("a//b", " a  //b", "a * b", "a % b")] == [
+        "division",
+        "division",
+        "multiplication",
+        "other",
+    ]
+    # Published subtraction and the like are as here; addition alone ends one short.
+    assert make_grid("a * 333", 4, published=True).answer.max() == 999
+    assert make_grid("a + b", 501).answer.max() == 999
+    assert make_grid("a + b", 501, published=True).answer.max() == 998
+    with pytest.raises(UserError, match=r"^heuristics: no pair of operands below 3 has an answer in 0\.\.999$"):
+        make_grid("a + b + 1000", 3)
+
+
+def number_rows(grid, neurons, seed):
+    """Orders (neurons, N) of random maps that favour a few answers, some more than others."""
+    rng = np.random.default_rng(seed)
+    maps = rng.normal(size=(neurons, len(grid.a)))
+    for neuron, values in enumerate(maps):
+        favoured = rng.choice(12, size=1 + neuron % 7, replace=False)
+        values += rng.choice([2.0, 4.0, 8.0]) * np.isin(grid.answer, favoured)
+    return np.argsort(-maps, axis=1)
+
+
+def test_sets_of_answers_equal_plain_ones_in_both_modes():
+    grid = make_grid("a // b", 110)  # a tenth of the pairs are more than the thousand that are looked at
+    orders = number_rows(grid, 60, seed=0)
+    known = strict.Tests([], np.empty(0), 10)
+    rows, members = strict._multi(orders, grid, known)
+    theirs = {neuron: name for neuron, name, _ in published._multi(orders, grid)}
+    ours = {int(row["neuron"].iloc[0]): row for row in rows}
+    several = set()
+    for neuron, order in enumerate(orders):
+        expected = mended_multi(grid, order.tolist())
+        assert [ours[neuron]["heuristic"].iloc[0]] == [*expected] if expected else neuron not in ours
+        for name, (places, sets) in expected.items():
+            row = ours[neuron].iloc[0]
+            size = len(places)
+            found = len(places.intersection(order[:size].tolist()))
+            assert np.flatnonzero(members[name]).tolist() == sorted(places)
+            assert (row["score"], row["base_rate"], row["size"]) == (found / size, size / len(order), size)
+            p_value = min(1, (10 + sets) * binom.sf(found - 1, size, size / len(order)))
+            assert row["p_value"] == pytest.approx(p_value, rel=1e-9)
+            assert row["lift"] == pytest.approx(row["score"] / row["base_rate"])
+            assert not row["bottom"]
+            several.add(name[19])
+        plain = published_multi(grid.answer[order].tolist())
+        assert ([theirs[neuron]] if neuron in theirs else []) == [name for name, _ in plain]
+    assert several == {"2", "3", "4", "5"}
+
+
+def test_frequent_patterns_equal_plain_ones():
+    rng = np.random.default_rng(0)
+    for size in (1, 9, 30, 45):
+        values = np.concatenate([rng.integers(0, 1000, size=(40, size)), rng.integers(0, 13, size=(40, size))])
+        found = published._patterns(values, "op2")
+        plain = [(row, *one) for row in range(80) for one in frequent_patterns("op2", values[row].tolist())]
+        assert found == plain
+    assert published._patterns(np.empty((3, 0), dtype=np.int64), "op1") == []
+
+
+def test_what_remains_of_a_class_equals_the_plain_way():
+    rng = np.random.default_rng(0)
+    found = []
+    for trial in range(400):
+        own, explained = rng.random((2, 60)) < rng.choice([0.05, 0.3, 0.6, 1.0], size=(2, 1))
+        order = np.argsort(-(rng.normal(size=60) + rng.choice([0, 2, 4]) * own), kind="stable")
+        places, gone = (frozenset(np.flatnonzero(mask).tolist()) for mask in (own, explained))
+        expected = remains(places, gone, order.tolist(), 0.5)
+        assert strict._remains(own, explained, order, 0.5) == expected, trial
+        found.append(expected)
+    assert 50 < sum(found) < 350
+
+
+def test_a_label_needs_the_threshold_and_no_more():
+    grid = make_grid("max(a, b)", 16)  # 256 pairs; a is even in half of them
+    even = grid.a % 2 == 0
+    top = np.zeros(256, dtype=bool)
+    for half, size in ((even, 96), (~even, 32)):  # three quarters of the top half
+        top[np.random.default_rng(0).permutation(np.flatnonzero(half))[:size]] = True
+    maps = (top + 0.001 * even)[None].astype(np.float32)
+
+    def labelled(threshold):
+        return strict.score(maps, np.zeros_like(maps), grid, threshold).set_index("heuristic").loc["op1_0mod2"]
+
+    row = labelled(0.5)
+    assert (row["score"], row["base_rate"], row["lift"], row["label"]) == (0.75, 0.5, 1.5, True)
+    assert not labelled(0.501)["label"]
+
+
+def test_defaults_are_a_threshold_of_0_6_and_no_floor():
+    grid = make_grid("a // b", 25)
+    operand, result = mixed_maps(grid)
+    pd.testing.assert_frame_equal(
+        strict.score(operand, result, grid), strict.score(operand, result, grid, threshold=0.6, floor=0.0)
+    )
+    assert not strict.score(operand, result, grid).equals(strict.score(operand, result, grid, 0.4))
+    floored = strict.score(operand, result, grid, floor=0.55)
+    whole = strict.score(operand, result, grid).query("score >= 0.55")
+    pd.testing.assert_frame_equal(floored, whole.reset_index(drop=True))
+
+
+def test_families_by_name():
+    names = {
+        "op1_3mod7": "operand modulo",
+        "op2_range_0_10": "operand range",
+        "op1_pattern_.4.": "operand pattern",
+        "op2_value_038": "operand value",
+        "both_operands_1mod3": "both modulo",
+        "both_operands_range_10_20": "both range",
+        "same_operand": "identical operands",
+        "result_2mod7": "result modulo",
+        "result_range_0_10": "result range",
+        "result_pattern_..7": "result pattern",
+        "result_value_060": "result value",
+        "result_multi_value_2=[4, 9]": "multi-result",
     }
-    path, output = tmp_path / "a.parquet", tmp_path / "s.parquet"
-    base = ["heuristics", "score", "--operator", "addition", "--max-operand", "100", "--output", str(output)]
-    for sentence, table in cases.items():
-        table.to_parquet(path)
-        assert main([*base, "--activations", str(path)]) == 2
-        assert sentence in capsys.readouterr().err
-    assert main([*base, "--activations", str(tmp_path / "none.parquet")]) == 2
-    assert not output.exists()
+    assert {name: family(name) for name in names} == names
+    assert {name for name in names if of_result(name)} == {name for name in names if "result" in names[name]}

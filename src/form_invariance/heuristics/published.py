@@ -79,7 +79,7 @@ def _shares(order: np.ndarray, classes: list[PairClass]) -> np.ndarray:
     ends = np.array([one.both_ends for one in classes])
     both = [one for one in classes if one.both_ends]
     top[:, ends] = np.maximum(top[:, ends], hits(order, both, bottom=True))
-    return top / np.where(sizes == 0, 1, sizes) * (sizes > 0)
+    return top / np.maximum(sizes, 1)
 
 
 def _make_pattern_codes() -> tuple[np.ndarray, list[str], np.ndarray]:
@@ -98,16 +98,16 @@ def _make_pattern_codes() -> tuple[np.ndarray, list[str], np.ndarray]:
 _pattern_codes = cache(_make_pattern_codes)
 
 
-def _patterns(values: np.ndarray, size: int, prefix: str) -> list[tuple[int, str, float]]:
+def _patterns(values: np.ndarray, prefix: str) -> list[tuple[int, str, float]]:
     """(neuron, heuristic, score) of the most frequent patterns in each row of values (neurons, size).
 
     The five most frequent are chosen first, then those that are ranges (fixed first, open last digit) go.
     """
     table, texts, fixed = _pattern_codes()
-    rows, length = values.shape
-    if size == 0 or length == 0:
+    rows, size = values.shape
+    if size == 0:
         return []
-    codes = table[values].reshape(rows, -1)  # (neurons, length * 7), in the published order
+    codes = table[values].reshape(rows, -1)  # (neurons, size * 7), in the published order
     flat = (codes + np.arange(rows)[:, None] * len(texts)).ravel()
     counts = np.bincount(flat, minlength=rows * len(texts)).reshape(rows, -1)
     first = np.zeros(rows * len(texts), dtype=np.int64)
@@ -230,9 +230,9 @@ def _dependent(order: np.ndarray, size: int, grid: Grid, result: bool) -> list[t
             row
             for prefix, values in (("op1", grid.a), ("op2", grid.b))
             for part in (top, bottom)
-            for row in _patterns(values[part], size, prefix)
+            for row in _patterns(values[part], prefix)
         ]
-    found = _patterns(grid.answer[top], size, "result")
+    found = _patterns(grid.answer[top], "result")
     if grid.kind == "division":
         return [row for row in found if "pattern" not in row[1]] + _multi(order, grid)
     return found

@@ -115,11 +115,11 @@ def _scores(order: np.ndarray, tests: Tests, chosen: np.ndarray, floor: float) -
     return columns.assign(neuron=row, heuristic=names[column], bottom=(bottom > top)[row, column])
 
 
-def _multi(order: np.ndarray, grid: Grid, tests: Tests) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
+def _multi(order: np.ndarray, grid: Grid, tests: Tests) -> tuple[list[pd.DataFrame], dict[str, np.ndarray]]:
     """Division: the two to five commonest answers of the top pairs, where they and no fewer hold 95 %.
 
     Returns:
-        The rows, and the members of each set by its name.
+        One row for each neuron that has a set, and the members of each set by its name.
     """
     size = min(MULTI_TOP, order.shape[1] // 10)
     answers = np.unique(grid.answer)
@@ -140,7 +140,7 @@ def _multi(order: np.ndarray, grid: Grid, tests: Tests) -> tuple[pd.DataFrame, d
         tried = tests.count + comb(len(answers), several)
         row = _columns(np.array([found]), np.array([own]), np.array([own / order.shape[1]]), tried)
         parts.append(row.assign(neuron=neuron, heuristic=name, bottom=False))
-    return (pd.concat(parts) if parts else pd.DataFrame()), members
+    return parts, members
 
 
 def score(
@@ -163,13 +163,12 @@ def score(
     result = np.array([of_result(one.name) for one in tests.classes])
     tables = []
     for (where, by_operand), (_, by_result) in zip(orders(operand_maps), orders(result_maps), strict=True):
-        extra, sets = _multi(by_result, grid, tests) if grid.kind == "division" else (pd.DataFrame(), {})
+        extra, sets = _multi(by_result, grid, tests) if grid.kind == "division" else ([], {})
         parts = [
             _scores(by_operand, tests, np.flatnonzero(~result), floor),
             _scores(by_result, tests, np.flatnonzero(result), floor),
+            *(row[row["score"] >= floor] for row in extra),
         ]
-        if len(extra):
-            parts.append(extra[extra["score"] >= floor])
         table = pd.concat(parts, ignore_index=True)
         significant = (table["p_value"] < SIGNIFICANCE) & (
             beyond_chance(table["score"], table["base_rate"]) >= threshold
