@@ -1,5 +1,6 @@
 """Small models that the tests write: real architectures, random weights."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -101,6 +102,19 @@ def write_model(folder: Path, family: str, tokenizer) -> Path:
     return folder
 
 
+class FamilyFolders(dict):
+    """Folders of models by family, each written when it is first asked for."""
+
+    def __init__(self, base: Path, tokenizer):
+        super().__init__()
+        self.base, self.tokenizer = base, tokenizer
+
+    def __missing__(self, family):
+        folder = self.base / family
+        self[family] = folder if folder.exists() else write_model(folder, family, self.tokenizer)
+        return self[family]
+
+
 @pytest.fixture(scope="session")
 def templates():
     return read_templates(ROOT / "config/config.yaml")
@@ -113,8 +127,8 @@ def raw_tokenizer(templates):
 
 @pytest.fixture(scope="session")
 def family_folders(tmp_path_factory, raw_tokenizer):
-    base = tmp_path_factory.mktemp("models")
-    return {family: write_model(base / family, family, raw_tokenizer) for family in FAMILIES}
+    kept = os.environ.get("TEST_MODELS")
+    return FamilyFolders(Path(kept) if kept else tmp_path_factory.mktemp("models"), raw_tokenizer)
 
 
 @pytest.fixture(scope="session")

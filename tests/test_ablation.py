@@ -5,9 +5,11 @@ import pytest
 import torch
 
 import oracles
-from form_invariance import ablation, interventions, mean_cache
+from form_invariance import ablation, decoder, interventions, mean_cache
 from form_invariance.controls import draw_control
 from form_invariance.mean_cache import aligned
+from form_invariance.prompts import PromptTokenizer
+from form_invariance.replay import select
 from test_patching import PAIRS, prepared
 
 CACHE_PROMPTS = {
@@ -61,6 +63,68 @@ def test_keep_only_and_knockout_equal_hooks(tiny, tiny_folder, name, center):
                 np.testing.assert_allclose(got.probability[variant], wanted, atol=1e-6)
 
 
+def test_without_bos_the_first_token_is_ablated_too(tiny, tiny_folder):
+    model, tokenizer = tiny
+    bare = PromptTokenizer(tokenizer.tokenizer, None)
+    tokens, answers, means = prepare(model, bare, "word")
+    plain = plain_means(tiny_folder, bare, CACHE_PROMPTS["word"], 4)
+    masks = torch.rand(2, 2, model.config.d_mlp, generator=torch.Generator().manual_seed(3)) < 0.5
+    run = ablation.start_run(model, tokens, answers, 2)
+    got = ablation.ablate_all_positions(model, run, masks, means, bos=False, center=False)
+    bridge = oracles.bridge(tiny_folder)
+    for variant, mask in enumerate(masks):
+        hooks = [
+            (oracles.post_name(layer), oracles.replace_neurons(mask[layer - 2], plain[layer], slice(None)))
+            for layer in (2, 3)
+        ]
+        expected = oracles.normalized_logit(oracles.last_logits(bridge, tokens, hooks), answers, False)
+        np.testing.assert_allclose(got.normalized_logit[variant], expected, atol=1e-4)
+
+
+def test_logits_are_read_out_in_pieces_of_a_bounded_size(tiny, monkeypatch):
+    model, _ = tiny
+    x = torch.randn(3, 5, model.config.d_model, generator=torch.Generator().manual_seed(0))
+    answers = torch.tensor([3, 1, 4, 1, 5])
+    whole = ablation.read_out(model, x, answers, True)
+    assert whole.normalized_logit.dtype == whole.probability.dtype == torch.float64
+    row, sizes = 8 * model.config.vocabulary, []
+
+    def logits(model, rows):
+        sizes.append(len(rows))
+        return decoder.logits(model, rows)
+
+    monkeypatch.setattr(ablation, "logits", logits)
+    for allowed, pieces in ((1, [1] * 15), (4 * row + 1, [4, 4, 4, 3])):
+        sizes.clear()
+        monkeypatch.setattr(ablation, "_READOUT_BYTES", allowed)
+        again = ablation.read_out(model, x, answers, True)
+        assert sizes == pieces
+        assert torch.equal(again.predicted, whole.predicted)
+        for name in ("normalized_logit", "probability"):
+            torch.testing.assert_close(getattr(again, name), getattr(whole, name), atol=1e-6, rtol=1e-5)
+
+
+def test_prompts_are_replayed_in_batches_of_a_bounded_size(tiny, monkeypatch):
+    model, tokenizer = tiny
+    tokens, answers, means = prepare(model, tokenizer, "symbolic")
+    run = ablation.start_run(model, tokens, answers, 2)
+    masks = torch.rand(3, 2, model.config.d_mlp, generator=torch.Generator().manual_seed(3)) < 0.5
+    whole, sizes = ablation.ablate_last_position(model, run, masks, means, True), []
+
+    def chosen(cache, prompts):
+        part = select(cache, prompts)
+        sizes.append(part.residual.shape[1])
+        return part
+
+    monkeypatch.setattr(ablation, "select", chosen)
+    for rows, batches in ((2, [1, 1, 1, 1]), (11, [3, 1])):
+        sizes.clear()
+        monkeypatch.setattr(ablation, "replayed_rows", lambda model, rows=rows: rows)
+        again = ablation.ablate_last_position(model, run, masks, means, True)
+        assert sizes == batches
+        torch.testing.assert_close(again.normalized_logit, whole.normalized_logit, atol=1e-6, rtol=1e-5)
+
+
 def test_full_ablation_equals_hooks(tiny, tiny_folder):
     model, tokenizer = tiny
     tokens, answers, means = prepare(model, tokenizer, "word")
@@ -81,7 +145,7 @@ def test_full_ablation_equals_hooks(tiny, tiny_folder):
         return activation
 
     z = oracles.last_logits(bridge, tokens, [(name, replace) for name in names])
-    got = ablation.run_all_ablated(model, tokens, answers, means, bos=True, center=True)
+    got = ablation.run_all_ablated(model, tokens, answers, means, center=True)
     np.testing.assert_allclose(got.normalized_logit, oracles.normalized_logit(z, answers, True), atol=1e-4)
 
 

@@ -3,7 +3,18 @@ import pandas as pd
 import pytest
 from scipy.stats import kstest
 
-from form_invariance.agreement import agreement_table, encode, operator_tables, permutation_test, statistics
+from form_invariance import agreement
+from form_invariance.agreement import (
+    STATISTICS,
+    agreement_table,
+    encode,
+    operator_tables,
+    permutation_test,
+    statistics,
+)
+from form_invariance.heuristics.names import FAMILIES
+from form_invariance.schemas import AGREEMENT, LABELLED
+from schema_checks import check_columns
 
 
 def plain(labels):
@@ -70,7 +81,9 @@ def test_counts_and_denominators():
     assert over["neurons"].to_dict() == {"shared": 4, "any": 3, "all": 1}
     assert over["observed"].to_dict() == {"shared": 0.5, "any": pytest.approx(1 / 3), "all": 1.0}
     nobody = agreement_table({name: np.zeros((3, 2), dtype=bool) for name in "scw"}, np.zeros(3), 10, 0, "x")
-    assert nobody[nobody["over"] != "shared"]["observed"].isna().all()
+    check_columns(nobody, AGREEMENT, without=("mode", "activations"))
+    assert nobody["statistic"].tolist() == [*STATISTICS] * 6
+    assert nobody[nobody["over"] != "shared"][["observed", "null_mean", "null_max", "p"]].isna().all(axis=None)
     assert nobody[nobody["statistic"] == "pair_jaccard"]["p"].isna().all()
 
 
@@ -79,20 +92,104 @@ def heuristics_table(rows):
     return pd.DataFrame(rows, columns=columns).astype({"layer": "int64", "neuron": "int64", "label": bool})
 
 
-def test_operator_tables_read_labels_of_the_right_neurons():
-    shared = pd.DataFrame({"layer": [3, 3, 4], "neuron": [7, 9, 7]})
-    row = ("reference", "observed", 4, 7, "result value", True)
-    other = ("reference", "observed", 3, 9, "operand range", True)
-    low = ("reference", "observed", 3, 7, "operand range", False)
-    tables = {"s": heuristics_table([row, other]), "c": heuristics_table([row, low]), "w": heuristics_table([row])}
+def test_operator_tables_read_the_labels_of_every_mode_and_neuron():
+    shared = pd.DataFrame({"layer": [3, 3, 4, 6], "neuron": [7, 9, 7, 1]})
+    places = list(shared.itertuples(index=False, name=None))
+    names = list(dict.fromkeys(label for _, label in FAMILIES))
+    rng = np.random.default_rng(0)
+    which = [(mode, activations) for mode in ("reference", "strict") for activations in ("observed", "shuffled")]
+    labels = {key: {name: rng.random((4, len(names))) < 0.1 for name in "scw"} for key in which}
+    tables = {}
+    for name in "scw":
+        rows = [
+            (*key, *place, family, bool(labels[key][name][number, column]))
+            for key in which
+            for number, place in enumerate(places)
+            for column, family in enumerate(names)
+        ]
+        tables[name] = heuristics_table(rows).sample(frac=1, random_state=0)
     found, labelled = operator_tables(tables, shared, 20, 0, "x")
-    counts = labelled.query("mode == 'reference' and activations == 'observed'").set_index("formats")["neurons"]
-    assert counts.to_dict() == {0: 1, 1: 1, 2: 0, 3: 1}
-    value = found.query(
-        "mode == 'reference' and activations == 'observed' and over == 'shared' and statistic == 'common'"
-    )
-    assert value["observed"].eq(1 / 3).all()
-    assert labelled.query("mode == 'strict' and formats == 0")["neurons"].eq(3).all()
+    check_columns(found, AGREEMENT)
+    check_columns(labelled, LABELLED)
+    keys = ["mode", "activations"]
+    for mode, activations in which:
+        some = labels[mode, activations]
+        expected = agreement_table(some, shared["layer"].to_numpy(), 20, 0, f"x/{mode}/{activations}")
+        got = found[(found["mode"] == mode) & (found["activations"] == activations)].drop(columns=keys)
+        pd.testing.assert_frame_equal(got.reset_index(drop=True), expected)
+        times = sum(one.any(1) for one in some.values()).tolist()
+        counts = labelled[(labelled["mode"] == mode) & (labelled["activations"] == activations)]
+        assert counts["formats"].tolist() == [0, 1, 2, 3]
+        assert counts["neurons"].tolist() == [times.count(number) for number in range(4)]
+
+
+def test_sets_are_bits():
+    bits = encode(np.array([[True, False, True], [False, False, False], [False, True, True]]))
+    assert bits.tolist() == [5, 0, 6]
+    assert bits.dtype == np.uint32
+
+
+def no_empty_sets(formats, neurons, families, seed):
+    labels = np.random.default_rng(seed).random((formats, neurons, families)) < 0.3
+    labels[..., 0] |= ~labels.any(-1)
+    return labels
+
+
+@pytest.mark.parametrize("by_layer", [False, True])
+def test_the_null_is_the_mean_over_all_pairs_of_neurons(by_layer):
+    """Of two formats, a permutation pairs any two neurons (of one layer) equally often."""
+    labels = no_empty_sets(2, 12, 4, seed=1)
+    layers = np.repeat([4, 5, 7], [5, 4, 3])
+    table = permutation_test(encode(labels), layers if by_layer else None, 4000, 0, "x").set_index("statistic")
+    pairs = [(i, j) for i in range(12) for j in range(12) if not by_layer or layers[i] == layers[j]]
+    weight = [1 / (12 * sum(i == one for one, _ in pairs)) for i, _ in pairs]
+    both = [(labels[0, i] & labels[1, j]).sum() for i, j in pairs]
+    either = [(labels[0, i] | labels[1, j]).sum() for i, j in pairs]
+    jaccard = np.divide(both, either)
+    for statistic, values in {"common": np.sign(both), "exact": jaccard == 1, "pair_jaccard": jaccard}.items():
+        assert table.loc[statistic, "null_mean"] == pytest.approx(np.dot(weight, values), abs=0.01), statistic
+    assert (table["null_max"] >= table["null_mean"]).all()
+    assert table.loc["pair_jaccard"].equals(table.loc["three_way_jaccard"])
+
+
+@pytest.mark.parametrize("permutations", [1, 50])
+def test_permutations_in_batches_are_as_many_as_asked_for(permutations, monkeypatch):
+    sizes = []
+
+    def shuffle(sets, layers, rows, rng):
+        sizes.append(rows)
+        return agreement_shuffle(sets, layers, rows, rng)
+
+    agreement_shuffle = agreement._shuffle
+    monkeypatch.setattr(agreement, "_shuffle", shuffle)
+    monkeypatch.setattr(agreement, "_ROWS", 7 * 20 + 19)
+    alike = np.full((3, 20), 5, dtype=np.uint32)  # of equal sets every permutation is as good as what is observed
+    table = permutation_test(alike, None, permutations, 0, "x")
+    assert table["p"].tolist() == [1, 1, 1, 1]
+    assert table[["observed", "null_mean", "null_max"]].eq(1).all(axis=None)
+    assert sizes[::3] == ([1] if permutations == 1 else [7] * 7 + [1])
+    monkeypatch.setattr(agreement, "_ROWS", 1)
+    distinct = np.tile(np.arange(1, 21, dtype=np.uint32), (3, 1))  # only one permutation in 20!² is as good
+    table = permutation_test(distinct, None, permutations, 0, "x").set_index("statistic")
+    assert table.loc["exact", "p"] == 1 / (1 + permutations)
+    assert table.loc["exact", "null_max"] < 1
+
+
+def test_over_and_scope_choose_the_neurons_and_their_permutations():
+    labels = dict(zip("scw", np.random.default_rng(2).random((3, 30, 5)) < 0.15, strict=True))
+    layers = np.repeat([2, 3], 15)
+    table = agreement_table(labels, layers, 40, 3, "x")
+    check_columns(table, AGREEMENT, without=("mode", "activations"))
+    times = sum(one.any(1).astype(int) for one in labels.values())
+    for over, chosen in {"shared": times >= 0, "any": times >= 1, "all": times == 3}.items():
+        for scope, within in {"all": None, "layer": layers[chosen]}.items():
+            sets = encode(np.stack([one[chosen] for one in labels.values()]))
+            expected = permutation_test(sets, within, 40, 3, f"x/{over}/{scope}")
+            got = table[(table["over"] == over) & (table["scope"] == scope)]
+            pd.testing.assert_frame_equal(got[expected.columns].reset_index(drop=True), expected)
+            assert got["neurons"].eq(chosen.sum()).all()
+    other = agreement_table(labels, layers, 40, 4, "x")
+    assert not other["null_mean"].equals(table["null_mean"])
 
 
 def test_no_shared_neuron_agrees_with_nothing():

@@ -8,6 +8,8 @@ from form_invariance import decoder
 from form_invariance.attribution import attribute, attribution_table, effect_gradient
 from form_invariance.patching import last_token_neurons, patch_neurons
 from form_invariance.replay import build_cache
+from form_invariance.schemas import ATTRIBUTION
+from schema_checks import check_columns
 from test_patching import prepared
 
 FIRST = 2
@@ -86,3 +88,19 @@ def test_table_ranks_by_mean_plus_sample_deviation():
     single = attribution_table(effects[:, :1], first=0, candidates=9)
     assert single["std"].eq(0).all()
     assert single["candidate"].all()
+    check_columns(single, ATTRIBUTION)
+
+
+def test_table_of_several_layers_and_many_ties():
+    effects = np.random.default_rng(0).integers(0, 3, size=(3, 1, 100)).astype(np.float32)
+    table = attribution_table(effects, first=5, candidates=40)
+    check_columns(table, ATTRIBUTION)
+    assert table["layer"].tolist() == [5] * 100 + [6] * 100 + [7] * 100
+    assert table["neuron"].tolist() == [*range(100)] * 3
+    for layer, values in zip((5, 6, 7), effects[:, 0], strict=True):
+        best = sorted(range(100), key=lambda neuron: (-values[neuron], neuron))
+        ranked = table[table["layer"] == layer].sort_values("rank")
+        assert ranked["neuron"].tolist() == best
+        assert ranked["rank"].tolist() == list(range(1, 101))
+        assert ranked["candidate"].tolist() == [True] * 40 + [False] * 60
+        np.testing.assert_allclose(ranked["mean"], values[best])

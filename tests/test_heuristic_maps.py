@@ -1,21 +1,28 @@
 """Activation maps against TransformerLens hooks, KV maps against a direct patch, and the cell's table."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
 import oracles
+from form_invariance import decoder, models
 from form_invariance.cli import main
-from form_invariance.heuristics import map_files
+from form_invariance.decoder import Norm
+from form_invariance.heuristics import activations, map_files, published, strict
 from form_invariance.heuristics.activations import answer_logits, operand_maps
 from form_invariance.heuristics.classes import members_of
 from form_invariance.heuristics.labels import label_cell, shuffled
-from form_invariance.heuristics.pairs import make_grid
+from form_invariance.heuristics.names import family
+from form_invariance.heuristics.pairs import Grid, make_grid
 from form_invariance.heuristics.strict import make_tests
+from form_invariance.model_files import load_tokenizer
 from form_invariance.prompts import render
 from form_invariance.schemas import CIRCUIT, HEURISTICS
 from form_invariance.tables_io import read_table, read_tensors, write_table, write_tensors
+from schema_checks import check_columns
 
 NEURONS = {1: np.array([3, 60]), 3: np.array([0, 11, 79])}
 
@@ -51,6 +58,76 @@ def test_answer_logits_are_what_the_neuron_writes_through_the_folded_unembedding
     np.testing.assert_allclose(found, np.stack(rows), atol=1e-5)
 
 
+def test_prompts_run_in_batches_and_no_layer_above_the_last(tiny, monkeypatch, capsys):
+    model, tokenizer = tiny
+    grid = make_grid("a + b", 5)
+    template, neurons = "{a}+{b}=", {0: NEURONS[3], 2: NEURONS[1]}
+    whole = operand_maps(model, tokenizer, template, grid, neurons)
+    assert whole.dtype == np.float32
+    assert "25 of 25 prompts" in capsys.readouterr().err
+    calls = []
+
+    def run_layers(model, x, **options):
+        calls.append((*x.shape[:2], options["stop"]))
+        return decoder.run_layers(model, x, **options)
+
+    monkeypatch.setattr(activations, "run_layers", run_layers)
+    tokens = len(tokenizer.encode("1+2=")) + 1
+    for allowed, batches in ((1, [1] * 25), (12 * 16 * tokens * model.config.d_mlp - 1, [11, 11, 3])):
+        calls.clear()
+        monkeypatch.setattr(activations, "_BATCH_BYTES", allowed)
+        pieces = operand_maps(model, tokenizer, template, grid, neurons)
+        np.testing.assert_allclose(pieces, whole, atol=1e-5)
+        assert calls == [(prompts, tokens, 3) for prompts in batches]
+    calls.clear()
+    monkeypatch.setattr(activations, "_BATCH_BYTES", 2**40)
+    operand_maps(model, tokenizer, template, make_grid("a + b", 25), neurons)
+    assert [prompts for prompts, _, _ in calls] == [512, 113]
+
+
+def test_maps_of_half_precision_and_of_no_neurons(tiny_folder, tiny):
+    _, tokenizer = tiny
+    model = models.load(tiny_folder, dtype=torch.bfloat16)
+    grid = make_grid("a + b", 4)
+    assert operand_maps(model, tokenizer, "{a}+{b}=", grid, NEURONS).dtype == np.float32
+    exact = dataclasses.replace(
+        model,
+        unembedding=model.unembedding.float(),
+        final_norm=Norm(model.final_norm.weight.float()),
+        layers=[dataclasses.replace(layer, down=layer.down.float()) for layer in model.layers],
+    )
+    found, expected = (answer_logits(one, tokenizer, grid, NEURONS) for one in (model, exact))
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    for empty in (operand_maps(model, tokenizer, "{a}+{b}=", grid, {}), answer_logits(model, tokenizer, grid, {})):
+        assert empty.shape == (0, 16)
+        assert empty.dtype == np.float32
+
+
+@pytest.mark.parametrize("family", ["gpt-neox", "gemma2"])
+def test_answer_logits_of_models_with_other_norms(family_folders, family):
+    """LayerNorm takes the mean away; Gemma 2 weighs what the neurons write."""
+    from transformers import AutoModelForCausalLM
+
+    folder = family_folders[family]
+    theirs, tokenizer = AutoModelForCausalLM.from_pretrained(folder), load_tokenizer(folder)
+    grid = make_grid("a + b", 6)
+    ids = torch.from_numpy(tokenizer.number_tokens(grid.answer))
+    rows = []
+    for layer, own in NEURONS.items():
+        for neuron in own:
+            if family == "gpt-neox":
+                written = theirs.gpt_neox.layers[layer].mlp.dense_4h_to_h.weight[:, neuron]
+                normed = (written - written.mean()) * theirs.gpt_neox.final_layer_norm.weight
+                logits = theirs.get_output_embeddings().weight @ normed
+            else:
+                block = theirs.model.layers[layer]
+                written = block.mlp.down_proj.weight[:, neuron] * (1 + block.post_feedforward_layernorm.weight)
+                logits = theirs.lm_head.weight @ (written * (1 + theirs.model.norm.weight))
+            rows.append((logits - logits.mean())[ids].detach().numpy())
+    found = answer_logits(models.load(folder), tokenizer, grid, NEURONS)
+    np.testing.assert_allclose(found, np.stack(rows), atol=1e-5)
+
+
 @pytest.mark.parametrize("expression", ["a + b", "a - b", "a * b", "a // b", "max(a, b)"])
 def test_members_by_name_are_the_members_of_every_class(expression):
     grid = make_grid(expression, 40)
@@ -78,6 +155,63 @@ def test_the_table_of_a_cell_names_the_right_neurons_and_shuffling_unlabels_them
     mixed = shuffled(maps, 0, "x")
     np.testing.assert_array_equal(np.sort(mixed, axis=1), np.sort(maps, axis=1))
     assert (mixed != maps).mean() > 0.9
+
+
+def test_the_table_of_a_cell_is_both_modes_scores_of_observed_and_of_shuffled_maps():
+    rng = np.random.default_rng(3)
+    a, b = rng.integers(300, 700, size=(2, 900))
+    b[:100] = 999 - a[:100]  # pairs that the published grid leaves out
+    keep = a + b <= 999
+    a, b = a[keep], b[keep]
+    grid = Grid(a, b, a + b, "addition", 700)
+    maps = rng.normal(size=(5, len(a))).astype(np.float32)
+    maps[0] += 6 * (a % 5 == 1)
+    maps[2] += 6 * (b % 100 // 10 == 4) - 6 * (b % 100 // 10 == 7)
+    logits = rng.normal(size=maps.shape).astype(np.float32)
+    places = [(1, 3), (1, 60), (3, 0), (3, 11), (3, 79)]
+    table = label_cell(maps, logits, grid, NEURONS, 0.6, 7, "x")
+    check_columns(table, HEURISTICS)
+    order = ["mode", "activations", "layer", "neuron", "heuristic"]
+    pd.testing.assert_frame_equal(table, table.sort_values(order, ignore_index=True))
+    below = grid.answer < 999
+    short = Grid(a[below], b[below], grid.answer[below], "addition", 700)
+    assert (~below).sum() >= 100
+    for activations_name, k_maps in {"observed": maps, "shuffled": shuffled(maps, 7, "x")}.items():
+        rows = table[table["activations"] == activations_name]
+        kv_maps = k_maps * logits
+        # Both modes' own scores, of observed maps from half the threshold on, of shuffled ones the labels alone.
+        old = published.score(k_maps[:, below], kv_maps[:, below], short)
+        old = old.groupby(["neuron", "heuristic"], as_index=False)["score"].max()
+        new = strict.score(k_maps, kv_maps, grid, 0.6)
+        labelled = old["score"] >= 0.6
+        for mode, scores, label in (("reference", old, labelled), ("strict", new, new["label"])):
+            chosen = scores[scores["score"] >= 0.3] if activations_name == "observed" else scores[label]
+            expected = {(*places[row.neuron], row.heuristic): row for row in chosen.itertuples()}
+            got = rows[rows["mode"] == mode]
+            keys = list(zip(got["layer"], got["neuron"], got["heuristic"], strict=True))
+            assert sorted(keys) == sorted(expected)
+            for key, row in zip(keys, got.itertuples(), strict=True):
+                assert row.score == expected[key].score
+                assert row.family == family(row.heuristic)
+                if mode == "strict":
+                    own = expected[key]
+                    assert (row.label, row.p_value) == (own.label, own.p_value)
+                    assert (row.base_rate, row.lift) == (own.base_rate, own.lift)
+                else:
+                    assert row.label == (row.score >= 0.6)
+                    assert np.isnan(row.p_value)
+                    assert row.base_rate == members_of(row.heuristic, short).mean()
+                    assert row.lift == row.score / row.base_rate
+    assert not np.array_equal(shuffled(maps, 7, "x"), shuffled(maps, 7, "y"))
+    assert not np.array_equal(shuffled(maps, 7, "x"), shuffled(maps, 8, "x"))
+
+
+def test_the_table_of_no_neurons_is_empty():
+    grid = make_grid("a + b", 4)
+    table = label_cell(np.empty((0, 16)), np.empty((0, 16)), grid, {}, 0.6, 0, "x")
+    assert len(table) == 0
+    assert list(table.columns) == list(HEURISTICS.columns)
+    assert table[["layer", "neuron", "label"]].dtypes.astype(str).tolist() == ["int64", "int64", "bool"]
 
 
 def test_classify_and_agreement_commands(tiny_folder, tmp_path):
@@ -119,9 +253,15 @@ def test_maps_come_back_from_their_file(tmp_path):
     by_answer = rng.normal(size=(3, grid.answer.max() + 1)).astype(np.float32)
     logits = by_answer[:, grid.answer]
     tensors = map_files.to_arrays(maps, logits, grid, {1: np.array([4, 9]), 3: np.array([2])})
+    types = {"a": "int64", "b": "int64", "answer": "int64", "answers": "int64", "neurons": "int64"}
+    types |= {"low": "float32", "step": "float32", "logits": "float32", "codes": "uint8"}
+    assert {name: str(values.dtype) for name, values in tensors.items()} == types
+    assert tensors["codes"].max(1).tolist() == [255, 255, 0]
+    assert tensors["step"][2] == 1, "of a map of one value"
     write_tensors(tensors, tmp_path / "maps.safetensors", map_files.KIND, {})
     found = map_files.from_arrays(read_tensors(tmp_path / "maps.safetensors", map_files.KIND)[0])
-    assert found.neurons.to_numpy().tolist() == [[1, 4], [1, 9], [3, 2]]
+    assert found.neurons.to_dict("list") == {"layer": [1, 1, 3], "neuron": [4, 9, 2]}
+    assert found.maps.dtype == found.logits.dtype == np.float32
     np.testing.assert_array_equal(found.logits, logits)
     np.testing.assert_array_equal(np.stack([found.a, found.b, found.answer]), [grid.a, grid.b, grid.answer])
     half_a_step = (maps.max(1) - maps.min(1)) / map_files.LEVELS / 2

@@ -1,20 +1,33 @@
 """Heuristic scores against the golden data where it is present, a plain rendering, and planted neurons."""
 
 import os
-from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binom
 
 from form_invariance.cli import main
-from form_invariance.heuristics import published, strict
-from form_invariance.heuristics.names import family
-from form_invariance.heuristics.pairs import KINDS, make_grid
+from form_invariance.errors import UserError
+from form_invariance.heuristics import classes, published, strict
+from form_invariance.heuristics.maps import read_maps
+from form_invariance.heuristics.names import family, of_result
+from form_invariance.heuristics.pairs import KINDS, kind_of, make_grid
+from plain_heuristics import (
+    frequent_patterns,
+    mended_classes,
+    mended_multi,
+    plain_published,
+    plain_strict,
+    published_classes,
+    published_multi,
+    remains,
+)
 
 EXPRESSIONS = {kind: expression for expression, kind in KINDS.items()}
+ANY = [*KINDS, "max(a, b)"]
 GOLDEN = Path(os.environ.get("GOLDEN_HEURISTICS", Path(__file__).parents[2] / "shared/golden/heuristics"))
 
 
@@ -35,55 +48,57 @@ def test_published_scores_equal_the_golden_data(operator, tmp_path):
     np.testing.assert_allclose(ours["score"], theirs["score"], atol=1e-9, rtol=0)
 
 
-def plain_scores(grid, values):
-    """Some published scores of one map, written out pair by pair as the method states them."""
-    order = sorted(range(len(values)), key=lambda place: -values[place])
-    pairs = [(int(grid.a[place]), int(grid.b[place]), int(grid.answer[place])) for place in order]
-    most, factor, scores = grid.max_operand, len(pairs) / grid.max_operand**2, {}
-
-    def best(size, holds, ends=2):
-        parts = [pairs[:size], pairs[::-1][:size]][:ends]
-        return max(sum(map(holds, part)) for part in parts) / size if size else 0.0
-
-    for n in range(2, 11):
-        for r in range(n):
-            scores[f"op2_{r}mod{n}"] = best(int((most // n) * most * factor), lambda p: p[1] % n == r)
-            size = int((most // n) ** 2 * factor)
-            scores[f"both_operands_{r}mod{n}"] = best(size, lambda p: p[0] % n == r and p[1] % n == r)
-            capped = min(size, most) if grid.kind in ("multiplication", "division") else size
-            if grid.kind != "division":
-                scores[f"result_{r}mod{n}"] = best(capped, lambda p: p[2] % n == r)
-    for width in (10, 30):
-        for start in range(0, most, width):
-            if width in grid.operand_widths:
-                size = sum(start <= p[0] < start + width for p in pairs)  # of op1, for op2 as well
-                scores[f"op2_range_{start}_{start + width}"] = best(size, lambda p: start <= p[1] < start + width)
-    size = int(most * factor)
-    counted = Counter()
-    for p in pairs[:size]:
-        text = f"{p[0]:03d}"
-        counted.update("".join(c if i & (1 << j) else "." for j, c in enumerate(text)) for i in range(1, 8))
-    frequent = sorted(counted.items(), key=lambda one: (-one[1], one[0].count(".")))[:5]
-    top = {text: count / size for text, count in frequent if count >= size // 10}
-    return scores, {text: value for text, value in top.items() if text[0] == "." or text[-1] != "."}
+def mixed_maps(grid):
+    """K and KV maps (8, N) of noise, ties, and planted classes at either end."""
+    a, b, answer = grid.a, grid.b, grid.answer
+    operand = [0 * a, a % 7 == 3, -1 * ((10 <= b) & (b < 20)), (a % 3 == 1) & (b % 3 == 1), a == b, -1 * (a == 17)]
+    operand += [b % 10 == 4, 1 * (a % 10 == 0) - 1 * (a % 10 == 5)]
+    result = [0 * a, answer % 7 == 2, (10 <= answer) & (answer < 20), np.isin(answer, (0, 1, 3)), answer == 0]
+    result += [np.isin(answer, (0, 1)), np.isin(answer, (2, 3)), 2 * (answer == 0) + (a < 5)]
+    rng = np.random.default_rng(1)
+    operand, result = (rng.normal(size=(8, len(a))) + 6 * np.stack(classes) for classes in (operand, result))
+    operand[0], result[0] = operand[0].round(), result[0].round()
+    return operand.astype(np.float32), result.astype(np.float32)
 
 
-@pytest.mark.parametrize("operator", EXPRESSIONS)
-def test_published_scores_equal_a_plain_rendering(operator):
-    grid = make_grid(EXPRESSIONS[operator], 40, published=True)
-    maps = np.random.default_rng(1).normal(size=(3, len(grid.a))).astype(np.float32)
-    table = published.score(maps, maps, grid)
-    for neuron, values in enumerate(maps):
-        expected, patterns = plain_scores(grid, values)
-        rows = table[table["neuron"] == neuron]
-        found = rows.drop_duplicates("heuristic").set_index("heuristic")["score"]
-        for name, score in expected.items():
-            if not (operator == "multiplication" and name.startswith("result_0mod")):
-                assert found[name] == pytest.approx(score, abs=1e-12), name
-        for text, score in patterns.items():
-            kind = "pattern" if "." in text else "value"
-            both_ends = rows.loc[rows["heuristic"] == f"op1_{kind}_{text}", "score"]
-            assert (both_ends - score).abs().min() < 1e-12, text
+@pytest.mark.parametrize("expression", ANY)
+def test_published_scores_equal_a_plain_rendering(expression, monkeypatch):
+    monkeypatch.setattr(classes, "ROWS", 3)
+    grid = make_grid(expression, 40, published=True)
+    operand, result = mixed_maps(grid)
+    table = published.score(operand, result, grid)
+    known = published_classes(grid)
+    rows = [
+        (neuron, name, score)
+        for neuron, maps in enumerate(zip(operand, result, strict=True))
+        for name, score in plain_published(grid, known, *maps)
+    ]
+    first = {name: place for place, name in reversed([*enumerate(name for _, name, _ in rows)])}
+    rows.sort(key=lambda row: (first[row[1]], row[0]))
+    assert list(zip(table["neuron"], table["heuristic"], strict=True)) == [row[:2] for row in rows]
+    np.testing.assert_allclose(table["score"], [row[2] for row in rows], atol=1e-6, rtol=0)
+    floored = published.score(operand, result, grid, floor=0.3)
+    pd.testing.assert_frame_equal(
+        floored.sort_values(["neuron", "heuristic", "score"], ignore_index=True),
+        table.query("score >= 0.3").sort_values(["neuron", "heuristic", "score"], ignore_index=True),
+    )
+
+
+@pytest.mark.parametrize("expression", ANY)
+def test_strict_scores_and_labels_equal_a_plain_rendering(expression, monkeypatch):
+    monkeypatch.setattr(classes, "ROWS", 3)
+    grid = make_grid(expression, 30)
+    operand, result = mixed_maps(grid)
+    table = strict.score(operand, result, grid, threshold=0.5)
+    known = mended_classes(grid)
+    for neuron, maps in enumerate(zip(operand, result, strict=True)):
+        scores, labels = plain_strict(grid, known, *maps, threshold=0.5)
+        rows = table[table["neuron"] == neuron].set_index("heuristic")
+        assert set(rows.index[rows["label"]]) == labels
+        assert set(rows.index) == set(scores)
+        expected = np.array([scores[name] for name in rows.index])
+        np.testing.assert_allclose(rows[["score", "base_rate", "p_value"]], expected, rtol=1e-9)
+        np.testing.assert_allclose(rows["lift"], expected[:, 0] / expected[:, 1])
 
 
 def planted(members, seed, strength=6.0):
@@ -165,20 +180,208 @@ def test_what_strict_mends():
     assert all(one < other for one, other in pairwise(order[0]))
 
 
-def test_bad_activations_are_one_sentence(tmp_path, capsys):
-    pairs = pd.DataFrame({"op1": [3, 4], "op2": [1, 2], "result": [4, 6], "n": [0.1, 0.2]})
-    cases = {
-        "columns": pairs.rename(columns={"op1": "x"}),
-        "right --operator": pairs.assign(result=[4, 7]),
-        "right --max-operand": pairs.assign(op1=[103, 4], result=[104, 6]),
-        "finite": pairs.assign(n=[np.nan, 1.0]),
-        "whole numbers": pairs.assign(n=["x", "y"]),
+def heuristics_arguments(tmp_path, *more):
+    base = ["heuristics", "score", "--operator", "addition", "--max-operand", "100"]
+    return [*base, "--activations", str(tmp_path / "a.parquet"), "--output", str(tmp_path / "s.parquet"), *more]
+
+
+def test_bad_activations_end_the_command(tmp_path, capsys):
+    assert main(heuristics_arguments(tmp_path)) == 2
+    assert f"{tmp_path / 'a.parquet'} does not exist" in capsys.readouterr().err
+    assert not (tmp_path / "s.parquet").exists()
+
+
+PAIRS = pd.DataFrame({"op1": [0, 99], "op2": [1, 2], "result": [1, 101], "m": [0.5, -1.0], "n": [0.25, 3.0]})
+
+
+@pytest.mark.parametrize(
+    ("table", "kind", "sentence"),
+    [
+        (
+            PAIRS.rename(columns={"op1": "x"}),
+            "addition",
+            "must have the columns op1, op2, result, then one column",
+        ),
+        (PAIRS[["op1", "op2", "result"]], "addition", "must have the columns op1, op2, result, then one column"),
+        (PAIRS[:0], "addition", "must have the columns op1, op2, result, then one column a neuron, and rows$"),
+        (PAIRS.assign(n=["x", "y"]), "addition", "whole numbers, activations numbers$"),
+        (
+            PAIRS.assign(op2=[1.5, 2.0]),
+            "addition",
+            ": op1, op2 and result must be whole numbers, activations numbers$",
+        ),
+        (PAIRS.assign(op2=[1.0, np.nan]), "addition", ": op1, op2 and result must be whole numbers"),
+        (PAIRS.assign(op1=[0, 100]), "addition", r": operands must be in 0\.\.99; give the right --max-operand$"),
+        (PAIRS.assign(op2=[-1, 2]), "addition", r": operands must be in 0\.\.99; give the right --max-operand$"),
+        (PAIRS.assign(result=[-1, 101]), "other", r": results must be in 0\.\.999$"),
+        (PAIRS.assign(result=[1, 1000]), "other", r": results must be in 0\.\.999$"),
+        (
+            PAIRS.assign(result=[1, 102]),
+            "addition",
+            r": result is not a \+ b of op1 and op2 in every row; give the right",
+        ),
+        (PAIRS, "subtraction", ": result is not a - b of op1 and op2 in every row; give the right --operator$"),
+        (PAIRS.assign(n=[np.nan, 1.0]), "addition", ": activations must be finite numbers$"),
+    ],
+)
+def test_bad_activations_are_one_sentence(table, kind, sentence, tmp_path):
+    path = tmp_path / "a.parquet"
+    table.to_parquet(path)
+    with pytest.raises(UserError, match=f"^{path}.*{sentence}"):
+        read_maps(path, kind, 100)
+
+
+def test_a_file_that_is_no_table_is_one_sentence(tmp_path):
+    path = tmp_path / "a.parquet"
+    path.write_text("op1,op2\n")
+    with pytest.raises(UserError, match=rf"^{path} is not a Parquet table \(.*Parquet magic bytes.*\)$"):
+        read_maps(path, "addition", 100)
+
+
+def test_maps_of_a_table(tmp_path):
+    path = tmp_path / "a.parquet"
+    PAIRS.to_parquet(path)
+    grid, maps = read_maps(path, "addition", 100)
+    assert (grid.a.tolist(), grid.b.tolist(), grid.answer.tolist()) == ([0, 99], [1, 2], [1, 101])
+    assert (grid.kind, grid.max_operand) == ("addition", 100)
+    assert grid.a.dtype == grid.b.dtype == grid.answer.dtype == np.int64
+    assert maps.tolist() == [[0.5, -1.0], [0.25, 3.0]]
+    assert maps.dtype == np.float32
+    assert maps.flags.c_contiguous
+    PAIRS.assign(op1=[7, 99], result=[0, 999]).to_parquet(path)
+    assert read_maps(path, "other", 100)[0].answer.tolist() == [0, 999]
+
+
+@pytest.mark.parametrize("expression", ANY)
+def test_the_grid_is_all_pairs_with_an_answer(expression):
+    grid = make_grid(expression, 40)
+    first = 1 if expression == "a // b" else 0
+    pairs = [
+        (a, b, eval(expression, {"a": a, "b": b, "max": max})) for a in range(first, 40) for b in range(first, 40)
+    ]
+    expected = [pair for pair in pairs if 0 <= pair[2] <= 999]
+    assert list(zip(grid.a.tolist(), grid.b.tolist(), grid.answer.tolist(), strict=True)) == expected
+    assert (grid.kind, grid.max_operand) == (KINDS.get(expression, "other"), 40)
+    assert grid.a.dtype == np.int64
+
+
+def test_the_grid_of_an_operator_whatever_its_spaces():
+    assert [kind_of(text) for text in ("a//b", " a  //b", "a * b", "a % b")] == [
+        "division",
+        "division",
+        "multiplication",
+        "other",
+    ]
+    # Published subtraction and the like are as here; addition alone ends one short.
+    assert make_grid("a * 333", 4, published=True).answer.max() == 999
+    assert make_grid("a + b", 501).answer.max() == 999
+    assert make_grid("a + b", 501, published=True).answer.max() == 998
+    with pytest.raises(UserError, match=r"^heuristics: no pair of operands below 3 has an answer in 0\.\.999$"):
+        make_grid("a + b + 1000", 3)
+
+
+def number_rows(grid, neurons, seed):
+    """Orders (neurons, N) of random maps that favour a few answers, some more than others."""
+    rng = np.random.default_rng(seed)
+    maps = rng.normal(size=(neurons, len(grid.a)))
+    for neuron, values in enumerate(maps):
+        favoured = rng.choice(12, size=1 + neuron % 7, replace=False)
+        values += rng.choice([2.0, 4.0, 8.0]) * np.isin(grid.answer, favoured)
+    return np.argsort(-maps, axis=1)
+
+
+def test_sets_of_answers_equal_plain_ones_in_both_modes():
+    grid = make_grid("a // b", 110)  # a tenth of the pairs are more than the thousand that are looked at
+    orders = number_rows(grid, 60, seed=0)
+    known = strict.Tests([], np.empty(0), 10)
+    rows, members = strict._multi(orders, grid, known)
+    theirs = {neuron: name for neuron, name, _ in published._multi(orders, grid)}
+    ours = {int(row["neuron"].iloc[0]): row for row in rows}
+    several = set()
+    for neuron, order in enumerate(orders):
+        expected = mended_multi(grid, order.tolist())
+        assert [ours[neuron]["heuristic"].iloc[0]] == [*expected] if expected else neuron not in ours
+        for name, (places, sets) in expected.items():
+            row = ours[neuron].iloc[0]
+            size = len(places)
+            found = len(places.intersection(order[:size].tolist()))
+            assert np.flatnonzero(members[name]).tolist() == sorted(places)
+            assert (row["score"], row["base_rate"], row["size"]) == (found / size, size / len(order), size)
+            p_value = min(1, (10 + sets) * binom.sf(found - 1, size, size / len(order)))
+            assert row["p_value"] == pytest.approx(p_value, rel=1e-9)
+            assert row["lift"] == pytest.approx(row["score"] / row["base_rate"])
+            assert not row["bottom"]
+            several.add(name[19])
+        plain = published_multi(grid.answer[order].tolist())
+        assert ([theirs[neuron]] if neuron in theirs else []) == [name for name, _ in plain]
+    assert several == {"2", "3", "4", "5"}
+
+
+def test_frequent_patterns_equal_plain_ones():
+    rng = np.random.default_rng(0)
+    for size in (1, 9, 30, 45):
+        values = np.concatenate([rng.integers(0, 1000, size=(40, size)), rng.integers(0, 13, size=(40, size))])
+        found = published._patterns(values, "op2")
+        plain = [(row, *one) for row in range(80) for one in frequent_patterns("op2", values[row].tolist())]
+        assert found == plain
+    assert published._patterns(np.empty((3, 0), dtype=np.int64), "op1") == []
+
+
+def test_what_remains_of_a_class_equals_the_plain_way():
+    rng = np.random.default_rng(0)
+    found = []
+    for trial in range(400):
+        own, explained = rng.random((2, 60)) < rng.choice([0.05, 0.3, 0.6, 1.0], size=(2, 1))
+        order = np.argsort(-(rng.normal(size=60) + rng.choice([0, 2, 4]) * own), kind="stable")
+        places, gone = (frozenset(np.flatnonzero(mask).tolist()) for mask in (own, explained))
+        expected = remains(places, gone, order.tolist(), 0.5)
+        assert strict._remains(own, explained, order, 0.5) == expected, trial
+        found.append(expected)
+    assert 50 < sum(found) < 350
+
+
+def test_a_label_needs_the_threshold_and_no_more():
+    grid = make_grid("max(a, b)", 16)  # 256 pairs; a is even in half of them
+    even = grid.a % 2 == 0
+    top = np.zeros(256, dtype=bool)
+    for half, size in ((even, 96), (~even, 32)):  # three quarters of the top half
+        top[np.random.default_rng(0).permutation(np.flatnonzero(half))[:size]] = True
+    maps = (top + 0.001 * even)[None].astype(np.float32)
+
+    def labelled(threshold):
+        return strict.score(maps, np.zeros_like(maps), grid, threshold).set_index("heuristic").loc["op1_0mod2"]
+
+    row = labelled(0.5)
+    assert (row["score"], row["base_rate"], row["lift"], row["label"]) == (0.75, 0.5, 1.5, True)
+    assert not labelled(0.501)["label"]
+
+
+def test_defaults_are_a_threshold_of_0_6_and_no_floor():
+    grid = make_grid("a // b", 25)
+    operand, result = mixed_maps(grid)
+    pd.testing.assert_frame_equal(
+        strict.score(operand, result, grid), strict.score(operand, result, grid, threshold=0.6, floor=0.0)
+    )
+    assert not strict.score(operand, result, grid).equals(strict.score(operand, result, grid, 0.4))
+    floored = strict.score(operand, result, grid, floor=0.55)
+    whole = strict.score(operand, result, grid).query("score >= 0.55")
+    pd.testing.assert_frame_equal(floored, whole.reset_index(drop=True))
+
+
+def test_families_by_name():
+    names = {
+        "op1_3mod7": "operand modulo",
+        "op2_range_0_10": "operand range",
+        "op1_pattern_.4.": "operand pattern",
+        "op2_value_038": "operand value",
+        "both_operands_1mod3": "both modulo",
+        "both_operands_range_10_20": "both range",
+        "same_operand": "identical operands",
+        "result_2mod7": "result modulo",
+        "result_range_0_10": "result range",
+        "result_pattern_..7": "result pattern",
+        "result_value_060": "result value",
+        "result_multi_value_2=[4, 9]": "multi-result",
     }
-    path, output = tmp_path / "a.parquet", tmp_path / "s.parquet"
-    base = ["heuristics", "score", "--operator", "addition", "--max-operand", "100", "--output", str(output)]
-    for sentence, table in cases.items():
-        table.to_parquet(path)
-        assert main([*base, "--activations", str(path)]) == 2
-        assert sentence in capsys.readouterr().err
-    assert main([*base, "--activations", str(tmp_path / "none.parquet")]) == 2
-    assert not output.exists()
+    assert {name: family(name) for name in names} == names
+    assert {name for name in names if of_result(name)} == {name for name in names if "result" in names[name]}

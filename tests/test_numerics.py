@@ -42,19 +42,19 @@ def test_what_is_no_number_ends_the_stage(tiny, value):
     masks = torch.zeros(1, 2, model.config.d_mlp, dtype=torch.bool)
     pairs = torch.stack([answers, answers.roll(1)], dim=1)
     corrupt = last_token_neurons(model, tokens.roll(1, 0), 2)
-    for stage in (
-        lambda: ablation.run_unmodified(bad, run, True),
-        lambda: ablation.ablate_last_position(bad, run, masks, means, True),
-        lambda: ablation.ablate_all_positions(bad, run, masks, means, True, True),
-        lambda: attribution.attribute(bad, tokens, corrupt, pairs, 2),
+    for what, stage in (
+        ("the model's logits", lambda: ablation.run_unmodified(bad, run, True)),
+        ("the model's logits", lambda: ablation.ablate_last_position(bad, run, masks, means, True)),
+        ("the model's logits", lambda: ablation.ablate_all_positions(bad, run, masks, means, True, True)),
+        ("the attributions", lambda: attribution.attribute(bad, tokens, corrupt, pairs, 2)),
     ):
-        with pytest.raises(UserError, match=r"are not finite numbers in torch.float32; use dtype float32"):
+        with pytest.raises(UserError, match=f"^{what} are not finite numbers in torch.float32; use"):
             stage()
     first = copy.copy(model)
     first.embedding = model.embedding * value
-    with pytest.raises(UserError, match="the mean activations"):
+    with pytest.raises(UserError, match=r"^the mean activations are"):
         mean_cache.compute(first, tokenizer, [PROMPTS])
-    with pytest.raises(UserError, match="the activations"):
+    with pytest.raises(UserError, match=r"^the activations are"):
         operand_maps(first, tokenizer, "{a}+{b}=", make_grid("a + b", 3), {1: np.array([0])})
 
 

@@ -3,9 +3,10 @@
 import pytest
 import torch
 
+import oracles
 from conftest import FAMILIES
 from form_invariance import decoder, models
-from form_invariance.replay import build_cache, log_probabilities, replay, select
+from form_invariance.replay import build_cache, last_token_attention, log_probabilities, replay, select
 
 FIRST = 2
 
@@ -42,6 +43,61 @@ def test_a_changed_last_token_equals_the_ordinary_pass_with_the_same_change(tiny
         torch.testing.assert_close(got[:, variant], expected, atol=2e-5, rtol=1e-4)
 
 
+@pytest.mark.parametrize("hook", ["on_neurons", "on_heads"])
+def test_hooks_equal_the_ordinary_pass_with_hooks(tiny, hook):
+    model, _ = tiny
+    tokens = tokens_of(model, 3, 7)
+    cache = build_cache(model, tokens, FIRST)
+
+    def change(layer, values):
+        changed = values.clone()
+        changed[:, -1] *= 1 + layer  # the last token's, in the whole pass as in the replay of one variant
+        return changed
+
+    got = replay(model, cache, cache.residual[0][:, None], FIRST, **{hook: change})
+    late = lambda layer, values: change(layer, values) if layer >= FIRST else values  # noqa: E731
+    expected = decoder.run_layers(model, decoder.embed(model, tokens), **{hook: late})[:, -1:]
+    torch.testing.assert_close(got, expected, atol=2e-5, rtol=1e-4)
+    assert (got[:, 0] - cache.residual[-1]).abs().max() > 0.1
+
+
+def test_half_precision_is_kept(tiny_folder):
+    model = models.load(tiny_folder, dtype=torch.bfloat16)
+    tokens = tokens_of(model, 2, 6)
+    cache = build_cache(model, tokens, FIRST)
+    got = replay(model, cache, cache.residual[0][:, None], FIRST)
+    assert got.dtype == cache.residual.dtype == cache.neurons.dtype == torch.bfloat16
+    torch.testing.assert_close(got[:, 0], cache.residual[-1], atol=0.1, rtol=0.05)
+    assert log_probabilities(model, got, tokens[:, :2]).dtype == torch.float32
+
+
+def test_what_the_last_token_attends_to_equals_the_hooked_pattern(tiny, tiny_folder):
+    model, _ = tiny
+    tokens = tokens_of(model, 3, 9)
+    cache = build_cache(model, tokens, FIRST)
+    found = {}
+
+    def keep(pattern, hook):
+        found[hook.name] = pattern[:, :, -1].detach()
+        return pattern
+
+    names = [f"blocks.{layer}.attn.hook_pattern" for layer in range(FIRST, model.config.n_layers)]
+    oracles.last_logits(oracles.bridge(tiny_folder), tokens, [(name, keep) for name in names])
+    for layer, name in enumerate(names, FIRST):
+        torch.testing.assert_close(last_token_attention(model, layer, cache), found[name], atol=1e-6, rtol=1e-4)
+
+
+def test_chosen_prompts_keep_everything_of_their_cache(tiny):
+    model, _ = tiny
+    tokens = tokens_of(model, 4, 6)
+    cache, chosen = build_cache(model, tokens, FIRST), torch.tensor([3, 1])
+    some, alone = select(cache, chosen), build_cache(model, tokens[chosen], FIRST)
+    assert (some.first, some.position) == (alone.first, alone.position) == (FIRST, 5)
+    for name in ("keys", "values", "residual", "neurons"):
+        for got, expected in zip(getattr(some, name), getattr(alone, name), strict=True):
+            torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-5)
+
+
 def test_variants_and_prompts_do_not_see_each_other(tiny):
     model, _ = tiny
     cache = build_cache(model, tokens_of(model, 3, 8), FIRST)
@@ -65,8 +121,18 @@ def test_log_probabilities_in_pieces_equal_log_softmax(tiny, monkeypatch):
     expected = decoder.logits(model, x).log_softmax(-1)
     expected = torch.stack([expected[row][:, tokens[row]] for row in range(3)])
     torch.testing.assert_close(log_probabilities(model, x, tokens), expected, atol=1e-5, rtol=1e-5)
-    monkeypatch.setattr("form_invariance.replay._READOUT_BYTES", 1)
-    torch.testing.assert_close(log_probabilities(model, x, tokens), expected, atol=1e-5, rtol=1e-5)
+    row, sizes = 4 * model.config.vocabulary, []
+
+    def unembed(model, rows):
+        sizes.append(len(rows))
+        return decoder.unembed(model, rows)
+
+    monkeypatch.setattr("form_invariance.replay.unembed", unembed)
+    for allowed, pieces in ((1, [1] * 15), (4 * row + 1, [4, 4, 4, 3])):
+        sizes.clear()
+        monkeypatch.setattr("form_invariance.replay._READOUT_BYTES", allowed)
+        torch.testing.assert_close(log_probabilities(model, x, tokens), expected, atol=1e-5, rtol=1e-5)
+        assert sizes == pieces
 
 
 def test_the_cache_keeps_grouped_heads_and_one_token_less(tiny):

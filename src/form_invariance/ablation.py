@@ -130,23 +130,15 @@ def run_unmodified(model: Decoder, run: EvalRun, center: bool) -> Readout:
     return read_out(model, run.last_token.residual[-1], run.answers, center)
 
 
-def run_all_ablated(
-    model: Decoder, tokens: Tensor, answers: Tensor, means: MeanCache, bos: bool, center: bool
-) -> Readout:
-    """The bad run: all heads and all neurons of all layers at their means, at every position but BOS."""
-    length = tokens.shape[1]
+def run_all_ablated(model: Decoder, tokens: Tensor, answers: Tensor, means: MeanCache, center: bool) -> Readout:
+    """The bad run: all heads and all neurons of all layers at their means, at every position but BOS.
 
-    def ablated(values: Tensor, mean: Tensor) -> Tensor:
-        laid = aligned(mean, length)[-values.shape[1] :].expand_as(values)
-        if bos and values.shape[1] == length:
-            laid = torch.cat([values[:, :1], laid[:, 1:]], dim=1)
-        return laid
-
+    Where every head is at its mean, nothing of an earlier position reaches the last token, so it runs alone.
+    """
     x = run_layers(
         model,
-        embed(model, tokens),
-        on_neurons=lambda layer, post: ablated(post, means.neurons[layer]),
-        on_heads=lambda layer, z: ablated(z, means.heads[layer]),
-        last_only=True,
+        embed(model, tokens)[:, -1:],
+        on_neurons=lambda layer, post: means.neurons[layer][0].expand_as(post),
+        on_heads=lambda layer, z: means.heads[layer][0].expand_as(z),
     )
-    return read_out(model, x[:, -1], answers, center)
+    return read_out(model, x[:, 0], answers, center)

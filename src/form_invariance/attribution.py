@@ -26,8 +26,7 @@ def effect_gradient(model: Decoder, cache: LastTokenCache, answers: Tensor) -> T
     activations: list[Tensor] = []
 
     def keep(layer: int, post: Tensor) -> Tensor:
-        post = post if post.requires_grad else post.requires_grad_()
-        activations.append(post)
+        activations.append(post.requires_grad_())
         return post
 
     with torch.enable_grad():
@@ -76,7 +75,7 @@ def attribution_table(effects: np.ndarray, first: int, candidates: int) -> pd.Da
     tables = []
     for late, values in enumerate(effects.astype(np.float64)):
         mean = values.mean(0)
-        std = values.std(0, ddof=1) if len(values) > 1 else np.zeros_like(mean)
+        std = values.std(0, ddof=1) if len(values) > 1 else 0.0
         score = mean + std
         rank = np.empty(len(score), dtype=np.int64)
         rank[np.argsort(-score, kind="stable")] = np.arange(1, len(score) + 1)

@@ -123,7 +123,7 @@ def run_cell(
         for start in range(0, len(tokens), batch):
             prompts, wanted = tokens[start : start + batch], answers[start : start + batch]
             runs.append(start_run(model, prompts, wanted, first))
-            bad.append(run_all_ablated(model, prompts, wanted, means, bos, center))
+            bad.append(run_all_ablated(model, prompts, wanted, means, center))
         yield "good", "", stack([run_unmodified(model, run, center) for run in runs])
         yield "bad", "", stack(bad)
         members = np.stack([one.members for one in sets])

@@ -60,22 +60,22 @@ def build_cache(model: Decoder, tokens: Tensor, first: int) -> LastTokenCache:
         return continue_cache(model, run_layers(model, embed(model, tokens), stop=first), first)
 
 
-@torch.no_grad()
 def continue_cache(model: Decoder, x: Tensor, first: int) -> LastTokenCache:
     """The same from the residual stream before the first late layer, x (B, T, d)."""
     tokens = x.shape[1]
     keys, values, residual, activations = [], [], [x[:, -1]], []
     last_layer = model.config.n_layers - 1
-    for layer in range(first, model.config.n_layers):
-        z, k, v = attention(model, layer, x, last_only=layer == last_layer)
-        keys.append(k[:, :-1].permute(0, 2, 3, 1).contiguous())
-        values.append(v[:, :-1].transpose(1, 2).contiguous())
-        before = x[:, -1:] if layer == last_layer else x
-        after = add_heads(model, layer, before, z)
-        post = neurons(model, layer, mlp_input(model, before, after))
-        x = add_neurons(model, layer, after, post)
-        residual.append(x[:, -1])
-        activations.append(post[:, -1].clone())
+    with torch.no_grad():
+        for layer in range(first, model.config.n_layers):
+            z, k, v = attention(model, layer, x, last_only=layer == last_layer)
+            keys.append(k[:, :-1].permute(0, 2, 3, 1).contiguous())
+            values.append(v[:, :-1].transpose(1, 2).contiguous())
+            before = x[:, -1:] if layer == last_layer else x
+            after = add_heads(model, layer, before, z)
+            post = neurons(model, layer, mlp_input(model, before, after))
+            x = add_neurons(model, layer, after, post)
+            residual.append(x[:, -1])
+            activations.append(post[:, -1].clone())
     return LastTokenCache(
         first=first,
         position=tokens - 1,

@@ -16,7 +16,6 @@ from form_invariance.prompts import PromptTokenizer, render
 _BATCH_BYTES = 2**28
 
 
-@torch.no_grad()
 def operand_maps(
     model: Decoder, tokenizer: PromptTokenizer, template: str, grid: Grid, neurons: Mapping[int, np.ndarray]
 ) -> np.ndarray:
@@ -44,12 +43,12 @@ def operand_maps(
             return post
 
         batch = tokens[start : start + step].to(model.device)
-        run_layers(model, embed(model, batch), stop=stop, on_neurons=keep, last_only=True)
+        with torch.no_grad():
+            run_layers(model, embed(model, batch), stop=stop, on_neurons=keep, last_only=True)
         result[:, start : start + step] = torch.cat(found, dim=1).T.cpu().numpy()
     return result
 
 
-@torch.no_grad()
 def answer_logits(
     model: Decoder, tokenizer: PromptTokenizer, grid: Grid, neurons: Mapping[int, np.ndarray]
 ) -> np.ndarray:

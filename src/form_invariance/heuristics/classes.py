@@ -24,11 +24,6 @@ class PairClass:
     both_ends: bool
     """Whether the lowest activations are looked at as well as the highest."""
 
-    @property
-    def of_result(self) -> bool:
-        """Whether it is read from the KV map (results) or from the K map (operands)."""
-        return self.name.startswith("result")
-
 
 def modulo_masks(grid: Grid) -> Iterator[tuple[str, int, int, np.ndarray]]:
     """(prefix, residue, modulus, members) of operand, both-operand and result modulo."""

@@ -15,7 +15,7 @@ from form_invariance.schemas import HEURISTICS
 
 def _published(maps: np.ndarray, kv: np.ndarray, grid: Grid, threshold: float, floor: float) -> pd.DataFrame:
     """Scores of the published algorithm on its own grid, with base rates."""
-    keep = grid.answer < LARGEST_ANSWER if grid.kind == "addition" else np.ones(len(grid.a), dtype=bool)
+    keep = (grid.answer < LARGEST_ANSWER) | (grid.kind != "addition")
     own = Grid(grid.a[keep], grid.b[keep], grid.answer[keep], grid.kind, grid.max_operand)
     table = published.score(maps[:, keep], kv[:, keep], own, floor)
     # A pattern may have a row of either end; a neuron carries it once.
@@ -59,7 +59,7 @@ def label_cell(
             {"layer": "int64", "neuron": "int64", "label": bool}
         )
     layers = np.repeat(list(neurons), [len(own) for own in neurons.values()])
-    numbers = np.concatenate([*neurons.values(), np.empty(0, dtype=np.int64)]).astype(np.int64)
+    numbers = np.concatenate(list(neurons.values()))
     tables = []
     for activations, k_maps in (("observed", maps), ("shuffled", shuffled(maps, seed, name))):
         kv_maps = k_maps * logits

@@ -41,7 +41,7 @@ def to_arrays(
         logits: logit of the pair's answer by neuron, (neurons, N).
         neurons: the neurons of each layer, in the order of the maps' rows.
     """
-    low, high = (maps.min(1), maps.max(1)) if len(maps) else (np.zeros(0), np.zeros(0))
+    low, high = maps.min(1), maps.max(1)
     step = np.where(high > low, (high - low) / LEVELS, 1.0)
     answers, place = np.unique(grid.answer, return_index=True)
     pairs = [(layer, neuron) for layer, own in neurons.items() for neuron in own.tolist()]
@@ -49,7 +49,7 @@ def to_arrays(
         "a": grid.a,
         "b": grid.b,
         "answer": grid.answer,
-        "neurons": np.array(pairs, dtype=np.int64).reshape(-1, 2),
+        "neurons": np.array(pairs, dtype=np.int64).reshape(len(pairs), 2),
         "low": low.astype(np.float32),
         "step": step.astype(np.float32),
         "codes": np.rint((maps - low[:, None]) / step[:, None]).astype(np.uint8),

@@ -28,10 +28,13 @@ def read_maps(path: Path, kind: str, max_operand: int) -> tuple[Grid, np.ndarray
     if list(table.columns[:3]) != _PAIR or len(table.columns) < 4 or not len(table):
         raise UserError(f"{path} must have the columns op1, op2, result, then one column a neuron, and rows")
     try:
-        a, b, answer = (table[column].to_numpy(dtype=np.int64) for column in _PAIR)
+        pairs = table[_PAIR].to_numpy(dtype=np.float64).T
         maps = np.ascontiguousarray(table.iloc[:, 3:].to_numpy(dtype=np.float32).T)
+        if (pairs != np.floor(pairs)).any():
+            raise ValueError
     except (TypeError, ValueError):
         raise UserError(f"{path}: op1, op2 and result must be whole numbers, activations numbers") from None
+    a, b, answer = pairs.astype(np.int64)
     if min(a.min(), b.min()) < 0 or max(a.max(), b.max()) >= max_operand:
         raise UserError(f"{path}: operands must be in 0..{max_operand - 1}; give the right --max-operand")
     if answer.min() < 0 or answer.max() > LARGEST_ANSWER:

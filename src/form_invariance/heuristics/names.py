@@ -26,3 +26,8 @@ FAMILIES = (
 def family(name: str) -> str:
     """The family of a heuristic by its name; op1 and op2 are one family (method, section 12)."""
     return next(label for prefix, label in FAMILIES if name.startswith(prefix))
+
+
+def of_result(name: str) -> bool:
+    """Whether a heuristic is read from the KV map (results), not from the K map (operands), by its name."""
+    return name.startswith("result")

@@ -28,29 +28,23 @@ class Grid:
     max_operand: int
     """Operands are below it."""
 
-    @property
-    def operand_widths(self) -> tuple[int, ...]:
-        """Widths of the operand ranges."""
-        return OPERAND_WIDTHS.get(self.kind, (10, 30, 50, 100))
 
-    @property
-    def result_ranges(self) -> list[tuple[int, int]]:
-        """Half-open result ranges, widths one after the other, starts in overlapping steps."""
-        ends = {
-            "addition": 2 * self.max_operand,
-            "multiplication": LARGEST_ANSWER + 1,
-            "other": int(self.answer.max()) + 1,
-        }
-        widths = RESULT_WIDTHS.get(self.kind, (10, 30, 50))
-        end = ends.get(self.kind, self.max_operand)
-        return [(start, start + width) for width in widths for start in range(0, end, max(width // 3, 10))]
+def operand_ranges(grid: Grid) -> list[tuple[int, int]]:
+    """Half-open operand ranges, widths one after the other."""
+    widths = OPERAND_WIDTHS.get(grid.kind, (10, 30, 50, 100))
+    return [(start, start + width) for width in widths for start in range(0, grid.max_operand, width)]
 
-    @property
-    def operand_ranges(self) -> list[tuple[int, int]]:
-        """Half-open operand ranges, widths one after the other."""
-        return [
-            (start, start + width) for width in self.operand_widths for start in range(0, self.max_operand, width)
-        ]
+
+def result_ranges(grid: Grid) -> list[tuple[int, int]]:
+    """Half-open result ranges, widths one after the other, starts in overlapping steps."""
+    ends = {
+        "addition": 2 * grid.max_operand,
+        "multiplication": LARGEST_ANSWER + 1,
+        "other": int(grid.answer.max()) + 1,
+    }
+    widths = RESULT_WIDTHS.get(grid.kind, (10, 30, 50))
+    end = ends.get(grid.kind, grid.max_operand)
+    return [(start, start + width) for width in widths for start in range(0, end, max(width // 3, 10))]
 
 
 def kind_of(expression: str) -> str:

@@ -12,7 +12,8 @@ import pandas as pd
 import torch
 
 from form_invariance.heuristics.classes import PairClass, hits, inside, modulo_masks, orders
-from form_invariance.heuristics.pairs import LARGEST_ANSWER, Grid
+from form_invariance.heuristics.names import of_result
+from form_invariance.heuristics.pairs import LARGEST_ANSWER, Grid, operand_ranges, result_ranges
 
 PATTERNS = 5
 """The most frequent patterns of a list that are kept."""
@@ -53,7 +54,7 @@ def pair_classes(grid: Grid) -> list[PairClass]:
         size = _capped(grid, size) if prefix == "result" else size
         name = f"{prefix}_{residue}mod{modulus}"
         by_prefix.setdefault(prefix, []).append(PairClass(name, members, size, True))
-    for limits in grid.operand_ranges:
+    for limits in operand_ranges(grid):
         first, second = inside(grid.a, limits), inside(grid.b, limits)
         end = f"range_{limits[0]}_{limits[1]}"
         size = int(first.sum())  # For op2 as well: the published cache does not know the operand.
@@ -61,7 +62,7 @@ def pair_classes(grid: Grid) -> list[PairClass]:
             by_prefix[prefix].append(PairClass(f"{prefix}_{end}", members, size, True))
         both = first & second
         by_prefix["both_operands"].append(PairClass(f"both_operands_{end}", both, int(both.sum()), True))
-    for limits in grid.result_ranges:
+    for limits in result_ranges(grid):
         members = inside(grid.answer, limits)
         name = f"result_range_{limits[0]}_{limits[1]}"
         result = PairClass(name, members, _capped(grid, int(members.sum())), False)
@@ -78,11 +79,10 @@ def _shares(order: np.ndarray, classes: list[PairClass]) -> np.ndarray:
     ends = np.array([one.both_ends for one in classes])
     both = [one for one in classes if one.both_ends]
     top[:, ends] = np.maximum(top[:, ends], hits(order, both, bottom=True))
-    return top / np.where(sizes == 0, 1, sizes) * (sizes > 0)
+    return top / np.maximum(sizes, 1)
 
 
-@cache
-def _pattern_codes() -> tuple[np.ndarray, list[str], np.ndarray]:
+def _make_pattern_codes() -> tuple[np.ndarray, list[str], np.ndarray]:
     """For each number 0..999 the codes of its seven patterns; the patterns' texts; their fixed digits."""
     codes: dict[str, int] = {}
     table = np.empty((LARGEST_ANSWER + 1, len(_PLACES)), dtype=np.int64)
@@ -95,16 +95,19 @@ def _pattern_codes() -> tuple[np.ndarray, list[str], np.ndarray]:
     return table, texts, np.array([3 - text.count(".") for text in texts])
 
 
-def _patterns(values: np.ndarray, size: int, prefix: str) -> list[tuple[int, str, float]]:
+_pattern_codes = cache(_make_pattern_codes)
+
+
+def _patterns(values: np.ndarray, prefix: str) -> list[tuple[int, str, float]]:
     """(neuron, heuristic, score) of the most frequent patterns in each row of values (neurons, size).
 
     The five most frequent are chosen first, then those that are ranges (fixed first, open last digit) go.
     """
     table, texts, fixed = _pattern_codes()
-    rows, length = values.shape
-    if size == 0 or length == 0:
+    rows, size = values.shape
+    if size == 0:
         return []
-    codes = table[values].reshape(rows, -1)  # (neurons, length * 7), in the published order
+    codes = table[values].reshape(rows, -1)  # (neurons, size * 7), in the published order
     flat = (codes + np.arange(rows)[:, None] * len(texts)).ravel()
     counts = np.bincount(flat, minlength=rows * len(texts)).reshape(rows, -1)
     first = np.zeros(rows * len(texts), dtype=np.int64)
@@ -169,13 +172,13 @@ def score(operand_maps: np.ndarray, result_maps: np.ndarray, grid: Grid, floor: 
     order_of = {one.name: place for place, one in enumerate(classes)}
     tables = []
     size = int(grid.max_operand * _factor(grid))
-    for of_result, maps in ((False, operand_maps), (True, result_maps)):
-        chosen = [one for one in classes if one.of_result == of_result]
+    for result, maps in ((False, operand_maps), (True, result_maps)):
+        chosen = [one for one in classes if of_result(one.name) == result]
         names = np.array([one.name for one in chosen])
         places = np.array([order_of[name] for name in names], dtype=float)
         for where, order in orders(maps):
             shares = _shares(order, chosen)
-            if of_result and grid.kind == "division":
+            if result and grid.kind == "division":
                 shares = _without_zeros(shares, order, chosen, grid)
             row, column = np.nonzero(shares >= floor)
             fixed = {
@@ -184,7 +187,7 @@ def score(operand_maps: np.ndarray, result_maps: np.ndarray, grid: Grid, floor: 
                 "score": shares[row, column],
                 "place": places[column],
             }
-            own = pd.DataFrame(_dependent(order, size, grid, of_result), columns=["neuron", "heuristic", "score"])
+            own = pd.DataFrame(_dependent(order, size, grid, result), columns=["neuron", "heuristic", "score"])
             own = own[own["score"] >= floor]
             own = own.assign(place=own["heuristic"].map(lambda name: _place(name, order_of)))
             parts = [part for part in (pd.DataFrame(fixed), own) if len(part)]
@@ -219,17 +222,17 @@ def _place(name: str, order_of: dict[str, int]) -> float:
     return min(place for other, place in order_of.items() if other.startswith(prefix)) - 0.5
 
 
-def _dependent(order: np.ndarray, size: int, grid: Grid, of_result: bool) -> list[tuple[int, str, float]]:
+def _dependent(order: np.ndarray, size: int, grid: Grid, result: bool) -> list[tuple[int, str, float]]:
     """Heuristics that each neuron's own top pairs suggest: (neuron, heuristic, score)."""
     top, bottom = order[:, :size], order[:, ::-1][:, :size]
-    if not of_result:
+    if not result:
         return [
             row
             for prefix, values in (("op1", grid.a), ("op2", grid.b))
             for part in (top, bottom)
-            for row in _patterns(values[part], size, prefix)
+            for row in _patterns(values[part], prefix)
         ]
-    found = _patterns(grid.answer[top], size, "result")
+    found = _patterns(grid.answer[top], "result")
     if grid.kind == "division":
         return [row for row in found if "pattern" not in row[1]] + _multi(order, grid)
     return found

@@ -15,8 +15,8 @@ import pandas as pd
 from scipy.special import bdtrc, xlogy
 
 from form_invariance.heuristics.classes import PairClass, hits, inside, modulo_masks, orders
-from form_invariance.heuristics.names import family
-from form_invariance.heuristics.pairs import Grid
+from form_invariance.heuristics.names import family, of_result
+from form_invariance.heuristics.pairs import Grid, operand_ranges, result_ranges
 
 SIGNIFICANCE = 1e-3
 """Chance that a neuron of pure noise gets any label at all."""
@@ -58,12 +58,12 @@ def _candidates(grid: Grid) -> Iterator[tuple[str, np.ndarray]]:
     for prefix, residue, modulus, members in modulo_masks(grid):
         yield f"{prefix}_{residue}mod{modulus}", members
     yield "same_operand", grid.a == grid.b
-    for limits in grid.operand_ranges:
+    for limits in operand_ranges(grid):
         yield f"op1_range_{limits[0]}_{limits[1]}", inside(grid.a, limits)
         yield f"op2_range_{limits[0]}_{limits[1]}", inside(grid.b, limits)
-    for limits in grid.operand_ranges:
+    for limits in operand_ranges(grid):
         yield f"both_operands_range_{limits[0]}_{limits[1]}", inside(grid.a, limits) & inside(grid.b, limits)
-    for limits in grid.result_ranges:
+    for limits in result_ranges(grid):
         yield f"result_range_{limits[0]}_{limits[1]}", inside(grid.answer, limits)
     yield from _values_and_patterns("op1", grid.a)
     yield from _values_and_patterns("op2", grid.b)
@@ -82,7 +82,7 @@ def make_tests(grid: Grid) -> Tests:
         key = np.packbits(members).tobytes()
         if 0 < size < total and key not in seen:
             seen.add(key)
-            classes.append(PairClass(name, members, size, not name.startswith("result") or "mod" in name))
+            classes.append(PairClass(name, members, size, not of_result(name) or "mod" in name))
     count = sum(2 if one.both_ends else 1 for one in classes) + (4 if grid.kind == "division" else 0)
     return Tests(classes, np.array([one.size for one in classes]) / total, count)
 
@@ -115,11 +115,11 @@ def _scores(order: np.ndarray, tests: Tests, chosen: np.ndarray, floor: float) -
     return columns.assign(neuron=row, heuristic=names[column], bottom=(bottom > top)[row, column])
 
 
-def _multi(order: np.ndarray, grid: Grid, tests: Tests) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
+def _multi(order: np.ndarray, grid: Grid, tests: Tests) -> tuple[list[pd.DataFrame], dict[str, np.ndarray]]:
     """Division: the two to five commonest answers of the top pairs, where they and no fewer hold 95 %.
 
     Returns:
-        The rows, and the members of each set by its name.
+        One row for each neuron that has a set, and the members of each set by its name.
     """
     size = min(MULTI_TOP, order.shape[1] // 10)
     answers = np.unique(grid.answer)
@@ -140,7 +140,7 @@ def _multi(order: np.ndarray, grid: Grid, tests: Tests) -> tuple[pd.DataFrame, d
         tried = tests.count + comb(len(answers), several)
         row = _columns(np.array([found]), np.array([own]), np.array([own / order.shape[1]]), tried)
         parts.append(row.assign(neuron=neuron, heuristic=name, bottom=False))
-    return (pd.concat(parts) if parts else pd.DataFrame()), members
+    return parts, members
 
 
 def score(
@@ -160,16 +160,15 @@ def score(
     """
     tests = make_tests(grid)
     known = {one.name: one.members for one in tests.classes}
-    of_result = np.array([one.of_result for one in tests.classes])
+    result = np.array([of_result(one.name) for one in tests.classes])
     tables = []
     for (where, by_operand), (_, by_result) in zip(orders(operand_maps), orders(result_maps), strict=True):
-        extra, sets = _multi(by_result, grid, tests) if grid.kind == "division" else (pd.DataFrame(), {})
+        extra, sets = _multi(by_result, grid, tests) if grid.kind == "division" else ([], {})
         parts = [
-            _scores(by_operand, tests, np.flatnonzero(~of_result), floor),
-            _scores(by_result, tests, np.flatnonzero(of_result), floor),
+            _scores(by_operand, tests, np.flatnonzero(~result), floor),
+            _scores(by_result, tests, np.flatnonzero(result), floor),
+            *(row[row["score"] >= floor] for row in extra),
         ]
-        if len(extra):
-            parts.append(extra[extra["score"] >= floor])
         table = pd.concat(parts, ignore_index=True)
         significant = (table["p_value"] < SIGNIFICANCE) & (
             beyond_chance(table["score"], table["base_rate"]) >= threshold
@@ -209,7 +208,7 @@ def _unexplained(
         own, inside_own = families[index], members[rows.loc[index, "heuristic"]]
         others = [mask for name, mask in accepted.items() if name != own]
         if others:
-            order = orders_of[int(rows.loc[index, "heuristic"].startswith("result"))]
+            order = orders_of[int(of_result(rows.loc[index, "heuristic"]))]
             if rows.loc[index, "bottom"]:
                 order = order[::-1]
             if not _remains(inside_own, np.logical_or.reduce(others), order, threshold):
