@@ -91,6 +91,7 @@ def about_the_model(folder, patch):
     yield told(model_files.resolve, "meta-llama/Llama-3.2-1B")
     yield told(model_files.resolve, "./no/such/folder")
     path, weights = folder / "model.safetensors", load_file(folder / "model.safetensors")
+    yield from about_the_tokenizer(folder)
     (folder / "tokenizer.json").unlink()
     yield told(model_files.load_tokenizer, folder)
     save_file({**weights, "model.adapter.weight": torch.zeros(3)}, path)
@@ -104,6 +105,30 @@ def about_the_model(folder, patch):
     yield told(model_files.weight_files, folder)
     (folder / "config.json").write_text(json.dumps({"model_type": "bloom"}))
     yield told(model_files.read_config, folder)
+
+
+def about_the_tokenizer(folder):
+    """A file of the tokenizer is changed, and what is said of a template then."""
+
+    def check():
+        limits = OperandRange(6, 20, 3, 40)
+        tokenizer = model_files.load_tokenizer(folder)
+        take_census(None, tokenizer, "{a}+{b}=", "addition", "a + b", limits, None, 0)
+
+    path = folder / "tokenizer.json"
+    before = path.read_text()
+    for token in (10**7, json.loads(before)["model"]["vocab"]["13"]):
+        tokenizer = json.loads(before)
+        tokenizer["model"]["vocab"]["12"] = token
+        path.write_text(json.dumps(tokenizer))
+        yield told(check)
+    spanning = {"type": "Replace", "pattern": {"String": "7+8"}, "content": "8+7"}
+    path.write_text(json.dumps({**json.loads(before), "normalizer": spanning}))
+    yield told(check)
+    path.write_text(json.dumps({**json.loads(before), "post_processor": None}))
+    options = {"bos_token": "<s>", "add_bos_token": True}
+    (folder / "tokenizer_config.json").write_text(json.dumps(options))
+    yield told(model_files.load_tokenizer, folder)
 
 
 def census(correct):

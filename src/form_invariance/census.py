@@ -13,7 +13,7 @@ from form_invariance.finite import check_finite
 from form_invariance.memory import working_bytes
 from form_invariance.operands import OperandRange, operand_pool, sample_pairs
 from form_invariance.progress import track
-from form_invariance.prompts import PromptTokenizer, check_template, render
+from form_invariance.prompts import PromptTokenizer, check_prompts, check_template, render
 
 PER_ANSWER = 2
 """Beside the uniform sample, so many pairs of every answer, so that the dataset can reach all answers."""
@@ -100,11 +100,13 @@ def take_census(
         The census table.
 
     Raises:
-        UserError: the template breaks a rule, the pool is empty, or the model's logits are not finite.
+        UserError: the template or a prompt breaks a rule, the pool is empty, or the model's logits are not finite.
     """
-    check_template(tokenizer, template, f"template of {operator}", limits)
+    where = f"template of {operator}"
+    places = check_template(tokenizer, template, where, limits)
     pairs = sample_pairs(operand_pool(expression, limits), size, PER_ANSWER, seed, operator)
     prompts = [render(template, a, b) for a, b in zip(pairs["a"], pairs["b"], strict=True)]
+    check_prompts(tokenizer, prompts, pairs, places, where)
     columns: dict[str, Any] = {**ask(model, tokenizer, prompts, pairs["answer"].to_numpy())}
     table = pairs.assign(prompt=prompts, **columns)
     texts = {token: tokenizer.text(token) for token in table["predicted_token"].unique().tolist()}

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from tokenizers import Tokenizer
+from tokenizers.models import BPE
 
-from form_invariance.errors import UserError
+from form_invariance.errors import UserError, in_one_sentence
 from form_invariance.families import DecoderConfig, decoder_config
 from form_invariance.prompts import PromptTokenizer
 
@@ -15,6 +16,9 @@ _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 PACKAGED = Path(__file__).parent / "embedded_models"
 """Where the models that come with the package lie; `embedded:NAME` names one of them."""
+
+LARGEST_TOKENIZER = 2**28
+"""Bytes; the largest tokenizer.json in use has about an eighth of that."""
 
 
 def resolve(source: str, revision: str | None = None) -> Path:
@@ -29,11 +33,11 @@ def resolve(source: str, revision: str | None = None) -> Path:
         UserError: the folder does not exist, or the hub does not give the model.
     """
     if source.startswith("embedded:"):
-        folder = PACKAGED / source.removeprefix("embedded:")
-        if not folder.is_dir():
-            known = ", ".join(sorted(f"embedded:{path.name}" for path in PACKAGED.glob("*/")))
+        packaged = {f"embedded:{path.name}": path for path in sorted(PACKAGED.glob("*/"))}
+        if source not in packaged:
+            known = ", ".join(packaged)
             raise UserError(f"model {source!r} does not come with the package; it has {known or 'none'}")
-        return folder
+        return packaged[source]
     folder = Path(source)
     if folder.is_dir():
         return folder
@@ -84,7 +88,9 @@ def read_json(path: Path) -> dict[str, Any]:
         raise UserError(
             f"model folder {path.parent} has no {path.name}; it must be a Hugging Face folder"
         ) from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is not valid JSON: {error}") from None
     if not isinstance(content, dict):
         raise UserError(f"{path} must hold one JSON object")
@@ -138,21 +144,58 @@ def weight_files(folder: Path) -> dict[str, Path]:
 def load_tokenizer(folder: Path) -> PromptTokenizer:
     """The tokenizer of a model folder, and its BOS token where the model uses one.
 
+    Truncation and padding that tokenizer.json may store are switched off, as Hugging Face does, and so are the
+    random merges of training.
+
     Raises:
-        UserError: tokenizer.json is missing or broken.
+        UserError: tokenizer.json is missing, broken or huge, or its BOS token is none that the model has.
     """
     path = folder / "tokenizer.json"
-    if not path.exists():
+    if not path.is_file():
         raise UserError(f"model folder {folder} has no tokenizer.json; save it with transformers' save_pretrained")
-    try:
+    if path.stat().st_size > LARGEST_TOKENIZER:
+        raise UserError(f"{path} has {path.stat().st_size >> 20} MB, which no tokenizer has; download it again")
+    with in_one_sentence(f"{path} cannot be read as a tokenizer"):
         tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:
-        raise UserError(f"{path} cannot be read as a tokenizer: {error}") from None
-    opening = tokenizer.encode("", add_special_tokens=True).ids
-    if opening:
-        return PromptTokenizer(tokenizer, opening[0])
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    if isinstance(tokenizer.model, BPE):
+        tokenizer.model.dropout = None
+    vocabulary = read_config(folder)[0].vocabulary
+    bos = _bos(tokenizer, folder)
+    if bos is not None and bos >= vocabulary:
+        raise UserError(
+            f"{path}: the BOS token is {bos}, but the model has {vocabulary} tokens; "
+            "take tokenizer.json and config.json from one model"
+        )
+    return PromptTokenizer(tokenizer, bos, vocabulary, str(path))
+
+
+def _bos(tokenizer: Tokenizer, folder: Path) -> int | None:
+    """The token that opens every text: what tokenizer.json puts there, else what tokenizer_config.json names."""
+    opening = _opening(tokenizer, folder / "tokenizer.json")
     options = folder / "tokenizer_config.json"
     settings = read_json(options) if options.exists() else {}
-    bos = settings.get("bos_token") if settings.get("add_bos_token") else None
-    text = bos.get("content") if isinstance(bos, dict) else bos
-    return PromptTokenizer(tokenizer, tokenizer.token_to_id(text) if text else None)
+    named = settings.get("bos_token")
+    if opening is not None or named is None or not settings.get("add_bos_token"):
+        return opening
+    text = named.get("content") if isinstance(named, dict) else named
+    token = tokenizer.token_to_id(text) if isinstance(text, str) else None
+    if token is None:
+        raise UserError(
+            f"{options}: the BOS token is {text!r}, which tokenizer.json does not have; take both from one model"
+        )
+    return token
+
+
+def _opening(tokenizer: Tokenizer, path: Path) -> int | None:
+    """The token that tokenizer.json puts before a text. What it puts after one would end the prompt."""
+    with in_one_sentence(f"{path} cannot encode '0'"):
+        whole, bare = (tokenizer.encode("0", add_special_tokens=special).ids for special in (True, False))
+    starts = (start for start in range(len(whole)) if whole[start : start + len(bare)] == bare)
+    opening = whole[: next(starts, 0)]
+    if len(opening) > 1:
+        raise UserError(
+            f"{path} opens every text with {len(opening)} tokens, {opening}; one, the BOS token, is supported"
+        )
+    return opening[0] if opening else None
