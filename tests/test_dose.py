@@ -1,5 +1,7 @@
 """The dose of transfer: its ends are the transfer table's, and its neurons are chosen as by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,7 @@ import torch
 
 from form_invariance.census import take_census
 from form_invariance.dose import NO_DRAW, best_first, dose_table, dose_variants, first_of
+from form_invariance.errors import UserError
 from form_invariance.figures.dose import pooled
 from form_invariance.operands import OperandRange
 from form_invariance.report import beyond
@@ -138,8 +141,10 @@ def test_operators_are_pooled_by_pairs():
     [([0, 0.45, 0.8], ["mend 80%", "moves 50% of", "when 100% of"]), ([0, 0, 0], ["mends 0%", "no effect"])],
 )
 def test_the_answer_follows_the_numbers(tmp_path, strengths, words):
-    results = Results(tmp_path, ["s", "w"], ["+"], 50)
-    assert beyond.dose(results) is None
+    results = Results(tmp_path, ["s", "w"], ["+"], 50, frozenset(["dose"]))
+    with pytest.raises(UserError, match=r"shared/\+/dose\.parquet does not exist"):
+        beyond.dose(results)
     write_table(made_up(20, strengths), tmp_path / "shared/+/dose.parquet", DOSE, {})
+    assert beyond.dose(replace(results, stages=frozenset())) is None
     sentence = beyond.dose(results).sentence
     assert all(word in sentence for word in words), sentence

@@ -1,11 +1,14 @@
 """The report: sentences that follow the numbers, and a page that needs nothing beside itself."""
 
 import re
+from dataclasses import replace
 
 import pandas as pd
 import pytest
 
 from form_invariance import schemas
+from form_invariance.errors import UserError
+from form_invariance.paper.tables import CAPTIONS
 from form_invariance.report import answers, beyond, page
 from form_invariance.report.results import Answer, Results
 from form_invariance.tables_io import write_table
@@ -84,15 +87,17 @@ def heads_results(folder, formats, best):
     ],
 )
 def test_the_heads_sentence_follows_the_numbers(results, best, attention):
-    assert beyond.heads(results) is None
     heads_results(results.folder, results.formats, best)
+    assert beyond.heads(results) is None
+    results = replace(results, stages=frozenset(["heads"]))
     answer = beyond.heads(results)
     assert "any format's best 2, 25.0% are in all formats'" in answer.sentence
     assert "The interval lies above chance in all 1 operators." in answer.sentence
     assert answer.sentence.endswith(attention)
     assert len(answer.table) == 4
     (results.folder / "word/addition/heads.parquet").unlink()
-    assert beyond.heads(results) is None
+    with pytest.raises(UserError, match=r"word/addition/heads\.parquet does not exist"):
+        beyond.heads(results)
 
 
 def test_the_audits_recall_is_told(results):
@@ -102,13 +107,42 @@ def test_the_audits_recall_is_told(results):
     ]
     table = pd.DataFrame(rows, columns=list(schemas.AUDIT.columns))
     write_table(table, results.folder / "shared/audit.parquet", schemas.AUDIT, {})
-    sentence = beyond.trustworthy(results).sentence
+    audited = replace(results, stages=frozenset(["audit"]))
+    sentence = beyond.trustworthy(audited).sentence
     assert "Of the exact best 100 of a layer, 75% are among the best 120 by attribution; 300 would" in sentence
     assert sentence.endswith("is 0.50.")
-
-
-def test_no_audit_where_not_every_neuron_was_patched(results):
     assert beyond.trustworthy(results) is None
+    (results.folder / "shared/audit.parquet").unlink()
+    with pytest.raises(UserError, match=r"shared/audit\.parquet does not exist"):
+        beyond.trustworthy(audited)
+
+
+def transfer(recovered):
+    """A transfer table in which the circuit mends so many of 10 wrong answers, the controls none."""
+    empty = {name: 0 if column.type == "int64" else 0.0 for name, column in schemas.TRANSFER.columns.items()}
+    rows = [
+        {**empty, "condition": condition, "recovered": value, "k": 100, "pairs": 10}
+        for condition, value in (("matched", recovered), ("random", 0.0), ("mismatched", 0.0))
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_the_directions_between_the_formats_are_told_and_no_others(results):
+    folder = results.folder / "transfer/addition"
+    directions = {"symbolic_to_word": 0.2, "word_to_symbolic": 0.4, "word_to_code": 1.0}
+    for direction, recovered in directions.items():
+        donor, target = direction.split("_to_")
+        table = transfer(recovered).assign(donor=donor, target=target)
+        write_table(table, folder / f"{direction}.parquet", schemas.TRANSFER, {})
+    answer = answers.transferable(results)
+    assert "30% become right" in answer.sentence
+    assert answer.table[["donor", "target", "matched"]].to_numpy().tolist() == [
+        ["symbolic", "word", 0.2],
+        ["word", "symbolic", 0.4],
+    ]
+    (folder / "word_to_symbolic.parquet").unlink()
+    with pytest.raises(UserError, match=r"word_to_symbolic\.parquet does not exist"):
+        answers.transferable(results)
 
 
 def planted(deviation):
@@ -147,16 +181,59 @@ def test_the_ground_truth_follows_the_numbers(tmp_path, deviation, phrases):
         assert phrase in answer.sentence, answer.sentence
 
 
+FIGURES = [f"figures/{name}.svg" for name in ("summary", "prompt_formats", "planted", "m/jaccard")]
+TABLES = [f"tables/{name}.csv" for name in CAPTIONS]
+TIMES = "benchmarks/report.tsv"
+
+
 @pytest.fixture
-def html(tmp_path):
-    for name in ("summary", "prompt_formats", "planted", "m/jaccard"):
-        path = tmp_path / "figures" / f"{name}.svg"
+def finished_files(tmp_path):
+    """A folder of results with the files that the page shows as they are."""
+    files = {
+        **dict.fromkeys(FIGURES, SVG),
+        **dict.fromkeys(TABLES, "model,value\nm,1\n"),
+        TIMES: "s\tmax_rss\n1.5\t200\n",
+    }
+    for name, text in files.items():
+        path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(SVG)
+        path.write_text(text)
+    return tmp_path
+
+
+def render(folder):
+    """The page of a made-up answer."""
     wide = pd.DataFrame({f"a long name of a column {i}": [0.25, None] for i in range(20)})
     nasty = Answer("Is 1 < 2?", "<script>alert(1)</script>", wide, ("jaccard",))
     truth = Answer("True?", "Yes.", pd.DataFrame({"x": [1]}), ("planted",))
-    return page.render({"m": [nasty]}, truth, tmp_path, "formats: '<b>'\n" + "long " * 200)
+    return page.render({"m": [nasty]}, truth, folder, "formats: '<b>'\n" + "long " * 200)
+
+
+@pytest.fixture
+def html(finished_files):
+    return render(finished_files)
+
+
+@pytest.mark.parametrize("name", [*FIGURES, TABLES[0], TIMES])
+@pytest.mark.parametrize("text", ["", '"cut', "\0\xff"], ids=["empty", "cut", "bytes"])
+def test_a_broken_file_is_named(finished_files, name, text):
+    path = finished_files / name
+    path.write_text(text, encoding="latin-1")
+    with pytest.raises(UserError, match=rf"^{path} cannot be read as [^\n]*; delete it and run snakemake again$"):
+        render(finished_files)
+
+
+@pytest.mark.parametrize("name", [*FIGURES, TABLES[0]])
+def test_a_missing_file_is_named(finished_files, name):
+    path = finished_files / name
+    path.unlink()
+    with pytest.raises(UserError, match=rf"^{path} does not exist; make it with 'snakemake {path}'$"):
+        render(finished_files)
+
+
+def test_what_is_no_table_of_the_paper_is_not_shown(finished_files):
+    (finished_files / "tables/old.csv").write_text("model,value\nm,1\n")
+    assert "<summary>old</summary>" not in render(finished_files)
 
 
 def test_the_page_needs_nothing_beside_itself(html):

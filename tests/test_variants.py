@@ -1,5 +1,7 @@
 """Paraphrases: the same wording twice has the same circuit, and every measure equals counting sets."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -153,7 +155,8 @@ def test_too_few_right_prompts_say_so(tmp_path):
     path = tmp_path / "shared/+/variants.parquet"
     write_table(table, path, VARIANTS, {})
     assert len(read_table(path, VARIANTS)) == 3
-    assert "nothing to compare" in beyond.paraphrases(Results(tmp_path, ["s"], ["+"], 3)).sentence
+    results = Results(tmp_path, ["s"], ["+"], 3, variant_operators=("+",))
+    assert "nothing to compare" in beyond.paraphrases(results).sentence
 
 
 def test_a_variant_that_too_few_prompts_are_right_in_is_not_ranked(packaged, pairs):
@@ -174,8 +177,9 @@ def test_partners_of_another_operator():
 
 
 def test_the_answer_follows_the_numbers(tmp_path):
-    results = Results(tmp_path, ["s", "w"], ["+"], 5)
-    assert beyond.paraphrases(results) is None
+    results = Results(tmp_path, ["s", "w"], ["+", "-"], 5, variant_operators=("+",))
+    with pytest.raises(UserError, match=r"shared/\+/variants\.parquet does not exist"):
+        beyond.paraphrases(results)
     planted = {layer: 20.0 * (np.arange(40) < 5) for layer in (3, 4)}
     formats = {
         "s": {"canonical": canonical(cell(0, planted)), "variant_1": canonical(cell(1, planted))},
@@ -183,6 +187,7 @@ def test_the_answer_follows_the_numbers(tmp_path):
     }
     table = variants_table(formats, [5], 10, 0)
     write_table(table, tmp_path / "shared/+/variants.parquet", VARIANTS, {})
+    assert beyond.paraphrases(replace(results, variant_operators=())) is None
     sentence = beyond.paraphrases(results).sentence
     assert "best 5 neurons of 1.00, where one wording has 1.00 with itself" in sentence
     assert "do 100% of what" in sentence

@@ -252,13 +252,17 @@ def precision_tables() -> list[str]:
     return expand(pattern, model=lower, format=FORMATS, operator=OPERATORS)
 
 
-def audits() -> list[str]:
-    """The audits of the models whose every late neuron is patched exactly."""
+def audited() -> list[str]:
+    """The models whose every late neuron is patched exactly."""
     width = {name: config_check.width(model["source"]) for name, model in config["models"].items()}
-    whole = [name for name in MODELS if width[name] is not None and width[name] <= config["candidates"]]
+    return [name for name in MODELS if width[name] is not None and width[name] <= config["candidates"]]
+
+
+def audits() -> list[str]:
+    """The tables and figures of the audited models."""
     return [
-        *expand("results/{model}/shared/audit.parquet", model=whole),
-        *expand("results/figures/{model}/audit.{extension}", model=whole, extension=FIGURE_FILES),
+        *expand("results/{model}/shared/audit.parquet", model=audited()),
+        *expand("results/figures/{model}/audit.{extension}", model=audited(), extension=FIGURE_FILES),
     ]
 
 
@@ -317,3 +321,10 @@ def variant_options(wildcards) -> list[str]:
 def formats_with_variants(wildcards) -> list[str]:
     """The formats that have variants of the job's operator."""
     return [name for name, operator in VARIANTS if operator == wildcards.operator]
+
+
+def optional_stages() -> list[str]:
+    """Command-line options that say which stages ran that a run may be without."""
+    stages = [*(["heads"] if HEADS else []), *(["dose"] if DOSES else [])]
+    given = {"--stages": stages, "--variant-operators": VARIANT_OPERATORS, "--audited": audited()}
+    return [word for option, values in given.items() if values for word in (option, *values)]

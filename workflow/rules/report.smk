@@ -50,11 +50,13 @@ rule report:
         formats=FORMATS,
         operators=OPERATORS,
         k=config["heuristic_k"],
+        optional=optional_stages(),
         configuration=lambda wildcards: yaml.safe_dump(config, sort_keys=False),
     threads: 1
     resources:
         **table_job(mem_mb=1000),
     shell:
         "python -m form_invariance report --models {params.models:q} --formats {params.formats:q}"
-        " --operators {params.operators:q} --k {params.k} --configuration {params.configuration:q}"
+        " --operators {params.operators:q} --k {params.k} {params.optional:q}"
+        " --configuration {params.configuration:q}"
         " --output {output:q} 2> {log:q}"

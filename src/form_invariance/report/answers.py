@@ -1,5 +1,7 @@
 """The paper's questions, each with a sentence and a table that are computed from a model's tables."""
 
+from itertools import permutations, product
+
 import pandas as pd
 
 from form_invariance import schemas
@@ -95,12 +97,11 @@ def transferable(results: Results) -> Answer:
     """Does a format's activation mend another's answer?"""
     conditions = ["matched", "random", "mismatched"]
     rows = []
-    for operator in results.operators:
-        for path in sorted((results.folder / "transfer" / operator).glob("*.parquet")):
-            table = read_table(path, schemas.TRANSFER)
-            own = table[table["k"] == results.k].set_index("condition")
-            pairs = own.loc["matched", ["donor", "target", "pairs"]]
-            rows.append((operator, *pairs, *own["recovered"].reindex(conditions)))
+    for operator, (donor, target) in product(results.operators, permutations(results.formats, 2)):
+        path = results.folder / "transfer" / operator / f"{donor}_to_{target}.parquet"
+        table = read_table(path, schemas.TRANSFER)
+        own = table[table["k"] == results.k].set_index("condition")
+        rows.append((operator, donor, target, own.loc["matched", "pairs"], *own["recovered"].reindex(conditions)))
     found = pd.DataFrame(rows, columns=["operator", "donor", "target", "pairs", *conditions])
     matched, random, mismatched = (percent(found[name].mean()) for name in conditions)
     sentence = (

@@ -1,6 +1,5 @@
 """Questions beyond the paper's: heads, paraphrases, the dose of transfer, and trust in the pipeline."""
 
-from itertools import product
 from pathlib import Path
 
 import pandas as pd
@@ -16,10 +15,8 @@ from form_invariance.tables_io import read_table, read_tables
 
 def heads(results: Results) -> Answer | None:
     """Are they the same attention heads in every format? None where the heads were not patched."""
-    wanted = [("shared", "head_overlap"), *((name, "heads") for name in results.formats)]
-    for operator, (place, table) in product(results.operators, wanted):
-        if not (results.folder / place / operator / f"{table}.parquet").exists():
-            return None
+    if "heads" not in results.stages:
+        return None
     tables = results.shared("head_overlap", schemas.HEAD_OVERLAP)
     h = middle_size(next(iter(tables.values())))
     columns = ["layers", "h", "jaccard", "low", "high", "chance", "ceiling"]
@@ -64,10 +61,10 @@ def _attention_to_operands(results: Results, h: int) -> str:
 
 def paraphrases(results: Results) -> Answer | None:
     """Is a circuit of one paraphrase the circuit of another? None where no paraphrases were measured."""
-    paths = {name: results.folder / "shared" / name / "variants.parquet" for name in results.operators}
-    tables = read_tables({name: path for name, path in paths.items() if path.exists()}, schemas.VARIANTS)
-    if not tables:
+    if not results.variant_operators:
         return None
+    paths = {name: results.folder / "shared" / name / "variants.parquet" for name in results.variant_operators}
+    tables = read_tables(paths, schemas.VARIANTS)
     rows = pd.concat([table.assign(operator=operator) for operator, table in tables.items()])
     own = rows[(rows["layer"] == POOLED) & (rows["k"] == results.k)]
     measured = own[own["prompts"] > 0]
@@ -95,7 +92,7 @@ def _smallest(recovered: pd.Series, wanted: float) -> str:
 
 def dose(results: Results) -> Answer | None:
     """How much of the activation must be transferred? None where no doses were given."""
-    if not (results.folder / "shared" / results.operators[0] / "dose.parquet").exists():
+    if "dose" not in results.stages:
         return None
     tables = results.shared("dose", schemas.DOSE)
     rows = pd.concat([table.assign(operator=operator) for operator, table in tables.items()])
@@ -118,10 +115,9 @@ def dose(results: Results) -> Answer | None:
 
 def trustworthy(results: Results) -> Answer | None:
     """How much would a first stage miss? None where not every neuron was patched."""
-    path = results.folder / "shared/audit.parquet"
-    if not path.exists():
+    if "audit" not in results.stages:
         return None
-    table = read_table(path, schemas.AUDIT)
+    table = read_table(results.folder / "shared/audit.parquet", schemas.AUDIT)
     pooled = table[(table["layer"] == EVERY_LAYER) & (table["k"] == results.k)]
     recall = pooled.groupby("candidates")["recall"].mean()
     enough, near = recall.index[recall >= 0.99].min(), recall.index[recall.index >= results.k].min()

@@ -1,14 +1,19 @@
 """The report's page: figures and tables inside the one HTML file, nothing outside it."""
 
 import base64
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from xml.parsers.expat import ExpatError, ParserCreate
 
 import pandas as pd
 from jinja2 import Environment
 from markupsafe import Markup
 
 from form_invariance import __version__
+from form_invariance.errors import UserError
+from form_invariance.paper.tables import CAPTIONS
 from form_invariance.report.results import Answer
 from form_invariance.report.template import PAGE
 
@@ -20,8 +25,27 @@ _METHODS = (
 )
 
 
+@contextmanager
+def _named(path: Path, kind: str) -> Iterator[None]:
+    """Says which file it was that could not be read.
+
+    Raises:
+        UserError: the file is missing or broken.
+    """
+    try:
+        yield
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist; make it with 'snakemake {path}'") from None
+    except (OSError, ValueError, LookupError, ExpatError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"{path} cannot be read as {kind} ({reason}); delete it and run snakemake again") from None
+
+
 def _image(path: Path) -> dict[str, str]:
-    data = base64.b64encode(path.read_bytes()).decode()
+    with _named(path, "SVG"):
+        content = path.read_bytes()
+        ParserCreate().Parse(content, True)
+    data = base64.b64encode(content).decode()
     return {"name": path.stem.replace("_", " "), "data": f"data:image/svg+xml;base64,{data}"}
 
 
@@ -36,13 +60,19 @@ def run_times(benchmarks: Path) -> pd.DataFrame:
     """Jobs, seconds and largest memory of each stage, from the rules' benchmark files."""
     rows = []
     for path in sorted(benchmarks.glob("**/*.tsv")):
-        line = pd.read_csv(path, sep="\t", na_values="-").iloc[0]
-        stage = path.relative_to(benchmarks).with_suffix("").parts[0]
-        rows.append((stage, float(line["s"]), float(line["max_rss"])))
+        with _named(path, "a benchmark"):
+            line = pd.read_csv(path, sep="\t", na_values="-").iloc[0]
+            stage = path.relative_to(benchmarks).with_suffix("").parts[0]
+            rows.append((stage, float(line["s"]), float(line["max_rss"])))
     table = pd.DataFrame(rows, columns=["stage", "seconds", "MB"])
     return table.groupby("stage", as_index=False).agg(
         jobs=("seconds", "size"), seconds=("seconds", "sum"), largest_mb=("MB", "max")
     )
+
+
+def _paper_table(path: Path) -> dict[str, Any]:
+    with _named(path, "CSV"):
+        return {"name": path.stem.replace("_", " "), "html": _table(pd.read_csv(path))}
 
 
 def _shown(answer: Answer, figures: Path) -> dict[str, Any]:
@@ -63,6 +93,9 @@ def render(answers: dict[str, list[Answer]], truth: Answer, results: Path, confi
         truth: the planted circuits, which are no model's.
         results: folder of figures, tables and benchmark files.
         configuration: the configuration of the run, as YAML.
+
+    Raises:
+        UserError: a figure, a table or a benchmark file is missing or broken.
     """
     folder = results / "figures"
     models: list[dict[str, Any]] = [
@@ -72,10 +105,7 @@ def render(answers: dict[str, list[Answer]], truth: Answer, results: Path, confi
         }
         for model, own in answers.items()
     ]
-    paper = [
-        {"name": path.stem.replace("_", " "), "html": _table(pd.read_csv(path))}
-        for path in sorted((results / "tables").glob("*.csv"))
-    ]
+    paper = [_paper_table(results / "tables" / f"{name}.csv") for name in sorted(CAPTIONS)]
     template = Environment(autoescape=True, trim_blocks=True).from_string(PAGE)
     return template.render(
         title=f"Form invariance of {', '.join(answers)}",

@@ -29,6 +29,10 @@ class Results:
     formats: list[str]
     operators: list[str]
     k: int
+    stages: frozenset[str] = frozenset()
+    """Of heads, dose and audit those that ran; a question about another is not asked."""
+    variant_operators: tuple[str, ...] = ()
+    """Operators whose paraphrases were measured."""
 
     def cells(self, name: str, schema: schemas.Schema) -> dict[tuple[str, str], pd.DataFrame]:
         """A table of every (format, operator)."""
