@@ -98,7 +98,7 @@ def test_two_writers_of_one_file(tmp_path):
 
 
 def test_a_writer_that_begins_as_another_ends(tmp_path, monkeypatch):
-    """What it had opened is the other's output by now: it takes a file of its own, and leaves the other's alone."""
+    """What it had opened is the other's output by now: it takes a file of its own."""
     path, flock, renamed = tmp_path / "file.txt", fcntl.flock, []
 
     def late(handle, how):
