@@ -1,4 +1,4 @@
-"""The share of mutants that the tests kill, by module, from mutmut's records; ends with 1 where it is too small."""
+"""The share of mutants that the tests kill, by module, from mutmut's records; ends with 1 where it is small."""
 
 import json
 import sys

@@ -171,6 +171,7 @@ def test_permutations_in_batches_are_as_many_as_asked_for(permutations, monkeypa
     monkeypatch.setattr(agreement, "_ROWS", 1)
     distinct = np.tile(np.arange(1, 21, dtype=np.uint32), (3, 1))  # only one permutation in 20!² is as good
     table = permutation_test(distinct, None, permutations, 0, "x").set_index("statistic")
+    assert sizes[-3 * permutations :] == [1] * 3 * permutations
     assert table.loc["exact", "p"] == 1 / (1 + permutations)
     assert table.loc["exact", "null_max"] < 1
 
@@ -188,8 +189,8 @@ def test_over_and_scope_choose_the_neurons_and_their_permutations():
             got = table[(table["over"] == over) & (table["scope"] == scope)]
             pd.testing.assert_frame_equal(got[expected.columns].reset_index(drop=True), expected)
             assert got["neurons"].eq(chosen.sum()).all()
-    other = agreement_table(labels, layers, 40, 4, "x")
-    assert not other["null_mean"].equals(table["null_mean"])
+    for seed, name in ((4, "x"), (3, "y")):
+        assert not agreement_table(labels, layers, 40, seed, name)["null_mean"].equals(table["null_mean"])
 
 
 def test_no_shared_neuron_agrees_with_nothing():

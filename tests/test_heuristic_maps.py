@@ -264,5 +264,8 @@ def test_maps_come_back_from_their_file(tmp_path):
     assert found.maps.dtype == found.logits.dtype == np.float32
     np.testing.assert_array_equal(found.logits, logits)
     np.testing.assert_array_equal(np.stack([found.a, found.b, found.answer]), [grid.a, grid.b, grid.answer])
+    nothing = map_files.to_arrays(maps[:0], logits[:0], grid, {})
+    assert {name: str(values.dtype) for name, values in nothing.items()} == types
+    assert nothing["neurons"].shape == (0, 2)
     half_a_step = (maps.max(1) - maps.min(1)) / map_files.LEVELS / 2
     assert (np.abs(found.maps - maps).max(1) <= half_a_step * 1.01 + 1e-7).all()

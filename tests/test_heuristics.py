@@ -52,7 +52,7 @@ def mixed_maps(grid):
     """K and KV maps (8, N) of noise, ties, and planted classes at either end."""
     a, b, answer = grid.a, grid.b, grid.answer
     operand = [0 * a, a % 7 == 3, -1 * ((10 <= b) & (b < 20)), (a % 3 == 1) & (b % 3 == 1), a == b, -1 * (a == 17)]
-    operand += [b % 10 == 4, 1 * (a % 10 == 0) - 1 * (a % 10 == 5)]
+    operand += [b % 10 == 4, 1 * ((a % 10 == 0) & (a < 20)) - 1 * ((a == 20) & (b % 2 == 0))]
     result = [0 * a, answer % 7 == 2, (10 <= answer) & (answer < 20), np.isin(answer, (0, 1, 3)), answer == 0]
     result += [np.isin(answer, (0, 1)), np.isin(answer, (2, 3)), 2 * (answer == 0) + (a < 5)]
     rng = np.random.default_rng(1)
@@ -248,8 +248,10 @@ def test_maps_of_a_table(tmp_path):
     assert maps.tolist() == [[0.5, -1.0], [0.25, 3.0]]
     assert maps.dtype == np.float32
     assert maps.flags.c_contiguous
-    PAIRS.assign(op1=[7, 99], result=[0, 999]).to_parquet(path)
-    assert read_maps(path, "other", 100)[0].answer.tolist() == [0, 999]
+    PAIRS.assign(op1=[7.0, 99.0], result=[0, 999]).drop(columns="n").to_parquet(path)
+    grid, maps = read_maps(path, "other", 100)
+    assert (grid.a.tolist(), grid.answer.tolist(), maps.tolist()) == ([7, 99], [0, 999], [[0.5, -1.0]])
+    assert grid.a.dtype == grid.answer.dtype == np.int64
 
 
 @pytest.mark.parametrize("expression", ANY)
@@ -287,7 +289,12 @@ def number_rows(grid, neurons, seed):
     for neuron, values in enumerate(maps):
         favoured = rng.choice(12, size=1 + neuron % 7, replace=False)
         values += rng.choice([2.0, 4.0, 8.0]) * np.isin(grid.answer, favoured)
-    return np.argsort(-maps, axis=1)
+    orders = np.argsort(-maps, axis=1)
+    # The last one's thousand: two answers make up 95 % just so.
+    thousand = [np.flatnonzero(grid.answer == answer)[:size] for answer, size in ((2, 475), (1, 475), (0, 50))]
+    thousand = np.concatenate(thousand)
+    orders[-1] = np.concatenate([thousand, np.setdiff1d(orders[-1], thousand)])
+    return orders
 
 
 def test_sets_of_answers_equal_plain_ones_in_both_modes():
@@ -321,6 +328,7 @@ def test_frequent_patterns_equal_plain_ones():
     rng = np.random.default_rng(0)
     for size in (1, 9, 30, 45):
         values = np.concatenate([rng.integers(0, 1000, size=(40, size)), rng.integers(0, 13, size=(40, size))])
+        values[0], values[1] = 999, 0
         found = published._patterns(values, "op2")
         plain = [(row, *one) for row in range(80) for one in frequent_patterns("op2", values[row].tolist())]
         assert found == plain

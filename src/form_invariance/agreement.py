@@ -17,7 +17,7 @@ STATISTICS = ("common", "exact", "pair_jaccard", "three_way_jaccard")
 
 def encode(labels: np.ndarray) -> np.ndarray:
     """Family sets (..., families) bool as bit sets (...,) uint32."""
-    return (labels.astype(np.uint32) << np.arange(labels.shape[-1], dtype=np.uint32)).sum(-1, dtype=np.uint32)
+    return (labels << np.arange(labels.shape[-1])).sum(-1, dtype=np.uint32)
 
 
 def _jaccard(sets: Sequence[np.ndarray]) -> np.ndarray:
@@ -66,13 +66,13 @@ def permutation_test(
     Returns:
         One row a statistic: statistic, observed, null_mean, null_max, p = (1 + #null >= observed) / (1 + n).
     """
-    if sets.shape[1] == 0:
+    count = sets.shape[1]
+    if count == 0:
         missing = dict.fromkeys(("observed", "null_mean", "null_max", "p"), np.nan)
         return pd.DataFrame({"statistic": STATISTICS, **missing})
     rng = generator(seed, "agreement", name)
     observed = statistics(sets)
-    count = sets.shape[1]
-    step = max(1, min(permutations, _ROWS // max(1, count)))
+    step = max(1, min(permutations, _ROWS // count))
     found: dict[str, list[np.ndarray]] = {statistic: [] for statistic in STATISTICS}
     for start in range(0, permutations, step):
         rows = min(step, permutations - start)

@@ -75,4 +75,4 @@ def _directions(model: Decoder, layer: int, neurons: np.ndarray) -> Tensor:
     if weights.mlp_post_norm is not None:
         values = values * weights.mlp_post_norm.weight
     # LayerNorm, which alone has a bias, takes the mean away.
-    return values if model.final_norm.bias is None else values - values.mean(-1, keepdim=True)
+    return values if model.final_norm.bias is None else values - values.mean(1, keepdim=True)
