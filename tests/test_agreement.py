@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -80,7 +82,9 @@ def test_counts_and_denominators():
     over = table[(table["scope"] == "all") & (table["statistic"] == "exact")].set_index("over")
     assert over["neurons"].to_dict() == {"shared": 4, "any": 3, "all": 1}
     assert over["observed"].to_dict() == {"shared": 0.5, "any": pytest.approx(1 / 3), "all": 1.0}
-    nobody = agreement_table({name: np.zeros((3, 2), dtype=bool) for name in "scw"}, np.zeros(3), 10, 0, "x")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nobody = agreement_table({name: np.zeros((3, 2), dtype=bool) for name in "scw"}, np.zeros(3), 10, 0, "x")
     check_columns(nobody, AGREEMENT, without=("mode", "activations"))
     assert nobody["statistic"].tolist() == [*STATISTICS] * 6
     assert nobody[nobody["over"] != "shared"][["observed", "null_mean", "null_max", "p"]].isna().all(axis=None)
@@ -150,6 +154,15 @@ def test_the_null_is_the_mean_over_all_pairs_of_neurons(by_layer):
         assert table.loc[statistic, "null_mean"] == pytest.approx(np.dot(weight, values), abs=0.01), statistic
     assert (table["null_max"] >= table["null_mean"]).all()
     assert table.loc["pair_jaccard"].equals(table.loc["three_way_jaccard"])
+
+
+def test_every_permutation_keeps_the_sets_of_a_format_and_of_a_layer():
+    sets, layers = np.arange(60, dtype=np.uint32), np.repeat([2, 5], [40, 20])
+    for within, parts in ((None, [slice(None)]), (layers, [slice(40), slice(40, None)])):
+        shuffled = agreement._shuffle(sets, within, 30, np.random.default_rng(0))
+        for part in parts:
+            assert (np.sort(shuffled[:, part], axis=1) == sets[part]).all()
+        assert len({tuple(row) for row in shuffled.tolist()}) == 30
 
 
 @pytest.mark.parametrize("permutations", [1, 50])

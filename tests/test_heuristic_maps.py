@@ -73,7 +73,7 @@ def test_prompts_run_in_batches_and_no_layer_above_the_last(tiny, monkeypatch, c
 
     monkeypatch.setattr(activations, "run_layers", run_layers)
     tokens = len(tokenizer.encode("1+2=")) + 1
-    for allowed, batches in ((1, [1] * 25), (12 * 16 * tokens * model.config.d_mlp - 1, [11, 11, 3])):
+    for allowed, batches in ((1, [1] * 25), (12 * 16 * tokens * model.config.d_mlp, [12, 12, 1])):
         calls.clear()
         monkeypatch.setattr(activations, "_BATCH_BYTES", allowed)
         pieces = operand_maps(model, tokenizer, template, grid, neurons)

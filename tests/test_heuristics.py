@@ -290,15 +290,18 @@ def number_rows(grid, neurons, seed):
         favoured = rng.choice(12, size=1 + neuron % 7, replace=False)
         values += rng.choice([2.0, 4.0, 8.0]) * np.isin(grid.answer, favoured)
     orders = np.argsort(-maps, axis=1)
-    # The last one's thousand: two answers make up 95 % just so.
-    thousand = [np.flatnonzero(grid.answer == answer)[:size] for answer, size in ((2, 475), (1, 475), (0, 50))]
-    thousand = np.concatenate(thousand)
-    orders[-1] = np.concatenate([thousand, np.setdiff1d(orders[-1], thousand)])
+    if grid.max_operand == 110:
+        # The thousand pairs of the last two: 95 % just so, and answers that are equally common.
+        for row, sizes in ((-1, {2: 475, 1: 475, 0: 50}), (-2, {1: 930, 3: 22, 2: 22, 0: 22, 4: 4})):
+            chosen = [np.flatnonzero(grid.answer == answer)[:size] for answer, size in sizes.items()]
+            thousand = np.concatenate(chosen)
+            orders[row] = np.concatenate([thousand, np.setdiff1d(orders[row], thousand)])
     return orders
 
 
-def test_sets_of_answers_equal_plain_ones_in_both_modes():
-    grid = make_grid("a // b", 110)  # a tenth of the pairs are more than the thousand that are looked at
+@pytest.mark.parametrize("max_operand", [60, 110])  # a tenth of the pairs are fewer or more than a thousand
+def test_sets_of_answers_equal_plain_ones_in_both_modes(max_operand):
+    grid = make_grid("a // b", max_operand)
     orders = number_rows(grid, 60, seed=0)
     known = strict.Tests([], np.empty(0), 10)
     rows, members = strict._multi(orders, grid, known)
@@ -317,7 +320,7 @@ def test_sets_of_answers_equal_plain_ones_in_both_modes():
             p_value = min(1, (10 + sets) * binom.sf(found - 1, size, size / len(order)))
             assert row["p_value"] == pytest.approx(p_value, rel=1e-9)
             assert row["lift"] == pytest.approx(row["score"] / row["base_rate"])
-            assert not row["bottom"]
+            assert row["bottom"] == np.False_
             several.add(name[19])
         plain = published_multi(grid.answer[order].tolist())
         assert ([theirs[neuron]] if neuron in theirs else []) == [name for name, _ in plain]

@@ -25,15 +25,15 @@ def _jaccard(sets: Sequence[np.ndarray]) -> np.ndarray:
     common, union = sets[0], sets[0]
     for other in sets[1:]:
         common, union = common & other, union | other
-    whole = np.bitwise_count(union).astype(float)
-    return np.bitwise_count(common) / np.where(whole == 0, np.nan, whole)
+    with np.errstate(invalid="ignore"):
+        return np.bitwise_count(common) / np.bitwise_count(union)
 
 
 def _mean(values: np.ndarray) -> np.ndarray:
     """Mean over the last axis of the defined values."""
     defined = ~np.isnan(values)
-    count = defined.sum(-1)
-    return np.where(defined, values, 0.0).sum(-1) / np.where(count == 0, np.nan, count)
+    with np.errstate(invalid="ignore"):
+        return np.where(defined, values, 0.0).sum(-1) / defined.sum(-1)
 
 
 def statistics(sets: np.ndarray) -> dict[str, np.ndarray]:
@@ -43,7 +43,7 @@ def statistics(sets: np.ndarray) -> dict[str, np.ndarray]:
     mean over pairs of formats; three_way_jaccard: of all formats at once. The Jaccard of empty sets is
     undefined and left out.
     """
-    everywhere = np.bitwise_and.reduce(sets, axis=0)
+    everywhere = np.bitwise_and.reduce(sets)
     pairs = [_jaccard([sets[one], sets[other]]) for one, other in combinations(range(len(sets)), 2)]
     return {
         "common": (everywhere != 0).mean(-1),
