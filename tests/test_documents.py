@@ -55,6 +55,17 @@ def test_links_lead_somewhere(name):
             assert anchor in map(slug, headings), target
 
 
+def test_every_limit_has_its_test():
+    rows = [line for line in TEXTS["docs/limits.md"].splitlines() if line.startswith("|")][2:]
+    assert len(rows) > 10
+    for row in rows:
+        named = re.findall(r"`(test_\w+\.py)(?: -k (\w+))?`", row)
+        assert named, row
+        for file, words in named:
+            (path,) = ROOT.glob(f"tests/**/{file}")
+            assert re.search(rf"^def test_\w*{words}", path.read_text(), re.MULTILINE), (file, words)
+
+
 @pytest.mark.parametrize("command", commands())
 def test_commands(finished, tmp_path, command):
     name, *words = shlex.split(command)

@@ -162,6 +162,13 @@ def test_only_right_uniform_answers_are_probed():
         probe.choose_prompts({("symbolic", "addition"): table}, 5000, 0)
 
 
+def test_nothing_to_train_or_test_on():
+    chosen = probe.choose_prompts({("symbolic", "addition"): census("symbolic")}, 5000, 0)
+    for kept, use in (("test", "train on"), ("held_out", "test")):
+        with pytest.raises(UserError, match=f"no prompt of any operator is left to {use}; raise probe_prompts"):
+            list(probe.tasks(chosen[chosen["split"] == kept]))
+
+
 def test_residuals_are_resid_post_and_the_work_may_be_cut(tokenizer, tiny, monkeypatch):
     model, _ = tiny
     chosen = probe.choose_prompts({("code", "addition"): census("code", correct=0.2)}, 5000, 0)

@@ -1,3 +1,4 @@
+import fcntl
 import json
 import signal
 import subprocess
@@ -94,6 +95,35 @@ def test_two_writers_of_one_file(tmp_path):
     tables_io.write_atomically(path, slow)
     assert path.read_text() == "first"
     assert [one.name for one in tmp_path.iterdir()] == ["file.txt"]
+
+
+def test_a_writer_that_begins_as_another_ends(tmp_path, monkeypatch):
+    """What it had opened is the other's output by now: it takes a file of its own."""
+    path, flock, renamed = tmp_path / "file.txt", fcntl.flock, []
+
+    def late(handle, how):
+        if not renamed:
+            renamed.append(True)
+            (tmp_path / ".file.txt.part.txt").rename(path)
+        flock(handle, how)
+
+    def write(to):
+        with pytest.raises(UserError, match="being written by another process"):
+            tables_io.write_atomically(path, lambda to: to.write_text("third"))
+        to.write_text("second")
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    tables_io.write_atomically(path, write)
+    assert path.read_text() == "second"
+    assert [one.name for one in tmp_path.iterdir()] == ["file.txt"]
+
+
+def test_the_temporary_file_of_the_next_writer_stays(tmp_path):
+    path, part = tmp_path / "file.txt", tmp_path / ".file.txt.part.txt"
+    with tables_io._claimed(path) as temporary:
+        temporary.rename(path)
+        part.write_text("the next one's")
+    assert part.read_text() == "the next one's"
 
 
 def test_tensors_come_back(tmp_path):

@@ -122,8 +122,9 @@ def tasks(chosen: pd.DataFrame) -> Iterator[Task]:
             for name, one in [("train", train), *tests.items()]:
                 if not one.any():
                     use = "train on" if name == "train" else "test"
+                    of = "any operator" if operator == EVERY_OPERATOR else operator
                     raise UserError(
-                        f"probe: no {operator} prompt is left to {use}; raise probe_prompts or census_pairs"
+                        f"probe: no prompt of {of} is left to {use}; raise probe_prompts or census_pairs"
                     )
             yield Task(trained, operator, train, tests)
 

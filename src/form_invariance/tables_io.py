@@ -37,25 +37,45 @@ def _line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-@contextmanager
-def _claimed(path: Path) -> Iterator[Path]:
-    """The temporary file beside `path`, for this process alone; what a killed process left of it is used again.
+def _is_named(handle: int, path: Path) -> bool:
+    """Whether an open file still has this name: another writer may have renamed or removed it."""
+    try:
+        return path.stat().st_ino == os.fstat(handle).st_ino
+    except FileNotFoundError:
+        return False
+
+
+def _lock(temporary: Path, path: Path) -> int:
+    """Open `temporary` and lock it, as the file that has this name now; returns the descriptor.
 
     Raises:
         UserError: another process is writing it.
     """
-    temporary = path.with_name(f".{path.name}.part{path.suffix}")
-    handle = os.open(temporary, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
+    while True:
+        handle = os.open(temporary, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_named(handle, temporary):
+                return handle
         except BlockingIOError:
+            os.close(handle)
             raise UserError(f"{path} is being written by another process; wait for it, or end it") from None
-        try:
-            yield temporary
-        finally:
-            temporary.unlink(missing_ok=True)
+        except OSError:
+            os.close(handle)
+            raise
+        os.close(handle)
+
+
+@contextmanager
+def _claimed(path: Path) -> Iterator[Path]:
+    """The temporary file beside `path`, for this process alone; what a killed process left of it is used again."""
+    temporary = path.with_name(f".{path.name}.part{path.suffix}")
+    handle = _lock(temporary, path)
+    try:
+        yield temporary
     finally:
+        if _is_named(handle, temporary):
+            temporary.unlink()
         os.close(handle)
 
 
