@@ -140,7 +140,7 @@ def _multi(order: np.ndarray, grid: Grid) -> list[tuple[int, str, float]]:
         # The published sums are in single precision.
         shares = torch.from_numpy(row).float()
         values, answers = (shares / shares.sum()).sort(descending=True, stable=True)
-        for several in range(2, 6):
+        for several in range(2, min(5, width) + 1):
             fewer = values[: several - 1].sum()
             whole = fewer + values[several - 1]
             if fewer < MULTI_SHARE and whole >= MULTI_SHARE:
