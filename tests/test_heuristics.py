@@ -24,6 +24,7 @@ from plain_heuristics import (
     published_classes,
     published_multi,
     remains,
+    wildcards,
 )
 
 EXPRESSIONS = {kind: expression for expression, kind in KINDS.items()}
@@ -328,6 +329,12 @@ def test_sets_of_answers_equal_plain_ones_in_both_modes(max_operand):
         plain = published_multi(grid.answer[order].tolist())
         assert ([theirs[neuron]] if neuron in theirs else []) == [name for name, _ in plain]
     assert several == {"2", "3", "4", "5"}
+
+
+def test_the_codes_of_patterns():
+    table, texts, fixed = published._make_pattern_codes()
+    assert [[texts[code] for code in row] for row in table] == [wildcards(number) for number in range(1000)]
+    assert fixed.tolist() == [sum(place != "." for place in text) for text in texts]
 
 
 def test_frequent_patterns_equal_plain_ones():
