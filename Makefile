@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-slurm test-faults test-long lint venv slurm-profile resume
+.PHONY: demo test test-slurm test-faults test-long test-mutants lint venv slurm-profile resume
 
 # The interpreter that makes .venv; a python3.11 that cannot start (a version manager's stub) is passed over.
 PYTHON := $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
@@ -30,6 +30,12 @@ test-faults: venv
 # The demo ten times over, killed at random moments: four hours of a core.
 test-long: venv
 	pytest -s tests/long_run
+
+# Small faults put into the numeric core, one at a time: how many do the tests find? (docs/testing.md)
+test-mutants: venv
+	rm -rf mutants
+	OMP_NUM_THREADS=1 TEST_MODELS="$(CURDIR)/mutants/models" mutmut run
+	python tests/mutation_score.py
 
 # Makes `snakemake --profile slurm` work: a link to the profile, and a file for account and partitions.
 slurm-profile: PROFILES := $(or $(XDG_CONFIG_HOME),$(HOME)/.config)/snakemake

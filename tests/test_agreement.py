@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -80,7 +82,9 @@ def test_counts_and_denominators():
     over = table[(table["scope"] == "all") & (table["statistic"] == "exact")].set_index("over")
     assert over["neurons"].to_dict() == {"shared": 4, "any": 3, "all": 1}
     assert over["observed"].to_dict() == {"shared": 0.5, "any": pytest.approx(1 / 3), "all": 1.0}
-    nobody = agreement_table({name: np.zeros((3, 2), dtype=bool) for name in "scw"}, np.zeros(3), 10, 0, "x")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nobody = agreement_table({name: np.zeros((3, 2), dtype=bool) for name in "scw"}, np.zeros(3), 10, 0, "x")
     check_columns(nobody, AGREEMENT, without=("mode", "activations"))
     assert nobody["statistic"].tolist() == [*STATISTICS] * 6
     assert nobody[nobody["over"] != "shared"][["observed", "null_mean", "null_max", "p"]].isna().all(axis=None)
@@ -152,6 +156,15 @@ def test_the_null_is_the_mean_over_all_pairs_of_neurons(by_layer):
     assert table.loc["pair_jaccard"].equals(table.loc["three_way_jaccard"])
 
 
+def test_every_permutation_keeps_the_sets_of_a_format_and_of_a_layer():
+    sets, layers = np.arange(60, dtype=np.uint32), np.repeat([2, 5], [40, 20])
+    for within, parts in ((None, [slice(None)]), (layers, [slice(40), slice(40, None)])):
+        shuffled = agreement._shuffle(sets, within, 30, np.random.default_rng(0))
+        for part in parts:
+            assert (np.sort(shuffled[:, part], axis=1) == sets[part]).all()
+        assert len({tuple(row) for row in shuffled.tolist()}) == 30
+
+
 @pytest.mark.parametrize("permutations", [1, 50])
 def test_permutations_in_batches_are_as_many_as_asked_for(permutations, monkeypatch):
     sizes = []
@@ -171,6 +184,7 @@ def test_permutations_in_batches_are_as_many_as_asked_for(permutations, monkeypa
     monkeypatch.setattr(agreement, "_ROWS", 1)
     distinct = np.tile(np.arange(1, 21, dtype=np.uint32), (3, 1))  # only one permutation in 20!² is as good
     table = permutation_test(distinct, None, permutations, 0, "x").set_index("statistic")
+    assert sizes[-3 * permutations :] == [1] * 3 * permutations
     assert table.loc["exact", "p"] == 1 / (1 + permutations)
     assert table.loc["exact", "null_max"] < 1
 
@@ -188,8 +202,8 @@ def test_over_and_scope_choose_the_neurons_and_their_permutations():
             got = table[(table["over"] == over) & (table["scope"] == scope)]
             pd.testing.assert_frame_equal(got[expected.columns].reset_index(drop=True), expected)
             assert got["neurons"].eq(chosen.sum()).all()
-    other = agreement_table(labels, layers, 40, 4, "x")
-    assert not other["null_mean"].equals(table["null_mean"])
+    for seed, name in ((4, "x"), (3, "y")):
+        assert not agreement_table(labels, layers, 40, seed, name)["null_mean"].equals(table["null_mean"])
 
 
 def test_no_shared_neuron_agrees_with_nothing():

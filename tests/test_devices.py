@@ -2,10 +2,13 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 import torch
 
 from form_invariance import ablation, attribution
+from form_invariance.heuristics.activations import answer_logits, operand_maps
+from form_invariance.heuristics.pairs import make_grid
 from form_invariance.mean_cache import MeanCache
 from form_invariance.replay import build_cache, last_token_attention, log_probabilities, replay, select
 
@@ -48,6 +51,17 @@ def test_replay(elsewhere, tokens):
     pattern = last_token_attention(elsewhere, FIRST, cache)
     assert is_elsewhere(pattern)
     assert pattern.shape == (PROMPTS, elsewhere.config.n_heads, TOKENS)
+
+
+def test_activation_maps(tiny):
+    """Weights on the CPU while torch's own choice is another device."""
+    grid, neurons = make_grid("a + b", 4), {1: np.array([3, 60]), 3: np.array([0])}
+    model, tokenizer = tiny
+    expected = operand_maps(model, tokenizer, "{a}+{b}=", grid, neurons), answer_logits(*tiny, grid, neurons)
+    with torch.device("meta"):
+        found = operand_maps(model, tokenizer, "{a}+{b}=", grid, neurons), answer_logits(*tiny, grid, neurons)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_attribution(elsewhere, tokens, monkeypatch):

@@ -73,7 +73,7 @@ def test_prompts_run_in_batches_and_no_layer_above_the_last(tiny, monkeypatch, c
 
     monkeypatch.setattr(prefixes, "run_layers", run_layers)
     tokens = len(tokenizer.encode("1+2=")) + 1
-    for allowed, batches in ((1, [1] * 25), (12 * 16 * tokens * model.config.d_mlp - 1, [11, 11, 3])):
+    for allowed, batches in ((1, [1] * 25), (12 * 16 * tokens * model.config.d_mlp, [12, 12, 1])):
         calls.clear()
         monkeypatch.setattr(activations, "_BATCH_BYTES", allowed)
         pieces = operand_maps(model, tokenizer, template, grid, neurons)
@@ -158,25 +158,32 @@ def test_the_table_of_a_cell_names_the_right_neurons_and_shuffling_unlabels_them
     assert (mixed != maps).mean() > 0.9
 
 
-def test_the_table_of_a_cell_is_both_modes_scores_of_observed_and_of_shuffled_maps():
-    rng = np.random.default_rng(3)
-    a, b = rng.integers(300, 700, size=(2, 900))
-    b[:100] = 999 - a[:100]  # pairs that the published grid leaves out
+def sums_up_to_999():
+    """Some pairs, a hundred or more of them with the answer 999, which the published grid leaves out."""
+    a, b = np.random.default_rng(3).integers(300, 700, size=(2, 900))
+    b[:100] = 999 - a[:100]
     keep = a + b <= 999
-    a, b = a[keep], b[keep]
-    grid = Grid(a, b, a + b, "addition", 700)
+    return Grid(a[keep], b[keep], (a + b)[keep], "addition", 700)
+
+
+@pytest.mark.parametrize("grid", [sums_up_to_999(), make_grid("a + b", 40)], ids=["999", "small"])
+def test_the_table_of_a_cell_is_both_modes_scores_of_observed_and_of_shuffled_maps(grid):
+    rng = np.random.default_rng(3)
+    a, b, answer = grid.a, grid.b, grid.answer
     maps = rng.normal(size=(5, len(a))).astype(np.float32)
     maps[0] += 6 * (a % 5 == 1)
-    maps[2] += 6 * (b % 100 // 10 == 4) - 6 * (b % 100 // 10 == 7)
+    # One pattern at both ends, of which the higher score stands.
+    maps[2] += 6 * ((b % 10 == 4) & (a < 20)) - 6 * ((b == 14) & (a >= 20))
     logits = rng.normal(size=maps.shape).astype(np.float32)
+    upper = (answer >= answer.max() - 30) & (answer < answer.max() - 10)
+    logits[4] = np.sign(maps[4]) * (1 + 6 * upper)
     places = [(1, 3), (1, 60), (3, 0), (3, 11), (3, 79)]
     table = label_cell(maps, logits, grid, NEURONS, 0.6, 7, "x")
     check_columns(table, HEURISTICS)
     order = ["mode", "activations", "layer", "neuron", "heuristic"]
     pd.testing.assert_frame_equal(table, table.sort_values(order, ignore_index=True))
     below = grid.answer < 999
-    short = Grid(a[below], b[below], grid.answer[below], "addition", 700)
-    assert (~below).sum() >= 100
+    short = Grid(a[below], b[below], grid.answer[below], "addition", grid.max_operand)
     for activations_name, k_maps in {"observed": maps, "shuffled": shuffled(maps, 7, "x")}.items():
         rows = table[table["activations"] == activations_name]
         kv_maps = k_maps * logits
@@ -265,5 +272,8 @@ def test_maps_come_back_from_their_file(tmp_path):
     assert found.maps.dtype == found.logits.dtype == np.float32
     np.testing.assert_array_equal(found.logits, logits)
     np.testing.assert_array_equal(np.stack([found.a, found.b, found.answer]), [grid.a, grid.b, grid.answer])
+    nothing = map_files.to_arrays(maps[:0], logits[:0], grid, {})
+    assert {name: str(values.dtype) for name, values in nothing.items()} == types
+    assert nothing["neurons"].shape == (0, 2)
     half_a_step = (maps.max(1) - maps.min(1)) / map_files.LEVELS / 2
     assert (np.abs(found.maps - maps).max(1) <= half_a_step * 1.01 + 1e-7).all()

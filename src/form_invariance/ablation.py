@@ -45,12 +45,12 @@ def read_out(model: Decoder, x: Tensor, answers: Tensor, center: bool) -> Readou
     for start in range(0, len(rows), step):
         z = check_finite(logits(model, rows[start : start + step]), "the model's logits").double()
         if center:
-            z = z - z.mean(-1, keepdim=True)
+            z = z - z.mean(1, keepdim=True)
         answer = z.gather(1, wanted[start : start + step])[:, 0]
-        largest, predicted = z.max(-1)
+        largest, predicted = z.max(1)
         # The largest logit itself is 1, also where it is 0.
         normalized = torch.where(answer == largest, 1.0, answer / largest)
-        pieces.append((normalized, predicted, (answer - z.logsumexp(-1)).exp()))
+        pieces.append((normalized, predicted, (answer - z.logsumexp(1)).exp()))
     ratios, predicted, probability = (torch.cat(parts).view(shape) for parts in zip(*pieces, strict=True))
     return Readout(ratios, predicted == answers, probability, predicted)
 

@@ -17,7 +17,7 @@ STATISTICS = ("common", "exact", "pair_jaccard", "three_way_jaccard")
 
 def encode(labels: np.ndarray) -> np.ndarray:
     """Family sets (..., families) bool as bit sets (...,) uint32."""
-    return (labels.astype(np.uint32) << np.arange(labels.shape[-1], dtype=np.uint32)).sum(-1, dtype=np.uint32)
+    return (labels << np.arange(labels.shape[-1])).sum(-1, dtype=np.uint32)
 
 
 def _jaccard(sets: Sequence[np.ndarray]) -> np.ndarray:
@@ -25,15 +25,15 @@ def _jaccard(sets: Sequence[np.ndarray]) -> np.ndarray:
     common, union = sets[0], sets[0]
     for other in sets[1:]:
         common, union = common & other, union | other
-    whole = np.bitwise_count(union).astype(float)
-    return np.bitwise_count(common) / np.where(whole == 0, np.nan, whole)
+    with np.errstate(invalid="ignore"):
+        return np.bitwise_count(common) / np.bitwise_count(union)
 
 
 def _mean(values: np.ndarray) -> np.ndarray:
     """Mean over the last axis of the defined values."""
     defined = ~np.isnan(values)
-    count = defined.sum(-1)
-    return np.where(defined, values, 0.0).sum(-1) / np.where(count == 0, np.nan, count)
+    with np.errstate(invalid="ignore"):
+        return np.where(defined, values, 0.0).sum(-1) / defined.sum(-1)
 
 
 def statistics(sets: np.ndarray) -> dict[str, np.ndarray]:
@@ -43,7 +43,7 @@ def statistics(sets: np.ndarray) -> dict[str, np.ndarray]:
     mean over pairs of formats; three_way_jaccard: of all formats at once. The Jaccard of empty sets is
     undefined and left out.
     """
-    everywhere = np.bitwise_and.reduce(sets, axis=0)
+    everywhere = np.bitwise_and.reduce(sets)
     pairs = [_jaccard([sets[one], sets[other]]) for one, other in combinations(range(len(sets)), 2)]
     return {
         "common": (everywhere != 0).mean(-1),
@@ -66,13 +66,13 @@ def permutation_test(
     Returns:
         One row a statistic: statistic, observed, null_mean, null_max, p = (1 + #null >= observed) / (1 + n).
     """
-    if sets.shape[1] == 0:
+    count = sets.shape[1]
+    if count == 0:
         missing = dict.fromkeys(("observed", "null_mean", "null_max", "p"), np.nan)
         return pd.DataFrame({"statistic": STATISTICS, **missing})
     rng = generator(seed, "agreement", name)
     observed = statistics(sets)
-    count = sets.shape[1]
-    step = max(1, min(permutations, _ROWS // max(1, count)))
+    step = max(1, min(permutations, _ROWS // count))
     found: dict[str, list[np.ndarray]] = {statistic: [] for statistic in STATISTICS}
     for start in range(0, permutations, step):
         rows = min(step, permutations - start)

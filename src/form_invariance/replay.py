@@ -187,5 +187,5 @@ def log_probabilities(model: Decoder, x: Tensor, tokens: Tensor) -> Tensor:
     for start in range(0, len(rows), step):
         logits = unembed(model, rows[start : start + step]).float()
         picked = logits.gather(1, wanted[start : start + step])
-        pieces.append(picked - logits.logsumexp(-1, keepdim=True))
+        pieces.append(picked - logits.logsumexp(1, keepdim=True))
     return torch.cat(pieces).view(prompts, variants, -1)

@@ -25,11 +25,11 @@ def operand_maps(
         template: with the fields {a} and {b}.
         neurons: the neurons of each layer, by layer in ascending order.
     """
-    prompts = [render(template, a, b) for a, b in zip(grid.a.tolist(), grid.b.tolist(), strict=True)]
+    prompts = [render(template, a, b) for a, b in np.stack([grid.a, grid.b], axis=1).tolist()]
     tokens = tokenizer.encode_batch(prompts)
     chosen = {layer: torch.tensor(own, device=model.device) for layer, own in neurons.items()}
     room = working_bytes(model.device, _BATCH_BYTES)
-    step = int(max(1, min(512, room // (16 * tokens.shape[1] * model.config.d_mlp))))
+    step = max(1, min(512, room // (16 * tokens.shape[1] * model.config.d_mlp)))
     result = np.empty((sum(map(len, neurons.values())), len(prompts)), dtype=np.float32)
     if not len(result):
         return result
@@ -72,4 +72,4 @@ def _directions(model: Decoder, layer: int, neurons: np.ndarray) -> Tensor:
     if weights.mlp_post_norm is not None:
         values = values * weights.mlp_post_norm.weight
     # LayerNorm, which alone has a bias, takes the mean away.
-    return values if model.final_norm.bias is None else values - values.mean(-1, keepdim=True)
+    return values if model.final_norm.bias is None else values - values.mean(1, keepdim=True)

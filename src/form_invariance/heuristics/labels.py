@@ -19,7 +19,7 @@ def _published(maps: np.ndarray, kv: np.ndarray, grid: Grid, threshold: float, f
     own = Grid(grid.a[keep], grid.b[keep], grid.answer[keep], grid.kind, grid.max_operand)
     table = published.score(maps[:, keep], kv[:, keep], own, floor)
     # A pattern may have a row of either end; a neuron carries it once.
-    table = table.sort_values("score", ascending=False, kind="stable")
+    table = table.sort_values("score", ascending=False)
     table = table.drop_duplicates(["neuron", "heuristic"])
     base = {name: members_of(name, own).mean() for name in table["heuristic"].unique()}
     rates = table["heuristic"].map(base).astype(float)

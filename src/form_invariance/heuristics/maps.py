@@ -28,7 +28,7 @@ def read_maps(path: Path, kind: str, max_operand: int) -> tuple[Grid, np.ndarray
     if list(table.columns[:3]) != _PAIR or len(table.columns) < 4 or not len(table):
         raise UserError(f"{path} must have the columns op1, op2, result, then one column a neuron, and rows")
     try:
-        pairs = table[_PAIR].to_numpy(dtype=np.float64).T
+        pairs = table[_PAIR].to_numpy().T
         maps = np.ascontiguousarray(table.iloc[:, 3:].to_numpy(dtype=np.float32).T)
         if (pairs != np.floor(pairs)).any():
             raise ValueError

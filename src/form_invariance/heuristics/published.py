@@ -20,6 +20,7 @@ PATTERNS = 5
 MULTI_TOP, MULTI_SHARE = 1000, 0.95
 _PLACES = ("1..", ".1.", "11.", "..1", "1.1", ".11", "111")
 """Which digits a wildcard pattern fixes, in the published order."""
+# Of division. The first three are all its ranges that hold the answer 0.
 _DROPPED = {
     "result_range_0_100",
     "result_range_0_10",
@@ -85,14 +86,15 @@ def _shares(order: np.ndarray, classes: list[PairClass]) -> np.ndarray:
 def _make_pattern_codes() -> tuple[np.ndarray, list[str], np.ndarray]:
     """For each number 0..999 the codes of its seven patterns; the patterns' texts; their fixed digits."""
     codes: dict[str, int] = {}
-    table = np.empty((LARGEST_ANSWER + 1, len(_PLACES)), dtype=np.int64)
+    table = []
     for number in range(LARGEST_ANSWER + 1):
         digits = f"{number:03d}"
-        for column, places in enumerate(_PLACES):
-            text = "".join(digit if place == "1" else "." for digit, place in zip(digits, places, strict=True))
-            table[number, column] = codes.setdefault(text, len(codes))
-    texts = list(codes)
-    return table, texts, np.array([3 - text.count(".") for text in texts])
+        texts = [
+            "".join(digit if place == "1" else "." for digit, place in zip(digits, places, strict=True))
+            for places in _PLACES
+        ]
+        table.append([codes.setdefault(text, len(codes)) for text in texts])
+    return np.array(table), list(codes), np.array([3 - text.count(".") for text in codes])
 
 
 _pattern_codes = cache(_make_pattern_codes)
@@ -109,12 +111,12 @@ def _patterns(values: np.ndarray, prefix: str) -> list[tuple[int, str, float]]:
         return []
     codes = table[values].reshape(rows, -1)  # (neurons, size * 7), in the published order
     flat = (codes + np.arange(rows)[:, None] * len(texts)).ravel()
-    counts = np.bincount(flat, minlength=rows * len(texts)).reshape(rows, -1)
+    counts = np.bincount(flat, minlength=rows * len(texts)).reshape(rows, len(texts))
     first = np.zeros(rows * len(texts), dtype=np.int64)
     first[flat[::-1]] = np.tile(np.arange(codes.shape[1])[::-1], rows)
     # By count, then by fixed digits, then by first occurrence.
     last = codes.shape[1]
-    key = (counts * 4 + fixed) * last + (last - 1 - first.reshape(rows, -1))
+    key = (counts * 4 + fixed) * last + (last - 1 - first.reshape(rows, len(texts)))
     key[(counts == 0) | (counts < size // 10)] = -1
     best = np.argsort(-key, axis=1, kind="stable")[:, :PATTERNS]
     found = []
@@ -132,19 +134,18 @@ def _multi(order: np.ndarray, grid: Grid) -> list[tuple[int, str, float]]:
     top = grid.answer[order[:, :MULTI_TOP]]
     width = int(grid.answer.max()) + 1
     flat = (top + np.arange(len(top))[:, None] * width).ravel()
-    counts = np.bincount(flat, minlength=len(top) * width).reshape(len(top), -1)
-    largest = -np.sort(-counts, axis=1)[:, :5].cumsum(axis=1)
+    counts = np.bincount(flat, minlength=len(top) * width).reshape(len(top), width)
     found = []
-    # The published sums are in single precision, so they are made just so for the few that come near.
-    for neuron in np.flatnonzero(largest[:, -1] >= (MULTI_SHARE - 0.001) * top.shape[1]):
-        shares = torch.from_numpy(counts[neuron]).float()
+    for neuron, row in enumerate(counts):
+        # The published sums are in single precision.
+        shares = torch.from_numpy(row).float()
         values, answers = (shares / shares.sum()).sort(descending=True, stable=True)
-        for several in range(2, 6):
+        for several in range(2, min(5, width) + 1):
             fewer = values[: several - 1].sum()
             whole = fewer + values[several - 1]
             if fewer < MULTI_SHARE and whole >= MULTI_SHARE:
                 chosen = sorted(answers[:several].tolist())
-                found.append((int(neuron), f"result_multi_value_{several}={chosen}", whole.item()))
+                found.append((neuron, f"result_multi_value_{several}={chosen}", whole.item()))
     return found
 
 
@@ -178,8 +179,6 @@ def score(operand_maps: np.ndarray, result_maps: np.ndarray, grid: Grid, floor: 
         places = np.array([order_of[name] for name in names], dtype=float)
         for where, order in orders(maps):
             shares = _shares(order, chosen)
-            if result and grid.kind == "division":
-                shares = _without_zeros(shares, order, chosen, grid)
             row, column = np.nonzero(shares >= floor)
             fixed = {
                 "neuron": row,
@@ -203,15 +202,6 @@ def score(operand_maps: np.ndarray, result_maps: np.ndarray, grid: Grid, floor: 
     appearance = table["heuristic"].map({name: place for place, name in enumerate(table["heuristic"].unique())})
     table = table.assign(appearance=appearance).sort_values(["appearance", "neuron"], kind="stable")
     return table[["neuron", "heuristic", "score"]].reset_index(drop=True)
-
-
-def _without_zeros(shares: np.ndarray, order: np.ndarray, classes: list[PairClass], grid: Grid) -> np.ndarray:
-    """Division: a result range scores nothing where all the top answers are 0."""
-    zero = grid.answer == 0
-    for column, one in enumerate(classes):
-        if "range" in one.name:
-            shares[zero[order[:, : one.size]].all(axis=1), column] = 0.0
-    return shares
 
 
 def _place(name: str, order_of: dict[str, int]) -> float:

@@ -125,7 +125,7 @@ def _multi(order: np.ndarray, grid: Grid, tests: Tests) -> tuple[list[pd.DataFra
     answers = np.unique(grid.answer)
     parts, members = [], {}
     for neuron, top in enumerate(grid.answer[order[:, :size]]):
-        counts = np.bincount(top, minlength=int(answers[-1]) + 1)
+        counts = np.bincount(top)
         commonest = np.argsort(-counts, kind="stable")[:5]
         reached = np.flatnonzero(counts[commonest].cumsum() >= MULTI_SHARE * size)
         if not len(reached) or reached[0] == 0:
