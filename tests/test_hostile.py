@@ -1,17 +1,24 @@
 """Hostile input: whatever stands in a configuration, the answer is one sentence or a run that harms nothing."""
 
 import copy
+import json
+import pickle
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from safetensors.torch import save_file
 
-from form_invariance import config_check
+from form_invariance import config_check, job_sizes, model_files, models
 from form_invariance.errors import UserError
+from form_invariance.families import READERS
+from form_invariance.model_files import PACKAGED
 from form_invariance.operands import evaluate
 from form_invariance.prompts import check_fields, render
 from stub_checkout import ROOT
@@ -161,3 +168,126 @@ def test_any_file(tmp_path, monkeypatch, text):
     if found is not None:
         accepted({**SMALL, **found})
     assert not (tmp_path / "pwned").exists()
+
+
+def model_folder(folder, **changes):
+    """The files of a model of the package, with some keys of config.json changed; `...` deletes one."""
+    folder.mkdir()
+    for path in (PACKAGED / "embedded-shared").iterdir():
+        (folder / path.name).symlink_to(path)
+    raw = json.loads((folder / "config.json").read_text())
+    raw = {key: value for key, value in {**raw, **changes}.items() if value is not ...}
+    (folder / "config.json").unlink()
+    (folder / "config.json").write_text(json.dumps(raw))
+    return folder
+
+
+RAW = json.loads((PACKAGED / "embedded-shared/config.json").read_text())
+NUMBERS = st.sampled_from([0, -1, 2**40, 10**400, 1e308, float("inf"), float("nan"), 0.5, "6", "six"])
+ROTARY = ["rope_parameters", "rope_scaling", "rope_theta", "partial_rotary_factor", "sliding_window", "head_dim"]
+
+
+@FUZZ
+@given(st.sampled_from([*RAW, *ROTARY]), st.one_of(VALUES, NUMBERS, st.just(...)), st.sampled_from([*READERS]))
+def test_any_config_json(tmp_path_factory, key, value, family):
+    folder = model_folder(tmp_path_factory.mktemp("any") / "model", **{"model_type": family, key: value})
+    checked = copy.deepcopy(SMALL)
+    checked["models"]["m"]["source"] = str(folder)
+    accepted(checked)
+    if accepted(checked):
+        refusal(models.load, folder)
+        job_sizes.parameters(str(folder))
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("{", "not valid JSON"),
+        ("[" * 10**5, "not valid JSON"),
+        ('{"hidden_size": ' + "9" * 10**4 + "}", "not valid JSON"),
+        ("[]", "one JSON object"),
+        ("\ufeff{}", "not valid JSON"),
+    ],
+)
+def test_any_text_of_config_json(tmp_path, text, sentence):
+    (tmp_path / "config.json").write_text(text)
+    assert sentence in refusal(model_files.read_config, tmp_path)[1]
+    (tmp_path / "config.json").unlink()
+    (tmp_path / "config.json").mkdir()
+    assert "config.json cannot be read: Is a directory" in refusal(model_files.read_config, tmp_path)[1]
+
+
+@pytest.mark.parametrize("name", ["../model.safetensors", "..", "", ".", "/etc/passwd", "\0", 7, None, ["a"]])
+def test_an_index_leads_to_no_file_outside_the_model(tmp_path, name):
+    (tmp_path / "model.safetensors").touch()
+    folder = model_folder(tmp_path / "model")
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"lm_head.weight": name}}))
+    assert refusal(model_files.weight_files, folder)[1]
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\x80\x04K\x01.", b"\xff" * 64])
+def test_weights_that_are_none(tmp_path, content):
+    folder = model_folder(tmp_path / "model")
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors").write_bytes(content)
+    assert "model.safetensors cannot be read as safetensors: " in refusal(models.load, folder)[1]
+    index = {"weight_map": {"model.embed_tokens.weight": "model.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    index["weight_map"] |= dict.fromkeys(models_weights(), "model.safetensors")
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert "model.safetensors cannot be read as safetensors: " in refusal(models.load, folder)[1]
+
+
+def test_an_index_that_names_the_wrong_file(tmp_path):
+    folder = model_folder(tmp_path / "model")
+    save_file({"other": torch.zeros(1)}, folder / "other.safetensors")
+    index = {"weight_map": dict.fromkeys(models_weights(), "other.safetensors")}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert "other.safetensors cannot be read as safetensors: " in refusal(models.load, folder)[1]
+
+
+def models_weights():
+    return model_files.weight_files(PACKAGED / "embedded-shared")
+
+
+def test_no_pickle_and_no_code_of_a_model_is_run(tmp_path):
+    """Neither weights that are a pickle, nor code that config.json asks for."""
+    touch = "import pathlib; pathlib.Path(__file__).with_name('pwned').touch()"
+    auto = {"AutoConfig": "evil.Evil", "AutoModelForCausalLM": "evil.Evil", "AutoTokenizer": ["evil.Evil", None]}
+    folder = model_folder(tmp_path / "model", auto_map=auto)
+    (folder / "evil.py").write_text(touch)
+    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Evil(folder / "pwned")))
+    models.load(folder)
+    model_files.load_tokenizer(folder)
+    (folder / "model.safetensors").unlink()
+    assert "pickled .bin weights are never read" in refusal(models.load, folder)[1]
+    assert not (folder / "pwned").exists()
+    pickle.loads((folder / "pytorch_model.bin").read_bytes())
+    assert (folder / "pwned").exists()
+
+
+class Evil:
+    """What touches a file when it is read as a pickle."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../embedded_models/embedded-shared", "/etc", "embedded-shared/"])
+def test_a_model_of_the_package_is_one_of_them(name):
+    assert (
+        "does not come with the package; it has embedded:" in refusal(model_files.resolve, f"embedded:{name}")[1]
+    )
+
+
+def test_a_link_that_leads_nowhere(tmp_path):
+    folder = model_folder(tmp_path / "model")
+    (folder / "notes.txt").symlink_to("nowhere")
+    checked = copy.deepcopy(SMALL)
+    checked["models"]["m"]["source"] = str(folder)
+    assert accepted(checked)

@@ -239,6 +239,11 @@ def _check_model(name: str, model: Mapping[str, Any], config: Mapping[str, Any])
     folder = local_folder(model["source"])
     if folder is None:
         return
+    if set("{}") & set(str(folder)):
+        raise UserError(
+            f"config key models.{name}.source: {model['source']!r} has braces, which Snakemake would take for "
+            "wildcards; rename the folder"
+        )
     shape, _ = model_files.read_config(folder)
     model_files.weight_files(folder)
     if max(config["k"]) > shape.d_mlp:
@@ -274,7 +279,7 @@ def _digest(config: Mapping[str, Any]) -> str:
     digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode())
     for model in config["models"].values():
         folder = local_folder(model["source"])
-        for path in sorted(folder.iterdir()) if folder else []:
+        for path in sorted(filter(Path.exists, folder.iterdir())) if folder else []:
             digest.update(f"{path}{path.stat().st_size}{path.stat().st_mtime_ns}".encode())
     return digest.hexdigest()
 
