@@ -1,6 +1,7 @@
 """Every command after the ranking, on a model whose circuit was built by hand, from its tables to the report."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,8 @@ from form_invariance.cli import main
 from form_invariance.planted import construction
 from form_invariance.planted.construction import LATE, PLANTED, TEMPLATES, WIDTH, planted_neurons
 from form_invariance.planted.stages import run_stages, transfers
-from form_invariance.tables_io import provenance_of, read_tensors
+from form_invariance.schemas import CORRUPT, DATASET
+from form_invariance.tables_io import provenance_of, read_table, read_tensors, write_table, write_tensors
 from test_browser import data_of
 
 MODEL, OPERATOR = "planted", "addition"
@@ -267,3 +269,95 @@ def test_the_browser_shows_every_planted_neuron(finished):
     expected = {(layer, neuron) for layer in LATE for neuron in planted["word", layer]}
     assert {(one["layer"], one["neuron"]) for one in shown} == expected
     assert all(max(one["rank"]) <= PLANTED for one in shown)
+
+
+def refused(capsys, *words):
+    """What a command says that refuses, in one line and without a traceback."""
+    assert main([str(word) for word in words]) == 2
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert said.startswith("error: ")
+    return said
+
+
+@pytest.fixture
+def broken(finished, tmp_path):
+    """Copies of finished files in which something was changed, written as whole files are."""
+
+    def table(path, schema, change):
+        to = tmp_path / path.name
+        write_table(change(read_table(path, schema)), to, schema, provenance_of(path))
+        return to
+
+    def tensors(path, kind, change=lambda tensors: tensors, **changes):
+        to = tmp_path / path.name
+        found, provenance = read_tensors(path, kind)
+        write_tensors(change(found), to, kind, {**provenance, **changes})
+        return to
+
+    return SimpleNamespace(table=table, tensors=tensors, output=tmp_path / "out")
+
+
+def test_prompts_and_partners_of_two_cells(finished, broken, capsys):
+    dataset, corrupt = (finished.cell("word", f"{name}.parquet") for name in ("dataset", "corrupt"))
+    words = ("attribution", *finished.on_model, "--dataset", dataset, "--output", broken.output)
+    fewer = broken.table(corrupt, CORRUPT, lambda table: table.iloc[1:])
+    said = refused(capsys, *words, "--corrupt-table", fewer)
+    assert said.endswith(f"{fewer} does not have one partner for each train prompt of {dataset}")
+    train = read_table(dataset, DATASET).query("split == 'train'").sort_values("index")
+    equal = broken.table(
+        corrupt, CORRUPT, lambda table: table.assign(answer_token=train["answer_token"].to_numpy())
+    )
+    assert f"{equal}: a corrupt partner has the same answer" in refused(capsys, *words, "--corrupt-table", equal)
+    assert not broken.output.exists()
+
+
+def test_files_of_two_models_or_formats(finished, broken, capsys):
+    effects = finished.cell("word", "indirect_effects.safetensors")
+    foreign = broken.tensors(effects, "indirect_effects", model="another")
+    both = (f"code={finished.cell('code', 'indirect_effects.safetensors')}", f"word={foreign}")
+    said = refused(capsys, "circuit", "--effects", *both, *SIZE, "--output", broken.output)
+    assert "--effects: the files are of different models" in said
+    effects = ("--effects", *finished.each("indirect_effects.safetensors"), *SIZE, "--output", broken.output)
+    variants = broken.tensors(finished.cell("code", "variant_effects.safetensors"), "variant_effects", prompts=7)
+    for name in ("code", "spoken"):
+        said = refused(capsys, "variant-overlap", *effects, "--variant-effects", f"{name}={variants}")
+        assert said.endswith(f"{variants} does not belong to the effects of format {name}")
+    assert not broken.output.exists()
+
+
+def test_a_mean_cache_of_another_model_or_format(finished, broken, capsys):
+    dataset = ("--dataset", finished.cell("word", "dataset.parquet"))
+    circuit = ("--circuit", finished.shared("circuit.parquet"), *SIZE, "--output", broken.output)
+    ranking = ("--ranking", finished.cell("word", "ranking.parquet"), "--prompts-output", broken.output)
+    words = ("interventions", *finished.on_model, *dataset, *ranking, *circuit, "--mean-cache")
+    short = finished.folder / "symbolic/mean_cache.safetensors"
+    assert "is longer than the mean cache's" in refused(capsys, *words, short)
+    narrow = broken.tensors(
+        short,
+        "mean_cache",
+        lambda tensors: {name: array for name, array in tensors.items() if name != "neurons.3"},
+    )
+    assert "the mean cache was made with a model of another shape" in refused(capsys, *words, narrow)
+    assert not broken.output.exists()
+
+
+def test_too_few_prompts_to_probe(finished, broken, capsys):
+    census = ("--census", f"word/{OPERATOR}={finished.cell('word', 'census.parquet')}")
+    said = refused(capsys, "probe", *finished.on_model, *census, "--prompts", 1, "--output", broken.output)
+    assert re.search(r"probe: no .* prompt is left to (train on|test); raise probe_prompts", said)
+
+
+def test_tables_of_a_model_whose_source_is_not_given(finished, broken, capsys):
+    probes = [f"{MODEL}/{name}={finished.folder / name / 'probe.parquet'}" for name in TEMPLATES]
+    of_cells = MODEL + "/{}/addition"
+    words = (
+        *("--census", *finished.each("census.parquet", of_cells), "--probes", *probes),
+        *("--heuristics", *finished.each("heuristics.parquet", of_cells)),
+        *("--agreement", f"{MODEL}/{finished.of_operator('agreement.parquet')}"),
+        *("--labelled", f"{MODEL}/{finished.of_operator('labelled.parquet')}", "--output-folder", broken.output),
+    )
+    said = refused(capsys, "tables", "--source", "other=embedded:embedded-shared", *words)
+    assert said == f"error: --source or --labelled lacks entries of ['{MODEL}']"
+    run("tables", "--source", f"{MODEL}={finished.results / 'model'}", *words)
+    census = pd.read_csv(broken.output / "census.csv")
+    assert len(census) == len(TEMPLATES)

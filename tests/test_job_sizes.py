@@ -75,3 +75,17 @@ def test_the_example_is_valid():
     from stub_checkout import ROOT
 
     assert job_sizes.read_site(ROOT / "config/cluster.example.yaml") == {"cpu": {}, "gpu": {}}
+
+
+def test_a_hub_model_in_the_cache_is_counted_by_its_config(tmp_path, monkeypatch, packaged):
+    import huggingface_hub
+
+    folder = packaged["embedded-shared"][2]
+    monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", lambda *_, **__: str(folder / "config.json"))
+    assert job_sizes.parameters("owner/cached-70b", "main") == job_sizes.parameters("embedded:embedded-shared")
+
+    def invalid(*_, **__):
+        raise huggingface_hub.errors.HFValidationError("no such name")
+
+    monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", invalid)
+    assert job_sizes.parameters("owner/odd..-70b") == 70e9
