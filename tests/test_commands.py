@@ -159,8 +159,22 @@ def pages(own):
     of_run = ("--results", own.results, "--models", MODEL, "--formats", *TEMPLATES, *SIZE)
     problem = ("--operators", f"{OPERATOR}={construction.EXPRESSION}")
     run("browser", "--model", MODEL, *of_run, *problem, "--output", own.results / "browser.html")
+    run("tables", "--source", f"{MODEL}={own.results / 'model'}", *paper_tables(own, own.results / "tables"))
     configured = ("--operators", OPERATOR, "--configuration", "seed: 0")
-    run("report", *of_run, *configured, "--output", own.results / "report.html")
+    ran = ("--stages", "heads", "dose", "--variant-operators", OPERATOR, "--audited", MODEL)
+    run("report", *of_run, *configured, *ran, "--output", own.results / "report.html")
+
+
+def paper_tables(own, to):
+    """The options of the tables of the paper, but for the model's source."""
+    of_cells = MODEL + "/{}/addition"
+    return (
+        *("--census", *own.each("census.parquet", of_cells)),
+        *("--probes", *(f"{MODEL}/{name}={own.folder / name / 'probe.parquet'}" for name in TEMPLATES)),
+        *("--heuristics", *own.each("heuristics.parquet", of_cells)),
+        *("--agreement", f"{MODEL}/{own.of_operator('agreement.parquet')}"),
+        *("--labelled", f"{MODEL}/{own.of_operator('labelled.parquet')}", "--output-folder", to),
+    )
 
 
 def test_every_file_says_what_made_it(finished):
@@ -344,20 +358,12 @@ def test_a_mean_cache_of_another_model_or_format(finished, broken, capsys):
 def test_too_few_prompts_to_probe(finished, broken, capsys):
     census = ("--census", f"word/{OPERATOR}={finished.cell('word', 'census.parquet')}")
     said = refused(capsys, "probe", *finished.on_model, *census, "--prompts", 1, "--output", broken.output)
-    assert re.search(r"probe: no .* prompt is left to (train on|test); raise probe_prompts", said)
+    assert re.search(r"probe: no prompt of .* is left to (train on|test); raise probe_prompts", said)
 
 
 def test_tables_of_a_model_whose_source_is_not_given(finished, broken, capsys):
-    probes = [f"{MODEL}/{name}={finished.folder / name / 'probe.parquet'}" for name in TEMPLATES]
-    of_cells = MODEL + "/{}/addition"
-    words = (
-        *("--census", *finished.each("census.parquet", of_cells), "--probes", *probes),
-        *("--heuristics", *finished.each("heuristics.parquet", of_cells)),
-        *("--agreement", f"{MODEL}/{finished.of_operator('agreement.parquet')}"),
-        *("--labelled", f"{MODEL}/{finished.of_operator('labelled.parquet')}", "--output-folder", broken.output),
-    )
+    words = paper_tables(finished, broken.output)
     said = refused(capsys, "tables", "--source", "other=embedded:embedded-shared", *words)
     assert said == f"error: --source or --labelled lacks entries of ['{MODEL}']"
-    run("tables", "--source", f"{MODEL}={finished.results / 'model'}", *words)
-    census = pd.read_csv(broken.output / "census.csv")
-    assert len(census) == len(TEMPLATES)
+    assert not broken.output.exists()
+    assert len(pd.read_csv(finished.results / "tables/census.csv")) == len(TEMPLATES)
