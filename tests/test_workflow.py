@@ -131,7 +131,7 @@ def test_hostile_values_reach_the_commands_as_they_are(tmp_path, evil):
     shutil.copytree(ROOT / "src/form_invariance/embedded_models/embedded-shared", checkout / evil)
     config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
     config |= yaml.safe_load((ROOT / "config/test.yaml").read_text())
-    config["models"] = {"m": {"source": evil, "revision": evil, "device": evil}}
+    config["models"] = {"m": {"source": evil, "revision": "v1.0", "device": evil}}
     template = config["formats"]["symbolic"]["templates"]["addition"] = f"{evil} {{a}}+{{b}}="
     config["operators"]["addition"] = "-0 + a + b"
     (checkout / "config/config.yaml").write_text(yaml.safe_dump(config))
@@ -141,7 +141,7 @@ def test_hostile_values_reach_the_commands_as_they_are(tmp_path, evil):
     calls = dict(parsed(checkout))
     assert set(calls) == {"census", "figure-prompts"}
     for one in calls.values():
-        assert (one.model, one.revision) == (evil, evil)
+        assert (one.model, one.revision) == (evil, "v1.0")
     census = calls["census"]
     assert (census.device, census.template, census.expression) == (evil, template, "-0 + a + b")
     assert f"symbolic/addition={template}" in calls["figure-prompts"].template

@@ -16,6 +16,7 @@ from form_invariance.operands import OperandRange, operand_pool
 from form_invariance.prompts import check_fields, check_template
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_REVISION = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./+-]*")
 _RESERVED = {
     "models": ("benchmarks", "figures", "logs", "tables", "trained"),
     "operators": ("all",),
@@ -132,6 +133,16 @@ def _check_names(config: Mapping[str, Any]) -> None:
                 raise UserError(
                     f"config key {section}: {name!r} is a name that the results use already; choose another"
                 )
+
+
+def _check_revisions(config: Mapping[str, Any]) -> None:
+    """A revision becomes a part of paths in the hub's cache."""
+    for name, model in config["models"].items():
+        if not _REVISION.fullmatch(model.get("revision", "main")):
+            raise UserError(
+                f"config key models.{name}.revision: {model['revision']!r} is no branch, tag or commit; it must "
+                "consist of letters, digits, '_', '-', '.', '+' and '/', without '..'"
+            )
 
 
 def _check_templates(config: Mapping[str, Any]) -> None:
@@ -297,6 +308,7 @@ def check(config: Mapping[str, Any], schema: Mapping[str, Any], remembered: Path
     """
     check_schema(config, schema)
     _check_names(config)
+    _check_revisions(config)
     _check_templates(config)
     _check_sizes(config)
     _check_dose(config)
