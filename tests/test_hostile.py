@@ -17,10 +17,11 @@ from safetensors.torch import save_file
 
 from form_invariance import config_check, job_sizes, model_files, models
 from form_invariance.errors import UserError
-from form_invariance.families import READERS
+from form_invariance.families import READERS, decoder_config
 from form_invariance.model_files import PACKAGED
 from form_invariance.operands import evaluate
 from form_invariance.prompts import check_fields, render
+from form_invariance.rotary import inverse_frequencies
 from stub_checkout import ROOT
 
 SCHEMA = yaml.safe_load((ROOT / "config/schemas/config.schema.yaml").read_text())
@@ -184,20 +185,43 @@ def model_folder(folder, **changes):
 
 RAW = json.loads((PACKAGED / "embedded-shared/config.json").read_text())
 NUMBERS = st.sampled_from([0, -1, 2**40, 10**400, 1e308, float("inf"), float("nan"), 0.5, "6", "six"])
-ROTARY = ["rope_parameters", "rope_scaling", "rope_theta", "partial_rotary_factor", "sliding_window", "head_dim"]
+FOUND = st.one_of(VALUES, NUMBERS, st.just(...))
 
 
 @FUZZ
-@given(st.sampled_from([*RAW, *ROTARY]), st.one_of(VALUES, NUMBERS, st.just(...)), st.sampled_from([*READERS]))
+@given(st.sampled_from([*RAW, "sliding_window", "head_dim"]), FOUND, st.sampled_from(["llama", *READERS]))
 def test_any_config_json(tmp_path_factory, key, value, family):
     folder = model_folder(tmp_path_factory.mktemp("any") / "model", **{"model_type": family, key: value})
     checked = copy.deepcopy(SMALL)
     checked["models"]["m"]["source"] = str(folder)
-    accepted(checked)
     if accepted(checked):
         refusal(models.load, folder)
         job_sizes.parameters(str(folder))
     shutil.rmtree(folder)
+
+
+ROTARY = ["rope_type", "factor", "low_freq_factor", "original_max_position_embeddings", "rope_theta"]
+ROPE = st.one_of(FOUND, st.dictionaries(st.sampled_from([*ROTARY, "full_attention"]), FOUND))
+KINDS = st.sampled_from(["llama3", "linear", ...])
+PLACES_OF_ROPE = ["rope_parameters", "rope_scaling", "rope_theta", "partial_rotary_factor", "layer_types"]
+
+
+@FUZZ
+@given(
+    st.sampled_from(PLACES_OF_ROPE), ROPE, st.sampled_from(["llama3", "linear", ...]), st.sampled_from([*READERS])
+)
+def test_any_rotary_embedding(key, value, kind, family):
+    rope = {"rope_type": kind, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+    rope["original_max_position_embeddings"] = 16
+    rope |= value if isinstance(value, dict) and kind is not ... else {}
+    raw = {**RAW, "model_type": family, key: rope if kind is not ... else value}
+    raw = {name: one for name, one in raw.items() if one is not ...}
+    config, text = refusal(decoder_config, raw, "config.json")
+    if not text:
+        inverse, text = refusal(inverse_frequencies, raw, config, 0, "config.json")
+    if not text and inverse is not None:
+        assert inverse.isfinite().all()
+        assert 0 < 2 * len(inverse) <= config.d_head
 
 
 @pytest.mark.parametrize(
@@ -224,7 +248,8 @@ def test_an_index_leads_to_no_file_outside_the_model(tmp_path, name):
     folder = model_folder(tmp_path / "model")
     (folder / "model.safetensors").unlink()
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"lm_head.weight": name}}))
-    assert refusal(model_files.weight_files, folder)[1]
+    said = refusal(model_files.weight_files, folder)[1]
+    assert f"model folder {folder} lacks " in said or "has no weight_map" in said
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\x80\x04K\x01.", b"\xff" * 64])
@@ -233,23 +258,21 @@ def test_weights_that_are_none(tmp_path, content):
     (folder / "model.safetensors").unlink()
     (folder / "model.safetensors").write_bytes(content)
     assert "model.safetensors cannot be read as safetensors: " in refusal(models.load, folder)[1]
-    index = {"weight_map": {"model.embed_tokens.weight": "model.safetensors"}}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-    index["weight_map"] |= dict.fromkeys(models_weights(), "model.safetensors")
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    point_all_weights(folder, "model.safetensors")
     assert "model.safetensors cannot be read as safetensors: " in refusal(models.load, folder)[1]
 
 
 def test_an_index_that_names_the_wrong_file(tmp_path):
     folder = model_folder(tmp_path / "model")
     save_file({"other": torch.zeros(1)}, folder / "other.safetensors")
-    index = {"weight_map": dict.fromkeys(models_weights(), "other.safetensors")}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    point_all_weights(folder, "other.safetensors")
     assert "other.safetensors cannot be read as safetensors: " in refusal(models.load, folder)[1]
 
 
-def models_weights():
-    return model_files.weight_files(PACKAGED / "embedded-shared")
+def point_all_weights(folder, file):
+    """An index that says that a file has all weights."""
+    names = model_files.weight_files(PACKAGED / "embedded-shared")
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": dict.fromkeys(names, file)}))
 
 
 def test_no_pickle_and_no_code_of_a_model_is_run(tmp_path):
@@ -280,9 +303,8 @@ class Evil:
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../embedded_models/embedded-shared", "/etc", "embedded-shared/"])
 def test_a_model_of_the_package_is_one_of_them(name):
-    assert (
-        "does not come with the package; it has embedded:" in refusal(model_files.resolve, f"embedded:{name}")[1]
-    )
+    said = refusal(model_files.resolve, f"embedded:{name}")[1]
+    assert "does not come with the package; it has embedded:" in said
 
 
 def test_a_link_that_leads_nowhere(tmp_path):
