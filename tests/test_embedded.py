@@ -1,14 +1,18 @@
 """The embedded models' construction and training, at tiny size, and the shipped folders."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
 import torch
 
+from conftest import ROOT
+from form_invariance.cli import main
 from form_invariance.decoder import embed, logits, run_layers
+from form_invariance.embedded import card
 from form_invariance.embedded.batches import Problems, draw_batch
-from form_invariance.embedded.problems import TRAINED, make_pool
+from form_invariance.embedded.problems import TRAINED, make_pool, read_templates
 from form_invariance.embedded.recipe import RECIPES, Recipe
 from form_invariance.embedded.routing import neuron_format
 from form_invariance.embedded.training import train
@@ -181,6 +185,36 @@ def test_a_saved_folder_loads_in_hugging_face_with_the_same_logits(problems, tmp
     with torch.no_grad():
         expected = theirs(tokens).logits
     torch.testing.assert_close(logits(ours, run_layers(ours, embed(ours, tokens))), expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("separate", [True, False])
+def test_the_command_trains_and_writes_a_card(tmp_path, monkeypatch, separate):
+    monkeypatch.setitem(RECIPES, "tiny", dataclasses.replace(TINY, separate=separate))
+    monkeypatch.setattr(card, "SAMPLE", 60)
+    monkeypatch.setattr(card, "SMALL_SAMPLE", 30)
+    folder = tmp_path / "made"
+    words = ["--config", str(ROOT / "config/config.yaml"), "--output", str(folder)]
+    assert main(["train-embedded", "--name", "tiny", *words]) == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"made"}
+    text = (folder / "README.md").read_text()
+    assert ("the negative control" in text) == separate
+    assert "| separate | " + str(separate) in text
+    rows = [
+        line for line in text.splitlines() if re.match(r"\| (addition|multiplication) \| (symbolic|word)", line)
+    ]
+    assert len(rows) == 4
+    model = load(folder)
+    said = float(rows[0].split("|")[3])
+    pairs = card._paper_pairs("a + b", "addition")
+    problems = Problems(read_templates(ROOT / "config/config.yaml"), TINY)
+    assert said == pytest.approx(card.right(model, problems, "symbolic", "addition", pairs).mean(), abs=5e-4)
+
+
+def test_an_embedded_model_that_is_none(tmp_path, capsys):
+    words = ["--config", str(ROOT / "config/config.yaml"), "--output", str(tmp_path / "made")]
+    assert main(["train-embedded", "--name", "tony", *words]) == 2
+    assert "--name: 'tony' is not an embedded model; known are embedded-shared" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", RECIPES)

@@ -16,6 +16,7 @@ from form_invariance.operands import OperandRange, operand_pool
 from form_invariance.prompts import check_fields, check_template
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_REVISION = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./+-]*")
 _RESERVED = {
     "models": ("benchmarks", "figures", "logs", "tables", "trained"),
     "operators": ("all",),
@@ -134,6 +135,16 @@ def _check_names(config: Mapping[str, Any]) -> None:
                 )
 
 
+def _check_revisions(config: Mapping[str, Any]) -> None:
+    """A revision becomes a part of paths in the hub's cache."""
+    for name, model in config["models"].items():
+        if not _REVISION.fullmatch(model.get("revision", "main")):
+            raise UserError(
+                f"config key models.{name}.revision: {model['revision']!r} is no branch, tag or commit; it must "
+                "consist of letters, digits, '_', '-', '.', '+' and '/', without '..'"
+            )
+
+
 def _check_templates(config: Mapping[str, Any]) -> None:
     """Every operator has a template in every format, with both fields. Templates of other operators wait."""
     for name, one in config["formats"].items():
@@ -239,6 +250,11 @@ def _check_model(name: str, model: Mapping[str, Any], config: Mapping[str, Any])
     folder = local_folder(model["source"])
     if folder is None:
         return
+    if set("{}") & set(str(folder)):
+        raise UserError(
+            f"config key models.{name}.source: {model['source']!r} has braces, which Snakemake would take for "
+            "wildcards; rename the folder"
+        )
     shape, _ = model_files.read_config(folder)
     model_files.weight_files(folder)
     if max(config["k"]) > shape.d_mlp:
@@ -274,7 +290,7 @@ def _digest(config: Mapping[str, Any]) -> str:
     digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode())
     for model in config["models"].values():
         folder = local_folder(model["source"])
-        for path in sorted(folder.iterdir()) if folder else []:
+        for path in sorted(filter(Path.exists, folder.iterdir())) if folder else []:
             digest.update(f"{path}{path.stat().st_size}{path.stat().st_mtime_ns}".encode())
     return digest.hexdigest()
 
@@ -292,6 +308,7 @@ def check(config: Mapping[str, Any], schema: Mapping[str, Any], remembered: Path
     """
     check_schema(config, schema)
     _check_names(config)
+    _check_revisions(config)
     _check_templates(config)
     _check_sizes(config)
     _check_dose(config)

@@ -119,7 +119,7 @@ def weight_files(folder: Path) -> dict[str, Path]:
             names = {name: folder / Path(file).name for name, file in read_json(index)["weight_map"].items()}
         except (KeyError, AttributeError, TypeError):
             raise UserError(f"{index} has no weight_map; download the model again") from None
-        missing = sorted({path.name for path in names.values() if not path.exists()})
+        missing = sorted({path.name for path in names.values() if not path.is_file()})
         if missing:
             raise UserError(f"model folder {folder} lacks {missing[0]}, which its index names; download it again")
         return names
@@ -133,11 +133,11 @@ def weight_files(folder: Path) -> dict[str, Path]:
 
     names = {}
     for file in files:
-        try:
-            with safe_open(file, framework="numpy") as weights:
-                names.update(dict.fromkeys(weights.keys(), file))
-        except Exception as error:
-            raise UserError(f"{file} cannot be read as safetensors: {error}") from None
+        with (
+            in_one_sentence(f"{file} cannot be read as safetensors"),
+            safe_open(file, framework="numpy") as weights,
+        ):
+            names.update(dict.fromkeys(weights.keys(), file))
     return names
 
 

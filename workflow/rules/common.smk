@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from itertools import chain, permutations
+from itertools import permutations
 from pathlib import Path, PurePosixPath
 from shlex import quote
 from types import SimpleNamespace
@@ -58,17 +58,17 @@ def one_of(names: list[str]) -> str:
 
 
 def model_options(wildcards) -> list[str]:
-    """Command-line options that name a model and how it runs."""
+    """Command-line options that name a model and how it runs, as one word each, whatever sign a value begins with."""
     model = config["models"][wildcards.model]
-    given = [(f"--{key}", model[key]) for key in ("dtype", "device") if key in model]
-    return [*tokenizer_options(wildcards), *chain.from_iterable(given)]
+    given = [f"--{key}={model[key]}" for key in ("dtype", "device") if key in model]
+    return [*tokenizer_options(wildcards), *given]
 
 
 def tokenizer_options(wildcards) -> list[str]:
     """Command-line options that name a model whose tokenizer alone is used."""
     model = config["models"][wildcards.model]
-    revision = ["--revision", model["revision"]] if "revision" in model else []
-    return ["--model", model["source"], *revision]
+    revision = [f"--revision={model['revision']}"] if "revision" in model else []
+    return [f"--model={model['source']}", *revision]
 
 
 def on_gpu(wildcards) -> bool:
@@ -145,12 +145,11 @@ def keyed(paths: list[str], *parts: int) -> list[str]:
 
 
 def template_options() -> list[str]:
-    """Every canonical template as an option: format, operator, text."""
+    """Every canonical template as an option."""
     return [
-        word
+        f"--template={name}/{operator}={config['formats'][name]['templates'][operator]}"
         for name in FORMATS
         for operator in OPERATORS
-        for word in ("--template", name, operator, config["formats"][name]["templates"][operator])
     ]
 
 
@@ -313,9 +312,9 @@ def variants() -> list[str]:
 
 
 def variant_options(wildcards) -> list[str]:
-    """Every variant that a cell takes as an option: operator, text."""
+    """Every variant that a cell takes as an option."""
     taken = VARIANTS[wildcards.format, wildcards.operator]
-    return [word for operator, texts in taken.items() for text in texts for word in ("--variant", operator, text)]
+    return [f"--variant={operator}={text}" for operator, texts in taken.items() for text in texts]
 
 
 def formats_with_variants(wildcards) -> list[str]:

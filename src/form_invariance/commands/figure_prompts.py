@@ -11,7 +11,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", required=True, help="model whose tokenizer is used")
     parser.add_argument("--revision", help="hub branch, tag or commit")
     parser.add_argument(
-        "--template", nargs=3, action="append", required=True, metavar=("FORMAT", "OPERATOR", "TEXT")
+        "--template",
+        action="append",
+        required=True,
+        metavar="FORMAT/OPERATOR=TEXT",
+        help="a template; one option each",
     )
     parser.add_argument("--operands", nargs=2, type=int, default=[226, 68], help="operands of the examples")
     parser.add_argument("--output", type=Path, nargs="+", required=True, help="files, .png .svg or .pdf")
@@ -19,13 +23,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
+    from form_invariance.commands.arguments import named_values
     from form_invariance.figures import prompts, style
     from form_invariance.model_files import load_tokenizer, resolve
     from form_invariance.prompts import render
 
     tokenizer = load_tokenizer(resolve(arguments.model, arguments.revision))
-    rows = [
-        (name, operator, tokenizer.tokens(render(template, *arguments.operands)), "answer")
-        for name, operator, template in arguments.template
-    ]
+    rows = []
+    for key, template in named_values(arguments.template, "--template", "TEXT").items():
+        name, _, operator = key.partition("/")
+        rows.append((name, operator, tokenizer.tokens(render(template, *arguments.operands)), "answer"))
     style.save(prompts.draw(rows), arguments.output)
