@@ -84,11 +84,11 @@ def run_plan(checkout, *words):
 @pytest.mark.parametrize(
     ("words", "row", "last"),
     [
-        ([], "census 0 of 6", "0 of 92 jobs are pending."),
+        ([], "census 0 of 6", "0 of 93 jobs are pending."),
         (
             ["--config", "random_seeds=4"],
             "interventions 6 of 6 settings or source have changed (6)",
-            "13 of 92 jobs",
+            "13 of 93 jobs",
         ),
     ],
 )
@@ -98,6 +98,20 @@ def test_command(finished, words, row, last):
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
     assert row in lines
     assert lines[-1].startswith(last)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("k: [10\n", "is not valid YAML"), ("__use_yte__: true\nseed: ?open('pwned', 'w') and 1\n", "__use_yte__")],
+)
+def test_a_file_that_cannot_be_read_is_named(finished, tmp_path, text, words):
+    path = tmp_path / "my.yaml"
+    path.write_text(text)
+    done = run_plan(finished, "--configfile", str(path))
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: {path} ")
+    assert words in done.stderr
+    assert not (finished / "pwned").exists()
 
 
 def test_a_mistake_is_snakemakes_sentence(finished):

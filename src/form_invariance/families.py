@@ -131,6 +131,24 @@ READERS: dict[str, Callable[[Raw], Raw]] = {
 """What reads each `model_type`."""
 
 
+_SIZES = ("n_layers", "d_model", "d_mlp", "n_heads", "n_key_value_heads", "d_head", "vocabulary")
+_FACTORS = ("norm_epsilon", "attention_scale", "attention_softcap", "logit_softcap", "longest")
+
+
+def _check_numbers(numbers: Raw, where: str) -> None:
+    """Sizes are at least 1, factors above 0 where they are given, and heads share keys evenly."""
+    for name in _SIZES:
+        if numbers[name] < 1:
+            raise UserError(f"{where}: {name} is {numbers[name]}, but must be at least 1")
+    for name in _FACTORS:
+        value = numbers.get(name)
+        if value is not None and not (isinstance(value, int | float) and value > 0):
+            raise UserError(f"{where}: {name} is {value!r}, but must be a number above 0")
+    heads, shared = numbers["n_heads"], numbers["n_key_value_heads"]
+    if heads % shared:
+        raise UserError(f"{where}: {heads} attention heads cannot share {shared} keys evenly")
+
+
 def decoder_config(raw: Raw, where: str) -> DecoderConfig:
     """The numbers of a model from its raw config.json.
 
@@ -141,13 +159,16 @@ def decoder_config(raw: Raw, where: str) -> DecoderConfig:
         UserError: the family or its activation is not supported, or a key is missing or wrong.
     """
     family = raw.get("model_type")
-    if family not in READERS:
+    if not isinstance(family, str) or family not in READERS:
         known = ", ".join(READERS)
         raise UserError(f"{where}: model_type {family!r} is not supported; supported are {known}")
     try:
         numbers = READERS[family](raw)
-    except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{where}: key {error} is missing or not a number") from None
+    except KeyError as error:
+        raise UserError(f"{where}: key {error} is missing") from None
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise UserError(f"{where}: a size of the model is not a number that can be used: {error}") from None
+    _check_numbers(numbers, where)
     if numbers["activation"] not in ACTIVATIONS:
         raise UserError(
             f"{where}: activation {numbers['activation']!r} is not supported, only {', '.join(ACTIVATIONS)}"

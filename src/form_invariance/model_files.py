@@ -1,12 +1,12 @@
 """The files of a model: where they are, its configuration, its tokenizer. Nothing here imports torch."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 from tokenizers import Tokenizer
 
+from form_invariance import json_yaml
 from form_invariance.errors import UserError
 from form_invariance.families import DecoderConfig, decoder_config
 from form_invariance.prompts import PromptTokenizer
@@ -79,16 +79,11 @@ def read_json(path: Path) -> dict[str, Any]:
         UserError: it is missing or not JSON.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        return json_yaml.read_json(path)
     except FileNotFoundError:
         raise UserError(
             f"model folder {path.parent} has no {path.name}; it must be a Hugging Face folder"
         ) from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} is not valid JSON: {error}") from None
-    if not isinstance(content, dict):
-        raise UserError(f"{path} must hold one JSON object")
-    return content
 
 
 def read_config(folder: Path) -> tuple[DecoderConfig, dict[str, Any]]:
@@ -131,8 +126,20 @@ def weight_files(folder: Path) -> dict[str, Path]:
             with safe_open(file, framework="numpy") as weights:
                 names.update(dict.fromkeys(weights.keys(), file))
         except Exception as error:
-            raise UserError(f"{file} cannot be read as safetensors: {error}") from None
+            reason = " ".join(str(error).split())
+            raise UserError(f"{file} cannot be read as safetensors: {reason}") from None
     return names
+
+
+def files_read(folder: Path) -> list[Path]:
+    """The files that a model and its tokenizer are read from, sorted by name.
+
+    Raises:
+        UserError: the folder has no weights, or lacks some that its index names.
+    """
+    given = [folder / name for name in ("config.json", "tokenizer.json")]
+    optional = [folder / name for name in ("tokenizer_config.json", "model.safetensors.index.json")]
+    return sorted({*given, *(path for path in optional if path.exists()), *weight_files(folder).values()})
 
 
 def load_tokenizer(folder: Path) -> PromptTokenizer:
@@ -146,13 +153,21 @@ def load_tokenizer(folder: Path) -> PromptTokenizer:
         raise UserError(f"model folder {folder} has no tokenizer.json; save it with transformers' save_pretrained")
     try:
         tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:
-        raise UserError(f"{path} cannot be read as a tokenizer: {error}") from None
-    opening = tokenizer.encode("", add_special_tokens=True).ids
+        opening = tokenizer.encode("", add_special_tokens=True).ids
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # A panic of the library is no Exception.
+        reason = " ".join(str(error).split())
+        raise UserError(f"{path} cannot be read as a tokenizer: {reason}") from None
     if opening:
         return PromptTokenizer(tokenizer, opening[0])
     options = folder / "tokenizer_config.json"
     settings = read_json(options) if options.exists() else {}
     bos = settings.get("bos_token") if settings.get("add_bos_token") else None
     text = bos.get("content") if isinstance(bos, dict) else bos
-    return PromptTokenizer(tokenizer, tokenizer.token_to_id(text) if text else None)
+    if not text:
+        return PromptTokenizer(tokenizer, None)
+    token = tokenizer.token_to_id(text) if isinstance(text, str) else None
+    if token is None:
+        raise UserError(f"{options}: bos_token {text!r} is no token of {path}")
+    return PromptTokenizer(tokenizer, token)

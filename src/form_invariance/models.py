@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from form_invariance.decoder import Decoder
@@ -39,9 +39,12 @@ class _Reader:
         if stored not in self._files:
             raise UserError(f"model folder {self._folder}: weight {name!r} is missing")
         path = self._files[stored]
-        if path not in self._opened:
-            self._opened[path] = safe_open(path, framework="pt", device=self._device)
-        tensor: Tensor = self._opened[path].get_tensor(stored)
+        try:
+            if path not in self._opened:
+                self._opened[path] = safe_open(path, framework="pt", device=self._device)
+            tensor: Tensor = self._opened[path].get_tensor(stored)
+        except (SafetensorError, OSError, ValueError) as error:
+            raise UserError(f"{path} cannot be read as safetensors: {' '.join(str(error).split())}") from None
         if tensor.shape != shape:
             raise UserError(
                 f"{path}: weight {stored!r} has shape {tuple(tensor.shape)}, but config.json asks for {shape}"

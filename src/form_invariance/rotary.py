@@ -47,10 +47,21 @@ def inverse_frequencies(raw: dict[str, Any], config: DecoderConfig, layer: int, 
         where: the file, for messages.
 
     Raises:
-        UserError: a scaling that is not supported.
+        UserError: a scaling that is not supported, or settings that are missing or no numbers.
     """
     if raw["model_type"] == "gpt2":
         return None
+    try:
+        inverse = _inverse_frequencies(raw, config, layer, where)
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise UserError(f"{where}: the settings of the rotary embedding cannot be used ({reason})") from None
+    if not inverse.isfinite().all():
+        raise UserError(f"{where}: the rotary embedding's frequencies are not finite numbers")
+    return inverse
+
+
+def _inverse_frequencies(raw: dict[str, Any], config: DecoderConfig, layer: int, where: str) -> Tensor:
     rope = _parameters(raw, layer)
     width = int(config.d_head * float(rope["partial_rotary_factor"]))
     exponents = torch.arange(0, width, 2, dtype=torch.float32) / width

@@ -3,13 +3,14 @@
 import argparse
 from pathlib import Path
 
+from form_invariance.commands.arguments import add_tokenizer_arguments, load_tokenizer_alone
+
 HELP = "draw the prompts of every format with their tokens"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--model", required=True, help="model whose tokenizer is used")
-    parser.add_argument("--revision", help="hub branch, tag or commit")
+    add_tokenizer_arguments(parser)
     parser.add_argument(
         "--template", nargs=3, action="append", required=True, metavar=("FORMAT", "OPERATOR", "TEXT")
     )
@@ -20,10 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance.figures import prompts, style
-    from form_invariance.model_files import load_tokenizer, resolve
     from form_invariance.prompts import render
 
-    tokenizer = load_tokenizer(resolve(arguments.model, arguments.revision))
+    tokenizer = load_tokenizer_alone(arguments)
     rows = [
         (name, operator, tokenizer.tokens(render(template, *arguments.operands)), "answer")
         for name, operator, template in arguments.template
