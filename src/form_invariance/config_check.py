@@ -274,7 +274,7 @@ def _digest(config: Mapping[str, Any]) -> str:
     digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode())
     for model in config["models"].values():
         folder = local_folder(model["source"])
-        for path in sorted(folder.iterdir()) if folder else []:
+        for path in sorted(filter(Path.exists, folder.iterdir())) if folder else []:
             digest.update(f"{path}{path.stat().st_size}{path.stat().st_mtime_ns}".encode())
     return digest.hexdigest()
 
@@ -300,7 +300,7 @@ def check(config: Mapping[str, Any], schema: Mapping[str, Any], remembered: Path
     _check_dose(config)
     _check_variants(config)
     digest = _digest(config)
-    if remembered and remembered.exists() and remembered.read_text() == digest:
+    if remembered and remembered.exists() and remembered.read_bytes() == digest.encode():
         return
     for expression in config["operators"].values():
         operand_pool(expression, OperandRange(**config["operands"]))

@@ -6,7 +6,8 @@ the checksum must be fast: on one CPU 3 to 4 GB a second, where sha256 does abou
 
 import hashlib
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
 
@@ -53,6 +54,15 @@ def _fill(file: FileIO, view: memoryview) -> int:
     return filled
 
 
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Says which file it was that the disk did not give."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from None
+
+
 def record(folder: Path) -> pd.DataFrame:
     """The files that a model is read from, with their digests: the table model_files.
 
@@ -66,7 +76,7 @@ def record(folder: Path) -> pd.DataFrame:
     progress = Progress(sum(sizes), "bytes")
     rows = []
     for path, size in zip(paths, sizes, strict=True):
-        with path.open("rb") as file:
+        with _readable(path), path.open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         # The hub's cache keeps weights under their sha256.
         blob = path.resolve()
@@ -99,15 +109,14 @@ def check(folder: Path, recorded: Path, only: Collection[str] = ()) -> None:
             "of this model anew"
         )
 
-    for name, digest in known.items():
-        if not only or name in only:
-            try:
-                if checksum(folder / str(name)) != digest:
-                    refuse(str(name), "has changed")
-            except FileNotFoundError:
-                refuse(str(name), "is gone")
-    found = (
-        {name for name in only if (folder / name).exists()} if only else {path.name for path in files_read(folder)}
-    )
-    for name in sorted(found - set(known.index)):
-        refuse(name, "is new")
+    for name in only or known.index:
+        path = folder / name
+        if name in known.index and not path.exists():
+            refuse(name, "is gone")
+        with _readable(path):
+            if name in known.index and checksum(path) != known[name]:
+                refuse(name, "has changed")
+    found = [folder / name for name in only if (folder / name).exists()] if only else files_read(folder)
+    for path in found:
+        if path.name not in known.index:
+            refuse(path.name, "is new")

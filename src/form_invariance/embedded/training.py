@@ -86,7 +86,7 @@ def train(problems: Problems, recipe: Recipe, folder: Path) -> dict[str, Tensor]
     torch.set_num_threads(1)
     settings = json.dumps({**asdict(recipe), "templates": asdict(problems.templates)}, sort_keys=True)
     record = folder / "settings.json"
-    if not record.exists() or record.read_text() != settings:
+    if not record.exists() or record.read_bytes() != settings.encode():
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         record.write_text(settings)
