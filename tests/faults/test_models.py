@@ -21,10 +21,13 @@ def flip_one_bit(content, rng):
     return bytes(flipped)
 
 
-def chosen(content, rng):
-    """Some damages of a file, None for its removal, one flipped bit always among them."""
-    several = [*damages(content, rng), None]
-    return [flip_one_bit(content, rng), *(several[kind] for kind in rng.permutation(len(several))[:DAMAGES])]
+def chosen(path, rng, number):
+    """So many damages of a file, None for its removal; of weights a flipped bit is always among them."""
+    content = path.read_bytes()
+    several = [flip_one_bit(content, rng), *damages(content, rng), None]
+    order = list(rng.permutation(len(several)))
+    order.sort(key=lambda kind: path.suffix == ".safetensors" and kind != 0)
+    return [several[kind] for kind in order[:number]]
 
 
 def put(path, bad):
@@ -49,7 +52,7 @@ def test_jobs_of_another_model_are_refused(finished_run, jobs):
         for path in files:
             content, status = path.read_bytes(), path.stat()
             try:
-                for bad in chosen(content, rng):
+                for bad in chosen(path, rng, 1):
                     put(path, bad)
                     try_damaged(finished_run, job, f"model/{path.name}", good)
                     path.write_bytes(content)
@@ -67,7 +70,7 @@ def test_the_first_job_tells_a_damaged_model_from_the_whole_one(finished_run, jo
     for path in sorted((finished_run / "model").iterdir()):
         content = path.read_bytes()
         try:
-            for bad in chosen(content, rng):
+            for bad in chosen(path, rng, DAMAGES):
                 put(path, bad)
                 status, errors = run(job, finished_run)
                 if status:
