@@ -29,7 +29,7 @@ coverage: venv
 test-slurm: venv
 	pytest tests/slurm
 
-# Kills, full disks and damaged files, on a run of the small grid: half an hour or more.
+# Kills, full disks, damaged and vanishing files, on a run of the small grid: an hour or more.
 test-faults: venv
 	OMP_NUM_THREADS=1 pytest tests/faults
 

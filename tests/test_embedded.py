@@ -17,6 +17,7 @@ from form_invariance.embedded.recipe import RECIPES, Recipe
 from form_invariance.embedded.routing import neuron_format
 from form_invariance.embedded.training import train
 from form_invariance.embedded.weights import as_decoder, initial_weights, save_folder
+from form_invariance.errors import UserError
 from form_invariance.model_files import PACKAGED, load_tokenizer
 from form_invariance.models import load
 from form_invariance.operands import OperandRange, operand_pool
@@ -132,6 +133,17 @@ def test_training_killed_and_continued_gives_the_same_weights(problems, tmp_path
     changed = dataclasses.replace(TINY, seed=4)
     other = train(problems, changed, tmp_path / "cut")
     assert not torch.equal(other["model.norm.weight"], whole["model.norm.weight"])
+
+
+def test_a_damaged_checkpoint_is_refused(problems, tmp_path, monkeypatch):
+    monkeypatch.setattr("form_invariance.embedded.training.CHECKPOINT_EVERY", 2)
+    train(problems, TINY, tmp_path / "run")
+    path = tmp_path / "run/checkpoint.safetensors"
+    content = path.read_bytes()
+    for bad in (content[:-1], content[:-1] + bytes([content[-1] ^ 1]), b""):
+        path.write_bytes(bad)
+        with pytest.raises(UserError, match=rf"^{path} .*; delete it and run snakemake again$"):
+            train(problems, TINY, tmp_path / "run")
 
 
 def test_foreign_neurons_are_silent_at_every_step(problems, tmp_path):

@@ -79,11 +79,11 @@ def run_plan(finished, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("words", "row", "last"),
     [
-        ([], "census 0 of 6", "0 of 92 jobs are pending."),
+        ([], "census 0 of 6", "0 of 93 jobs are pending."),
         (
             ["--config", "random_seeds=4"],
             "interventions 6 of 6 settings or source have changed (6)",
-            "13 of 92 jobs",
+            "13 of 93 jobs",
         ),
     ],
 )
@@ -93,6 +93,20 @@ def test_command(run_plan, words, row, last):
     lines = [" ".join(line.split()) for line in said.out.splitlines()]
     assert row in lines
     assert lines[-1].startswith(last)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("k: [10\n", "is not valid YAML"), ("__use_yte__: true\nseed: ?open('pwned', 'w') and 1\n", "__use_yte__")],
+)
+def test_a_file_that_cannot_be_read_is_named(run_plan, finished, tmp_path, text, words):
+    path = tmp_path / "my.yaml"
+    path.write_text(text)
+    status, said = run_plan("--configfile", str(path))
+    assert status == 2
+    assert said.err.startswith(f"error: {path} ")
+    assert words in said.err
+    assert not (finished / "pwned").exists()
 
 
 def test_a_mistake_is_snakemakes_sentence(run_plan):

@@ -27,6 +27,7 @@ def test_default_dry_run_lists_every_cell(clean):
     assert {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", out, re.MULTILINE)} == {
         rule: n * (4 if n > 1 else 1) for rule, n in SMALL.items()
     } | {
+        "model_files": 2,
         "probe": 6,
         "probe_across_formats": 2,
         "probe_figure": 2,
@@ -42,7 +43,7 @@ def test_default_dry_run_lists_every_cell(clean):
         "heuristics_figure": 2,
         "heads_figure": 2,
         "browser": 2,
-        "total": 307,
+        "total": 309,
     }
     for model in ("embedded-shared", "embedded-separate"):
         for name in ("symbolic", "code", "word"):
@@ -55,7 +56,15 @@ def test_default_dry_run_lists_every_cell(clean):
 def test_small_grid_and_targets(clean):
     assert pending(clean, "--configfile", "config/test.yaml") == SMALL
     stages = pending(clean, "rankings_all", "--configfile", "config/test.yaml")
-    assert set(stages) == {"census", "dataset", "attribution", "patching", "ranking", "rankings_all"}
+    assert set(stages) == {
+        "model_files",
+        "census",
+        "dataset",
+        "attribution",
+        "patching",
+        "ranking",
+        "rankings_all",
+    }
 
 
 def test_the_papers_models_are_planned_without_weights(clean):
@@ -68,7 +77,9 @@ def test_the_papers_models_are_planned_without_weights(clean):
     status, out = snakemake(clean, target, "-n", "-p", "--configfile", "config/paper.yaml")
     assert status == 0
     revision = "8cde5ca8380496c9a6cc7ef3a8b46a0372a1d920"
-    assert f"--model meta-llama/Meta-Llama-3-8B --revision {revision} --device cuda" in out
+    record = "results/llama-3-8b/model_files.parquet"
+    assert f"--model meta-llama/Meta-Llama-3-8B --revision {revision} --model-files {record} --device cuda" in out
+    assert f"model-files --model meta-llama/Meta-Llama-3-8B --revision {revision} --output {record}" in out
 
 
 @pytest.mark.parametrize("device", ["auto", "cpu"])
@@ -296,6 +307,7 @@ def test_a_mistake_found_by_a_job_is_on_the_terminal(clean):
     ("text", "words"),
     [
         ("sede: 1", ["'sede'", "'seed'"]),
+        ("seed: 1\nseed: 2\n", ["mine.yaml", "'seed' comes twice"]),
         ("models: {mine: {source: ./no/such/folder}}", ["./no/such/folder", "does not exist"]),
         ("k: [10, 1000]", ["config key k", "1000", "528"]),
         ("operands: {operand_min: 6, operand_max: 1200, answer_min: 3, answer_max: 999}", ["1000", "operand_max"]),

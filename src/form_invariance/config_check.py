@@ -8,15 +8,15 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from form_invariance import model_files
 from form_invariance.errors import UserError
+from form_invariance.json_yaml import extent_error, read_yaml
 from form_invariance.operands import OperandRange, operand_pool
 from form_invariance.prompts import check_fields, check_template
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _REVISION = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./+-]*")
+_TEMPLATE_ENGINE = "__use_yte__"
 _RESERVED = {
     "models": ("benchmarks", "figures", "logs", "tables", "trained"),
     "operators": ("all",),
@@ -28,16 +28,16 @@ def load(path: Path) -> dict[str, Any]:
     """Read a configuration file.
 
     Raises:
-        UserError: it is missing, or not YAML.
+        UserError: it is missing, not YAML, or would be run.
     """
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = read_yaml(path)
     except FileNotFoundError:
         raise UserError(f"configuration {path} does not exist") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(content, dict):
-        raise UserError(f"{path} must hold keys and values, such as 'seed: 0'")
+    if _TEMPLATE_ENGINE in content:
+        raise UserError(
+            f"{path} has the key {_TEMPLATE_ENGINE}, with which Snakemake runs Python from it; take it out"
+        )
     return content
 
 
@@ -306,6 +306,9 @@ def check(config: Mapping[str, Any], schema: Mapping[str, Any], remembered: Path
     Raises:
         UserError: at the first mistake.
     """
+    problem = extent_error(config)
+    if problem:
+        raise UserError(f"config: {problem}")
     check_schema(config, schema)
     _check_names(config)
     _check_revisions(config)
@@ -314,7 +317,7 @@ def check(config: Mapping[str, Any], schema: Mapping[str, Any], remembered: Path
     _check_dose(config)
     _check_variants(config)
     digest = _digest(config)
-    if remembered and remembered.exists() and remembered.read_text() == digest:
+    if remembered and remembered.exists() and remembered.read_bytes() == digest.encode():
         return
     for expression in config["operators"].values():
         operand_pool(expression, OperandRange(**config["operands"]))

@@ -59,12 +59,12 @@ Raw = dict[str, Any]
 
 
 def _number(raw: Raw, key: str, default: float | None = None) -> float:
-    """A finite number; the default where the key is missing or null."""
+    """A finite number above 0; the default where the key is missing or null."""
     value = default if raw.get(key) is None else raw[key]
     if value is None:
         raise ValueError(f"the key {key!r} is missing")
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LARGEST:
-        raise ValueError(f"{key} must be a number, not {value!r:.60}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _LARGEST:
+        raise ValueError(f"{key} must be a number above 0, not {value!r:.60}")
     return float(value)
 
 
@@ -183,6 +183,9 @@ def decoder_config(raw: Raw, where: str) -> DecoderConfig:
         numbers = READERS[family](raw)
     except ValueError as error:
         raise UserError(f"{where}: {error}") from None
+    heads, keys = numbers["n_heads"], numbers["n_key_value_heads"]
+    if heads % keys:
+        raise UserError(f"{where}: {heads} attention heads cannot share {keys} keys evenly")
     if numbers["activation"] not in ACTIVATIONS:
         raise UserError(
             f"{where}: activation {numbers['activation']!r} is not supported, only {', '.join(ACTIVATIONS)}"

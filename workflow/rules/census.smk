@@ -3,7 +3,7 @@
 
 rule census:
     input:
-        model=model_files,
+        model="results/{model}/model_files.parquet",
     output:
         "results/{model}/{format}/{operator}/census.parquet",
     log:

@@ -3,7 +3,7 @@
 
 rule classify:
     input:
-        model=model_files,
+        model="results/{model}/model_files.parquet",
         circuit="results/{model}/shared/{operator}/classified_circuit.parquet",
     output:
         heuristics="results/{model}/{format}/{operator}/heuristics.parquet",

@@ -3,13 +3,14 @@
 import argparse
 from pathlib import Path
 
+from form_invariance.commands.arguments import add_tokenizer_arguments, load_tokenizer_alone
+
 HELP = "draw the prompts of every format with their tokens"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--model", required=True, help="model whose tokenizer is used")
-    parser.add_argument("--revision", help="hub branch, tag or commit")
+    add_tokenizer_arguments(parser)
     parser.add_argument(
         "--template",
         action="append",
@@ -25,10 +26,9 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance.commands.arguments import named_values
     from form_invariance.figures import prompts, style
-    from form_invariance.model_files import load_tokenizer, resolve
     from form_invariance.prompts import render
 
-    tokenizer = load_tokenizer(resolve(arguments.model, arguments.revision))
+    tokenizer = load_tokenizer_alone(arguments)
     rows = []
     for key, template in named_values(arguments.template, "--template", "TEXT").items():
         name, _, operator = key.partition("/")
