@@ -84,9 +84,9 @@ ENDLESS = {
         ("seed: 1\nk: [10]\nseed: 2\n", "'seed' comes twice.*line 3"),
         ("operators:\n  addition: a + b\n  addition: a - b\n", "'addition' comes twice.*line 3"),
         ('{"seed": 1, "seed": 2}', "'seed' comes twice"),
-        ("heuristic_threshold: .nan\n", "nan is not a finite number"),
-        ('{"heuristic_threshold": NaN}', "nan is not a finite number"),
-        ("operands: {operand_max: .inf}\n", "inf is not a finite number"),
+        ("heuristic_threshold: .nan\n", "heuristic_threshold is nan, which is not a finite"),
+        ('{"heuristic_threshold": NaN}', "heuristic_threshold is nan, which is not a finite"),
+        ("operands: {operand_max: .inf}\n", "operands.operand_max is inf, which is not a finite"),
         ("seed: 1\n\tk: [10]\n", "not valid YAML"),
         ("seed: 0001-99-99", "not valid YAML"),
         ("seed: !!bool maybe", "not valid YAML"),
@@ -108,6 +108,8 @@ def test_what_is_no_harm_is_read(tmp_path):
     path.write_text("a: &x {p: 1, q: 2}\nb: {<<: *x, q: 3}\nc: *x\n1: one\n'1': text\n")
     expected = {"a": {"p": 1, "q": 2}, "b": {"p": 1, "q": 3}, "c": {"p": 1, "q": 2}, 1: "one", "1": "text"}
     assert config_check.load(path) == expected
+    path.write_text("a: {b: &b {<<: &x {p: 1}, p: 2}}\nc: {<<: *b}\n")
+    assert config_check.load(path) == {"a": {"b": {"p": 2}}, "c": {"p": 2}}
     path.write_text('{\n\t"seed": 1,\n\t"k": [10, 20]\n}')
     assert config_check.load(path) == {"seed": 1, "k": [10, 20]}
     assert json_yaml.read_yaml(ROOT / "config/config.yaml") == DEFAULT

@@ -16,16 +16,16 @@ _MOST, _DEEPEST = 100_000, 50
 class _Loader(yaml.SafeLoader):
     """YAML's safe loader, which takes no key twice."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """A mapping; keys that `<<` brings along may be overridden."""
+    def compose_mapping_node(self, anchor: dict[Any, yaml.Node]) -> yaml.MappingNode:
+        """A mapping as it stands in the file, before `<<` brings keys along that may be overridden."""
+        node = super().compose_mapping_node(anchor)
         seen = set()
-        for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
-            if (key.tag, str(key.value)) in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key.value!r} comes twice", key.start_mark
-                )
-            seen.add((key.tag, str(key.value)))
-        return super().construct_mapping(node, deep)
+        for key, _ in node.value:
+            name = key.tag, str(key.value)
+            if name in seen:
+                raise yaml.composer.ComposerError(None, None, f"the key {key.value!r} comes twice", key.start_mark)
+            seen.add(name)
+        return node
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -54,16 +54,20 @@ def extent_error(content: object) -> str | None:
 
     An alias of YAML stands for all that it names, so few lines may mean billions of values, or endlessly many.
     """
-    values, waiting = 0, [(content, 0)]
+    values = 0
+    waiting: list[tuple[object, tuple[object, ...]]] = [(content, ())]
     while waiting:
-        value, depth = waiting.pop()
+        value, place = waiting.pop()
         values += 1
-        if values > _MOST or depth > _DEEPEST:
+        if values > _MOST or len(place) > _DEEPEST:
             return f"it holds more than {_MOST:,} values, or is nested more than {_DEEPEST} deep"
         if isinstance(value, float) and not math.isfinite(value):
-            return f"{value} is not a finite number"
-        inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-        waiting += [(one, depth + 1) for one in inner]
+            key = " ".join(".".join(map(str, place)).split())
+            return f"{key} is {value}, which is not a finite number"
+        inner = (
+            value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+        )
+        waiting += [(one, (*place, name)) for name, one in inner]
     return None
 
 
