@@ -79,6 +79,5 @@ def label_cell(
                     family=table["heuristic"].map(family),
                 )
             )
-    return pd.concat(tables, ignore_index=True).sort_values(
-        ["mode", "activations", "layer", "neuron", "heuristic"], kind="stable", ignore_index=True
-    )
+    columns = ["mode", "activations", "layer", "neuron", "heuristic"]
+    return pd.concat(tables).sort_values(columns, ignore_index=True)
