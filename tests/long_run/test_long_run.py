@@ -92,7 +92,7 @@ def largest_memory(folder):
 
 
 def files(folder):
-    """Every file of the run but what Snakemake leaves itself: a log of each call, a folder of one that was killed."""
+    """Every file of the run but what Snakemake leaves: a log of each call, a folder of one that was killed."""
     found = {str(path.relative_to(folder)) for path in folder.rglob("*")}
     return sorted(path for path in found if not path.startswith((".snakemake/log/", "tmp/snakemake")))
 
