@@ -261,6 +261,15 @@ def test_a_huge_file_is_not_read(folder, monkeypatch):
         check(folder)
 
 
+def test_an_interrupt_is_no_fault_of_the_file(folder, monkeypatch):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(model_files.Tokenizer, "from_file", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model_files.load_tokenizer(folder)
+
+
 def test_a_folder_or_a_pipe_in_place_of_the_file(folder):
     path = folder / "tokenizer.json"
     for make in (os.mkfifo, os.mkdir):

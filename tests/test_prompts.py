@@ -43,6 +43,7 @@ def test_a_template_that_breaks_a_rule_is_refused_with_its_tokens(tokenizer, tem
 def test_numbers_of_several_tokens_are_refused(tokenizer):
     with pytest.raises(UserError, match="number 1000"):
         tokenizer.number_tokens(np.array([5, 1000]))
+    assert tokenizer.number_tokens([]).shape == (0,)
 
 
 def test_prompts_of_unequal_length_are_refused_and_bos_comes_once(tokenizer):

@@ -20,7 +20,7 @@ def in_one_sentence(opening: str) -> Iterator[None]:
     """
     try:
         yield
-    except (UserError, KeyboardInterrupt, SystemExit):
+    except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # a panic is no Exception
         raise UserError(f"{opening}: {' '.join(str(error).split())}") from None
