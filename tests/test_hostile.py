@@ -230,7 +230,7 @@ def test_any_rotary_embedding(key, value, kind, family):
         ("{", "not valid JSON"),
         ("[" * 10**5, "not valid JSON"),
         ('{"hidden_size": ' + "9" * 10**4 + "}", "not valid JSON"),
-        ("[]", "one JSON object"),
+        ("[]", "must hold keys and values"),
         ("\ufeff{}", "not valid JSON"),
     ],
 )
