@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-slurm test-faults test-long test-mutants lint venv slurm-profile resume
+.PHONY: demo test coverage test-slurm test-faults test-long test-mutants lint venv slurm-profile resume
 
 # The interpreter that makes .venv; a python3.11 that cannot start (a version manager's stub) is passed over.
 PYTHON := $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
@@ -19,11 +19,17 @@ demo: venv
 test: lint
 	OMP_NUM_THREADS=1 pytest -n logical --maxprocesses 4 --dist loadfile
 
+# The tests once more, slower: the lines of src that none runs, and the shares of lines and branches (docs/testing.md).
+coverage: venv
+	OMP_NUM_THREADS=1 pytest -n logical --maxprocesses 4 --dist loadfile --cov --cov-report=
+	coverage report
+	coverage json -q -o - | python tests/coverage_shares.py
+
 # On a real SLURM that the tests boot on this machine: needs root and Debian's slurm-wlm and munge.
 test-slurm: venv
 	pytest tests/slurm
 
-# Kills, full disks and damaged files, on a run of the small grid: half an hour or more.
+# Kills, full disks, damaged and vanishing files, on a run of the small grid: an hour or more.
 test-faults: venv
 	OMP_NUM_THREADS=1 pytest tests/faults
 

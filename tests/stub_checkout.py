@@ -12,6 +12,7 @@ import yaml
 ROOT = Path(__file__).parent.parent
 NASTY = 'it\'s "$(touch pwned)" `touch pwned` \\ $HOME; * {{x\n{a}+{b}='
 SMALL = {
+    "model_files": 1,
     "census": 6,
     "probe": 3,
     "probe_across_formats": 1,

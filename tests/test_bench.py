@@ -1,11 +1,14 @@
 """The benchmark: its counts of operations against torch's counter, and the command."""
 
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from form_invariance.bench import random_models
 from form_invariance.bench.measure import pass_operations, replay_operations
 from form_invariance.bench.random_models import SYMBOLIC, WORD, Shape, write_random_model
 from form_invariance.cli import main
@@ -129,3 +132,18 @@ def test_mistakes(words, message, capsys, tmp_path):
     assert main(["bench", *words, "--output", str(tmp_path / "out")]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_random_shape_is_written_and_measured(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(random_models.SHAPES, "tiny", TINY)
+    sizes = ["--candidates", "8", "--prompts", "2", "--repeats", "1", "--lengths", "5"]
+    assert main(["bench", "cost", "--model", "random:tiny", *sizes, "--output", str(tmp_path / "out")]) == 0
+    table = pd.read_parquet(tmp_path / "out/bench.parquet")
+    assert set(table["suite"]) == {"cost"}
+    assert "random:tiny" in capsys.readouterr().out
+
+
+def test_replay_without_transformer_lens(monkeypatch, folder, tmp_path, capsys):
+    monkeypatch.setitem(sys.modules, "transformer_lens.model_bridge", None)
+    assert main(["bench", "replay", "--model", str(folder), "--output", str(tmp_path / "out")]) == 2
+    assert "bench replay needs transformer_lens; pip install" in capsys.readouterr().err

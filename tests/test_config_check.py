@@ -135,6 +135,17 @@ def test_one_format_is_not_enough():
     assert "at least 2" in sentence(config)
 
 
+@pytest.mark.parametrize("value", ["../../x", "/etc/passwd", "a/../b", "-x", "a b", "$(touch x)", "main\n", "é"])
+def test_a_revision_that_is_none(value):
+    text = sentence(changed("models/embedded-shared/revision", value))
+    assert text.startswith(f"config key models.embedded-shared.revision: {value!r} is no branch, tag or commit")
+
+
+@pytest.mark.parametrize("value", ["main", "refs/pr/7", "v1.0+b", "4e20de362430cd3b72f300e6b0f18e50e7166e08"])
+def test_revisions(value):
+    config_check.check(changed("models/embedded-shared/revision", value), SCHEMA)
+
+
 def test_a_name_that_is_a_path():
     config = copy.deepcopy(DEFAULT)
     config["operators"]["a/b"] = "a + b"

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from form_invariance import datasets
 from form_invariance.datasets import choose_dataset, derangement, distinct_answers, draw_corrupt, sides
 from form_invariance.errors import UserError
 from form_invariance.operands import OperandRange, operand_pool
@@ -120,3 +121,21 @@ def test_corrupt_draws_are_independent_and_across_operators():
     assert set(across["operator"]) == {"addition", "multiplication"}
     answers = pd.concat([train, train])["answer"].to_numpy()
     assert (across["answer"].to_numpy() != answers).all()
+
+
+@given(st.lists(st.integers(0, 3), min_size=2, max_size=7))
+def test_without_luck_a_derangement_is_made_by_sorting(answers):
+    answers = np.array(answers)
+    if np.bincount(answers).max() * 2 > len(answers):
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(datasets, "_ATTEMPTS", 0)
+        partner = derangement(answers, np.random.default_rng(0), "x")
+    assert sorted(partner) == list(range(len(answers)))
+    assert (answers[partner] != answers).all()
+
+
+def test_all_other_operators_have_the_same_answer():
+    train = pd.DataFrame({"index": [0], "a": [1], "b": [2], "answer": [3], "prompt": ["1+2="]})
+    with pytest.raises(UserError, match="dataset: all train prompts have the answer 3; widen the operand range"):
+        draw_corrupt(train, {"max": train}, "addition", 1, 0)

@@ -1,18 +1,23 @@
 """The embedded models' construction and training, at tiny size, and the shipped folders."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
 import torch
 
+from conftest import ROOT
+from form_invariance.cli import main
 from form_invariance.decoder import embed, logits, run_layers
+from form_invariance.embedded import card
 from form_invariance.embedded.batches import Problems, draw_batch
-from form_invariance.embedded.problems import TRAINED, make_pool
+from form_invariance.embedded.problems import TRAINED, make_pool, read_templates
 from form_invariance.embedded.recipe import RECIPES, Recipe
 from form_invariance.embedded.routing import neuron_format
 from form_invariance.embedded.training import train
 from form_invariance.embedded.weights import as_decoder, initial_weights, save_folder
+from form_invariance.errors import UserError
 from form_invariance.model_files import PACKAGED, load_tokenizer
 from form_invariance.models import load
 from form_invariance.operands import OperandRange, operand_pool
@@ -130,6 +135,17 @@ def test_training_killed_and_continued_gives_the_same_weights(problems, tmp_path
     assert not torch.equal(other["model.norm.weight"], whole["model.norm.weight"])
 
 
+def test_a_damaged_checkpoint_is_refused(problems, tmp_path, monkeypatch):
+    monkeypatch.setattr("form_invariance.embedded.training.CHECKPOINT_EVERY", 2)
+    train(problems, TINY, tmp_path / "run")
+    path = tmp_path / "run/checkpoint.safetensors"
+    content = path.read_bytes()
+    for bad in (content[:-1], content[:-1] + bytes([content[-1] ^ 1]), b""):
+        path.write_bytes(bad)
+        with pytest.raises(UserError, match=rf"^{path} .*; delete it and run snakemake again$"):
+            train(problems, TINY, tmp_path / "run")
+
+
 def test_foreign_neurons_are_silent_at_every_step(problems, tmp_path):
     weights = train(problems, TINY, tmp_path / "run")
     model = as_decoder(weights, TINY)
@@ -181,6 +197,36 @@ def test_a_saved_folder_loads_in_hugging_face_with_the_same_logits(problems, tmp
     with torch.no_grad():
         expected = theirs(tokens).logits
     torch.testing.assert_close(logits(ours, run_layers(ours, embed(ours, tokens))), expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("separate", [True, False])
+def test_the_command_trains_and_writes_a_card(tmp_path, monkeypatch, separate):
+    monkeypatch.setitem(RECIPES, "tiny", dataclasses.replace(TINY, separate=separate))
+    monkeypatch.setattr(card, "SAMPLE", 60)
+    monkeypatch.setattr(card, "SMALL_SAMPLE", 30)
+    folder = tmp_path / "made"
+    words = ["--config", str(ROOT / "config/config.yaml"), "--output", str(folder)]
+    assert main(["train-embedded", "--name", "tiny", *words]) == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"made"}
+    text = (folder / "README.md").read_text()
+    assert ("the negative control" in text) == separate
+    assert "| separate | " + str(separate) in text
+    rows = [
+        line for line in text.splitlines() if re.match(r"\| (addition|multiplication) \| (symbolic|word)", line)
+    ]
+    assert len(rows) == 4
+    model = load(folder)
+    said = float(rows[0].split("|")[3])
+    pairs = card._paper_pairs("a + b", "addition")
+    problems = Problems(read_templates(ROOT / "config/config.yaml"), TINY)
+    assert said == pytest.approx(card.right(model, problems, "symbolic", "addition", pairs).mean(), abs=5e-4)
+
+
+def test_an_embedded_model_that_is_none(tmp_path, capsys):
+    words = ["--config", str(ROOT / "config/config.yaml"), "--output", str(tmp_path / "made")]
+    assert main(["train-embedded", "--name", "tony", *words]) == 2
+    assert "--name: 'tony' is not an embedded model; known are embedded-shared" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", RECIPES)

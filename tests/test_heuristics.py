@@ -417,3 +417,29 @@ def test_families_by_name():
     }
     assert {name: family(name) for name in names} == names
     assert {name for name in names if of_result(name)} == {name for name in names if "result" in names[name]}
+
+
+def test_the_command_writes_what_the_functions_score(tmp_path, capsys):
+    grid = make_grid("a + b", 20)
+    rng = np.random.default_rng(0)
+    both = []
+    for name in ("operand", "result"):
+        maps = rng.normal(size=(3, len(grid.a))).astype(np.float32)
+        columns = {"op1": grid.a, "op2": grid.b, "result": grid.answer, **dict(zip("xyz", maps, strict=True))}
+        pd.DataFrame(columns).to_parquet(tmp_path / f"{name}.parquet")
+        both.append(maps)
+    base = ["heuristics", "score", "--operator", "addition", "--max-operand", "20", "--output"]
+    files = ["--activations", str(tmp_path / "operand.parquet")]
+    files += ["--result-activations", str(tmp_path / "result.parquet")]
+    for mode, expected in (
+        ("--strict", strict.score(*both, grid, 0.6)),
+        ("--reference", published.score(*both, grid)),
+    ):
+        assert main([*base, str(tmp_path / "scores.parquet"), *files, mode]) == 0
+        found = pd.read_parquet(tmp_path / "scores.parquet")
+        pd.testing.assert_frame_equal(found, expected[list(found.columns)].reset_index(drop=True))
+    fewer = pd.read_parquet(tmp_path / "result.parquet").iloc[1:]
+    fewer.to_parquet(tmp_path / "result.parquet")
+    assert main([*base, str(tmp_path / "none.parquet"), *files]) == 2
+    assert "result.parquet must have the same pairs and neurons as" in capsys.readouterr().err
+    assert not (tmp_path / "none.parquet").exists()

@@ -46,6 +46,7 @@ def jobs(rules, models=(MODEL,), formats=FORMATS, operators=OPERATORS):
         ("overlap", "heads", "head_overlap", "transfer", "dose", "agreement"),
     )
     by_model = (
+        "model_files",
         "audit",
         "probe_across_formats",
         "probe_figure",
@@ -192,7 +193,9 @@ def test_a_model_is_added(finished):
     ):
         pending = jobs_of(finished)
     # Every browser links to the others.
-    assert pending == jobs(EVERYTHING, models=["other"]) | jobs("summary_figure paper_tables browser")
+    assert pending == jobs(f"model_files {EVERYTHING}", models=["other"]) | jobs(
+        "summary_figure paper_tables browser"
+    )
 
 
 def test_the_seed_is_changed(finished):
@@ -229,6 +232,19 @@ def test_a_module_is_edited(finished, module, rules):
     with appended(finished / "src/form_invariance" / module):
         pending = jobs_of(finished)
     assert pending == jobs(rules)
+
+
+@pytest.mark.parametrize("name", ["tokenizer_config.json", "model.safetensors"])
+def test_a_models_file_is_changed(finished, name):
+    path = finished / "src/form_invariance/embedded_models" / MODEL / name
+    before, status = path.read_bytes(), path.stat()
+    path.write_bytes(before + b" " if path.suffix == ".json" else before[:-1] + bytes([before[-1] ^ 1]))
+    try:
+        pending = jobs_of(finished)
+    finally:
+        path.write_bytes(before)
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert pending == jobs(f"model_files {EVERYTHING} prompt_formats summary_figure")
 
 
 @pytest.mark.parametrize("name", ["README.md", "config/README.md", "docs/probes.md"])

@@ -1,6 +1,7 @@
 """What jobs ask a cluster for."""
 
 import pytest
+import yaml
 
 from form_invariance import job_sizes
 from form_invariance.errors import UserError
@@ -75,3 +76,28 @@ def test_the_example_is_valid():
     from stub_checkout import ROOT
 
     assert job_sizes.read_site(ROOT / "config/cluster.example.yaml") == {"cpu": {}, "gpu": {}}
+
+
+def test_a_hub_model_in_the_cache_is_counted_by_its_config(tmp_path, monkeypatch, packaged):
+    import huggingface_hub
+
+    folder = packaged["embedded-shared"][2]
+    monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", lambda *_, **__: str(folder / "config.json"))
+    assert job_sizes.parameters("owner/cached-70b", "main") == job_sizes.parameters("embedded:embedded-shared")
+
+    def invalid(*_, **__):
+        raise huggingface_hub.errors.HFValidationError("no such name")
+
+    monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", invalid)
+    assert job_sizes.parameters("owner/odd..-70b") == 70e9
+
+
+@pytest.mark.parametrize("sign", list(";&|<>$`\\\n()"))
+def test_nothing_of_the_cluster_file_is_a_command(tmp_path, sign):
+    path = tmp_path / "cluster.yaml"
+    path.write_text(yaml.safe_dump({"gpu": {"slurm_extra": f"--nice=5 {sign} touch pwned"}}))
+    with pytest.raises(UserError, match=r"cluster\.yaml: gpu\.slurm_extra has .*, on which a shell would act"):
+        job_sizes.read_site(path)
+    options = {"gpu": {"slurm_extra": "--mail-user='a b@c.d' --exclude=node[1-3],n4", "constraint": "(a&b)|c"}}
+    path.write_text(yaml.safe_dump(options))
+    assert job_sizes.read_site(path) == {"cpu": {}, **options}

@@ -1,11 +1,9 @@
 """The table of what a run would do."""
 
-import subprocess
-import sys
-
 import pytest
 
 from form_invariance import plan
+from form_invariance.cli import main
 from stub_checkout import environment
 
 LISTING = """
@@ -64,44 +62,55 @@ def test_hours_by_past_runs(tmp_path):
     assert "2.00 GPU hours" in plan.table(plan.make(pending, [*pending, other], tmp_path))
 
 
-def run_plan(checkout, *words):
-    return subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "import sys; from form_invariance.cli import main; sys.exit(main())",
-            "plan",
-            *words,
-        ],
-        cwd=checkout,
-        env=environment(checkout),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+@pytest.fixture
+def run_plan(finished, monkeypatch, capsys):
+    """Run the command in a finished checkout; returns its exit status and what it printed."""
+    monkeypatch.chdir(finished)
+    for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE"):
+        monkeypatch.setenv(name, environment(finished)[name])
+
+    def run(*words):
+        status = main(["plan", *words])
+        return status, capsys.readouterr()
+
+    return run
 
 
 @pytest.mark.parametrize(
     ("words", "row", "last"),
     [
-        ([], "census 0 of 6", "0 of 92 jobs are pending."),
+        ([], "census 0 of 6", "0 of 93 jobs are pending."),
         (
             ["--config", "random_seeds=4"],
             "interventions 6 of 6 settings or source have changed (6)",
-            "13 of 92 jobs",
+            "13 of 93 jobs",
         ),
     ],
 )
-def test_command(finished, words, row, last):
-    done = run_plan(finished, *words)
-    assert done.returncode == 0, done.stderr
-    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+def test_command(run_plan, words, row, last):
+    status, said = run_plan(*words)
+    assert status == 0, said.err
+    lines = [" ".join(line.split()) for line in said.out.splitlines()]
     assert row in lines
     assert lines[-1].startswith(last)
 
 
-def test_a_mistake_is_snakemakes_sentence(finished):
-    done = run_plan(finished, "--config", "sede=1")
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: config key 'sede'") or "'sede'" in done.stderr
-    assert "Traceback" not in done.stderr
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("k: [10\n", "is not valid YAML"), ("__use_yte__: true\nseed: ?open('pwned', 'w') and 1\n", "__use_yte__")],
+)
+def test_a_file_that_cannot_be_read_is_named(run_plan, finished, tmp_path, text, words):
+    path = tmp_path / "my.yaml"
+    path.write_text(text)
+    status, said = run_plan("--configfile", str(path))
+    assert status == 2
+    assert said.err.startswith(f"error: {path} ")
+    assert words in said.err
+    assert not (finished / "pwned").exists()
+
+
+def test_a_mistake_is_snakemakes_sentence(run_plan):
+    status, said = run_plan("--config", "sede=1")
+    assert status == 2
+    assert said.err.startswith("error: config: unknown key 'sede'")
+    assert "Traceback" not in said.err

@@ -25,14 +25,23 @@ import yaml
 from safetensors.torch import load_file, save_file
 from snakemake.exceptions import MissingOutputException
 
-from form_invariance import config_check, datasets, job_sizes, mean_cache, model_files, models, patching
+from form_invariance import (
+    config_check,
+    datasets,
+    job_sizes,
+    mean_cache,
+    model_digests,
+    model_files,
+    models,
+    patching,
+)
 from form_invariance.census import take_census
 from form_invariance.commands.arguments import device_of
 from form_invariance.decoder import Norm
 from form_invariance.figures import prompts, style
 from form_invariance.operands import OperandRange
 from form_invariance.probe_summary import first_onset
-from form_invariance.schemas import CENSUS, CIRCUIT
+from form_invariance.schemas import CENSUS, CIRCUIT, MODEL_FILES
 from form_invariance.shards import layers_of
 from form_invariance.tables_io import read_table, write_table
 from stub_checkout import ROOT, environment, snakemake
@@ -70,6 +79,8 @@ def refused(path, value):
 
 def about_the_configuration(tmp_path):
     (tmp_path / "cluster.yaml").write_text("gpu: {mem: '64000'}")
+    (tmp_path / "twice.yaml").write_text("seed: 1\nseed: 2\n")
+    yield told(config_check.load, tmp_path / "twice.yaml")
     template = "formats/symbolic/templates/addition"
     yield refused("sede", 1)
     yield refused("k", [10, 1000])
@@ -79,6 +90,20 @@ def about_the_configuration(tmp_path):
     yield refused("operands/operand_max", 1200)
     yield refused("operands", {"operand_min": 900, "operand_max": 999, "answer_min": 3, "answer_max": 9})
     yield told(job_sizes.read_site, tmp_path / "cluster.yaml")
+
+
+def of_other_files(folder, tmp_path):
+    """A model that has changed since it was recorded, and one that was damaged in the hub's cache."""
+    record, blob = tmp_path / "model_files.parquet", tmp_path / "blobs" / ("0" * 64)
+    write_table(model_digests.record(folder), record, MODEL_FILES, {})
+    path, away = folder / "model.safetensors", folder / "away"
+    path.rename(away)
+    yield told(model_digests.check, folder, record)
+    blob.parent.mkdir()
+    blob.write_bytes(away.read_bytes())
+    path.symlink_to(blob)
+    yield told(model_digests.record, folder)
+    away.rename(path)
 
 
 def about_the_model(folder, patch):
@@ -207,6 +232,8 @@ def kill_while_writing(checkout):
 
 
 def of_snakemake(checkout, tmp_path):
+    (tmp_path / "broken.yaml").write_text("k: [10")
+    yield snakemake(checkout, "--configfile", str(tmp_path / "broken.yaml"))[1]
     kill_while_writing(checkout)
     yield snakemake(checkout)[1]
     assert snakemake(checkout, "--unlock")[0] == 0
@@ -236,7 +263,7 @@ def said(tmp_path_factory, tiny, tiny_folder, finished):
     folder = shutil.copytree(tiny_folder, tmp_path / "model")
     own = [*about_the_configuration(tmp_path), *of_jobs(*tiny, tmp_path)]
     with pytest.MonkeyPatch.context() as patch:
-        own += [*about_the_model(folder, patch), *of_patching(tiny[0], patch)]
+        own += [*of_other_files(folder, tmp_path), *about_the_model(folder, patch), *of_patching(tiny[0], patch)]
     with pytest.MonkeyPatch.context() as patch:
         others = [*of_a_full_machine(tmp_path, patch)]
     others += [*of_snakemake(finished, tmp_path), *of_figures(tmp_path)]

@@ -1,11 +1,13 @@
 """The graph: what a dry run lists, what re-runs after which change, and what a user sees after a mistake."""
 
+import argparse
 import json
 import re
 import shutil
 import subprocess
 import sys
 import time
+from importlib import import_module
 
 import pytest
 import yaml
@@ -25,6 +27,7 @@ def test_default_dry_run_lists_every_cell(clean):
     assert {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", out, re.MULTILINE)} == {
         rule: n * (4 if n > 1 else 1) for rule, n in SMALL.items()
     } | {
+        "model_files": 2,
         "probe": 6,
         "probe_across_formats": 2,
         "probe_figure": 2,
@@ -40,7 +43,7 @@ def test_default_dry_run_lists_every_cell(clean):
         "heuristics_figure": 2,
         "heads_figure": 2,
         "browser": 2,
-        "total": 307,
+        "total": 309,
     }
     for model in ("embedded-shared", "embedded-separate"):
         for name in ("symbolic", "code", "word"):
@@ -53,7 +56,15 @@ def test_default_dry_run_lists_every_cell(clean):
 def test_small_grid_and_targets(clean):
     assert pending(clean, "--configfile", "config/test.yaml") == SMALL
     stages = pending(clean, "rankings_all", "--configfile", "config/test.yaml")
-    assert set(stages) == {"census", "dataset", "attribution", "patching", "ranking", "rankings_all"}
+    assert set(stages) == {
+        "model_files",
+        "census",
+        "dataset",
+        "attribution",
+        "patching",
+        "ranking",
+        "rankings_all",
+    }
 
 
 def test_the_papers_models_are_planned_without_weights(clean):
@@ -66,7 +77,9 @@ def test_the_papers_models_are_planned_without_weights(clean):
     status, out = snakemake(clean, target, "-n", "-p", "--configfile", "config/paper.yaml")
     assert status == 0
     revision = "8cde5ca8380496c9a6cc7ef3a8b46a0372a1d920"
-    assert f"--model meta-llama/Meta-Llama-3-8B --revision {revision} --device cuda" in out
+    record = "results/llama-3-8b/model_files.parquet"
+    assert f"--model meta-llama/Meta-Llama-3-8B --revision {revision} --model-files {record} --device cuda" in out
+    assert f"model-files --model meta-llama/Meta-Llama-3-8B --revision {revision} --output {record}" in out
 
 
 @pytest.mark.parametrize("device", ["auto", "cpu"])
@@ -93,20 +106,63 @@ def test_a_finished_run_has_nothing_to_do(finished):
 
 def test_templates_reach_the_commands_unharmed(finished):
     calls = [json.loads(line) for line in (finished / "calls.jsonl").read_text().splitlines()]
-    templates = {call[call.index("--template") + 1] for call in calls if call[0] == "census"}
+    words = [word for call in calls if call[0] == "census" for word in call]
+    templates = {word.removeprefix("--template=") for word in words if word.startswith("--template=")}
     assert NASTY.replace("{{x", "") in templates
     assert len(templates) == 6
 
 
-def test_every_command_that_the_rules_call_takes_their_options(finished):
-    import argparse
-    from importlib import import_module
-
-    for line in (finished / "calls.jsonl").read_text().splitlines():
+def parsed(checkout):
+    """Each call as its command and the arguments that the command reads."""
+    for line in (checkout / "calls.jsonl").read_text().splitlines():
         command, *words = json.loads(line)
         parser = argparse.ArgumentParser()
         import_module(f"form_invariance.commands.{command.replace('-', '_')}").add_arguments(parser)
-        parser.parse_args(words)
+        yield command, parser.parse_args(words)
+
+
+def test_every_command_that_the_rules_call_takes_their_options(finished):
+    calls = (finished / "calls.jsonl").read_text().splitlines()
+    assert len(list(parsed(finished))) == len(calls) > 90
+
+
+EVIL = [
+    'it\'s "$(touch pwned)" ; `touch pwned` & é\nx *?[a] ~ a=b $HOME | > pwned #',
+    "-h",
+    "--seed=7",
+]
+
+
+@pytest.mark.parametrize("evil", EVIL)
+def test_hostile_values_reach_the_commands_as_they_are(tmp_path, evil):
+    checkout = make_checkout(tmp_path / "checkout")
+    shutil.copytree(ROOT / "src/form_invariance/embedded_models/embedded-shared", checkout / evil)
+    config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+    config |= yaml.safe_load((ROOT / "config/test.yaml").read_text())
+    config["models"] = {"m": {"source": evil, "revision": "v1.0", "device": evil}}
+    template = config["formats"]["symbolic"]["templates"]["addition"] = f"{evil} {{a}}+{{b}}="
+    config["operators"]["addition"] = "-0 + a + b"
+    (checkout / "config/config.yaml").write_text(yaml.safe_dump(config))
+    targets = ["results/m/symbolic/addition/census.parquet", "results/figures/prompt_formats.png"]
+    status, out = snakemake(checkout, *targets)
+    assert status == 0, out
+    calls = dict(parsed(checkout))
+    assert set(calls) == {"census", "figure-prompts"}
+    for one in calls.values():
+        assert (one.model, one.revision) == (evil, "v1.0")
+    census = calls["census"]
+    assert (census.device, census.template, census.expression) == (evil, template, "-0 + a + b")
+    assert f"symbolic/addition={template}" in calls["figure-prompts"].template
+    assert not list(tmp_path.rglob("pwned*"))
+
+
+def test_a_model_folder_with_braces_is_refused(tmp_path):
+    checkout = make_checkout(tmp_path / "checkout")
+    shutil.copytree(ROOT / "src/form_invariance/embedded_models/embedded-shared", checkout / "{model}")
+    (checkout / "my.yaml").write_text("models: {m: {source: '{model}'}}")
+    status, out = snakemake(checkout, "-n", "--configfile", "my.yaml")
+    assert status == 1
+    assert "error: config key models.m.source: '{model}' has braces" in out
 
 
 def test_mean_cache_leaves_out_the_pairs_of_every_format(finished):
@@ -205,7 +261,7 @@ def test_what_is_not_asked_for_does_not_run(clean, key, rules):
 
 def test_variants_of_all_operators_where_partners_come_from_them(clean):
     target = "results/embedded-shared/code/addition/variant_effects.safetensors"
-    texts = [r"--variant addition '>>> x =", r"--variant subtraction '>>> x ="]
+    texts = [r"'--variant=addition=>>> x =", r"'--variant=subtraction=>>> x ="]
     _, within = snakemake(clean, target, "-n", "-p")
     _, across = snakemake(clean, target, "-n", "-p", "--config", "corrupt=across_operators")
     assert [text in within for text in texts] == [True, False]
@@ -248,6 +304,7 @@ def test_a_mistake_found_by_a_job_is_on_the_terminal(clean):
     ("text", "words"),
     [
         ("sede: 1", ["'sede'", "'seed'"]),
+        ("seed: 1\nseed: 2\n", ["mine.yaml", "'seed' comes twice"]),
         ("models: {mine: {source: ./no/such/folder}}", ["./no/such/folder", "does not exist"]),
         ("k: [10, 1000]", ["config key k", "1000", "528"]),
         ("operands: {operand_min: 6, operand_max: 1200, answer_min: 3, answer_max: 999}", ["1000", "operand_max"]),

@@ -8,11 +8,11 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from form_invariance.decoder import Decoder, embed, logits, run_layers
+from form_invariance.decoder import Decoder, logits
 from form_invariance.finite import check_finite
 from form_invariance.memory import working_bytes
 from form_invariance.operands import OperandRange, operand_pool, sample_pairs
-from form_invariance.progress import track
+from form_invariance.prefixes import run_prompts
 from form_invariance.prompts import PromptTokenizer, check_prompts, check_template, render
 
 PER_ANSWER = 2
@@ -61,20 +61,15 @@ def ask(
     Raises:
         UserError: the model's logits are not finite.
     """
-    tokens = torch.from_numpy(tokenizer.encode_batch(prompts))
+    tokens = tokenizer.encode_batch(prompts)
     wanted = torch.from_numpy(tokenizer.number_tokens(answers))
-    step = _batch_size(model, tokens.shape[1])
-    columns: dict[str, list[np.ndarray]] = {}
-    for start in track(range(0, len(tokens), step), len(tokens), "prompts", weight=step):
-        batch = slice(start, start + step)
-        x = run_layers(model, embed(model, tokens[batch].to(model.device)), last_only=True)
-        z = check_finite(
-            logits(model, x[:, -1]), f"the model's logits for {prompts[start]!r} and the like"
-        ).double()
+    columns: dict[str, np.ndarray] = {}
+    for own, x in run_prompts(model, tokens, _batch_size(model, tokens.shape[1])):
+        z = check_finite(logits(model, x), f"the model's logits for {prompts[own[0]]!r} and the like").double()
         z = z - z.mean(1, keepdim=True)
-        for name, values in _answers(z, wanted[batch].to(model.device)):
-            columns.setdefault(name, []).append(values)
-    return {name: np.concatenate(parts) for name, parts in columns.items()}
+        for name, values in _answers(z, wanted[own].to(model.device)):
+            columns.setdefault(name, np.empty(len(prompts), values.dtype))[own] = values
+    return columns
 
 
 def take_census(

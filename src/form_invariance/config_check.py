@@ -8,14 +8,15 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from form_invariance import model_files
 from form_invariance.errors import UserError
+from form_invariance.json_yaml import extent_error, read_yaml
 from form_invariance.operands import OperandRange, operand_pool
 from form_invariance.prompts import check_fields, check_template
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_REVISION = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./+-]*")
+_TEMPLATE_ENGINE = "__use_yte__"
 _RESERVED = {
     "models": ("benchmarks", "figures", "logs", "tables", "trained"),
     "operators": ("all",),
@@ -27,16 +28,16 @@ def load(path: Path) -> dict[str, Any]:
     """Read a configuration file.
 
     Raises:
-        UserError: it is missing, or not YAML.
+        UserError: it is missing, not YAML, or would be run.
     """
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = read_yaml(path)
     except FileNotFoundError:
         raise UserError(f"configuration {path} does not exist") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(content, dict):
-        raise UserError(f"{path} must hold keys and values, such as 'seed: 0'")
+    if _TEMPLATE_ENGINE in content:
+        raise UserError(
+            f"{path} has the key {_TEMPLATE_ENGINE}, with which Snakemake runs Python from it; take it out"
+        )
     return content
 
 
@@ -132,6 +133,16 @@ def _check_names(config: Mapping[str, Any]) -> None:
                 raise UserError(
                     f"config key {section}: {name!r} is a name that the results use already; choose another"
                 )
+
+
+def _check_revisions(config: Mapping[str, Any]) -> None:
+    """A revision becomes a part of paths in the hub's cache."""
+    for name, model in config["models"].items():
+        if not _REVISION.fullmatch(model.get("revision", "main")):
+            raise UserError(
+                f"config key models.{name}.revision: {model['revision']!r} is no branch, tag or commit; it must "
+                "consist of letters, digits, '_', '-', '.', '+' and '/', without '..'"
+            )
 
 
 def _check_templates(config: Mapping[str, Any]) -> None:
@@ -239,6 +250,11 @@ def _check_model(name: str, model: Mapping[str, Any], config: Mapping[str, Any])
     folder = local_folder(model["source"])
     if folder is None:
         return
+    if set("{}") & set(str(folder)):
+        raise UserError(
+            f"config key models.{name}.source: {model['source']!r} has braces, which Snakemake would take for "
+            "wildcards; rename the folder"
+        )
     shape, _ = model_files.read_config(folder)
     model_files.weight_files(folder)
     if max(config["k"]) > shape.d_mlp:
@@ -274,7 +290,7 @@ def _digest(config: Mapping[str, Any]) -> str:
     digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode())
     for model in config["models"].values():
         folder = local_folder(model["source"])
-        for path in sorted(folder.iterdir()) if folder else []:
+        for path in sorted(filter(Path.exists, folder.iterdir())) if folder else []:
             digest.update(f"{path}{path.stat().st_size}{path.stat().st_mtime_ns}".encode())
     return digest.hexdigest()
 
@@ -290,14 +306,18 @@ def check(config: Mapping[str, Any], schema: Mapping[str, Any], remembered: Path
     Raises:
         UserError: at the first mistake.
     """
+    problem = extent_error(config)
+    if problem:
+        raise UserError(f"config: {problem}")
     check_schema(config, schema)
     _check_names(config)
+    _check_revisions(config)
     _check_templates(config)
     _check_sizes(config)
     _check_dose(config)
     _check_variants(config)
     digest = _digest(config)
-    if remembered and remembered.exists() and remembered.read_text() == digest:
+    if remembered and remembered.exists() and remembered.read_bytes() == digest.encode():
         return
     for expression in config["operators"].values():
         operand_pool(expression, OperandRange(**config["operands"]))

@@ -8,7 +8,7 @@ Hooks are functions: `on_neurons(layer, post)` sees and may replace the MLP neur
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -19,6 +19,9 @@ from form_invariance.errors import UserError
 from form_invariance.families import DecoderConfig
 
 LayerHook = Callable[[int, Tensor], Tensor]
+
+Past = tuple[Tensor, Tensor, Tensor]
+"""Rotated keys and values (n, P, G, D) of n beginnings in one layer, and which of them each sequence has (B,)."""
 
 
 @dataclass
@@ -133,40 +136,54 @@ def soft_cap(x: Tensor, cap: float | None) -> Tensor:
     return x if cap is None else cap * torch.tanh(x / cap)
 
 
+def _behind(before: int, tokens: int, device: torch.device) -> Tensor:
+    """Which of all tokens the last `tokens` see: themselves and those before, bool (tokens, before + tokens)."""
+    return torch.ones(tokens, before + tokens, dtype=torch.bool, device=device).tril(before)
+
+
 def _capped_attention(model: Decoder, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Attention whose scores are soft-capped, q (B, H, t, D) of the last t of T tokens, k and v (B, G, T, D)."""
     c = model.config
     k, v = (x.repeat_interleave(c.n_heads // c.n_key_value_heads, dim=1) for x in (k, v))
     scores = soft_cap(q @ k.transpose(-1, -2) * c.score_scale, c.attention_softcap)
     last, tokens = scores.shape[-2:]
-    future = torch.ones(last, tokens, dtype=torch.bool, device=q.device).triu(tokens - last + 1)
-    weights = scores.masked_fill(future, -math.inf).float().softmax(-1).to(v.dtype)
+    weights = (
+        scores.masked_fill(~_behind(tokens - last, last, q.device), -math.inf).float().softmax(-1).to(v.dtype)
+    )
     return weights @ v
 
 
-def attention(model: Decoder, layer: int, x: Tensor, *, last_only: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+def attention(
+    model: Decoder, layer: int, x: Tensor, *, last_only: bool = False, past: Past | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
     """Causal attention of every token (or of the last alone) over the sequence.
 
     Args:
-        x: residual stream before the layer, (B, T, d).
+        x: residual stream before the layer, (B, T, d), of the tokens behind the past.
         last_only: compute the heads' outputs of the last token alone.
+        past: the tokens before them, P of each sequence.
 
     Returns:
-        z (B, T or 1, H, D), rotated keys (B, T, G, D), values (B, T, G, D).
+        z (B, T or 1, H, D), rotated keys (B, P+T, G, D), values (B, P+T, G, D).
     """
-    tokens = x.shape[1]
-    by = rotation(model, layer, torch.arange(tokens, device=x.device))
+    tokens, before = x.shape[1], 0 if past is None else past[0].shape[1]
+    by = rotation(model, layer, torch.arange(before, before + tokens, device=x.device))
     q, k, v = queries_keys_values(model, layer, x, by)
+    if past is not None:
+        keys, values, which = past
+        k, v = torch.cat([keys[which], k], dim=1), torch.cat([values[which], v], dim=1)
     if last_only:
         q = q[:, -1:]
     q, keys, values = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
     if model.config.attention_softcap is not None:
         return _capped_attention(model, q, keys, values).transpose(1, 2), k, v
+    several = q.shape[2] > 1
     z = F.scaled_dot_product_attention(
         q,
         keys,
         values,
-        is_causal=not last_only and tokens > 1,
+        attn_mask=_behind(before, tokens, x.device) if several and before else None,
+        is_causal=several and not before,
         enable_gqa=True,
         scale=model.config.score_scale,
     )
@@ -255,6 +272,7 @@ def run_layers(
     on_neurons: LayerHook | None = None,
     on_heads: LayerHook | None = None,
     last_only: bool = False,
+    past: Sequence[Past] | None = None,
 ) -> Tensor:
     """Run layers start..stop-1 over whole sequences.
 
@@ -263,6 +281,7 @@ def run_layers(
         on_neurons: called with (layer, post (B, T, m)); what it returns is used.
         on_heads: called with (layer, z (B, T, H, D)); what it returns is used.
         last_only: in the last layer that runs, compute the last token alone. The hooks then see T = 1.
+        past: of every layer, the tokens before these.
 
     Returns:
         Residual stream after layer stop-1, (B, T, d), or (B, 1, d) with `last_only`.
@@ -270,7 +289,7 @@ def run_layers(
     stop = model.config.n_layers if stop is None else stop
     for layer in range(start, stop):
         only = last_only and layer == stop - 1
-        z, _, _ = attention(model, layer, x, last_only=only)
+        z, _, _ = attention(model, layer, x, last_only=only, past=past[layer] if past else None)
         if only:
             x = x[:, -1:]
         after = add_heads(model, layer, x, on_heads(layer, z) if on_heads else z)

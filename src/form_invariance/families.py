@@ -52,21 +52,47 @@ ACTIVATIONS = {
 }
 """Our names by Hugging Face's."""
 
+_LARGEST = 2**40
+"""Of all numbers in a config.json; a larger one is a mistake."""
+
 Raw = dict[str, Any]
+
+
+def _number(raw: Raw, key: str, default: float | None = None) -> float:
+    """A finite number above 0; the default where the key is missing or null."""
+    value = default if raw.get(key) is None else raw[key]
+    if value is None:
+        raise ValueError(f"the key {key!r} is missing")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _LARGEST:
+        raise ValueError(f"{key} must be a number above 0, not {value!r:.60}")
+    return float(value)
+
+
+def _count(raw: Raw, key: str, default: int | None = None) -> int:
+    """A whole number from 1 on; the default where the key is missing, null or 0."""
+    value = _number({key: raw.get(key) or None}, key, default)
+    if value < 1 or value != int(value):
+        raise ValueError(f"{key} must be a whole number of at least 1, not {value:g}")
+    return int(value)
+
+
+def _cap(raw: Raw, key: str) -> float | None:
+    """A soft cap; None where there is none."""
+    return None if raw.get(key) is None else _number(raw, key)
 
 
 def _common(raw: Raw) -> Raw:
     """What most families name alike."""
-    heads = int(raw["num_attention_heads"])
+    heads, width = _count(raw, "num_attention_heads"), _count(raw, "hidden_size")
     return {
-        "n_layers": int(raw["num_hidden_layers"]),
-        "d_model": int(raw["hidden_size"]),
-        "d_mlp": int(raw["intermediate_size"]),
+        "n_layers": _count(raw, "num_hidden_layers"),
+        "d_model": width,
+        "d_mlp": _count(raw, "intermediate_size"),
         "n_heads": heads,
-        "n_key_value_heads": int(raw.get("num_key_value_heads") or heads),
-        "d_head": int(raw.get("head_dim") or raw["hidden_size"] // heads),
-        "vocabulary": int(raw["vocab_size"]),
-        "norm_epsilon": float(raw.get("rms_norm_eps", 1e-6)),
+        "n_key_value_heads": _count(raw, "num_key_value_heads", heads),
+        "d_head": _count(raw, "head_dim", width // heads),
+        "vocabulary": _count(raw, "vocab_size"),
+        "norm_epsilon": _number(raw, "rms_norm_eps", 1e-6),
         "activation": str(raw.get("hidden_act", "silu")),
         "longest": _window(raw),
     }
@@ -76,25 +102,25 @@ def _window(raw: Raw) -> int | None:
     """The sliding window of those layers that have one; None where none does."""
     if not raw.get("sliding_window") or raw.get("use_sliding_window") is False:
         return None
-    return int(raw["sliding_window"])
+    return _count(raw, "sliding_window")
 
 
 def _gemma(raw: Raw) -> Raw:
     return {
         **_common(raw),
         "activation": str(raw.get("hidden_activation") or "gelu_pytorch_tanh"),
-        "d_head": int(raw.get("head_dim", 256)),
-        "attention_scale": float(raw.get("query_pre_attn_scalar", 256)) ** -0.5,
-        "attention_softcap": raw.get("attn_logit_softcapping"),
-        "logit_softcap": raw.get("final_logit_softcapping"),
-        "embedding_scale": float(raw["hidden_size"]) ** 0.5,
+        "d_head": _count(raw, "head_dim", 256),
+        "attention_scale": _count(raw, "query_pre_attn_scalar", 256) ** -0.5,
+        "attention_softcap": _cap(raw, "attn_logit_softcapping"),
+        "logit_softcap": _cap(raw, "final_logit_softcapping"),
+        "embedding_scale": _count(raw, "hidden_size") ** 0.5,
     }
 
 
 def _gpt_neox(raw: Raw) -> Raw:
     return {
         **_common(raw),
-        "norm_epsilon": float(raw.get("layer_norm_eps", 1e-5)),
+        "norm_epsilon": _number(raw, "layer_norm_eps", 1e-5),
         "activation": str(raw.get("hidden_act", "gelu")),
         "gated": False,
         "parallel": bool(raw.get("use_parallel_residual", True)),
@@ -102,19 +128,19 @@ def _gpt_neox(raw: Raw) -> Raw:
 
 
 def _gpt2(raw: Raw) -> Raw:
-    width, heads = int(raw["n_embd"]), int(raw["n_head"])
+    width, heads = _count(raw, "n_embd"), _count(raw, "n_head")
     return {
-        "n_layers": int(raw["n_layer"]),
+        "n_layers": _count(raw, "n_layer"),
         "d_model": width,
-        "d_mlp": int(raw.get("n_inner") or 4 * width),
+        "d_mlp": _count(raw, "n_inner", 4 * width),
         "n_heads": heads,
         "n_key_value_heads": heads,
         "d_head": width // heads,
-        "vocabulary": int(raw["vocab_size"]),
-        "norm_epsilon": float(raw.get("layer_norm_epsilon", 1e-5)),
+        "vocabulary": _count(raw, "vocab_size"),
+        "norm_epsilon": _number(raw, "layer_norm_epsilon", 1e-5),
         "activation": str(raw.get("activation_function", "gelu_new")),
         "gated": False,
-        "longest": int(raw.get("n_positions", 1024)),
+        "longest": _count(raw, "n_positions", 1024),
     }
 
 
@@ -148,15 +174,18 @@ def decoder_config(raw: Raw, where: str) -> DecoderConfig:
         UserError: the family or its activation is not supported, or a key is missing or wrong.
     """
     family = raw.get("model_type")
-    if family not in READERS:
+    if not isinstance(family, str) or family not in READERS:
         known = ", ".join(READERS)
         raise UserError(f"{where}: model_type {family!r} is not supported; supported are {known}")
     if raw.get("scale_attn_by_inverse_layer_idx") or not raw.get("scale_attn_weights", True):
         raise UserError(f"{where}: attention scaled by layer, or not at all, is not supported")
     try:
         numbers = READERS[family](raw)
-    except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{where}: key {error} is missing or not a number") from None
+    except ValueError as error:
+        raise UserError(f"{where}: {error}") from None
+    heads, keys = numbers["n_heads"], numbers["n_key_value_heads"]
+    if heads % keys:
+        raise UserError(f"{where}: {heads} attention heads cannot share {keys} keys evenly")
     if numbers["activation"] not in ACTIVATIONS:
         raise UserError(
             f"{where}: activation {numbers['activation']!r} is not supported, only {', '.join(ACTIVATIONS)}"

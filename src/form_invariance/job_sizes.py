@@ -24,6 +24,9 @@ SITE_KEYS = (
 )
 """What the cluster file may say of a kind of job: resources of Snakemake's SLURM executor."""
 
+_SHELL = set(";&|<>$`\\\n()")
+"""Signs that a shell acts on: SLURM's executor quotes all other keys, but takes `slurm_extra` as it is."""
+
 _NAMED = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)([bm])(?![a-z])", re.IGNORECASE)
 _CPU_BASE, _GPU_BASE = 3000, 4000
 _PARAMETERS_A_MINUTE = 5e7
@@ -116,3 +119,6 @@ def _check(path: Path, kind: str, key: object, value: object) -> None:
         raise UserError(f"{path}: {kind} has the unknown key {key!r}; {hint}")
     if not (isinstance(value, str) and value):
         raise UserError(f"{path}: {kind}.{key} must be text, not {value!r}; put it in quotes")
+    acted_on = sorted(_SHELL & set(value)) if key == "slurm_extra" else []
+    if acted_on:
+        raise UserError(f"{path}: {kind}.{key} has {acted_on[0]!r}, on which a shell would act; take it out")

@@ -1,6 +1,5 @@
 """The files of a model: where they are, its configuration, its tokenizer. Nothing here imports torch."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 from tokenizers import Tokenizer
 from tokenizers.models import BPE
 
+from form_invariance import json_yaml
 from form_invariance.errors import UserError, in_one_sentence
 from form_invariance.families import DecoderConfig, decoder_config
 from form_invariance.prompts import PromptTokenizer
@@ -83,18 +83,11 @@ def read_json(path: Path) -> dict[str, Any]:
         UserError: it is missing or not JSON.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        return json_yaml.read_json(path)
     except FileNotFoundError:
         raise UserError(
             f"model folder {path.parent} has no {path.name}; it must be a Hugging Face folder"
         ) from None
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not valid JSON: {error}") from None
-    if not isinstance(content, dict):
-        raise UserError(f"{path} must hold one JSON object")
-    return content
 
 
 def read_config(folder: Path) -> tuple[DecoderConfig, dict[str, Any]]:
@@ -119,7 +112,7 @@ def weight_files(folder: Path) -> dict[str, Path]:
             names = {name: folder / Path(file).name for name, file in read_json(index)["weight_map"].items()}
         except (KeyError, AttributeError, TypeError):
             raise UserError(f"{index} has no weight_map; download the model again") from None
-        missing = sorted({path.name for path in names.values() if not path.exists()})
+        missing = sorted({path.name for path in names.values() if not path.is_file()})
         if missing:
             raise UserError(f"model folder {folder} lacks {missing[0]}, which its index names; download it again")
         return names
@@ -133,12 +126,23 @@ def weight_files(folder: Path) -> dict[str, Path]:
 
     names = {}
     for file in files:
-        try:
-            with safe_open(file, framework="numpy") as weights:
-                names.update(dict.fromkeys(weights.keys(), file))
-        except Exception as error:
-            raise UserError(f"{file} cannot be read as safetensors: {error}") from None
+        with (
+            in_one_sentence(f"{file} cannot be read as safetensors"),
+            safe_open(file, framework="numpy") as weights,
+        ):
+            names.update(dict.fromkeys(weights.keys(), file))
     return names
+
+
+def files_read(folder: Path) -> list[Path]:
+    """The files that a model and its tokenizer are read from, sorted by name.
+
+    Raises:
+        UserError: the folder has no weights, or lacks some that its index names.
+    """
+    given = [folder / name for name in ("config.json", "tokenizer.json")]
+    optional = [folder / name for name in ("tokenizer_config.json", "model.safetensors.index.json")]
+    return sorted({*given, *(path for path in optional if path.exists()), *weight_files(folder).values()})
 
 
 def load_tokenizer(folder: Path) -> PromptTokenizer:

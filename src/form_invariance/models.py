@@ -9,7 +9,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from form_invariance.decoder import Decoder
-from form_invariance.errors import UserError
+from form_invariance.errors import UserError, in_one_sentence
 from form_invariance.families import tied
 from form_invariance.model_files import read_config, weight_files
 from form_invariance.rotary import inverse_frequencies
@@ -37,9 +37,10 @@ class _Reader:
         if stored not in self._files:
             raise UserError(f"model folder {self._folder}: weight {name!r} is missing")
         path = self._files[stored]
-        if path not in self._opened:
-            self._opened[path] = safe_open(path, framework="pt", device=self._device)
-        tensor: Tensor = self._opened[path].get_tensor(stored)
+        with in_one_sentence(f"{path} cannot be read as safetensors"):
+            if path not in self._opened:
+                self._opened[path] = safe_open(path, framework="pt", device=self._device)
+            tensor: Tensor = self._opened[path].get_tensor(stored)
         if tensor.shape != shape:
             raise UserError(
                 f"{path}: weight {stored!r} has shape {tuple(tensor.shape)}, but config.json asks for {shape}"

@@ -47,11 +47,21 @@ def inverse_frequencies(raw: dict[str, Any], config: DecoderConfig, layer: int, 
         where: the file, for messages.
 
     Raises:
-        UserError: a scaling that is not supported.
+        UserError: a scaling that is not supported, or parameters that are none.
     """
     if raw["model_type"] == "gpt2":
         return None
-    rope = _parameters(raw, layer)
+    try:
+        inverse = _scaled(_parameters(raw, layer), config, where)
+    except (AttributeError, LookupError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
+        raise UserError(f"{where}: the rotary embedding is not given right ({error!r})") from None
+    if not (0 < 2 * len(inverse) <= config.d_head and inverse.isfinite().all()):
+        raise UserError(f"{where}: the rotary embedding's numbers give a head of {config.d_head} no frequencies")
+    return inverse
+
+
+def _scaled(rope: dict[str, Any], config: DecoderConfig, where: str) -> Tensor:
+    """Inverse frequencies by a rotary embedding's type, base and scaling."""
     width = int(config.d_head * float(rope["partial_rotary_factor"]))
     exponents = torch.arange(0, width, 2, dtype=torch.float32) / width
     inverse = 1.0 / (float(rope["rope_theta"]) ** exponents)

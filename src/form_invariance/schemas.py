@@ -46,6 +46,15 @@ _PROBLEM = {
 }
 _NEURON = {"layer": _integer("layer, from 0"), "neuron": _integer("MLP neuron within its layer, from 0")}
 
+MODEL_FILES = Schema(
+    "model_files",
+    {
+        "file": _text("name of a file in the model's folder"),
+        "bytes": _integer("its length"),
+        "checksum": _text("XXH3, 128 bits, of its content: what every job of the model compares"),
+        "sha256": _text("sha256 of the file, as sha256sum and the hub tell it"),
+    },
+)
 CENSUS = Schema(
     "census",
     {

@@ -116,16 +116,21 @@ def _metadata(kind: str, provenance: Mapping[str, Any], content: str) -> dict[st
     return {_PROVENANCE: json.dumps({**stamp, _CHECKSUM: _checksum(stamp, content)}, sort_keys=True)}
 
 
+def _stamp(text: str) -> dict[str, Any]:
+    """What a file says of itself; nothing where that is damaged."""
+    try:
+        return dict(json.loads(text))
+    except (TypeError, ValueError, RecursionError):
+        return {}
+
+
 def _verify(path: Path, found: str, content: str) -> dict[str, Any]:
     """The provenance in a file's metadata, checked with the content's digest.
 
     Raises:
         UserError: the file was changed, or written by something else.
     """
-    try:
-        stamp = dict(json.loads(found))
-    except (TypeError, ValueError):
-        stamp = {}
+    stamp = _stamp(found)
     if stamp.pop(_CHECKSUM, None) != _checksum(stamp, content):
         raise UserError(
             f"{path} is not as it was written: its checksum does not fit; delete it and run snakemake again"
@@ -197,7 +202,7 @@ def provenance_of(path: Path) -> dict[str, Any]:
     """What a table's writer recorded: kind of table, package version, model, seed, settings."""
     with _open(Path(path)) as file:
         metadata = file.schema_arrow.metadata or {}
-    stamp = json.loads(metadata.get(_PROVENANCE.encode(), b"{}"))
+    stamp = _stamp(metadata.get(_PROVENANCE.encode(), b"").decode(errors="replace"))
     return {key: value for key, value in stamp.items() if key != _CHECKSUM}
 
 
@@ -221,8 +226,8 @@ def write_tensors(
 
 
 def _array(values: "Tensor | np.ndarray") -> np.ndarray:
-    """The values as a contiguous array, also where they are on another device."""
-    return np.ascontiguousarray(values if isinstance(values, np.ndarray) else values.detach().cpu().numpy())
+    """The values as a contiguous array of the same shape, also where they are on another device."""
+    return np.asarray(values if isinstance(values, np.ndarray) else values.detach().cpu().numpy(), order="C")
 
 
 def read_tensors(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Any]]:

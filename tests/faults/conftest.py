@@ -1,13 +1,41 @@
 """A whole run of the small grid, whose jobs are then killed, starved and fed damaged files."""
 
+import json
 import shutil
 import subprocess
 import sys
 
 import pytest
+import torch
+import yaml
+from safetensors.torch import load_file, save_file
 
 from faults.commands import finished_jobs, run
+from form_invariance.model_files import PACKAGED
 from stub_checkout import ROOT, environment
+
+SHARDS = ["model-1.safetensors", "model-2.safetensors"]
+
+
+def write_model(folder):
+    """An embedded model as larger ones are stored: bfloat16, in two files, BOS told by tokenizer_config.json."""
+    folder.mkdir()
+    source = PACKAGED / "embedded-shared"
+    shutil.copy(source / "config.json", folder)
+    weights = load_file(source / "model.safetensors")
+    place = {name: SHARDS[index % 2] for index, name in enumerate(sorted(weights))}
+    for shard in SHARDS:
+        own = {name: weight.to(torch.bfloat16) for name, weight in weights.items() if place[name] == shard}
+        save_file(own, folder / shard)
+    tokenizer = json.loads((source / "tokenizer.json").read_text())
+    settings = json.loads((source / "tokenizer_config.json").read_text())
+    for name, content in {
+        "model.safetensors.index.json": {"weight_map": place},
+        "tokenizer.json": {**tokenizer, "post_processor": None},
+        "tokenizer_config.json": {**settings, "add_bos_token": True},
+        "generation_config.json": {"do_sample": False},
+    }.items():
+        (folder / name).write_text(json.dumps(content))
 
 
 @pytest.fixture(scope="session")
@@ -17,7 +45,10 @@ def finished_run(tmp_path_factory):
     skip = shutil.ignore_patterns("__pycache__", "*.egg-info")
     for name in ("workflow", "config", "src", "envs"):
         shutil.copytree(ROOT / name, folder / name, ignore=skip)
-    words = [sys.executable, "-m", "snakemake", "--configfile", "config/test.yaml", "--quiet", "all"]
+    write_model(folder / "model")
+    small = yaml.safe_load((ROOT / "config/test.yaml").read_text())
+    (folder / "my.yaml").write_text(yaml.safe_dump({**small, "models": {"m": {"source": "model"}}}))
+    words = [sys.executable, "-m", "snakemake", "--configfile", "my.yaml", "--quiet", "all"]
     subprocess.run(words, cwd=folder, env=environment(folder), check=True, timeout=1800)
     return folder
 

@@ -16,16 +16,8 @@ import numpy as np
 import pytest
 
 from faults.commands import contents, finished_jobs, input_kinds, run, start
+from faults.damage import DAMAGES, KILLS, damages, restore, try_damaged
 from stub_checkout import environment
-
-KILLS = int(os.environ.get("FAULTS", "200"))
-DAMAGES = 5 if KILLS >= 100 else 1
-
-
-def restore(folder, good):
-    """Put a job's outputs back, for the jobs that read them."""
-    for path, content in good.items():
-        (folder / path).write_bytes(content)
 
 
 def leftovers(folder):
@@ -65,33 +57,6 @@ def test_kills_leave_whole_files_or_none(finished_run, jobs):
         assert status == 0, errors
         assert contents(folder, jobs[rule].outputs) == good[rule], rule
     assert leftovers(folder) == []
-
-
-def damages(content, rng):
-    """The content cut short, with some bits flipped, with a piece lost, empty, or as another kind of file."""
-    flipped = bytearray(content)
-    for _ in range(3):
-        flipped[rng.integers(len(flipped))] ^= 1 << rng.integers(8)
-    start = int(rng.integers(len(content)))
-    yield content[:start]
-    yield bytes(flipped)
-    yield content[:start] + content[start + int(rng.integers(1, 100)) :]
-    yield b""
-    yield b"PAR1 no table PAR1"
-
-
-def try_damaged(folder, job, path, good):
-    """Run a job one of whose inputs is damaged or gone: the right result, or a sentence that names the input."""
-    for output in job.outputs:
-        (folder / output).unlink(missing_ok=True)
-    status, errors = run(job, folder)
-    if status == 0:
-        assert contents(folder, job.outputs) == good, f"{job.rule}: a wrong result from a damaged {path}"
-        return
-    last = errors.strip().splitlines()[-1]
-    assert last.startswith("error: "), f"{job.rule}, {path}: {errors[-600:]}"
-    assert path in last, f"{job.rule}, {path}: {last}"
-    assert not any((folder / output).exists() for output in job.outputs), job.rule
 
 
 def test_damaged_inputs_are_named_or_harmless(finished_run, jobs):
@@ -167,7 +132,7 @@ def test_two_snakemakes_in_one_folder(finished_run, tmp_path):
     target = next(job for job in finished_jobs(folder) if job.rule == "census").outputs[0]
     good = (folder / target).read_bytes()
     (folder / target).unlink()
-    words = [sys.executable, "-m", "snakemake", target, "--configfile", "config/test.yaml"]
+    words = [sys.executable, "-m", "snakemake", target, "--configfile", "my.yaml"]
     options = {"cwd": folder, "env": environment(folder), "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     first = subprocess.Popen(words, text=True, **options)
     lock = folder / ".snakemake/locks"

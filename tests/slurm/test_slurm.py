@@ -21,6 +21,7 @@ pytestmark = pytest.mark.skipif(cluster.missing() is not None, reason=str(cluste
 QUICK = ["--slurm-init-seconds-before-status-checks", "2", "--latency-wait", "5"]
 TABLE_RULES = {
     "report",
+    "model_files",
     "browser",
     "audit",
     "planted",

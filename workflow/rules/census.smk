@@ -3,7 +3,7 @@
 
 rule census:
     input:
-        model=model_files,
+        model="results/{model}/model_files.parquet",
     output:
         "results/{model}/{format}/{operator}/census.parquet",
     log:
@@ -27,8 +27,8 @@ rule census:
     resources:
         **model_job(minutes=20),
     shell:
-        "python -m form_invariance census {params.model:q} --template {params.template:q}"
-        " --operator {wildcards.operator:q} --expression {params.expression:q}"
+        "python -m form_invariance census {params.model:q} --template={params.template:q}"
+        " --operator {wildcards.operator:q} --expression={params.expression:q}"
         " --operand-min {params.operand_min} --operand-max {params.operand_max}"
         " --answer-min {params.answer_min} --answer-max {params.answer_max}"
         " --pairs {params.pairs} --seed {params.seed} --output {output:q} 2> {log:q}"

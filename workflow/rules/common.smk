@@ -3,14 +3,14 @@
 import os
 import re
 import sys
-from itertools import chain, permutations
+from itertools import permutations
 from pathlib import Path, PurePosixPath
 from shlex import quote
 from types import SimpleNamespace
 
 import yaml
 
-from form_invariance import config_check, job_sizes
+from form_invariance import config_check, job_sizes, model_files
 from form_invariance.errors import UserError
 from form_invariance.source_digest import source_digest
 
@@ -25,8 +25,11 @@ shell.prefix(f"set -euo pipefail; export PYTHONPATH={quote(str(Path(config_check
 def read_configuration(given: dict) -> tuple[dict, dict]:
     """The default configuration, its top-level keys replaced by the given ones, checked; and the cluster file."""
     try:
+        for path in workflow.configfiles:
+            # Snakemake has read it, and takes the last of two keys of one name.
+            config_check.load(Path(path))
         merged = {**config_check.load(WORKFLOW / "../config/config.yaml"), **given}
-        schema = yaml.safe_load((WORKFLOW / "../config/schemas/config.schema.yaml").read_text())
+        schema = config_check.load(WORKFLOW / "../config/schemas/config.schema.yaml")
         config_check.check(merged, schema, Path(".snakemake/checked_config"))
         return merged, job_sizes.read_site(WORKFLOW / "../config/cluster.yaml")
     except UserError as error:
@@ -58,17 +61,22 @@ def one_of(names: list[str]) -> str:
 
 
 def model_options(wildcards) -> list[str]:
-    """Command-line options that name a model and how it runs."""
+    """Command-line options that name a model and how it runs, as one word each, whatever sign a value begins with."""
     model = config["models"][wildcards.model]
-    given = [(f"--{key}", model[key]) for key in ("dtype", "device") if key in model]
-    return [*tokenizer_options(wildcards), *chain.from_iterable(given)]
+    given = [f"--{key}={model[key]}" for key in ("dtype", "device") if key in model]
+    return [*tokenizer_options(wildcards), *given]
 
 
 def tokenizer_options(wildcards) -> list[str]:
     """Command-line options that name a model whose tokenizer alone is used."""
+    return [*source_options(wildcards), "--model-files", f"results/{wildcards.model}/model_files.parquet"]
+
+
+def source_options(wildcards) -> list[str]:
+    """Command-line options that say where a model comes from."""
     model = config["models"][wildcards.model]
-    revision = ["--revision", model["revision"]] if "revision" in model else []
-    return ["--model", model["source"], *revision]
+    revision = [f"--revision={model['revision']}"] if "revision" in model else []
+    return [f"--model={model['source']}", *revision]
 
 
 def on_gpu(wildcards) -> bool:
@@ -115,17 +123,11 @@ def table_job(mem_mb: int, minutes: int = 10) -> dict:
     }
 
 
-def model_files(wildcards) -> list[str]:
+def local_files(wildcards) -> list[str]:
     """The files of a model that is here already; none for a hub id, whose revision stands for them."""
     folder = config_check.local_folder(config["models"][wildcards.model]["source"])
-    if folder is None:
-        return []
-    found = [
-        *folder.glob("*.safetensors"),
-        folder / "config.json",
-        folder / "tokenizer.json",
-    ]
-    return sorted(str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path) for path in found)
+    found = [] if folder is None else model_files.files_read(folder)
+    return [str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path) for path in found]
 
 
 def cells_of(pattern: str, **wanted: list[str]):
@@ -145,12 +147,11 @@ def keyed(paths: list[str], *parts: int) -> list[str]:
 
 
 def template_options() -> list[str]:
-    """Every canonical template as an option: format, operator, text."""
+    """Every canonical template as an option."""
     return [
-        word
+        f"--template={name}/{operator}={config['formats'][name]['templates'][operator]}"
         for name in FORMATS
         for operator in OPERATORS
-        for word in ("--template", name, operator, config["formats"][name]["templates"][operator])
     ]
 
 
@@ -234,6 +235,7 @@ def tables() -> list[str]:
             "results/{model}/shared/{operator}/{table}.parquet", table=shared, model=MODELS, operator=OPERATORS
         ),
         *probe_tables(),
+        *expand("results/{model}/model_files.parquet", model=MODELS),
         *precision_tables(),
         *audits(),
         *head_tables(),
@@ -313,9 +315,9 @@ def variants() -> list[str]:
 
 
 def variant_options(wildcards) -> list[str]:
-    """Every variant that a cell takes as an option: operator, text."""
+    """Every variant that a cell takes as an option."""
     taken = VARIANTS[wildcards.format, wildcards.operator]
-    return [word for operator, texts in taken.items() for text in texts for word in ("--variant", operator, text)]
+    return [f"--variant={operator}={text}" for operator, texts in taken.items() for text in texts]
 
 
 def formats_with_variants(wildcards) -> list[str]:

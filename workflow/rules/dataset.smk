@@ -3,7 +3,7 @@
 
 rule dataset:
     input:
-        model=model_files,
+        model="results/{model}/model_files.parquet",
         census="results/{model}/{format}/{operator}/census.parquet",
         others=other_censuses,
     output:

@@ -3,7 +3,7 @@
 
 rule dose:
     input:
-        model=model_files,
+        model="results/{model}/model_files.parquet",
         probes=onset_probes,
         census=cells_of("results/{model}/{format}/{operator}/census.parquet", format=FORMATS),
         rankings=cells_of("results/{model}/{format}/{operator}/ranking.parquet", format=FORMATS),

@@ -3,7 +3,7 @@
 
 rule prompt_formats:
     input:
-        model=model_files(FIRST_MODEL),
+        model=f"results/{MODELS[0]}/model_files.parquet",
     output:
         figure("prompt_formats"),
     log:

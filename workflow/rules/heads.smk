@@ -4,7 +4,7 @@
 # One job for all formats: reading the model takes longer than patching its heads.
 rule heads:
     input:
-        model=model_files,
+        model="results/{model}/model_files.parquet",
         dataset=cells_of("results/{model}/{format}/{operator}/dataset.parquet", format=FORMATS),
         corrupt=cells_of("results/{model}/{format}/{operator}/corrupt.parquet", format=FORMATS),
     output:

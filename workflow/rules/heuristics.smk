@@ -3,7 +3,7 @@
 
 rule classify:
     input:
-        model=model_files,
+        model="results/{model}/model_files.parquet",
         circuit="results/{model}/shared/{operator}/classified_circuit.parquet",
     output:
         heuristics="results/{model}/{format}/{operator}/heuristics.parquet",
@@ -28,7 +28,7 @@ rule classify:
         **model_job(minutes=20, extra_mb=2000),
     shell:
         "python -m form_invariance classify {params.model:q} --operator {wildcards.operator:q}"
-        " --expression {params.expression:q} --template {params.template:q} --circuit {input.circuit:q}"
+        " --expression={params.expression:q} --template={params.template:q} --circuit {input.circuit:q}"
         " --k {params.k} --max-operand {params.max_operand} --threshold {params.threshold}"
         " --seed {params.seed} --output {output.heuristics:q} --maps-output {output.maps:q} 2> {log:q}"
 

@@ -3,7 +3,7 @@
 
 rule interventions:
     input:
-        model=model_files,
+        model="results/{model}/model_files.parquet",
         probes=onset_probes,
         dataset="results/{model}/{format}/{operator}/dataset.parquet",
         circuit="results/{model}/shared/{operator}/circuit.parquet",
@@ -41,7 +41,7 @@ rule interventions:
 
 rule neuron_effects:
     input:
-        model=model_files,
+        model="results/{model}/model_files.parquet",
         probes=onset_probes,
         dataset="results/{model}/{format}/{operator}/dataset.parquet",
         circuit="results/{model}/shared/{operator}/classified_circuit.parquet",

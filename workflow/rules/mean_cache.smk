@@ -3,7 +3,7 @@
 
 rule mean_cache:
     input:
-        model=model_files,
+        model="results/{model}/model_files.parquet",
         census=cells_of("results/{model}/{format}/{operator}/census.parquet", operator=OPERATORS),
         datasets=cells_of(
             "results/{model}/{format}/{operator}/dataset.parquet",

@@ -6,7 +6,7 @@ PIECE = "" if SHARDS == 1 else f"_{{shard}}_of_{SHARDS}"
 
 rule patching:
     input:
-        model=model_files,
+        model="results/{model}/model_files.parquet",
         probes=onset_probes,
         dataset="results/{model}/{format}/{operator}/dataset.parquet",
         corrupt="results/{model}/{format}/{operator}/corrupt.parquet",

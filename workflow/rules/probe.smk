@@ -3,7 +3,7 @@
 
 rule probe:
     input:
-        model=model_files,
+        model="results/{model}/model_files.parquet",
         census=cells_of("results/{model}/{format}/{operator}/census.parquet", operator=OPERATORS),
     output:
         "results/{model}/{format}/probe.parquet",
@@ -29,7 +29,7 @@ rule probe:
 
 use rule probe as probe_across_formats with:
     input:
-        model=model_files,
+        model="results/{model}/model_files.parquet",
         census=cells_of(
             "results/{model}/{format}/{operator}/census.parquet",
             format=FORMATS,

@@ -3,7 +3,7 @@
 
 rule variant_effects:
     input:
-        model=model_files,
+        model="results/{model}/model_files.parquet",
         probes=onset_probes,
         dataset="results/{model}/{format}/{operator}/dataset.parquet",
         corrupt="results/{model}/{format}/{operator}/corrupt.parquet",

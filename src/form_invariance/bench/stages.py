@@ -23,6 +23,7 @@ from form_invariance.heuristics.pairs import make_grid
 from form_invariance.mean_cache import MeanCache, compute
 from form_invariance.operands import OperandRange
 from form_invariance.patching import last_token_neurons, patch_layers
+from form_invariance.prefixes import plan
 from form_invariance.prompts import PromptTokenizer, render
 from form_invariance.randomness import generator
 from form_invariance.replay import build_cache
@@ -110,6 +111,13 @@ class _Cell:
         neurons = {layer: np.arange(10) for layer in self.late}
         operand_maps(self.model, self.tokenizer, self.template, make_grid("a + b", self.width), neurons)
 
+    def share_of_grid(self) -> float:
+        """Share of the tokens of all pairs' prompts that run: those that they have in common run once."""
+        grid = make_grid("a + b", self.width)
+        pairs = zip(grid.a.tolist(), grid.b.tolist(), strict=True)
+        tokens = self.tokenizer.encode_batch([render(self.template, *pair) for pair in pairs])
+        return plan(tokens).tokens / tokens.size
+
     def jobs(self) -> Iterator[Job]:
         """Every stage that runs the model, with what its work should cost."""
         c, n, layers, length = self.model.config, len(self.prompts), len(self.late), self.length
@@ -118,7 +126,8 @@ class _Cell:
         late = pass_operations(c, length, layers)
         one = replay_operations(c, layers, length)
         patch = sum(replay_operations(c, c.n_layers - 1 - at, length) for at in self.late) / layers
-        yield "census", self.census, self.width**2, "pairs", whole
+        grid = inside * self.share_of_grid()
+        yield "census", self.census, self.width**2, "pairs", grid + unembedding_operations(c)
         yield "residual streams", self.residual_streams, n, "prompts", inside
         # Clean and corrupt pass, then the last token forward and back; weights have no gradient.
         yield "attribution", self.attribution, n, "prompts", 2 * inside + 2 * one
@@ -131,7 +140,7 @@ class _Cell:
         variants = 2 * CIRCUITS * (late + one) + 2 * whole
         yield "interventions", lambda: self.ablate(means), n, "prompts", variants
         yield "transfer", self.transfer, n * CIRCUITS, "transfers", one + 2 * inside / CIRCUITS
-        yield "activation maps", self.activation_maps, self.width**2, "pairs", inside
+        yield "activation maps", self.activation_maps, self.width**2, "pairs", grid
 
 
 def measure(

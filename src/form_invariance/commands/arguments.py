@@ -51,8 +51,8 @@ def keyed_paths(items: Sequence[str], option: str, parts: int) -> dict[tuple[str
     return paths
 
 
-def add_model_arguments(parser: argparse.ArgumentParser, default: str | None = None) -> None:
-    """Options that say which model runs, and how; a model must be named unless there is a default."""
+def add_tokenizer_arguments(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    """Options that say which model it is; it must be named unless there is a default."""
     parser.add_argument(
         "--model",
         required=default is None,
@@ -60,6 +60,16 @@ def add_model_arguments(parser: argparse.ArgumentParser, default: str | None = N
         help="embedded:NAME, a Hugging Face folder, or a hub id",
     )
     parser.add_argument("--revision", help="hub branch, tag or commit")
+    parser.add_argument(
+        "--model-files",
+        type=Path,
+        help="digests of the model's files (command model-files), to check them against",
+    )
+
+
+def add_model_arguments(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    """Options that say which model runs, and how; a model must be named unless there is a default."""
+    add_tokenizer_arguments(parser, default)
     parser.add_argument("--dtype", default="float32", choices=["float32", "tf32", "bfloat16"], help="precision")
     parser.add_argument(
         "--device", default="auto", help="auto (a GPU where there is one), or a torch device such as cpu or cuda:0"
@@ -166,13 +176,26 @@ def load_model(arguments: argparse.Namespace) -> tuple["Decoder", "PromptTokeniz
     """The model and tokenizer that the options name."""
     import torch
 
-    from form_invariance import models
+    from form_invariance import model_digests, models
     from form_invariance.model_files import load_tokenizer, resolve
 
     device = device_of(arguments)
     torch.backends.cuda.matmul.allow_tf32 = arguments.dtype == "tf32"
     folder = resolve(arguments.model, arguments.revision)
+    if arguments.model_files:
+        model_digests.check(folder, arguments.model_files)
     return models.load(folder, dtype=dtype_of(arguments), device=device), load_tokenizer(folder)
+
+
+def load_tokenizer_alone(arguments: argparse.Namespace) -> "PromptTokenizer":
+    """The tokenizer of the model that the options name."""
+    from form_invariance import model_digests
+    from form_invariance.model_files import load_tokenizer, resolve
+
+    folder = resolve(arguments.model, arguments.revision)
+    if arguments.model_files:
+        model_digests.check(folder, arguments.model_files, only=model_digests.TOKENIZER)
+    return load_tokenizer(folder)
 
 
 def model_provenance(arguments: argparse.Namespace) -> dict[str, Any]:

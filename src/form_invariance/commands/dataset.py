@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from form_invariance.commands.arguments import named_paths
+from form_invariance.commands.arguments import add_tokenizer_arguments, load_tokenizer_alone, named_paths
 
 HELP = "choose train and eval prompts and corrupt partners from a census"
 
@@ -19,8 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="OPERATOR=FILE",
         help="censuses of the other operators; corrupt partners then come from all operators",
     )
-    parser.add_argument("--model", required=True, help="embedded:NAME, a Hugging Face folder, or a hub id")
-    parser.add_argument("--revision", help="hub branch, tag or commit")
+    add_tokenizer_arguments(parser)
     parser.add_argument("--train", type=int, default=100, help="train prompts")
     parser.add_argument("--eval", type=int, default=100, help="eval prompts")
     parser.add_argument("--corrupt-seeds", type=int, default=3, help="draws of corrupt partners")
@@ -34,11 +33,10 @@ def run(arguments: argparse.Namespace) -> None:
     import pandas as pd
 
     from form_invariance import datasets
-    from form_invariance.model_files import load_tokenizer, resolve
     from form_invariance.schemas import CENSUS, CORRUPT, DATASET
     from form_invariance.tables_io import read_table, write_table
 
-    tokenizer = load_tokenizer(resolve(arguments.model, arguments.revision))
+    tokenizer = load_tokenizer_alone(arguments)
 
     def choose(census: Path, operator: str) -> pd.DataFrame:
         table = read_table(census, CENSUS)

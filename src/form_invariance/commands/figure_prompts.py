@@ -3,15 +3,20 @@
 import argparse
 from pathlib import Path
 
+from form_invariance.commands.arguments import add_tokenizer_arguments, load_tokenizer_alone
+
 HELP = "draw the prompts of every format with their tokens"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--model", required=True, help="model whose tokenizer is used")
-    parser.add_argument("--revision", help="hub branch, tag or commit")
+    add_tokenizer_arguments(parser)
     parser.add_argument(
-        "--template", nargs=3, action="append", required=True, metavar=("FORMAT", "OPERATOR", "TEXT")
+        "--template",
+        action="append",
+        required=True,
+        metavar="FORMAT/OPERATOR=TEXT",
+        help="a template; one option each",
     )
     parser.add_argument("--operands", nargs=2, type=int, default=[226, 68], help="operands of the examples")
     parser.add_argument("--output", type=Path, nargs="+", required=True, help="files, .png .svg or .pdf")
@@ -19,13 +24,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
+    from form_invariance.commands.arguments import named_values
     from form_invariance.figures import prompts, style
-    from form_invariance.model_files import load_tokenizer, resolve
     from form_invariance.prompts import render
 
-    tokenizer = load_tokenizer(resolve(arguments.model, arguments.revision))
-    rows = [
-        (name, operator, tokenizer.tokens(render(template, *arguments.operands)), "answer")
-        for name, operator, template in arguments.template
-    ]
+    tokenizer = load_tokenizer_alone(arguments)
+    rows = []
+    for key, template in named_values(arguments.template, "--template", "TEXT").items():
+        name, _, operator = key.partition("/")
+        rows.append((name, operator, tokenizer.tokens(render(template, *arguments.operands)), "answer"))
     style.save(prompts.draw(rows), arguments.output)

@@ -15,8 +15,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command in the folder where snakemake would run."""
-    from form_invariance import plan
+    from form_invariance import config_check, plan
 
+    for path in arguments.configfile:
+        # Snakemake would not name a file that it cannot read.
+        config_check.load(Path(path))
     every = plan.jobs(_dry_run(arguments, "--forceall"))
     pending = plan.jobs(_dry_run(arguments))
     print(plan.table(plan.make(pending, every, Path.cwd())))

@@ -9,6 +9,7 @@ from form_invariance.commands.arguments import (
     add_train_arguments,
     load_model,
     model_provenance,
+    named_values,
     operand_range,
 )
 from form_invariance.commands.late_arguments import add_late_arguments, first_late_layer
@@ -25,10 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--operator", required=True, help="the cell's operator")
     parser.add_argument(
         "--variant",
-        nargs=2,
         action="append",
         required=True,
-        metavar=("OPERATOR", "TEXT"),
+        metavar="OPERATOR=TEXT",
         help="a paraphrase; of other operators too where corrupt partners come from them",
     )
     parser.add_argument("--candidates", type=int, default=2000, help="neurons per layer that are patched")
@@ -47,7 +47,8 @@ def run(arguments: argparse.Namespace) -> None:
     model, tokenizer = load_model(arguments)
     first = first_late_layer(arguments, model.config.n_layers)
     templates: dict[str, list[str]] = {}
-    for operator, text in arguments.variant:
+    for item in arguments.variant:
+        ((operator, text),) = named_values([item], "--variant", "TEXT").items()
         own = templates.setdefault(operator, [])
         check_template(tokenizer, text, f"variants.{operator}[{len(own)}]", operand_range(arguments))
         own.append(text)

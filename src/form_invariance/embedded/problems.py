@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import yaml
 
 from form_invariance.embedded.misreading import misread_answers, misread_pairs, within_limits
+from form_invariance.json_yaml import read_yaml
 from form_invariance.operands import OperandRange, operand_pool
 from form_invariance.prompts import PromptTokenizer, render
 from form_invariance.randomness import generator
@@ -30,7 +30,7 @@ class Templates:
 
 def read_templates(config: Path) -> Templates:
     """Operators and templates of a configuration file."""
-    content = yaml.safe_load(config.read_text(encoding="utf-8"))
+    content = read_yaml(config)
     formats = {
         name: {
             operator: [template, *one.get("variants", {}).get(operator, [])]

@@ -2,14 +2,12 @@
 
 import json
 import math
-import os
 import shutil
 from dataclasses import asdict
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from form_invariance.decoder import embed, logits, run_layers
@@ -20,6 +18,7 @@ from form_invariance.embedded.routing import WIRED_INHIBITION, construct, copy_f
 from form_invariance.embedded.weights import as_decoder, initial_weights
 from form_invariance.embedded.wiring import Frozen, wire
 from form_invariance.progress import Progress
+from form_invariance.tables_io import read_tensors, write_tensors
 
 CHECKPOINT_EVERY = 50
 
@@ -52,10 +51,7 @@ def _save_checkpoint(folder: Path, step: int, weights: dict[str, Tensor], optimi
     for name, weight in weights.items():
         for key, value in optimizer.state[weight].items():
             tensors[f"{key}/{name}"] = torch.as_tensor(value)
-    folder.mkdir(parents=True, exist_ok=True)
-    temporary = folder / "checkpoint.tmp"
-    save_file(tensors, temporary, metadata={"step": str(step)})
-    os.replace(temporary, folder / "checkpoint.safetensors")
+    write_tensors(tensors, folder / "checkpoint.safetensors", "checkpoint", {"step": step})
 
 
 def _load_checkpoint(folder: Path, weights: dict[str, Tensor], optimizer: torch.optim.AdamW) -> int:
@@ -63,16 +59,13 @@ def _load_checkpoint(folder: Path, weights: dict[str, Tensor], optimizer: torch.
     path = folder / "checkpoint.safetensors"
     if not path.exists():
         return 0
-    from safetensors import safe_open
-
-    with safe_open(path, framework="pt") as file:
-        step = int(file.metadata()["step"])
-    tensors = load_file(path)
+    arrays, provenance = read_tensors(path, "checkpoint")
+    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
     for name, weight in weights.items():
         weight.data.copy_(tensors[f"weight/{name}"])
         state = {key: tensors.get(f"{key}/{name}") for key in ("step", "exp_avg", "exp_avg_sq")}
         optimizer.state[weight] = {key: value.clone() for key, value in state.items() if value is not None}
-    return step
+    return int(provenance["step"])
 
 
 @torch.no_grad()
@@ -93,7 +86,7 @@ def train(problems: Problems, recipe: Recipe, folder: Path) -> dict[str, Tensor]
     torch.set_num_threads(1)
     settings = json.dumps({**asdict(recipe), "templates": asdict(problems.templates)}, sort_keys=True)
     record = folder / "settings.json"
-    if not record.exists() or record.read_text() != settings:
+    if not record.exists() or record.read_bytes() != settings.encode():
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         record.write_text(settings)

@@ -6,11 +6,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from form_invariance.decoder import Decoder, embed, run_layers
+from form_invariance.decoder import Decoder
 from form_invariance.finite import check_finite
 from form_invariance.heuristics.pairs import Grid
 from form_invariance.memory import working_bytes
-from form_invariance.progress import track
+from form_invariance.prefixes import run_prompts
 from form_invariance.prompts import PromptTokenizer, render
 
 _BATCH_BYTES = 2**28
@@ -26,26 +26,23 @@ def operand_maps(
         neurons: the neurons of each layer, by layer in ascending order.
     """
     prompts = [render(template, a, b) for a, b in np.stack([grid.a, grid.b], axis=1).tolist()]
-    tokens = torch.from_numpy(tokenizer.encode_batch(prompts))
+    tokens = tokenizer.encode_batch(prompts)
     chosen = {layer: torch.tensor(own, device=model.device) for layer, own in neurons.items()}
     room = working_bytes(model.device, _BATCH_BYTES)
     step = max(1, min(512, room // (16 * tokens.shape[1] * model.config.d_mlp)))
     result = np.empty((sum(map(len, neurons.values())), len(prompts)), dtype=np.float32)
     if not len(result):
         return result
-    stop = max(neurons) + 1
-    for start in track(range(0, len(prompts), step), len(prompts), "prompts", weight=step):
-        found: list[Tensor] = []
+    found: list[Tensor] = []
 
-        def keep(layer: int, post: Tensor, found: list[Tensor] = found) -> Tensor:
-            if layer in chosen:
-                found.append(check_finite(post[:, -1, chosen[layer]].float(), "the activations"))
-            return post
+    def keep(layer: int, post: Tensor) -> Tensor:
+        if layer in chosen:
+            found.append(check_finite(post[:, -1, chosen[layer]].float(), "the activations"))
+        return post
 
-        batch = tokens[start : start + step].to(model.device)
-        with torch.no_grad():
-            run_layers(model, embed(model, batch), stop=stop, on_neurons=keep, last_only=True)
-        result[:, start : start + step] = torch.cat(found, dim=1).T.cpu().numpy()
+    for own, _ in run_prompts(model, tokens, step, stop=max(neurons) + 1, on_neurons=keep):
+        result[:, own] = torch.cat(found, dim=1).T.cpu().numpy()
+        found.clear()
     return result
 
 

@@ -1,0 +1,25 @@
+"""Digests of a model's files."""
+
+import argparse
+from pathlib import Path
+
+HELP = "record digests of a model's files, by which its jobs know it again"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--model", required=True, help="embedded:NAME, a Hugging Face folder, or a hub id")
+    parser.add_argument("--revision", help="hub branch, tag or commit")
+    parser.add_argument("--output", type=Path, required=True, help="table of the files")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    from form_invariance.model_digests import record
+    from form_invariance.model_files import resolve
+    from form_invariance.schemas import MODEL_FILES
+    from form_invariance.tables_io import write_table
+
+    table = record(resolve(arguments.model, arguments.revision))
+    provenance = {"model": arguments.model, "revision": arguments.revision}
+    write_table(table, arguments.output, MODEL_FILES, provenance)

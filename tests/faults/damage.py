@@ -1,0 +1,41 @@
+"""Damage to a job's inputs, and what may come of it."""
+
+import os
+
+from faults.commands import contents, run
+
+KILLS = int(os.environ.get("FAULTS", "200"))
+DAMAGES = 5 if KILLS >= 100 else 1
+
+
+def restore(folder, good):
+    """Put a job's outputs back, for the jobs that read them."""
+    for path, content in good.items():
+        (folder / path).write_bytes(content)
+
+
+def damages(content, rng):
+    """The content cut short, with some bits flipped, with a piece lost, empty, or as another kind of file."""
+    flipped = bytearray(content)
+    for _ in range(3):
+        flipped[rng.integers(len(flipped))] ^= 1 << rng.integers(8)
+    start = int(rng.integers(len(content)))
+    yield content[:start]
+    yield bytes(flipped)
+    yield content[:start] + content[start + int(rng.integers(1, 100)) :]
+    yield b""
+    yield b"PAR1 no table PAR1"
+
+
+def try_damaged(folder, job, path, good):
+    """Run a job one of whose inputs is damaged or gone: the right result, or a sentence that names the input."""
+    for output in job.outputs:
+        (folder / output).unlink(missing_ok=True)
+    status, errors = run(job, folder)
+    if status == 0:
+        assert contents(folder, job.outputs) == good, f"{job.rule}: a wrong result from a damaged {path}"
+        return
+    last = errors.strip().splitlines()[-1]
+    assert last.startswith("error: "), f"{job.rule}, {path}: {errors[-600:]}"
+    assert path in last, f"{job.rule}, {path}: {last}"
+    assert not any((folder / output).exists() for output in job.outputs), job.rule

@@ -1,0 +1,108 @@
+"""Models and configurations that are damaged between two jobs: the right result, or a sentence that names them."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from faults.commands import contents, run
+from faults.damage import DAMAGES, damages, restore, try_damaged
+from stub_checkout import environment
+
+NOT_READ = "generation_config.json"
+
+
+def flip_one_bit(content, rng):
+    """One bit of the second half, where a file of weights has numbers."""
+    flipped = bytearray(content)
+    flipped[rng.integers(len(flipped) // 2, len(flipped))] ^= 1 << rng.integers(8)
+    return bytes(flipped)
+
+
+def chosen(path, rng, number):
+    """So many damages of a file, None for its removal; of weights a flipped bit is always among them."""
+    content = path.read_bytes()
+    several = [flip_one_bit(content, rng), *damages(content, rng), None]
+    order = list(rng.permutation(len(several)))
+    order.sort(key=lambda kind: path.suffix == ".safetensors" and kind != 0)
+    return [several[kind] for kind in order[:number]]
+
+
+def put(path, bad):
+    """Damage a file under its old time stamp."""
+    status = path.stat()
+    if bad is None:
+        path.unlink()
+        return
+    path.write_bytes(bad)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def test_jobs_of_another_model_are_refused(finished_run, jobs):
+    """Every job that reads the model finds each of its files damaged, after the first job has recorded them."""
+    rng = np.random.default_rng(3)
+    files = sorted((finished_run / "model").iterdir())
+    assert len(files) == 7
+    readers = [job for job in jobs.values() if "--model-files" in job.command]
+    assert len(readers) > 14
+    for job in readers:
+        good = contents(finished_run, job.outputs)
+        for path in files:
+            content, status = path.read_bytes(), path.stat()
+            try:
+                for bad in chosen(path, rng, 1):
+                    put(path, bad)
+                    try_damaged(finished_run, job, f"model/{path.name}", good)
+                    path.write_bytes(content)
+            finally:
+                path.write_bytes(content)
+                os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+                restore(finished_run, good)
+
+
+def test_the_first_job_tells_a_damaged_model_from_the_whole_one(finished_run, jobs):
+    """It refuses what cannot be read, and records other digests for what can."""
+    rng = np.random.default_rng(4)
+    job = jobs["model_files"]
+    good = contents(finished_run, job.outputs)
+    for path in sorted((finished_run / "model").iterdir()):
+        content = path.read_bytes()
+        try:
+            for bad in chosen(path, rng, DAMAGES):
+                put(path, bad)
+                status, errors = run(job, finished_run)
+                if status:
+                    assert errors.strip().splitlines()[-1].startswith("error: "), errors[-600:]
+                    assert "model" in errors.strip().splitlines()[-1]
+                else:
+                    assert (contents(finished_run, job.outputs) == good) == (path.name == NOT_READ), path
+                path.write_bytes(content)
+        finally:
+            path.write_bytes(content)
+            restore(finished_run, good)
+
+
+@pytest.mark.parametrize("name", ["config/config.yaml", "config/cluster.yaml", "my.yaml"])
+def test_a_damaged_configuration_ends_before_any_job(finished_run, name):
+    """It is refused in one sentence, or it is another configuration, for which snakemake -n plans."""
+    rng = np.random.default_rng(5)
+    path = finished_run / name
+    if name == "config/cluster.yaml":
+        path.write_text("cpu: {slurm_partition: short}\ngpu: {slurm_partition: gpu, slurm_account: mylab}\n")
+    content = path.read_bytes()
+    words = [sys.executable, "-m", "snakemake", "-n", "--quiet", "--configfile", "my.yaml"]
+    try:
+        for bad in (bad for _ in range(2) for bad in [*damages(content, rng)][: DAMAGES + 1]):
+            path.write_bytes(bad)
+            done = subprocess.run(
+                words, cwd=finished_run, env=environment(finished_run), capture_output=True, text=True, timeout=120
+            )
+            out = done.stdout + done.stderr
+            own = [line for line in out.splitlines() if line.startswith("error: ")]
+            by_snakemake = name == "my.yaml" and ("Config file" in out or "UnicodeDecodeError" in out)
+            assert done.returncode == 0 or by_snakemake or len(own) == 1, out[-600:]
+            assert "Traceback" not in out or by_snakemake, out[-600:]
+    finally:
+        path.unlink() if name == "config/cluster.yaml" else path.write_bytes(content)

@@ -1,0 +1,22 @@
+"""Digests of a model's files, which every job of the model compares with what it finds, per model."""
+
+
+rule model_files:
+    input:
+        local_files,
+    output:
+        "results/{model}/model_files.parquet",
+    log:
+        "results/logs/model_files/{model}.log",
+    benchmark:
+        "results/benchmarks/model_files/{model}.tsv"
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=source_digest("model-files"),
+        model=source_options,
+    threads: 1
+    resources:
+        **{**table_job(mem_mb=1000), "runtime": model_job(minutes=10)["runtime"]},
+    shell:
+        "python -m form_invariance model-files {params.model:q} --output {output:q} 2> {log:q}"
