@@ -345,6 +345,11 @@ def test_frequent_patterns_equal_plain_ones():
         found = published._patterns(values, "op2")
         plain = [(row, *one) for row in range(80) for one in frequent_patterns("op2", values[row].tolist())]
         assert found == plain
+    # Once among eleven is a tenth, rounded down.
+    alike = [*range(0, 1000, 111), 12]
+    once = published._patterns(np.array([alike]), "op1")
+    assert once == [(0, *one) for one in frequent_patterns("op1", alike)]
+    assert ("op1_value_000", 1 / 11) in [row[1:] for row in once]
     assert published._patterns(np.empty((3, 0), dtype=np.int64), "op1") == []
 
 
