@@ -78,8 +78,9 @@ def test_the_papers_models_are_planned_without_weights(clean):
     assert status == 0
     revision = "8cde5ca8380496c9a6cc7ef3a8b46a0372a1d920"
     record = "results/llama-3-8b/model_files.parquet"
-    assert f"--model meta-llama/Meta-Llama-3-8B --revision {revision} --model-files {record} --device cuda" in out
-    assert f"model-files --model meta-llama/Meta-Llama-3-8B --revision {revision} --output {record}" in out
+    source = f"--model=meta-llama/Meta-Llama-3-8B --revision={revision}"
+    assert f"{source} --model-files {record} --device=cuda" in out
+    assert f"model-files {source} --output {record}" in out
 
 
 @pytest.mark.parametrize("device", ["auto", "cpu"])
@@ -147,7 +148,7 @@ def test_hostile_values_reach_the_commands_as_they_are(tmp_path, evil):
     status, out = snakemake(checkout, *targets)
     assert status == 0, out
     calls = dict(parsed(checkout))
-    assert set(calls) == {"census", "figure-prompts"}
+    assert set(calls) == {"model-files", "census", "figure-prompts"}
     for one in calls.values():
         assert (one.model, one.revision) == (evil, "v1.0")
     census = calls["census"]
@@ -242,7 +243,7 @@ def test_a_lower_precision_is_measured(clean):
     assert pending(clean, "--configfile", "mine.yaml")["precision"] == 12
     target = "results/mine/code/addition/precision.parquet"
     _, out = snakemake(clean, target, "-n", "-p", "--configfile", "mine.yaml")
-    assert re.search(r"precision --model embedded:embedded-shared .* --dtype bfloat16 .* --output " + target, out)
+    assert re.search(r"precision --model=embedded:embedded-shared .* --dtype=bfloat16 .* --output " + target, out)
 
 
 @pytest.mark.parametrize(
