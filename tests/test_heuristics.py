@@ -443,3 +443,11 @@ def test_the_command_writes_what_the_functions_score(tmp_path, capsys):
     assert main([*base, str(tmp_path / "none.parquet"), *files]) == 2
     assert "result.parquet must have the same pairs and neurons as" in capsys.readouterr().err
     assert not (tmp_path / "none.parquet").exists()
+
+
+def test_evidence_is_the_log_likelihood_ratio():
+    columns = {"score": [0.9, 0.5, 1.0, 0.25], "base_rate": [0.1, 0.4, 0.3, 0.2], "size": [10, 40, 7, 8]}
+    rows = pd.DataFrame(columns)
+    found = rows["score"] * rows["size"]
+    likely, by_chance = (binom.logpmf(found, rows["size"], rows[rate]) for rate in ("score", "base_rate"))
+    np.testing.assert_allclose(strict._evidence(rows), likely - by_chance)
