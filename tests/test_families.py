@@ -263,6 +263,8 @@ def test_what_cannot_be_read_is_named(family_folders, tmp_path):
         models.load(with_key("llama", "relu", hidden_act="relu"))
     with pytest.raises(UserError, match=r"scaled/config\.json: attention scaled by layer"):
         models.load(with_key("gpt2", "scaled", scale_attn_by_inverse_layer_idx=True))
+    with pytest.raises(UserError, match=r"uneven/config\.json: \d+ attention heads cannot share 7 keys evenly"):
+        models.load(with_key("llama", "uneven", num_key_value_heads=7))
     with pytest.raises(UserError, match=r"'gemma3' is not supported; supported are llama, .*gpt2"):
         models.load(with_key("gemma3", "pictures", model_type="gemma3"))
 

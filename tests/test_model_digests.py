@@ -13,10 +13,11 @@ import xxhash
 from safetensors.torch import load_file, save_file
 
 from form_invariance import model_digests
+from form_invariance.cli import main
 from form_invariance.commands.arguments import add_model_arguments, load_model, load_tokenizer_alone
 from form_invariance.errors import UserError
 from form_invariance.schemas import MODEL_FILES
-from form_invariance.tables_io import write_table
+from form_invariance.tables_io import provenance_of, read_table, write_table
 
 SHARDS = ["model-1.safetensors", "model-2.safetensors"]
 JSON = ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors.index.json"]
@@ -155,3 +156,10 @@ def test_what_the_hub_gave_is_checked(folder):
         UserError, match=rf"^{snapshot / SHARDS[1]} is not what the hub gave[^\n]*delete {blob} and"
     ):
         model_digests.record(snapshot)
+
+
+def test_the_command_records_the_files(folder, tmp_path):
+    path = tmp_path / "by_command.parquet"
+    assert main(["model-files", f"--model={folder}", "--output", str(path)]) == 0
+    assert read_table(path, MODEL_FILES).equals(model_digests.record(folder))
+    assert provenance_of(path)["model"] == str(folder)
