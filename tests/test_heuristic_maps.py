@@ -68,7 +68,8 @@ def test_prompts_run_in_batches_and_no_layer_above_the_last(tiny, monkeypatch, c
     calls = []
 
     def run_layers(model, x, **options):
-        calls.append((*x.shape[:2], options["stop"]))
+        if "on_neurons" in options:  # the prompts, not the beginnings that they share
+            calls.append((*x.shape[:2], options["stop"]))
         return decoder.run_layers(model, x, **options)
 
     monkeypatch.setattr(prefixes, "run_layers", run_layers)

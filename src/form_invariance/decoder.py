@@ -147,10 +147,8 @@ def _capped_attention(model: Decoder, q: Tensor, k: Tensor, v: Tensor) -> Tensor
     k, v = (x.repeat_interleave(c.n_heads // c.n_key_value_heads, dim=1) for x in (k, v))
     scores = soft_cap(q @ k.transpose(-1, -2) * c.score_scale, c.attention_softcap)
     last, tokens = scores.shape[-2:]
-    weights = (
-        scores.masked_fill(~_behind(tokens - last, last, q.device), -math.inf).float().softmax(-1).to(v.dtype)
-    )
-    return weights @ v
+    scores = scores.masked_fill(~_behind(tokens - last, last, q.device), -math.inf)
+    return scores.float().softmax(-1).to(v.dtype) @ v
 
 
 def attention(
@@ -273,6 +271,7 @@ def run_layers(
     on_heads: LayerHook | None = None,
     last_only: bool = False,
     past: Sequence[Past] | None = None,
+    on_keys_values: Callable[[Tensor, Tensor], None] | None = None,
 ) -> Tensor:
     """Run layers start..stop-1 over whole sequences.
 
@@ -282,6 +281,7 @@ def run_layers(
         on_heads: called with (layer, z (B, T, H, D)); what it returns is used.
         last_only: in the last layer that runs, compute the last token alone. The hooks then see T = 1.
         past: of every layer, the tokens before these.
+        on_keys_values: called in every layer with the rotated keys and the values of all tokens, (B, P+T, G, D).
 
     Returns:
         Residual stream after layer stop-1, (B, T, d), or (B, 1, d) with `last_only`.
@@ -289,7 +289,9 @@ def run_layers(
     stop = model.config.n_layers if stop is None else stop
     for layer in range(start, stop):
         only = last_only and layer == stop - 1
-        z, _, _ = attention(model, layer, x, last_only=only, past=past[layer] if past else None)
+        z, keys, values = attention(model, layer, x, last_only=only, past=past[layer] if past else None)
+        if on_keys_values:
+            on_keys_values(keys, values)
         if only:
             x = x[:, -1:]
         after = add_heads(model, layer, x, on_heads(layer, z) if on_heads else z)

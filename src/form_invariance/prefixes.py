@@ -11,17 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from form_invariance.decoder import (
-    Decoder,
-    LayerHook,
-    add_heads,
-    add_neurons,
-    attention,
-    embed,
-    mlp_input,
-    neurons,
-    run_layers,
-)
+from form_invariance.decoder import Decoder, LayerHook, embed, run_layers
 from form_invariance.progress import track
 
 
@@ -57,14 +47,15 @@ def plan(tokens: np.ndarray) -> Plan:
 
 def _beginnings(model: Decoder, tokens: Tensor, stop: int) -> list[tuple[Tensor, Tensor]]:
     """Rotated keys and values (B, T, G, D) of the layers below `stop`, of beginnings (B, T)."""
-    found = []
-    x = embed(model, tokens)
-    for layer in range(stop):
-        z, keys, values = attention(model, layer, x)
-        found.append((keys, values))
-        if layer < stop - 1:
-            after = add_heads(model, layer, x, z)
-            x = add_neurons(model, layer, after, neurons(model, layer, mlp_input(model, x, after)))
+    found: list[tuple[Tensor, Tensor]] = []
+    # Above the last layer's keys and values nothing is needed.
+    run_layers(
+        model,
+        embed(model, tokens),
+        stop=stop,
+        last_only=True,
+        on_keys_values=lambda keys, values: found.append((keys, values)),
+    )
     return found
 
 

@@ -23,7 +23,7 @@ from stub_checkout import ROOT, environment
 ROUNDS = int(os.environ.get("LONG_RUN_ROUNDS", "10"))
 CONFIG = os.environ.get("LONG_RUN_CONFIG", "")
 KILLS = 4
-CHANGING = ("logs", "benchmarks", "report.html")  # They tell times.
+CHANGING = ("logs", "benchmarks", "report.html")
 """What tells times."""
 
 

@@ -262,9 +262,10 @@ def audited() -> list[str]:
 
 def audits() -> list[str]:
     """The tables and figures of the audited models."""
+    whole = audited()
     return [
-        *expand("results/{model}/shared/audit.parquet", model=audited()),
-        *expand("results/figures/{model}/audit.{extension}", model=audited(), extension=FIGURE_FILES),
+        *expand("results/{model}/shared/audit.parquet", model=whole),
+        *expand("results/figures/{model}/audit.{extension}", model=whole, extension=FIGURE_FILES),
     ]
 
 
