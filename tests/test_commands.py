@@ -1,11 +1,14 @@
 """Every command after the ranking, on a model whose circuit was built by hand, from its tables to the report."""
 
 import re
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from form_invariance.cli import main
 from form_invariance.planted import construction
@@ -13,6 +16,7 @@ from form_invariance.planted.construction import LATE, PLANTED, TEMPLATES, WIDTH
 from form_invariance.planted.stages import run_stages, transfers
 from form_invariance.schemas import CORRUPT, DATASET
 from form_invariance.tables_io import provenance_of, read_table, read_tensors, write_table, write_tensors
+from pretended_gpu import CARD, pretended_gpu
 from test_browser import data_of
 
 MODEL, OPERATOR = "planted", "addition"
@@ -283,6 +287,53 @@ def test_the_browser_shows_every_planted_neuron(finished):
     expected = {(layer, neuron) for layer in LATE for neuron in planted["word", layer]}
     assert {(one["layer"], one["neuron"]) for one in shown} == expected
     assert all(max(one["rank"]) <= PLANTED for one in shown)
+
+
+@pytest.fixture(scope="module")
+def on_card(finished, tmp_path_factory):
+    """The same on a pretended graphics card, and how many operations ran there."""
+    own = Run(tmp_path_factory.mktemp("card"))
+    own.on_model = ("--model", finished.results / "model", "--device", CARD.type)
+    with pretended_gpu() as card:
+        run_stages(finished.results / "model", own.folder, seed=0, device=CARD.type)
+        for name in TEMPLATES:
+            of_one_format(own, name)
+        of_all_formats(own)
+    return own, card.operations
+
+
+def test_a_card_gives_the_same_files(finished, on_card):
+    own, operations = on_card
+    assert operations > 10_000
+    paths = [path.relative_to(own.folder) for path in own.folder.rglob("*") if path.is_file()]
+    assert len(paths) > 50
+    for path in paths:
+        here, there = finished.folder / path, own.folder / path
+        if path.suffix == ".safetensors":
+            for name, values in load_file(here).items():
+                torch.testing.assert_close(load_file(there)[name], values, rtol=0, atol=0, equal_nan=True)
+        else:
+            # Where gradients are asked for, the pretended card's attention is another one than the CPU's.
+            close = (
+                {"rtol": 1e-4, "atol": 1e-5} if path.stem in ("attribution", "ranking") else {"check_exact": True}
+            )
+            pd.testing.assert_frame_equal(pd.read_parquet(there), pd.read_parquet(here), **close)
+    assert provenance_of(own.cell("word", "census.parquet"))["device"] == CARD.type
+
+
+def test_lower_precision_and_the_benchmark_on_a_card(finished, tmp_path):
+    inputs = {"dataset": "dataset", "corrupt-table": "corrupt", "attribution": "attribution"}
+    files = [f"--{option}={finished.cell('code', f'{table}.parquet')}" for option, table in inputs.items()]
+    tables = {}
+    for device in ("cpu", CARD.type):
+        with pretended_gpu() if device == CARD.type else nullcontext():
+            model = ("--model", finished.results / "model", "--device", device)
+            run("precision", *model, "--dtype=bfloat16", *files, "--output", tmp_path / f"{device}.parquet")
+            few = ("--prompts", 2, "--candidates", 4, "--repeats", 1)
+            run("bench", "stages", *model, *few, "--output", tmp_path / device)
+        tables[device] = pd.read_parquet(tmp_path / f"{device}.parquet")
+        assert pd.read_parquet(tmp_path / device / "bench.parquet")["stage"].nunique() == 9
+    pd.testing.assert_frame_equal(*tables.values(), check_exact=True)
 
 
 def refused(capsys, *words):

@@ -1,4 +1,4 @@
-"""Tensors lie where the weights are: torch's meta device knows shapes alone, and refuses the CPU's tensors."""
+"""Tensors lie where the weights are: a pretended graphics card gives the CPU's numbers, and mixes nothing."""
 
 import dataclasses
 
@@ -6,51 +6,62 @@ import numpy as np
 import pytest
 import torch
 
-from form_invariance import ablation, attribution
+from form_invariance import ablation
+from form_invariance.attribution import attribute
 from form_invariance.heuristics.activations import answer_logits, operand_maps
 from form_invariance.heuristics.pairs import make_grid
 from form_invariance.mean_cache import MeanCache
 from form_invariance.replay import build_cache, last_token_attention, log_probabilities, replay, select
+from pretended_gpu import CARD, pretended_gpu
 
 FIRST, TOKENS, PROMPTS = 2, 6, 3
 
 
-def moved(value):
-    """Weights, or what holds weights, on the meta device."""
+def moved(value, device):
+    """Weights, or what holds weights, on a device."""
     if isinstance(value, torch.Tensor):
-        return value.to("meta")
+        return value.to(device)
     if isinstance(value, list):
-        return [moved(one) for one in value]
+        return [moved(one, device) for one in value]
     if dataclasses.is_dataclass(value):
-        parts = {field.name: moved(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        parts = {field.name: moved(getattr(value, field.name), device) for field in dataclasses.fields(value)}
         return dataclasses.replace(value, **parts)
     return value
 
 
-@pytest.fixture(scope="module")
-def elsewhere(tiny):
-    return moved(tiny[0])
+def assert_same_on_a_card(compute, model, **tolerance):
+    """What `compute` makes of a model, and of tensors that its second argument moves, is there and the same."""
+    expected = compute(model, lambda tensor: tensor)
+    with pretended_gpu():
+        found = compute(moved(model, CARD), lambda tensor: tensor.to(CARD))
+        assert all(one.device == CARD for one in found)
+        there = [one.cpu() for one in found]
+    for one, other in zip(there, expected, strict=True):
+        torch.testing.assert_close(one, other, **(tolerance or {"rtol": 0, "atol": 0}))
 
 
 @pytest.fixture(scope="module")
 def tokens():
-    return torch.zeros(PROMPTS, TOKENS, dtype=torch.int64, device="meta")
+    return torch.randint(0, 20, (PROMPTS, TOKENS), generator=torch.Generator().manual_seed(0))
 
 
-def is_elsewhere(*tensors):
-    return all(tensor.device.type == "meta" for tensor in tensors)
+def test_replay(tiny, tokens):
+    def compute(model, there):
+        cache = build_cache(model, there(tokens), FIRST)
+        some = select(cache, slice(1, 3))
+        x = replay(model, some, some.residual[0][:, None].expand(-1, 5, -1), FIRST)
+        read = log_probabilities(model, x, there(tokens)[1:, :2])
+        return (
+            *cache.keys,
+            *cache.values,
+            cache.residual,
+            cache.neurons,
+            x,
+            read,
+            last_token_attention(model, FIRST, cache),
+        )
 
-
-def test_replay(elsewhere, tokens):
-    cache = build_cache(elsewhere, tokens, FIRST)
-    assert is_elsewhere(*cache.keys, *cache.values, cache.residual, cache.neurons)
-    some = select(cache, slice(1, 3))
-    x = replay(elsewhere, some, some.residual[0][:, None].expand(-1, 5, -1), FIRST)
-    assert x.shape == (2, 5, elsewhere.config.d_model)
-    assert is_elsewhere(x, log_probabilities(elsewhere, x, tokens[1:, :2]))
-    pattern = last_token_attention(elsewhere, FIRST, cache)
-    assert is_elsewhere(pattern)
-    assert pattern.shape == (PROMPTS, elsewhere.config.n_heads, TOKENS)
+    assert_same_on_a_card(compute, tiny[0])
 
 
 def test_activation_maps(tiny):
@@ -64,30 +75,53 @@ def test_activation_maps(tiny):
         np.testing.assert_array_equal(one, other)
 
 
-def test_attribution(elsewhere, tokens, monkeypatch):
-    monkeypatch.setattr(attribution, "check_finite", lambda values, what: values)
-    layers = elsewhere.config.n_layers - FIRST
-    corrupt = torch.empty(layers, PROMPTS, elsewhere.config.d_mlp, device="meta")
-    effects = attribution.attribute(elsewhere, tokens, corrupt, tokens[:, :2], FIRST)
-    assert is_elsewhere(effects)
-    assert effects.shape == corrupt.shape
+def test_attribution(tiny, tokens):
+    c = tiny[0].config
+    corrupt = torch.rand(c.n_layers - FIRST, PROMPTS, c.d_mlp, generator=torch.Generator().manual_seed(1))
+
+    def compute(model, there):
+        return [attribute(model, there(tokens), there(corrupt), there(torch.tensor([[3, 4]] * PROMPTS)), FIRST)]
+
+    # Where gradients are asked for, the pretended card's attention is another one than the CPU's.
+    assert_same_on_a_card(compute, tiny[0], rtol=1e-5, atol=1e-6)
 
 
-def test_ablation(elsewhere, tokens, monkeypatch):
-    monkeypatch.setattr(ablation, "check_finite", lambda values, what: values)
-    c = elsewhere.config
-    neurons = [torch.empty(TOKENS - 1, c.d_mlp, device="meta")] * c.n_layers
-    heads = [torch.empty(TOKENS - 1, c.n_heads, c.d_head, device="meta")] * c.n_layers
-    means = MeanCache(neurons, heads, [], torch.empty(TOKENS - 1))
-    answers = tokens[:, 0]
-    run = ablation.start_run(elsewhere, tokens, answers, FIRST)
-    masks = torch.zeros(2, c.n_layers - FIRST, c.d_mlp, dtype=torch.bool, device="meta")
-    for readout, shape in (
-        (ablation.run_unmodified(elsewhere, run, True), (PROMPTS,)),
-        (ablation.run_all_ablated(elsewhere, tokens, answers, means, True), (PROMPTS,)),
-        (ablation.ablate_all_positions(elsewhere, run, masks, means, True, True), (2, PROMPTS)),
-        (ablation.ablate_last_position(elsewhere, run, masks, means, True), (2, PROMPTS)),
-    ):
-        found = (readout.normalized_logit, readout.correct, readout.probability, readout.predicted)
-        assert is_elsewhere(*found)
-        assert {values.shape for values in found} == {shape}
+def test_ablation(tiny, tokens):
+    c = tiny[0].config
+    rng = torch.Generator().manual_seed(2)
+    neurons = [torch.rand(TOKENS - 1, c.d_mlp, generator=rng) for _ in range(c.n_layers)]
+    heads = [torch.rand(TOKENS - 1, c.n_heads, c.d_head, generator=rng) for _ in range(c.n_layers)]
+    masks = torch.rand(2, c.n_layers - FIRST, c.d_mlp, generator=rng) < 0.5
+
+    def compute(model, there):
+        means = MeanCache(list(map(there, neurons)), list(map(there, heads)), [], there(torch.empty(TOKENS - 1)))
+        answers = there(tokens)[:, 0]
+        run = ablation.start_run(model, there(tokens), answers, FIRST)
+        readouts = (
+            ablation.run_unmodified(model, run, True),
+            ablation.run_all_ablated(model, there(tokens), answers, means, True),
+            ablation.ablate_all_positions(model, run, there(masks), means, True, True),
+            ablation.ablate_last_position(model, run, there(masks), means, True),
+        )
+        return [getattr(readout, field.name) for readout in readouts for field in dataclasses.fields(readout)]
+
+    assert_same_on_a_card(compute, tiny[0])
+
+
+def test_what_a_card_refuses_the_pretended_one_refuses():
+    with pretended_gpu():
+        there, here = torch.ones(2, 3, device=CARD), torch.ones(2, 3)
+        for forbidden, said in (
+            (lambda: there + here, "same device"),
+            (lambda: torch.cat([there, here]), "same device"),
+            (lambda: there.index_put_((torch.tensor([0]),), here[:1]), "same device"),
+            (lambda: there.gather(1, torch.zeros(2, 1, dtype=torch.int64)), "same device"),
+            (lambda: there.numpy(), "numpy"),
+            (lambda: there.long() @ there.long().T, "multiplies no matrices"),
+            (lambda: there.cumsum(1), "another order"),
+            (lambda: there.scatter_add(1, torch.zeros(2, 3, dtype=torch.int64).to(CARD), there), "another order"),
+            (lambda: there.index_put((torch.tensor([0, 0]),), there, accumulate=True), "another order"),
+        ):
+            with pytest.raises(RuntimeError, match=said):
+                forbidden()
+        assert ((there + 1)[torch.tensor([1])].cpu() == 2).all()

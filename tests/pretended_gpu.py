@@ -1,0 +1,130 @@
+"""A graphics card that is none: its tensors say they lie elsewhere, are computed on the CPU, and are as choosy.
+
+Refused as PyTorch refuses it there: operands on two devices, NumPy's view of the card's memory, products of
+integers. Refused, too: what gives other sums each time on a card. Kernels, speed and memory it knows nothing of.
+"""
+
+from contextlib import contextmanager
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
+from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
+
+# A name that safetensors knows, too.
+_setup_privateuseone_for_python_backend("npu")
+CARD = torch.device("npu:0")
+aten = torch.ops.aten
+MOVES = (aten.copy_, aten._to_copy)
+PRODUCTS = (aten.mm, aten.bmm, aten.addmm, aten.baddbmm, aten.mv, aten.dot)
+UNSTEADY = (
+    *(aten.cumsum, aten.histc, aten.kthvalue, aten.median, aten.put, aten.embedding_dense_backward),
+    *(aten.index_add, aten.index_add_, aten.index_reduce, aten.scatter_reduce),
+)
+"""Whose sums a card makes in whatever order its threads come (PyTorch's use_deterministic_algorithms)."""
+
+
+class OnCard(torch.Tensor):
+    """A tensor that says it lies on the card."""
+
+    @staticmethod
+    def __new__(cls, held):
+        return torch.Tensor._make_wrapper_subclass(
+            cls,
+            held.shape,
+            strides=held.stride(),
+            storage_offset=held.storage_offset(),
+            dtype=held.dtype,
+            device=CARD,
+        )
+
+    def __init__(self, held):
+        self.held = held
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+        raise AssertionError(f"{function} met a tensor of the card outside the pretence")
+
+
+def is_tensor(value):
+    return isinstance(value, torch.Tensor)
+
+
+def refuse(packet, args, kwargs):
+    """Raises what a card would raise, or what it would do in another order each time."""
+    tensors = [one for one in pytree.tree_leaves((args, kwargs)) if is_tensor(one)]
+    if packet in (aten.index, aten.index_put, aten.index_put_):
+        # Indices may lie on the CPU.
+        tensors = [one for one in (args[0], *args[2:3]) if is_tensor(one)]
+    if packet not in MOVES and any(one.ndim and not isinstance(one, OnCard) for one in tensors):
+        raise RuntimeError(f"{packet}: expected all tensors to be on the same device, {CARD}")
+    if packet in PRODUCTS and not args[0].is_floating_point():
+        raise RuntimeError(f"{packet}: a card multiplies no matrices of {args[0].dtype}")
+    unsteady = packet in UNSTEADY or (packet in (aten.index_put, aten.index_put_) and args[3:4] == (True,))
+    if packet in (aten.scatter_add, aten.scatter_add_):
+        index = args[2].held.sort(args[1]).values
+        unsteady = bool((index.diff(dim=args[1]) == 0).any())
+    if unsteady:
+        raise RuntimeError(f"{packet}: a card adds in another order each time")
+
+
+class Dispatch(TorchDispatchMode):
+    """Runs every operation on what the card's tensors hold, and counts those operations."""
+
+    operations = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        kwargs = dict(kwargs or {})
+        packet = function.overloadpacket
+        here = any(isinstance(one, OnCard) for one in pytree.tree_leaves((args, kwargs)))
+        if here:
+            self.operations += 1
+            refuse(packet, args, kwargs)
+        if packet is aten.copy_:
+            here = isinstance(args[0], OnCard)
+        if kwargs.get("device") is not None:
+            here = torch.device(kwargs["device"]).type == CARD.type
+            kwargs["device"] = "cpu"
+        held_args, held_kwargs = pytree.tree_map_only(OnCard, lambda one: one.held, (args, kwargs))
+        result = function(*held_args, **held_kwargs)
+        if not here:
+            return result
+        result = pytree.tree_map_only(torch.Tensor, OnCard, result)
+        return return_and_correct_aliasing(function, args, kwargs, result)
+
+
+class Functions(TorchFunctionMode):
+    """Fused attention has a kernel for each device, and tolist none for what only says where it lies."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is torch.nn.functional.scaled_dot_product_attention:
+            function = _attention
+        if function is torch.Tensor.tolist:
+            args = (args[0].cpu(),)
+        return function(*args, **(kwargs or {}))
+
+
+def _attention(query, key, value, attn_mask=None, is_causal=False, scale=None, enable_gqa=False):
+    options = {"is_causal": is_causal, "scale": scale, "enable_gqa": enable_gqa}
+    tensors = [one for one in (query, key, value, attn_mask) if one is not None]
+    if not any(isinstance(one, OnCard) for one in tensors):
+        return torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask, **options)
+    assert all(isinstance(one, OnCard) for one in tensors), "attention over two devices"
+    if any(one.requires_grad for one in tensors):
+        return aten._scaled_dot_product_attention_math(query, key, value, attn_mask, **options)[0]
+    held = [one.held for one in tensors]
+    return OnCard(torch.nn.functional.scaled_dot_product_attention(*held, **options))
+
+
+@contextmanager
+def pretended_gpu():
+    """Within it, the device `npu` is there; yields what counts its operations."""
+    # torch.tensor(..., device=...) makes a tensor on the CPU first, which goes to the card where it can be seen.
+    before = torch._C._only_lift_cpu_tensors()
+    torch._C._set_only_lift_cpu_tensors(True)
+    try:
+        with Functions(), Dispatch() as dispatch:
+            yield dispatch
+    finally:
+        torch._C._set_only_lift_cpu_tensors(before)
