@@ -1,6 +1,6 @@
 """Whether a table in memory is as its schema says."""
 
-from form_invariance.schemas import Schema
+from form_invariance.schemas.columns import Schema
 
 _TYPES = {"string": ("object", "str", "string")}
 

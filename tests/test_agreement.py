@@ -15,7 +15,7 @@ from form_invariance.agreement import (
     statistics,
 )
 from form_invariance.heuristics.names import FAMILIES
-from form_invariance.schemas import AGREEMENT, LABELLED
+from form_invariance.schemas.agreement import AGREEMENT, LABELLED
 from schema_checks import check_columns
 
 

@@ -8,7 +8,7 @@ from form_invariance import decoder
 from form_invariance.attribution import attribute, attribution_table, effect_gradient
 from form_invariance.patching import last_token_neurons, patch_neurons
 from form_invariance.replay import build_cache
-from form_invariance.schemas import ATTRIBUTION
+from form_invariance.schemas.attribution import ATTRIBUTION
 from schema_checks import check_columns
 from test_patching import prepared
 

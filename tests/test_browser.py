@@ -8,13 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from form_invariance import schemas
 from form_invariance.browser import maps as packing
 from form_invariance.browser import neurons, page
 from form_invariance.cli import main
 from form_invariance.errors import UserError
 from form_invariance.heuristics import map_files
 from form_invariance.heuristics.pairs import make_grid
+from form_invariance.schemas.heuristics import HEURISTICS
+from form_invariance.schemas.neuron_effects import NEURON_EFFECTS
+from form_invariance.schemas.ranking import RANKING
 from form_invariance.tables_io import read_tensors, write_table, write_tensors
 
 FORMATS = ["symbolic", "code", 'wo"rd <i>']
@@ -55,12 +57,12 @@ def write_cell(folder, expression, number, seed):
     logits = np.random.default_rng(9).normal(size=(len(PAIRS), grid.answer.max() + 1)).astype(np.float32)
     tensors = map_files.to_arrays(k_maps, logits[:, grid.answer], grid, LAYERS)
     write_tensors(tensors, folder / "activation_maps.safetensors", map_files.KIND, {})
-    write_table(ranking_table(rng), folder / "ranking.parquet", schemas.RANKING, {})
-    write_table(heuristics_table(number), folder / "heuristics.parquet", schemas.HEURISTICS, {})
+    write_table(ranking_table(rng), folder / "ranking.parquet", RANKING, {})
+    write_table(heuristics_table(number), folder / "heuristics.parquet", HEURISTICS, {})
     effects = pd.DataFrame(PAIRS, columns=["layer", "neuron"])
-    for name in list(schemas.NEURON_EFFECTS.columns)[2:]:
+    for name in list(NEURON_EFFECTS.columns)[2:]:
         effects[name] = rng.normal(size=len(effects))
-    write_table(effects, folder / "neuron_effects.parquet", schemas.NEURON_EFFECTS, {})
+    write_table(effects, folder / "neuron_effects.parquet", NEURON_EFFECTS, {})
 
 
 @pytest.fixture(scope="module")

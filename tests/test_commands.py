@@ -14,7 +14,7 @@ from form_invariance.cli import main
 from form_invariance.planted import construction
 from form_invariance.planted.construction import LATE, PLANTED, TEMPLATES, WIDTH, planted_neurons
 from form_invariance.planted.stages import run_stages, transfers
-from form_invariance.schemas import CORRUPT, DATASET
+from form_invariance.schemas.dataset import CORRUPT, DATASET
 from form_invariance.tables_io import provenance_of, read_table, read_tensors, write_table, write_tensors
 from pretended_gpu import CARD, pretended_gpu
 from test_browser import data_of

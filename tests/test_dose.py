@@ -14,7 +14,7 @@ from form_invariance.figures.dose import pooled
 from form_invariance.operands import OperandRange
 from form_invariance.report import beyond
 from form_invariance.report.results import Results
-from form_invariance.schemas import DOSE
+from form_invariance.schemas.dose import DOSE
 from form_invariance.tables_io import write_table
 from form_invariance.transfer_tables import circuit_masks, direction_table, plan, run_donors
 from test_patching import PROMPTS

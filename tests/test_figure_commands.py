@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from form_invariance.figures import interventions, jaccard, style, transfer
-from form_invariance.schemas import OVERLAP, RELIABILITY
+from form_invariance.schemas.overlap import OVERLAP, RELIABILITY
 from form_invariance.statistics import student_factor
 from form_invariance.tables_io import write_table
 

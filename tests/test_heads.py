@@ -14,7 +14,8 @@ from form_invariance.cli import main
 from form_invariance.errors import UserError
 from form_invariance.head_overlap import head_overlap_table
 from form_invariance.replay import build_cache
-from form_invariance.schemas import CORRUPT, DATASET, HEAD_OVERLAP, HEADS
+from form_invariance.schemas.dataset import CORRUPT, DATASET
+from form_invariance.schemas.heads import HEAD_OVERLAP, HEADS
 from form_invariance.tables_io import read_table, read_tensors, write_table
 
 PROMPTS = {"symbolic": "{a}+{b}=", "code": "a = {a}\nb = {b}\nprint(a + b)  # "}

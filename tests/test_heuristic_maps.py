@@ -20,7 +20,8 @@ from form_invariance.heuristics.pairs import Grid, make_grid
 from form_invariance.heuristics.strict import make_tests
 from form_invariance.model_files import load_tokenizer
 from form_invariance.prompts import render
-from form_invariance.schemas import CIRCUIT, HEURISTICS
+from form_invariance.schemas.circuit import CIRCUIT
+from form_invariance.schemas.heuristics import HEURISTICS
 from form_invariance.tables_io import read_table, read_tensors, write_table, write_tensors
 from schema_checks import check_columns
 

@@ -14,7 +14,11 @@ from form_invariance.agreement import operator_tables
 from form_invariance.cli import main
 from form_invariance.intersection import from_tensors
 from form_invariance.model_files import PACKAGED
-from form_invariance.schemas import ATTRIBUTION, CIRCUIT, CORRUPT, DATASET, OVERLAP, RANKING
+from form_invariance.schemas.attribution import ATTRIBUTION
+from form_invariance.schemas.circuit import CIRCUIT
+from form_invariance.schemas.dataset import CORRUPT, DATASET
+from form_invariance.schemas.overlap import OVERLAP
+from form_invariance.schemas.ranking import RANKING
 from form_invariance.tables_io import provenance_of, read_table, read_tensors, write_table
 
 MODEL = PACKAGED / "embedded-shared"

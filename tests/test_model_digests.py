@@ -16,7 +16,7 @@ from form_invariance import model_digests
 from form_invariance.cli import main
 from form_invariance.commands.arguments import add_model_arguments, load_model, load_tokenizer_alone
 from form_invariance.errors import UserError
-from form_invariance.schemas import MODEL_FILES
+from form_invariance.schemas.model_files import MODEL_FILES
 from form_invariance.tables_io import provenance_of, read_table, write_table
 
 SHARDS = ["model-1.safetensors", "model-2.safetensors"]

@@ -6,7 +6,7 @@ import torch
 
 import oracles
 from form_invariance.neuron_effects import neuron_effects
-from form_invariance.schemas import NEURON_EFFECTS
+from form_invariance.schemas.neuron_effects import NEURON_EFFECTS
 from test_ablation import CACHE_PROMPTS, plain_means, prepare
 
 FIRST = 2

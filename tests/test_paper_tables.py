@@ -12,7 +12,10 @@ from form_invariance.figures import heuristics as figures
 from form_invariance.figures import probe as probe_figures
 from form_invariance.figures import style
 from form_invariance.paper import read_numbers, tables
-from form_invariance.schemas import AGREEMENT, CENSUS, HEURISTICS, LABELLED, PROBE
+from form_invariance.schemas.agreement import AGREEMENT, LABELLED
+from form_invariance.schemas.census import CENSUS
+from form_invariance.schemas.heuristics import HEURISTICS
+from form_invariance.schemas.probe import PROBE
 from form_invariance.tables_io import write_table
 
 SOURCES = {"big": "meta-llama/Meta-Llama-3-8B", "own": "embedded:embedded-shared"}

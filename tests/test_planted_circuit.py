@@ -16,8 +16,8 @@ from form_invariance.model_files import load_tokenizer
 from form_invariance.planted.construction import LATE, PLANTED, TEMPLATES, planted_neurons, write_model
 from form_invariance.planted.scores import score
 from form_invariance.planted.stages import cell, overlap_of, run_stages
-from form_invariance.schemas import PLANTED as SCHEMA
-from form_invariance.schemas import RANKING
+from form_invariance.schemas.planted import PLANTED as SCHEMA
+from form_invariance.schemas.ranking import RANKING
 from form_invariance.tables_io import read_table, write_table
 
 TOLERANCE = {"first_stage": 0, "ranking": 0, "overlap": 0, "keep_only": 0.02, "knockout": 0.05, "transfer": 0}

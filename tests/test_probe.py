@@ -12,7 +12,7 @@ from form_invariance.families import DecoderConfig
 from form_invariance.late_layers import first_late_layer
 from form_invariance.operands import OperandRange, operand_pool
 from form_invariance.prompts import render
-from form_invariance.schemas import PROBE
+from form_invariance.schemas.probe import PROBE
 from form_invariance.tables_io import write_table
 
 TEMPLATES = {"symbolic": "{a}+{b}=", "code": "a = {a}\nb = {b}\nprint(a + b)  # "}

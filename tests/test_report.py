@@ -6,11 +6,15 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from form_invariance import schemas
 from form_invariance.errors import UserError
 from form_invariance.paper.tables import CAPTIONS
 from form_invariance.report import answers, beyond, page
 from form_invariance.report.results import Answer, Results
+from form_invariance.schemas.audit import AUDIT
+from form_invariance.schemas.heads import HEAD_OVERLAP, HEADS
+from form_invariance.schemas.interventions import INTERVENTIONS
+from form_invariance.schemas.planted import PLANTED
+from form_invariance.schemas.transfer import TRANSFER
 from form_invariance.tables_io import write_table
 from stub_checkout import ROOT
 
@@ -31,10 +35,10 @@ def interventions(circuit, random):
         for kind in ("keep_only", "knockout")
         for neurons, value in (("circuit", circuit), ("random", random))
     ]
-    empty = {name: 0 if column.type == "int64" else 0.0 for name, column in schemas.INTERVENTIONS.columns.items()}
+    empty = {name: 0 if column.type == "int64" else 0.0 for name, column in INTERVENTIONS.columns.items()}
     empty["centered"] = True
     table = pd.DataFrame([{**empty, **row, "k": 100} for row in rows])
-    return table[list(schemas.INTERVENTIONS.columns)]
+    return table[list(INTERVENTIONS.columns)]
 
 
 @pytest.fixture
@@ -52,7 +56,7 @@ def results(tmp_path):
 def test_sentences_follow_the_numbers(results, values, kept, better, worse):
     for name, (circuit, random) in zip(results.formats, values, strict=True):
         path = results.folder / name / "addition/interventions.parquet"
-        write_table(interventions(circuit, random), path, schemas.INTERVENTIONS, {})
+        write_table(interventions(circuit, random), path, INTERVENTIONS, {})
     keep, knock = answers.sufficient(results), answers.necessary(results)
     assert f"keep {kept} of what" in keep.sentence
     assert keep.sentence.endswith(f"The circuit is better {better} cells.")
@@ -67,15 +71,15 @@ def heads_results(folder, formats, best):
             (layer, head, rank, 1.0, 0.1, 1.0, *((0.5, 0.25, 0.0) if layer == 0 else (0.0, 0.0, 0.5)))
             for (layer, head), rank in zip([(0, 0), (0, 1), (1, 0), (1, 1)], ranks, strict=True)
         ]
-        table = pd.DataFrame(rows, columns=list(schemas.HEADS.columns))
-        write_table(table, folder / name / "addition/heads.parquet", schemas.HEADS, {})
+        table = pd.DataFrame(rows, columns=list(HEADS.columns))
+        write_table(table, folder / name / "addition/heads.parquet", HEADS, {})
     rows = [
         (layers, ranked, h, "symbolic+word", 1, 2, h / 8, 0.125, low, 0.9, 0.75)
         for layers, ranked in (("all", 4), ("routing", 2))
         for h, low in ((1, 0.0), (2, 0.2))
     ]
-    table = pd.DataFrame(rows, columns=list(schemas.HEAD_OVERLAP.columns))
-    write_table(table, folder / "shared/addition/head_overlap.parquet", schemas.HEAD_OVERLAP, {})
+    table = pd.DataFrame(rows, columns=list(HEAD_OVERLAP.columns))
+    write_table(table, folder / "shared/addition/head_overlap.parquet", HEAD_OVERLAP, {})
 
 
 @pytest.mark.parametrize(
@@ -105,8 +109,8 @@ def test_the_audits_recall_is_told(results):
         ("symbolic", "addition", -1, 100, candidates, recall, 0.5)
         for candidates, recall in ((50, 0.4), (120, 0.75), (300, 0.995))
     ]
-    table = pd.DataFrame(rows, columns=list(schemas.AUDIT.columns))
-    write_table(table, results.folder / "shared/audit.parquet", schemas.AUDIT, {})
+    table = pd.DataFrame(rows, columns=list(AUDIT.columns))
+    write_table(table, results.folder / "shared/audit.parquet", AUDIT, {})
     audited = replace(results, stages=frozenset(["audit"]))
     sentence = beyond.trustworthy(audited).sentence
     assert "Of the exact best 100 of a layer, 75% are among the best 120 by attribution; 300 would" in sentence
@@ -119,7 +123,7 @@ def test_the_audits_recall_is_told(results):
 
 def transfer(recovered):
     """A transfer table in which the circuit mends so many of 10 wrong answers, the controls none."""
-    empty = {name: 0 if column.type == "int64" else 0.0 for name, column in schemas.TRANSFER.columns.items()}
+    empty = {name: 0 if column.type == "int64" else 0.0 for name, column in TRANSFER.columns.items()}
     rows = [
         {**empty, "condition": condition, "recovered": value, "k": 100, "pairs": 10}
         for condition, value in (("matched", recovered), ("random", 0.0), ("mismatched", 0.0))
@@ -133,7 +137,7 @@ def test_the_directions_between_the_formats_are_told_and_no_others(results):
     for direction, recovered in directions.items():
         donor, target = direction.split("_to_")
         table = transfer(recovered).assign(donor=donor, target=target)
-        write_table(table, folder / f"{direction}.parquet", schemas.TRANSFER, {})
+        write_table(table, folder / f"{direction}.parquet", TRANSFER, {})
     answer = answers.transferable(results)
     assert "30% become right" in answer.sentence
     assert answer.table[["donor", "target", "matched"]].to_numpy().tolist() == [
@@ -172,7 +176,7 @@ def planted(deviation):
 )
 def test_the_ground_truth_follows_the_numbers(tmp_path, deviation, phrases):
     path = tmp_path / "planted.parquet"
-    write_table(planted(deviation), path, schemas.PLANTED, {})
+    write_table(planted(deviation), path, PLANTED, {})
     answer = beyond.ground_truth(path)
     assert answer.sentence.startswith("Two models were built by hand")
     assert "Of 32 of them" in answer.sentence

@@ -13,7 +13,9 @@ from form_invariance import cli, tables_io
 from form_invariance.commands import arguments
 from form_invariance.errors import UserError
 from form_invariance.late_layers import first_late_layer
-from form_invariance.schemas import CIRCUIT, OVERLAP, TRANSFER
+from form_invariance.schemas.circuit import CIRCUIT
+from form_invariance.schemas.overlap import OVERLAP
+from form_invariance.schemas.transfer import TRANSFER
 
 
 def circuit():

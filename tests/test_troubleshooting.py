@@ -41,7 +41,9 @@ from form_invariance.decoder import Norm
 from form_invariance.figures import prompts, style
 from form_invariance.operands import OperandRange
 from form_invariance.probe_summary import first_onset
-from form_invariance.schemas import CENSUS, CIRCUIT, MODEL_FILES
+from form_invariance.schemas.census import CENSUS
+from form_invariance.schemas.circuit import CIRCUIT
+from form_invariance.schemas.model_files import MODEL_FILES
 from form_invariance.shards import layers_of
 from form_invariance.tables_io import read_table, write_table
 from stub_checkout import ROOT, environment, snakemake

@@ -15,7 +15,7 @@ from form_invariance.figures.variants import one_format
 from form_invariance.intersection import POOLED, from_tensors
 from form_invariance.report import beyond
 from form_invariance.report.results import Results
-from form_invariance.schemas import VARIANTS
+from form_invariance.schemas.variants import VARIANTS
 from form_invariance.statistics import expected_jaccard
 from form_invariance.tables_io import read_table, write_table
 from form_invariance.variant_overlap import Wording, canonical, variants_from, variants_table

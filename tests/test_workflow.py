@@ -352,6 +352,15 @@ def test_digest_follows_lazy_imports_and_no_others(package):
     assert "form_invariance.errors" in source_digest.modules_of("ranking")  # imported by what it imports
 
 
+def test_a_changed_column_concerns_who_writes_and_reads_the_table(package):
+    commands = [path.stem.replace("_", "-") for path in (package / "commands").glob("*.py") if path.stem[0] != "_"]
+    before = {command: source_digest.source_digest(command) for command in commands}
+    transfer = package / "schemas/transfer.py"
+    transfer.write_text(transfer.read_text().replace("equal answer", "the same answer"))
+    changed = {command for command in commands if source_digest.source_digest(command) != before[command]}
+    assert changed == {"transfer", "figure-transfer", "figure-summary", "planted", "report"}
+
+
 def test_digest_is_of_contents(package):
     before = source_digest.source_digest("ranking")
     (package / "ranking.py").touch()

@@ -14,7 +14,8 @@ from form_invariance.errors import UserError
 from form_invariance.patching import last_token_neurons, patch_layers
 from form_invariance.progress import Progress
 from form_invariance.prompts import PromptTokenizer
-from form_invariance.schemas import ATTRIBUTION, CORRUPT, DATASET
+from form_invariance.schemas.attribution import ATTRIBUTION
+from form_invariance.schemas.dataset import CORRUPT, DATASET
 from form_invariance.tables_io import read_table
 
 

@@ -30,7 +30,7 @@ def first_late_layer(late_from: str, n_layers: int, probes: Mapping[str, Path]) 
 
 def _onset(probes: Mapping[str, Path]) -> int:
     from form_invariance.probe_summary import first_onset
-    from form_invariance.schemas import PROBE
+    from form_invariance.schemas.probe import PROBE
     from form_invariance.tables_io import read_tables
 
     if not probes:

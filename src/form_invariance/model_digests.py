@@ -16,7 +16,7 @@ import xxhash
 from form_invariance.errors import UserError
 from form_invariance.model_files import files_read, load_tokenizer, read_config
 from form_invariance.progress import Progress
-from form_invariance.schemas import MODEL_FILES
+from form_invariance.schemas.model_files import MODEL_FILES
 from form_invariance.tables_io import read_table
 
 TOKENIZER = ("config.json", "tokenizer.json", "tokenizer_config.json")

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from form_invariance import __version__, checksums
 from form_invariance.errors import UserError
-from form_invariance.schemas import Schema
+from form_invariance.schemas.columns import Schema
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -5,7 +5,8 @@ import sys
 
 import yaml
 
-from form_invariance.schemas import AGREEMENT, OVERLAP
+from form_invariance.schemas.agreement import AGREEMENT
+from form_invariance.schemas.overlap import OVERLAP
 from form_invariance.tables_io import read_table
 from stub_checkout import ROOT, environment, make_checkout
 

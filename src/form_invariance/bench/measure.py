@@ -17,7 +17,7 @@ _ENOUGH = 15.0
 
 @dataclass(frozen=True)
 class Measurement:
-    """One row of the benchmark's table (`schemas.BENCHMARK` says what each column means)."""
+    """One row of the benchmark's table (`schemas/bench.py` says what each column means)."""
 
     suite: str
     stage: str

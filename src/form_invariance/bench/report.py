@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from form_invariance.bench.measure import Measurement
-from form_invariance.schemas import BENCHMARK
+from form_invariance.schemas.bench import BENCHMARK
 from form_invariance.tables_io import write_table
 
 

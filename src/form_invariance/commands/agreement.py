@@ -25,7 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance import agreement
-    from form_invariance.schemas import AGREEMENT, CIRCUIT, HEURISTICS, LABELLED
+    from form_invariance.schemas.agreement import AGREEMENT, LABELLED
+    from form_invariance.schemas.circuit import CIRCUIT
+    from form_invariance.schemas.heuristics import HEURISTICS
     from form_invariance.tables_io import read_table, read_tables, write_table
 
     tables = read_tables(named_paths(arguments.heuristics, "--heuristics"), HEURISTICS)

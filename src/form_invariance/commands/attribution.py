@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance.attribution import attribute, attribution_table
     from form_invariance.cells import corrupt_activations, read_train
-    from form_invariance.schemas import ATTRIBUTION
+    from form_invariance.schemas.attribution import ATTRIBUTION
     from form_invariance.tables_io import write_table
 
     model, tokenizer = load_model(arguments)

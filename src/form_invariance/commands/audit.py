@@ -23,7 +23,8 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.audit import audit
     from form_invariance.figures import audit as figure
     from form_invariance.figures import style
-    from form_invariance.schemas import AUDIT, RANKING
+    from form_invariance.schemas.audit import AUDIT
+    from form_invariance.schemas.ranking import RANKING
     from form_invariance.tables_io import read_tables, write_table
 
     rankings = read_tables(keyed_paths(arguments.rankings, "--rankings", 2), RANKING)

@@ -23,17 +23,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    from form_invariance import schemas
     from form_invariance.browser.neurons import Cell
     from form_invariance.browser.page import browser_page
     from form_invariance.heuristics import map_files
+    from form_invariance.schemas.heuristics import HEURISTICS
+    from form_invariance.schemas.neuron_effects import NEURON_EFFECTS
+    from form_invariance.schemas.ranking import RANKING
     from form_invariance.tables_io import read_table, read_tensors, write_atomically
 
     def cell(folder: Path) -> Cell:
         return Cell(
-            ranking=read_table(folder / "ranking.parquet", schemas.RANKING),
-            heuristics=read_table(folder / "heuristics.parquet", schemas.HEURISTICS),
-            effects=read_table(folder / "neuron_effects.parquet", schemas.NEURON_EFFECTS),
+            ranking=read_table(folder / "ranking.parquet", RANKING),
+            heuristics=read_table(folder / "heuristics.parquet", HEURISTICS),
+            effects=read_table(folder / "neuron_effects.parquet", NEURON_EFFECTS),
             maps=map_files.from_arrays(read_tensors(folder / "activation_maps.safetensors", map_files.KIND)[0]),
         )
 

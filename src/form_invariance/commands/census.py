@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance.census import take_census
-    from form_invariance.schemas import CENSUS
+    from form_invariance.schemas.census import CENSUS
     from form_invariance.tables_io import write_table
 
     limits = operand_range(arguments)

@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance.intersection import circuit_table
-    from form_invariance.schemas import CIRCUIT
+    from form_invariance.schemas.circuit import CIRCUIT
     from form_invariance.tables_io import write_table
 
     cells, models = read_effects(arguments)

@@ -30,7 +30,8 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.heuristics.pairs import make_grid
     from form_invariance.operands import OperandRange
     from form_invariance.prompts import check_template
-    from form_invariance.schemas import CIRCUIT, HEURISTICS
+    from form_invariance.schemas.circuit import CIRCUIT
+    from form_invariance.schemas.heuristics import HEURISTICS
     from form_invariance.tables_io import read_table, write_table, write_tensors
 
     model, tokenizer = load_model(arguments)

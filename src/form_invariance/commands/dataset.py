@@ -33,7 +33,8 @@ def run(arguments: argparse.Namespace) -> None:
     import pandas as pd
 
     from form_invariance import datasets
-    from form_invariance.schemas import CENSUS, CORRUPT, DATASET
+    from form_invariance.schemas.census import CENSUS
+    from form_invariance.schemas.dataset import CORRUPT, DATASET
     from form_invariance.tables_io import read_table, write_table
 
     tokenizer = load_tokenizer_alone(arguments)

@@ -30,7 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance import dose, transfer_tables
-    from form_invariance.schemas import CENSUS, CIRCUIT, DOSE, RANKING
+    from form_invariance.schemas.census import CENSUS
+    from form_invariance.schemas.circuit import CIRCUIT
+    from form_invariance.schemas.dose import DOSE
+    from form_invariance.schemas.ranking import RANKING
     from form_invariance.tables_io import read_table, read_tables, write_table
 
     censuses = read_tables(named_paths(arguments.census, "--census"), CENSUS)

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance.figures import heads, style
-    from form_invariance.schemas import HEAD_OVERLAP, HEADS
+    from form_invariance.schemas.heads import HEAD_OVERLAP, HEADS
     from form_invariance.tables_io import read_tables
 
     tables = read_tables(keyed_paths(arguments.heads, "--heads", 2), HEADS)

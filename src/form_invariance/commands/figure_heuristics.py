@@ -20,7 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance.figures import heuristics, style
-    from form_invariance.schemas import AGREEMENT, HEURISTICS, LABELLED
+    from form_invariance.schemas.agreement import AGREEMENT, LABELLED
+    from form_invariance.schemas.heuristics import HEURISTICS
     from form_invariance.tables_io import read_tables
 
     cells = read_tables(keyed_paths(arguments.heuristics, "--heuristics", 2), HEURISTICS)

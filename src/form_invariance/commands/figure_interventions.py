@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance.figures import interventions, style
-    from form_invariance.schemas import INTERVENTIONS
+    from form_invariance.schemas.interventions import INTERVENTIONS
     from form_invariance.tables_io import read_tables
 
     cells = read_tables(keyed_paths(arguments.tables, "--tables", 2), INTERVENTIONS)

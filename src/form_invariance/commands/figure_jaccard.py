@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance.figures import jaccard, style
-    from form_invariance.schemas import OVERLAP, RELIABILITY
+    from form_invariance.schemas.overlap import OVERLAP, RELIABILITY
     from form_invariance.tables_io import read_tables
 
     overlaps = read_tables(named_paths(arguments.overlap, "--overlap"), OVERLAP)

@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance.figures import planted, style
-    from form_invariance.schemas import PLANTED
+    from form_invariance.schemas.planted import PLANTED
     from form_invariance.tables_io import read_table
 
     style.save(planted.draw(read_table(arguments.table, PLANTED)), arguments.output)

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance.figures import probe, style
-    from form_invariance.schemas import PROBE
+    from form_invariance.schemas.probe import PROBE
     from form_invariance.tables_io import read_table, read_tables
 
     tables = read_tables(named_paths(arguments.probes, "--probes"), PROBE)

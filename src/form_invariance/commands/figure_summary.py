@@ -20,7 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance.figures import style, summary
-    from form_invariance.schemas import INTERVENTIONS, OVERLAP, RELIABILITY, TRANSFER
+    from form_invariance.schemas.interventions import INTERVENTIONS
+    from form_invariance.schemas.overlap import OVERLAP, RELIABILITY
+    from form_invariance.schemas.transfer import TRANSFER
     from form_invariance.tables_io import read_tables
 
     figure = summary.draw(

@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance.figures import style, transfer
-    from form_invariance.schemas import TRANSFER
+    from form_invariance.schemas.transfer import TRANSFER
     from form_invariance.tables_io import read_tables
 
     tables = read_tables(keyed_paths(arguments.tables, "--tables", 2), TRANSFER)

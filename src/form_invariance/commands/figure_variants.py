@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance.figures import style, variants
-    from form_invariance.schemas import VARIANTS
+    from form_invariance.schemas.variants import VARIANTS
     from form_invariance.tables_io import read_tables
 
     tables = read_tables(named_paths(arguments.tables, "--tables"), VARIANTS)

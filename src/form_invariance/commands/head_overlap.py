@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance.head_overlap import head_overlap_table
-    from form_invariance.schemas import HEAD_OVERLAP
+    from form_invariance.schemas.heads import HEAD_OVERLAP
     from form_invariance.tables_io import read_tensors, write_table
 
     tensors, provenance = read_tensors(arguments.effects, "head_effects")

@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.cells import read_train
     from form_invariance.heads import heads_table, measure_cell
     from form_invariance.progress import Progress
-    from form_invariance.schemas import HEADS
+    from form_invariance.schemas.heads import HEADS
     from form_invariance.tables_io import write_table, write_tensors
 
     datasets = named_paths(arguments.datasets, "--datasets")

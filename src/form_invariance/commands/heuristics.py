@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     from form_invariance.errors import UserError
     from form_invariance.heuristics import maps, published, strict
-    from form_invariance.schemas import PUBLISHED_SCORES, STRICT_SCORES
+    from form_invariance.schemas.heuristics import PUBLISHED_SCORES, STRICT_SCORES
     from form_invariance.tables_io import write_table
 
     grid, operand_maps = maps.read_maps(arguments.activations, arguments.operator, arguments.max_operand)

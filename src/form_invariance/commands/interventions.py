@@ -39,7 +39,9 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance import interventions
     from form_invariance.cells import read_eval
     from form_invariance.mean_cache import read_means
-    from form_invariance.schemas import CIRCUIT, INTERVENTIONS, INTERVENTIONS_PROMPTS, RANKING
+    from form_invariance.schemas.circuit import CIRCUIT
+    from form_invariance.schemas.interventions import INTERVENTIONS, INTERVENTIONS_PROMPTS
+    from form_invariance.schemas.ranking import RANKING
     from form_invariance.tables_io import read_table, write_table
 
     model, tokenizer = load_model(arguments)

@@ -30,7 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance import mean_cache
-    from form_invariance.schemas import CENSUS, DATASET
+    from form_invariance.schemas.census import CENSUS
+    from form_invariance.schemas.dataset import DATASET
     from form_invariance.tables_io import read_table, write_tensors
 
     censuses = {name: read_table(path, CENSUS) for name, path in named_paths(arguments.census, "--census").items()}

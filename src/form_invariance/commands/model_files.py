@@ -17,7 +17,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance.model_digests import record
     from form_invariance.model_files import resolve
-    from form_invariance.schemas import MODEL_FILES
+    from form_invariance.schemas.model_files import MODEL_FILES
     from form_invariance.tables_io import write_table
 
     table = record(resolve(arguments.model, arguments.revision))

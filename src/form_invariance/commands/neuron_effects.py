@@ -32,7 +32,8 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.interventions import circuit_members
     from form_invariance.mean_cache import read_means
     from form_invariance.neuron_effects import neuron_effects
-    from form_invariance.schemas import CIRCUIT, NEURON_EFFECTS
+    from form_invariance.schemas.circuit import CIRCUIT
+    from form_invariance.schemas.neuron_effects import NEURON_EFFECTS
     from form_invariance.tables_io import read_table, write_table
 
     model, tokenizer = load_model(arguments)

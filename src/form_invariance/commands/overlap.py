@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance import intersection
-    from form_invariance.schemas import OVERLAP, RELIABILITY
+    from form_invariance.schemas.overlap import OVERLAP, RELIABILITY
     from form_invariance.tables_io import write_table
 
     cells, models = read_effects(arguments)

@@ -21,7 +21,7 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.planted.construction import planted_neurons, write_model
     from form_invariance.planted.scores import score
     from form_invariance.planted.stages import run_stages
-    from form_invariance.schemas import PLANTED
+    from form_invariance.schemas.planted import PLANTED
     from form_invariance.tables_io import write_table
 
     tables = []

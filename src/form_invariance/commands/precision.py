@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance.precision import compare
-    from form_invariance.schemas import PRECISION
+    from form_invariance.schemas.precision import PRECISION
     from form_invariance.tables_io import write_table
 
     lower, neurons = _effects(arguments)

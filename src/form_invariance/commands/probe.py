@@ -28,7 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance import probe
-    from form_invariance.schemas import CENSUS, PROBE
+    from form_invariance.schemas.census import CENSUS
+    from form_invariance.schemas.probe import PROBE
     from form_invariance.tables_io import read_tables, write_table
 
     censuses = read_tables(keyed_paths(arguments.census, "--census", 2), CENSUS)

@@ -16,7 +16,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance.ranking import rank_cell
-    from form_invariance.schemas import ATTRIBUTION, RANKING
+    from form_invariance.schemas.attribution import ATTRIBUTION
+    from form_invariance.schemas.ranking import RANKING
     from form_invariance.tables_io import read_table, read_tensors, write_table
 
     tensors, provenance = read_tensors(arguments.effects, "indirect_effects")

@@ -31,7 +31,10 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.errors import UserError
     from form_invariance.paper import tables
     from form_invariance.paper.files import write_files
-    from form_invariance.schemas import AGREEMENT, CENSUS, HEURISTICS, LABELLED, PROBE
+    from form_invariance.schemas.agreement import AGREEMENT, LABELLED
+    from form_invariance.schemas.census import CENSUS
+    from form_invariance.schemas.heuristics import HEURISTICS
+    from form_invariance.schemas.probe import PROBE
     from form_invariance.tables_io import read_tables
 
     sources = dict(item.partition("=")[::2] for item in arguments.source)

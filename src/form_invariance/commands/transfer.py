@@ -35,7 +35,9 @@ def run(arguments: argparse.Namespace) -> None:
 
     from form_invariance import transfer_tables
     from form_invariance.progress import track
-    from form_invariance.schemas import CENSUS, CIRCUIT, TRANSFER
+    from form_invariance.schemas.census import CENSUS
+    from form_invariance.schemas.circuit import CIRCUIT
+    from form_invariance.schemas.transfer import TRANSFER
     from form_invariance.tables_io import read_table, read_tables, write_table
 
     censuses = read_tables(named_paths(arguments.census, "--census"), CENSUS)

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance import variant_overlap
-    from form_invariance.schemas import VARIANTS
+    from form_invariance.schemas.variants import VARIANTS
     from form_invariance.tables_io import read_tensors, write_table
 
     cells, models = read_effects(arguments)

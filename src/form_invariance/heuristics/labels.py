@@ -10,7 +10,7 @@ from form_invariance.heuristics.classes import members_of
 from form_invariance.heuristics.names import family
 from form_invariance.heuristics.pairs import LARGEST_ANSWER, Grid
 from form_invariance.randomness import generator
-from form_invariance.schemas import HEURISTICS
+from form_invariance.schemas.heuristics import HEURISTICS
 
 
 def _published(maps: np.ndarray, kv: np.ndarray, grid: Grid, threshold: float, floor: float) -> pd.DataFrame:

@@ -9,7 +9,10 @@ import pandas as pd
 from form_invariance.intersection import POOLED
 from form_invariance.planted.construction import LATE, PLANTED, TEMPLATES, WIDTH
 from form_invariance.planted.stages import cell, overlap_of, transfers
-from form_invariance.schemas import INTERVENTIONS, OVERLAP, RANKING, TRANSFER
+from form_invariance.schemas.interventions import INTERVENTIONS
+from form_invariance.schemas.overlap import OVERLAP
+from form_invariance.schemas.ranking import RANKING
+from form_invariance.schemas.transfer import TRANSFER
 from form_invariance.tables_io import read_table
 
 EVERY_FORMAT = "all"

@@ -4,17 +4,22 @@ from itertools import permutations, product
 
 import pandas as pd
 
-from form_invariance import schemas
 from form_invariance.figures.jaccard import all_formats
 from form_invariance.probe_summary import curve, peak
 from form_invariance.report.beyond import dose, heads, paraphrases, trustworthy
 from form_invariance.report.results import Answer, Results, in_how_many, percent
+from form_invariance.schemas.agreement import AGREEMENT
+from form_invariance.schemas.census import CENSUS
+from form_invariance.schemas.interventions import INTERVENTIONS
+from form_invariance.schemas.overlap import OVERLAP, RELIABILITY
+from form_invariance.schemas.probe import PROBE
+from form_invariance.schemas.transfer import TRANSFER
 from form_invariance.tables_io import read_table
 
 
 def accuracy(results: Results) -> Answer:
     """Can the model do the problems?"""
-    censuses = results.cells("census", schemas.CENSUS)
+    censuses = results.cells("census", CENSUS)
     right = {cell: float(table.loc[table["uniform"], "correct"].mean()) for cell, table in censuses.items()}
     worst, best = min(right, key=lambda cell: right[cell]), max(right, key=lambda cell: right[cell])
     sentence = (
@@ -30,7 +35,7 @@ def decodable(results: Results) -> Answer:
     """From which layer on is the answer in the residual stream?"""
     rows = []
     for name in results.formats:
-        found = peak(curve(read_table(results.folder / name / "probe.parquet", schemas.PROBE)))
+        found = peak(curve(read_table(results.folder / name / "probe.parquet", PROBE)))
         rows.append((name, found.onset, found.layer, found.accuracy))
     onsets = [f"{'no layer' if onset is None else f'layer {onset}'} ({name})" for name, onset, *_ in rows]
     sentence = f"A linear probe reads more than half of the answers at the last token from {', '.join(onsets)} on."
@@ -40,9 +45,9 @@ def decodable(results: Results) -> Answer:
 
 def overlap(results: Results) -> Answer:
     """Are they the same neurons in every format?"""
-    reliability = results.shared("reliability", schemas.RELIABILITY)
+    reliability = results.shared("reliability", RELIABILITY)
     rows = []
-    for operator, table in results.shared("overlap", schemas.OVERLAP).items():
+    for operator, table in results.shared("overlap", OVERLAP).items():
         every, again = all_formats(table), reliability[operator]
         own = every[every["k"] == results.k].iloc[0]
         halves = again[(again["kind"] == "split_half") & (again["k"] == results.k)]["jaccard"].mean()
@@ -60,7 +65,7 @@ def overlap(results: Results) -> Answer:
 
 def _intervened(results: Results, intervention: str, measure: str) -> pd.DataFrame:
     rows = []
-    for (name, operator), table in results.cells("interventions", schemas.INTERVENTIONS).items():
+    for (name, operator), table in results.cells("interventions", INTERVENTIONS).items():
         everywhere = (table["intervention"] == intervention) & (table["positions"] == "all")
         own = table[everywhere & (table["k"] == results.k)]
         means = own.groupby("neurons")[measure].mean()
@@ -99,7 +104,7 @@ def transferable(results: Results) -> Answer:
     rows = []
     for operator, (donor, target) in product(results.operators, permutations(results.formats, 2)):
         path = results.folder / "transfer" / operator / f"{donor}_to_{target}.parquet"
-        table = read_table(path, schemas.TRANSFER)
+        table = read_table(path, TRANSFER)
         own = table[table["k"] == results.k].set_index("condition")
         rows.append((operator, donor, target, own.loc["matched", "pairs"], *own["recovered"].reindex(conditions)))
     found = pd.DataFrame(rows, columns=["operator", "donor", "target", "pairs", *conditions])
@@ -116,7 +121,7 @@ def transferable(results: Results) -> Answer:
 def heuristics(results: Results) -> Answer:
     """Do the shared neurons do the same in every format?"""
     rows = []
-    for operator, table in results.shared("agreement", schemas.AGREEMENT).items():
+    for operator, table in results.shared("agreement", AGREEMENT).items():
         strict = (table["mode"] == "strict") & (table["activations"] == "observed") & (table["over"] == "all")
         own = table[strict & (table["scope"] == "all") & (table["statistic"] == "exact")]
         rows += [(operator, *values) for values in own[["neurons", "observed", "null_mean", "p"]].to_numpy()]

@@ -4,12 +4,16 @@ from pathlib import Path
 
 import pandas as pd
 
-from form_invariance import schemas
 from form_invariance.figures.variants import one_format
 from form_invariance.head_overlap import ALL, ROUTING, middle_size, of_all_formats
 from form_invariance.intersection import POOLED
 from form_invariance.precision import EVERY_LAYER
 from form_invariance.report.results import Answer, Results, in_how_many, percent
+from form_invariance.schemas.audit import AUDIT
+from form_invariance.schemas.dose import DOSE
+from form_invariance.schemas.heads import HEAD_OVERLAP, HEADS
+from form_invariance.schemas.planted import PLANTED
+from form_invariance.schemas.variants import VARIANTS
 from form_invariance.tables_io import read_table, read_tables
 
 
@@ -17,7 +21,7 @@ def heads(results: Results) -> Answer | None:
     """Are they the same attention heads in every format? None where the heads were not patched."""
     if "heads" not in results.stages:
         return None
-    tables = results.shared("head_overlap", schemas.HEAD_OVERLAP)
+    tables = results.shared("head_overlap", HEAD_OVERLAP)
     h = middle_size(next(iter(tables.values())))
     columns = ["layers", "h", "jaccard", "low", "high", "chance", "ceiling"]
     found = pd.concat(
@@ -46,7 +50,7 @@ def _attention_to_operands(results: Results, h: int) -> str:
     """How much the shared heads attend to the operands, in a sentence; empty where no head is shared."""
     cells = pd.concat(
         table.assign(format=name, operator=operator)
-        for (name, operator), table in results.cells("heads", schemas.HEADS).items()
+        for (name, operator), table in results.cells("heads", HEADS).items()
     )
     worst = cells.groupby(["operator", "layer", "head"])["rank"].transform("max")
     operands = cells["attention_a"] + cells["attention_b"]
@@ -64,7 +68,7 @@ def paraphrases(results: Results) -> Answer | None:
     if not results.variant_operators:
         return None
     paths = {name: results.folder / "shared" / name / "variants.parquet" for name in results.variant_operators}
-    tables = read_tables(paths, schemas.VARIANTS)
+    tables = read_tables(paths, VARIANTS)
     rows = pd.concat([table.assign(operator=operator) for operator, table in tables.items()])
     own = rows[(rows["layer"] == POOLED) & (rows["k"] == results.k)]
     measured = own[own["prompts"] > 0]
@@ -94,7 +98,7 @@ def dose(results: Results) -> Answer | None:
     """How much of the activation must be transferred? None where no doses were given."""
     if "dose" not in results.stages:
         return None
-    tables = results.shared("dose", schemas.DOSE)
+    tables = results.shared("dose", DOSE)
     rows = pd.concat([table.assign(operator=operator) for operator, table in tables.items()])
     cells = rows.groupby(["kind", "dose", "operator", "donor", "target"])["recovered"].mean()
     found = cells.groupby(["dose", "kind"]).mean().unstack("kind")
@@ -117,7 +121,7 @@ def trustworthy(results: Results) -> Answer | None:
     """How much would a first stage miss? None where not every neuron was patched."""
     if "audit" not in results.stages:
         return None
-    table = read_table(results.folder / "shared/audit.parquet", schemas.AUDIT)
+    table = read_table(results.folder / "shared/audit.parquet", AUDIT)
     pooled = table[(table["layer"] == EVERY_LAYER) & (table["k"] == results.k)]
     recall = pooled.groupby("candidates")["recall"].mean()
     enough, near = recall.index[recall >= 0.99].min(), recall.index[recall.index >= results.k].min()
@@ -132,7 +136,7 @@ def trustworthy(results: Results) -> Answer | None:
 
 def ground_truth(path: Path) -> Answer:
     """Does the pipeline find what was planted? From the planted table; about no model of the run."""
-    table = read_table(path, schemas.PLANTED)
+    table = read_table(path, PLANTED)
     table = table[table["layer"] == POOLED].drop(columns="layer")
 
     def mean(measure: str, circuit: str, column: str = "value") -> str:

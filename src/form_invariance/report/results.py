@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from form_invariance import schemas
+from form_invariance.schemas.columns import Schema
 from form_invariance.tables_io import read_tables
 
 
@@ -34,7 +34,7 @@ class Results:
     variant_operators: tuple[str, ...] = ()
     """Operators whose paraphrases were measured."""
 
-    def cells(self, name: str, schema: schemas.Schema) -> dict[tuple[str, str], pd.DataFrame]:
+    def cells(self, name: str, schema: Schema) -> dict[tuple[str, str], pd.DataFrame]:
         """A table of every (format, operator)."""
         paths = {
             (one, operator): self.folder / one / operator / f"{name}.parquet"
@@ -43,7 +43,7 @@ class Results:
         }
         return read_tables(paths, schema)
 
-    def shared(self, name: str, schema: schemas.Schema) -> dict[str, pd.DataFrame]:
+    def shared(self, name: str, schema: Schema) -> dict[str, pd.DataFrame]:
         """A table of every operator, over all formats."""
         paths = {operator: self.folder / "shared" / operator / f"{name}.parquet" for operator in self.operators}
         return read_tables(paths, schema)

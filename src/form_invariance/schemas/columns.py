@@ -1,0 +1,51 @@
+"""What the schemas of all tables are made of."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+ColumnType = Literal["int64", "float64", "bool", "string"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """Type and meaning of one column."""
+
+    type: ColumnType
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Name and columns of one kind of table, in order."""
+
+    name: str
+    columns: dict[str, Column]
+
+
+def integer(meaning: str) -> Column:
+    """A column of whole numbers."""
+    return Column("int64", meaning)
+
+
+def number(meaning: str) -> Column:
+    """A column of numbers."""
+    return Column("float64", meaning)
+
+
+def flag(meaning: str) -> Column:
+    """A column of truth values."""
+    return Column("bool", meaning)
+
+
+def text(meaning: str) -> Column:
+    """A column of text."""
+    return Column("string", meaning)
+
+
+PROBLEM = {
+    "a": integer("first operand"),
+    "b": integer("second operand"),
+    "answer": integer("right answer"),
+    "prompt": text("the prompt, without BOS"),
+}
+NEURON = {"layer": integer("layer, from 0"), "neuron": integer("MLP neuron within its layer, from 0")}
