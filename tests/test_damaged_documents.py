@@ -9,7 +9,7 @@ import pytest
 import yaml
 from safetensors.torch import load_file, save_file
 
-from form_invariance import config_check, job_sizes, json_yaml, model_files, models
+from form_invariance import config_check, config_schema, job_sizes, json_yaml, model_files, models
 from form_invariance.errors import UserError
 from stub_checkout import ROOT
 
@@ -51,7 +51,7 @@ def test_a_damaged_configuration_is_refused_or_checked(tmp_path, name):
         path.write_bytes(bad)
         found, _ = refusal(path, config_check.load, path)
         if found is not None and name != "cluster.example.yaml":
-            refusal("config", config_check.check_schema, {**DEFAULT, **found}, SCHEMA)
+            refusal("config", config_schema.check_schema, {**DEFAULT, **found}, SCHEMA)
 
 
 def test_a_cluster_file_cut_anywhere(tmp_path):

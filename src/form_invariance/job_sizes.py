@@ -6,7 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from form_invariance.config_check import closest, load, local_folder
+from form_invariance.config_check import load, local_folder
+from form_invariance.config_schema import closest
 from form_invariance.errors import UserError
 
 UNKNOWN = 8_000_000_000
