@@ -54,8 +54,8 @@ SMALL = {
 
 
 def make_checkout(folder: Path) -> Path:
-    """A copy of what the graph needs, in which the commands only write their outputs."""
-    skip = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    """A copy of what the graph needs, with its byte code, in which the commands only write their outputs."""
+    skip = shutil.ignore_patterns("*.egg-info")
     for name in ("workflow", "config", "src", "envs"):
         shutil.copytree(ROOT / name, folder / name, ignore=skip)
     shutil.copy(ROOT / "tests/stub_package.py", folder / "src/form_invariance/__main__.py")

@@ -330,6 +330,14 @@ def test_a_broken_default_configuration_names_the_line(tmp_path):
     assert re.search(r"^error: .*config\.yaml is not valid YAML: .*line 3", out, re.MULTILINE), out
 
 
+def test_variants_that_are_not_measured_are_no_ones(finished):
+    for table in ("symbolic/multiplication/variant_effects.safetensors", "shared/multiplication/variants.parquet"):
+        status, out = snakemake(finished, "-n", f"results/embedded-shared/{table}")
+        assert status != 0
+        assert re.search(rf"No rule to produce results/embedded-shared/{table}", out), out
+        assert "Traceback" not in out
+
+
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     """A copy of the package for the digests to look at, and to change."""

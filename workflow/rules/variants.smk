@@ -13,6 +13,9 @@ rule variant_effects:
         "results/logs/variant_effects/{model}/{format}/{operator}.log",
     benchmark:
         "results/benchmarks/variant_effects/{model}/{format}/{operator}.tsv"
+    wildcard_constraints:
+        format=one_of([name for name, _ in VARIANTS]),
+        operator=one_of(VARIANT_OPERATORS),
     conda:
         "../../envs/gpu.yaml"
     params:
@@ -51,6 +54,8 @@ rule variant_overlap:
         "results/logs/variant_overlap/{model}/{operator}.log",
     benchmark:
         "results/benchmarks/variant_overlap/{model}/{operator}.tsv"
+    wildcard_constraints:
+        operator=one_of(VARIANT_OPERATORS),
     conda:
         "../../envs/cpu.yaml"
     params:
