@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 from form_invariance.cli import main
+from form_invariance.heuristics import labels
 from form_invariance.planted import construction
 from form_invariance.planted.construction import LATE, PLANTED, TEMPLATES, WIDTH, planted_neurons
 from form_invariance.planted.stages import run_stages, transfers
@@ -259,6 +260,17 @@ def test_maps_of_planted_neurons_grow_with_the_sum(finished):
             assert np.corrcoef(codes, sums)[0, 1] > 0.999
 
 
+def test_every_format_shuffles_its_activations_on_its_own(finished, tmp_path, monkeypatch):
+    shuffles = []
+    monkeypatch.setattr(labels, "shuffled", lambda maps, seed, *names: shuffles.append((seed, *names)) or maps)
+    circuit = ("--circuit", finished.shared("circuit.parquet"), *SIZE, "--expression", construction.EXPRESSION)
+    files = ("--output", tmp_path / "heuristics.parquet", "--maps-output", tmp_path / "maps.safetensors")
+    for name in TEMPLATES:
+        cell = ("--max-operand", 30, f"--template={TEMPLATES[name]}")
+        run("classify", *finished.on_model, *NAMED, *circuit, *cell, *files)
+    assert len(set(shuffles)) == len(TEMPLATES)
+
+
 def test_the_report_answers_every_question(finished):
     page = (finished.results / "report.html").read_text()
     said = re.findall(r"<h3>(.*?)</h3>\s*<p[^>]*>(.*?)</p>", page, re.DOTALL)
@@ -295,7 +307,7 @@ def on_card(finished, tmp_path_factory):
     own = Run(tmp_path_factory.mktemp("card"))
     own.on_model = ("--model", finished.results / "model", "--device", CARD.type)
     with pretended_gpu() as card:
-        run_stages(finished.results / "model", own.folder, seed=0, device=CARD.type)
+        run_stages(finished.results / "model", own.folder, seed=0, how=own.on_model[2:])
         for name in TEMPLATES:
             of_one_format(own, name)
         of_all_formats(own)
@@ -319,6 +331,31 @@ def test_a_card_gives_the_same_files(finished, on_card):
             )
             pd.testing.assert_frame_equal(pd.read_parquet(there), pd.read_parquet(here), **close)
     assert provenance_of(own.cell("word", "census.parquet"))["device"] == CARD.type
+
+
+@pytest.fixture(scope="module")
+def in_bfloat16(finished, tmp_path_factory):
+    """Every command that runs the model, in bfloat16."""
+    own = Run(tmp_path_factory.mktemp("bfloat16"))
+    own.on_model = ("--model", finished.results / "model", "--device", "cpu", "--dtype", "bfloat16")
+    run_stages(finished.results / "model", own.folder, seed=0, how=own.on_model[2:])
+    for name in TEMPLATES:
+        of_one_format(own, name)
+    of_all_formats(own)
+    return own
+
+
+def test_bfloat16_finds_the_planted_circuit(in_bfloat16):
+    planted = planted_neurons(True, seed=0)
+    circuit = pd.read_parquet(in_bfloat16.shared("circuit.parquet"))
+    assert {layer: own["neuron"].tolist() for layer, own in circuit.groupby("layer")} == {
+        layer: planted["word", layer] for layer in LATE
+    }
+    for name in TEMPLATES:
+        rows = pd.read_parquet(in_bfloat16.cell(name, "interventions.parquet"))
+        kept = rows.query("intervention == 'keep_only' and neurons == 'circuit' and positions == 'all'")
+        assert kept["accuracy"].min() > 0.9
+        assert provenance_of(in_bfloat16.cell(name, "ranking.parquet"))["dtype"] == "bfloat16"
 
 
 def test_lower_precision_and_the_benchmark_on_a_card(finished, tmp_path):

@@ -31,7 +31,7 @@ def effect_gradient(model: Decoder, cache: LastTokenCache, answers: Tensor) -> T
 
     with torch.enable_grad():
         x = replay(model, cache, cache.residual[0][:, None].clone(), cache.first, on_neurons=keep)
-        picked = logits(model, x[:, 0]).float().gather(1, answers)
+        picked = logits(model, x[:, 0]).gather(1, answers)
         objective = 0.5 * (picked[:, 1] - picked[:, 0]).sum()
         gradients = torch.autograd.grad(objective, activations)
     return torch.stack([gradient[:, 0] for gradient in gradients])
@@ -49,14 +49,15 @@ def attribute(
         first: first late layer.
 
     Returns:
-        (a_corrupt - a_clean) · ∂IE/∂a, (late layers, P, m).
+        (a_corrupt - a_clean) · ∂IE/∂a, (late layers, P, m), float32.
     """
     pieces = []
     for start in range(0, len(tokens), batch):
         prompts = slice(start, start + batch)
         cache = build_cache(model, tokens[prompts], first)
         gradient = effect_gradient(model, cache, answers[prompts])
-        pieces.append(check_finite((corrupt[:, prompts] - cache.neurons) * gradient, "the attributions"))
+        change = (corrupt[:, prompts] - cache.neurons).float()
+        pieces.append(check_finite(change * gradient.float(), "the attributions"))
     return torch.cat(pieces, dim=1)
 
 

@@ -83,7 +83,7 @@ def load(folder: Path, *, dtype: torch.dtype = torch.float32, device: str = "cpu
         embedding=embedding,
         layers=layers,
         final_norm=layout.norm(read, layout.final_norm, config.d_model),
-        unembedding=embedding if tied(raw) else read(layout.unembedding, *shape),
+        unembedding=(embedding if tied(raw) else read(layout.unembedding, *shape)).float(),
         positions=read(layout.positions, config.longest or 0, config.d_model) if layout.positions else None,
     )
     read.check_all_read(raw["model_type"], layout.unembedding)

@@ -86,7 +86,7 @@ def patch_neurons(
         Indirect effects, (B, C), float32.
 
     Raises:
-        RuntimeError: replay disagrees with the ordinary pass, or an effect is not a finite number.
+        RuntimeError: replay disagrees with the ordinary pass, or an effect is no finite number of float32.
     """
     late = layer - cache.first
     change = corrupt - cache.neurons[late][:, candidates]  # (B, C)
@@ -101,7 +101,10 @@ def patch_neurons(
             model, layer, cache.residual[late + 1], cache.neurons[late], change[:, piece, None] * directions[piece]
         )
         x = replay(model, cache, torch.cat([before, patched], dim=1), layer + 1)
-        effects.append(effects_beside_clean(model, layer, x, ordinary, answers).float())
+        found = effects_beside_clean(model, layer, x, ordinary, answers).float()
+        if not found.isfinite().all():
+            raise RuntimeError(f"layer {layer}: an indirect effect exceeds float32's range")
+        effects.append(found)
     return torch.cat(effects, dim=1)
 
 

@@ -185,7 +185,7 @@ def log_probabilities(model: Decoder, x: Tensor, tokens: Tensor) -> Tensor:
     step = max(1, working_bytes(model.device, _READOUT_BYTES) // (4 * model.config.vocabulary))
     pieces = []
     for start in range(0, len(rows), step):
-        logits = unembed(model, rows[start : start + step]).float()
+        logits = unembed(model, rows[start : start + step])
         picked = logits.gather(1, wanted[start : start + step])
         pieces.append(picked - logits.logsumexp(1, keepdim=True))
     return torch.cat(pieces).view(prompts, variants, -1)

@@ -56,7 +56,7 @@ def answer_logits(
     """
     answers, place = np.unique(grid.answer, return_inverse=True)
     ids = torch.from_numpy(tokenizer.number_tokens(answers)).to(model.device)
-    centred = model.unembedding[ids].float() - model.unembedding.mean(0, dtype=torch.float32)
+    centred = model.unembedding[ids] - model.unembedding.mean(0)
     centred = centred * model.final_norm.weight.float()
     values = [_directions(model, layer, own) for layer, own in neurons.items()]
     if not values:

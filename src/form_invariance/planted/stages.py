@@ -47,14 +47,15 @@ def transfers(folder: Path) -> dict[str, Path]:
     return {direction: folder / "transfer" / OPERATOR / f"{direction}.parquet" for direction in directions}
 
 
-def run_stages(model: Path, folder: Path, seed: int, device: str = "cpu") -> None:
+def run_stages(model: Path, folder: Path, seed: int, how: Words = ("--device", "cpu")) -> None:
     """Run every stage from the census to transfer.
 
     Args:
         model: the model's Hugging Face folder.
         folder: receives the tables, laid out as `results/MODEL` is.
+        how: options that say where and in which precision the model runs.
     """
-    on_model = ("--model", model, "--device", device)
+    on_model = ("--model", model, *how)
     seeded = ("--seed", seed)
     for name in TEMPLATES:
         _rank(on_model, folder, name, seeded)
