@@ -21,7 +21,7 @@ def overlap(ks):
 
 
 def reliability(ks):
-    rows = [(k, "code", kind, 0.8, 0.7, 0.9) for k in ks for kind in ("split_half", "corrupt_seed")]
+    rows = [(k, "code", kind, 0.8, 0.7, 0.9) for k in ks for kind in ("parts", "across_parts")]
     return pd.DataFrame(rows, columns=list(RELIABILITY.columns))
 
 

@@ -39,7 +39,8 @@ def overlap(formats, ks=(10, 50)):
 
 
 def reliability(formats, ks=(10, 50)):
-    rows = [(k, f, kind, 0.8, 0.7, 0.9) for k in ks for f in formats for kind in ("split_half", "median")]
+    rows = [(k, f, kind, 0.8, 0.7, 0.9) for k in ks for f in formats for kind in ("parts", "median")]
+    rows += [(k, "+".join(formats), "across_parts", 0.7, 0.6, 0.8) for k in ks]
     return pd.DataFrame(rows, columns=["k", "format", "kind", "jaccard", "low", "high"])
 
 

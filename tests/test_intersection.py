@@ -124,10 +124,30 @@ def test_bootstrap_equals_a_plain_resampling():
 def test_reliability_of_planted_and_of_random_neurons():
     planted = {layer: 20.0 * (np.arange(40) < 5) for layer in (3, 4)}
     table = reliability_table({"planted": cell(0, planted), "noise": cell(1)}, [5], seed=0)
-    kinds = {"split_half", "corrupt_seed", "median", "trimmed_mean"}
+    kinds = {"split_half", "corrupt_seed", "median", "trimmed_mean", "parts", "across_parts"}
     assert set(table["kind"]) == kinds
     assert table.query("format == 'planted'")["jaccard"].eq(1).all()
     assert table.query("format == 'noise' and kind == 'split_half'")["jaccard"].iloc[0] < 0.5
+
+
+def test_formats_with_the_same_true_effects_reach_the_ceiling_of_parts_and_no_others():
+    rng = np.random.default_rng(0)
+
+    def noisy(truth):
+        return Effects(
+            {3: (truth + 4 * rng.normal(size=(1, 90, 200))).astype(np.float32)}, {3: np.arange(200)}, 200
+        )
+
+    truth, other = rng.normal(size=(2, 200))
+    same = reliability_table({name: noisy(truth) for name in "scw"}, [40], seed=0)
+    ceiling = same.query("kind == 'parts'")["jaccard"].mean()
+    across = same.query("kind == 'across_parts'")
+    assert across["format"].tolist() == ["s+c+w"]
+    assert across["jaccard"].item() == pytest.approx(ceiling, abs=0.05)
+    # Two rankings by half of the prompts agree better than three by a third, so they are no ceiling of these.
+    assert same.query("kind == 'split_half'")["jaccard"].mean() > ceiling + 0.1
+    half = reliability_table({"s": noisy(truth), "c": noisy(truth), "w": noisy(other)}, [40], seed=0)
+    assert half.query("kind == 'across_parts'")["jaccard"].item() < ceiling - 0.1
 
 
 def test_candidates_that_are_not_all_neurons():

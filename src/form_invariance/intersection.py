@@ -13,7 +13,7 @@ from form_invariance.ranking import positions, ranked_layers, trimmed_mean
 from form_invariance.statistics import bootstrap_weights, expected_jaccard, normal_interval
 
 HALVES = 20
-"""Random splits of the train prompts into halves for the split-half reliability."""
+"""Random splits of the train prompts into halves, or into as many parts as there are formats."""
 
 Summary = Callable[[np.ndarray], np.ndarray]
 
@@ -194,27 +194,53 @@ def _comparisons(cell: Effects, name: str, seed: int) -> Iterator[tuple[str, lis
     yield "trimmed_mean", [(_mean, 0), (trimmed_mean, 0)]
 
 
+def _jaccards(ways: Sequence[tuple[Effects, Summary, int]], ks: Sequence[int]) -> np.ndarray:
+    """Jaccard at every k of several ways to rank (cell, summary, draw), pooled over the late layers, (ks,)."""
+    counts = np.zeros((2, len(ks)))
+    for layer in ways[0][0].candidates:
+        placed = [ranks(cell, layer, summary, draw) for cell, summary, draw in ways]
+        for column, k in enumerate(ks):
+            counts[:, column] += set_sizes([one < k for one in placed])
+    return counts[0] / counts[1]
+
+
+def _by_parts(
+    cells: Mapping[str, Effects], seed: int
+) -> Iterator[tuple[str, str, list[tuple[Effects, Summary, int]]]]:
+    """Ways to rank by as many disjoint parts of the prompts as there are formats, (format, kind, ways) each.
+
+    A format by all of its parts, and all formats by a part each: as many rankings, by as many prompts.
+    """
+    number = len(cells)
+    if min(cell.prompts for cell in cells.values()) < number:
+        return
+    for repeat in range(HALVES):
+        parts = {}
+        for name, cell in cells.items():
+            order = generator(seed, "parts", name, repeat).permutation(cell.prompts)
+            parts[name] = [(cell, _over(part), 0) for part in np.array_split(order, number)]
+            yield name, "parts", parts[name]
+        yield "+".join(cells), "across_parts", [own[place] for place, own in enumerate(parts.values())]
+
+
 def reliability_table(cells: Mapping[str, Effects], ks: Sequence[int], seed: int) -> pd.DataFrame:
-    """How well a format's circuit agrees with itself: the ceiling that an overlap between formats can reach.
+    """How well a format's circuit agrees with itself, and the formats by as few prompts.
+
+    Split halves are fewer rankings than the overlap of all formats, by fewer prompts; `parts` of one format
+    are the ceiling of `across_parts`, which has as many rankings by as many prompts.
 
     Returns:
         The reliability table: mean Jaccard over the repeats of each kind, and their percentiles.
     """
     check_sizes(cells, ks)
-    rows = []
+    found: dict[tuple[str, str], list[np.ndarray]] = {}
     for name, cell in cells.items():
-        found: dict[str, list[np.ndarray]] = {}
         for kind, ways in _comparisons(cell, name, seed):
-            counts = np.zeros((2, len(ks)))
-            for layer in cell.candidates:
-                one, other = (ranks(cell, layer, summary, draw) for summary, draw in ways)
-                for column, k in enumerate(ks):
-                    counts[:, column] += set_sizes([one < k, other < k])
-            found.setdefault(kind, []).append(counts[0] / counts[1])
-        for kind, repeats in found.items():
-            low, high = np.quantile(repeats, [0.025, 0.975], axis=0)
-            rows += [
-                (k, name, kind, *values)
-                for k, *values in zip(ks, np.mean(repeats, axis=0), low, high, strict=True)
-            ]
+            found.setdefault((name, kind), []).append(_jaccards([(cell, *way) for way in ways], ks))
+    for name, kind, every in _by_parts(cells, seed):
+        found.setdefault((name, kind), []).append(_jaccards(every, ks))
+    rows = []
+    for key, repeats in found.items():
+        low, high = np.quantile(repeats, [0.025, 0.975], axis=0)
+        rows += [(k, *key, *values) for k, *values in zip(ks, np.mean(repeats, axis=0), low, high, strict=True)]
     return pd.DataFrame(rows, columns=["k", "format", "kind", "jaccard", "low", "high"])

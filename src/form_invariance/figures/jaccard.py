@@ -9,6 +9,9 @@ from matplotlib.figure import Figure
 from form_invariance.figures import style
 from form_invariance.intersection import POOLED
 
+PARTS_WITHIN = "parts of one format's prompts (ceiling of the dashed line)"
+PARTS_ACROSS = "all formats, by a part of the prompts each"
+
 
 def all_formats(overlap: pd.DataFrame) -> pd.DataFrame:
     """The pooled rows of the overlap of all formats."""
@@ -18,12 +21,14 @@ def all_formats(overlap: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw_overlap(axes: Axes, overlap: pd.DataFrame, reliability: pd.DataFrame) -> None:
-    """One panel: all formats with interval, pairs, chance, and reliability within the formats."""
+    """One panel: all formats with interval, pairs, chance; dashed, by parts of the prompts."""
     pooled = overlap[overlap["layer"] == POOLED]
     every = all_formats(overlap)
-    halves = reliability[reliability["kind"] == "split_half"].groupby("k")["jaccard"].agg(["min", "max", "mean"])
-    axes.fill_between(halves.index, halves["min"], halves["max"], color=style.LIGHT, alpha=0.4, lw=0)
-    axes.plot(halves.index, halves["mean"], color=style.GREY, ls="--", label="split halves of one format")
+    within = reliability[reliability["kind"] == "parts"].groupby("k")["jaccard"].agg(["min", "max", "mean"])
+    axes.fill_between(within.index, within["min"], within["max"], color=style.LIGHT, alpha=0.4, lw=0)
+    axes.plot(within.index, within["mean"], color=style.GREY, ls="--", label=PARTS_WITHIN)
+    across = reliability[reliability["kind"] == "across_parts"]
+    axes.plot(across["k"], across["jaccard"], color=style.COLOURS[0], ls="--", label=PARTS_ACROSS)
     partners = reliability[reliability["kind"] == "corrupt_seed"].groupby("k")["jaccard"].mean()
     axes.plot(partners.index, partners, color=style.GREY, ls="-.", lw=0.7, label="other corrupt partners")
     for _, pair in pooled[pooled["formats"] != every["formats"].iloc[0]].groupby("formats", sort=False):

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from form_invariance.figures import style
-from form_invariance.figures.jaccard import all_formats
+from form_invariance.figures.jaccard import PARTS_ACROSS, PARTS_WITHIN, all_formats
 
 Key = tuple[str, ...]
 
@@ -30,10 +30,11 @@ def _of(tables: Mapping[Key, pd.DataFrame], model: str) -> list[pd.DataFrame]:
 
 def _overlap(axes: Axes, overlaps: Sequence[pd.DataFrame], reliabilities: Sequence[pd.DataFrame]) -> None:
     every = [all_formats(table).set_index("k") for table in overlaps]
-    halves = [table[table["kind"] == "split_half"].groupby("k")["jaccard"].mean() for table in reliabilities]
     _bundle(axes, [table["jaccard"] for table in every], _CIRCUIT, "shared by all formats")
-    ceiling = pd.concat(halves, axis=1).mean(axis=1)
-    axes.plot(ceiling.index, ceiling, color=style.GREY, ls="--", label="ceiling: split halves of one format")
+    for kind, colour, label in (("across_parts", _CIRCUIT[0], PARTS_ACROSS), ("parts", style.GREY, PARTS_WITHIN)):
+        parts = [table[table["kind"] == kind].groupby("k")["jaccard"].mean() for table in reliabilities]
+        mean = pd.concat(parts, axis=1).mean(axis=1)
+        axes.plot(mean.index, mean, color=colour, ls="--", label=label)
     axes.plot(every[0].index, every[0]["chance"], color="black", ls=":", label="chance")
 
 

@@ -50,15 +50,18 @@ def overlap(results: Results) -> Answer:
     for operator, table in results.shared("overlap", OVERLAP).items():
         every, again = all_formats(table), reliability[operator]
         own = every[every["k"] == results.k].iloc[0]
-        halves = again[(again["kind"] == "split_half") & (again["k"] == results.k)]["jaccard"].mean()
-        rows.append((operator, own["jaccard"], own["low"], own["high"], own["chance"], halves))
-    found = pd.DataFrame(rows, columns=["operator", "Jaccard", "low", "high", "chance", "ceiling"])
-    jaccard, chance, ceiling = (found[name].mean() for name in ("Jaccard", "chance", "ceiling"))
+        by_kind = again[again["k"] == results.k].groupby("kind")["jaccard"].mean()
+        parts = (by_kind.get(kind, float("nan")) for kind in ("across_parts", "parts"))
+        rows.append((operator, own["jaccard"], own["low"], own["high"], own["chance"], *parts))
+    names = ["operator", "Jaccard", "low", "high", "chance", "Jaccard by parts", "ceiling of that"]
+    found = pd.DataFrame(rows, columns=names)
+    jaccard, chance, across, ceiling = (found[names[column]].mean() for column in (1, 4, 5, 6))
     beyond = in_how_many(found["low"] > found["chance"])
     sentence = (
         f"Of the neurons in any format's best {results.k} a layer, {jaccard:.1%} are in all formats' (mean over "
-        f"operators). By chance it would be {chance:.1%}; between halves of one format's prompts it is "
-        f"{ceiling:.1%}, the ceiling. The interval lies above chance {beyond} operators."
+        f"operators). By chance it would be {chance:.1%}. Ranked by a part of the prompts each, it is "
+        f"{across:.1%}, and {ceiling:.1%} between as many parts of one format's prompts, the ceiling. The "
+        f"interval lies above chance {beyond} operators."
     )
     return Answer("Are they the same neurons in every format?", sentence, found, ("jaccard",))
 
