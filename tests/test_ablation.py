@@ -202,6 +202,21 @@ def test_faithfulness_by_hand():
     assert np.isnan(everything_undefined["faithfulness_mean"]).all()
 
 
+def test_every_operator_draws_controls_of_its_own():
+    members = np.zeros((2, 1000), dtype=bool)
+    members[:, :50] = True
+    values = np.random.default_rng(0).random((2, 1000))
+    drawn = {
+        operator: interventions.neuron_sets({50: members}, values, values, 1, 1, 0, operator)
+        for operator in ("addition", "division")
+    }
+    for one, other in zip(*drawn.values(), strict=True):
+        alike = (one.members & other.members).sum()
+        assert alike == (100 if one.neurons == "circuit" else pytest.approx(0, abs=45))
+    again = interventions.neuron_sets({50: members}, values, values, 1, 1, 0, "addition")
+    assert all((one.members == other.members).all() for one, other in zip(again, drawn["addition"], strict=True))
+
+
 def test_controls_have_the_circuits_size_and_lie_outside_it():
     rng = np.random.default_rng(0)
     circuit = rng.random(200) < 0.2

@@ -24,7 +24,7 @@ def plain(labels):
     sets = [[set(np.flatnonzero(row)) for row in one] for one in labels]
     n = len(sets[0])
     common = sum(bool(set.intersection(*(one[i] for one in sets))) for i in range(n)) / n
-    exact = sum(all(one[i] == sets[0][i] for one in sets) for i in range(n)) / n
+    exact = sum(bool(sets[0][i]) and all(one[i] == sets[0][i] for one in sets) for i in range(n)) / n
 
     def jaccard(some):
         union = set.union(*some)
@@ -81,7 +81,7 @@ def test_counts_and_denominators():
     table = agreement_table(labels, np.zeros(4, dtype=int), 50, 0, "x")
     over = table[(table["scope"] == "all") & (table["statistic"] == "exact")].set_index("over")
     assert over["neurons"].to_dict() == {"shared": 4, "any": 3, "all": 1}
-    assert over["observed"].to_dict() == {"shared": 0.5, "any": pytest.approx(1 / 3), "all": 1.0}
+    assert over["observed"].to_dict() == {"shared": 0.25, "any": pytest.approx(1 / 3), "all": 1.0}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         nobody = agreement_table({name: np.zeros((3, 2), dtype=bool) for name in "scw"}, np.zeros(3), 10, 0, "x")

@@ -23,7 +23,7 @@ def census_of(expression, high, wrong=0.2):
 @given(st.sampled_from(["a + b", "a // b", "a * b"]), st.integers(0, 100), st.integers(2, 30), st.integers(1, 30))
 def test_splits_are_correct_distinct_and_disjoint(expression, seed, train, evaluation):
     census = census_of(expression, 20)
-    dataset = choose_dataset(census, train, evaluation, seed, "x")
+    dataset = choose_dataset(census, train, evaluation, seed, "x", "{a}{b}")
     assert (dataset["split"] == "train").sum() == train
     assert (dataset["split"] == "eval").sum() == evaluation
     unordered = [frozenset(pair) for pair in zip(dataset["a"], dataset["b"], strict=True)]
@@ -47,7 +47,7 @@ def test_splits_are_disjoint_across_formats(expression):
     found = {"train": set(), "eval": set()}
     for seed in range(3):
         right = np.random.default_rng(seed).random(len(census)) > 0.3
-        dataset = choose_dataset(census.assign(correct=right), 20, 30, 0, "x")
+        dataset = choose_dataset(census.assign(correct=right), 20, 30, 0, "x", "{a}{b}")
         for split, rows in dataset.groupby("split"):
             found[split] |= {frozenset(pair) for pair in zip(rows["a"], rows["b"], strict=True)}
     assert not found["train"] & found["eval"]
@@ -63,7 +63,7 @@ def test_no_answer_is_favoured_for_being_frequent():
     frequent = pd.DataFrame({"a": range(900), "b": 1000, "answer": np.arange(900) % 9})
     rare = pd.DataFrame({"a": range(91), "b": 3000, "answer": 9 + np.arange(91)})
     census = pd.concat([frequent, rare], ignore_index=True).assign(prompt="", correct=True)
-    chosen = [choose_dataset(census, 10, 10, seed, "x")["answer"].lt(9).sum() for seed in range(60)]
+    chosen = [choose_dataset(census, 10, 10, seed, "x", "{a}{b}")["answer"].lt(9).sum() for seed in range(60)]
     assert 0.5 < np.mean(chosen) < 4  # 1.8 expected; 18 where frequent answers come first
 
 
@@ -71,13 +71,13 @@ def test_few_answers_are_split_by_pair():
     census = pd.DataFrame({"a": range(100), "b": 1000, "answer": np.arange(100) % 2}).assign(
         prompt="", correct=True
     )
-    dataset = choose_dataset(census, 40, 40, 0, "x")
+    dataset = choose_dataset(census, 40, 40, 0, "x", "{a}{b}")
     assert distinct_answers(dataset) == {"train": 2, "eval": 2}
 
 
 def test_the_choice_is_seeded():
     census = census_of("a + b", 30)
-    first, second, other = (choose_dataset(census, 10, 10, seed, "x") for seed in (0, 0, 1))
+    first, second, other = (choose_dataset(census, 10, 10, seed, "x", "{a}{b}") for seed in (0, 0, 1))
     assert first.equals(second)
     assert not first.equals(other)
     assert distinct_answers(first) == {"train": 10, "eval": 10}
@@ -85,7 +85,7 @@ def test_the_choice_is_seeded():
 
 def test_too_few_correct_pairs():
     with pytest.raises(UserError, match="only 0 distinct ones right"):
-        choose_dataset(census_of("a + b", 5, wrong=1.1), 10, 10, 0, "addition")
+        choose_dataset(census_of("a + b", 5, wrong=1.1), 10, 10, 0, "addition", "{a}{b}")
 
 
 @settings(max_examples=200, deadline=None)
@@ -110,8 +110,8 @@ def test_a_tight_derangement():
 
 
 def test_corrupt_draws_are_independent_and_across_operators():
-    train = choose_dataset(census_of("a + b", 30), 20, 5, 0, "addition").query("split == 'train'")
-    other = choose_dataset(census_of("a * b", 30), 20, 5, 0, "multiplication").query("split == 'train'")
+    train = choose_dataset(census_of("a + b", 30), 20, 5, 0, "addition", "{a}{b}").query("split == 'train'")
+    other = choose_dataset(census_of("a * b", 30), 20, 5, 0, "multiplication", "{a}{b}").query("split == 'train'")
     within = draw_corrupt(train, {}, "addition", 3, 0)
     assert len(within) == 60
     assert within["operator"].eq("addition").all()
@@ -139,3 +139,16 @@ def test_all_other_operators_have_the_same_answer():
     train = pd.DataFrame({"index": [0], "a": [1], "b": [2], "answer": [3], "prompt": ["1+2="]})
     with pytest.raises(UserError, match="dataset: all train prompts have the answer 3; widen the operand range"):
         draw_corrupt(train, {"max": train}, "addition", 1, 0)
+
+
+def test_formats_that_are_right_alike_draw_prompts_of_their_own():
+    census = census_of("a + b", 60)
+    drawn = {}
+    for template in ("{a}+{b}=", "{a}, {b}:"):
+        chosen = choose_dataset(census, 50, 50, 0, "addition", template)
+        drawn |= {
+            (template, split): set(zip(own["a"], own["b"], strict=True)) for split, own in chosen.groupby("split")
+        }
+    for split in ("train", "eval"):
+        assert len(drawn["{a}+{b}=", split] & drawn["{a}, {b}:", split]) < 20
+    assert not drawn["{a}+{b}=", "train"] & drawn["{a}, {b}:", "eval"]

@@ -164,7 +164,7 @@ def census(correct):
 
 
 def of_jobs(model, tokenizer, tmp_path):
-    yield told(datasets.choose_dataset, census([True, False, False]), 2, 2, 0, "addition")
+    yield told(datasets.choose_dataset, census([True, False, False]), 2, 2, 0, "addition", "{a}+{b}=")
     yield told(datasets.derangement, np.array([1, 1, 1, 2]), np.random.default_rng(0), "dataset of addition")
     probe = {"trained": "w", "tested": "w", "operator": "all", "layer": [0], "position": 0, "accuracy": 0.2}
     yield told(first_onset, {"word": pd.DataFrame(probe)})

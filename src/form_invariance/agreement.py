@@ -39,15 +39,15 @@ def _mean(values: np.ndarray) -> np.ndarray:
 def statistics(sets: np.ndarray) -> dict[str, np.ndarray]:
     """Agreement of the formats' bit sets (formats, ..., neurons), each a mean over the neurons (...,).
 
-    common: share of the neurons with a family in all formats; exact: share with equal sets; pair_jaccard:
-    mean over pairs of formats; three_way_jaccard: of all formats at once. The Jaccard of empty sets is
-    undefined and left out.
+    common: share of the neurons with a family in all formats; exact: share with equal sets that are not empty;
+    pair_jaccard: mean over pairs of formats; three_way_jaccard: of all formats at once. The Jaccard of empty
+    sets is undefined and left out.
     """
     everywhere = np.bitwise_and.reduce(sets)
     pairs = [_jaccard([sets[one], sets[other]]) for one, other in combinations(range(len(sets)), 2)]
     return {
         "common": (everywhere != 0).mean(-1),
-        "exact": (sets == sets[:1]).all(0).mean(-1),
+        "exact": ((sets == sets[:1]).all(0) & (sets[0] != 0)).mean(-1),
         "pair_jaccard": _mean(np.concatenate(pairs, axis=-1)),
         "three_way_jaccard": _mean(_jaccard(list(sets))),
     }

@@ -11,18 +11,22 @@ from form_invariance.randomness import generator
 _ATTEMPTS = 1000
 
 
-def choose_dataset(census: pd.DataFrame, train: int, evaluation: int, seed: int, name: str) -> pd.DataFrame:
+def choose_dataset(
+    census: pd.DataFrame, train: int, evaluation: int, seed: int, name: str, template: str
+) -> pd.DataFrame:
     """Choose correct pairs, train and eval, each with as many distinct answers as possible.
 
     Answers are visited in a seeded order, each once before any comes twice. {a, b} in either order counts
     as one pair. Which split a pair may go to depends on the census's pairs alone, which all models and
-    formats share: no train prompt of one format is an eval prompt of another.
+    formats share: no train prompt of one format is an eval prompt of another. Which of those it takes is each
+    format's own draw: formats that answer the same pairs right are ranked by different prompts all the same.
 
     Args:
         census: census table.
         train: number of train prompts.
         evaluation: number of eval prompts.
         name: the operator's name, for messages and for the seeded choice.
+        template: the format's, for the seeded choice.
 
     Returns:
         Columns split, index, a, b, answer, prompt.
@@ -33,7 +37,7 @@ def choose_dataset(census: pd.DataFrame, train: int, evaluation: int, seed: int,
     side = sides(census, {"train": train, "eval": evaluation}, seed, name)
     parts = []
     for split, size in (("train", train), ("eval", evaluation)):
-        rng = generator(seed, "dataset", name, split)
+        rng = generator(seed, "dataset", name, template, split)
         usable = census[census["correct"] & (side == split)]
         usable = usable.iloc[rng.permutation(len(usable))]
         chosen = usable.iloc[_diverse(usable, size, rng)]

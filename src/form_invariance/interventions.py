@@ -59,6 +59,7 @@ def neuron_sets(
     random_seeds: int,
     matched_seeds: int,
     seed: int,
+    operator: str,
 ) -> list[NeuronSet]:
     """The circuit of every k and its controls, all with as many neurons in the same layers.
 
@@ -69,6 +70,7 @@ def neuron_sets(
         random_seeds: draws of the uniform control.
         matched_seeds: draws of each of the controls matched by variance and by effect.
         seed: the run's seed.
+        operator: has draws of its own, which its formats share.
 
     Returns:
         In order; a control is absent where too few neurons lie outside the circuit.
@@ -83,7 +85,7 @@ def neuron_sets(
         sets.append(NeuronSet("circuit", k, -1, members))
         for kind, (values, draws) in kinds.items():
             for draw in range(draws):
-                control = draw_controls(members, values, seed, kind, k, draw)
+                control = draw_controls(members, values, seed, operator, kind, k, draw)
                 if control is not None:
                     sets.append(NeuronSet(kind, k, draw, control))
     return sets

@@ -43,7 +43,9 @@ def run(arguments: argparse.Namespace) -> None:
     neurons = {int(layer): rows["neuron"].to_numpy() for layer, rows in chosen.groupby("layer")}
     maps = activations.operand_maps(model, tokenizer, arguments.template, grid, neurons)
     logits = activations.answer_logits(model, tokenizer, grid, neurons)
-    table = label_cell(maps, logits, grid, neurons, arguments.threshold, arguments.seed, arguments.operator)
+    # Formats have their own shuffles: in one and the same, what their maps have in common would stay.
+    cell = f"{arguments.operator}/{arguments.template}"
+    table = label_cell(maps, logits, grid, neurons, arguments.threshold, arguments.seed, cell)
     provenance = {
         **model_provenance(arguments),
         "operator": arguments.operator,

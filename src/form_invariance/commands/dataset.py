@@ -35,13 +35,13 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance import datasets
     from form_invariance.schemas.census import CENSUS
     from form_invariance.schemas.dataset import CORRUPT, DATASET
-    from form_invariance.tables_io import read_table, write_table
+    from form_invariance.tables_io import provenance_of, read_table, write_table
 
     tokenizer = load_tokenizer_alone(arguments)
 
     def choose(census: Path, operator: str) -> pd.DataFrame:
-        table = read_table(census, CENSUS)
-        return datasets.choose_dataset(table, arguments.train, arguments.eval, arguments.seed, operator)
+        table, template = read_table(census, CENSUS), provenance_of(census)["template"]
+        return datasets.choose_dataset(table, arguments.train, arguments.eval, arguments.seed, operator, template)
 
     def with_tokens(table: pd.DataFrame) -> pd.DataFrame:
         return table.assign(answer_token=tokenizer.number_tokens(table["answer"].to_numpy()))

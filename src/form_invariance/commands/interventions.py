@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.schemas.circuit import CIRCUIT
     from form_invariance.schemas.interventions import INTERVENTIONS, INTERVENTIONS_PROMPTS
     from form_invariance.schemas.ranking import RANKING
-    from form_invariance.tables_io import read_table, write_table
+    from form_invariance.tables_io import provenance_of, read_table, write_table
 
     model, tokenizer = load_model(arguments)
     layers, width = model.config.n_layers, model.config.d_mlp
@@ -58,6 +58,7 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.random_seeds,
         arguments.matched_seeds,
         arguments.seed,
+        provenance_of(arguments.dataset)["operator"],
     )
     bos = tokenizer.bos is not None
     summary, prompts = interventions.cell_tables(
