@@ -244,6 +244,9 @@ def test_a_lower_precision_is_measured(clean):
     target = "results/mine/code/addition/precision.parquet"
     _, out = snakemake(clean, target, "-n", "-p", "--configfile", "mine.yaml")
     assert re.search(r"precision --model=embedded:embedded-shared .* --dtype=bfloat16 .* --output " + target, out)
+    without = pending(clean, "--configfile", "mine.yaml", "--config", "precision_prompts=0")
+    assert "precision" not in without
+    assert without["report"] == 1
 
 
 @pytest.mark.parametrize(

@@ -248,7 +248,9 @@ def tables() -> list[str]:
 
 
 def precision_tables() -> list[str]:
-    """The precision tables of the models that do not run in float32."""
+    """The precision tables of the models that do not run in float32; none where no prompts are given."""
+    if not config["precision_prompts"]:
+        return []
     lower = [name for name, model in config["models"].items() if model.get("dtype", "float32") != "float32"]
     pattern = "results/{model}/{format}/{operator}/precision.parquet"
     return expand(pattern, model=lower, format=FORMATS, operator=OPERATORS)

@@ -20,10 +20,12 @@ rule precision:
         code=source_digest("precision"),
         model=model_options,
         late_from=late_options,
+        prompts=config["precision_prompts"],
     threads: 1
     resources:
         **model_job(minutes=20),
     shell:
         "python -m form_invariance precision {params.model:q} {params.late_from:q}"
         " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q} --attribution {input.attribution:q}"
+        " --prompts {params.prompts}"
         " --output {output:q} 2> {log:q}"
