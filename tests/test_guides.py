@@ -1,12 +1,15 @@
 """What the guides say is run: configurations are planned, examples read the demo's results where these are."""
 
 import re
+import shlex
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
 import yaml
 
+from form_invariance.cli import main
 from stub_checkout import ROOT, make_checkout, pending
 
 GUIDE = (ROOT / "docs/extend.md").read_text()
@@ -53,3 +56,14 @@ def test_examples_read_the_demos_tables(number):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+def test_maps_from_anywhere_are_scored(tmp_path, monkeypatch):
+    section = (ROOT / "docs/heuristics.md").read_text().split("## Maps from anywhere")[1]
+    python, command = re.findall(r"```\w+\n(.*?)```", section, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    subprocess.run([sys.executable, "-c", python], check=True, timeout=60)
+    assert main(shlex.split(command.replace("\\\n", " "))[3:]) == 0
+    scores = pd.read_parquet("scores.parquet")
+    (label,) = scores[scores["label"]].itertuples()
+    assert f"labels neuron {label.neuron} with `{label.heuristic}`" in section
