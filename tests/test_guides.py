@@ -30,9 +30,11 @@ def checkout(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("number", "censuses"), [(0, 36), (1, 32), (2, 32), (3, 30), (4, 24)], ids=lambda value: str(value)
+    ("number", "censuses", "variants"),
+    [(0, 36, 9), (1, 32, 6), (2, 32, 6), (3, 30, 6), (4, 24, 12), (5, 24, 6)],
+    ids=lambda value: str(value),
 )
-def test_configurations_are_planned(checkout, number, censuses):
+def test_configurations_are_planned(checkout, number, censuses, variants):
     path = checkout / "config/config.yaml"
     text = path.read_text()
     path.write_text(yaml.safe_dump(merged(yaml.safe_load(text), yaml.safe_load(YAML[number])), sort_keys=False))
@@ -41,11 +43,12 @@ def test_configurations_are_planned(checkout, number, censuses):
     finally:
         path.write_text(text)
     assert jobs["census"] == jobs["interventions"] == censuses
+    assert jobs["variant_effects"] == variants
 
 
 def test_the_guide_has_no_other_blocks():
-    assert (len(YAML), len(PYTHON)) == (5, 3)
-    assert GUIDE.count("```") == 2 * 8
+    assert (len(YAML), len(PYTHON)) == (6, 3)
+    assert GUIDE.count("```") == 2 * 10
 
 
 @pytest.mark.skipif(not DEMO.exists(), reason="needs the demo's results (make demo)")
