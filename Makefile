@@ -52,11 +52,13 @@ slurm-profile:
 	@echo "Linked $(PROFILES)/slurm. Put your account and partitions into config/cluster.yaml, then: snakemake --profile slurm"
 
 # Goes on after a Snakemake that was killed: its jobs are cancelled, its lock is opened, finished work is kept.
-# Only where no other Snakemake runs in this folder.
-resume: RUNS = $(shell sed -n 's/.*SLURM run ID: //p' .snakemake/log/*.log 2>/dev/null)
+# Only where no other Snakemake runs in this folder, or in that of --directory, where ARGS have one.
+resume: FOLDER = $(or $(shell set -- $(ARGS); while [ $$# -gt 0 ]; do case $$1 in \
+	(--directory | -d) echo "$$2";; (--directory=*) echo "$${1#*=}";; esac; shift; done),.)
+resume: RUNS = $(shell sed -n 's/.*SLURM run ID: //p' "$(FOLDER)"/.snakemake/log/*.log 2>/dev/null)
 resume:
 	$(foreach run,$(RUNS),scancel --name=$(run);)
-	snakemake --unlock
+	snakemake --unlock --directory "$(FOLDER)"
 	snakemake --profile slurm $(ARGS)
 
 lint: venv

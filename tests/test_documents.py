@@ -17,9 +17,12 @@ DOCUMENTS = [
     *sorted(ROOT.glob("docs/*.md")),
     ROOT / "config/README.md",
     ROOT / "results/README.md",
+    ROOT / "CHANGELOG.md",
 ]
 TEXTS = {str(path.relative_to(ROOT)): path.read_text() for path in DOCUMENTS}
 DEMO = ROOT / "results/report.html"
+# Made by `make slurm-profile`; and a name that stands for any.
+NOT_HERE = ("config/cluster.yaml", "tests/test_NAME.py")
 
 
 def blocks(text, language):
@@ -37,9 +40,22 @@ def commands():
     return sorted({line for line in lines if line})
 
 
+def paths(text):
+    """The words in backticks that begin with a folder of the repository, without blocks."""
+    spans = re.findall(r"`([^`]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE))
+    words = {word for span in spans for word in span.split()}
+    return sorted(word for word in words if word.startswith(("src/", "tests/", "config/", "workflow/", "docs/")))
+
+
 def slug(heading):
     """The anchor that a heading has."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_paths_exist(name):
+    missing = [path for path in paths(TEXTS[name]) if not (path in NOT_HERE or any(ROOT.glob(path)))]
+    assert not missing
 
 
 @pytest.mark.parametrize("name", TEXTS)

@@ -1,12 +1,15 @@
 """What the guides say is run: configurations are planned, examples read the demo's results where these are."""
 
 import re
+import shlex
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
 import yaml
 
+from form_invariance.cli import main
 from stub_checkout import ROOT, make_checkout, pending
 
 GUIDE = (ROOT / "docs/extend.md").read_text()
@@ -27,9 +30,11 @@ def checkout(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("number", "censuses"), [(0, 36), (1, 32), (2, 32), (3, 30), (4, 24)], ids=lambda value: str(value)
+    ("number", "censuses", "variants"),
+    [(0, 36, 9), (1, 32, 6), (2, 32, 6), (3, 30, 6), (4, 24, 12), (5, 24, 6)],
+    ids=lambda value: str(value),
 )
-def test_configurations_are_planned(checkout, number, censuses):
+def test_configurations_are_planned(checkout, number, censuses, variants):
     path = checkout / "config/config.yaml"
     text = path.read_text()
     path.write_text(yaml.safe_dump(merged(yaml.safe_load(text), yaml.safe_load(YAML[number])), sort_keys=False))
@@ -38,11 +43,12 @@ def test_configurations_are_planned(checkout, number, censuses):
     finally:
         path.write_text(text)
     assert jobs["census"] == jobs["interventions"] == censuses
+    assert jobs["variant_effects"] == variants
 
 
 def test_the_guide_has_no_other_blocks():
-    assert (len(YAML), len(PYTHON)) == (5, 3)
-    assert GUIDE.count("```") == 2 * 8
+    assert (len(YAML), len(PYTHON)) == (6, 3)
+    assert GUIDE.count("```") == 2 * 10
 
 
 @pytest.mark.skipif(not DEMO.exists(), reason="needs the demo's results (make demo)")
@@ -53,3 +59,14 @@ def test_examples_read_the_demos_tables(number):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+def test_maps_from_anywhere_are_scored(tmp_path, monkeypatch):
+    section = (ROOT / "docs/heuristics.md").read_text().split("## Maps from anywhere")[1]
+    python, command = re.findall(r"```\w+\n(.*?)```", section, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    subprocess.run([sys.executable, "-c", python], check=True, timeout=60)
+    assert main(shlex.split(command.replace("\\\n", " "))[3:]) == 0
+    scores = pd.read_parquet("scores.parquet")
+    (label,) = scores[scores["label"]].itertuples()
+    assert f"labels neuron {label.neuron} with `{label.heuristic}`" in section

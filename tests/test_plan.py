@@ -95,6 +95,21 @@ def test_command(run_plan, words, row, last):
     assert lines[-1].startswith(last)
 
 
+def test_results_may_lie_elsewhere(run_plan, tmp_path):
+    benchmark(tmp_path, "census/embedded-shared/word/addition.tsv", 3600)
+    status, said = run_plan("--directory", str(tmp_path))
+    assert status == 0, said.err
+    assert "93 of 93 jobs are pending. By past runs: 6.00 GPU hours" in said.out
+    assert (tmp_path / ".snakemake").exists()
+
+
+def test_a_folder_without_a_snakefile_is_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["plan", "--configfile", "config/paper.yaml"]) == 2
+    sentence = f"error: there is no Snakefile in {tmp_path}; run this in the checkout\n"
+    assert capsys.readouterr().err == sentence
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [("k: [10\n", "is not valid YAML"), ("__use_yte__: true\nseed: ?open('pwned', 'w') and 1\n", "__use_yte__")],

@@ -235,7 +235,12 @@ def kill_while_writing(checkout):
 
 def of_snakemake(checkout, tmp_path):
     (tmp_path / "broken.yaml").write_text("k: [10")
-    yield snakemake(checkout, "--configfile", str(tmp_path / "broken.yaml"))[1]
+    (tmp_path / "empty.yaml").write_text("# k: [10]\n")
+    (tmp_path / "list.yaml").write_text("- k\n")
+    for name in ("broken.yaml", "empty.yaml", "list.yaml"):
+        yield snakemake(checkout, "--configfile", str(tmp_path / name))[1]
+    for names in (["missing.yaml"], ["config/test.yaml", "rankings_all"]):
+        yield snakemake(checkout, "--configfile", *names)[1]
     kill_while_writing(checkout)
     yield snakemake(checkout)[1]
     assert snakemake(checkout, "--unlock")[0] == 0

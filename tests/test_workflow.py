@@ -440,3 +440,26 @@ def test_lock_pins_versions_and_hashes():
     project = (ROOT / "pyproject.toml").read_text()
     for need in re.findall(r'^    "([\w-]+)(?:==[\w.]+)?",$', project.split("[project.scripts]")[0], re.MULTILINE):
         assert need.lower().replace("_", "-") in names, need
+
+
+@pytest.mark.parametrize(
+    ("words", "folder", "run"),
+    [
+        ("", ".", "here"),
+        ("all --configfile my.yaml", ".", "here"),
+        ("--directory 'my runs' -n", "my runs", "there"),
+        ("-n -d my\\ runs", "my runs", "there"),
+        ('--directory="my runs" all', "my runs", "there"),
+        ("--directory nowhere", "nowhere", None),
+    ],
+)
+def test_a_run_is_resumed_in_its_own_folder(tmp_path, words, folder, run):
+    for name, started in ((".", "here"), ("my runs", "there")):
+        log = tmp_path / name / ".snakemake/log/x.snakemake.log"
+        log.parent.mkdir(parents=True)
+        log.write_text(f"host: node\nSLURM run ID: {started}\n")
+    call = ["make", "--no-print-directory", "-n", "-f", str(ROOT / "Makefile"), "resume", f"ARGS={words}"]
+    done = subprocess.run(call, cwd=tmp_path, check=True, capture_output=True, text=True)
+    cancelled = [f"scancel --name={run};"] if run else []
+    unlocked = [*cancelled, f'snakemake --unlock --directory "{folder}"']
+    assert done.stdout.splitlines() == [*unlocked, f"snakemake --profile slurm {words}"]

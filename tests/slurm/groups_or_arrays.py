@@ -2,8 +2,8 @@
 
     python tests/slurm/groups_or_arrays.py
 
-runs the small grid (68 jobs) three times, and prints how often sbatch was called, how many SLURM jobs waited in
-the queue, and how long it took. The two exclude one another: a group cannot be a task of an array.
+runs the small grid three times, and prints how often sbatch was called, how many SLURM jobs waited in the
+queue, and how long it took. The two exclude one another: a group cannot be a task of an array.
 """
 
 import re
