@@ -271,14 +271,20 @@ def test_the_grid_is_all_pairs_with_an_answer(expression):
     assert grid.a.dtype == np.int64
 
 
-def test_the_grid_of_an_operator_whatever_its_spaces():
-    assert [kind_of(text) for text in ("a//b", " a  //b", "a * b", "a % b")] == [
-        "division",
-        "division",
-        "multiplication",
-        "other",
-    ]
-    # Published subtraction and the like are as here; addition alone ends one short.
+@pytest.mark.parametrize(("expression", "kind"), KINDS.items())
+def test_the_kind_of_an_operator_whatever_its_spaces_and_brackets(expression, kind):
+    a, sign, b = expression.split()
+    for text in (f"{a}{sign}{b}", f" {a}  {sign}{b}", f"{a}{sign} {b} ", f"({expression})", f"(({a}){sign}({b}))"):
+        assert kind_of(text) == kind, text
+
+
+def test_any_other_expression_is_of_the_kind_other():
+    others = ["a % b", "b + a", "a + b + 0", "a / b", "-a + b", "max(a, b)"]
+    unreadable = ["a +", "", "a\0", "(" * 500, "-" * 9**5]
+    assert {kind_of(text) for text in (*others, *unreadable)} == {"other"}
+
+
+def test_the_published_grid_of_addition_alone_ends_one_short():
     assert make_grid("a * 333", 4, published=True).answer.max() == 999
     assert make_grid("a + b", 501).answer.max() == 999
     assert make_grid("a + b", 501, published=True).answer.max() == 998
