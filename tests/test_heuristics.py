@@ -217,6 +217,16 @@ PAIRS = pd.DataFrame({"op1": [0, 99], "op2": [1, 2], "result": [1, 101], "m": [0
         (PAIRS.assign(op2=[1.0, np.nan]), "addition", ": op1, op2 and result must be whole numbers"),
         (PAIRS.assign(op1=[0, 100]), "addition", r": operands must be in 0\.\.99; give the right --max-operand$"),
         (PAIRS.assign(op2=[-1, 2]), "addition", r": operands must be in 0\.\.99; give the right --max-operand$"),
+        (
+            PAIRS.assign(op1=[0, 1000]),
+            "addition",
+            r": the operand 1000 is too large; operands must be in 0\.\.999",
+        ),
+        (
+            pd.concat([PAIRS, PAIRS[1:]]),
+            "addition",
+            ": the pair op1 = 99, op2 = 2 comes twice; keep one row of each$",
+        ),
         (PAIRS.assign(result=[-1, 101]), "other", r": results must be in 0\.\.999$"),
         (PAIRS.assign(result=[1, 1000]), "other", r": results must be in 0\.\.999$"),
         (
@@ -233,6 +243,34 @@ def test_bad_activations_are_one_sentence(table, kind, sentence, tmp_path):
     table.to_parquet(path)
     with pytest.raises(UserError, match=f"^{path}.*{sentence}"):
         read_maps(path, kind, 100)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--max-operand", "1001"], "--max-operand: 1001 is too large; operands must be in 0..999"),
+        (["--threshold", "0"], "--threshold: 0.0 must be above 0 and at most 1"),
+        (["--threshold", "1.1"], "--threshold: 1.1 must be"),
+        (["--threshold", "nan"], "--threshold: nan must be"),
+        (["--max-operand", "101", "--reference"], "largest operand is 99; give 100"),
+        (["--max-operand", "1000", "--reference"], "largest operand is 99; give 100"),
+    ],
+)
+def test_options_that_the_scores_cannot_have(options, sentence, tmp_path, capsys):
+    PAIRS.to_parquet(tmp_path / "a.parquet")
+    assert main(heuristics_arguments(tmp_path, *options)) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: --")
+    assert sentence in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "s.parquet").exists()
+
+
+@pytest.mark.parametrize(("largest", "max_operand"), [(998, 999), (998, 1000), (999, 1000)])
+def test_the_largest_operands_are_scored(largest, max_operand, tmp_path):
+    PAIRS.assign(op1=[0, largest], op2=[1, 0], result=[1, largest]).to_parquet(tmp_path / "a.parquet")
+    arguments = heuristics_arguments(tmp_path, "--max-operand", str(max_operand))
+    assert main(arguments) == main([*arguments, "--reference"]) == 0
 
 
 def test_a_file_that_is_no_table_is_one_sentence(tmp_path):
