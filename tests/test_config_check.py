@@ -3,10 +3,12 @@
 import copy
 import json
 import shutil
+import socket
 from pathlib import Path
 
 import pytest
 import yaml
+from huggingface_hub import constants
 
 from form_invariance import config_check
 from form_invariance.errors import UserError
@@ -198,6 +200,67 @@ def test_partners_of_other_operators_need_as_many_variants():
 
 def test_hub_ids_wait_for_their_job():
     config_check.check(changed("models/embedded-shared/source", "meta-llama/Llama-3.2-1B"), SCHEMA)
+
+
+@pytest.fixture
+def cached(tmp_path, monkeypatch):
+    """Puts files of a packaged model into the hub's cache as the model owner/name; the network is away."""
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(socket.socket, "connect", pytest.fail)
+    commit, model = "4e20de362430cd3b72f300e6b0f18e50e7166e08", tmp_path / "models--owner--name"
+
+    def put(*names):
+        folder = model / "snapshots" / commit
+        folder.mkdir(parents=True, exist_ok=True)
+        (model / "refs").mkdir(exist_ok=True)
+        (model / "refs/main").write_text(commit)
+        for name in names:
+            shutil.copy(PACKAGED / "embedded-shared" / name, folder)
+        return folder
+
+    return put
+
+
+def with_hub_model(path, value):
+    return {**changed(path, value), "models": {"hub": {"source": "owner/name"}}}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        ("k", [200, 600], ["config key k", "600", "528"]),
+        ("heads", [2, 25], ["config key heads", "24 attention heads"]),
+        ("late_from", 6, ["late_from", "below 6"]),
+        ("formats/symbolic/templates/addition", "{a}{b}", ["formats.symbolic.templates.addition", "tokens"]),
+        ("formats/word/variants/addition", ["{a}{b}"], ["formats.word.variants.addition[0]", "tokens"]),
+    ],
+)
+def test_a_hub_model_in_the_cache_is_checked(cached, path, value, expected):
+    config = with_hub_model(path, value)
+    config_check.check(config, SCHEMA)
+    cached("config.json", "tokenizer.json")
+    text = sentence(config)
+    assert all(part in text for part in expected), text
+    config["models"]["hub"]["revision"] = "another"
+    config_check.check(config, SCHEMA)
+
+
+def test_a_hub_model_of_which_the_cache_has_a_part_waits_for_the_rest(cached, tmp_path):
+    remembered = tmp_path / "remembered"
+    config = with_hub_model("formats/symbolic/templates/addition", "{a}{b}")
+    config_check.check(config, SCHEMA, remembered)
+    before = remembered.read_text()
+    folder = cached("config.json")
+    config_check.check(config, SCHEMA, remembered)
+    assert remembered.read_text() != before
+    (folder / "model.safetensors.index.json").write_text('{"weight_map": {"a": "not_here.safetensors"}}')
+    cached("tokenizer.json")
+    with pytest.raises(UserError, match="tokens"):
+        config_check.check(config, SCHEMA, remembered)
+
+
+def test_what_the_hub_cannot_have_waits_for_its_job():
+    config_check.check(changed("models/embedded-shared/source", "owner/odd..name"), SCHEMA)
 
 
 @pytest.mark.parametrize(

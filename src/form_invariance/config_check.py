@@ -163,6 +163,26 @@ def local_folder(source: str) -> Path | None:
     return model_files.resolve(source)
 
 
+def known_folder(source: str, revision: str | None) -> Path | None:
+    """The folder of a model whose config.json is here: a local one, or a snapshot in the hub's cache.
+
+    The snapshot may lack other files, which its job downloads. The network is not asked.
+
+    Raises:
+        UserError: the source names a folder that does not exist.
+    """
+    folder = local_folder(source)
+    if folder is not None:
+        return folder
+    from huggingface_hub import try_to_load_from_cache
+
+    try:
+        cached = try_to_load_from_cache(source, "config.json", revision=revision)
+    except ValueError:
+        return None
+    return Path(cached).parent if isinstance(cached, str) else None
+
+
 def width(source: str) -> int | None:
     """Neurons of a layer of a model that is here already; None for a hub id."""
     folder = local_folder(source)
@@ -171,16 +191,18 @@ def width(source: str) -> int | None:
 
 def _check_model(name: str, model: Mapping[str, Any], config: Mapping[str, Any]) -> None:
     """Check a model's folder, k, heads and late_from by its shape, and the templates by its tokenizer."""
-    folder = local_folder(model["source"])
+    folder = known_folder(model["source"], model.get("revision"))
     if folder is None:
         return
-    if set("{}") & set(str(folder)):
+    local = local_folder(model["source"]) is not None
+    if local and set("{}") & set(str(folder)):
         raise UserError(
             f"config key models.{name}.source: {model['source']!r} has braces, which Snakemake would take for "
             "wildcards; rename the folder"
         )
     shape, _ = model_files.read_config(folder)
-    model_files.weight_files(folder)
+    if local:
+        model_files.weight_files(folder)
     if max(config["k"]) > shape.d_mlp:
         raise UserError(
             f"config key k: {max(config['k'])} is larger than the {shape.d_mlp} neurons that a layer of model "
@@ -196,6 +218,8 @@ def _check_model(name: str, model: Mapping[str, Any], config: Mapping[str, Any])
         raise UserError(
             f"config key late_from: {config['late_from']} must be below {shape.n_layers}, the layers of {name}"
         )
+    if not local and not (folder / "tokenizer.json").is_file():
+        return
     tokenizer = model_files.load_tokenizer(folder)
     limits = OperandRange(**config["operands"])
     for format_name, one in config["formats"].items():
@@ -213,7 +237,7 @@ def _digest(config: Mapping[str, Any]) -> str:
     """Digest of all that the slow checks look at."""
     digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode())
     for model in config["models"].values():
-        folder = local_folder(model["source"])
+        folder = known_folder(model["source"], model.get("revision"))
         for path in sorted(filter(Path.exists, folder.iterdir())) if folder else []:
             digest.update(f"{path}{path.stat().st_size}{path.stat().st_mtime_ns}".encode())
     return digest.hexdigest()
