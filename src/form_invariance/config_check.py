@@ -12,6 +12,7 @@ from form_invariance import model_files
 from form_invariance.config_schema import check_schema, hint
 from form_invariance.errors import UserError
 from form_invariance.json_yaml import extent_error, read_yaml
+from form_invariance.late_layers import first_late_layer
 from form_invariance.operands import OperandRange, operand_pool
 from form_invariance.prompts import check_fields, check_template
 
@@ -190,7 +191,7 @@ def width(source: str) -> int | None:
 
 
 def _check_model(name: str, model: Mapping[str, Any], config: Mapping[str, Any]) -> None:
-    """Check a model's folder, k, heads and late_from by its shape, and the templates by its tokenizer."""
+    """Check a model's folder, the keys that its shape limits, and the templates by its tokenizer."""
     folder = known_folder(model["source"], model.get("revision"))
     if folder is None:
         return
@@ -218,6 +219,13 @@ def _check_model(name: str, model: Mapping[str, Any], config: Mapping[str, Any])
         raise UserError(
             f"config key late_from: {config['late_from']} must be below {shape.n_layers}, the layers of {name}"
         )
+    if config["late_from"] != "onset":
+        late = shape.n_layers - first_late_layer(str(config["late_from"]), shape.n_layers, {})
+        if config["patching_shards"] > late:
+            raise UserError(
+                f"config key patching_shards: {config['patching_shards']} is more than the {late} late layers of "
+                f"model {name}; choose up to {late}"
+            )
     if not local and not (folder / "tokenizer.json").is_file():
         return
     tokenizer = model_files.load_tokenizer(folder)
