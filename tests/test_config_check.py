@@ -10,7 +10,7 @@ import pytest
 import yaml
 from huggingface_hub import constants
 
-from form_invariance import config_check
+from form_invariance import config_check, config_schema
 from form_invariance.errors import UserError
 from form_invariance.model_files import PACKAGED
 
@@ -60,6 +60,10 @@ def test_shipped_configurations_are_right():
         ("train_prompts", 0, ["train_prompts", "at least 2"]),
         ("models", None, ["models", "it is empty", "at least 1"]),
         ("models/embedded-shared/dtype", "float16", ["dtype", "float32 or tf32 or bfloat16"]),
+        *(
+            ("models/embedded-shared/device", value, ["models.embedded-shared.device", "auto, cpu", "cuda:1"])
+            for value in ("gpu", "", "cuda:", "cuda:x", "cpu:0", "CUDA", "auto:0", "cuda,mps", 0, None)
+        ),
         ("corrupt", "within", ["corrupt", "within_operator or across_operators"]),
         ("center_logits", "maybe", ["center_logits", "true or false"]),
         ("k", [10, 20, 10], ["k", "each number once"]),
@@ -118,6 +122,11 @@ def test_shipped_configurations_are_right():
 def test_mistakes(path, value, expected):
     text = sentence(changed(path, value))
     assert all(part in text for part in expected), text
+
+
+@pytest.mark.parametrize("value", ["auto", "cpu", "cuda", "cuda:0", "cuda:12", "mps", "xpu:1", "npu"])
+def test_devices(value):
+    config_schema.check_schema(changed("models/embedded-shared/device", value), SCHEMA)
 
 
 @pytest.mark.parametrize("value", [..., [], [24]])

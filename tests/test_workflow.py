@@ -140,7 +140,7 @@ def test_hostile_values_reach_the_commands_as_they_are(tmp_path, evil):
     shutil.copytree(ROOT / "src/form_invariance/embedded_models/embedded-shared", checkout / evil)
     config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
     config |= yaml.safe_load((ROOT / "config/test.yaml").read_text())
-    config["models"] = {"m": {"source": evil, "revision": "v1.0", "device": evil}}
+    config["models"] = {"m": {"source": evil, "revision": "v1.0", "device": "cuda:1"}}
     template = config["formats"]["symbolic"]["templates"]["addition"] = f"{evil} {{a}}+{{b}}="
     config["operators"]["addition"] = "-0 + a + b"
     (checkout / "config/config.yaml").write_text(yaml.safe_dump(config))
@@ -152,7 +152,7 @@ def test_hostile_values_reach_the_commands_as_they_are(tmp_path, evil):
     for one in calls.values():
         assert (one.model, one.revision) == (evil, "v1.0")
     census = calls["census"]
-    assert (census.device, census.template, census.expression) == (evil, template, "-0 + a + b")
+    assert (census.device, census.template, census.expression) == ("cuda:1", template, "-0 + a + b")
     assert f"symbolic/addition={template}" in calls["figure-prompts"].template
     assert not list(tmp_path.rglob("pwned*"))
 
