@@ -112,11 +112,29 @@ def test_shipped_configurations_are_right():
         ("heuristic_threshold", 2, ["heuristic_threshold", "above 0 and at most 1"]),
         ("heuristic_max_operand", 5, ["heuristic_max_operand", "at least 20 and at most 1000"]),
         ("operands/operand_max", 5, ["6..5", "operand_max"]),
-        ("operands/operand_max", 1000, ["1000", "operand_max"]),
+        (
+            "operands/operand_max",
+            1000,
+            ["config key operands with the tokenizer of embedded-shared: ", "1000", "operand_max"],
+        ),
         ("models/embedded-shared/source", "embedded:shared", ["embedded:shared", "embedded:embedded-shared"]),
-        ("models/embedded-shared/source", "./none", ["./none", "does not exist", "hub id"]),
+        (
+            "models/embedded-shared/source",
+            "./none",
+            ["config key models.embedded-shared.source: ", "./none", "does not exist", "hub id"],
+        ),
         ("models/figures", {"source": "embedded:embedded-shared"}, ["models", "'figures'"]),
         ("models/a b", {"source": "embedded:embedded-shared"}, ["models", "'a b'", "letters"]),
+        (
+            "formats/español",
+            {"templates": {"addition": "{a}+{b}="}},
+            ["config key formats", "'español'", "letters a to z and A to Z"],
+        ),
+        (
+            "formats/-x",
+            {"templates": {"addition": "{a}+{b}="}},
+            ["config key formats", "'-x'", "begin with a letter or digit"],
+        ),
     ],
 )
 def test_mistakes(path, value, expected):
@@ -155,6 +173,25 @@ def test_one_format_is_not_enough():
     assert "at least 2" in sentence(config)
 
 
+PLACES = ["models", "operators", "formats", "formats/symbolic/templates", "formats/symbolic/variants"]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", ["no", "1"])
+def test_a_name_that_yaml_takes_for_no_text(tmp_path, place, name):
+    (tmp_path / "config.yaml").write_text(f"{name}: x")
+    (read,) = config_check.load(tmp_path / "config.yaml")
+    config = copy.deepcopy(DEFAULT)
+    section = config
+    for key in place.split("/"):
+        section = section[key]
+    section[read] = next(iter(section.values()))
+    config["operators"].setdefault("modulo", "a % b")
+    text = sentence(config)
+    assert text.startswith(f"config key {place.replace('/', '.')}: YAML reads a name there as {read!r}")
+    assert "put the name in quotes" in text
+
+
 @pytest.mark.parametrize("value", ["../../x", "/etc/passwd", "a/../b", "-x", "a b", "$(touch x)", "main\n", "é"])
 def test_a_revision_that_is_none(value):
     text = sentence(changed("models/embedded-shared/revision", value))
@@ -184,8 +221,16 @@ def folder(tmp_path):
 def test_a_model_folder_without_a_file(folder, name):
     (folder / name).unlink()
     text = sentence(changed("models/embedded-shared/source", str(folder)))
+    assert text.startswith("config key models.embedded-shared.source: ")
     assert str(folder) in text
     assert name.removeprefix("model") in text
+
+
+def test_a_folder_in_the_home_folder(folder, monkeypatch):
+    monkeypatch.setenv("HOME", str(folder.parent))
+    config_check.check(changed("models/embedded-shared/source", "~/model"), SCHEMA)
+    assert config_check.local_folder("~/model") == folder
+    assert "'~/none' does not exist" in sentence(changed("models/embedded-shared/source", "~/none"))
 
 
 def test_a_family_that_is_not_supported(folder):
