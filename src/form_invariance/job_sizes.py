@@ -28,14 +28,15 @@ SITE_KEYS = (
 _SHELL = set(";&|<>$`\\\n()")
 """Signs that a shell acts on: SLURM's executor quotes all other keys, but takes `slurm_extra` as it is."""
 
+_DEVICES = Path("/dev")
 _NAMED = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)([bm])(?![a-z])", re.IGNORECASE)
 _CPU_BASE, _GPU_BASE = 3000, 4000
 _PARAMETERS_A_MINUTE = 5e7
 
 
 def has_gpu() -> bool:
-    """Whether this machine has a GPU of NVIDIA's, whatever torch can do with it."""
-    return any(Path("/dev").glob("nvidia[0-9]*"))
+    """Whether this machine has a GPU, NVIDIA's, AMD's (kfd) or WSL's (dxg), whatever torch can do with it."""
+    return any(found for pattern in ("nvidia[0-9]*", "kfd", "dxg") for found in _DEVICES.glob(pattern))
 
 
 @cache
