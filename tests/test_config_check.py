@@ -3,12 +3,14 @@
 import copy
 import json
 import shutil
+import socket
 from pathlib import Path
 
 import pytest
 import yaml
+from huggingface_hub import constants
 
-from form_invariance import config_check
+from form_invariance import config_check, config_schema
 from form_invariance.errors import UserError
 from form_invariance.model_files import PACKAGED
 
@@ -58,6 +60,10 @@ def test_shipped_configurations_are_right():
         ("train_prompts", 0, ["train_prompts", "at least 2"]),
         ("models", None, ["models", "it is empty", "at least 1"]),
         ("models/embedded-shared/dtype", "float16", ["dtype", "float32 or tf32 or bfloat16"]),
+        *(
+            ("models/embedded-shared/device", value, ["models.embedded-shared.device", "auto, cpu", "cuda:1"])
+            for value in ("gpu", "", "cuda:", "cuda:x", "cpu:0", "CUDA", "auto:0", "cuda,mps", 0, None)
+        ),
         ("corrupt", "within", ["corrupt", "within_operator or across_operators"]),
         ("center_logits", "maybe", ["center_logits", "true or false"]),
         ("k", [10, 20, 10], ["k", "each number once"]),
@@ -71,6 +77,7 @@ def test_shipped_configurations_are_right():
         ("late_from", "half", ["late_from", "'half_depth' or 'onset' or a whole number"]),
         ("late_from", 6, ["late_from", "below 6", "embedded-shared"]),
         ("late_from", -1, ["late_from", "-1", "half_depth"]),
+        ("patching_shards", 4, ["config key patching_shards", "4", "3 late layers of model embedded-shared"]),
         ("formats/symbolic/templates/addition", ..., ["formats.symbolic", "'addition'", "add one"]),
         ("formats/symbolic/templates/addition", "{a}+", ["formats.symbolic.templates.addition", "{b}"]),
         ("formats/symbolic/templates/addition", "{a}+{b}={c}", ["formats.symbolic.templates.addition", "'c'"]),
@@ -105,11 +112,29 @@ def test_shipped_configurations_are_right():
         ("heuristic_threshold", 2, ["heuristic_threshold", "above 0 and at most 1"]),
         ("heuristic_max_operand", 5, ["heuristic_max_operand", "at least 20 and at most 1000"]),
         ("operands/operand_max", 5, ["6..5", "operand_max"]),
-        ("operands/operand_max", 1000, ["1000", "operand_max"]),
+        (
+            "operands/operand_max",
+            1000,
+            ["config key operands with the tokenizer of embedded-shared: ", "1000", "operand_max"],
+        ),
         ("models/embedded-shared/source", "embedded:shared", ["embedded:shared", "embedded:embedded-shared"]),
-        ("models/embedded-shared/source", "./none", ["./none", "does not exist", "hub id"]),
+        (
+            "models/embedded-shared/source",
+            "./none",
+            ["config key models.embedded-shared.source: ", "./none", "does not exist", "hub id"],
+        ),
         ("models/figures", {"source": "embedded:embedded-shared"}, ["models", "'figures'"]),
         ("models/a b", {"source": "embedded:embedded-shared"}, ["models", "'a b'", "letters"]),
+        (
+            "formats/español",
+            {"templates": {"addition": "{a}+{b}="}},
+            ["config key formats", "'español'", "letters a to z and A to Z"],
+        ),
+        (
+            "formats/-x",
+            {"templates": {"addition": "{a}+{b}="}},
+            ["config key formats", "'-x'", "begin with a letter or digit"],
+        ),
     ],
 )
 def test_mistakes(path, value, expected):
@@ -117,9 +142,22 @@ def test_mistakes(path, value, expected):
     assert all(part in text for part in expected), text
 
 
+@pytest.mark.parametrize("value", ["auto", "cpu", "cuda", "cuda:0", "cuda:12", "mps", "xpu:1", "npu"])
+def test_devices(value):
+    config_schema.check_schema(changed("models/embedded-shared/device", value), SCHEMA)
+
+
 @pytest.mark.parametrize("value", [..., [], [24]])
 def test_heads_are_optional(value):
     config_check.check(changed("heads", value), SCHEMA)
+
+
+@pytest.mark.parametrize(("late_from", "shards"), [("half_depth", 3), (1, 5), ("onset", 6)])
+def test_as_many_patching_shards_as_late_layers(late_from, shards):
+    config = changed("late_from", late_from)
+    config_check.check({**config, "patching_shards": shards}, SCHEMA)
+    if late_from != "onset":
+        assert "patching_shards" in sentence({**config, "patching_shards": shards + 1})
 
 
 def test_misspelt_template(tmp_path):
@@ -133,6 +171,25 @@ def test_one_format_is_not_enough():
     config = copy.deepcopy(DEFAULT)
     config["formats"] = {"symbolic": config["formats"]["symbolic"]}
     assert "at least 2" in sentence(config)
+
+
+PLACES = ["models", "operators", "formats", "formats/symbolic/templates", "formats/symbolic/variants"]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", ["no", "1"])
+def test_a_name_that_yaml_takes_for_no_text(tmp_path, place, name):
+    (tmp_path / "config.yaml").write_text(f"{name}: x")
+    (read,) = config_check.load(tmp_path / "config.yaml")
+    config = copy.deepcopy(DEFAULT)
+    section = config
+    for key in place.split("/"):
+        section = section[key]
+    section[read] = next(iter(section.values()))
+    config["operators"].setdefault("modulo", "a % b")
+    text = sentence(config)
+    assert text.startswith(f"config key {place.replace('/', '.')}: YAML reads a name there as {read!r}")
+    assert "put the name in quotes" in text
 
 
 @pytest.mark.parametrize("value", ["../../x", "/etc/passwd", "a/../b", "-x", "a b", "$(touch x)", "main\n", "é"])
@@ -164,8 +221,16 @@ def folder(tmp_path):
 def test_a_model_folder_without_a_file(folder, name):
     (folder / name).unlink()
     text = sentence(changed("models/embedded-shared/source", str(folder)))
+    assert text.startswith("config key models.embedded-shared.source: ")
     assert str(folder) in text
     assert name.removeprefix("model") in text
+
+
+def test_a_folder_in_the_home_folder(folder, monkeypatch):
+    monkeypatch.setenv("HOME", str(folder.parent))
+    config_check.check(changed("models/embedded-shared/source", "~/model"), SCHEMA)
+    assert config_check.local_folder("~/model") == folder
+    assert "'~/none' does not exist" in sentence(changed("models/embedded-shared/source", "~/none"))
 
 
 def test_a_family_that_is_not_supported(folder):
@@ -198,6 +263,67 @@ def test_partners_of_other_operators_need_as_many_variants():
 
 def test_hub_ids_wait_for_their_job():
     config_check.check(changed("models/embedded-shared/source", "meta-llama/Llama-3.2-1B"), SCHEMA)
+
+
+@pytest.fixture
+def cached(tmp_path, monkeypatch):
+    """Puts files of a packaged model into the hub's cache as the model owner/name; the network is away."""
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(socket.socket, "connect", pytest.fail)
+    commit, model = "4e20de362430cd3b72f300e6b0f18e50e7166e08", tmp_path / "models--owner--name"
+
+    def put(*names):
+        folder = model / "snapshots" / commit
+        folder.mkdir(parents=True, exist_ok=True)
+        (model / "refs").mkdir(exist_ok=True)
+        (model / "refs/main").write_text(commit)
+        for name in names:
+            shutil.copy(PACKAGED / "embedded-shared" / name, folder)
+        return folder
+
+    return put
+
+
+def with_hub_model(path, value):
+    return {**changed(path, value), "models": {"hub": {"source": "owner/name"}}}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        ("k", [200, 600], ["config key k", "600", "528"]),
+        ("heads", [2, 25], ["config key heads", "24 attention heads"]),
+        ("late_from", 6, ["late_from", "below 6"]),
+        ("formats/symbolic/templates/addition", "{a}{b}", ["formats.symbolic.templates.addition", "tokens"]),
+        ("formats/word/variants/addition", ["{a}{b}"], ["formats.word.variants.addition[0]", "tokens"]),
+    ],
+)
+def test_a_hub_model_in_the_cache_is_checked(cached, path, value, expected):
+    config = with_hub_model(path, value)
+    config_check.check(config, SCHEMA)
+    cached("config.json", "tokenizer.json")
+    text = sentence(config)
+    assert all(part in text for part in expected), text
+    config["models"]["hub"]["revision"] = "another"
+    config_check.check(config, SCHEMA)
+
+
+def test_a_hub_model_of_which_the_cache_has_a_part_waits_for_the_rest(cached, tmp_path):
+    remembered = tmp_path / "remembered"
+    config = with_hub_model("formats/symbolic/templates/addition", "{a}{b}")
+    config_check.check(config, SCHEMA, remembered)
+    before = remembered.read_text()
+    folder = cached("config.json")
+    config_check.check(config, SCHEMA, remembered)
+    assert remembered.read_text() != before
+    (folder / "model.safetensors.index.json").write_text('{"weight_map": {"a": "not_here.safetensors"}}')
+    cached("tokenizer.json")
+    with pytest.raises(UserError, match="tokens"):
+        config_check.check(config, SCHEMA, remembered)
+
+
+def test_what_the_hub_cannot_have_waits_for_its_job():
+    config_check.check(changed("models/embedded-shared/source", "owner/odd..name"), SCHEMA)
 
 
 @pytest.mark.parametrize(

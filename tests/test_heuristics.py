@@ -217,6 +217,16 @@ PAIRS = pd.DataFrame({"op1": [0, 99], "op2": [1, 2], "result": [1, 101], "m": [0
         (PAIRS.assign(op2=[1.0, np.nan]), "addition", ": op1, op2 and result must be whole numbers"),
         (PAIRS.assign(op1=[0, 100]), "addition", r": operands must be in 0\.\.99; give the right --max-operand$"),
         (PAIRS.assign(op2=[-1, 2]), "addition", r": operands must be in 0\.\.99; give the right --max-operand$"),
+        (
+            PAIRS.assign(op1=[0, 1000]),
+            "addition",
+            r": the operand 1000 is too large; operands must be in 0\.\.999",
+        ),
+        (
+            pd.concat([PAIRS, PAIRS[1:]]),
+            "addition",
+            ": the pair op1 = 99, op2 = 2 comes twice; keep one row of each$",
+        ),
         (PAIRS.assign(result=[-1, 101]), "other", r": results must be in 0\.\.999$"),
         (PAIRS.assign(result=[1, 1000]), "other", r": results must be in 0\.\.999$"),
         (
@@ -233,6 +243,34 @@ def test_bad_activations_are_one_sentence(table, kind, sentence, tmp_path):
     table.to_parquet(path)
     with pytest.raises(UserError, match=f"^{path}.*{sentence}"):
         read_maps(path, kind, 100)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--max-operand", "1001"], "--max-operand: 1001 is too large; operands must be in 0..999"),
+        (["--threshold", "0"], "--threshold: 0.0 must be above 0 and at most 1"),
+        (["--threshold", "1.1"], "--threshold: 1.1 must be"),
+        (["--threshold", "nan"], "--threshold: nan must be"),
+        (["--max-operand", "101", "--reference"], "largest operand is 99; give 100"),
+        (["--max-operand", "1000", "--reference"], "largest operand is 99; give 100"),
+    ],
+)
+def test_options_that_the_scores_cannot_have(options, sentence, tmp_path, capsys):
+    PAIRS.to_parquet(tmp_path / "a.parquet")
+    assert main(heuristics_arguments(tmp_path, *options)) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: --")
+    assert sentence in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "s.parquet").exists()
+
+
+@pytest.mark.parametrize(("largest", "max_operand"), [(998, 999), (998, 1000), (999, 1000)])
+def test_the_largest_operands_are_scored(largest, max_operand, tmp_path):
+    PAIRS.assign(op1=[0, largest], op2=[1, 0], result=[1, largest]).to_parquet(tmp_path / "a.parquet")
+    arguments = heuristics_arguments(tmp_path, "--max-operand", str(max_operand))
+    assert main(arguments) == main([*arguments, "--reference"]) == 0
 
 
 def test_a_file_that_is_no_table_is_one_sentence(tmp_path):
@@ -271,14 +309,20 @@ def test_the_grid_is_all_pairs_with_an_answer(expression):
     assert grid.a.dtype == np.int64
 
 
-def test_the_grid_of_an_operator_whatever_its_spaces():
-    assert [kind_of(text) for text in ("a//b", " a  //b", "a * b", "a % b")] == [
-        "division",
-        "division",
-        "multiplication",
-        "other",
-    ]
-    # Published subtraction and the like are as here; addition alone ends one short.
+@pytest.mark.parametrize(("expression", "kind"), KINDS.items())
+def test_the_kind_of_an_operator_whatever_its_spaces_and_brackets(expression, kind):
+    a, sign, b = expression.split()
+    for text in (f"{a}{sign}{b}", f" {a}  {sign}{b}", f"{a}{sign} {b} ", f"({expression})", f"(({a}){sign}({b}))"):
+        assert kind_of(text) == kind, text
+
+
+def test_any_other_expression_is_of_the_kind_other():
+    others = ["a % b", "b + a", "a + b + 0", "a / b", "-a + b", "max(a, b)"]
+    unreadable = ["a +", "", "a\0", "(" * 500, "-" * 9**5]
+    assert {kind_of(text) for text in (*others, *unreadable)} == {"other"}
+
+
+def test_the_published_grid_of_addition_alone_ends_one_short():
     assert make_grid("a * 333", 4, published=True).answer.max() == 999
     assert make_grid("a + b", 501).answer.max() == 999
     assert make_grid("a + b", 501, published=True).answer.max() == 998

@@ -8,6 +8,16 @@ from form_invariance.errors import UserError
 from form_invariance.models import load
 
 
+@pytest.mark.parametrize("name", ["nvidia0", "nvidia12", "kfd", "dxg"])
+def test_a_gpu_is_seen_by_its_device(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(job_sizes, "_DEVICES", tmp_path)
+    for other in ("null", "nvidiactl", "nvidia-uvm", "dri"):
+        (tmp_path / other).touch()
+    assert not job_sizes.has_gpu()
+    (tmp_path / name).touch()
+    assert job_sizes.has_gpu()
+
+
 @pytest.mark.parametrize(
     ("source", "number"),
     [

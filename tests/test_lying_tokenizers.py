@@ -243,7 +243,9 @@ def test_refused_before_a_job_starts(folder, name):
         check(folder)
     said = str(caught.value)
     assert "\n" not in said
-    assert said.startswith((str(folder / "tokenizer.json"), "config key formats."))
+    path = folder / "tokenizer.json"
+    keys = f"models.m.source: {path}", f"operands with the tokenizer of m: {path}", "formats."
+    assert said.startswith(tuple(f"config key {key}" for key in keys))
 
 
 @pytest.mark.parametrize("text", ["", "[", "null", "{}", "\x00", "[" * 10**5, '{"version": "1.0", "model": {}}'])

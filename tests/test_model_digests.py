@@ -4,6 +4,7 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import shutil
 
 import numpy as np
@@ -163,3 +164,32 @@ def test_the_command_records_the_files(folder, tmp_path):
     assert main(["model-files", f"--model={folder}", "--output", str(path)]) == 0
     assert read_table(path, MODEL_FILES).equals(model_digests.record(folder))
     assert provenance_of(path)["model"] == str(folder)
+
+
+def without(weights, name):
+    return {key: value for key, value in weights.items() if key != name}
+
+
+@pytest.mark.parametrize(
+    ("change", "change_weights", "sentence"),
+    [
+        ({"rope_parameters": {"rope_type": "yarn", "rope_theta": 1e4}}, dict, "rope scaling 'yarn' is not supp"),
+        ({"num_hidden_layers": 5}, dict, "weight 'model.layers.4.* is missing"),
+        ({"num_hidden_layers": 3}, dict, "weight 'model.layers.3.* is none that a llama model"),
+        ({"intermediate_size": 96}, dict, r"has shape \(80, 48\), but config.json asks for \(96, 48\)"),
+        ({}, lambda weights: without(weights, "model.norm.weight"), "weight 'model.norm.weight' is missing"),
+        ({}, lambda weights: {**weights, "adapter": torch.zeros(3)}, "weight 'adapter' is none that"),
+    ],
+)
+def test_a_model_that_cannot_be_loaded_ends_its_first_job(
+    tiny_folder, tmp_path, capsys, monkeypatch, change, change_weights, sentence
+):
+    copy, path = shutil.copytree(tiny_folder, tmp_path / "model"), tmp_path / "model_files.parquet"
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps({**config, **change}))
+    weights = load_file(copy / "model.safetensors")
+    save_file(change_weights(weights), copy / "model.safetensors")
+    monkeypatch.setattr(model_digests, "record", pytest.fail)  # it reads every byte
+    assert main(["model-files", f"--model={copy}", "--output", str(path)]) == 2
+    assert re.fullmatch(f"error: [^\n]*{sentence}[^\n]*\n", capsys.readouterr().err)
+    assert not path.exists()

@@ -83,17 +83,17 @@ def test_the_papers_models_are_planned_without_weights(clean):
     assert f"model-files {source} --output {record}" in out
 
 
-@pytest.mark.parametrize("device", ["auto", "cpu"])
-def test_jobs_share_a_machine_but_not_its_gpu(tmp_path, device):
+@pytest.mark.parametrize(("device", "gpu_here"), [("auto", True), ("auto", False), ("cpu", True), ("cuda", False)])
+def test_jobs_share_a_machine_but_not_its_gpu(tmp_path, device, gpu_here):
     checkout = make_checkout(tmp_path / "checkout")
     module = checkout / "src/form_invariance/job_sizes.py"
-    module.write_text(module.read_text() + "\n\ndef has_gpu() -> bool:\n    return True\n")
+    module.write_text(module.read_text() + f"\n\ndef has_gpu() -> bool:\n    return {gpu_here}\n")
     source = f"{{source: 'embedded:embedded-shared', device: {device}}}"
     (checkout / "mine.yaml").write_text(f"models: {{mine: {source}}}\noperators: {{addition: a + b}}\n")
     (checkout / "alone").touch()
     status, out = snakemake(checkout, "census_all", "--cores", "3", "--configfile", "mine.yaml")
-    # The commands fail where two run at once.
-    assert (status == 0) == (device == "auto"), out
+    # The commands fail where two run at once. A device that is named is one, though none is found.
+    assert (status == 0) == (device == "cuda" or (device == "auto" and gpu_here)), out
 
 
 def test_training_runs_only_when_asked_for(clean):
@@ -140,7 +140,7 @@ def test_hostile_values_reach_the_commands_as_they_are(tmp_path, evil):
     shutil.copytree(ROOT / "src/form_invariance/embedded_models/embedded-shared", checkout / evil)
     config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
     config |= yaml.safe_load((ROOT / "config/test.yaml").read_text())
-    config["models"] = {"m": {"source": evil, "revision": "v1.0", "device": evil}}
+    config["models"] = {"m": {"source": evil, "revision": "v1.0", "device": "cuda:1"}}
     template = config["formats"]["symbolic"]["templates"]["addition"] = f"{evil} {{a}}+{{b}}="
     config["operators"]["addition"] = "-0 + a + b"
     (checkout / "config/config.yaml").write_text(yaml.safe_dump(config))
@@ -152,7 +152,7 @@ def test_hostile_values_reach_the_commands_as_they_are(tmp_path, evil):
     for one in calls.values():
         assert (one.model, one.revision) == (evil, "v1.0")
     census = calls["census"]
-    assert (census.device, census.template, census.expression) == (evil, template, "-0 + a + b")
+    assert (census.device, census.template, census.expression) == ("cuda:1", template, "-0 + a + b")
     assert f"symbolic/addition={template}" in calls["figure-prompts"].template
     assert not list(tmp_path.rglob("pwned*"))
 

@@ -4,7 +4,8 @@ import difflib
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ from form_invariance import model_files
 from form_invariance.config_schema import check_schema, hint
 from form_invariance.errors import UserError
 from form_invariance.json_yaml import extent_error, read_yaml
+from form_invariance.late_layers import first_late_layer
 from form_invariance.operands import OperandRange, operand_pool
-from form_invariance.prompts import check_fields, check_template
+from form_invariance.prompts import check_fields, check_numbers, check_template
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _REVISION = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./+-]*")
@@ -42,14 +44,25 @@ def load(path: Path) -> dict[str, Any]:
     return content
 
 
+def _check_text(names: Iterable[object], key: str) -> None:
+    """YAML takes some words and all numbers for no text."""
+    for name in names:
+        if not isinstance(name, str):
+            raise UserError(
+                f"config key {key}: YAML reads a name there as {name!r}, as it does with no, yes and numbers; put "
+                "the name in quotes"
+            )
+
+
 def _check_names(config: Mapping[str, Any]) -> None:
     """Names become folders: of allowed characters, and none that the results tree has already."""
     for section in ("models", "operators", "formats"):
+        _check_text(config[section], section)
         for name in config[section]:
-            if not isinstance(name, str) or not _NAME.fullmatch(name):
+            if not _NAME.fullmatch(name):
                 raise UserError(
-                    f"config key {section}: the name {name!r} must consist of letters, digits, '_', '-' and '.', "
-                    "since it becomes a folder"
+                    f"config key {section}: the name {name!r} must consist of the letters a to z and A to Z, "
+                    "digits, '_', '-' and '.', and begin with a letter or digit, since it becomes a folder"
                 )
     for section, reserved in _RESERVED.items():
         for name in reserved:
@@ -65,7 +78,7 @@ def _check_revisions(config: Mapping[str, Any]) -> None:
         if not _REVISION.fullmatch(model.get("revision", "main")):
             raise UserError(
                 f"config key models.{name}.revision: {model['revision']!r} is no branch, tag or commit; it must "
-                "consist of letters, digits, '_', '-', '.', '+' and '/', without '..'"
+                "consist of the letters a to z and A to Z, digits, '_', '-', '.', '+' and '/', without '..'"
             )
 
 
@@ -73,6 +86,8 @@ def _check_templates(config: Mapping[str, Any]) -> None:
     """Every operator has a template in every format, with both fields. Templates of other operators wait."""
     for name, one in config["formats"].items():
         templates, variants = one["templates"], one.get("variants", {})
+        _check_text(templates, f"formats.{name}.templates")
+        _check_text(variants, f"formats.{name}.variants")
         for operator in config["operators"]:
             if operator not in templates:
                 near = difflib.get_close_matches(operator, list(templates), n=1, cutoff=0.8)
@@ -163,24 +178,63 @@ def local_folder(source: str) -> Path | None:
     return model_files.resolve(source)
 
 
+def known_folder(source: str, revision: str | None) -> Path | None:
+    """The folder of a model whose config.json is here: a local one, or a snapshot in the hub's cache.
+
+    The snapshot may lack other files, which its job downloads. The network is not asked.
+
+    Raises:
+        UserError: the source names a folder that does not exist.
+    """
+    folder = local_folder(source)
+    if folder is not None:
+        return folder
+    from huggingface_hub import try_to_load_from_cache
+
+    try:
+        cached = try_to_load_from_cache(source, "config.json", revision=revision)
+    except ValueError:
+        return None
+    return Path(cached).parent if isinstance(cached, str) else None
+
+
 def width(source: str) -> int | None:
     """Neurons of a layer of a model that is here already; None for a hub id."""
     folder = local_folder(source)
     return None if folder is None else model_files.read_config(folder)[0].d_mlp
 
 
+@contextmanager
+def _under(key: str) -> Iterator[None]:
+    """Puts the key of the configuration that it hangs on before a sentence about something else."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"config key {key}: {error}") from None
+
+
+def _check_sources(config: Mapping[str, Any]) -> None:
+    """Every source is a folder that exists, or may be a hub id."""
+    for name, model in config["models"].items():
+        with _under(f"models.{name}.source"):
+            local_folder(model["source"])
+
+
 def _check_model(name: str, model: Mapping[str, Any], config: Mapping[str, Any]) -> None:
-    """Check a model's folder, k, heads and late_from by its shape, and the templates by its tokenizer."""
-    folder = local_folder(model["source"])
+    """Check a model's folder, the keys that its shape limits, and the templates by its tokenizer."""
+    folder = known_folder(model["source"], model.get("revision"))
     if folder is None:
         return
-    if set("{}") & set(str(folder)):
+    local = local_folder(model["source"]) is not None
+    if local and set("{}") & set(str(folder)):
         raise UserError(
             f"config key models.{name}.source: {model['source']!r} has braces, which Snakemake would take for "
             "wildcards; rename the folder"
         )
-    shape, _ = model_files.read_config(folder)
-    model_files.weight_files(folder)
+    with _under(f"models.{name}.source"):
+        shape, _ = model_files.read_config(folder)
+        if local:
+            model_files.weight_files(folder)
     if max(config["k"]) > shape.d_mlp:
         raise UserError(
             f"config key k: {max(config['k'])} is larger than the {shape.d_mlp} neurons that a layer of model "
@@ -196,8 +250,20 @@ def _check_model(name: str, model: Mapping[str, Any], config: Mapping[str, Any])
         raise UserError(
             f"config key late_from: {config['late_from']} must be below {shape.n_layers}, the layers of {name}"
         )
-    tokenizer = model_files.load_tokenizer(folder)
+    if config["late_from"] != "onset":
+        late = shape.n_layers - first_late_layer(str(config["late_from"]), shape.n_layers, {})
+        if config["patching_shards"] > late:
+            raise UserError(
+                f"config key patching_shards: {config['patching_shards']} is more than the {late} late layers of "
+                f"model {name}; choose up to {late}"
+            )
+    if not local and not (folder / "tokenizer.json").is_file():
+        return
+    with _under(f"models.{name}.source"):
+        tokenizer = model_files.load_tokenizer(folder)
     limits = OperandRange(**config["operands"])
+    with _under(f"operands with the tokenizer of {name}"):
+        check_numbers(tokenizer, limits)
     for format_name, one in config["formats"].items():
         for operator in config["operators"]:
             where = f"config key formats.{format_name}.templates.{operator} with the tokenizer of {name}"
@@ -213,7 +279,7 @@ def _digest(config: Mapping[str, Any]) -> str:
     """Digest of all that the slow checks look at."""
     digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode())
     for model in config["models"].values():
-        folder = local_folder(model["source"])
+        folder = known_folder(model["source"], model.get("revision"))
         for path in sorted(filter(Path.exists, folder.iterdir())) if folder else []:
             digest.update(f"{path}{path.stat().st_size}{path.stat().st_mtime_ns}".encode())
     return digest.hexdigest()
@@ -240,6 +306,7 @@ def check(config: Mapping[str, Any], schema: Mapping[str, Any], remembered: Path
     _check_sizes(config)
     _check_dose(config)
     _check_variants(config)
+    _check_sources(config)
     digest = _digest(config)
     if remembered and remembered.exists() and remembered.read_bytes() == digest.encode():
         return

@@ -73,7 +73,7 @@ def _expected(schema: Mapping[str, Any]) -> str:
         case "boolean":
             return "true or false"
         case "string":
-            return "a text that is not empty"
+            return schema["description"] if "pattern" in schema else "a text that is not empty"
         case "array" if schema["items"]["type"] == "string" and schema.get("uniqueItems"):
             return "a list of names, each once"
         case "array" if schema.get("uniqueItems"):

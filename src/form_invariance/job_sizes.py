@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from form_invariance.config_check import load, local_folder
+from form_invariance.config_check import known_folder, load
 from form_invariance.config_schema import closest
 from form_invariance.errors import UserError
 
@@ -28,14 +28,15 @@ SITE_KEYS = (
 _SHELL = set(";&|<>$`\\\n()")
 """Signs that a shell acts on: SLURM's executor quotes all other keys, but takes `slurm_extra` as it is."""
 
+_DEVICES = Path("/dev")
 _NAMED = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)([bm])(?![a-z])", re.IGNORECASE)
 _CPU_BASE, _GPU_BASE = 3000, 4000
 _PARAMETERS_A_MINUTE = 5e7
 
 
 def has_gpu() -> bool:
-    """Whether this machine has a GPU of NVIDIA's, whatever torch can do with it."""
-    return any(Path("/dev").glob("nvidia[0-9]*"))
+    """Whether this machine has a GPU, NVIDIA's, AMD's (kfd) or WSL's (dxg), whatever torch can do with it."""
+    return any(found for pattern in ("nvidia[0-9]*", "kfd", "dxg") for found in _DEVICES.glob(pattern))
 
 
 @cache
@@ -45,7 +46,7 @@ def parameters(source: str, revision: str | None = None) -> int:
     From config.json, where the folder is here or the hub's file is cached; else from the name, such as
     Llama-3.2-1B; else `UNKNOWN`.
     """
-    folder = _folder(source, revision)
+    folder = known_folder(source, revision)
     if folder is not None:
         return _counted(folder)
     found = _NAMED.findall(source.replace("-", " ").replace("_", " ").replace("/", " "))
@@ -53,20 +54,6 @@ def parameters(source: str, revision: str | None = None) -> int:
         return UNKNOWN
     number, unit = found[-1]
     return int(float(number) * (1e9 if unit.lower() == "b" else 1e6))
-
-
-def _folder(source: str, revision: str | None) -> Path | None:
-    """Where the model's config.json lies, if it is here."""
-    folder = local_folder(source)
-    if folder is not None:
-        return folder
-    from huggingface_hub import try_to_load_from_cache
-
-    try:
-        cached = try_to_load_from_cache(source, "config.json", revision=revision)
-    except ValueError:
-        return None
-    return Path(cached).parent if isinstance(cached, str) else None
 
 
 def _counted(folder: Path) -> int:

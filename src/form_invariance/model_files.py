@@ -1,5 +1,6 @@
 """The files of a model: where they are, its configuration, its tokenizer. Nothing here imports torch."""
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,8 @@ def resolve(source: str, revision: str | None = None) -> Path:
 
     Args:
         source: `embedded:NAME` for a model of the package, a local folder, or a Hugging Face hub id,
-            which is downloaded (configuration, safetensors and tokenizer alone) unless it is cached.
+            which is downloaded (configuration, safetensors and tokenizer alone) unless it is cached. A `~` at
+            the beginning is the home folder.
         revision: hub branch, tag or commit.
 
     Raises:
@@ -38,7 +40,7 @@ def resolve(source: str, revision: str | None = None) -> Path:
             known = ", ".join(packaged)
             raise UserError(f"model {source!r} does not come with the package; it has {known or 'none'}")
         return packaged[source]
-    folder = Path(source)
+    folder = Path(os.path.expanduser(source))
     if folder.is_dir():
         return folder
     if not is_hub_id(source):

@@ -25,6 +25,8 @@ class _Reader:
     def __init__(self, folder: Path, prefix: str, dtype: torch.dtype, device: str) -> None:
         self._folder, self._prefix, self._dtype, self._device = folder, prefix, dtype, device
         self._files = weight_files(folder)
+        # Tensors of the device meta have shapes and no numbers: the files' headers tell all of these.
+        self._shapes_alone = device == "meta"
         self._opened: dict[Path, Any] = {}
         self._used: set[str] = set()
 
@@ -39,8 +41,13 @@ class _Reader:
         path = self._files[stored]
         with in_one_sentence(f"{path} cannot be read as safetensors"):
             if path not in self._opened:
-                self._opened[path] = safe_open(path, framework="pt", device=self._device)
-            tensor: Tensor = self._opened[path].get_tensor(stored)
+                where = "cpu" if self._shapes_alone else self._device
+                self._opened[path] = safe_open(path, framework="pt", device=where)
+            tensor: Tensor
+            if self._shapes_alone:
+                tensor = torch.empty(self._opened[path].get_slice(stored).get_shape(), device="meta")
+            else:
+                tensor = self._opened[path].get_tensor(stored)
         if tensor.shape != shape:
             raise UserError(
                 f"{path}: weight {stored!r} has shape {tuple(tensor.shape)}, but config.json asks for {shape}"
@@ -60,6 +67,15 @@ class _Reader:
                 f"model folder {self._folder}: weight {unknown[0]!r} is none that a {family} model of this "
                 "configuration has; it would be left out, and the model would not be the one that was trained"
             )
+
+
+def check(folder: Path) -> None:
+    """Check names and shapes of a model's weights and its rotary embedding, without reading the weights.
+
+    Raises:
+        UserError: as `load` does, but for numbers that cannot be read.
+    """
+    load(folder, device="meta")
 
 
 def load(folder: Path, *, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Decoder:

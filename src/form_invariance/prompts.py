@@ -125,12 +125,15 @@ class PromptTokenizer:
         return f"it keeps 0 to {first - 1} whole, so set operand_max and answer_max to {first - 1} at most"
 
 
-def _check_numbers(tokenizer: PromptTokenizer, numbers: Sequence[int]) -> dict[int, int]:
-    """The token of each of some distinct numbers, which must be its own and read as the number.
+def check_numbers(tokenizer: PromptTokenizer, limits: OperandRange) -> dict[int, int]:
+    """The token of each number within the limits, operand or answer, which must be its own and read as the number.
 
     Raises:
         UserError: a number is not one token, shares it with another, or its token reads as something else.
     """
+    operands = range(limits.operand_min, limits.operand_max + 1)
+    answers = range(limits.answer_min, limits.answer_max + 1)
+    numbers = sorted({*operands, *answers})
     token_of = dict(zip(numbers, tokenizer.number_tokens(numbers).tolist(), strict=True))
     first: dict[int, int] = {}
     for number, token in token_of.items():
@@ -168,7 +171,7 @@ def check_template(tokenizer: PromptTokenizer, template: str, where: str, limits
     operands = range(limits.operand_min, limits.operand_max + 1)
     answers = range(limits.answer_min, limits.answer_max + 1)
     prompt = render(template, a0, b0)
-    token_of = _check_numbers(tokenizer, sorted({*operands, *answers}))
+    token_of = check_numbers(tokenizer, limits)
     shown = tokenizer.tokens(prompt)
 
     def refuse(rule: str) -> None:

@@ -85,10 +85,11 @@ def on_gpu(wildcards) -> bool:
 
 
 def gpus(wildcards) -> int | None:
-    """GPUs of a job that runs a model: one, unless the cluster file asks for it as a gres, or none is here."""
+    """GPUs of a job that runs a model: one, unless the cluster file has it as a gres, or `auto` finds none here."""
     if SITE["gpu"].get("gres") and on_gpu(wildcards):
         return None
-    without = workflow.local_exec and not workflow.dryrun and not job_sizes.has_gpu()
+    named = config["models"][wildcards.model].get("device", "auto") != "auto"
+    without = workflow.local_exec and not workflow.dryrun and not named and not job_sizes.has_gpu()
     return 1 if on_gpu(wildcards) and not without else 0
 
 

@@ -36,23 +36,31 @@ def run(arguments: argparse.Namespace) -> None:
 
     from form_invariance.errors import UserError
     from form_invariance.heuristics import maps, published, strict
+    from form_invariance.heuristics.pairs import LARGEST_ANSWER
     from form_invariance.schemas.heuristics import PUBLISHED_SCORES, STRICT_SCORES
     from form_invariance.tables_io import write_table
 
+    if arguments.max_operand > LARGEST_ANSWER + 1:
+        raise UserError(
+            f"--max-operand: {arguments.max_operand} is too large; operands must be in 0..{LARGEST_ANSWER}, so "
+            f"give at most {LARGEST_ANSWER + 1}"
+        )
+    if not 0 < arguments.threshold <= 1:
+        raise UserError(f"--threshold: {arguments.threshold} must be above 0 and at most 1")
     grid, operand_maps = maps.read_maps(arguments.activations, arguments.operator, arguments.max_operand)
     result_maps = operand_maps
     if arguments.result_activations:
         other, result_maps = maps.read_maps(
             arguments.result_activations, arguments.operator, arguments.max_operand
         )
-        if result_maps.shape != operand_maps.shape or not np.array_equal(
-            other.a * 1000 + other.b, grid.a * 1000 + grid.b
-        ):
+        same = np.array_equal(other.a, grid.a) and np.array_equal(other.b, grid.b)
+        if result_maps.shape != operand_maps.shape or not same:
             raise UserError(
                 f"{arguments.result_activations} must have the same pairs and neurons as {arguments.activations}"
             )
     provenance = {"operator": arguments.operator, "max_operand": arguments.max_operand}
     if arguments.reference:
+        maps.check_whole(arguments.activations, grid)
         table = published.score(operand_maps, result_maps, grid)
         write_table(table, arguments.output, PUBLISHED_SCORES, {**provenance, "mode": "reference"})
     else:

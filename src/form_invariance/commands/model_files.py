@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-HELP = "record digests of a model's files, by which its jobs know it again"
+HELP = "check a model's files, and record their digests, by which its jobs know it again"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,11 +15,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
+    from form_invariance import models
     from form_invariance.model_digests import record
     from form_invariance.model_files import resolve
     from form_invariance.schemas.model_files import MODEL_FILES
     from form_invariance.tables_io import write_table
 
-    table = record(resolve(arguments.model, arguments.revision))
+    folder = resolve(arguments.model, arguments.revision)
+    models.check(folder)
+    table = record(folder)
     provenance = {"model": arguments.model, "revision": arguments.revision}
     write_table(table, arguments.output, MODEL_FILES, provenance)

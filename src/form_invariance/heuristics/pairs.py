@@ -1,5 +1,6 @@
 """The analysis grid: all operand pairs that the heuristics of a neuron are read from."""
 
+import ast
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,8 +49,13 @@ def result_ranges(grid: Grid) -> list[tuple[int, int]]:
 
 
 def kind_of(expression: str) -> str:
-    """The kind of an operator's expression, whatever its spaces."""
-    return KINDS.get(" ".join(expression.replace("//", " // ").split()), "other")
+    """The kind of an operator's expression, whatever its spaces and the brackets around it."""
+    try:
+        plain = ast.unparse(ast.parse(expression.strip(), mode="eval"))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        # What is wrong with it is said where it is evaluated.
+        return "other"
+    return KINDS.get(plain, "other")
 
 
 def make_grid(expression: str, max_operand: int, published: bool = False) -> Grid:

@@ -103,7 +103,7 @@ def _columns(found: np.ndarray, sizes: np.ndarray, base: np.ndarray, tests: floa
 def _scores(order: np.ndarray, tests: Tests, chosen: np.ndarray, floor: float) -> pd.DataFrame:
     """Scores of the chosen classes (positions) from `floor` on, one row a neuron and class."""
     classes = [tests.classes[place] for place in chosen]
-    ends = np.array([one.both_ends for one in classes])
+    ends = np.array([one.both_ends for one in classes], dtype=bool)
     top = hits(order, classes)
     bottom = np.zeros_like(top)
     bottom[:, ends] = hits(order, [one for one in classes if one.both_ends], bottom=True)
