@@ -85,7 +85,7 @@ def on_gpu(wildcards) -> bool:
 
 
 def gpus(wildcards) -> int | None:
-    """GPUs of a job that runs a model: one, unless the cluster file has it as a gres, or `auto` finds none here."""
+    """GPUs of a job that runs a model: one, unless the cluster file has a gres, or `auto` finds none here."""
     if SITE["gpu"].get("gres") and on_gpu(wildcards):
         return None
     named = config["models"][wildcards.model].get("device", "auto") != "auto"
