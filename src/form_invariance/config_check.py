@@ -310,10 +310,11 @@ def check(config: Mapping[str, Any], schema: Mapping[str, Any], remembered: Path
     digest = _digest(config)
     if remembered and remembered.exists() and remembered.read_bytes() == digest.encode():
         return
-    for expression in config["operators"].values():
-        operand_pool(expression, OperandRange(**config["operands"]))
     for name, model in config["models"].items():
         _check_model(name, model, config)
+    # Behind the tokenizers, which know no millions: the pool is of all pairs.
+    for expression in config["operators"].values():
+        operand_pool(expression, OperandRange(**config["operands"]))
     _check_heuristics(config)
     if remembered:
         remembered.parent.mkdir(parents=True, exist_ok=True)
