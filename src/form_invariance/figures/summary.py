@@ -31,7 +31,7 @@ def _of(tables: Mapping[Key, pd.DataFrame], model: str) -> list[pd.DataFrame]:
 def _overlap(axes: Axes, overlaps: Sequence[pd.DataFrame], reliabilities: Sequence[pd.DataFrame]) -> None:
     every = [all_formats(table).set_index("k") for table in overlaps]
     _bundle(axes, [table["jaccard"] for table in every], _CIRCUIT, "shared by all formats")
-    for kind, colour, label in (("across_parts", _CIRCUIT[0], PARTS_ACROSS), ("parts", style.GREY, PARTS_WITHIN)):
+    for kind, colour, label in (("parts", style.GREY, PARTS_WITHIN), ("across_parts", _CIRCUIT[0], PARTS_ACROSS)):
         parts = [table[table["kind"] == kind].groupby("k")["jaccard"].mean() for table in reliabilities]
         mean = pd.concat(parts, axis=1).mean(axis=1)
         axes.plot(mean.index, mean, color=colour, ls="--", label=label)
