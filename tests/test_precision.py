@@ -24,8 +24,11 @@ def test_correlation_and_overlap_by_hand(monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_command(cell, tmp_path, dtype):  # noqa: F811
+def test_command(cell, tmp_path, dtype, monkeypatch):  # noqa: F811
     _, patching = cell
+    compared = []
+    compare = precision.compare
+    monkeypatch.setattr(precision, "compare", lambda *given: compared.append(given) or compare(*given))
     words = [
         "precision",
         *patching[1:],
@@ -41,7 +44,12 @@ def test_command(cell, tmp_path, dtype):  # noqa: F811
     assert table["layer"].tolist() == [-1, 3, 4, 5]
     assert (table["prompts"] == 4).all()
     assert (table["dtype"] == dtype).all()
+    (exact, lower, _), errors = compared[0], []
+    for layer, values in exact.items():
+        errors.append(np.abs(lower[layer] - values).max() / np.abs(values).max())
     if dtype == "float32":
         assert (table[["rank_correlation", "overlap"]] == 1).all().all()
+        assert errors == [0, 0, 0]
     else:
-        assert 0.5 < table["rank_correlation"].iloc[0] < 1
+        assert table["rank_correlation"].iloc[0] > 0.9
+        assert min(errors) > 1e-5, "bfloat16 did not run"
