@@ -112,6 +112,8 @@ def test_shipped_configurations_are_right():
         ("heuristic_threshold", 2, ["heuristic_threshold", "above 0 and at most 1"]),
         ("heuristic_max_operand", 5, ["heuristic_max_operand", "at least 20 and at most 1000"]),
         ("operands/operand_max", 5, ["6..5", "operand_max"]),
+        ("operands/answer_max", 2, ["3..2", "answer_max must be at least answer_min"]),
+        ("operands/operand_max", 10**6, ["splits the number 1000", "operand_max"]),
         (
             "operands/operand_max",
             1000,

@@ -108,6 +108,15 @@ def _check_templates(config: Mapping[str, Any]) -> None:
                 check_fields(template, f"config key formats.{name}.variants.{operator}[{number}]")
 
 
+def _check_operands(config: Mapping[str, Any]) -> None:
+    for kind in ("operand", "answer"):
+        low, high = (config["operands"][f"{kind}_{end}"] for end in ("min", "max"))
+        if low > high:
+            raise UserError(
+                f"config key operands: no number is in {low}..{high}; {kind}_max must be at least {kind}_min"
+            )
+
+
 def _check_sizes(config: Mapping[str, Any]) -> None:
     largest = max(config["k"])
     if largest > config["candidates"]:
@@ -303,6 +312,7 @@ def check(config: Mapping[str, Any], schema: Mapping[str, Any], remembered: Path
     _check_names(config)
     _check_revisions(config)
     _check_templates(config)
+    _check_operands(config)
     _check_sizes(config)
     _check_dose(config)
     _check_variants(config)
