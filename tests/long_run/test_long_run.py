@@ -2,7 +2,7 @@
 
 make test-long                                              # the demo ten times: hours
 LONG_RUN_ROUNDS=3 make test-long                            # fewer
-LONG_RUN_CONFIG=tests/long_run/small.yaml make test-long    # on few prompts: an hour on two cores
+LONG_RUN_CONFIG=tests/long_run/small.yaml make test-long    # on few prompts: an hour or two
 """
 
 import hashlib
