@@ -58,14 +58,19 @@ def finished(tmp_path_factory):
     """What the rules would run, in their order and with their options."""
     own = Run(tmp_path_factory.mktemp("results"))
     construction.write_model(own.results / "model", True, seed=0)
-    run_stages(own.results / "model", own.folder, seed=0)
-    for name in TEMPLATES:
-        of_one_format(own, name)
-    of_all_formats(own)
+    on_the_model(own)
     draw(own)
     draw_summary(own)
     pages(own)
     return own
+
+
+def on_the_model(own):
+    """Every command that runs the model, and those between them."""
+    run_stages(own.on_model[1], own.folder, seed=0, how=own.on_model[2:])
+    for name in TEMPLATES:
+        of_one_format(own, name)
+    of_all_formats(own)
 
 
 def of_one_format(own, name):
@@ -307,10 +312,7 @@ def on_card(finished, tmp_path_factory):
     own = Run(tmp_path_factory.mktemp("card"))
     own.on_model = ("--model", finished.results / "model", "--device", CARD.type)
     with pretended_gpu() as card:
-        run_stages(finished.results / "model", own.folder, seed=0, how=own.on_model[2:])
-        for name in TEMPLATES:
-            of_one_format(own, name)
-        of_all_formats(own)
+        on_the_model(own)
     return own, card.operations
 
 
@@ -338,10 +340,7 @@ def in_bfloat16(finished, tmp_path_factory):
     """Every command that runs the model, in bfloat16."""
     own = Run(tmp_path_factory.mktemp("bfloat16"))
     own.on_model = ("--model", finished.results / "model", "--device", "cpu", "--dtype", "bfloat16")
-    run_stages(finished.results / "model", own.folder, seed=0, how=own.on_model[2:])
-    for name in TEMPLATES:
-        of_one_format(own, name)
-    of_all_formats(own)
+    on_the_model(own)
     return own
 
 

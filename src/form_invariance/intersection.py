@@ -1,7 +1,8 @@
 """Overlap of the formats' circuits, its chance level and its ceiling (method, sections 5 and 12.7)."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -16,6 +17,8 @@ HALVES = 20
 """Random splits of the train prompts into halves, or into as many parts as there are formats."""
 
 Summary = Callable[[np.ndarray], np.ndarray]
+Way = Callable[[int], np.ndarray]
+"""From a layer to the rank of each of its neurons, (width,)."""
 
 POOLED = -1
 """The value of `layer` in rows that pool the late layers."""
@@ -194,19 +197,16 @@ def _comparisons(cell: Effects, name: str, seed: int) -> Iterator[tuple[str, lis
     yield "trimmed_mean", [(_mean, 0), (trimmed_mean, 0)]
 
 
-def _jaccards(ways: Sequence[tuple[Effects, Summary, int]], ks: Sequence[int]) -> np.ndarray:
-    """Jaccard at every k of several ways to rank (cell, summary, draw), pooled over the late layers, (ks,)."""
+def pooled_jaccards(ways: Sequence[Way], layers: Iterable[int], ks: Sequence[int]) -> np.ndarray:
+    """Jaccard at every k of several ways to rank a layer's neurons, pooled over the layers, (ks,)."""
+    limits = np.array(ks)[:, None]
     counts = np.zeros((2, len(ks)))
-    for layer in ways[0][0].candidates:
-        placed = [ranks(cell, layer, summary, draw) for cell, summary, draw in ways]
-        for column, k in enumerate(ks):
-            counts[:, column] += set_sizes([one < k for one in placed])
-    return counts[0] / counts[1]
+    for layer in layers:
+        counts += set_sizes([place(layer) < limits for place in ways])
+    return np.asarray(counts[0] / counts[1])
 
 
-def _by_parts(
-    cells: Mapping[str, Effects], seed: int
-) -> Iterator[tuple[str, str, list[tuple[Effects, Summary, int]]]]:
+def _by_parts(cells: Mapping[str, Effects], seed: int) -> Iterator[tuple[str, str, list[Way]]]:
     """Ways to rank by as many disjoint parts of the prompts as there are formats, (format, kind, ways) each.
 
     A format by all of its parts, and all formats by a part each: as many rankings, by as many prompts.
@@ -215,10 +215,10 @@ def _by_parts(
     if min(cell.prompts for cell in cells.values()) < number:
         return
     for repeat in range(HALVES):
-        parts = {}
+        parts: dict[str, list[Way]] = {}
         for name, cell in cells.items():
             order = generator(seed, "parts", name, repeat).permutation(cell.prompts)
-            parts[name] = [(cell, _over(part), 0) for part in np.array_split(order, number)]
+            parts[name] = [partial(mean_ranks, of_prompts(cell, part)) for part in np.array_split(order, number)]
             yield name, "parts", parts[name]
         yield "+".join(cells), "across_parts", [own[place] for place, own in enumerate(parts.values())]
 
@@ -236,9 +236,11 @@ def reliability_table(cells: Mapping[str, Effects], ks: Sequence[int], seed: int
     found: dict[tuple[str, str], list[np.ndarray]] = {}
     for name, cell in cells.items():
         for kind, ways in _comparisons(cell, name, seed):
-            found.setdefault((name, kind), []).append(_jaccards([(cell, *way) for way in ways], ks))
-    for name, kind, every in _by_parts(cells, seed):
-        found.setdefault((name, kind), []).append(_jaccards(every, ks))
+            placed = [partial(ranks, cell, summary=summary, draw=draw) for summary, draw in ways]
+            found.setdefault((name, kind), []).append(pooled_jaccards(placed, cell.candidates, ks))
+    layers = next(iter(cells.values())).candidates
+    for name, kind, parts in _by_parts(cells, seed):
+        found.setdefault((name, kind), []).append(pooled_jaccards(parts, layers, ks))
     rows = []
     for key, repeats in found.items():
         low, high = np.quantile(repeats, [0.025, 0.975], axis=0)

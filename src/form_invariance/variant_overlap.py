@@ -7,6 +7,7 @@ of its prompts that the other does not see, beside the same of a wording and its
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -20,8 +21,8 @@ from form_invariance.intersection import (
     mean_ranks,
     of_prompts,
     overlap_table,
+    pooled_jaccards,
     random_halves,
-    set_sizes,
 )
 from form_invariance.ranking import FEWEST, ranked_layers
 from form_invariance.statistics import expected_jaccard
@@ -63,11 +64,7 @@ def variants_from(tensors: Mapping[str, np.ndarray], width: int) -> dict[str, Wo
 
 def _jaccards(one: Effects, other: Effects, ks: Sequence[int]) -> np.ndarray:
     """Pooled Jaccard of two rankings for every k, (len(ks),)."""
-    sizes = np.zeros((2, len(ks)))
-    limits = np.array(ks)[:, None]
-    for layer in one.candidates:
-        sizes += set_sizes([mean_ranks(cell, layer) < limits for cell in (one, other)])
-    return np.asarray(sizes[0] / sizes[1])
+    return pooled_jaccards([partial(mean_ranks, cell) for cell in (one, other)], one.candidates, ks)
 
 
 def by_halves(
