@@ -11,7 +11,7 @@ import oracles
 from form_invariance import intersection
 from form_invariance.cells import train_prompts
 from form_invariance.errors import UserError
-from form_invariance.figures.variants import one_format
+from form_invariance.figures.variants import one_ending, one_format, two_templates
 from form_invariance.intersection import POOLED, from_tensors
 from form_invariance.report import beyond
 from form_invariance.report.results import Results
@@ -24,6 +24,7 @@ from test_intersection import cell
 from test_patching import PROMPTS
 
 FIRST, PAIRS = 3, 14
+TOKENS = (11, 12)
 TEMPLATES = {"addition": [PROMPTS["symbolic"], "{a} + {b} = "]}
 
 
@@ -56,7 +57,7 @@ def wordings(packaged, pairs):
         variant = variant_tensors(model, tokenizer, train, partners, TEMPLATES, number, FIRST, 2000)
         found |= {f"{number + 1}.{name}": tensor.numpy() for name, tensor in variant.items()}
     width = model.config.d_mlp
-    return {"canonical": canonical(from_tensors(tensors, width)), **variants_from(found, width)}
+    return {"canonical": canonical(from_tensors(tensors, width)), **variants_from(found, width, TOKENS)}
 
 
 def test_the_same_wording_has_the_same_circuit(wordings):
@@ -143,6 +144,44 @@ def test_two_formats_are_compared_as_in_the_overlap_table():
         assert table[column].tolist() == wanted[column].tolist()
 
 
+def wordings_ending(seed, *tokens):
+    """A template and variants that end in these tokens; None: a variant that ends in 1, but is not ranked."""
+    right, few = np.arange(16) % 4 > 0, np.arange(16) > 7
+    made = {"canonical": canonical(cell(seed, prompts=16), tokens[0])}
+    for number, token in enumerate(tokens[1:], 1):
+        ranked = token is not None
+        effects = cell(seed + number, prompts=12) if ranked else None
+        made[f"variant_{number}"] = Wording(right if ranked else few, few, effects, token if ranked else 1)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "compared"),
+    [
+        ((1, 2, 3), (1, 4), {("canonical", "canonical"): "yes"}),
+        ((1, 2, 3), (3, 2), {("canonical", "canonical"): "no", ("variant_2", "canonical"): "yes"}),
+        ((1, 2, 3), (4, 3, 2), {("canonical", "canonical"): "no", ("variant_1", "variant_2"): "yes"}),
+        ((1, 2), (3, None, 4), {("canonical", "canonical"): "no"}),
+        ((1, 2), (None,), {("canonical", "canonical"): "unknown"}),
+    ],
+)
+def test_formats_whose_templates_end_otherwise_are_compared_where_they_end_alike(first, second, compared):
+    formats = {"s": wordings_ending(0, *first), "w": wordings_ending(5, *second)}
+    table = variants_table(formats, [5], 10, 0)
+    found = table[~one_format(table) & (table["layer"] == POOLED)].set_index(["first", "second"])
+    assert found["same_final_token"].to_dict() == compared
+    assert one_ending(table).sum() == sum(value == "yes" for value in compared.values()) * 3
+    assert two_templates(table).sum() == 3
+    for names, row in found.iterrows():
+        chosen = {form: formats[form][name] for form, name in zip("sw", names, strict=True)}
+        wanted = intersection.overlap_table({form: one.effects for form, one in chosen.items()}, [5], 10, 0)
+        assert row["jaccard"] == wanted.loc[wanted["layer"] == POOLED, "jaccard"].item()
+        variant = any(name != "canonical" for name in names)
+        counts = (12, 12, 6) if variant else (16, 16, 16)
+        assert tuple(row[["right", "prompts", "partners_right"]]) == counts
+        assert row["asked"] == 16
+
+
 def test_too_few_right_prompts_say_so(tmp_path):
     right = np.zeros(16, dtype=bool)
     right[:9] = True
@@ -165,7 +204,7 @@ def test_a_variant_that_too_few_prompts_are_right_in_is_not_ranked(packaged, pai
     tensors = variant_tensors(model, tokenizer, train, partners, TEMPLATES, 0, FIRST, 2000)
     assert set(tensors) == {"right", "partners_right"}
     numpy = {f"1.{name}": tensor.numpy() for name, tensor in tensors.items()}
-    assert variants_from(numpy, 528)["variant_1"].effects is None
+    assert variants_from(numpy, 528, TOKENS[:1])["variant_1"].effects is None
 
 
 def test_partners_of_another_operator():
@@ -193,3 +232,13 @@ def test_the_answer_follows_the_numbers(tmp_path):
     assert "do 100% of what" in sentence
     apart = table[(table["layer"] == POOLED) & ~one_format(table)].iloc[0]
     assert f"For two formats it is {apart['across_halves']:.2f} and {apart['within_halves']:.2f}" in sentence
+    assert "end in the same token" not in sentence
+    formats["s"]["variant_1"] = replace(formats["s"]["variant_1"], final_token=7)
+    formats["s"]["canonical"], formats["w"]["canonical"] = (
+        replace(formats[name]["canonical"], final_token=token) for name, token in (("s", 6), ("w", 7))
+    )
+    table = variants_table(formats, [5], 10, 0)
+    write_table(table, tmp_path / "shared/+/variants.parquet", VARIANTS, {})
+    alike = table[(table["layer"] == POOLED) & one_ending(table)].iloc[0]
+    wanted = f"end in the same token, it is {alike['across_halves']:.2f} and {alike['within_halves']:.2f}."
+    assert beyond.paraphrases(results).sentence.endswith(wanted)

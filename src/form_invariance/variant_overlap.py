@@ -3,12 +3,15 @@
 Two wordings of one format are ranked by the same operand pairs, two formats by pairs of their own. Prompts that
 are shared make rankings alike whatever the wording. So both are also compared by halves: each is ranked by a half
 of its prompts that the other does not see, beside the same of a wording and itself, which is their ceiling.
+
+Templates of two formats may end in different tokens, and circuits are sought at the last token. Where they do, the
+two are compared once more, in wordings that end in the same token, if they have such wordings.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
@@ -25,9 +28,8 @@ from form_invariance.intersection import (
     random_halves,
 )
 from form_invariance.ranking import FEWEST, ranked_layers
+from form_invariance.schemas.variants import CANONICAL, NO, UNKNOWN, YES
 from form_invariance.statistics import expected_jaccard
-
-CANONICAL = "canonical"
 
 
 @dataclass(frozen=True)
@@ -38,27 +40,31 @@ class Wording:
         right: train pairs that the model answers right, bool, (P,).
         partners_right: train pairs whose corrupt partner it answers right, bool, (P,).
         effects: of the right ones, in order; None where they are too few.
+        final_token: id of the prompts' last token; None where it is not known.
     """
 
     right: np.ndarray
     partners_right: np.ndarray
     effects: Effects | None
+    final_token: int | None = None
 
 
-def canonical(effects: Effects) -> Wording:
+def canonical(effects: Effects, final_token: int | None = None) -> Wording:
     """A cell's template, whose train pairs and their partners are all right."""
     every = np.ones(effects.prompts, dtype=bool)
-    return Wording(every, every, effects)
+    return Wording(every, every, effects, final_token)
 
 
-def variants_from(tensors: Mapping[str, np.ndarray], width: int) -> dict[str, Wording]:
+def variants_from(
+    tensors: Mapping[str, np.ndarray], width: int, final_tokens: Sequence[int]
+) -> dict[str, Wording]:
     """The variants of a file of their effects, by name: the tensors of variant N have the prefix N."""
     found = {}
-    for number in range(1, 1 + sum(name.endswith(".partners_right") for name in tensors)):
+    for number, final_token in enumerate(final_tokens, 1):
         prefix = f"{number}."
         own = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
         effects = from_tensors(own, width) if ranked_layers(own) else None
-        found[f"variant_{number}"] = Wording(own["right"], own["partners_right"], effects)
+        found[f"variant_{number}"] = Wording(own["right"], own["partners_right"], effects, final_token)
     return found
 
 
@@ -138,13 +144,49 @@ def _wordings(
             table = table.assign(prompts=prompts, partners_right=partners)
         else:
             table = _not_compared(whole, ks).assign(prompts=0, partners_right=0)
-        yield table.assign(first=name, second=other_name, asked=len(both), right=prompts)
+        same = _same_token(one, other)
+        yield table.assign(first=name, second=other_name, same_final_token=same, asked=len(both), right=prompts)
+
+
+def _same_token(one: Wording, other: Wording) -> str:
+    if one.final_token is None or other.final_token is None:
+        return UNKNOWN
+    return YES if one.final_token == other.final_token else NO
+
+
+def _across_formats(one: Mapping[str, Wording], other: Mapping[str, Wording]) -> list[tuple[str, str]]:
+    """Which wordings of two formats are compared: their templates, and where these end in different tokens, the
+    first wordings that end in the same one and are ranked; rather a template and a variant than two variants."""
+    compared = [(CANONICAL, CANONICAL)]
+    if _same_token(one[CANONICAL], other[CANONICAL]) == NO:
+        alike = [
+            (place_a, place_b)
+            for (place_a, a), (place_b, b) in product(enumerate(one.values()), enumerate(other.values()))
+            if _same_token(a, b) == YES and a.effects is not None and b.effects is not None
+        ]
+        for a, b in sorted(alike, key=lambda places: (sum(map(bool, places)), sum(places)))[:1]:
+            compared.append((list(one)[a], list(other)[b]))
+    return compared
+
+
+def _two_formats(one: Wording, other: Wording, ks: Sequence[int], resamples: int, seed: int) -> pd.DataFrame:
+    """Two wordings of two formats, each ranked by the train pairs of its own format that are right in it."""
+    assert one.effects is not None
+    assert other.effects is not None
+    counts = {
+        "asked": min(len(wording.right) for wording in (one, other)),
+        "right": min(int(wording.right.sum()) for wording in (one, other)),
+        "prompts": min(one.effects.prompts, other.effects.prompts),
+        "partners_right": min(int((w.right & w.partners_right).sum()) for w in (one, other)),
+    }
+    table = _compared(one.effects, other.effects, ks, resamples, seed, paired=False)
+    return table.assign(same_final_token=_same_token(one, other), **counts)
 
 
 def variants_table(
     formats: Mapping[str, Mapping[str, Wording]], ks: Sequence[int], resamples: int, seed: int
 ) -> pd.DataFrame:
-    """Overlap of every two wordings of a format, and of every two formats' templates.
+    """Overlap of every two wordings of a format, and of every two formats.
 
     Args:
         formats: the wordings of every format by name, each with a canonical one.
@@ -158,12 +200,8 @@ def variants_table(
     for name, wordings in formats.items():
         for table in _wordings(wordings, ks, resamples, seed):
             tables.append(table.assign(first_format=name, second_format=name))
-    templates = {name: wordings[CANONICAL].effects for name, wordings in formats.items()}
-    for (name, one), (other_name, other) in combinations(templates.items(), 2):
-        assert one is not None
-        assert other is not None
-        table = _compared(one, other, ks, resamples, seed, paired=False)
-        prompts = min(one.prompts, other.prompts)
-        table = table.assign(first_format=name, second_format=other_name, first=CANONICAL, second=CANONICAL)
-        tables.append(table.assign(asked=prompts, right=prompts, prompts=prompts, partners_right=prompts))
+    for (name, own), (other_name, others) in combinations(formats.items(), 2):
+        for first, second in _across_formats(own, others):
+            table = _two_formats(own[first], others[second], ks, resamples, seed)
+            tables.append(table.assign(first_format=name, second_format=other_name, first=first, second=second))
     return pd.concat(tables, ignore_index=True)

@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.cells import read_train_pairs
     from form_invariance.prompts import check_template
     from form_invariance.tables_io import write_tensors
-    from form_invariance.variants import variant_tensors
+    from form_invariance.variants import reworded, variant_tensors
 
     model, tokenizer = load_model(arguments)
     first = first_late_layer(arguments, model.config.n_layers)
@@ -55,12 +55,15 @@ def run(arguments: argparse.Namespace) -> None:
     train, draws = read_train_pairs(arguments.dataset, arguments.corrupt_table)
     train = train.assign(operator=arguments.operator)
     tensors: dict[str, torch.Tensor] = {}
+    wordings = [train["prompt"].iloc[0]]
     for number in range(len(templates[arguments.operator])):
+        wordings.append(reworded(train[:1], templates, number)["prompt"].iloc[0])
         found = variant_tensors(model, tokenizer, train, draws[0], templates, number, first, arguments.candidates)
         tensors |= {f"{number + 1}.{name}": tensor for name, tensor in found.items()}
     provenance = {
         **model_provenance(arguments),
         "variants": templates[arguments.operator],
+        "final_tokens": [tokens[-1] for tokens in tokenizer.encode_each(wordings)],
         "d_mlp": model.config.d_mlp,
         "first_late_layer": first,
         "candidates": arguments.candidates,

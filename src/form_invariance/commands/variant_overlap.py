@@ -27,11 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance import variant_overlap
-    from form_invariance.schemas.variants import VARIANTS
+    from form_invariance.schemas.variants import CANONICAL, VARIANTS
     from form_invariance.tables_io import read_tensors, write_table
 
     cells, models = read_effects(arguments)
-    formats = {name: {variant_overlap.CANONICAL: variant_overlap.canonical(cell)} for name, cell in cells.items()}
+    formats = {name: {CANONICAL: variant_overlap.canonical(cell)} for name, cell in cells.items()}
     texts = {}
     for name, path in named_paths(arguments.variant_effects, "--variant-effects").items():
         tensors, provenance = read_tensors(path, "variant_effects")
@@ -40,7 +40,9 @@ def run(arguments: argparse.Namespace) -> None:
             cells[name].prompts,
         ):
             raise UserError(f"--variant-effects: {path} does not belong to the effects of format {name}")
-        formats[name] |= variant_overlap.variants_from(tensors, cells[name].width)
+        own, *others = provenance["final_tokens"]
+        formats[name] = {CANONICAL: variant_overlap.canonical(cells[name], own)}
+        formats[name] |= variant_overlap.variants_from(tensors, cells[name].width, others)
         texts[name] = provenance["variants"]
     ks = sorted(set(arguments.k))
     table = variant_overlap.variants_table(formats, ks, arguments.bootstrap, arguments.seed)

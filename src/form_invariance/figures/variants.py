@@ -8,11 +8,22 @@ from matplotlib.figure import Figure
 
 from form_invariance.figures import style
 from form_invariance.intersection import POOLED
+from form_invariance.schemas.variants import CANONICAL, YES
 
 
 def one_format(table: pd.DataFrame) -> pd.Series:
     """Where a variants table compares wordings of one format."""
     return table["first_format"] == table["second_format"]
+
+
+def two_templates(table: pd.DataFrame) -> pd.Series:
+    """Where it compares two formats' templates."""
+    return ~one_format(table) & (table["first"] == table["second"]) & (table["first"] == CANONICAL)
+
+
+def one_ending(table: pd.DataFrame) -> pd.Series:
+    """Where it compares two formats in wordings that end in the same token."""
+    return ~one_format(table) & (table["same_final_token"] == YES)
 
 
 def _by_halves(axes: Axes, table: pd.DataFrame, colour: str, label: str, itself: str) -> None:
@@ -27,9 +38,12 @@ def _by_halves(axes: Axes, table: pd.DataFrame, colour: str, label: str, itself:
 def draw_wordings(axes: Axes, table: pd.DataFrame) -> None:
     """One panel: two wordings, two formats, their ceilings, chance, and the number of prompts."""
     pooled = table[table["layer"] == POOLED]
-    wordings, formats = pooled[one_format(pooled)], pooled[~one_format(pooled)]
+    wordings, formats = pooled[one_format(pooled)], pooled[two_templates(pooled)]
+    alike = pooled[one_ending(pooled)]
     measured = wordings[wordings["prompts"] > 0]
     _by_halves(axes, formats, style.COLOURS[1], "two formats", "one of these formats with itself")
+    if len(alike):
+        _by_halves(axes, alike, style.COLOURS[2], "two formats, the same last token", "one of these with itself")
     _by_halves(axes, measured, style.COLOURS[0], "two wordings of one format", "one of these wordings with itself")
     same = measured.groupby("k")["jaccard"].mean()
     axes.plot(same.index, same, color=style.COLOURS[0], lw=0.6, label="two wordings, the same operands")

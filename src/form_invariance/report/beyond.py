@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from form_invariance.figures.variants import one_format
+from form_invariance.figures.variants import one_ending, one_format, two_templates
 from form_invariance.head_overlap import ALL, ROUTING, middle_size, of_all_formats
 from form_invariance.intersection import POOLED
 from form_invariance.precision import EVERY_LAYER
@@ -72,7 +72,8 @@ def paraphrases(results: Results) -> Answer | None:
     rows = pd.concat([table.assign(operator=operator) for operator, table in tables.items()])
     own = rows[(rows["layer"] == POOLED) & (rows["k"] == results.k)]
     measured = own[own["prompts"] > 0]
-    wordings, formats = measured[one_format(measured)], measured[~one_format(measured)]
+    wordings, formats = measured[one_format(measured)], measured[two_templates(measured)]
+    alike = measured[one_ending(measured)]
     sentence = "In too few prompts two wordings are right, so there is nothing to compare."
     if len(wordings):
         kept = wordings[["effect_of_first", "effect_of_second"]].to_numpy().mean()
@@ -83,8 +84,24 @@ def paraphrases(results: Results) -> Answer | None:
             f"itself. For two formats it is {two['across_halves']:.2f} and {two['within_halves']:.2f}, by chance "
             f"{wordings['chance'].mean():.2f}. One wording's best do {percent(kept)} of what the other's own do."
         )
-    shown = ["operator", "first_format", "first", "second_format", "second", "asked", "prompts", "jaccard", "low"]
-    shown += ["high", "chance", "across_halves", "within_halves", "effect_of_first", "effect_of_second"]
+    if len(alike):
+        ends = alike[["across_halves", "within_halves"]].mean()
+        sentence += (
+            f" Where two formats' prompts end in the same token, it is {ends['across_halves']:.2f} and "
+            f"{ends['within_halves']:.2f}."
+        )
+    shown = [
+        "operator",
+        "first_format",
+        "first",
+        "second_format",
+        "second",
+        "same_final_token",
+        "asked",
+        "prompts",
+        "jaccard",
+    ]
+    shown += ["low", "high", "chance", "across_halves", "within_halves", "effect_of_first", "effect_of_second"]
     question = "Is a circuit of one paraphrase the circuit of another?"
     return Answer(question, sentence, own[shown], ("variants",))
 

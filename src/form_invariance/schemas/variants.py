@@ -2,17 +2,24 @@
 
 from form_invariance.schemas.columns import Schema, integer, number, text
 
+CANONICAL = "canonical"
+"""A cell's template among its wordings."""
+
+YES, NO, UNKNOWN = "yes", "no", "unknown"
+"""Whether two wordings end in the same token."""
+
 VARIANTS = Schema(
     "variants",
     {
         "first_format": text("format of the first wording"),
         "first": text("the first wording of the operator's problems: canonical, variant_1, ..."),
-        "second_format": text("format of the second wording; where it is another one, both are canonical"),
-        "second": text("the second wording"),
+        "second_format": text("format of the second wording"),
+        "second": text("the second wording; two formats: both canonical, or the first two of the same last token"),
+        "same_final_token": text("they end in the same token: yes, no, or unknown (a format without variants)"),
         "asked": integer("train pairs of a cell"),
-        "right": integer("one format: pairs right in both wordings; two formats: pairs of each, all right"),
-        "prompts": integer("prompts that rank each; 0 where fewer than 10 are right"),
-        "partners_right": integer("one format: prompts whose corrupt partner is right in both wordings too"),
+        "right": integer("one format: pairs right in both wordings; two formats: in its own, the smaller number"),
+        "prompts": integer("prompts that rank each (the smaller number); 0 where fewer than 10 are right"),
+        "partners_right": integer("of these, those whose corrupt partner is right too"),
         "k": integer("circuit size: neurons per layer"),
         "layer": integer("layer, from 0; -1 = pooled over the late layers"),
         "intersection": integer("neurons in the top-k of both"),
