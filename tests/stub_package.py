@@ -49,6 +49,7 @@ def main(words: list[str]) -> int:
         else:
             values[option].append(word)
     outputs = [path for option, paths in values.items() if option.endswith("output") for path in paths]
+    outputs += [word.split("=")[1] for word in values.get("--template-outputs", [])]
     for folder in values.get("--output-folder", []) if words[0] == "tables" else []:
         names = ("census", "probe", "agreement", "heuristic_summary", "significance", "families")
         outputs += [f"{folder}/{name}.{suffix}" for name in names for suffix in ("csv", "md", "tex")]

@@ -167,7 +167,8 @@ def test_ablating_nothing_is_the_good_run_and_everything_late_needs_no_circuit(t
 def test_mean_cache_over_unequal_lengths_counts_from_the_last_token(tiny):
     model, tokenizer = tiny
     short, long = ["226+68=", "17+33="], CACHE_PROMPTS["word"]
-    cache = mean_cache.compute(model, tokenizer, [short, long], batch=2)
+    sums = [mean_cache.activation_sums(model, tokenizer, group, batch=2) for group in (short, long)]
+    cache = mean_cache.means_of(sums, model.config.n_layers)
     alone = mean_cache.compute(model, tokenizer, [long])
     assert cache.count.tolist() == [5.0] * 4 + [3.0] * 22
     torch.testing.assert_close(cache.neurons[1][4:], alone.neurons[1][4:])
@@ -257,6 +258,7 @@ def test_equal_sets_are_run_once_and_reported_for_each(tiny):
         assert readout.normalized_logit.shape == (3, len(PAIRS))
         assert torch.equal(readout.normalized_logit[0], readout.normalized_logit[2])
         assert not torch.equal(readout.normalized_logit[0], readout.normalized_logit[1])
-    summary, prompts = interventions.cell_tables(iter(runs), sets, True, 20, 0)
+    summary, prompts = interventions.cell_tables(iter(runs), sets, "format", True, 20, 0)
     assert len(summary) == 12
+    assert set(summary["means"]) == set(prompts["means"]) == {"format"}
     assert len(prompts) == (2 + 12) * len(PAIRS)

@@ -442,6 +442,45 @@ def test_a_mean_cache_of_another_model_or_format(finished, broken, capsys):
     assert not broken.output.exists()
 
 
+def test_the_templates_own_means_are_tried_besides_the_formats(finished, tmp_path):
+    """Two templates of unequal length make the format's means; either's own means give what they give alone."""
+    together, own, other = (tmp_path / f"{name}.safetensors" for name in ("together", "addition", "other"))
+    of_format = {"addition": "word", "x": "code"}
+    censuses = [f"{name}={finished.cell(of, 'census.parquet')}" for name, of in of_format.items()]
+    sample = ("--census", *censuses, "--exclude", finished.cell("word", "dataset.parquet"), "--prompts", 200)
+    outputs = ("--output", together, "--template-outputs", f"addition={own}", f"x={other}")
+    run("mean-cache", *finished.on_model, *sample, *outputs)
+    tensors = {path: read_tensors(path, "mean_cache") for path in (together, own, other)}
+    counts = [arrays["count"] for arrays, _ in tensors.values()]
+    assert counts[0].max() == counts[1].max() + counts[2].max()
+    assert [provenance["prompts"] for _, provenance in tensors.values()][1:] == [{"addition": 100}, {"x": 100}]
+
+    inputs = [f"--{name}={finished.cell('word', f'{name}.parquet')}" for name in ("dataset", "ranking")]
+    inputs += ["--circuit", finished.shared("circuit.parquet"), *SIZE, "--bootstrap", 20]
+    tables = {}
+    for name, *means in (("both", together, "--template-mean-cache", own), ("own", own)):
+        files = [tmp_path / f"{name}{of}.parquet" for of in ("", "_prompts")]
+        outputs = ("--output", files[0], "--prompts-output", files[1])
+        run("interventions", *finished.on_model, *inputs, "--mean-cache", *means, *outputs)
+        tables[name] = [pd.read_parquet(path) for path in files]
+    for both, alone in zip(*tables.values(), strict=True):
+        kept = alone[(alone["seed"] <= 0) & alone["neurons"].isin(["none", "circuit", "random"])]
+        found = both[both["means"] == "template"]
+        pd.testing.assert_frame_equal(
+            found.drop(columns="means").reset_index(drop=True), kept.drop(columns="means").reset_index(drop=True)
+        )
+        ablated = both.query("means == 'format' and intervention == 'knockout' and neurons == 'circuit'")
+        same = found.query("intervention == 'knockout' and neurons == 'circuit'")
+        assert not np.allclose(ablated["normalized_logit"], same["normalized_logit"], atol=1e-4)
+
+
+def test_a_template_of_no_census(finished, broken, capsys):
+    census = ("--census", f"addition={finished.cell('word', 'census.parquet')}")
+    outputs = ("--output", broken.output, "--template-outputs", f"division={broken.output}")
+    said = refused(capsys, "mean-cache", *finished.on_model, *census, *outputs)
+    assert said.endswith("--template-outputs: division is none of the operators of --census")
+
+
 def test_too_few_prompts_to_probe(finished, broken, capsys):
     census = ("--census", f"word/{OPERATOR}={finished.cell('word', 'census.parquet')}")
     said = refused(capsys, "probe", *finished.on_model, *census, "--prompts", 1, "--output", broken.output)

@@ -46,12 +46,13 @@ def reliability(formats, ks=(10, 50)):
 
 def intervention_table(ks=(10, 50)):
     rows = []
-    for kind, place in itertools.product(("keep_only", "knockout"), ("all", "last")):
+    runs = (("format", "all"), ("format", "last"), ("template", "all"))
+    for kind, (means, place) in itertools.product(("keep_only", "knockout"), runs):
         for neurons, draws in (("circuit", [-1]), ("random", [0, 1]), ("random_effect", [0])):
             for k, seed in itertools.product(ks[:1] if neurons == "random_effect" else ks, draws):
-                rows.append((kind, place, neurons, k, seed, 0.5 + 0.1 * seed, 0.4, 0.6))
-    names = ["intervention", "positions", "neurons", "k", "seed", "faithfulness_ratio", "ratio_low", "ratio_high"]
-    return pd.DataFrame(rows, columns=names)
+                rows.append((kind, means, place, neurons, k, seed, 0.5 + 0.1 * seed, 0.4, 0.6))
+    which, values = ["intervention", "means", "positions", "neurons", "k", "seed"], ["ratio_low", "ratio_high"]
+    return pd.DataFrame(rows, columns=[*which, "faithfulness_ratio", *values])
 
 
 def transfer_table(pairs=20, ks=(10, 50)):
@@ -121,12 +122,14 @@ def dose_table(formats, pairs):
 
 def variants_table(formats, prompts):
     pairs = [(name, "canonical", name, f"variant_{n + 1}", prompts * n) for name in formats for n in (0, 1)]
-    pairs += [(one, "canonical", other, "canonical", 90) for one, other in itertools.combinations(formats, 2)]
+    twos = list(itertools.combinations(formats, 2))
+    pairs += [(one, name, other, "canonical", 90) for name in ("canonical", "variant_1") for one, other in twos]
     rows = [
         (*pair, k, -1, *((0.6, 0.5, 0.55) if pair[-1] else (np.nan,) * 3), 0.1) for pair in pairs for k in (10, 50)
     ]
     names = ["first_format", "first", "second_format", "second", "prompts", "k", "layer", "jaccard"]
-    return pd.DataFrame(rows, columns=[*names, "across_halves", "within_halves", "chance"])
+    table = pd.DataFrame(rows, columns=[*names, "across_halves", "within_halves", "chance"])
+    return table.assign(same_final_token=np.where(table["first"] == "variant_1", "yes", "no"))
 
 
 def heuristics_statistics():
@@ -303,7 +306,7 @@ def test_intervals_are_drawn(paper):
     bands = {
         "probe": len(FORMATS) + 1,
         "jaccard": 1 + 1 + 3,
-        "knockout": 1 + 1 + len(interventions.CONTROLS),
+        "knockout": 1 + len(interventions.BESIDE) + len(interventions.CONTROLS),
         "transfer": len(transfer.CONDITIONS),
         "audit": len(KS),
     }

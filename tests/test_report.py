@@ -27,12 +27,14 @@ def interventions(circuit, random):
     rows = [
         {
             "intervention": kind,
+            "means": means,
             "positions": "all",
             "neurons": neurons,
-            "faithfulness_mean": value,
-            "accuracy": value,
+            "faithfulness_mean": value / scale,
+            "accuracy": value / scale,
         }
         for kind in ("keep_only", "knockout")
+        for means, scale in (("format", 1), ("template", 2))
         for neurons, value in (("circuit", circuit), ("random", random))
     ]
     empty = {name: 0 if column.type == "int64" else 0.0 for name, column in INTERVENTIONS.columns.items()}
@@ -47,20 +49,22 @@ def results(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("values", "kept", "better", "worse"),
+    ("values", "kept", "half", "better", "worse"),
     [
-        ([(0.9, 0.1), (0.7, 0.3)], "80%", "in all 2", "in none of 2"),
-        ([(0, 0.5), (0.5, 0.1)], "25%", "in 1 of 2", "in 1 of 2"),
+        ([(0.9, 0.1), (0.7, 0.3)], "80%", "40%", "in all 2", "in none of 2"),
+        ([(0, 0.5), (0.5, 0.1)], "25%", "12%", "in 1 of 2", "in 1 of 2"),
     ],
 )
-def test_sentences_follow_the_numbers(results, values, kept, better, worse):
+def test_sentences_follow_the_numbers(results, values, kept, half, better, worse):
     for name, (circuit, random) in zip(results.formats, values, strict=True):
         path = results.folder / name / "addition/interventions.parquet"
         write_table(interventions(circuit, random), path, INTERVENTIONS, {})
     keep, knock = answers.sufficient(results), answers.necessary(results)
     assert f"keep {kept} of what" in keep.sentence
-    assert keep.sentence.endswith(f"The circuit is better {better} cells.")
-    assert knock.sentence.endswith(f"The circuit's loss is larger {worse} cells.")
+    halved = f"With the means of each template alone in place of the format's, it is {half} ("
+    assert f" The circuit is better {better} cells. {halved}" in keep.sentence
+    assert f" The circuit's loss is larger {worse} cells. " in knock.sentence
+    assert halved in knock.sentence
     assert len(keep.table) == 2
 
 

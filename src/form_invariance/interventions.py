@@ -91,6 +91,11 @@ def neuron_sets(
     return sets
 
 
+def also_by_template(sets: Sequence[NeuronSet]) -> list[NeuronSet]:
+    """The sets that are tried with the template's own means too: every circuit, and one random control of it."""
+    return [one for one in sets if one.neurons == "circuit" or (one.neurons == "random" and one.seed == 0)]
+
+
 def _distinct(masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Distinct rows of masks (n, ...), and for each row the number of its distinct one."""
     packed = np.packbits(masks.reshape(len(masks), -1), axis=1)
@@ -211,28 +216,36 @@ def _by_prompt(readout: Readout, sets: Sequence[NeuronSet], good: np.ndarray, ba
 def cell_tables(
     runs: Iterator[tuple[str, str, Readout]],
     sets: Sequence[NeuronSet],
+    means: str,
     center: bool,
     resamples: int,
     seed: int,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The summary table and the table by prompt of one cell, from `run_cell`'s readouts."""
+    """The summary table and the table by prompt of one cell, from `run_cell`'s readouts.
+
+    Args:
+        means: the table's word for the means that `run_cell` was given, format or template.
+    """
     baselines = {name: next(runs)[2] for name in ("good", "bad")}
     good, bad = (baselines[name].normalized_logit.cpu().numpy() for name in ("good", "bad"))
     nobody = [NeuronSet("none", 0, -1, np.zeros((0, 0), dtype=bool))]
     by_prompt = [
-        _by_prompt(readout[None], nobody, good, bad).assign(intervention=name, positions="all")
+        _by_prompt(readout[None], nobody, good, bad).assign(intervention=name, means=means, positions="all")
         for name, readout in baselines.items()
     ]
     summaries = []
     for intervention, positions, readout in runs:
         by_prompt.append(
-            _by_prompt(readout, sets, good, bad).assign(intervention=intervention, positions=positions)
+            _by_prompt(readout, sets, good, bad).assign(
+                intervention=intervention, means=means, positions=positions
+            )
         )
         values = readout.normalized_logit.cpu().numpy()
         summaries.append(
             pd.DataFrame(
                 {
                     "intervention": intervention,
+                    "means": means,
                     "positions": positions,
                     "neurons": [one.neurons for one in sets],
                     "k": [one.k for one in sets],

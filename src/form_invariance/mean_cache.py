@@ -1,7 +1,8 @@
 """Mean activations of every neuron and head, by position from the last token (paper, section 4.4).
 
-The mean is taken over prompts that share no operand pair with any dataset. BOS is left out: its
-activations do not depend on the prompt, so it is never ablated.
+The mean is taken over prompts that share no operand pair with any dataset: of all operators of a format
+together, and of each operator's template alone, where a position is the same word in every prompt. BOS is left
+out: its activations do not depend on the prompt, so it is never ablated.
 """
 
 from collections.abc import Sequence
@@ -59,62 +60,72 @@ def choose_prompts(
     return chosen
 
 
-class _Sums:
-    """Running sums of one tensor over prompts and positions, in double precision."""
-
-    def __init__(self) -> None:
-        self.total: Tensor | None = None
-
-    def add(self, values: Tensor) -> None:
-        """Add values (B, T, ...), the token axis reversed so that position 0 is the last token."""
-        sums = values.double().sum(0).flip(0)
-        if self.total is None:
-            self.total = sums
-            return
-        short, long = sorted((self.total, sums), key=len)
-        self.total = long.clone()
-        self.total[: len(short)] += short
-
-    def mean(self, count: Tensor) -> Tensor:
-        """The mean over the prompts that have each position, float32."""
-        assert self.total is not None
-        return check_finite(
-            (self.total / count.view(-1, *[1] * (self.total.dim() - 1))).float(), "the mean activations"
-        )
-
-
 @torch.no_grad()
-def compute(
-    model: Decoder, tokenizer: PromptTokenizer, prompts: Sequence[Sequence[str]], batch: int = 128
-) -> MeanCache:
-    """Average over groups of prompts of equal length within a group (one group an operator)."""
-    layers = model.config.n_layers
-    neurons, heads = [_Sums() for _ in range(layers)], [_Sums() for _ in range(layers)]
-    squares, counts = [_Sums() for _ in range(layers)], _Sums()
+def activation_sums(
+    model: Decoder, tokenizer: PromptTokenizer, prompts: Sequence[str], batch: int = 128
+) -> dict[str, Tensor]:
+    """Sums over prompts of one template, by position from the last token, in double precision.
+
+    Args:
+        prompts: of equal length.
+
+    Returns:
+        `count` (P,), and for each layer L `neurons.L` (P, m), `heads.L` (P, H, D) and `squares.L` (1, m), the
+        squares of the last token's activations.
+    """
+    sums: dict[str, Tensor] = {}
     skip = int(tokenizer.bos is not None)
 
+    def add(name: str, values: Tensor) -> None:
+        own = values.double().sum(0).flip(0)
+        sums[name] = sums[name] + own if name in sums else own
+
     def on_neurons(layer: int, post: Tensor) -> Tensor:
-        neurons[layer].add(post[:, skip:])
-        squares[layer].add(post[:, -1:].double() ** 2)
+        add(f"neurons.{layer}", post[:, skip:])
+        add(f"squares.{layer}", post[:, -1:].double() ** 2)
         return post
 
     def on_heads(layer: int, z: Tensor) -> Tensor:
-        heads[layer].add(z[:, skip:])
+        add(f"heads.{layer}", z[:, skip:])
         return z
 
-    for group in prompts:
-        for start in range(0, len(group), batch):
-            tokens = torch.from_numpy(tokenizer.encode_batch(group[start : start + batch])).to(model.device)
-            counts.add(torch.ones(tokens.shape[0], tokens.shape[1] - skip))
-            run_layers(model, embed(model, tokens), on_neurons=on_neurons, on_heads=on_heads)
-    assert counts.total is not None
-    count = counts.total.to(model.device)
-    means = [sums.mean(count) for sums in neurons]
-    variance = [
-        (square.mean(count[:1])[0] - mean[0] ** 2).clamp_min(0)
-        for square, mean in zip(squares, means, strict=True)
-    ]
-    return MeanCache(means, [sums.mean(count) for sums in heads], variance, count)
+    for start in range(0, len(prompts), batch):
+        tokens = torch.from_numpy(tokenizer.encode_batch(prompts[start : start + batch])).to(model.device)
+        add("count", torch.ones(tokens.shape[0], tokens.shape[1] - skip, device=model.device))
+        run_layers(model, embed(model, tokens), on_neurons=on_neurons, on_heads=on_heads)
+    return sums
+
+
+def _joined(sums: Sequence[Tensor]) -> Tensor:
+    """The sum of tensors (P, ...) of unequal P, which begin at the same position, the last token."""
+    total = torch.zeros_like(max(sums, key=len))
+    for own in sums:
+        total[: len(own)] += own
+    return total
+
+
+def means_of(sums: Sequence[dict[str, Tensor]], layers: int) -> MeanCache:
+    """The mean cache of the prompts of one or several templates, from `activation_sums` of each.
+
+    A position that not all prompts have is averaged over those that have it.
+    """
+    total = {name: _joined([own[name] for own in sums]) for name in sums[0]}
+    count = total["count"].float()
+
+    def mean(name: str) -> Tensor:
+        values = total[name]
+        counts = total["count"][: len(values)].view(-1, *[1] * (values.dim() - 1))
+        return check_finite((values / counts).float(), "the mean activations")
+
+    neurons, heads = ([mean(f"{kind}.{layer}") for layer in range(layers)] for kind in ("neurons", "heads"))
+    squares = [mean(f"squares.{layer}")[0] for layer in range(layers)]
+    variance = [(square - own[0] ** 2).clamp_min(0) for square, own in zip(squares, neurons, strict=True)]
+    return MeanCache(neurons, heads, variance, count)
+
+
+def compute(model: Decoder, tokenizer: PromptTokenizer, prompts: Sequence[Sequence[str]]) -> MeanCache:
+    """The mean cache of groups of prompts, each of one template, together."""
+    return means_of([activation_sums(model, tokenizer, group) for group in prompts], model.config.n_layers)
 
 
 def to_tensors(cache: MeanCache) -> dict[str, Tensor]:

@@ -8,6 +8,7 @@ rule interventions:
         dataset="results/{model}/{format}/{operator}/dataset.parquet",
         circuit="results/{model}/shared/{operator}/circuit.parquet",
         mean_cache="results/{model}/{format}/mean_cache.safetensors",
+        template_mean_cache="results/{model}/{format}/{operator}/mean_cache.safetensors",
         ranking="results/{model}/{format}/{operator}/ranking.parquet",
     output:
         summary="results/{model}/{format}/{operator}/interventions.parquet",
@@ -34,9 +35,9 @@ rule interventions:
     shell:
         "python -m form_invariance interventions {params.model:q} {params.late_from:q}"
         " --dataset {input.dataset:q} --circuit {input.circuit:q} --mean-cache {input.mean_cache:q}"
-        " --ranking {input.ranking:q} --k {params.k} --random-seeds {params.random_seeds}"
-        " --matched-seeds {params.matched_seeds} {params.center} --bootstrap {params.bootstrap}"
-        " --seed {params.seed} --output {output.summary:q} --prompts-output {output.prompts:q} 2> {log:q}"
+        " --template-mean-cache {input.template_mean_cache:q} --ranking {input.ranking:q} --k {params.k}"
+        " --random-seeds {params.random_seeds} --matched-seeds {params.matched_seeds} {params.center}"
+        " --bootstrap {params.bootstrap} --seed {params.seed} --output {output.summary:q} --prompts-output {output.prompts:q} 2> {log:q}"
 
 
 rule neuron_effects:

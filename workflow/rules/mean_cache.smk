@@ -1,4 +1,4 @@
-"""Mean activations for the ablations, per (model, format), from pairs that are in no dataset."""
+"""Mean activations for the ablations, per (model, format) and per template, from pairs that are in no dataset."""
 
 
 rule mean_cache:
@@ -11,7 +11,8 @@ rule mean_cache:
             operator=OPERATORS,
         ),
     output:
-        "results/{model}/{format}/mean_cache.safetensors",
+        format="results/{model}/{format}/mean_cache.safetensors",
+        templates=expand("results/{{model}}/{{format}}/{operator}/mean_cache.safetensors", operator=OPERATORS),
     log:
         "results/logs/mean_cache/{model}/{format}.log",
     benchmark:
@@ -22,6 +23,7 @@ rule mean_cache:
         code=source_digest("mean-cache"),
         model=model_options,
         census=lambda wildcards, input: named(OPERATORS, input.census),
+        templates=lambda wildcards, output: named(OPERATORS, output.templates),
         prompts=config["mean_cache_prompts"],
         seed=config["seed"],
     threads: 1
@@ -30,4 +32,4 @@ rule mean_cache:
     shell:
         "python -m form_invariance mean-cache {params.model:q} --census {params.census:q}"
         " --exclude {input.datasets:q} --prompts {params.prompts} --seed {params.seed}"
-        " --output {output:q} 2> {log:q}"
+        " --template-outputs {params.templates:q} --output {output.format:q} 2> {log:q}"

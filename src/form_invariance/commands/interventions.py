@@ -21,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dataset", type=Path, required=True, help="dataset table of the cell")
     parser.add_argument("--circuit", type=Path, required=True, help="circuit table of the operator")
     parser.add_argument("--mean-cache", type=Path, required=True, help="mean cache of the format")
+    parser.add_argument("--template-mean-cache", type=Path, help="that of the template alone, tried too")
     parser.add_argument("--ranking", type=Path, required=True, help="ranking table of the cell")
     parser.add_argument("--k", type=int, nargs="+", required=True, help="circuit sizes")
     parser.add_argument("--random-seeds", type=int, default=5, help="draws of the uniform control")
@@ -34,13 +35,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
+    import pandas as pd
     import torch
 
     from form_invariance import interventions
     from form_invariance.cells import read_eval
     from form_invariance.mean_cache import read_means
     from form_invariance.schemas.circuit import CIRCUIT
-    from form_invariance.schemas.interventions import INTERVENTIONS, INTERVENTIONS_PROMPTS
+    from form_invariance.schemas.interventions import (
+        FORMAT_MEANS,
+        INTERVENTIONS,
+        INTERVENTIONS_PROMPTS,
+        TEMPLATE_MEANS,
+    )
     from form_invariance.schemas.ranking import RANKING
     from form_invariance.tables_io import provenance_of, read_table, write_table
 
@@ -61,17 +68,23 @@ def run(arguments: argparse.Namespace) -> None:
         provenance_of(arguments.dataset)["operator"],
     )
     bos = tokenizer.bos is not None
-    summary, prompts = interventions.cell_tables(
-        interventions.run_cell(model, tokens, answers, sets, means, first, bos, arguments.center_logits),
-        sets,
-        arguments.center_logits,
-        arguments.bootstrap,
-        arguments.seed,
-    )
+    center = arguments.center_logits
+    tried = [(FORMAT_MEANS, means, sets)]
+    if arguments.template_mean_cache:
+        own = read_means(arguments.template_mean_cache, model)
+        tried.append((TEMPLATE_MEANS, own, interventions.also_by_template(sets)))
+    tables = [
+        interventions.cell_tables(
+            interventions.run_cell(model, tokens, answers, some, own, first, bos, center),
+            *(some, name, center, arguments.bootstrap, arguments.seed),
+        )
+        for name, own, some in tried
+    ]
+    summary, prompts = (pd.concat(parts, ignore_index=True) for parts in zip(*tables, strict=True))
     provenance = {
         **model_provenance(arguments),
         "first_late_layer": first,
-        "center_logits": arguments.center_logits,
+        "center_logits": center,
         "bootstrap": arguments.bootstrap,
         "seed": arguments.seed,
     }

@@ -25,24 +25,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--prompts", type=int, default=1000, help="prompts in all, shared by the operators")
     parser.add_argument("--seed", type=int, default=0, help="seed of the sample")
     parser.add_argument("--output", type=Path, required=True, help="mean cache (safetensors)")
+    parser.add_argument(
+        "--template-outputs", nargs="*", default=[], metavar="OPERATOR=FILE", help="those of one template each"
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from form_invariance import mean_cache
+    from form_invariance.errors import UserError
     from form_invariance.schemas.census import CENSUS
     from form_invariance.schemas.dataset import DATASET
     from form_invariance.tables_io import read_table, write_tensors
 
     censuses = {name: read_table(path, CENSUS) for name, path in named_paths(arguments.census, "--census").items()}
+    outputs = named_paths(arguments.template_outputs, "--template-outputs")
+    if unknown := set(outputs) - set(censuses):
+        raise UserError(f"--template-outputs: {min(unknown)} is none of the operators of --census")
     excluded = [read_table(path, DATASET) for path in arguments.exclude]
     chosen = mean_cache.choose_prompts(censuses, excluded, arguments.prompts, arguments.seed)
     model, tokenizer = load_model(arguments)
-    cache = mean_cache.compute(model, tokenizer, list(chosen.values()))
-    provenance = {
-        **model_provenance(arguments),
-        "seed": arguments.seed,
-        "prompts": {operator: len(prompts) for operator, prompts in chosen.items()},
-        "positions": len(cache.count),
-    }
-    write_tensors(mean_cache.to_tensors(cache), arguments.output, "mean_cache", provenance)
+    sums = {name: mean_cache.activation_sums(model, tokenizer, prompts) for name, prompts in chosen.items()}
+    for path, operators in ((arguments.output, list(chosen)), *((path, [name]) for name, path in outputs.items())):
+        cache = mean_cache.means_of([sums[name] for name in operators], model.config.n_layers)
+        provenance = {
+            **model_provenance(arguments),
+            "seed": arguments.seed,
+            "prompts": {name: len(chosen[name]) for name in operators},
+            "positions": len(cache.count),
+        }
+        write_tensors(mean_cache.to_tensors(cache), path, "mean_cache", provenance)

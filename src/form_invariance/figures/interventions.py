@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from form_invariance.figures import style
+from form_invariance.schemas.interventions import TEMPLATE_MEANS, rows_of
 from form_invariance.statistics import student_factor
 
 CONTROLS = {
@@ -15,6 +16,12 @@ CONTROLS = {
     "random_variance": ("random, equal variance", style.COLOURS[4], "--"),
     "random_effect": ("random, equal effect", style.COLOURS[3], ":"),
 }
+
+BESIDE = {
+    "shared circuit, last token only": ({"positions": "last"}, style.COLOURS[1], (0, (1, 2))),
+    "shared circuit, its template's means": ({"means": TEMPLATE_MEANS}, style.COLOURS[2], (0, (4, 1, 1, 1))),
+}
+"""The circuit otherwise: which rows, colour, line."""
 
 
 def over_seeds(rows: pd.DataFrame) -> pd.DataFrame:
@@ -24,19 +31,25 @@ def over_seeds(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"mean": stats["mean"], "low": stats["mean"] - half, "high": stats["mean"] + half})
 
 
-def draw_faithfulness(axes: Axes, table: pd.DataFrame, intervention: str, positions: str = "all") -> None:
+def draw_faithfulness(axes: Axes, table: pd.DataFrame, intervention: str) -> None:
     """One panel: the circuit with its bootstrap interval, and the controls with theirs over draws."""
-    rows = table[(table["intervention"] == intervention) & (table["positions"] == positions)]
+    rows = rows_of(table, intervention)
     for level in (0, 1):
         axes.axhline(level, color=style.LIGHT, lw=0.5)
-    for kind, (label, colour, line) in CONTROLS.items():
+    for kind, (label, colour, dashes) in CONTROLS.items():
         control = over_seeds(rows[rows["neurons"] == kind])
         axes.fill_between(control.index, control["low"], control["high"], color=colour, alpha=0.2, lw=0)
-        axes.plot(control.index, control["mean"], color=colour, ls=line, label=label)
+        axes.plot(control.index, control["mean"], color=colour, ls=dashes, label=label)
     circuit = rows[rows["neurons"] == "circuit"].sort_values("k")
     colour = style.COLOURS[0]
     axes.fill_between(circuit["k"], circuit["ratio_low"], circuit["ratio_high"], color=colour, alpha=0.25, lw=0)
     axes.plot(circuit["k"], circuit["faithfulness_ratio"], color=colour, marker="o", label="shared circuit")
+    for label, (which, colour, line) in BESIDE.items():
+        rows = rows_of(table, intervention, **which)
+        own = rows[rows["neurons"] == "circuit"].sort_values("k")
+        if len(own):
+            axes.fill_between(own["k"], own["ratio_low"], own["ratio_high"], color=colour, alpha=0.15, lw=0)
+            axes.plot(own["k"], own["faithfulness_ratio"], color=colour, ls=line, lw=1.4, label=label)
 
 
 def draw(cells: Mapping[tuple[str, str], pd.DataFrame], intervention: str, title: str) -> Figure:
@@ -53,14 +66,6 @@ def draw(cells: Mapping[tuple[str, str], pd.DataFrame], intervention: str, title
         for column, operator in enumerate(operators):
             axes, table = grid[row, column], cells[name, operator]
             draw_faithfulness(axes, table, intervention)
-            last = table[
-                (table["intervention"] == intervention)
-                & (table["positions"] == "last")
-                & (table["neurons"] == "circuit")
-            ].sort_values("k")
-            colour, label = style.COLOURS[1], "shared circuit, last token only"
-            axes.fill_between(last["k"], last["ratio_low"], last["ratio_high"], color=colour, alpha=0.15, lw=0)
-            axes.plot(last["k"], last["faithfulness_ratio"], color=colour, ls=(0, (1, 2)), lw=1.4, label=label)
             style.k_axis(axes, sorted(table["k"].unique()))
             if row == 0:
                 axes.set_title(operator)

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from form_invariance.figures import style
 from form_invariance.figures.jaccard import PARTS_ACROSS, PARTS_WITHIN, all_formats
+from form_invariance.schemas.interventions import rows_of
 
 Key = tuple[str, ...]
 
@@ -47,12 +48,8 @@ def _faithfulness(axes: Axes, tables: Sequence[pd.DataFrame], intervention: str)
     ):
         curves = []
         for table in tables:
-            wanted = (
-                (table["intervention"] == intervention)
-                & (table["positions"] == "all")
-                & (table["neurons"] == kind)
-            )
-            curves.append(table[wanted].groupby("k")["faithfulness_ratio"].mean())
+            rows = rows_of(table, intervention)
+            curves.append(rows[rows["neurons"] == kind].groupby("k")["faithfulness_ratio"].mean())
         _bundle(axes, curves, look, label)
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 from form_invariance.intersection import POOLED
 from form_invariance.planted.construction import LATE, PLANTED, TEMPLATES, WIDTH
 from form_invariance.planted.stages import cell, overlap_of, transfers
-from form_invariance.schemas.interventions import INTERVENTIONS
+from form_invariance.schemas.interventions import INTERVENTIONS, rows_of
 from form_invariance.schemas.overlap import OVERLAP
 from form_invariance.schemas.ranking import RANKING
 from form_invariance.schemas.transfer import TRANSFER
@@ -65,7 +65,7 @@ def _intervened(folder: Path, shared: bool) -> Iterator[Row]:
     for name in TEMPLATES:
         table = read_table(cell(folder, name, "interventions"), INTERVENTIONS)
         for measure, expected in (("keep_only", shared), ("knockout", not shared)):
-            own = table[(table["intervention"] == measure) & (table["positions"] == "all")]
+            own = rows_of(table, measure)
             circuit = own[own["neurons"] == "circuit"].iloc[0]
             values = {
                 "value": circuit["faithfulness_mean"],

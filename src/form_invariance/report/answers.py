@@ -10,7 +10,7 @@ from form_invariance.report.beyond import dose, heads, paraphrases, trustworthy
 from form_invariance.report.results import Answer, Results, in_how_many, percent
 from form_invariance.schemas.agreement import AGREEMENT
 from form_invariance.schemas.census import CENSUS
-from form_invariance.schemas.interventions import INTERVENTIONS
+from form_invariance.schemas.interventions import FORMAT_MEANS, INTERVENTIONS, TEMPLATE_MEANS, rows_of
 from form_invariance.schemas.overlap import OVERLAP, RELIABILITY
 from form_invariance.schemas.probe import PROBE
 from form_invariance.schemas.transfer import TRANSFER
@@ -66,15 +66,27 @@ def overlap(results: Results) -> Answer:
     return Answer("Are they the same neurons in every format?", sentence, found, ("jaccard",))
 
 
+_BY_TEMPLATE = ("circuit, template's means", "random, template's means")
+
+
 def _intervened(results: Results, intervention: str, measure: str) -> pd.DataFrame:
     rows = []
     for (name, operator), table in results.cells("interventions", INTERVENTIONS).items():
-        everywhere = (table["intervention"] == intervention) & (table["positions"] == "all")
-        own = table[everywhere & (table["k"] == results.k)]
-        means = own.groupby("neurons")[measure].mean()
+        own = table[table["k"] == results.k]
+        found = []
+        for means in (FORMAT_MEANS, TEMPLATE_MEANS):
+            by_neurons = rows_of(own, intervention, means=means).groupby("neurons")[measure].mean()
+            found += by_neurons.reindex(["circuit", "random"]).tolist()
         size = own.loc[own["neurons"] == "circuit", "n_neurons"].iloc[0]
-        rows.append((name, operator, size, means["circuit"], means.get("random", float("nan"))))
-    return pd.DataFrame(rows, columns=["format", "operator", "neurons", "circuit", "random"])
+        rows.append((name, operator, size, *found))
+    names = ["format", "operator", "neurons", "circuit", "random", *_BY_TEMPLATE]
+    return pd.DataFrame(rows, columns=names)
+
+
+def _by_template(table: pd.DataFrame) -> str:
+    """The sentence on the template's own means."""
+    circuit, random = (percent(table[name].mean()) for name in _BY_TEMPLATE)
+    return f" With the means of each template alone in place of the format's, it is {circuit} ({random})."
 
 
 def sufficient(results: Results) -> Answer:
@@ -86,6 +98,7 @@ def sufficient(results: Results) -> Answer:
         f"the whole model does beyond an ablated one; as many random neurons keep {random}. The circuit is "
         f"better {in_how_many(table['circuit'] > table['random'])} cells."
     )
+    sentence += _by_template(table)
     return Answer("Do the shared neurons suffice?", sentence, table, ("keep_only",))
 
 
@@ -98,6 +111,7 @@ def necessary(results: Results) -> Answer:
         f"many random ones {random}. The circuit's loss is larger "
         f"{in_how_many(table['circuit'] < table['random'])} cells."
     )
+    sentence += _by_template(table)
     return Answer("Are the shared neurons needed?", sentence, table, ("knockout",))
 
 

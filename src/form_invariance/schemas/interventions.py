@@ -1,9 +1,15 @@
 """Keep-only and knockout."""
 
+import pandas as pd
+
 from form_invariance.schemas.columns import Schema, flag, integer, number, text
+
+FORMAT_MEANS, TEMPLATE_MEANS = "format", "template"
+"""What the means that are put in are taken over: all operators' prompts of the format, or this one's alone."""
 
 _VARIANT = {
     "intervention": text("keep_only or knockout; in the table by prompt also good and bad"),
+    "means": text("put in: format = over all operators' prompts, template = over this operator's alone"),
     "positions": text("ablated positions: all (but BOS) or last"),
     "neurons": text("circuit, random, random_variance or random_effect"),
     "k": integer("circuit size: neurons per layer and format"),
@@ -41,3 +47,11 @@ INTERVENTIONS_PROMPTS = Schema(
         "probability": number("probability of the answer"),
     },
 )
+
+
+def rows_of(
+    table: pd.DataFrame, intervention: str, positions: str = "all", means: str = FORMAT_MEANS
+) -> pd.DataFrame:
+    """The rows of an interventions table in which this was done, at these positions and with these means."""
+    done = (table["intervention"] == intervention) & (table["positions"] == positions)
+    return table[done & (table["means"] == means)]
