@@ -304,6 +304,18 @@ def test_a_mistake_found_by_a_job_is_on_the_terminal(clean):
     shutil.rmtree(clean / "results")
 
 
+def test_jobs_are_looked_for_when_one_has_ended_and_not_each_second(tmp_path):
+    checkout = make_checkout(tmp_path / "checkout")
+    with (checkout / "workflow/Snakefile").open("a") as file:
+        file.write("onsuccess:\n    from threading import Timer, enumerate as alive\n")
+        file.write("    print('timers:', sum(isinstance(one, Timer) for one in alive()))\n")
+    quick = ["census_all", "--configfile", "config/test.yaml"]
+    assert "timers: 0" in snakemake(checkout, *quick)[1]
+    out = snakemake(checkout, *quick, "--forceall", "--max-jobs-per-timespan", "2/1s")[1]
+    assert "Job rate limit reached" in out
+    assert "timers: 0" not in out
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

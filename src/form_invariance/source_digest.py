@@ -2,6 +2,7 @@
 
 import ast
 import hashlib
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -19,13 +20,21 @@ def _file(module: str) -> Path | None:
     return None
 
 
+def _statements(nodes: Sequence[ast.AST]) -> Iterator[ast.AST]:
+    """All statements, those inside others too. Expressions hold no import, and are most of a tree."""
+    for node in nodes:
+        yield node
+        for block in ("body", "orelse", "handlers", "finalbody", "cases"):
+            yield from _statements(getattr(node, block, ()))
+
+
 @cache
 def _imports(module: str) -> frozenset[str]:
     """The package's modules that a module imports anywhere in its text, inside functions too."""
     path = _file(module)
     assert path is not None
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in _statements(ast.parse(path.read_text(encoding="utf-8")).body):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
