@@ -3,11 +3,12 @@
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import yaml
+
+import snakemake_forks
 
 ROOT = Path(__file__).parent.parent
 NASTY = 'it\'s "$(touch pwned)" `touch pwned` \\ $HOME; * {{x\n{a}+{b}='
@@ -73,16 +74,7 @@ def environment(checkout: Path, home: Path | None = None) -> dict[str, str]:
 
 def snakemake(checkout: Path, *words: str, home: Path | None = None) -> tuple[int, str]:
     """Run Snakemake in a checkout; returns the exit status and all that it printed. `home` as in `environment`."""
-    done = subprocess.run(
-        [sys.executable, "-m", "snakemake", *words],
-        cwd=checkout,
-        env=environment(checkout, home),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=300,
-    )
-    return done.returncode, done.stdout
+    return snakemake_forks.run(words, checkout, environment(checkout, home))
 
 
 def pending(checkout: Path, *words: str) -> dict[str, int]:
