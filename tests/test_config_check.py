@@ -10,7 +10,7 @@ import pytest
 import yaml
 from huggingface_hub import constants
 
-from form_invariance import config_check, config_schema
+from form_invariance import config_check, config_models, config_schema
 from form_invariance.errors import UserError
 from form_invariance.model_files import PACKAGED
 
@@ -231,7 +231,7 @@ def test_a_model_folder_without_a_file(folder, name):
 def test_a_folder_in_the_home_folder(folder, monkeypatch):
     monkeypatch.setenv("HOME", str(folder.parent))
     config_check.check(changed("models/embedded-shared/source", "~/model"), SCHEMA)
-    assert config_check.local_folder("~/model") == folder
+    assert config_models.local_folder("~/model") == folder
     assert "'~/none' does not exist" in sentence(changed("models/embedded-shared/source", "~/none"))
 
 

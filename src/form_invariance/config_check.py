@@ -4,18 +4,16 @@ import difflib
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from form_invariance import model_files
+from form_invariance.config_models import check_models, check_sources, known_folder
 from form_invariance.config_schema import check_schema, hint
 from form_invariance.errors import UserError
 from form_invariance.json_yaml import extent_error, read_yaml
-from form_invariance.late_layers import first_late_layer
 from form_invariance.operands import OperandRange, operand_pool
-from form_invariance.prompts import check_fields, check_numbers, check_template
+from form_invariance.prompts import check_fields
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _REVISION = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./+-]*")
@@ -176,114 +174,6 @@ def _check_variants(config: Mapping[str, Any]) -> None:
                 )
 
 
-def local_folder(source: str) -> Path | None:
-    """The folder of a model that is here already; None for a hub id.
-
-    Raises:
-        UserError: the source names a folder that does not exist.
-    """
-    if model_files.is_hub_id(source):
-        return None
-    return model_files.resolve(source)
-
-
-def known_folder(source: str, revision: str | None) -> Path | None:
-    """The folder of a model whose config.json is here: a local one, or a snapshot in the hub's cache.
-
-    The snapshot may lack other files, which its job downloads. The network is not asked.
-
-    Raises:
-        UserError: the source names a folder that does not exist.
-    """
-    folder = local_folder(source)
-    if folder is not None:
-        return folder
-    from huggingface_hub import try_to_load_from_cache
-
-    try:
-        cached = try_to_load_from_cache(source, "config.json", revision=revision)
-    except ValueError:
-        return None
-    return Path(cached).parent if isinstance(cached, str) else None
-
-
-def width(source: str) -> int | None:
-    """Neurons of a layer of a model that is here already; None for a hub id."""
-    folder = local_folder(source)
-    return None if folder is None else model_files.read_config(folder)[0].d_mlp
-
-
-@contextmanager
-def _under(key: str) -> Iterator[None]:
-    """Puts the key of the configuration that it hangs on before a sentence about something else."""
-    try:
-        yield
-    except UserError as error:
-        raise UserError(f"config key {key}: {error}") from None
-
-
-def _check_sources(config: Mapping[str, Any]) -> None:
-    """Every source is a folder that exists, or may be a hub id."""
-    for name, model in config["models"].items():
-        with _under(f"models.{name}.source"):
-            local_folder(model["source"])
-
-
-def _check_model(name: str, model: Mapping[str, Any], config: Mapping[str, Any]) -> None:
-    """Check a model's folder, the keys that its shape limits, and the templates by its tokenizer."""
-    folder = known_folder(model["source"], model.get("revision"))
-    if folder is None:
-        return
-    local = local_folder(model["source"]) is not None
-    if local and set("{}") & set(str(folder)):
-        raise UserError(
-            f"config key models.{name}.source: {model['source']!r} has braces, which Snakemake would take for "
-            "wildcards; rename the folder"
-        )
-    with _under(f"models.{name}.source"):
-        shape, _ = model_files.read_config(folder)
-        if local:
-            model_files.weight_files(folder)
-    if max(config["k"]) > shape.d_mlp:
-        raise UserError(
-            f"config key k: {max(config['k'])} is larger than the {shape.d_mlp} neurons that a layer of model "
-            f"{name} has; leave it out or choose k up to {shape.d_mlp}"
-        )
-    heads = shape.n_layers * shape.n_heads
-    if max(config.get("heads", []), default=0) > heads:
-        raise UserError(
-            f"config key heads: {max(config['heads'])} is larger than the {heads} attention heads of model "
-            f"{name}; leave it out or choose numbers up to {heads}"
-        )
-    if isinstance(config["late_from"], int) and config["late_from"] >= shape.n_layers:
-        raise UserError(
-            f"config key late_from: {config['late_from']} must be below {shape.n_layers}, the layers of {name}"
-        )
-    if config["late_from"] != "onset":
-        late = shape.n_layers - first_late_layer(str(config["late_from"]), shape.n_layers, {})
-        if config["patching_shards"] > late:
-            raise UserError(
-                f"config key patching_shards: {config['patching_shards']} is more than the {late} late layers of "
-                f"model {name}; choose up to {late}"
-            )
-    if not local and not (folder / "tokenizer.json").is_file():
-        return
-    with _under(f"models.{name}.source"):
-        tokenizer = model_files.load_tokenizer(folder)
-    limits = OperandRange(**config["operands"])
-    with _under(f"operands with the tokenizer of {name}"):
-        check_numbers(tokenizer, limits)
-    for format_name, one in config["formats"].items():
-        for operator in config["operators"]:
-            where = f"config key formats.{format_name}.templates.{operator} with the tokenizer of {name}"
-            check_template(tokenizer, one["templates"][operator], where, limits)
-    for (format_name, _), taken in measured_variants(config).items():
-        for operator, texts in taken.items():
-            for number, text in enumerate(texts):
-                key = f"config key formats.{format_name}.variants.{operator}[{number}]"
-                check_template(tokenizer, text, f"{key} with the tokenizer of {name}", limits)
-
-
 def _digest(config: Mapping[str, Any]) -> str:
     """Digest of all that the slow checks look at."""
     digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode())
@@ -316,12 +206,11 @@ def check(config: Mapping[str, Any], schema: Mapping[str, Any], remembered: Path
     _check_sizes(config)
     _check_dose(config)
     _check_variants(config)
-    _check_sources(config)
+    check_sources(config)
     digest = _digest(config)
     if remembered and remembered.exists() and remembered.read_bytes() == digest.encode():
         return
-    for name, model in config["models"].items():
-        _check_model(name, model, config)
+    check_models(config, measured_variants(config))
     # Behind the tokenizers, which know no millions: the pool is of all pairs.
     for expression in config["operators"].values():
         operand_pool(expression, OperandRange(**config["operands"]))

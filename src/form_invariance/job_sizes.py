@@ -6,7 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from form_invariance.config_check import known_folder, load
+from form_invariance.config_check import load
+from form_invariance.config_models import known_folder
 from form_invariance.config_schema import closest
 from form_invariance.errors import UserError
 

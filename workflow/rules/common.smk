@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import yaml
 
-from form_invariance import config_check, job_sizes, model_files
+from form_invariance import config_check, config_models, job_sizes, model_files
 from form_invariance.errors import UserError
 from form_invariance.source_digest import source_digest
 
@@ -126,7 +126,7 @@ def table_job(mem_mb: int, minutes: int = 10) -> dict:
 
 def local_files(wildcards) -> list[str]:
     """The files of a model that is here already; none for a hub id, whose revision stands for them."""
-    folder = config_check.local_folder(config["models"][wildcards.model]["source"])
+    folder = config_models.local_folder(config["models"][wildcards.model]["source"])
     found = [] if folder is None else model_files.files_read(folder)
     return [str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path) for path in found]
 
@@ -259,7 +259,7 @@ def precision_tables() -> list[str]:
 
 def audited() -> list[str]:
     """The models whose every late neuron is patched exactly."""
-    width = {name: config_check.width(model["source"]) for name, model in config["models"].items()}
+    width = {name: config_models.width(model["source"]) for name, model in config["models"].items()}
     return [name for name in MODELS if width[name] is not None and width[name] <= config["candidates"]]
 
 
