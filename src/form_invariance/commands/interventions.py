@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     from form_invariance import interventions
     from form_invariance.cells import read_eval
-    from form_invariance.mean_cache import read_means
+    from form_invariance.mean_cache import MeanCache, read_means
     from form_invariance.schemas.circuit import CIRCUIT
     from form_invariance.schemas.interventions import (
         FORMAT_MEANS,
@@ -69,18 +69,18 @@ def run(arguments: argparse.Namespace) -> None:
     )
     bos = tokenizer.bos is not None
     center = arguments.center_logits
-    tried = [(FORMAT_MEANS, means, sets)]
+
+    def tables(
+        tried: list[interventions.NeuronSet], own: MeanCache, name: str
+    ) -> tuple[pd.DataFrame, pd.DataFrame]:
+        runs = interventions.run_cell(model, tokens, answers, tried, own, first, bos, center)
+        return interventions.cell_tables(runs, tried, name, center, arguments.bootstrap, arguments.seed)
+
+    parts = [tables(sets, means, FORMAT_MEANS)]
     if arguments.template_mean_cache:
-        own = read_means(arguments.template_mean_cache, model)
-        tried.append((TEMPLATE_MEANS, own, interventions.also_by_template(sets)))
-    tables = [
-        interventions.cell_tables(
-            interventions.run_cell(model, tokens, answers, some, own, first, bos, center),
-            *(some, name, center, arguments.bootstrap, arguments.seed),
-        )
-        for name, own, some in tried
-    ]
-    summary, prompts = (pd.concat(parts, ignore_index=True) for parts in zip(*tables, strict=True))
+        by_template = read_means(arguments.template_mean_cache, model)
+        parts.append(tables(interventions.also_by_template(sets), by_template, TEMPLATE_MEANS))
+    summary, prompts = (pd.concat(pieces, ignore_index=True) for pieces in zip(*parts, strict=True))
     provenance = {
         **model_provenance(arguments),
         "first_late_layer": first,
