@@ -10,11 +10,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from bench.llama_shaped import mark_as_right
 from form_invariance.cli import main
 from form_invariance.heuristics import labels
 from form_invariance.planted import construction
 from form_invariance.planted.construction import LATE, PLANTED, TEMPLATES, WIDTH, planted_neurons
 from form_invariance.planted.stages import run_stages, transfers
+from form_invariance.schemas.census import CENSUS
 from form_invariance.schemas.dataset import CORRUPT, DATASET
 from form_invariance.tables_io import provenance_of, read_table, read_tensors, write_table, write_tensors
 from pretended_gpu import CARD, pretended_gpu
@@ -472,6 +474,16 @@ def test_the_templates_own_means_are_tried_besides_the_formats(finished, tmp_pat
         ablated = both.query("means == 'format' and intervention == 'knockout' and neurons == 'circuit'")
         same = found.query("intervention == 'knockout' and neurons == 'circuit'")
         assert not np.allclose(ablated["normalized_logit"], same["normalized_logit"], atol=1e-4)
+
+
+def test_answers_that_are_marked_as_right_are_a_census_still(finished, tmp_path):
+    """tests/bench/llama_shaped.py does that to random weights."""
+    path = tmp_path / "results/m/word/addition/census.parquet"
+    source = finished.cell("word", "census.parquet")
+    write_table(read_table(source, CENSUS).assign(correct=False), path, CENSUS, provenance_of(source))
+    mark_as_right(tmp_path)
+    assert read_table(path, CENSUS)["correct"].all()
+    assert provenance_of(path) == provenance_of(source)
 
 
 def test_a_template_of_no_census(finished, broken, capsys):
