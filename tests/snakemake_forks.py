@@ -25,13 +25,15 @@ def serve() -> None:
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
-            words = _become(**json.loads(line))
+            request = json.loads(line)
+            words = request.pop("words")
+            _become(**request)
             sys.exit(cli.main(words))
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 
 
-def _become(words: list[str], folder: str, environment: dict[str, str], output: str) -> list[str]:
-    """Make this process what `python -m snakemake WORDS > OUTPUT 2>&1` would be in a folder and an environment."""
+def _become(folder: str, environment: dict[str, str], output: str) -> None:
+    """Make this process what `python -m snakemake > OUTPUT 2>&1` would be in a folder and an environment."""
     written = os.open(output, os.O_WRONLY)
     for number, source in ((0, os.open(os.devnull, os.O_RDONLY)), (1, written), (2, written)):
         os.dup2(source, number)
@@ -43,7 +45,6 @@ def _become(words: list[str], folder: str, environment: dict[str, str], output: 
     sys.dont_write_bytecode = "PYTHONDONTWRITEBYTECODE" in environment
     tempfile.tempdir = None
     signal.alarm(SECONDS)
-    return words
 
 
 @cache

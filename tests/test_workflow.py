@@ -1,6 +1,7 @@
 """The graph: what a dry run lists, what re-runs after which change, and what a user sees after a mistake."""
 
 import argparse
+import ast
 import json
 import re
 import shutil
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import time
 from importlib import import_module
+from itertools import chain
 
 import pytest
 import yaml
@@ -373,6 +375,16 @@ def test_digest_follows_lazy_imports_and_no_others(package):
     assert changed == {"interventions"}
     assert "form_invariance.tables_io" in source_digest.modules_of("ranking")  # imported inside run
     assert "form_invariance.errors" in source_digest.modules_of("ranking")  # imported by what it imports
+
+
+def test_statements_hold_all_imports_of_the_package():
+    for path in (ROOT / "src/form_invariance").rglob("*.py"):
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+        every, found = (
+            [ast.dump(node) for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
+            for nodes in (chain.from_iterable(map(ast.walk, body)), source_digest._statements(body))
+        )
+        assert sorted(every) == sorted(found), path
 
 
 def test_a_changed_column_concerns_who_writes_and_reads_the_table(package):

@@ -145,8 +145,10 @@ def check_models(config: Mapping[str, Any], variants: Variants) -> None:
     checked = set()
     for name, model in config["models"].items():
         folder = known_folder(model["source"], model.get("revision"))
-        tokenizer = None if folder is None else _check_folder(name, model, folder, config)
-        if folder is None or tokenizer is None:
+        if folder is None:
+            continue
+        tokenizer = _check_folder(name, model, folder, config)
+        if tokenizer is None:
             continue
         digest = hashlib.sha256((folder / "tokenizer.json").read_bytes()).digest()
         if (key := (digest, tokenizer.bos, tokenizer.vocabulary)) not in checked:

@@ -40,9 +40,9 @@ def run(arguments: argparse.Namespace) -> None:
     import torch
 
     from form_invariance.cells import read_train_pairs
-    from form_invariance.prompts import check_template
+    from form_invariance.prompts import check_template, render
     from form_invariance.tables_io import write_tensors
-    from form_invariance.variants import reworded, variant_tensors
+    from form_invariance.variants import variant_tensors
 
     model, tokenizer = load_model(arguments)
     first = first_late_layer(arguments, model.config.n_layers)
@@ -55,11 +55,11 @@ def run(arguments: argparse.Namespace) -> None:
     train, draws = read_train_pairs(arguments.dataset, arguments.corrupt_table)
     train = train.assign(operator=arguments.operator)
     tensors: dict[str, torch.Tensor] = {}
-    wordings = [train["prompt"].iloc[0]]
     for number in range(len(templates[arguments.operator])):
-        wordings.append(reworded(train[:1], templates, number)["prompt"].iloc[0])
         found = variant_tensors(model, tokenizer, train, draws[0], templates, number, first, arguments.candidates)
         tensors |= {f"{number + 1}.{name}": tensor for name, tensor in found.items()}
+    one = train.iloc[0]
+    wordings = [one["prompt"], *(render(text, one["a"], one["b"]) for text in templates[arguments.operator])]
     provenance = {
         **model_provenance(arguments),
         "variants": templates[arguments.operator],
