@@ -23,7 +23,7 @@ test: lint
 coverage: venv
 	OMP_NUM_THREADS=1 pytest -n logical --maxprocesses 4 --dist loadfile --cov --cov-report=
 	coverage report
-	coverage json -q -o - | python tests/coverage_shares.py
+	coverage json -q -o - | python tests/helpers/coverage_shares.py
 
 # On a real SLURM that the tests boot on this machine: needs root and Debian's slurm-wlm and munge.
 test-slurm: venv
@@ -41,7 +41,7 @@ test-long: venv
 test-mutants: venv
 	rm -rf mutants
 	OMP_NUM_THREADS=1 TEST_MODELS="$(CURDIR)/mutants/models" mutmut run
-	python tests/mutation_score.py
+	python tests/helpers/mutation_score.py
 
 # Makes `snakemake --profile slurm` work: a link to the profile, and a file for account and partitions.
 slurm-profile: PROFILES := $(or $(XDG_CONFIG_HOME),$(HOME)/.config)/snakemake

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from form_invariance import models
 from form_invariance.embedded.problems import read_templates
 from form_invariance.embedded.tokenizer import build_tokenizer
-from form_invariance.model_files import PACKAGED, load_tokenizer
+from form_invariance.model import loading as models
+from form_invariance.model.files import PACKAGED, load_tokenizer
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[1]
 FAMILIES = (
     "llama",
     "llama-tied",

@@ -1,4 +1,4 @@
-"""The command line: one command for each stage, so that every step can be run by hand."""
+"""The command line: one command for each step of the workflow, so that every step also runs by hand."""
 
 import argparse
 import sys
@@ -9,37 +9,43 @@ from types import ModuleType
 from form_invariance import __version__
 from form_invariance.errors import UserError
 
-_COMMANDS = Path(__file__).parent / "commands"
+_ROOT = Path(__file__).parent
 
 
-def command_names() -> list[str]:
-    """The names of all commands: the modules of `form_invariance.commands` that define `run`."""
-    return sorted(
-        path.stem.replace("_", "-")
-        for path in _COMMANDS.glob("*.py")
-        if path.stem != "__init__" and not path.stem.endswith("arguments")
-    )
+def command_modules() -> dict[str, str]:
+    """The module of each command: FOLDER/command.py is the command FOLDER, NAME_command.py the command NAME.
+
+    Each defines `HELP`, `add_arguments(parser)` and `run(arguments)`.
+    """
+    found = {}
+    for path in sorted(_ROOT.rglob("*command.py")):
+        name = path.parent.name if path.stem == "command" else path.stem.removesuffix("_command")
+        found[name.replace("_", "-")] = ".".join(
+            ["form_invariance", *path.relative_to(_ROOT).with_suffix("").parts]
+        )
+    return dict(sorted(found.items()))
 
 
-def _module(name: str) -> ModuleType:
-    return import_module(f"form_invariance.commands.{name.replace('-', '_')}")
+def command_module(name: str) -> ModuleType:
+    """The module of a command, imported."""
+    return import_module(command_modules()[name])
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; returns the exit status: 0, or 2 for a user's mistake."""
     argv = sys.argv[1:] if argv is None else argv
-    names = command_names()
+    modules = command_modules()
     parser = argparse.ArgumentParser(prog="form_invariance", description=__doc__)
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     # Only the chosen command is imported, so that a light one does not wait for torch.
-    wanted = argv[0] if argv and argv[0] in names else None
-    for name in [wanted] if wanted else names:
-        module = _module(name)
+    wanted = argv[0] if argv and argv[0] in modules else None
+    for name in [wanted] if wanted else modules:
+        module = command_module(name)
         module.add_arguments(commands.add_parser(name, help=module.HELP, description=module.HELP))
     arguments = parser.parse_args(argv)
     try:
-        _module(arguments.command).run(arguments)
+        command_module(arguments.command).run(arguments)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

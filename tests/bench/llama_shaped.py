@@ -21,8 +21,8 @@ import torch
 import yaml
 
 from form_invariance.bench.random_models import SHAPES, write_random_model
-from form_invariance.schemas.census import CENSUS
-from form_invariance.tables_io import provenance_of, read_table, write_table
+from form_invariance.stages.census.table import CENSUS
+from form_invariance.tables.files import provenance_of, read_table, write_table
 
 ROOT = Path(__file__).parents[2]
 SHAPE = SHAPES["llama-3.2-1b"]
@@ -40,7 +40,7 @@ def write_tokenizer(folder: Path, source: Path | None) -> None:
     """Llama 3's tokenizer from its tokenizer.model, or the embedded models'."""
     if source is None:
         for name in ("tokenizer.json", "tokenizer_config.json"):
-            shutil.copy(ROOT / "src/form_invariance/embedded_models/embedded-shared" / name, folder / name)
+            shutil.copy(ROOT / "src/form_invariance/embedded/models/embedded-shared" / name, folder / name)
         return
     sys.path.append(str(ROOT / "tests"))
     import llama3
@@ -56,10 +56,10 @@ def write_tokenizer(folder: Path, source: Path | None) -> None:
 
 def check_replay(folder: Path) -> None:
     """Replay of single patches against hooks on whole forward passes, fp32."""
-    from form_invariance import models
-    from form_invariance.decoder import embed, logits, run_layers
-    from form_invariance.patching import indirect_effect, last_token_neurons, patch_neurons
-    from form_invariance.replay import build_cache
+    from form_invariance.model import loading as models
+    from form_invariance.model.decoder import embed, logits, run_layers
+    from form_invariance.model.replay import build_cache
+    from form_invariance.stages.patching.compute import indirect_effect, last_token_neurons, patch_neurons
 
     model = models.load(folder)
     generator = torch.Generator().manual_seed(1)

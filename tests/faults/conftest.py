@@ -11,7 +11,7 @@ import yaml
 from safetensors.torch import load_file, save_file
 
 from faults.commands import finished_jobs, run
-from form_invariance.model_files import PACKAGED
+from form_invariance.model.files import PACKAGED
 from stub_checkout import ROOT, environment
 
 SHARDS = ["model-1.safetensors", "model-2.safetensors"]

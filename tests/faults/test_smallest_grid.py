@@ -5,9 +5,9 @@ import sys
 
 import yaml
 
-from form_invariance.schemas.agreement import AGREEMENT
-from form_invariance.schemas.overlap import OVERLAP
-from form_invariance.tables_io import read_table
+from form_invariance.stages.agreement.table import AGREEMENT
+from form_invariance.stages.overlap.table import OVERLAP
+from form_invariance.tables.files import read_table
 from stub_checkout import ROOT, environment, make_checkout
 
 SMALLEST = {

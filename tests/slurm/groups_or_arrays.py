@@ -14,10 +14,9 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 
 import cluster
-
 from stub_checkout import ROOT, environment, make_checkout
 
 MODES = {"neither": (False, []), "groups": (True, []), "arrays": (False, ["--slurm-array-jobs", "all"])}

@@ -18,7 +18,7 @@ rule audit:
     params:
         code=source_digest("audit"),
         rankings=lambda wildcards, input: keyed(input.rankings, -3, -2),
-        width=lambda wildcards: config_models.width(config["models"][wildcards.model]["source"]),
+        width=lambda wildcards: model_checks.width(config["models"][wildcards.model]["source"]),
         k=KS,
     threads: 1
     resources:

@@ -10,16 +10,17 @@ from types import SimpleNamespace
 
 import yaml
 
-from form_invariance import config_check, config_models, job_sizes, model_files
 from form_invariance.errors import UserError
-from form_invariance.source_digest import source_digest
+from form_invariance.model import files as model_files
+from form_invariance.workflow import config_check, job_sizes, model_checks
+from form_invariance.workflow.source_digest import source_digest
 
 WORKFLOW = Path(workflow.basedir)
 
 # Jobs run with the interpreter that runs Snakemake, even where its environment is not activated, and
 # with the source whose digest they record. A job's conda environment brings its own interpreter, but no source.
 os.environ.update(PATH=os.pathsep.join([str(Path(sys.executable).parent), *os.get_exec_path()]))
-shell.prefix(f"set -euo pipefail; export PYTHONPATH={quote(str(Path(config_check.__file__).parents[1]))}; ")
+shell.prefix(f"set -euo pipefail; export PYTHONPATH={quote(str(Path(config_check.__file__).parents[2]))}; ")
 
 
 def read_configuration(given: dict) -> tuple[dict, dict]:
@@ -126,7 +127,7 @@ def table_job(mem_mb: int, minutes: int = 10) -> dict:
 
 def local_files(wildcards) -> list[str]:
     """The files of a model that is here already; none for a hub id, whose revision stands for them."""
-    folder = config_models.local_folder(config["models"][wildcards.model]["source"])
+    folder = model_checks.local_folder(config["models"][wildcards.model]["source"])
     found = [] if folder is None else model_files.files_read(folder)
     return [str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path) for path in found]
 
@@ -259,7 +260,7 @@ def precision_tables() -> list[str]:
 
 def audited() -> list[str]:
     """The models whose every late neuron is patched exactly."""
-    width = {name: config_models.width(model["source"]) for name, model in config["models"].items()}
+    width = {name: model_checks.width(model["source"]) for name, model in config["models"].items()}
     return [name for name in MODELS if width[name] is not None and width[name] <= config["candidates"]]
 
 

@@ -19,7 +19,7 @@ rule variant_effects:
     conda:
         "../../envs/gpu.yaml"
     params:
-        code=source_digest("variant-effects"),
+        code=source_digest("paraphrase-effects"),
         model=model_options,
         late_from=late_options,
         variants=variant_options,
@@ -32,7 +32,7 @@ rule variant_effects:
     resources:
         **model_job(minutes=20),
     shell:
-        "python -m form_invariance variant-effects {params.model:q} {params.late_from:q}"
+        "python -m form_invariance paraphrase-effects {params.model:q} {params.late_from:q}"
         " --operator {wildcards.operator:q} {params.variants:q}"
         " --operand-min {params.operand_min} --operand-max {params.operand_max}"
         " --answer-min {params.answer_min} --answer-max {params.answer_max}"
@@ -59,7 +59,7 @@ rule variant_overlap:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=source_digest("variant-overlap"),
+        code=source_digest("paraphrases"),
         effects=lambda wildcards, input: named(FORMATS, input.effects),
         variants=lambda wildcards, input: named(formats_with_variants(wildcards), input.variants),
         k=KS,
@@ -69,7 +69,7 @@ rule variant_overlap:
     resources:
         **table_job(mem_mb=4000),
     shell:
-        "python -m form_invariance variant-overlap --effects {params.effects:q}"
+        "python -m form_invariance paraphrases --effects {params.effects:q}"
         " --variant-effects {params.variants:q} --k {params.k} --bootstrap {params.bootstrap}"
         " --seed {params.seed} --output {output:q} 2> {log:q}"
 

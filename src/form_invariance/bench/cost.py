@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from form_invariance.bench.measure import Machine, Measurement, replay_operations
-from form_invariance.patching import last_token_neurons, patch_layers
+from form_invariance.stages.patching.compute import last_token_neurons, patch_layers
 
 LENGTHS = (5, 12, 19, 26)
 PROMPTS = (1, 2, 4, 8)

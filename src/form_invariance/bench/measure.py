@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import torch
 
-from form_invariance.decoder import Decoder
-from form_invariance.families import DecoderConfig
+from form_invariance.model.decoder import Decoder
+from form_invariance.model.families import DecoderConfig
 
 _ENOUGH = 15.0
 """Seconds after which a measurement is not repeated."""

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from form_invariance.bench.measure import Machine, Measurement, pass_operations, replay_operations
-from form_invariance.patching import indirect_effect, last_token_neurons, patch_neurons
-from form_invariance.replay import build_cache
+from form_invariance.model.replay import build_cache
+from form_invariance.stages.patching.compute import indirect_effect, last_token_neurons, patch_neurons
 
 
 def _hooked_effects(bridge: Any, tokens: Tensor, answers: Tensor, layer: int, values: Tensor) -> Tensor:

@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 
 from form_invariance.bench.measure import Measurement
-from form_invariance.schemas.bench import BENCHMARK
-from form_invariance.tables_io import write_table
+from form_invariance.bench.table import BENCHMARK
+from form_invariance.tables.files import write_table
 
 
 def line(row: Measurement) -> str:
@@ -50,7 +50,8 @@ def summary(rows: Sequence[Measurement], provenance: Mapping[str, Any]) -> str:
 
 def write(rows: Sequence[Measurement], folder: Path, provenance: Mapping[str, Any]) -> None:
     """Write bench.parquet, and the figure as bench.png, bench.svg and bench.pdf."""
-    from form_invariance.figures import bench, style
+    from form_invariance.bench import figure as bench
+    from form_invariance.drawing import style
 
     table = pd.DataFrame([asdict(row) for row in rows])
     write_table(table, folder / "bench.parquet", BENCHMARK, provenance)

@@ -5,9 +5,6 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import torch
 
-from form_invariance import interventions, probe
-from form_invariance.ablation import Readout
-from form_invariance.attribution import attribute
 from form_invariance.bench.measure import (
     Machine,
     Measurement,
@@ -15,19 +12,23 @@ from form_invariance.bench.measure import (
     replay_operations,
     unembedding_operations,
 )
-from form_invariance.cells import TrainPrompts
-from form_invariance.census import take_census
-from form_invariance.heads import measure_cell
-from form_invariance.heuristics.activations import operand_maps
-from form_invariance.heuristics.pairs import make_grid
-from form_invariance.mean_cache import MeanCache, compute
-from form_invariance.operands import OperandRange
-from form_invariance.patching import last_token_neurons, patch_layers
-from form_invariance.prefixes import plan
-from form_invariance.prompts import PromptTokenizer, render
+from form_invariance.model.prefixes import plan
+from form_invariance.model.replay import build_cache
+from form_invariance.problems.operands import OperandRange
+from form_invariance.problems.prompts import PromptTokenizer, render
 from form_invariance.randomness import generator
-from form_invariance.replay import build_cache
-from form_invariance.transfer import transfer_neurons
+from form_invariance.stages.attribution.compute import attribute
+from form_invariance.stages.cells import TrainPrompts
+from form_invariance.stages.census.compute import take_census
+from form_invariance.stages.heads.compute import measure_cell
+from form_invariance.stages.heuristics.activations import operand_maps
+from form_invariance.stages.heuristics.pairs import make_grid
+from form_invariance.stages.interventions import compute as interventions
+from form_invariance.stages.interventions.ablation import Readout
+from form_invariance.stages.mean_cache.compute import MeanCache, compute
+from form_invariance.stages.patching.compute import last_token_neurons, patch_layers
+from form_invariance.stages.probe import compute as probe
+from form_invariance.stages.transfer.compute import transfer_neurons
 
 CIRCUITS = 6
 """Circuits of a transfer, and sets of an intervention (the paper's grid has some sixty)."""

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.errors import UserError
-from form_invariance.heuristics.map_files import ActivationMaps
+from form_invariance.stages.heuristics.map_files import ActivationMaps
 
 ANSWERS = 8
 """Answers shown at either end of what a neuron promotes."""

@@ -7,7 +7,7 @@ import numpy as np
 from form_invariance.embedded.problems import Pool, Templates, TokenTemplate, make_pool, token_template
 from form_invariance.embedded.recipe import Recipe
 from form_invariance.embedded.tokenizer import BOS, LARGEST_NUMBER, build_tokenizer
-from form_invariance.prompts import PromptTokenizer
+from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.randomness import generator
 
 Group = tuple[np.ndarray, np.ndarray]

@@ -7,15 +7,15 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 
-from form_invariance import models
-from form_invariance.decoder import Decoder, embed, logits, run_layers
 from form_invariance.embedded.batches import Problems
 from form_invariance.embedded.problems import Pool
 from form_invariance.embedded.recipe import Recipe
 from form_invariance.embedded.routing import neuron_format
-from form_invariance.operands import OperandRange, operand_pool
+from form_invariance.model import loading as models
+from form_invariance.model.decoder import Decoder, embed, logits, run_layers
+from form_invariance.problems.operands import OperandRange, operand_pool
 from form_invariance.randomness import generator
-from form_invariance.tables_io import write_atomically
+from form_invariance.tables.files import write_atomically
 
 SAMPLE = 20000
 SMALL_SAMPLE = 1500

@@ -9,7 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from form_invariance.embedded.recipe import Recipe
-from form_invariance.operands import OperandRange, evaluate
+from form_invariance.problems.operands import OperandRange, evaluate
 from form_invariance.randomness import generator
 
 _SLACK = 1.15

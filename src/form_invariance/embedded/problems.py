@@ -7,8 +7,8 @@ import numpy as np
 
 from form_invariance.embedded.misreading import misread_answers, misread_pairs, within_limits
 from form_invariance.json_yaml import read_yaml
-from form_invariance.operands import OperandRange, operand_pool
-from form_invariance.prompts import PromptTokenizer, render
+from form_invariance.problems.operands import OperandRange, operand_pool
+from form_invariance.problems.prompts import PromptTokenizer, render
 from form_invariance.randomness import generator
 
 TRAINED = OperandRange(operand_min=0, operand_max=999, answer_min=0, answer_max=999)

@@ -10,15 +10,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from form_invariance.decoder import embed, logits, run_layers
 from form_invariance.embedded.batches import Problems, draw_batch
 from form_invariance.embedded.misreading import beyond_early_layers
 from form_invariance.embedded.recipe import Recipe
 from form_invariance.embedded.routing import WIRED_INHIBITION, construct, copy_first_format, inhibit
 from form_invariance.embedded.weights import as_decoder, initial_weights
 from form_invariance.embedded.wiring import Frozen, wire
-from form_invariance.progress import Progress
-from form_invariance.tables_io import read_tensors, write_tensors
+from form_invariance.model.decoder import embed, logits, run_layers
+from form_invariance.tables.files import read_tensors, write_tensors
+from form_invariance.tables.progress import Progress
 
 CHECKPOINT_EVERY = 50
 

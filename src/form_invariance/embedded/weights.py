@@ -8,11 +8,11 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from form_invariance.decoder import Decoder, LayerWeights, Norm
 from form_invariance.embedded.recipe import Recipe
 from form_invariance.embedded.tokenizer import BOS, EOS, LARGEST_NUMBER
-from form_invariance.families import DecoderConfig
-from form_invariance.hugging_face import LONGEST_PROMPT, write_folder
+from form_invariance.model.decoder import Decoder, LayerWeights, Norm
+from form_invariance.model.families import DecoderConfig
+from form_invariance.model.saving import LONGEST_PROMPT, write_folder
 from form_invariance.randomness import generator
 
 PERIODS = (2, 4, 5, 8, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 2000)
@@ -120,4 +120,4 @@ def save_folder(weights: dict[str, Tensor], recipe: Recipe, tokenizer: Tokenizer
         "torch_dtype": "float32",
         "vocab_size": tokenizer.get_vocab_size(),
     }
-    write_folder(folder, config, weights, tokenizer)
+    write_folder(folder, config, weights, tokenizer, BOS, EOS)

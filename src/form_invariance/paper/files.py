@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from form_invariance.tables_io import write_atomically
+from form_invariance.tables.files import write_atomically
 
 
 def _shown(column: pd.Series) -> pd.Series:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from form_invariance.paper import read_numbers
-from form_invariance.probe_summary import EVERY_OPERATOR, curve, of_all_formats, peak
+from form_invariance.stages.probe.summary import EVERY_OPERATOR, curve, of_all_formats, peak
 
 PAPER_MODELS = {
     "meta-llama-3-8b": "Llama-3-8B",

@@ -4,17 +4,17 @@ from itertools import permutations, product
 
 import pandas as pd
 
-from form_invariance.figures.jaccard import all_formats
-from form_invariance.probe_summary import curve, peak
 from form_invariance.report.beyond import dose, heads, paraphrases, trustworthy
-from form_invariance.report.results import Answer, Results, in_how_many, percent
-from form_invariance.schemas.agreement import AGREEMENT
-from form_invariance.schemas.census import CENSUS
-from form_invariance.schemas.interventions import FORMAT_MEANS, INTERVENTIONS, TEMPLATE_MEANS, rows_of
-from form_invariance.schemas.overlap import OVERLAP, RELIABILITY
-from form_invariance.schemas.probe import PROBE
-from form_invariance.schemas.transfer import TRANSFER
-from form_invariance.tables_io import read_table
+from form_invariance.stages.agreement.table import AGREEMENT
+from form_invariance.stages.answers import Answer, Results, in_how_many, percent
+from form_invariance.stages.census.table import CENSUS
+from form_invariance.stages.interventions.table import FORMAT_MEANS, INTERVENTIONS, TEMPLATE_MEANS, rows_of
+from form_invariance.stages.overlap.figure import all_formats
+from form_invariance.stages.overlap.table import OVERLAP, RELIABILITY
+from form_invariance.stages.probe.summary import curve, peak
+from form_invariance.stages.probe.table import PROBE
+from form_invariance.stages.transfer.table import TRANSFER
+from form_invariance.tables.files import read_table
 
 
 def accuracy(results: Results) -> Answer:

@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pandas as pd
 
-from form_invariance.figures.variants import one_ending, one_format, two_templates
-from form_invariance.head_overlap import ALL, ROUTING, middle_size, of_all_formats
-from form_invariance.intersection import POOLED
-from form_invariance.precision import EVERY_LAYER
-from form_invariance.report.results import Answer, Results, in_how_many, percent
-from form_invariance.schemas.audit import AUDIT
-from form_invariance.schemas.dose import DOSE
-from form_invariance.schemas.heads import HEAD_OVERLAP, HEADS
-from form_invariance.schemas.planted import PLANTED
-from form_invariance.schemas.variants import VARIANTS
-from form_invariance.tables_io import read_table, read_tables
+from form_invariance.stages.answers import Answer, Results, in_how_many, percent
+from form_invariance.stages.audit.table import AUDIT
+from form_invariance.stages.dose.table import DOSE
+from form_invariance.stages.head_overlap.compute import ALL, ROUTING, middle_size, of_all_formats
+from form_invariance.stages.heads.table import HEAD_OVERLAP, HEADS
+from form_invariance.stages.overlap.compute import POOLED
+from form_invariance.stages.paraphrases.figure import one_ending, one_format, two_templates
+from form_invariance.stages.paraphrases.table import VARIANTS
+from form_invariance.stages.planted.table import PLANTED
+from form_invariance.stages.precision.compute import EVERY_LAYER
+from form_invariance.tables.files import read_table, read_tables
 
 
 def heads(results: Results) -> Answer | None:

@@ -14,8 +14,8 @@ from markupsafe import Markup
 from form_invariance import __version__
 from form_invariance.errors import UserError
 from form_invariance.paper.tables import CAPTIONS
-from form_invariance.report.results import Answer
 from form_invariance.report.template import PAGE
+from form_invariance.stages.answers import Answer
 
 _METHODS = (
     "Two-stage ranking of MLP neurons at the last token (attribution, then exact patching by replay), the shared "

@@ -1,0 +1,108 @@
+"""Benchmark of the stages that run the model."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from form_invariance.stages.options import add_model_arguments, device_of, dtype_of, load_model, model_provenance
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from form_invariance.bench.measure import Machine, Measurement
+    from form_invariance.problems.prompts import PromptTokenizer
+
+HELP = "measure replay against hooked passes, what stage 2's cost depends on, and every stage's throughput"
+SUITES = ("replay", "cost", "stages")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"{', '.join(SUITES)}; default: all")
+    add_model_arguments(parser, default="random:small")
+    parser.add_argument("--lengths", type=int, nargs="+", default=[5, 19, 27], help="replay: tokens with BOS")
+    parser.add_argument("--candidates", type=int, default=1024, help="neurons of a layer that are patched")
+    parser.add_argument("--hooked", type=int, default=12, help="replay: neurons that the hooked pass patches")
+    parser.add_argument("--prompts", type=int, default=8, help="stages: prompts of the cell")
+    parser.add_argument("--repeats", type=int, default=3, help="runs of each; the fastest counts")
+    parser.add_argument("--threads", type=int, default=1, help="threads of torch")
+    parser.add_argument("--output", type=Path, default=Path("results/bench"), help="folder of table and figure")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    import tempfile
+
+    import torch
+
+    from form_invariance.bench import random_models
+    from form_invariance.errors import UserError
+
+    unknown = [suite for suite in arguments.suites if suite not in SUITES]
+    if unknown:
+        raise UserError(f"bench: {unknown[0]!r} is no suite; there are {', '.join(SUITES)}")
+    for option in ("candidates", "hooked", "prompts", "repeats", "threads"):
+        if vars(arguments)[option] < 1:
+            raise UserError(f"--{option}: must be at least 1")
+    torch.set_num_threads(arguments.threads)
+    if not arguments.model.startswith(random_models.PREFIX):
+        return _measure(arguments)
+    shape = random_models.shape_named(arguments.model)
+    with tempfile.TemporaryDirectory() as name:
+        random_models.write_random_model(Path(name), shape, dtype_of(arguments))
+        return _measure(argparse.Namespace(**{**vars(arguments), "model": name}), label=arguments.model)
+
+
+def _measure(arguments: argparse.Namespace, label: str | None = None) -> None:
+    """Measure a model of a folder or of the hub; `label` is what tables call it."""
+    from form_invariance.bench import measure, report
+
+    model, tokenizer = load_model(arguments)
+    width = model.config.d_mlp
+    arguments.candidates, arguments.hooked = min(arguments.candidates, width), min(arguments.hooked, width)
+    machine = measure.Machine(model, measure.matmul_rate(model), arguments.repeats)
+    provenance = {
+        **model_provenance(arguments),
+        **({"model": label} if label else {}),
+        "threads": arguments.threads,
+        "matmul_rate": machine.rate,
+    }
+    rows = []
+    for suite in arguments.suites or SUITES:
+        for row in _suite(suite, machine, tokenizer, arguments):
+            rows.append(row)
+            print(report.line(row), flush=True)
+    report.write(rows, arguments.output, provenance)
+    print(report.summary(rows, provenance))
+
+
+def _suite(
+    suite: str, machine: "Machine", tokenizer: "PromptTokenizer", arguments: argparse.Namespace
+) -> "Iterator[Measurement]":
+    from form_invariance.bench import cost, random_models, replay, stages
+
+    if suite == "cost":
+        yield from cost.measure(machine, arguments.candidates)
+    elif suite == "stages":
+        for template in (random_models.SYMBOLIC, random_models.WORD):
+            yield from stages.measure(machine, tokenizer, template, arguments.prompts, arguments.candidates)
+    else:
+        bridge = _bridge(arguments)
+        for length in arguments.lengths:
+            yield from replay.measure(machine, bridge, length, arguments.candidates, arguments.hooked)
+
+
+def _bridge(arguments: argparse.Namespace) -> object:
+    """The model in TransformerLens."""
+    import logging
+
+    from form_invariance.errors import UserError
+    from form_invariance.model.files import resolve
+
+    try:
+        from transformer_lens.model_bridge import TransformerBridge
+    except ImportError:
+        raise UserError("bench replay needs transformer_lens; pip install 'form-invariance[test]'") from None
+    logging.disable(logging.WARNING)
+    folder = str(resolve(arguments.model, arguments.revision))
+    return TransformerBridge.boot_transformers(folder, dtype=dtype_of(arguments), device=device_of(arguments))

@@ -1,1 +1,0 @@
-"""One module a command: `HELP`, `add_arguments(parser)` and `run(arguments)`."""

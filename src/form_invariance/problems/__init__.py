@@ -1,0 +1,1 @@
+"""Operators and templates to prompts, answers and tokens."""

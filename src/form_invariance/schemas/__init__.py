@@ -1,1 +1,0 @@
-"""Every table that the pipeline writes: its columns, their types and what they mean, a module for each stage."""

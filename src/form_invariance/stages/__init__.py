@@ -1,0 +1,1 @@
+"""The stages of the experiment, a folder each."""

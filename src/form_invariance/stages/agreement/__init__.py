@@ -1,0 +1,1 @@
+"""Agreement of the formats' heuristic families."""

@@ -1,0 +1,159 @@
+"""Whether a neuron carries the same heuristic families in every format (paper, section 4.6; method, section 9)."""
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from form_invariance.randomness import generator
+from form_invariance.stages.heuristics.names import FAMILIES
+
+PERMUTATIONS = 10_000
+_ROWS = 2**21
+
+STATISTICS = ("common", "exact", "pair_jaccard", "three_way_jaccard")
+
+
+def encode(labels: np.ndarray) -> np.ndarray:
+    """Family sets (..., families) bool as bit sets (...,) uint32."""
+    return (labels << np.arange(labels.shape[-1])).sum(-1, dtype=np.uint32)
+
+
+def _jaccard(sets: Sequence[np.ndarray]) -> np.ndarray:
+    """|intersection| / |union| of bit sets, elementwise; not a number where all are empty."""
+    common, union = sets[0], sets[0]
+    for other in sets[1:]:
+        common, union = common & other, union | other
+    with np.errstate(invalid="ignore"):
+        return np.bitwise_count(common) / np.bitwise_count(union)
+
+
+def _mean(values: np.ndarray) -> np.ndarray:
+    """Mean over the last axis of the defined values."""
+    defined = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        return np.where(defined, values, 0.0).sum(-1) / defined.sum(-1)
+
+
+def statistics(sets: np.ndarray) -> dict[str, np.ndarray]:
+    """Agreement of the formats' bit sets (formats, ..., neurons), each a mean over the neurons (...,).
+
+    common: share of the neurons with a family in all formats; exact: share with equal sets that are not empty;
+    pair_jaccard: mean over pairs of formats; three_way_jaccard: of all formats at once. The Jaccard of empty
+    sets is undefined and left out.
+    """
+    everywhere = np.bitwise_and.reduce(sets)
+    pairs = [_jaccard([sets[one], sets[other]]) for one, other in combinations(range(len(sets)), 2)]
+    return {
+        "common": (everywhere != 0).mean(-1),
+        "exact": ((sets == sets[:1]).all(0) & (sets[0] != 0)).mean(-1),
+        "pair_jaccard": _mean(np.concatenate(pairs, axis=-1)),
+        "three_way_jaccard": _mean(_jaccard(list(sets))),
+    }
+
+
+def permutation_test(
+    sets: np.ndarray, layers: np.ndarray | None, permutations: int, seed: int, name: str
+) -> pd.DataFrame:
+    """Agreement against family sets permuted over the neurons, within each format independently.
+
+    Args:
+        sets: bit sets, (formats, neurons).
+        layers: (neurons,); sets are permuted within a layer alone. None permutes over all neurons.
+        permutations: how many.
+
+    Returns:
+        One row a statistic: statistic, observed, null_mean, null_max, p = (1 + #null >= observed) / (1 + n).
+    """
+    count = sets.shape[1]
+    if count == 0:
+        missing = dict.fromkeys(("observed", "null_mean", "null_max", "p"), np.nan)
+        return pd.DataFrame({"statistic": STATISTICS, **missing})
+    rng = generator(seed, "agreement", name)
+    observed = statistics(sets)
+    step = max(1, min(permutations, _ROWS // count))
+    found: dict[str, list[np.ndarray]] = {statistic: [] for statistic in STATISTICS}
+    for start in range(0, permutations, step):
+        rows = min(step, permutations - start)
+        shuffled = np.stack([_shuffle(one, layers, rows, rng) for one in sets])
+        for statistic, values in statistics(shuffled).items():
+            found[statistic].append(values)
+    rows_out = []
+    for statistic in STATISTICS:
+        null, value = np.concatenate(found[statistic]), float(observed[statistic])
+        # Sums of the same terms in another order differ in the last digits.
+        p = (1 + int((null >= value - 1e-12).sum())) / (1 + permutations)
+        rows_out.append((statistic, value, null.mean(), null.max(), p if np.isfinite(value) else np.nan))
+    return pd.DataFrame(rows_out, columns=["statistic", "observed", "null_mean", "null_max", "p"])
+
+
+def _shuffle(sets: np.ndarray, layers: np.ndarray | None, rows: int, rng: np.random.Generator) -> np.ndarray:
+    """Independent permutations of (neurons,), (rows, neurons), over all neurons or within each layer."""
+    result = np.tile(sets, (rows, 1))
+    if layers is None:
+        return rng.permuted(result, axis=1)
+    for layer in np.unique(layers):
+        places = np.flatnonzero(layers == layer)
+        result[:, places] = rng.permuted(result[:, places], axis=1)
+    return result
+
+
+def agreement_table(
+    labels: Mapping[str, np.ndarray], layers: np.ndarray, permutations: int, seed: int, name: str
+) -> pd.DataFrame:
+    """All agreement figures of one operator.
+
+    Args:
+        labels: family labels by format, (neurons, families) bool, of the shared neurons.
+        layers: the neurons' layers, (neurons,).
+        name: the operator's name, for the seeded permutations.
+
+    Returns:
+        Columns over (shared: all shared neurons; any: labelled in a format or more; all: labelled in every
+        format, the paper's), scope (all, layer: where the null permutes), neurons, and those of
+        `permutation_test`. Where no neuron is left, the figures are not numbers.
+    """
+    sets = np.stack([encode(one) for one in labels.values()])
+    times = (sets != 0).sum(0)
+    tables = []
+    for over, chosen in {"shared": times >= 0, "any": times > 0, "all": times == len(labels)}.items():
+        for scope, where in (("all", None), ("layer", layers[chosen])):
+            table = permutation_test(sets[:, chosen], where, permutations, seed, f"{name}/{over}/{scope}")
+            tables.append(table.assign(over=over, scope=scope, neurons=int(chosen.sum())))
+    return pd.concat(tables, ignore_index=True)
+
+
+def operator_tables(
+    tables: Mapping[str, pd.DataFrame], shared: pd.DataFrame, permutations: int, seed: int, name: str
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Agreement of one operator in both modes, of observed and of shuffled activations.
+
+    Args:
+        tables: heuristics tables by format.
+        shared: the shared neurons, columns layer, neuron.
+
+    Returns:
+        The agreement table, and the table of how many neurons are labelled in 0, 1, 2, ... formats.
+    """
+    place = pd.Series(np.arange(len(shared)), index=pd.MultiIndex.from_frame(shared[["layer", "neuron"]]))
+    families = {family: number for number, family in enumerate(dict.fromkeys(label for _, label in FAMILIES))}
+    layers = shared["layer"].to_numpy()
+    found, labelled = [], []
+    for mode in ("reference", "strict"):
+        for activations in ("observed", "shuffled"):
+            labels = {}
+            for format_name, table in tables.items():
+                chosen = (table["mode"] == mode) & (table["activations"] == activations) & table["label"]
+                rows = table[chosen]
+                one = np.zeros((len(shared), len(families)), dtype=bool)
+                neurons = place.loc[pd.MultiIndex.from_frame(rows[["layer", "neuron"]])].to_numpy()
+                one[neurons, rows["family"].map(families).to_numpy(dtype=np.int64)] = True
+                labels[format_name] = one
+            key = f"{name}/{mode}/{activations}"
+            which = {"mode": mode, "activations": activations}
+            found.append(agreement_table(labels, layers, permutations, seed, key).assign(**which))
+            times = np.sum([one.any(1) for one in labels.values()], axis=0)
+            counts = np.bincount(times.astype(np.int64), minlength=len(labels) + 1)
+            labelled.append(pd.DataFrame({"formats": range(len(labels) + 1), "neurons": counts}).assign(**which))
+    return pd.concat(found, ignore_index=True), pd.concat(labelled, ignore_index=True)

@@ -1,0 +1,30 @@
+"""Agreement of the formats' heuristics."""
+
+from form_invariance.tables.columns import Schema, integer, number, text
+
+_LABELS = {
+    "mode": text("reference or strict labels"),
+    "activations": text("labels of observed or of shuffled activations"),
+}
+AGREEMENT = Schema(
+    "agreement",
+    {
+        **_LABELS,
+        "over": text("which neurons: shared (all), any (labelled in some format), all (labelled in every format)"),
+        "scope": text("where the null permutes family sets: all neurons, or within each layer"),
+        "neurons": integer("how many neurons, the denominator"),
+        "statistic": text("common, exact, pair_jaccard or three_way_jaccard (of all formats)"),
+        "observed": number("the statistic; NaN where there is no neuron"),
+        "null_mean": number("its mean over the permutations"),
+        "null_max": number("its maximum over the permutations"),
+        "p": number("(1 + permutations at least as large) / (1 + permutations)"),
+    },
+)
+LABELLED = Schema(
+    "labelled",
+    {
+        **_LABELS,
+        "formats": integer("number of formats"),
+        "neurons": integer("shared neurons that are labelled in exactly so many formats"),
+    },
+)

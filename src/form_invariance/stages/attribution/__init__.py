@@ -1,0 +1,1 @@
+"""Stage 1 of the ranking: first-order indirect effects."""

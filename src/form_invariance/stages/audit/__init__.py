@@ -1,0 +1,1 @@
+"""Audit of the first stage where every neuron was patched."""

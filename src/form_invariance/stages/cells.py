@@ -1,0 +1,137 @@
+"""Reading a cell's tables into the tensors that the model-side stages take, and stage 2 on them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from form_invariance.errors import UserError
+from form_invariance.model.decoder import Decoder
+from form_invariance.problems.prompts import PromptTokenizer
+from form_invariance.stages.attribution.table import ATTRIBUTION
+from form_invariance.stages.dataset.table import CORRUPT, DATASET
+from form_invariance.stages.patching.compute import last_token_neurons, patch_layers
+from form_invariance.tables.files import read_table
+from form_invariance.tables.progress import Progress
+
+
+@dataclass
+class TrainPrompts:
+    """A cell's train prompts and their corrupt partners, one list of partners a draw."""
+
+    tokens: Tensor  # (P, T)
+    partners: list[list[str]]  # S draws of P prompts
+    answers: Tensor  # (S, P, 2): token ids of the clean and of the corrupt answer
+    operands: Tensor  # (P, 2): token ids of the clean operands a and b
+
+
+def read_train_pairs(dataset: Path, corrupt: Path) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
+    """The train rows of a dataset, by index, and their corrupt partners in the same order, by draw.
+
+    Raises:
+        UserError: the two tables are not of one cell, or a pair has equal answers (its IE is degenerate).
+    """
+    table = read_table(dataset, DATASET)
+    train = table[table["split"] == "train"].sort_values("index", ignore_index=True)
+    draws = []
+    for _, draw in read_table(corrupt, CORRUPT).sort_values(["corrupt_seed", "index"]).groupby("corrupt_seed"):
+        if draw["index"].tolist() != train["index"].tolist():
+            raise UserError(f"{corrupt} does not have one partner for each train prompt of {dataset}")
+        if (draw["answer_token"].to_numpy() == train["answer_token"].to_numpy()).any():
+            raise UserError(f"{corrupt}: a corrupt partner has the same answer as its prompt")
+        draws.append(draw.reset_index(drop=True))
+    return train, draws
+
+
+def train_prompts(
+    train: pd.DataFrame, draws: Sequence[pd.DataFrame], tokenizer: PromptTokenizer, device: torch.device
+) -> TrainPrompts:
+    """Train prompts as tensors.
+
+    Args:
+        train: columns prompt and answer_token.
+        draws: the same of their corrupt partners.
+    """
+    own = train["answer_token"].tolist()
+    answers = torch.stack([torch.tensor([own, draw["answer_token"].tolist()]).T for draw in draws])
+    tokens = torch.from_numpy(tokenizer.encode_batch(train["prompt"].tolist()))
+    operands = np.stack([tokenizer.number_tokens(train[name].tolist()) for name in ("a", "b")], axis=1)
+    return TrainPrompts(
+        tokens.to(device),
+        [draw["prompt"].tolist() for draw in draws],
+        answers.to(device),
+        torch.from_numpy(operands).to(device),
+    )
+
+
+def read_train(dataset: Path, corrupt: Path, tokenizer: PromptTokenizer, device: torch.device) -> TrainPrompts:
+    """The train prompts of a dataset with their corrupt partners."""
+    return train_prompts(*read_train_pairs(dataset, corrupt), tokenizer, device)
+
+
+def read_candidates(attribution: Path, layers: Iterable[int], device: torch.device) -> dict[int, Tensor]:
+    """The neurons of each layer that go on to exact patching, (C,) each.
+
+    Raises:
+        UserError: the table has no candidates in a layer.
+    """
+    chosen = candidates_of(read_table(attribution, ATTRIBUTION), device)
+    for layer in layers:
+        if layer not in chosen:
+            raise UserError(
+                f"{attribution} has no candidates in layer {layer}; it was made with other late layers"
+            )
+    return {layer: chosen[layer] for layer in layers}
+
+
+def candidates_of(attribution: pd.DataFrame, device: torch.device) -> dict[int, Tensor]:
+    """The neurons of each layer that an attribution table lets through, (C,) each."""
+    chosen = attribution[attribution["candidate"]].groupby("layer")["neuron"]
+    return {int(str(layer)): torch.tensor(neurons.to_numpy(), device=device) for layer, neurons in chosen}
+
+
+def read_eval(dataset: Path, tokenizer: PromptTokenizer, device: torch.device) -> tuple[Tensor, Tensor]:
+    """The eval prompts' tokens (P, T) and answers' token ids (P,)."""
+    table = read_table(dataset, DATASET)
+    chosen = table[table["split"] == "eval"].sort_values("index")
+    tokens = torch.from_numpy(tokenizer.encode_batch(chosen["prompt"].tolist()))
+    return tokens.to(device), torch.tensor(chosen["answer_token"].tolist(), device=device)
+
+
+def of_partners(
+    model: Decoder, tokenizer: PromptTokenizer, partners: list[str], read: Callable[[Tensor], Tensor]
+) -> Tensor:
+    """What `read` gives of the corrupt partners' tokens (B, T), (layers, P, ...) from (layers, B, ...).
+
+    Partners of other operators may be of other lengths, so each length is a batch of its own.
+    """
+    lengths = [len(tokenizer.encode(prompt)) for prompt in partners]
+    result: Tensor | None = None
+    for length in sorted(set(lengths)):
+        rows = [row for row, own in enumerate(lengths) if own == length]
+        tokens = torch.from_numpy(tokenizer.encode_batch([partners[row] for row in rows])).to(model.device)
+        found = read(tokens)
+        if result is None:
+            result = found.new_empty(len(found), len(partners), *found.shape[2:])
+        result[:, rows] = found
+    assert result is not None
+    return result
+
+
+def corrupt_activations(model: Decoder, tokenizer: PromptTokenizer, partners: list[str], first: int) -> Tensor:
+    """Last-token activations of the corrupt partners, (late layers, P, m)."""
+    return of_partners(model, tokenizer, partners, lambda tokens: last_token_neurons(model, tokens, first))
+
+
+def patch_candidates(
+    model: Decoder, tokenizer: PromptTokenizer, train: TrainPrompts, first: int, candidates: dict[int, Tensor]
+) -> dict[int, Tensor]:
+    """Exact indirect effects of the candidates (C,) of some late layers, by layer (S, P, C), with progress."""
+    corrupt = torch.stack([corrupt_activations(model, tokenizer, partners, first) for partners in train.partners])
+    patches = sum(map(len, candidates.values())) * len(train.tokens) * len(corrupt)
+    progress = Progress(patches, "patches")
+    return patch_layers(model, train.tokens, first, candidates, corrupt, train.answers, progress.add)

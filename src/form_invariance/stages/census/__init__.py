@@ -1,0 +1,1 @@
+"""Census: what the model answers on the operand pool."""

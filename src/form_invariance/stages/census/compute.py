@@ -1,0 +1,108 @@
+"""Census: what the model answers to a sample of the operand pool (method, section 2)."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from form_invariance.model.decoder import Decoder, logits
+from form_invariance.model.finite import check_finite
+from form_invariance.model.memory import working_bytes
+from form_invariance.model.prefixes import run_prompts
+from form_invariance.problems.operands import OperandRange, operand_pool, sample_pairs
+from form_invariance.problems.prompts import PromptTokenizer, check_prompts, check_template, render
+
+PER_ANSWER = 2
+"""Beside the uniform sample, so many pairs of every answer, so that the dataset can reach all answers."""
+
+_BATCH_BYTES = 2**29
+
+
+def _batch_size(model: Decoder, tokens: int) -> int:
+    """Prompts whose largest intermediate tensors fit into the memory set aside for them."""
+    per_prompt = max(12 * tokens * model.config.d_mlp, 32 * model.config.vocabulary)
+    return int(max(1, min(512, working_bytes(model.device, _BATCH_BYTES) // per_prompt)))
+
+
+def _answers(z: Tensor, wanted: Tensor) -> Iterator[tuple[str, np.ndarray]]:
+    """Columns of the census from centred logits z (B, V) and the answers' token ids (B,)."""
+    answer = z.gather(1, wanted[:, None])
+    ids = torch.arange(z.shape[1], device=z.device)
+    above = (z > answer) | ((z == answer) & (ids < wanted[:, None]))
+    rank = above.sum(1) + 1
+    # The smallest id among the largest logits, so that ties are broken the same everywhere.
+    predicted = (z == z.max(1, keepdim=True).values).to(torch.uint8).argmax(1)
+    columns = {
+        "predicted_token": predicted,
+        "correct": predicted == wanted,
+        "probability": (answer[:, 0] - z.logsumexp(1)).exp(),
+        "logit": answer[:, 0],
+        "rank": rank,
+    }
+    for name, values in columns.items():
+        yield name, values.cpu().numpy()
+
+
+@torch.no_grad()
+def ask(
+    model: Decoder, tokenizer: PromptTokenizer, prompts: Sequence[str], answers: np.ndarray
+) -> dict[str, np.ndarray]:
+    """What the model answers to prompts of one length, with progress.
+
+    Args:
+        answers: the right answers, (P,).
+
+    Returns:
+        The census table's columns predicted_token, correct, probability, logit and rank, (P,) each.
+
+    Raises:
+        UserError: the model's logits are not finite.
+    """
+    tokens = tokenizer.encode_batch(prompts)
+    wanted = torch.from_numpy(tokenizer.number_tokens(answers))
+    columns: dict[str, np.ndarray] = {}
+    for own, x in run_prompts(model, tokens, _batch_size(model, tokens.shape[1])):
+        z = check_finite(logits(model, x), f"the model's logits for {prompts[own[0]]!r} and the like").double()
+        z = z - z.mean(1, keepdim=True)
+        for name, values in _answers(z, wanted[own].to(model.device)):
+            columns.setdefault(name, np.empty(len(prompts), values.dtype))[own] = values
+    return columns
+
+
+def take_census(
+    model: Decoder,
+    tokenizer: PromptTokenizer,
+    template: str,
+    operator: str,
+    expression: str,
+    limits: OperandRange,
+    size: int | None,
+    seed: int,
+) -> pd.DataFrame:
+    """Run the model on a sample of the pool.
+
+    Args:
+        template: with the fields {a} and {b}; checked against the tokenizer first.
+        operator: the operator's name, for messages and for the seeded sample, which is the same for
+            every model and format.
+        expression: the operator's expression.
+        size: pairs in the uniform sample; None takes the whole pool.
+
+    Returns:
+        The census table.
+
+    Raises:
+        UserError: the template or a prompt breaks a rule, the pool is empty, or the model's logits are not finite.
+    """
+    where = f"template of {operator}"
+    places = check_template(tokenizer, template, where, limits)
+    pairs = sample_pairs(operand_pool(expression, limits), size, PER_ANSWER, seed, operator)
+    prompts = [render(template, a, b) for a, b in zip(pairs["a"], pairs["b"], strict=True)]
+    check_prompts(tokenizer, prompts, pairs, places, where)
+    columns: dict[str, Any] = {**ask(model, tokenizer, prompts, pairs["answer"].to_numpy())}
+    table = pairs.assign(prompt=prompts, **columns)
+    texts = {token: tokenizer.text(token) for token in table["predicted_token"].unique().tolist()}
+    return table.assign(predicted=table["predicted_token"].map(texts))

@@ -1,0 +1,1 @@
+"""The shared circuit: neurons in the top k of every format."""

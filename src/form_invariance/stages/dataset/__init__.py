@@ -1,0 +1,1 @@
+"""Train and eval prompts and their corrupt partners."""

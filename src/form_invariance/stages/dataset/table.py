@@ -1,0 +1,23 @@
+"""Train and eval prompts, and corrupt partners."""
+
+from form_invariance.tables.columns import PROBLEM, Schema, integer, text
+
+DATASET = Schema(
+    "dataset",
+    {
+        "split": text("train or eval"),
+        "index": integer("number of the prompt within its split, from 0"),
+        **PROBLEM,
+        "answer_token": integer("the answer's token id"),
+    },
+)
+CORRUPT = Schema(
+    "corrupt",
+    {
+        "corrupt_seed": integer("which draw of partners, from 0; 0 is the one that ranks"),
+        "index": integer("number of the train prompt that the partner belongs to"),
+        "operator": text("the partner's operator"),
+        **PROBLEM,
+        "answer_token": integer("the partner's answer's token id"),
+    },
+)

@@ -1,0 +1,1 @@
+"""How much of the donor's activations transfer needs."""

@@ -1,0 +1,107 @@
+"""How much of the donor's activation transfer needs: recovery by dose (beyond the paper).
+
+At dose 0 nothing is transferred, at dose 1 the whole of what `transfer` transfers in its condition matched.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+import torch
+
+from form_invariance.model.decoder import Decoder
+from form_invariance.problems.prompts import PromptTokenizer
+from form_invariance.randomness import generator
+from form_invariance.stages.transfer.directions import Plans, direction_table, only, run_donors
+from form_invariance.tables.progress import track
+
+NO_DRAW = -1
+"""The value of `seed` in rows that no random order made."""
+
+
+def best_first(
+    circuit: pd.DataFrame, k: int, rankings: Mapping[str, pd.DataFrame], layers: range
+) -> list[np.ndarray]:
+    """The circuit's neurons of each late layer, by mean rank over the formats; ties by the neuron's index.
+
+    Args:
+        circuit: circuit table.
+        k: size of the circuit.
+        rankings: ranking table of every format.
+        layers: the late layers.
+    """
+    ranks = pd.concat(rankings.values()).groupby(["layer", "neuron"], as_index=False)["rank"].mean()
+    own = circuit[circuit["k"] == k].merge(ranks, on=["layer", "neuron"])
+    own = own.sort_values(["layer", "rank", "neuron"])
+    return [own.loc[own["layer"] == layer, "neuron"].to_numpy() for layer in layers]
+
+
+def first_of(orders: Sequence[np.ndarray], dose: float, width: int) -> np.ndarray:
+    """1 for the first neurons of each layer, a fraction `dose` of them, halves rounded up; (layers, width)."""
+    chosen = np.zeros((len(orders), width))
+    for layer, order in enumerate(orders):
+        chosen[layer, order[: int(dose * len(order) + 0.5)]] = 1
+    return chosen
+
+
+def _each(
+    orders: Sequence[np.ndarray], width: int, doses: Sequence[float], draws: int, seed: int, operator: str
+) -> Iterator[tuple[str, int, float, np.ndarray]]:
+    shuffled = []
+    for draw in range(draws):
+        rng = generator(seed, "dose", operator, draw)
+        shuffled.append([rng.permutation(np.sort(order)) for order in orders])
+    for dose in doses:
+        yield "strength", NO_DRAW, dose, dose * first_of(orders, 1, width)
+        yield "neurons", NO_DRAW, dose, first_of(orders, dose, width)
+        for draw, order in enumerate(shuffled):
+            yield "neurons_random", draw, dose, first_of(order, dose, width)
+
+
+def dose_variants(
+    orders: Sequence[np.ndarray], width: int, doses: Sequence[float], draws: int, seed: int, operator: str
+) -> tuple[pd.DataFrame, np.ndarray]:
+    """Every dose of every kind.
+
+    strength: each neuron of the circuit moves a fraction of the way to the donor's activation. neurons: the
+    best of them, a fraction, take it. neurons_random: as many of them in a random order, the same order at
+    all doses of a draw.
+
+    Args:
+        orders: the circuit's neurons in each late layer, best first.
+        width: neurons of a layer.
+        doses: from 0 to 1.
+        draws: random orders.
+
+    Returns:
+        Columns kind, seed, dose; and how far each neuron moves, 0 to 1, (rows, late layers, width).
+    """
+    kinds, seeds, given, shares = zip(*_each(orders, width, doses, draws, seed, operator), strict=True)
+    return pd.DataFrame({"kind": kinds, "seed": seeds, "dose": np.array(given, float)}), np.stack(shares)
+
+
+def dose_table(
+    model: Decoder,
+    tokenizer: PromptTokenizer,
+    plans: Plans,
+    variants: pd.DataFrame,
+    shares: np.ndarray,
+    first: int,
+    center: bool,
+) -> pd.DataFrame:
+    """Recovery by dose in all directions: the dose table without its column k.
+
+    Args:
+        plans: of `transfer_tables.plan`; their matched pairs are run.
+        variants: from `dose_variants`, as are the shares.
+        first: first late layer.
+    """
+    moved = {False: torch.from_numpy(shares).to(model.device, model.dtype)}
+    matched = only(plans, "matched")
+    donors = run_donors(model, tokenizer, matched, first)
+    tables = []
+    for (donor, target), groups in track(matched.items(), len(matched), "directions"):
+        table = direction_table(model, tokenizer, groups, donors, moved, variants, first, center)
+        tables.append(table.assign(donor=donor, target=target))
+    table = pd.concat(tables, ignore_index=True).rename(columns={"normalized_logit_after": "normalized_logit"})
+    return table.drop(columns=["condition", "donor_answer", "normalized_logit_before"])

@@ -1,0 +1,1 @@
+"""Overlap of the formats' best attention heads."""

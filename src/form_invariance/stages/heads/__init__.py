@@ -1,0 +1,1 @@
+"""Exact effects of attention heads, and what they attend to."""

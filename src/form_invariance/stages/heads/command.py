@@ -1,0 +1,55 @@
+"""Exact patching of the attention heads of one operator, in all formats."""
+
+import argparse
+from pathlib import Path
+
+from form_invariance.errors import UserError
+from form_invariance.stages.options import add_model_arguments, load_model, model_provenance, named_paths
+
+HELP = "exact indirect effect of every attention head at the last token, and what it attends to"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add_model_arguments(parser)
+    parser.add_argument(
+        "--datasets", nargs="+", required=True, metavar="FORMAT=FILE", help="dataset table of every format"
+    )
+    parser.add_argument(
+        "--corrupt-tables",
+        nargs="+",
+        required=True,
+        metavar="FORMAT=FILE",
+        help="corrupt partners of every format",
+    )
+    parser.add_argument(
+        "--output", type=Path, nargs="+", required=True, help="heads tables, one for each dataset, in their order"
+    )
+    parser.add_argument("--effects-output", type=Path, required=True, help="effects by prompt (safetensors)")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    from form_invariance.stages.cells import read_train
+    from form_invariance.stages.heads.compute import heads_table, measure_cell
+    from form_invariance.stages.heads.table import HEADS
+    from form_invariance.tables.files import write_table, write_tensors
+    from form_invariance.tables.progress import Progress
+
+    datasets = named_paths(arguments.datasets, "--datasets")
+    partners = named_paths(arguments.corrupt_tables, "--corrupt-tables")
+    if list(partners) != list(datasets) or len(arguments.output) != len(datasets):
+        raise UserError(
+            "--datasets, --corrupt-tables and --output: give one of each for every format, in one order"
+        )
+    model, tokenizer = load_model(arguments)
+    cells = {name: read_train(path, partners[name], tokenizer, model.device) for name, path in datasets.items()}
+    heads = model.config.n_layers * model.config.n_heads
+    progress = Progress(heads * sum(len(train.tokens) for train in cells.values()), "patches")
+    provenance = model_provenance(arguments)
+    tensors = {}
+    for (name, train), output in zip(cells.items(), arguments.output, strict=True):
+        found = measure_cell(model, tokenizer, train, progress.add)
+        write_table(heads_table(found), output, HEADS, {**provenance, "prompts": len(train.tokens)})
+        tensors[name] = found.effects
+    write_tensors(tensors, arguments.effects_output, "head_effects", {**provenance, "formats": list(cells)})

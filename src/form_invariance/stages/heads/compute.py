@@ -1,0 +1,151 @@
+"""Exact activation patching of single attention heads at the last token, and what the heads attend to there.
+
+The paper patches MLP neurons and leaves to future work whether the heads that route the operands to the last
+token are the same in every format (its Limitations). A head's output at the last token alters no key or value
+of an earlier position, so replay from layer 0 is exact for heads as it is for neurons.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from form_invariance.errors import UserError
+from form_invariance.model.decoder import Decoder, embed, run_layers
+from form_invariance.model.memory import replayed_rows
+from form_invariance.model.replay import (
+    LastTokenCache,
+    build_cache,
+    last_token_attention,
+    log_probabilities,
+    replay,
+)
+from form_invariance.problems.prompts import PromptTokenizer
+from form_invariance.stages.cells import TrainPrompts, of_partners
+from form_invariance.stages.patching.compute import effects_beside_clean
+from form_invariance.stages.ranking.compute import positions
+
+ATTENDED = ("a", "b", "bos")
+"""What the table tells the attention to: the operands' tokens, and BOS."""
+
+
+@dataclass
+class CellHeads:
+    """What is measured of every head of every layer in one cell."""
+
+    effects: Tensor  # (P, L, H), float64
+    attention: dict[str, Tensor]  # by what is attended to: mean over the prompts (L, H)
+
+
+@torch.no_grad()
+def last_token_heads(model: Decoder, tokens: Tensor, batch: int = 256) -> Tensor:
+    """The heads' outputs (`hook_z`) at the last token, (L, P, H, D), of prompts (P, T)."""
+    pieces = []
+    for piece in tokens.split(batch):
+        found: list[Tensor] = []
+
+        def keep(_: int, z: Tensor, found: list[Tensor] = found) -> Tensor:
+            found.append(z[:, -1].clone())
+            return z
+
+        run_layers(model, embed(model, piece), on_heads=keep, last_only=True)
+        pieces.append(torch.stack(found))
+    return torch.cat(pieces, dim=1)
+
+
+@torch.no_grad()
+def patch_heads(model: Decoder, cache: LastTokenCache, corrupt: Tensor, answers: Tensor) -> Tensor:
+    """Indirect effect of every head of every layer, each patched alone.
+
+    Args:
+        cache: of the clean prompts, from layer 0 on.
+        corrupt: the heads' outputs at the corrupt prompts' last token, (L, B, H, D).
+        answers: token ids of the clean and of the corrupt answer, (B, 2).
+
+    Returns:
+        (B, L, H), float64.
+
+    Raises:
+        RuntimeError: replay disagrees with the ordinary pass, or an effect is not a finite number.
+    """
+    heads = torch.arange(model.config.n_heads, device=model.device)
+    ordinary = log_probabilities(model, cache.residual[-1][:, None], answers)
+    effects = []
+    for layer in range(model.config.n_layers):
+
+        def patch(at: int, z: Tensor, layer: int = layer) -> Tensor:
+            if at != layer:
+                return z
+            # Variant 0 stays as it is, variant 1 + h takes the corrupt output of head h.
+            z = z.clone()
+            z[:, 1 + heads, heads] = corrupt[layer]
+            return z
+
+        before = cache.residual[layer][:, None].expand(-1, 1 + len(heads), -1)
+        x = replay(model, cache, before, layer, on_heads=patch)
+        effects.append(effects_beside_clean(model, layer, x, ordinary, answers))
+    return torch.stack(effects, dim=1)
+
+
+def attended_positions(train: TrainPrompts, bos: int | None) -> dict[str, int | None]:
+    """The position of the first operand, of the second and of BOS in all prompts; None without BOS.
+
+    Raises:
+        UserError: an operand does not stand at one position in all prompts.
+    """
+    found: dict[str, int | None] = {}
+    for column, name in enumerate(("a", "b")):
+        same = (train.tokens == train.operands[:, column : column + 1]).all(0).nonzero()
+        if not len(same):
+            raise UserError(
+                f"heads: operand {name} does not stand at one position in all train prompts; make them again"
+            )
+        found[name] = int(same[0])
+    return {**found, "bos": None if bos is None else 0}
+
+
+def measure_cell(
+    model: Decoder, tokenizer: PromptTokenizer, train: TrainPrompts, done: Callable[[int], None]
+) -> CellHeads:
+    """Patch every head with the first draw of corrupt partners, and see what it attends to in the clean run.
+
+    Args:
+        done: told after each piece how many single patches it held.
+    """
+    places = attended_positions(train, tokenizer.bos)
+    corrupt = of_partners(model, tokenizer, train.partners[0], lambda tokens: last_token_heads(model, tokens))
+    batch = max(1, replayed_rows(model) // (1 + model.config.n_heads))
+    effects, weights = [], []
+    for start in range(0, len(train.tokens), batch):
+        prompts = slice(start, start + batch)
+        cache = build_cache(model, train.tokens[prompts], 0)
+        effects.append(patch_heads(model, cache, corrupt[:, prompts], train.answers[0, prompts]))
+        layers = [last_token_attention(model, layer, cache).float() for layer in range(model.config.n_layers)]
+        weights.append(torch.stack(layers, dim=1))
+        done(effects[-1].numel())
+    mean = torch.cat(weights).mean(0)  # (L, H, T)
+    nowhere = torch.full(mean.shape[:2], float("nan"), device=mean.device)
+    attention = {name: nowhere if place is None else mean[..., place] for name, place in places.items()}
+    return CellHeads(torch.cat(effects), attention)
+
+
+def heads_table(cell: CellHeads) -> pd.DataFrame:
+    """The table of a cell's heads, ranked by mean effect over all layers."""
+    effects = cell.effects.cpu().numpy().reshape(len(cell.effects), -1)  # (P, L*H)
+    mean = effects.mean(0)
+    layer, head = np.indices(cell.effects.shape[1:]).reshape(2, -1)
+    table = pd.DataFrame(
+        {
+            "layer": layer,
+            "head": head,
+            "rank": positions(mean, np.arange(len(mean))) + 1,
+            "ie_mean": mean,
+            "ie_std": effects.std(0, ddof=1) if len(effects) > 1 else np.zeros_like(mean),
+            "ie_median": np.median(effects, axis=0),
+            **{f"attention_{name}": cell.attention[name].double().cpu().numpy().ravel() for name in ATTENDED},
+        }
+    )
+    return table.sort_values("rank", ignore_index=True)

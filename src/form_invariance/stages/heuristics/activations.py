@@ -1,0 +1,75 @@
+"""Activation maps of a model's neurons over the analysis grid (method, section 9)."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from form_invariance.model.decoder import Decoder
+from form_invariance.model.finite import check_finite
+from form_invariance.model.memory import working_bytes
+from form_invariance.model.prefixes import run_prompts
+from form_invariance.problems.prompts import PromptTokenizer, render
+from form_invariance.stages.heuristics.pairs import Grid
+
+_BATCH_BYTES = 2**28
+
+
+def operand_maps(
+    model: Decoder, tokenizer: PromptTokenizer, template: str, grid: Grid, neurons: Mapping[int, np.ndarray]
+) -> np.ndarray:
+    """K maps: the last token's activation of every neuron on every pair, (neurons, N) float32.
+
+    Args:
+        template: with the fields {a} and {b}.
+        neurons: the neurons of each layer, by layer in ascending order.
+    """
+    prompts = [render(template, a, b) for a, b in np.stack([grid.a, grid.b], axis=1).tolist()]
+    tokens = tokenizer.encode_batch(prompts)
+    chosen = {layer: torch.tensor(own, device=model.device) for layer, own in neurons.items()}
+    room = working_bytes(model.device, _BATCH_BYTES)
+    step = max(1, min(512, room // (16 * tokens.shape[1] * model.config.d_mlp)))
+    result = np.empty((sum(map(len, neurons.values())), len(prompts)), dtype=np.float32)
+    if not len(result):
+        return result
+    found: list[Tensor] = []
+
+    def keep(layer: int, post: Tensor) -> Tensor:
+        if layer in chosen:
+            found.append(check_finite(post[:, -1, chosen[layer]].float(), "the activations"))
+        return post
+
+    for own, _ in run_prompts(model, tokens, step, stop=max(neurons) + 1, on_neurons=keep):
+        result[:, own] = torch.cat(found, dim=1).T.cpu().numpy()
+        found.clear()
+    return result
+
+
+def answer_logits(
+    model: Decoder, tokenizer: PromptTokenizer, grid: Grid, neurons: Mapping[int, np.ndarray]
+) -> np.ndarray:
+    """The logit that one unit of each neuron adds to each pair's answer, (neurons, N) float32.
+
+    The norms' weights are folded in and the unembedding is centred over the vocabulary; a norm's division by
+    the root mean square is left out, as in the published maps.
+    """
+    answers, place = np.unique(grid.answer, return_inverse=True)
+    ids = torch.from_numpy(tokenizer.number_tokens(answers)).to(model.device)
+    centred = model.unembedding[ids] - model.unembedding.mean(0)
+    centred = centred * model.final_norm.weight.float()
+    values = [_directions(model, layer, own) for layer, own in neurons.items()]
+    if not values:
+        return np.empty((0, len(grid.a)), dtype=np.float32)
+    by_answer = torch.cat(values).float() @ centred.T  # (neurons, answers)
+    return np.ascontiguousarray(by_answer.cpu().numpy()[:, place])
+
+
+def _directions(model: Decoder, layer: int, neurons: np.ndarray) -> Tensor:
+    """What one unit of each neuron adds to the residual stream, as the unembedding sees it, (neurons, d)."""
+    weights = model.layers[layer]
+    values = weights.down.T[torch.tensor(neurons, device=model.device)]
+    if weights.mlp_post_norm is not None:
+        values = values * weights.mlp_post_norm.weight
+    # LayerNorm, which alone has a bias, takes the mean away.
+    return values if model.final_norm.bias is None else values - values.mean(1, keepdim=True)

@@ -1,0 +1,75 @@
+"""Activation maps from a table: one row a pair, one column a neuron."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from form_invariance.errors import UserError
+from form_invariance.problems.operands import evaluate
+from form_invariance.stages.heuristics.pairs import KINDS, LARGEST_ANSWER, Grid
+
+_PAIR = ["op1", "op2", "result"]
+
+
+def read_maps(path: Path, kind: str, max_operand: int) -> tuple[Grid, np.ndarray]:
+    """Read the pairs and the maps (neurons, N) of a table with the columns op1, op2, result and the neurons'.
+
+    Raises:
+        UserError: the file is missing or no Parquet table, a column lacks, a pair is out of range, comes twice or
+            has another result than the operator gives, or an activation is not a finite number.
+    """
+    try:
+        table = pd.read_parquet(path)
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist") from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} is not a Parquet table ({str(error).splitlines()[0]})") from None
+    if list(table.columns[:3]) != _PAIR or len(table.columns) < 4 or not len(table):
+        raise UserError(f"{path} must have the columns op1, op2, result, then one column a neuron, and rows")
+    try:
+        pairs = table[_PAIR].to_numpy().T
+        maps = np.ascontiguousarray(table.iloc[:, 3:].to_numpy(dtype=np.float32).T)
+        if (pairs != np.floor(pairs)).any():
+            raise ValueError
+    except (TypeError, ValueError):
+        raise UserError(f"{path}: op1, op2 and result must be whole numbers, activations numbers") from None
+    a, b, answer = pairs.astype(np.int64)
+    largest = max(a.max(), b.max())
+    if largest > LARGEST_ANSWER:
+        raise UserError(
+            f"{path}: the operand {largest} is too large; operands must be in 0..{LARGEST_ANSWER}, since "
+            "heuristics look at three digits"
+        )
+    if min(a.min(), b.min()) < 0 or largest >= max_operand:
+        raise UserError(f"{path}: operands must be in 0..{max_operand - 1}; give the right --max-operand")
+    twice = table.duplicated(_PAIR[:2]).to_numpy()
+    if twice.any():
+        first = twice.argmax()
+        raise UserError(f"{path}: the pair op1 = {a[first]}, op2 = {b[first]} comes twice; keep one row of each")
+    if answer.min() < 0 or answer.max() > LARGEST_ANSWER:
+        raise UserError(f"{path}: results must be in 0..{LARGEST_ANSWER}")
+    expression = next((text for text, name in KINDS.items() if name == kind), None)
+    if expression and not np.array_equal(evaluate(expression, a, b)[0], answer):
+        raise UserError(
+            f"{path}: result is not {expression} of op1 and op2 in every row; give the right --operator"
+        )
+    if not np.isfinite(maps).all():
+        raise UserError(f"{path}: activations must be finite numbers")
+    return Grid(a, b, answer, kind, max_operand), maps
+
+
+def check_whole(path: Path, grid: Grid) -> None:
+    """Check that the operands of a table reach up to `--max-operand`, from which the published scores follow.
+
+    Raises:
+        UserError: the largest operand is not one below it.
+    """
+    whole = int(max(grid.a.max(), grid.b.max())) + 1
+    # The published grid of addition ends at 998, so with operands below 1000 it has no 999 either.
+    ends_short = grid.kind == "addition" and whole == LARGEST_ANSWER and grid.max_operand == LARGEST_ANSWER + 1
+    if grid.max_operand != whole and not ends_short:
+        raise UserError(
+            f"--max-operand: the published scores follow from it, so {grid.max_operand} does not fit {path}, "
+            f"whose largest operand is {whole - 1}; give {whole}"
+        )

@@ -1,0 +1,35 @@
+"""Heuristics of the shared neurons."""
+
+from form_invariance.tables.columns import NEURON, Schema, flag, integer, number, text
+
+_SCORE = {
+    "neuron": integer("number of the neuron: its column, from 0"),
+    "heuristic": text("name of the heuristic"),
+    "score": number("share of the neuron's top pairs that the heuristic holds for"),
+}
+PUBLISHED_SCORES = Schema("published_scores", dict(_SCORE))
+STRICT_SCORES = Schema(
+    "strict_scores",
+    {
+        **_SCORE,
+        "base_rate": number("share of all pairs that the heuristic holds for"),
+        "lift": number("score / base_rate"),
+        "p_value": number("binomial, Bonferroni-corrected over all heuristics tried on the neuron"),
+        "label": flag("the neuron carries this label"),
+    },
+)
+HEURISTICS = Schema(
+    "heuristics",
+    {
+        "mode": text("reference (the published scores) or strict (its faults mended)"),
+        "activations": text("observed, or shuffled over the pairs (what the value vector alone gives)"),
+        **NEURON,
+        "heuristic": text("name of the heuristic"),
+        "family": text("family of the heuristic"),
+        "score": number("share of the neuron's top pairs that the heuristic holds for"),
+        "base_rate": number("share of all pairs that the heuristic holds for"),
+        "lift": number("score / base_rate"),
+        "p_value": number("strict: binomial, corrected over all heuristics tried on the neuron; else NaN"),
+        "label": flag("the neuron carries this heuristic"),
+    },
+)

@@ -1,0 +1,1 @@
+"""Keep-only and knockout of the shared circuit."""

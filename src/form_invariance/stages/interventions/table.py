@@ -1,0 +1,57 @@
+"""Keep-only and knockout."""
+
+import pandas as pd
+
+from form_invariance.tables.columns import Schema, flag, integer, number, text
+
+FORMAT_MEANS, TEMPLATE_MEANS = "format", "template"
+"""What the means that are put in are taken over: all operators' prompts of the format, or this one's alone."""
+
+_VARIANT = {
+    "intervention": text("keep_only or knockout; in the table by prompt also good and bad"),
+    "means": text("put in: format = over all operators' prompts, template = over this operator's alone"),
+    "positions": text("ablated positions: all (but BOS) or last"),
+    "neurons": text("circuit, random, random_variance or random_effect"),
+    "k": integer("circuit size: neurons per layer and format"),
+    "seed": integer("draw of the random control; -1 for the circuit"),
+}
+INTERVENTIONS = Schema(
+    "interventions",
+    {
+        **_VARIANT,
+        "n_neurons": integer("neurons kept or knocked out, over all late layers"),
+        "prompts": integer("eval prompts"),
+        "undefined": integer("prompts whose good - bad gap is nearly zero, left out of the mean of ratios"),
+        "faithfulness_mean": number("mean over prompts of (circuit - bad) / (good - bad)"),
+        "mean_low": number("2.5 % bootstrap percentile over prompts"),
+        "mean_high": number("97.5 % bootstrap percentile over prompts"),
+        "faithfulness_ratio": number("(mean circuit - mean bad) / (mean good - mean bad)"),
+        "ratio_low": number("2.5 % bootstrap percentile over prompts"),
+        "ratio_high": number("97.5 % bootstrap percentile over prompts"),
+        "normalized_logit": number("mean normalised logit under the intervention"),
+        "good": number("mean normalised logit of the unmodified model"),
+        "bad": number("mean normalised logit with all heads and neurons at their means"),
+        "accuracy": number("fraction of prompts whose most probable token is the answer"),
+        "probability": number("mean probability of the answer"),
+        "centered": flag("logits centred over the vocabulary"),
+    },
+)
+INTERVENTIONS_PROMPTS = Schema(
+    "interventions_prompts",
+    {
+        **_VARIANT,
+        "index": integer("number of the eval prompt"),
+        "normalized_logit": number("logit[answer] / largest logit"),
+        "faithfulness": number("(circuit - bad) / (good - bad); NaN where the gap is nearly zero"),
+        "correct": flag("the most probable token is the answer"),
+        "probability": number("probability of the answer"),
+    },
+)
+
+
+def rows_of(
+    table: pd.DataFrame, intervention: str, positions: str = "all", means: str = FORMAT_MEANS
+) -> pd.DataFrame:
+    """The rows of an interventions table in which this was done, at these positions and with these means."""
+    done = (table["intervention"] == intervention) & (table["positions"] == positions)
+    return table[done & (table["means"] == means)]

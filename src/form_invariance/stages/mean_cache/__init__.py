@@ -1,0 +1,1 @@
+"""Mean activations for the ablations."""

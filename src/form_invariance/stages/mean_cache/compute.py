@@ -1,0 +1,178 @@
+"""Mean activations of every neuron and head, by position from the last token (paper, section 4.4).
+
+The mean is taken over prompts that share no operand pair with any dataset: of all operators of a format
+together, and of each operator's template alone, where a position is the same word in every prompt. BOS is left
+out: its activations do not depend on the prompt, so it is never ablated.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from form_invariance.errors import UserError
+from form_invariance.model.decoder import Decoder, embed, run_layers
+from form_invariance.model.finite import check_finite
+from form_invariance.problems.prompts import PromptTokenizer
+from form_invariance.randomness import generator
+from form_invariance.tables.files import read_tensors
+
+
+@dataclass
+class MeanCache:
+    """Means by layer and by position from the last token (0 = the last), over P positions."""
+
+    neurons: list[Tensor]  # per layer (P, m)
+    heads: list[Tensor]  # per layer (P, H, D)
+    variance: list[Tensor]  # per layer (m,): of the last token's activations
+    count: Tensor  # (P,): prompts that have the position
+
+
+def choose_prompts(
+    censuses: dict[str, pd.DataFrame], excluded: Sequence[pd.DataFrame], prompts: int, seed: int
+) -> dict[str, list[str]]:
+    """Prompts of each operator whose operand pair, in either order, is in no dataset.
+
+    Args:
+        censuses: census table of each operator (columns a, b, uniform, prompt).
+        excluded: datasets (columns a, b).
+        prompts: how many in all, the same number of each operator where it has as many.
+
+    Raises:
+        UserError: an operator has none left.
+    """
+    taken = {frozenset(pair) for table in excluded for pair in zip(table["a"], table["b"], strict=True)}
+    chosen = {}
+    for operator, census in censuses.items():
+        free = np.array([frozenset(pair) not in taken for pair in zip(census["a"], census["b"], strict=True)])
+        pool = census.loc[census["uniform"] & free, "prompt"].to_numpy()
+        if not len(pool):
+            raise UserError(
+                f"mean cache: every census pair of {operator} is in a dataset; raise census_pairs or widen "
+                "the operand range"
+            )
+        order = generator(seed, "mean-cache", operator).permutation(len(pool))
+        chosen[operator] = pool[order[: -(-prompts // len(censuses))]].tolist()
+    return chosen
+
+
+@torch.no_grad()
+def activation_sums(
+    model: Decoder, tokenizer: PromptTokenizer, prompts: Sequence[str], batch: int = 128
+) -> dict[str, Tensor]:
+    """Sums over prompts of one template, by position from the last token, in double precision.
+
+    Args:
+        prompts: of equal length.
+
+    Returns:
+        `count` (P,), and for each layer L `neurons.L` (P, m), `heads.L` (P, H, D) and `squares.L` (1, m), the
+        squares of the last token's activations.
+    """
+    sums: dict[str, Tensor] = {}
+    skip = int(tokenizer.bos is not None)
+
+    def add(name: str, values: Tensor) -> None:
+        own = values.double().sum(0).flip(0)
+        sums[name] = sums[name] + own if name in sums else own
+
+    def on_neurons(layer: int, post: Tensor) -> Tensor:
+        add(f"neurons.{layer}", post[:, skip:])
+        add(f"squares.{layer}", post[:, -1:].double() ** 2)
+        return post
+
+    def on_heads(layer: int, z: Tensor) -> Tensor:
+        add(f"heads.{layer}", z[:, skip:])
+        return z
+
+    for start in range(0, len(prompts), batch):
+        tokens = torch.from_numpy(tokenizer.encode_batch(prompts[start : start + batch])).to(model.device)
+        add("count", torch.ones(tokens.shape[0], tokens.shape[1] - skip, device=model.device))
+        run_layers(model, embed(model, tokens), on_neurons=on_neurons, on_heads=on_heads)
+    return sums
+
+
+def _joined(sums: Sequence[Tensor]) -> Tensor:
+    """The sum of tensors (P, ...) of unequal P, which begin at the same position, the last token."""
+    total = torch.zeros_like(max(sums, key=len))
+    for own in sums:
+        total[: len(own)] += own
+    return total
+
+
+def means_of(sums: Sequence[dict[str, Tensor]], layers: int) -> MeanCache:
+    """The mean cache of the prompts of one or several templates, from `activation_sums` of each.
+
+    A position that not all prompts have is averaged over those that have it.
+    """
+    total = {name: _joined([own[name] for own in sums]) for name in sums[0]}
+    count = total["count"].float()
+
+    def mean(name: str) -> Tensor:
+        values = total[name]
+        counts = total["count"][: len(values)].view(-1, *[1] * (values.dim() - 1))
+        return check_finite((values / counts).float(), "the mean activations")
+
+    neurons, heads = ([mean(f"{kind}.{layer}") for layer in range(layers)] for kind in ("neurons", "heads"))
+    squares = [mean(f"squares.{layer}")[0] for layer in range(layers)]
+    variance = [(square - own[0] ** 2).clamp_min(0) for square, own in zip(squares, neurons, strict=True)]
+    return MeanCache(neurons, heads, variance, count)
+
+
+def compute(model: Decoder, tokenizer: PromptTokenizer, prompts: Sequence[Sequence[str]]) -> MeanCache:
+    """The mean cache of groups of prompts, each of one template, together."""
+    return means_of([activation_sums(model, tokenizer, group) for group in prompts], model.config.n_layers)
+
+
+def to_tensors(cache: MeanCache) -> dict[str, Tensor]:
+    """Named tensors for a file; `from_tensors` reads them back."""
+    tensors = {"count": cache.count}
+    for layer in range(len(cache.neurons)):
+        tensors[f"neurons.{layer}"] = cache.neurons[layer]
+        tensors[f"heads.{layer}"] = cache.heads[layer]
+        tensors[f"variance.{layer}"] = cache.variance[layer]
+    return tensors
+
+
+def from_tensors(tensors: dict[str, Tensor], model: Decoder) -> MeanCache:
+    """The mean cache of a file's tensors, in the model's precision and on its device.
+
+    Raises:
+        UserError: it was made with a model of another shape.
+    """
+    layers = model.config.n_layers
+    names = [f"{kind}.{layer}" for kind in ("neurons", "heads", "variance") for layer in range(layers)]
+    if set(tensors) != {"count", *names} or tensors["neurons.0"].shape[1] != model.config.d_mlp:
+        raise UserError("the mean cache was made with a model of another shape; make it again with this model")
+
+    def of(kind: str) -> list[Tensor]:
+        return [tensors[f"{kind}.{layer}"].to(model.device, model.dtype) for layer in range(layers)]
+
+    return MeanCache(of("neurons"), of("heads"), of("variance"), tensors["count"])
+
+
+def read_means(path: Path, model: Decoder) -> MeanCache:
+    """Read a mean cache's file, in the model's precision and on its device."""
+    arrays, _ = read_tensors(path, "mean_cache")
+    return from_tensors({name: torch.from_numpy(array) for name, array in arrays.items()}, model)
+
+
+def aligned(means: Tensor, tokens: int) -> Tensor:
+    """Means (P, ...) by position from the last token, laid out for a prompt: (tokens, ...), first token first.
+
+    The first token's row is only there for BOS, which is not ablated, where the cache is one shorter.
+
+    Raises:
+        UserError: the prompt is longer than any that the cache was made of.
+    """
+    if tokens > len(means) + 1:
+        raise UserError(
+            f"a prompt of {tokens} tokens is longer than the mean cache's {len(means)} positions; make the "
+            "mean cache from prompts of the same templates"
+        )
+    laid = means[: min(tokens, len(means))].flip(0)
+    return torch.cat([laid[:1], laid]) if tokens > len(laid) else laid

@@ -1,0 +1,27 @@
+"""Digests of a model's files."""
+
+import argparse
+from pathlib import Path
+
+HELP = "check a model's files, and record their digests, by which its jobs know it again"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--model", required=True, help="embedded:NAME, a Hugging Face folder, or a hub id")
+    parser.add_argument("--revision", help="hub branch, tag or commit")
+    parser.add_argument("--output", type=Path, required=True, help="table of the files")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    from form_invariance.model import loading as models
+    from form_invariance.model.digests import MODEL_FILES, record
+    from form_invariance.model.files import resolve
+    from form_invariance.tables.files import write_table
+
+    folder = resolve(arguments.model, arguments.revision)
+    models.check(folder)
+    table = record(folder)
+    provenance = {"model": arguments.model, "revision": arguments.revision}
+    write_table(table, arguments.output, MODEL_FILES, provenance)

@@ -1,0 +1,1 @@
+"""What each shared neuron does alone."""

@@ -1,0 +1,35 @@
+"""Overlap of the formats' circuits, and how well each agrees with itself."""
+
+from form_invariance.tables.columns import Schema, integer, number, text
+
+OVERLAP = Schema(
+    "overlap",
+    {
+        "k": integer("circuit size: neurons per layer and format"),
+        "layer": integer("layer, from 0; -1 = pooled over the late layers"),
+        "formats": text("the formats compared, joined by +"),
+        "intersection": integer("neurons in the top-k of all of them"),
+        "union": integer("neurons in the top-k of any of them"),
+        "jaccard": number("intersection / union"),
+        "chance": number("expected Jaccard of random sets of the same size"),
+        "low": number(
+            "lower 95 % limit: normal, with the standard error of a bootstrap over train prompts (pooled rows)"
+        ),
+        "high": number("upper 95 % limit (pooled rows)"),
+    },
+)
+RELIABILITY = Schema(
+    "reliability",
+    {
+        "k": integer("circuit size: neurons per layer"),
+        "format": text("format; across_parts: the formats compared, joined by +"),
+        "kind": text(
+            "what is compared within the format: split_half (disjoint halves of the train prompts), parts (as "
+            "many disjoint parts as there are formats), corrupt_seed (other corrupt partners), median or "
+            "trimmed_mean (ranked so instead of by the mean); across_parts: all formats, each by such a part"
+        ),
+        "jaccard": number("mean Jaccard of the top-k sets, pooled over the late layers"),
+        "low": number("2.5 % percentile over repeats"),
+        "high": number("97.5 % percentile over repeats"),
+    },
+)

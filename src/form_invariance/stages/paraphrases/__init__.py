@@ -1,0 +1,1 @@
+"""Circuits of paraphrases compared with those of the templates."""

@@ -1,0 +1,207 @@
+"""Is the circuit of one wording that of another? Overlap of the wordings' rankings (beyond the paper).
+
+Two wordings of one format are ranked by the same operand pairs, two formats by pairs of their own. Prompts that
+are shared make rankings alike whatever the wording. So both are also compared by halves: each is ranked by a half
+of its prompts that the other does not see, beside the same of a wording and itself, which is their ceiling.
+
+Templates of two formats may end in different tokens, and circuits are sought at the last token. Where they do, the
+two are compared once more, in wordings that end in the same token, if they have such wordings.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations, product
+
+import numpy as np
+import pandas as pd
+
+from form_invariance.stages.overlap.compute import (
+    POOLED,
+    Effects,
+    from_tensors,
+    mean_effects,
+    mean_ranks,
+    of_prompts,
+    overlap_table,
+    pooled_jaccards,
+    random_halves,
+)
+from form_invariance.stages.paraphrases.table import CANONICAL, NO, UNKNOWN, YES
+from form_invariance.stages.ranking.compute import FEWEST, ranked_layers
+from form_invariance.statistics import expected_jaccard
+
+
+@dataclass(frozen=True)
+class Wording:
+    """One wording of a cell's train pairs.
+
+    Attributes:
+        right: train pairs that the model answers right, bool, (P,).
+        partners_right: train pairs whose corrupt partner it answers right, bool, (P,).
+        effects: of the right ones, in order; None where they are too few.
+        final_token: id of the prompts' last token; None where it is not known.
+    """
+
+    right: np.ndarray
+    partners_right: np.ndarray
+    effects: Effects | None
+    final_token: int | None = None
+
+
+def canonical(effects: Effects, final_token: int | None = None) -> Wording:
+    """A cell's template, whose train pairs and their partners are all right."""
+    every = np.ones(effects.prompts, dtype=bool)
+    return Wording(every, every, effects, final_token)
+
+
+def variants_from(
+    tensors: Mapping[str, np.ndarray], width: int, final_tokens: Sequence[int]
+) -> dict[str, Wording]:
+    """The variants of a file of their effects, by name: the tensors of variant N have the prefix N."""
+    found = {}
+    for number, final_token in enumerate(final_tokens, 1):
+        prefix = f"{number}."
+        own = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+        effects = from_tensors(own, width) if ranked_layers(own) else None
+        found[f"variant_{number}"] = Wording(own["right"], own["partners_right"], effects, final_token)
+    return found
+
+
+def _jaccards(one: Effects, other: Effects, ks: Sequence[int]) -> np.ndarray:
+    """Pooled Jaccard of two rankings for every k, (len(ks),)."""
+    return pooled_jaccards([partial(mean_ranks, cell) for cell in (one, other)], one.candidates, ks)
+
+
+def by_halves(
+    one: Effects, other: Effects, ks: Sequence[int], seed: int, paired: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Agreement of rankings by disjoint halves of the prompts, mean over random splits.
+
+    Args:
+        paired: the two have the same operand pairs, in the same order, and are split alike.
+
+    Returns:
+        For every k the Jaccard of one with the other, and that of each with itself, mean of the two.
+    """
+    names = ("variants", "variants") if paired else ("first", "second")
+    across, within = [], []
+    splits = [random_halves(cell.prompts, seed, name) for cell, name in zip((one, other), names, strict=True)]
+    for first, second in zip(*splits, strict=True):
+        (a, b), (c, d) = ([of_prompts(one, half) for half in first], [of_prompts(other, half) for half in second])
+        across += [_jaccards(a, d, ks), _jaccards(b, c, ks)]
+        within += [_jaccards(a, b, ks), _jaccards(c, d, ks)]
+    return np.mean(across, axis=0), np.mean(within, axis=0)
+
+
+def _effect_shares(giver: Effects, receiver: Effects, ks: Sequence[int]) -> dict[tuple[int, int], float]:
+    """Mean effect in the receiver of the giver's top-k, over that of the receiver's own, by (k, layer)."""
+    sums: dict[tuple[int, int], np.ndarray] = {}
+    for layer in receiver.candidates:
+        means = mean_effects(receiver, layer)
+        placed = [mean_ranks(cell, layer) for cell in (giver, receiver)]
+        for k in ks:
+            sums[k, layer] = np.array([means[ranks < k].sum() for ranks in placed])
+            sums[k, POOLED] = sums.get((k, POOLED), 0) + sums[k, layer]
+    return {key: float(given / own) for key, (given, own) in sums.items()}
+
+
+def _compared(
+    one: Effects, other: Effects, ks: Sequence[int], resamples: int, seed: int, paired: bool
+) -> pd.DataFrame:
+    """The measures of two rankings, by k and layer."""
+    table = overlap_table({"first": one, "second": other}, ks, resamples, seed).drop(columns="formats")
+    across, within = by_halves(one, other, ks, seed, paired)
+    for name, values in (("across_halves", across), ("within_halves", within)):
+        table[name] = table["k"].map(dict(zip(ks, values, strict=True))).where(table["layer"] == POOLED)
+    keys = list(zip(table["k"], table["layer"], strict=True))
+    given, taken = _effect_shares(one, other, ks), _effect_shares(other, one, ks)
+    return table.assign(
+        effect_of_first=[given[key] for key in keys], effect_of_second=[taken[key] for key in keys]
+    )
+
+
+def _not_compared(cell: Effects, ks: Sequence[int]) -> pd.DataFrame:
+    """The rows of two wordings in which too few prompts are right."""
+    rows = [(k, layer, expected_jaccard(k, cell.width, 2)) for k in ks for layer in (POOLED, *cell.candidates)]
+    rates = ("jaccard", "low", "high", "across_halves", "within_halves", "effect_of_first", "effect_of_second")
+    table = pd.DataFrame(rows, columns=["k", "layer", "chance"])
+    return table.assign(intersection=0, union=0, **dict.fromkeys(rates, np.nan))
+
+
+def _wordings(
+    wordings: Mapping[str, Wording], ks: Sequence[int], resamples: int, seed: int
+) -> Iterator[pd.DataFrame]:
+    """Every two wordings of one format, ranked by the train pairs that are right in both."""
+    whole = wordings[CANONICAL].effects
+    assert whole is not None
+    for (name, one), (other_name, other) in combinations(wordings.items(), 2):
+        both = one.right & other.right
+        prompts, partners = int(both.sum()), int((both & one.partners_right & other.partners_right).sum())
+        if prompts >= FEWEST and one.effects is not None and other.effects is not None:
+            first, second = of_prompts(one.effects, both[one.right]), of_prompts(other.effects, both[other.right])
+            table = _compared(first, second, ks, resamples, seed, paired=True)
+            table = table.assign(prompts=prompts, partners_right=partners)
+        else:
+            table = _not_compared(whole, ks).assign(prompts=0, partners_right=0)
+        same = _same_token(one, other)
+        yield table.assign(first=name, second=other_name, same_final_token=same, asked=len(both), right=prompts)
+
+
+def _same_token(one: Wording, other: Wording) -> str:
+    if one.final_token is None or other.final_token is None:
+        return UNKNOWN
+    return YES if one.final_token == other.final_token else NO
+
+
+def _across_formats(one: Mapping[str, Wording], other: Mapping[str, Wording]) -> list[tuple[str, str]]:
+    """Which wordings of two formats are compared: their templates, and where these end in different tokens, the
+    first wordings that end in the same one and are ranked; rather a template and a variant than two variants."""
+    compared = [(CANONICAL, CANONICAL)]
+    if _same_token(one[CANONICAL], other[CANONICAL]) == NO:
+        alike = [
+            (place_a, place_b)
+            for (place_a, a), (place_b, b) in product(enumerate(one.values()), enumerate(other.values()))
+            if _same_token(a, b) == YES and a.effects is not None and b.effects is not None
+        ]
+        for a, b in sorted(alike, key=lambda places: (sum(map(bool, places)), sum(places)))[:1]:
+            compared.append((list(one)[a], list(other)[b]))
+    return compared
+
+
+def _two_formats(one: Wording, other: Wording, ks: Sequence[int], resamples: int, seed: int) -> pd.DataFrame:
+    """Two wordings of two formats, each ranked by the train pairs of its own format that are right in it."""
+    assert one.effects is not None
+    assert other.effects is not None
+    counts = {
+        "asked": min(len(wording.right) for wording in (one, other)),
+        "right": min(int(wording.right.sum()) for wording in (one, other)),
+        "prompts": min(one.effects.prompts, other.effects.prompts),
+        "partners_right": min(int((w.right & w.partners_right).sum()) for w in (one, other)),
+    }
+    table = _compared(one.effects, other.effects, ks, resamples, seed, paired=False)
+    return table.assign(same_final_token=_same_token(one, other), **counts)
+
+
+def variants_table(
+    formats: Mapping[str, Mapping[str, Wording]], ks: Sequence[int], resamples: int, seed: int
+) -> pd.DataFrame:
+    """Overlap of every two wordings of a format, and of every two formats.
+
+    Args:
+        formats: the wordings of every format by name, each with a canonical one.
+        ks: circuit sizes.
+        resamples: bootstrap resamples over the prompts, for the intervals.
+
+    Returns:
+        The variants table.
+    """
+    tables = []
+    for name, wordings in formats.items():
+        for table in _wordings(wordings, ks, resamples, seed):
+            tables.append(table.assign(first_format=name, second_format=name))
+    for (name, own), (other_name, others) in combinations(formats.items(), 2):
+        for first, second in _across_formats(own, others):
+            table = _two_formats(own[first], others[second], ks, resamples, seed)
+            tables.append(table.assign(first_format=name, second_format=other_name, first=first, second=second))
+    return pd.concat(tables, ignore_index=True)

@@ -1,0 +1,1 @@
+"""Stage 2 of the ranking: exact indirect effects by replay."""

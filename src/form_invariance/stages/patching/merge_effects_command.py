@@ -1,0 +1,21 @@
+"""Joins the pieces of a cell's stage 2."""
+
+import argparse
+from pathlib import Path
+
+HELP = "join the indirect effects that several patching jobs of one cell computed"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--shards", type=Path, nargs="+", required=True, help="the jobs' indirect effects")
+    parser.add_argument("--output", type=Path, required=True, help="indirect effects of the cell (safetensors)")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    from form_invariance.stages.patching.shards import merge
+    from form_invariance.tables.files import read_tensors, write_tensors
+
+    tensors, provenance = merge({path: read_tensors(path, "indirect_effects") for path in arguments.shards})
+    write_tensors(tensors, arguments.output, "indirect_effects", provenance)

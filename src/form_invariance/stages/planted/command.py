@@ -1,0 +1,34 @@
+"""The planted-circuit benchmark."""
+
+import argparse
+from pathlib import Path
+
+HELP = "run the pipeline on models whose circuit was built by hand, and say what it finds of it"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--seed", type=int, default=0, help="seed of the models and of every choice of the stages")
+    parser.add_argument("--output", type=Path, required=True, help="planted table")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    import tempfile
+
+    import pandas as pd
+
+    from form_invariance.stages.planted.construction import planted_neurons, write_model
+    from form_invariance.stages.planted.pipeline import run_stages
+    from form_invariance.stages.planted.scores import score
+    from form_invariance.stages.planted.table import PLANTED
+    from form_invariance.tables.files import write_table
+
+    tables = []
+    for shared in (True, False):
+        with tempfile.TemporaryDirectory() as name:
+            model, folder = Path(name) / "model", Path(name) / "results"
+            write_model(model, shared, arguments.seed)
+            run_stages(model, folder, arguments.seed)
+            tables.append(score(folder, planted_neurons(shared, arguments.seed), shared))
+    write_table(pd.concat(tables), arguments.output, PLANTED, {"seed": arguments.seed})

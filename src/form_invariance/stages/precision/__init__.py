@@ -1,0 +1,1 @@
+"""What a lower precision does to the ranking."""

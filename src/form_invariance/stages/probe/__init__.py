@@ -1,0 +1,1 @@
+"""Linear probes of the answer in the residual stream."""

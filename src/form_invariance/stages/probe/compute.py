@@ -1,0 +1,274 @@
+"""Linear probes of the answer in the residual stream, at every layer and position (paper, section 4.1).
+
+A probe is fitted to `resid_post` of correctly answered prompts of one or several formats. Prompts are split by
+unordered operand pair, over operators and formats together. Positions are counted from the last token (0),
+so that prompts of several lengths have the last ones in common; only those that all prompts have are probed.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from form_invariance.errors import UserError
+from form_invariance.model.decoder import Decoder, embed, run_layers
+from form_invariance.model.memory import working_bytes
+from form_invariance.problems.prompts import PromptTokenizer
+from form_invariance.randomness import generator
+from form_invariance.stages.probe import discriminant
+from form_invariance.stages.probe.summary import EVERY_OPERATOR
+from form_invariance.statistics import wilson
+from form_invariance.tables.progress import Progress
+
+TEST_SHARE = 0.2
+_BATCH = 128
+_RESIDUAL_BYTES = 2**31
+_FIT_BYTES = 2**24
+
+
+def choose_prompts(censuses: Mapping[tuple[str, str], pd.DataFrame], prompts: int, seed: int) -> pd.DataFrame:
+    """Correctly answered prompts of every operator, and the split each belongs to.
+
+    Args:
+        censuses: census tables by (format, operator).
+        prompts: how many of each operator at most; several formats share them, and their pairs, out.
+
+    Returns:
+        Columns format, operator, a, b, answer, prompt, split (test, held_out or fitted; the latter two
+        are the training prompts).
+
+    Raises:
+        UserError: the model answers none, or too few, right.
+    """
+    formats = list(dict.fromkeys(name for name, _ in censuses))
+    share = -(-prompts // len(formats))
+    parts = []
+    for (name, operator), census in censuses.items():
+        # No pair comes in two formats: a probe over all of them then sees as many pairs as that of one alone.
+        order = generator(seed, "probe", operator).permutation(len(census))[formats.index(name) :: len(formats)]
+        usable = census.iloc[order]
+        usable = usable[usable["correct"] & usable["uniform"]].head(share)
+        if usable.empty:
+            raise UserError(f"probe: the model answers no uniform census pair of {name}/{operator} right")
+        parts.append(usable[["a", "b", "answer", "prompt"]].assign(format=name, operator=operator))
+    chosen = pd.concat(parts, ignore_index=True)
+    low, high = np.minimum(chosen["a"], chosen["b"]), np.maximum(chosen["a"], chosen["b"])
+    pair, pairs = pd.factorize(pd.MultiIndex.from_arrays([low, high]), sort=True)
+    place = generator(seed, "probe-split").permutation(len(pairs))[pair] / len(pairs)
+    names = np.array(["test", "held_out", "fitted"])
+    limits = [TEST_SHARE, TEST_SHARE + (1 - TEST_SHARE) * TEST_SHARE]
+    return chosen.assign(split=names[np.searchsorted(limits, place, side="right")])
+
+
+@torch.no_grad()
+def residuals(model: Decoder, tokens: Mapping[int, Tensor], positions: range, label: str) -> Tensor:
+    """Residual stream after every layer at some positions, (layers, positions, prompts, d), float32.
+
+    Args:
+        tokens: token ids (B, T) of groups of prompts of one length, by the place of their first prompt.
+        positions: counted from the last token.
+        label: what the progress line calls the work.
+    """
+    layers, d = model.config.n_layers, model.config.d_model
+    total = sum(map(len, tokens.values()))
+    result = torch.empty(layers, len(positions), total, d, device=model.device)
+    progress = Progress(total, f"prompts, {label}")
+    for first, group in tokens.items():
+        last = group.shape[1] - 1
+        wanted = torch.tensor([last - position for position in positions], device=model.device)
+        for start in range(0, len(group), _BATCH):
+            batch = group[start : start + _BATCH].to(model.device)
+            place = slice(first + start, first + start + len(batch))
+            x = embed(model, batch)
+            for layer in range(layers):
+                x = run_layers(model, x, layer, layer + 1)
+                result[layer, :, place] = x[:, wanted].transpose(0, 1).float()
+            progress.add(len(batch))
+    return result
+
+
+@dataclass
+class Task:
+    """One set of probes: which prompts train them, and which sets of prompts test them."""
+
+    trained: str  # formats, joined by +
+    operator: str
+    train: np.ndarray  # bool, (prompts,)
+    tests: dict[str, np.ndarray]  # by format(s): bool, (prompts,)
+
+
+def tasks(chosen: pd.DataFrame) -> Iterator[Task]:
+    """Probes to fit: each format and all formats together, over all operators and for each of them.
+
+    Every probe is tested on its own format and on every other.
+    """
+    formats, operators = list(chosen["format"].unique()), list(chosen["operator"].unique())
+    sets = {name: (chosen["format"] == name).to_numpy() for name in formats}
+    if len(formats) > 1:
+        sets["+".join(formats)] = np.ones(len(chosen), bool)
+    test = (chosen["split"] == "test").to_numpy()
+    for operator in [EVERY_OPERATOR, *operators]:
+        own = (
+            np.ones(len(chosen), bool)
+            if operator == EVERY_OPERATOR
+            else (chosen["operator"] == operator).to_numpy()
+        )
+        for trained, members in sets.items():
+            train = members & own & ~test
+            tests = {name: others & own & test for name, others in sets.items()}
+            for name, one in [("train", train), *tests.items()]:
+                if not one.any():
+                    use = "train on" if name == "train" else "test"
+                    of = "any operator" if operator == EVERY_OPERATOR else operator
+                    raise UserError(
+                        f"probe: no prompt of {of} is left to {use}; raise probe_prompts or census_pairs"
+                    )
+            yield Task(trained, operator, train, tests)
+
+
+def _rows(
+    task: Task, answers: np.ndarray, positions: range, results: Mapping[str, tuple[np.ndarray, np.ndarray]]
+) -> pd.DataFrame:
+    """The table's rows of one set of probes, from accuracies (layers, positions) of each test set."""
+    parts = []
+    # Of equally frequent answers the smallest is the majority's.
+    values, counts = np.unique(answers[task.train], return_counts=True)
+    most = values[counts.argmax()]
+    for tested, (observed, shuffled) in results.items():
+        layer, position = np.meshgrid(range(len(observed)), positions, indexing="ij")
+        size = int(task.tests[tested].sum())
+        low, high = wilson(observed * size, np.full_like(observed, size))
+        parts.append(
+            pd.DataFrame(
+                {
+                    "trained": task.trained,
+                    "tested": tested,
+                    "operator": task.operator,
+                    "layer": layer.ravel(),
+                    "position": position.ravel(),
+                    "train_prompts": int(task.train.sum()),
+                    "test_prompts": size,
+                    "answers": len(np.unique(answers[task.train | task.tests[tested]])),
+                    "accuracy": observed.ravel(),
+                    "low": low.ravel(),
+                    "high": high.ravel(),
+                    "majority": float((answers[task.tests[tested]] == most).mean()),
+                    "shuffled": shuffled.ravel(),
+                }
+            )
+        )
+    return pd.concat(parts)
+
+
+def _fit_and_test(
+    x: Tensor, labels: Tensor, shuffled: Tensor, held_out: Tensor, task: Task
+) -> dict[str, tuple[Tensor, Tensor]]:
+    """Accuracies (G,) of a set's probes on each test set, and of probes of shuffled answers.
+
+    Args:
+        x: residual streams of all prompts, (G, prompts, d).
+        labels: answers, (prompts,); `shuffled` the same, the training prompts' answers permuted among them.
+        held_out: training prompts that the shrinkage is chosen by, bool, (prompts,).
+    """
+    train = torch.from_numpy(task.train).to(x.device)
+    fitted = x[:, train]
+    shrinkage = discriminant.choose_shrinkage(fitted, labels[train], held_out[train])
+    found = {}
+    for kind, given in (("observed", labels), ("shuffled", shuffled)):
+        probe, classes = discriminant.fit(fitted, given[train], shrinkage)
+        for tested, members in task.tests.items():
+            chosen = torch.from_numpy(members).to(x.device)
+            right = classes[discriminant.predict(probe, x[:, chosen])] == labels[chosen]
+            found[kind, tested] = right.double().mean(1).cpu()
+    return {tested: (found["observed", tested], found["shuffled", tested]) for tested in task.tests}
+
+
+def run(
+    model: Decoder,
+    tokenizer: PromptTokenizer,
+    chosen: pd.DataFrame,
+    seed: int,
+    *,
+    last_only: bool = False,
+) -> pd.DataFrame:
+    """Fit and test all probes.
+
+    Args:
+        chosen: prompts, from `choose_prompts`.
+        seed: seed of the shuffled answers.
+        last_only: probe the last token alone (prompts of several formats have nothing else in common).
+
+    Returns:
+        The probe table without token.
+    """
+    groups = {
+        int(places[0]): torch.from_numpy(tokenizer.encode_batch(chosen["prompt"].iloc[places].tolist()))
+        for places in (group.to_numpy() for group in _groups(chosen))
+    }
+    skip = int(tokenizer.bos is not None)
+    length = 1 if last_only else min(tokens.shape[1] for tokens in groups.values()) - skip
+    layers, width = model.config.n_layers, model.config.d_model
+    # Where not all positions' residual streams fit, the model runs several times.
+    at_once = max(1, working_bytes(model.device, _RESIDUAL_BYTES) // (4 * layers * len(chosen) * width))
+    every = list(tasks(chosen))
+    parts = []
+    for start in range(0, length, at_once):
+        positions = range(start, min(start + at_once, length))
+        label = f"positions {positions[0]}..{positions[-1]} of {length}"
+        x = residuals(model, groups, positions, label)
+        for task in every:
+            # Single operators are probed at the last token alone, where the paper reads the answer.
+            last = positions[:1] if task.operator != EVERY_OPERATOR else positions
+            if task.operator == EVERY_OPERATOR or start == 0:
+                parts.append(_probe(x[:, : len(last)], chosen, last, task, seed))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _groups(chosen: pd.DataFrame) -> list[pd.Series]:
+    """Places of the prompts of each (format, operator), which stand together and have one length."""
+    places = pd.Series(np.arange(len(chosen)))
+    keys = [chosen["format"].to_numpy(), chosen["operator"].to_numpy()]
+    return [group for _, group in places.groupby(keys, sort=False)]
+
+
+def _probe(x: Tensor, chosen: pd.DataFrame, positions: range, task: Task, seed: int) -> pd.DataFrame:
+    """The rows of one set of probes on residual streams x (layers, positions, prompts, d)."""
+    answers = chosen["answer"].to_numpy(copy=True)
+    shuffled = answers.copy()
+    rng = generator(seed, "probe-shuffle", task.trained, task.operator)
+    shuffled[task.train] = rng.permutation(answers[task.train])
+    labels, permuted = (torch.from_numpy(one).to(x.device) for one in (answers, shuffled))
+    held_out = torch.from_numpy((chosen["split"] == "held_out").to_numpy(copy=True)).to(x.device)
+    flat = x.flatten(0, 1)
+    prompts, width = flat.shape[1:]
+    step = max(1, working_bytes(x.device, _FIT_BYTES) // (4 * width * (prompts + 4 * width)))
+    found = [
+        _fit_and_test(flat[at : at + step], labels, permuted, held_out, task) for at in range(0, len(flat), step)
+    ]
+
+    def joined(tested: str, kind: int) -> np.ndarray:
+        return torch.cat([one[tested][kind] for one in found]).view(x.shape[0], x.shape[1]).numpy()
+
+    results = {tested: (joined(tested, 0), joined(tested, 1)) for tested in task.tests}
+    return _rows(task, answers, positions, results)
+
+
+def token_labels(tokenizer: PromptTokenizer, chosen: pd.DataFrame) -> list[str]:
+    """What stands at each position counted from the last, for people: the token, or the operand's field.
+
+    Taken from the first operator's prompts; a position where they differ but no operand stands is empty.
+    """
+    rows = chosen[
+        (chosen["operator"] == chosen["operator"].iloc[0]) & (chosen["format"] == chosen["format"].iloc[0])
+    ]
+    tokens = tokenizer.encode_batch(rows["prompt"].tolist())[:, ::-1]
+    operands = {f"{{{name}}}": tokenizer.number_tokens(rows[name].tolist()) for name in ("a", "b")}
+    labels = []
+    for column in tokens.T:
+        field = next((name for name, ids in operands.items() if (column == ids).all()), None)
+        same = (column == column[0]).all()
+        labels.append(field or (tokenizer.text(int(column[0])) if same else ""))
+    return labels

@@ -1,0 +1,23 @@
+"""Linear probes."""
+
+from form_invariance.tables.columns import Schema, integer, number, text
+
+PROBE = Schema(
+    "probe",
+    {
+        "trained": text("formats whose prompts train the probe, joined by +"),
+        "tested": text("formats whose prompts test it, joined by +"),
+        "operator": text("operator of both, or all"),
+        "layer": integer("layer whose output (resid_post) is read, from 0"),
+        "position": integer("token counted from the last, 0 = the last"),
+        "token": text("what stands there in the first operator's prompts: a token, {a} or {b}; empty where mixed"),
+        "train_prompts": integer("training prompts"),
+        "test_prompts": integer("test prompts, of other operand pairs"),
+        "answers": integer("distinct answers of both"),
+        "accuracy": number("fraction of test prompts whose answer the probe reads"),
+        "low": number("Wilson 95 % lower limit of it"),
+        "high": number("Wilson 95 % upper limit of it"),
+        "majority": number("the same if the training prompts' most frequent answer is always said"),
+        "shuffled": number("the same for a probe whose training prompts' answers were shuffled"),
+    },
+)

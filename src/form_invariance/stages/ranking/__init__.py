@@ -1,0 +1,1 @@
+"""The final ranking by mean exact effect."""

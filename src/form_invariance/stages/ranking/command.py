@@ -1,0 +1,26 @@
+"""Final ranking of one cell."""
+
+import argparse
+from pathlib import Path
+
+HELP = "rank the candidates by their mean exact indirect effect"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--attribution", type=Path, required=True, help="attribution table of the cell")
+    parser.add_argument("--effects", type=Path, required=True, help="indirect effects of the cell")
+    parser.add_argument("--output", type=Path, required=True, help="ranking table")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    from form_invariance.stages.attribution.table import ATTRIBUTION
+    from form_invariance.stages.ranking.compute import rank_cell
+    from form_invariance.stages.ranking.table import RANKING
+    from form_invariance.tables.files import read_table, read_tensors, write_table
+
+    tensors, provenance = read_tensors(arguments.effects, "indirect_effects")
+    table = rank_cell(tensors, read_table(arguments.attribution, ATTRIBUTION))
+    kept = {key: value for key, value in provenance.items() if key not in ("table", "version")}
+    write_table(table, arguments.output, RANKING, kept)

@@ -1,0 +1,17 @@
+"""The ranking by exact indirect effect."""
+
+from form_invariance.tables.columns import NEURON, Schema, integer, number
+
+RANKING = Schema(
+    "ranking",
+    {
+        **NEURON,
+        "rank": integer("rank by ie_mean within the layer, 1 = best"),
+        "ie_mean": number("mean over train prompts of the exact indirect effect"),
+        "ie_std": number("sample standard deviation of the same"),
+        "ie_median": number("median of the same"),
+        "ie_trimmed_mean": number("mean of the same without the lowest and highest 10 %"),
+        "attribution_score": number("stage-1 score"),
+        "attribution_rank": integer("stage-1 rank within the layer"),
+    },
+)

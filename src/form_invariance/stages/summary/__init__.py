@@ -1,0 +1,1 @@
+"""The figure that compares all models."""

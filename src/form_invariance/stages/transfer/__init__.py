@@ -1,0 +1,1 @@
+"""Transfer of the shared neurons' activations between formats."""

@@ -1,0 +1,1 @@
+"""The one reader and the one writer of tables and tensors."""

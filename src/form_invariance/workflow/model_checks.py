@@ -1,0 +1,156 @@
+"""Checks of the models that a configuration names: their folders, and what their tokenizers make of prompts."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from form_invariance.errors import UserError
+from form_invariance.model import files as model_files
+from form_invariance.model.families import DecoderConfig
+from form_invariance.problems.operands import OperandRange
+from form_invariance.problems.prompts import PromptTokenizer, check_numbers, check_template
+from form_invariance.stages.late_layers import first_late_layer
+
+Variants = Mapping[tuple[str, str], Mapping[str, list[str]]]
+"""Texts of the measured variants by operator, for each (format, operator) that they are measured in."""
+
+
+def local_folder(source: str) -> Path | None:
+    """The folder of a model that is here already; None for a hub id.
+
+    Raises:
+        UserError: the source names a folder that does not exist.
+    """
+    if model_files.is_hub_id(source):
+        return None
+    return model_files.resolve(source)
+
+
+def known_folder(source: str, revision: str | None) -> Path | None:
+    """The folder of a model whose config.json is here: a local one, or a snapshot in the hub's cache.
+
+    The snapshot may lack other files, which its job downloads. The network is not asked.
+
+    Raises:
+        UserError: the source names a folder that does not exist.
+    """
+    folder = local_folder(source)
+    if folder is not None:
+        return folder
+    from huggingface_hub import try_to_load_from_cache
+
+    try:
+        cached = try_to_load_from_cache(source, "config.json", revision=revision)
+    except ValueError:
+        return None
+    return Path(cached).parent if isinstance(cached, str) else None
+
+
+def width(source: str) -> int | None:
+    """Neurons of a layer of a model that is here already; None for a hub id."""
+    folder = local_folder(source)
+    return None if folder is None else model_files.read_config(folder)[0].d_mlp
+
+
+@contextmanager
+def _under(key: str) -> Iterator[None]:
+    """Puts the key of the configuration that it hangs on before a sentence about something else."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"config key {key}: {error}") from None
+
+
+def check_sources(config: Mapping[str, Any]) -> None:
+    """Every source is a folder that exists, or may be a hub id."""
+    for name, model in config["models"].items():
+        with _under(f"models.{name}.source"):
+            local_folder(model["source"])
+
+
+def _check_folder(
+    name: str, model: Mapping[str, Any], folder: Path, config: Mapping[str, Any]
+) -> PromptTokenizer | None:
+    """Check a model's folder and the keys that its shape limits; its tokenizer, or None where that is not here."""
+    local = local_folder(model["source"]) is not None
+    if local and set("{}") & set(str(folder)):
+        raise UserError(
+            f"config key models.{name}.source: {model['source']!r} has braces, which Snakemake would take for "
+            "wildcards; rename the folder"
+        )
+    with _under(f"models.{name}.source"):
+        shape, _ = model_files.read_config(folder)
+        if local:
+            model_files.weight_files(folder)
+    _check_shape(name, shape, config)
+    if not local and not (folder / "tokenizer.json").is_file():
+        return None
+    with _under(f"models.{name}.source"):
+        return model_files.load_tokenizer(folder)
+
+
+def _check_shape(name: str, shape: DecoderConfig, config: Mapping[str, Any]) -> None:
+    """Check the keys that a model's width and depth limit."""
+    if max(config["k"]) > shape.d_mlp:
+        raise UserError(
+            f"config key k: {max(config['k'])} is larger than the {shape.d_mlp} neurons that a layer of model "
+            f"{name} has; leave it out or choose k up to {shape.d_mlp}"
+        )
+    heads = shape.n_layers * shape.n_heads
+    if max(config.get("heads", []), default=0) > heads:
+        raise UserError(
+            f"config key heads: {max(config['heads'])} is larger than the {heads} attention heads of model "
+            f"{name}; leave it out or choose numbers up to {heads}"
+        )
+    if isinstance(config["late_from"], int) and config["late_from"] >= shape.n_layers:
+        raise UserError(
+            f"config key late_from: {config['late_from']} must be below {shape.n_layers}, the layers of {name}"
+        )
+    if config["late_from"] != "onset":
+        late = shape.n_layers - first_late_layer(str(config["late_from"]), shape.n_layers, {})
+        if config["patching_shards"] > late:
+            raise UserError(
+                f"config key patching_shards: {config['patching_shards']} is more than the {late} late layers of "
+                f"model {name}; choose up to {late}"
+            )
+
+
+def _check_prompts(name: str, tokenizer: PromptTokenizer, config: Mapping[str, Any], variants: Variants) -> None:
+    """Check the numbers, the templates and the measured variants by a model's tokenizer."""
+    limits = OperandRange(**config["operands"])
+    with _under(f"operands with the tokenizer of {name}"):
+        check_numbers(tokenizer, limits)
+    for format_name, one in config["formats"].items():
+        for operator in config["operators"]:
+            where = f"config key formats.{format_name}.templates.{operator} with the tokenizer of {name}"
+            check_template(tokenizer, one["templates"][operator], where, limits)
+    for (format_name, _), taken in variants.items():
+        for operator, texts in taken.items():
+            for number, text in enumerate(texts):
+                key = f"config key formats.{format_name}.variants.{operator}[{number}]"
+                check_template(tokenizer, text, f"{key} with the tokenizer of {name}", limits)
+
+
+def check_models(config: Mapping[str, Any], variants: Variants) -> None:
+    """Check every model that is here. Of models with one tokenizer, the first one's prompts stand for all.
+
+    Args:
+        variants: those that are measured.
+
+    Raises:
+        UserError: at the first mistake.
+    """
+    checked = set()
+    for name, model in config["models"].items():
+        folder = known_folder(model["source"], model.get("revision"))
+        if folder is None:
+            continue
+        tokenizer = _check_folder(name, model, folder, config)
+        if tokenizer is None:
+            continue
+        digest = hashlib.sha256((folder / "tokenizer.json").read_bytes()).digest()
+        if (key := (digest, tokenizer.bos, tokenizer.vocabulary)) not in checked:
+            _check_prompts(name, tokenizer, config, variants)
+            checked.add(key)

@@ -1,0 +1,83 @@
+"""A digest of the source that a command runs, so that a change re-runs what it affects and nothing else."""
+
+import ast
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+from form_invariance.cli import command_modules
+
+_PACKAGE = "form_invariance"
+_ROOT = Path(__file__).parents[1]
+_DATA_SUFFIXES = (".html", ".css", ".js", ".csv")
+"""Files that a module reads from its own folder."""
+
+
+def file_of(module: str) -> Path | None:
+    """The file of a module of the package, or None if the package has no such module."""
+    path = _ROOT.joinpath(*module.split(".")[1:])
+    for candidate in (path.with_suffix(".py"), path / "__init__.py"):
+        if candidate.exists():
+            return candidate
+    return None
+
+
+def _is_for_types_alone(node: ast.AST) -> bool:
+    """Whether this is an `if TYPE_CHECKING:` block, which never runs."""
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def _statements(nodes: Sequence[ast.AST]) -> Iterator[ast.AST]:
+    """All statements that can run, nested ones included. Expressions contain no import and are most of a tree."""
+    for node in nodes:
+        yield node
+        for block in ("body", "orelse", "handlers", "finalbody", "cases"):
+            if not (block == "body" and _is_for_types_alone(node)):
+                yield from _statements(getattr(node, block, ()))
+
+
+@cache
+def imports_of(module: str) -> frozenset[str]:
+    """The package's modules that a module imports anywhere in its text, inside functions too."""
+    path = file_of(module)
+    assert path is not None
+    found = set()
+    for node in _statements(ast.parse(path.read_text(encoding="utf-8")).body):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == _PACKAGE:
+                found |= {".".join(parts[:end]) for end in range(1, len(parts) + 1)}
+    return frozenset(name for name in found if file_of(name))
+
+
+def modules_of(command: str) -> list[str]:
+    """The package's modules that a command imports, transitively, sorted.
+
+    Args:
+        command: as on the command line, for instance ``mean-cache``.
+    """
+    seen: set[str] = set()
+    waiting = [command_modules()[command]]
+    while waiting:
+        module = waiting.pop()
+        if module not in seen:
+            seen.add(module)
+            waiting.extend(imports_of(module))
+    # The package's version string is provenance, not science.
+    return sorted(seen - {_PACKAGE})
+
+
+def source_digest(command: str) -> str:
+    """Digest of the modules of `modules_of(command)`, and of the data files in their folders."""
+    paths = [path for module in modules_of(command) if (path := file_of(module))]
+    data = {file for path in paths for file in path.parent.iterdir() if file.suffix in _DATA_SUFFIXES}
+    digest = hashlib.sha256()
+    for path in [*paths, *sorted(data)]:
+        digest.update(str(path.relative_to(_ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]

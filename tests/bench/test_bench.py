@@ -1,0 +1,149 @@
+"""The benchmark: its counts of operations against torch's counter, and the command."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from form_invariance.bench import random_models
+from form_invariance.bench.measure import pass_operations, replay_operations
+from form_invariance.bench.random_models import SYMBOLIC, WORD, Shape, write_random_model
+from form_invariance.cli import main
+from form_invariance.model.decoder import embed, logits, run_layers
+from form_invariance.model.files import load_tokenizer
+from form_invariance.model.loading import load
+from form_invariance.model.replay import build_cache
+from form_invariance.problems.prompts import render
+from form_invariance.stages.heads.compute import patch_heads
+from form_invariance.stages.patching.compute import last_token_neurons, patch_layers, patch_neurons
+
+TINY = Shape(d_model=64, n_layers=4, d_mlp=96, n_heads=4, n_key_value_heads=2, vocabulary=1536)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("random")
+    write_random_model(path, TINY)
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    return load(folder)
+
+
+def counted(run):
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        run()
+    return counter.get_total_flops()
+
+
+def stage_2(model, tokens, candidates):
+    """Operations of stage 2 for one prompt and all late layers."""
+    clean, corrupt = torch.randint(0, 1000, (2, 1, tokens), generator=torch.Generator().manual_seed(1))
+    chosen = {layer: torch.arange(candidates) for layer in (2, 3)}
+
+    def run():
+        given = last_token_neurons(model, corrupt, 2)[None]
+        patch_layers(model, clean, 2, chosen, given, torch.tensor([[[11, 12]]]), lambda _: None)
+
+    return counted(run)
+
+
+@pytest.mark.parametrize("tokens", [5, 26])
+def test_operations_of_a_pass(model, tokens):
+    prompt = torch.arange(tokens)[None]
+    found = counted(lambda: logits(model, run_layers(model, embed(model, prompt))[:, -1]))
+    c, whole = model.config, pass_operations(model.config, tokens)
+    scores = c.n_layers * 4 * c.n_heads * c.d_head * tokens**2
+    # Torch's counter does not know the CPU's fused attention.
+    assert found in (whole, whole - scores)
+
+
+@pytest.mark.parametrize("layer", [2, 3])
+def test_operations_of_a_patch(model, layer):
+    prompt, n = torch.arange(9)[None], 64
+    cache = build_cache(model, prompt, 2)
+    given, answers = torch.zeros(1, n), torch.tensor([[11, 12]])
+    found = counted(lambda: patch_neurons(model, cache, layer, torch.arange(n), given, answers))
+    # The clean last token is replayed beside the patched ones.
+    assert found == pytest.approx((n + 1) * replay_operations(model.config, 3 - layer, 9), rel=0.02)
+
+
+def test_operations_of_the_heads_patches(model):
+    c, prompt = model.config, torch.arange(9)[None]
+    cache = build_cache(model, prompt, 0)
+    given, answers = torch.zeros(c.n_layers, 1, c.n_heads, c.d_head), torch.tensor([[11, 12]])
+    found = counted(lambda: patch_heads(model, cache, given, answers))
+    # The clean last token is replayed beside the patched ones, and read out once more before them.
+    expected = sum((c.n_heads + 1) * replay_operations(c, c.n_layers - layer, 9) for layer in range(c.n_layers))
+    assert found == pytest.approx(expected, rel=0.03)
+
+
+def test_stage_2_is_flat_in_the_prompts_length_and_linear_in_candidates(model):
+    assert stage_2(model, 26, 96) < 1.3 * stage_2(model, 5, 96)
+    some, more, most = (stage_2(model, 26, n) for n in (24, 48, 96))
+    assert most - more == pytest.approx(2 * (more - some), rel=1e-6)
+
+
+def test_a_random_model_is_one_of_hugging_faces(folder, model):
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    tokenizer = load_tokenizer(folder)
+    for template, length in ((SYMBOLIC, 5), (WORD, 27)):
+        text = render(template, 226, 68)
+        tokens = torch.from_numpy(tokenizer.encode_batch([text]))
+        assert tokens.shape == (1, length)
+        assert AutoTokenizer.from_pretrained(folder)(text)["input_ids"] == tokens[0].tolist()
+        theirs = AutoModelForCausalLM.from_pretrained(folder)(tokens).logits
+        ours = logits(model, run_layers(model, embed(model, tokens)))
+        torch.testing.assert_close(ours, theirs.detach(), atol=1e-5, rtol=1e-5)
+
+
+def test_command(folder, tmp_path, capsys):
+    sizes = ["--candidates", "32", "--hooked", "3", "--prompts", "4", "--repeats", "1", "--lengths", "5", "9"]
+    assert main(["bench", "--model", str(folder), *sizes, "--output", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert "5 to 26 tokens:" in printed
+    table = pd.read_parquet(tmp_path / "bench.parquet")
+    assert set(table["suite"]) == {"replay", "cost", "stages"}
+    assert (table["seconds"] > 0).all()
+    fast = table[table["stage"] == "replay"]
+    assert (fast["difference"] < 1e-5).all()
+    slow = table[table["stage"] == "hooked forward"]
+    ratio = (slow["seconds"] / slow["units"]).to_numpy() / (fast["seconds"] / fast["units"]).to_numpy()
+    np.testing.assert_allclose(fast["speedup"], ratio)
+    assert (tmp_path / "bench.png").stat().st_size > 0
+    assert (tmp_path / "bench.svg").stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["speed"], "'speed' is no suite; there are replay, cost, stages"),
+        (["cost", "--model", "random:huge"], "'random:huge' is no known shape; there are random:small"),
+        (["cost", "--prompts", "0"], "--prompts: must be at least 1"),
+    ],
+)
+def test_mistakes(words, message, capsys, tmp_path):
+    assert main(["bench", *words, "--output", str(tmp_path / "out")]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_random_shape_is_written_and_measured(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(random_models.SHAPES, "tiny", TINY)
+    sizes = ["--candidates", "8", "--prompts", "2", "--repeats", "1", "--lengths", "5"]
+    assert main(["bench", "cost", "--model", "random:tiny", *sizes, "--output", str(tmp_path / "out")]) == 0
+    table = pd.read_parquet(tmp_path / "out/bench.parquet")
+    assert set(table["suite"]) == {"cost"}
+    assert "random:tiny" in capsys.readouterr().out
+
+
+def test_replay_without_transformer_lens(monkeypatch, folder, tmp_path, capsys):
+    monkeypatch.setitem(sys.modules, "transformer_lens.model_bridge", None)
+    assert main(["bench", "replay", "--model", str(folder), "--output", str(tmp_path / "out")]) == 2
+    assert "bench replay needs transformer_lens; pip install" in capsys.readouterr().err

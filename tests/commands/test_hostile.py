@@ -1,0 +1,317 @@
+"""Hostile input: whatever stands in a configuration, the answer is one sentence or a run that harms nothing."""
+
+import copy
+import json
+import pickle
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from safetensors.torch import save_file
+from stub_checkout import ROOT
+
+from form_invariance.errors import UserError
+from form_invariance.model import files as model_files
+from form_invariance.model import loading as models
+from form_invariance.model.families import READERS, decoder_config
+from form_invariance.model.files import PACKAGED
+from form_invariance.model.rotary import inverse_frequencies
+from form_invariance.problems.operands import evaluate
+from form_invariance.problems.prompts import check_fields, render
+from form_invariance.workflow import config_check, job_sizes
+
+SCHEMA = yaml.safe_load((ROOT / "config/schemas/config.schema.yaml").read_text())
+SMALL = {
+    **yaml.safe_load((ROOT / "config/config.yaml").read_text()),
+    "models": {"m": {"source": "embedded:embedded-shared"}},
+    "operands": {"operand_min": 6, "operand_max": 12, "answer_min": 3, "answer_max": 40},
+    "operators": {"addition": "a + b"},
+}
+NASTY = st.sampled_from(
+    [
+        *("../../etc", "a/b", "$(touch x)", "`id`", "; rm -rf /", "a b", "é", "١٢", "\u202eabc"),
+        *("{wildcard}", "-rf", "~", "."),
+    ]
+)
+TEXTS = st.one_of(st.text(max_size=20), NASTY)
+SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), TEXTS)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(TEXTS, inner, max_size=3)),
+    max_leaves=6,
+)
+FUZZ = settings(deadline=None, max_examples=200, suppress_health_check=list(HealthCheck), derandomize=True)
+
+
+def places(config, above=()):
+    """The path of every key of a configuration."""
+    for key, value in config.items():
+        yield (*above, key)
+        if isinstance(value, dict):
+            yield from places(value, (*above, key))
+
+
+PLACES = st.sampled_from(sorted(places(SMALL)))
+
+
+def put(config, path, key, value):
+    config = copy.deepcopy(config)
+    section = config
+    for name in path[:-1]:
+        section = section[name]
+    if key is None:
+        section[path[-1]] = value
+    else:
+        section[key] = section.pop(path[-1])
+    return config
+
+
+def refusal(call, *arguments):
+    """What a call returns, and the one line in which it refuses, if it does."""
+    try:
+        return call(*arguments), ""
+    except UserError as error:
+        text = str(error)
+    assert text
+    assert "\n" not in text
+    return None, text
+
+
+def accepted(config):
+    """Whether a configuration passes; if not, the refusal must be one line."""
+    return not refusal(config_check.check, config, SCHEMA)[1]
+
+
+@FUZZ
+@given(PLACES, VALUES)
+def test_any_value_anywhere(path, value):
+    accepted(put(SMALL, path, None, value))
+
+
+@FUZZ
+@given(st.sampled_from([("models", "m"), ("formats", "code"), ("operators", "addition")]), TEXTS)
+def test_any_name(path, name):
+    """A name is part of paths and of wildcards: what passes stays in its folder and means itself."""
+    if accepted(put(SMALL, path, name, None)):
+        assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*", name), name
+        assert (Path("/results") / name / "x").resolve() == Path(f"/results/{name}/x")
+
+
+@FUZZ
+@given(TEXTS)
+def test_any_template(text):
+    for template in (text, "{a}" + text + "{b}=", text + "{a}{b}", "{b}" + text + "{a} "):
+        if not refusal(check_fields, template, "here")[1]:
+            shown = render(template, 12, 7)
+            assert shown == template.replace("{a}", "12").replace("{b}", "7")
+
+
+@FUZZ
+@given(st.one_of(TEXTS, st.text(alphabet="ab+-*/%()0123456789 minmaxabs,_.", max_size=30)))
+@example("(" * 5000 + "a" + ")" * 5000)
+@example("-" * 20000 + "a")
+@example("a" + "*a" * 3000)
+@example("__import__('os').system('touch x')")
+@example("().__class__")
+@example("a if b else 0")
+@example("9" * 5000)
+@example("9" * 19 + " + a")
+def test_any_expression(text):
+    found, text = refusal(evaluate, text, np.array([7, 12]), np.array([3, 0]))
+    if not text:
+        answer, defined = found
+        assert answer.shape == defined.shape == (2,)
+        assert answer.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("expression", "answers"),
+    [("min(a, b, 5)", [3, 0]), ("max(a, b, 9, a)", [9, 12]), ("abs(b - a)", [4, 12]), ("min(a)", [7, 12])],
+)
+def test_functions_leave_the_operands_as_they_are(expression, answers):
+    a, b = np.array([7, 12]), np.array([3, 0])
+    assert evaluate(expression, a, b)[0].tolist() == answers
+    assert (a.tolist(), b.tolist()) == ([7, 12], [3, 0])
+    assert "cannot be read" in refusal(evaluate, "abs(a, b)", a, b)[1]
+
+
+def test_numbers_that_are_too_large_are_not_defined():
+    a, b = np.array([999, 2]), np.array([3, 1])
+    answer, defined = evaluate("*".join("a" * 9), a, b)
+    assert defined.tolist() == [False, True]
+    assert answer[1] == 2**9
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "!!python/object/apply:os.system ['touch pwned']",
+        "seed: !!python/name:os.system",
+        "a: [1",
+        "\x00",
+        "- a list",
+        "just text",
+        "{{x}}: 1",
+        "seed: 1\nseed: 2",
+        "\ud83d".encode("utf-16", "surrogatepass").decode("latin-1"),
+    ],
+)
+def test_any_file(tmp_path, monkeypatch, text):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "my.yaml"
+    path.write_text(text, encoding="utf-8")
+    found, text = refusal(config_check.load, path)
+    assert "my.yaml" in text or found is not None
+    if found is not None:
+        accepted({**SMALL, **found})
+    assert not (tmp_path / "pwned").exists()
+
+
+def model_folder(folder, **changes):
+    """The files of a model of the package, with some keys of config.json changed; `...` deletes one."""
+    folder.mkdir()
+    for path in (PACKAGED / "embedded-shared").iterdir():
+        (folder / path.name).symlink_to(path)
+    raw = json.loads((folder / "config.json").read_text())
+    raw = {key: value for key, value in {**raw, **changes}.items() if value is not ...}
+    (folder / "config.json").unlink()
+    (folder / "config.json").write_text(json.dumps(raw))
+    return folder
+
+
+RAW = json.loads((PACKAGED / "embedded-shared/config.json").read_text())
+NUMBERS = st.sampled_from([0, -1, 2**40, 10**400, 1e308, float("inf"), float("nan"), 0.5, "6", "six"])
+FOUND = st.one_of(VALUES, NUMBERS, st.just(...))
+
+
+@FUZZ
+@given(st.sampled_from([*RAW, "sliding_window", "head_dim"]), FOUND, st.sampled_from(["llama", *READERS]))
+def test_any_config_json(tmp_path_factory, key, value, family):
+    folder = model_folder(tmp_path_factory.mktemp("any") / "model", **{"model_type": family, key: value})
+    checked = copy.deepcopy(SMALL)
+    checked["models"]["m"]["source"] = str(folder)
+    if accepted(checked):
+        refusal(models.load, folder)
+        job_sizes.parameters(str(folder))
+    shutil.rmtree(folder)
+
+
+ROTARY = ["rope_type", "factor", "low_freq_factor", "original_max_position_embeddings", "rope_theta"]
+ROPE = st.one_of(FOUND, st.dictionaries(st.sampled_from([*ROTARY, "full_attention"]), FOUND))
+KINDS = st.sampled_from(["llama3", "linear", ...])
+PLACES_OF_ROPE = ["rope_parameters", "rope_scaling", "rope_theta", "partial_rotary_factor", "layer_types"]
+
+
+@FUZZ
+@given(
+    st.sampled_from(PLACES_OF_ROPE), ROPE, st.sampled_from(["llama3", "linear", ...]), st.sampled_from([*READERS])
+)
+def test_any_rotary_embedding(key, value, kind, family):
+    rope = {"rope_type": kind, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+    rope["original_max_position_embeddings"] = 16
+    rope |= value if isinstance(value, dict) and kind is not ... else {}
+    raw = {**RAW, "model_type": family, key: rope if kind is not ... else value}
+    raw = {name: one for name, one in raw.items() if one is not ...}
+    config, text = refusal(decoder_config, raw, "config.json")
+    if not text:
+        inverse, text = refusal(inverse_frequencies, raw, config, 0, "config.json")
+    if not text and inverse is not None:
+        assert inverse.isfinite().all()
+        assert 0 < 2 * len(inverse) <= config.d_head
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("{", "not valid JSON"),
+        ("[" * 10**5, "not valid JSON"),
+        ('{"hidden_size": ' + "9" * 10**4 + "}", "not valid JSON"),
+        ("[]", "must hold keys and values"),
+        ("\ufeff{}", "not valid JSON"),
+    ],
+)
+def test_any_text_of_config_json(tmp_path, text, sentence):
+    (tmp_path / "config.json").write_text(text)
+    assert sentence in refusal(model_files.read_config, tmp_path)[1]
+    (tmp_path / "config.json").unlink()
+    (tmp_path / "config.json").mkdir()
+    assert "config.json cannot be read: Is a directory" in refusal(model_files.read_config, tmp_path)[1]
+
+
+@pytest.mark.parametrize("name", ["../model.safetensors", "..", "", ".", "/etc/passwd", "\0", 7, None, ["a"]])
+def test_an_index_leads_to_no_file_outside_the_model(tmp_path, name):
+    (tmp_path / "model.safetensors").touch()
+    folder = model_folder(tmp_path / "model")
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"lm_head.weight": name}}))
+    said = refusal(model_files.weight_files, folder)[1]
+    assert f"model folder {folder} lacks " in said or "has no weight_map" in said
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\x80\x04K\x01.", b"\xff" * 64])
+def test_weights_that_are_none(tmp_path, content):
+    folder = model_folder(tmp_path / "model")
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors").write_bytes(content)
+    assert "model.safetensors cannot be read as safetensors: " in refusal(models.load, folder)[1]
+    point_all_weights(folder, "model.safetensors")
+    assert "model.safetensors cannot be read as safetensors: " in refusal(models.load, folder)[1]
+
+
+def test_an_index_that_names_the_wrong_file(tmp_path):
+    folder = model_folder(tmp_path / "model")
+    save_file({"other": torch.zeros(1)}, folder / "other.safetensors")
+    point_all_weights(folder, "other.safetensors")
+    assert "other.safetensors cannot be read as safetensors: " in refusal(models.load, folder)[1]
+
+
+def point_all_weights(folder, file):
+    """An index that says that a file has all weights."""
+    names = model_files.weight_files(PACKAGED / "embedded-shared")
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": dict.fromkeys(names, file)}))
+
+
+def test_no_pickle_and_no_code_of_a_model_is_run(tmp_path):
+    """Neither weights that are a pickle, nor code that config.json asks for."""
+    touch = "import pathlib; pathlib.Path(__file__).with_name('pwned').touch()"
+    auto = {"AutoConfig": "evil.Evil", "AutoModelForCausalLM": "evil.Evil", "AutoTokenizer": ["evil.Evil", None]}
+    folder = model_folder(tmp_path / "model", auto_map=auto)
+    (folder / "evil.py").write_text(touch)
+    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Evil(folder / "pwned")))
+    models.load(folder)
+    model_files.load_tokenizer(folder)
+    (folder / "model.safetensors").unlink()
+    assert "pickled .bin weights are never read" in refusal(models.load, folder)[1]
+    assert not (folder / "pwned").exists()
+    pickle.loads((folder / "pytorch_model.bin").read_bytes())
+    assert (folder / "pwned").exists()
+
+
+class Evil:
+    """What touches a file when it is read as a pickle."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../embedded/models/embedded-shared", "/etc", "embedded-shared/"])
+def test_a_model_of_the_package_is_one_of_them(name):
+    said = refusal(model_files.resolve, f"embedded:{name}")[1]
+    assert "does not come with the package; it has embedded:" in said
+
+
+def test_a_link_that_leads_nowhere(tmp_path):
+    folder = model_folder(tmp_path / "model")
+    (folder / "notes.txt").symlink_to("nowhere")
+    checked = copy.deepcopy(SMALL)
+    checked["models"]["m"]["source"] = str(folder)
+    assert accepted(checked)

@@ -1,0 +1,199 @@
+"""What must change nothing: order of prompts and formats, batches, threads, the numbering of neurons."""
+
+import json
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from form_invariance.cli import main
+from form_invariance.model import memory
+from form_invariance.model.files import PACKAGED
+from form_invariance.stages.agreement.compute import operator_tables
+from form_invariance.stages.attribution.table import ATTRIBUTION
+from form_invariance.stages.circuit.table import CIRCUIT
+from form_invariance.stages.dataset.table import CORRUPT, DATASET
+from form_invariance.stages.overlap.compute import from_tensors
+from form_invariance.stages.overlap.table import OVERLAP
+from form_invariance.stages.ranking.table import RANKING
+from form_invariance.tables.files import provenance_of, read_table, read_tensors, write_table
+
+MODEL = PACKAGED / "embedded-shared"
+LIMITS = ["--operand-min", "6", "--operand-max", "999", "--answer-min", "3", "--answer-max", "999"]
+TEMPLATES = {"symbolic": "{a}-{b}=", "code": "a = {a}\nb = {b}\nprint(a - b)  # "}
+LATE = range(3, 6)
+CLOSE = {"rtol": 2e-4, "atol": 1e-5}  # float32 effects agree with hooked passes to the same
+
+
+def run(*words):
+    assert main([str(word) for word in words]) == 0
+
+
+def rank(folder, model):
+    """Attribution, exact patching and the ranking of the dataset in a folder."""
+    cell = [
+        "--model",
+        model,
+        "--dataset",
+        folder / "dataset.parquet",
+        "--corrupt-table",
+        folder / "corrupt.parquet",
+    ]
+    run("attribution", *cell, "--candidates", "40", "--output", folder / "attribution.parquet")
+    effects = folder / "effects.safetensors"
+    run("patching", *cell, "--attribution", folder / "attribution.parquet", "--output", effects)
+    files = ["--attribution", folder / "attribution.parquet", "--effects", effects]
+    run("ranking", *files, "--output", folder / "ranking.parquet")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def cells(tmp_path_factory):
+    """The ranking of a few prompts in two formats."""
+    root = tmp_path_factory.mktemp("cells")
+    for name, template in TEMPLATES.items():
+        folder = root / name
+        words = ["--operator", "subtraction", "--expression", "a - b", "--template", template, "--pairs", "40"]
+        run("census", "--model", MODEL, *words, *LIMITS, "--output", folder / "census.parquet")
+        words = ["--operator", "subtraction", "--train", "9", "--eval", "2", "--corrupt-seeds", "2"]
+        outputs = ["--output", folder / "dataset.parquet", "--corrupt-output", folder / "corrupt.parquet"]
+        run("dataset", "--model", MODEL, "--census", folder / "census.parquet", *words, *outputs)
+        rank(folder, MODEL)
+    return root
+
+
+@pytest.fixture
+def copied(cells, tmp_path):
+    """A folder with the dataset of one cell, to rank again."""
+    for name in ("dataset", "corrupt"):
+        shutil.copy(cells / f"symbolic/{name}.parquet", tmp_path)
+    return tmp_path
+
+
+def same_ranking(one, other):
+    """Whether two rankings have equal numbers within rounding, and the same order of distinct scores."""
+    one, other = (read_table(folder / "ranking.parquet", RANKING) for folder in (one, other))
+    pair = one.merge(other, on=["layer", "neuron"], suffixes=("", "_other"), validate="one_to_one")
+    assert len(pair) == len(one) == len(other)
+    for column in ("ie_mean", "ie_std", "ie_median", "ie_trimmed_mean", "attribution_score"):
+        np.testing.assert_allclose(pair[column], pair[f"{column}_other"], **CLOSE)
+    for _, rows in pair.groupby("layer"):
+        rows = rows.sort_values("rank")
+        gaps = -np.diff(rows["ie_mean"])
+        distinct = gaps > 2 * (CLOSE["atol"] + CLOSE["rtol"] * rows["ie_mean"].abs().to_numpy()[1:])
+        ordered = np.diff(rows["rank_other"]) > 0
+        assert ordered[distinct].all()
+        assert distinct.mean() > 0.5, "else the order says little"
+
+
+def test_order_of_prompts(cells, copied):
+    train = list(range(9))
+    order = dict(zip(train, np.random.default_rng(0).permutation(9).tolist(), strict=True))
+    for name, schema in (("dataset", DATASET), ("corrupt", CORRUPT)):
+        path = copied / f"{name}.parquet"
+        table = read_table(path, schema)
+        moved = table["split"] == "train" if name == "dataset" else np.ones(len(table), dtype=bool)
+        table.loc[moved, "index"] = table.loc[moved, "index"].map(order)
+        write_table(table, path, schema, provenance_of(path))
+    same_ranking(cells / "symbolic", rank(copied, MODEL))
+    before, after = (
+        read_tensors(f / "effects.safetensors", "indirect_effects")[0] for f in (cells / "symbolic", copied)
+    )
+    places = [order[row] for row in train]
+    for layer in LATE:
+        np.testing.assert_allclose(after[f"effects.{layer}"][:, places], before[f"effects.{layer}"], **CLOSE)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 100_000])
+def test_size_of_batches(cells, copied, monkeypatch, rows):
+    monkeypatch.setattr(memory, "_CPU_ROWS", rows)
+    same_ranking(cells / "symbolic", rank(copied, MODEL))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_number_of_threads(cells, copied, threads):
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        same_ranking(cells / "symbolic", rank(copied, MODEL))
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_order_of_formats(cells, tmp_path):
+    found = {}
+    for names in (["symbolic", "code"], ["code", "symbolic"]):
+        folder = tmp_path / names[0]
+        effects = [f"{name}={cells / name / 'effects.safetensors'}" for name in names]
+        words = ["--effects", *effects, "--k", "5", "20", "--bootstrap", "50"]
+        outputs = ["--output", folder / "overlap.parquet", "--reliability-output", folder / "reliability.parquet"]
+        run("overlap", *words, *outputs)
+        run("circuit", "--effects", *effects, "--k", "5", "20", "--output", folder / "circuit.parquet")
+        overlap = read_table(folder / "overlap.parquet", OVERLAP)
+        overlap["formats"] = ["+".join(sorted(text.split("+"))) for text in overlap["formats"]]
+        found[names[0]] = overlap, read_table(folder / "circuit.parquet", CIRCUIT)
+    for one, other in zip(*found.values(), strict=True):
+        keys = [name for name in ("k", "formats", "layer", "neuron") if name in one]
+        one, other = (table.sort_values(keys, ignore_index=True) for table in (one, other))
+        pd.testing.assert_frame_equal(one, other)
+
+
+def test_order_of_formats_in_the_agreement():
+    rng = np.random.default_rng(0)
+    shared = pd.DataFrame({"layer": np.repeat([1, 2], 30), "neuron": np.tile(np.arange(30), 2)})
+    tables = {}
+    for name in ("x", "y", "z"):
+        rows = [
+            shared.sample(40, random_state=int(rng.integers(99))).assign(
+                family=family, mode=mode, activations=kind
+            )
+            for family in ("operand range", "result modulo")
+            for mode in ("strict", "reference")
+            for kind in ("observed", "shuffled")
+        ]
+        tables[name] = pd.concat(rows).assign(label=True)
+    one, counts = operator_tables(tables, shared, 20, 0, "n")
+    other, again = operator_tables({name: tables[name] for name in "zxy"}, shared, 20, 0, "n")
+    pd.testing.assert_series_equal(one["observed"], other["observed"])
+    pd.testing.assert_frame_equal(counts, again)
+
+
+def test_numbering_of_neurons(cells, copied, tmp_path):
+    """A permutation of the neurons in the weights permutes the ranking and changes nothing else."""
+    folder = tmp_path / "permuted"
+    shutil.copytree(MODEL, folder)
+    weights = load_file(folder / "model.safetensors")
+    width = json.loads((folder / "config.json").read_text())["intermediate_size"]
+    moved = {layer: np.random.default_rng(layer).permutation(width) for layer in range(6)}
+    for layer, order in moved.items():
+        for name, axis in (("gate", 0), ("up", 0), ("down", 1)):
+            key = f"model.layers.{layer}.mlp.{name}_proj.weight"
+            weights[key] = weights[key].index_select(axis, torch.from_numpy(order)).contiguous()
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    rank(copied, folder)
+    for name, schema in (("attribution", ATTRIBUTION), ("ranking", RANKING)):
+        path = copied / f"{name}.parquet"
+        table = read_table(path, schema)
+        table["neuron"] = [moved[row.layer][row.neuron] for row in table.itertuples()]
+        write_table(table, path, schema, provenance_of(path))
+    same_ranking(cells / "symbolic", copied)
+    candidates = []
+    for where in (cells / "symbolic", copied):
+        table = read_table(where / "attribution.parquet", ATTRIBUTION)
+        candidates.append({(row.layer, row.neuron) for row in table[table["candidate"]].itertuples()})
+    assert candidates[0] == candidates[1]
+
+
+def test_the_comparison_sees_a_difference(cells, copied):
+    rank(copied, MODEL)
+    path = copied / "ranking.parquet"
+    table = read_table(path, RANKING)
+    table.loc[[0, 30], "neuron"] = table.loc[[30, 0], "neuron"].to_numpy()
+    write_table(table, path, RANKING, {})
+    with pytest.raises(AssertionError):
+        same_ranking(cells / "symbolic", copied)
+    tensors, provenance = read_tensors(copied / "effects.safetensors", "indirect_effects")
+    assert from_tensors(tensors, provenance["d_mlp"])

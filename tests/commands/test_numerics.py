@@ -1,0 +1,134 @@
+"""Numbers at their limits: what is not a number, zero, certain, tied or alone has a defined result."""
+
+import copy
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from form_invariance.errors import UserError
+from form_invariance.model.replay import build_cache
+from form_invariance.stages.attribution import compute as attribution
+from form_invariance.stages.heuristics.activations import operand_maps
+from form_invariance.stages.heuristics.pairs import make_grid
+from form_invariance.stages.interventions import ablation
+from form_invariance.stages.interventions.compute import faithfulness, summarize
+from form_invariance.stages.mean_cache import compute as mean_cache
+from form_invariance.stages.patching.compute import indirect_effect, last_token_neurons
+from form_invariance.stages.ranking.compute import positions, rank_cell, trimmed_mean
+from form_invariance.statistics import expected_jaccard, normal_interval, wilson
+
+PROMPTS = ["6+7=", "12+8=", "9+9="]
+
+
+def broken(model, value):
+    """The model with one weight of its last layer's MLP replaced."""
+    copied = copy.copy(model)
+    copied.layers = [copy.copy(layer) for layer in model.layers]
+    copied.layers[-1].down = model.layers[-1].down.clone()
+    copied.layers[-1].down[0, 0] = value
+    return copied
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_what_is_no_number_ends_the_stage(tiny, value):
+    model, tokenizer = tiny
+    bad = broken(model, value)
+    tokens = torch.from_numpy(tokenizer.encode_batch(PROMPTS))
+    answers = torch.from_numpy(tokenizer.number_tokens([13, 20, 18]))
+    means = mean_cache.compute(model, tokenizer, [PROMPTS])
+    run = ablation.start_run(bad, tokens, answers, 2)
+    masks = torch.zeros(1, 2, model.config.d_mlp, dtype=torch.bool)
+    pairs = torch.stack([answers, answers.roll(1)], dim=1)
+    corrupt = last_token_neurons(model, tokens.roll(1, 0), 2)
+    for what, stage in (
+        ("the model's logits", lambda: ablation.run_unmodified(bad, run, True)),
+        ("the model's logits", lambda: ablation.ablate_last_position(bad, run, masks, means, True)),
+        ("the model's logits", lambda: ablation.ablate_all_positions(bad, run, masks, means, True, True)),
+        ("the attributions", lambda: attribution.attribute(bad, tokens, corrupt, pairs, 2)),
+    ):
+        with pytest.raises(UserError, match=f"^{what} are not finite numbers in torch.float32; use"):
+            stage()
+    first = copy.copy(model)
+    first.embedding = model.embedding * value
+    with pytest.raises(UserError, match=r"^the mean activations are"):
+        mean_cache.compute(first, tokenizer, [PROMPTS])
+    with pytest.raises(UserError, match=r"^the activations are"):
+        operand_maps(first, tokenizer, "{a}+{b}=", make_grid("a + b", 3), {1: np.array([0])})
+
+
+def test_certain_and_impossible_answers(tiny):
+    """Probabilities of exactly 1 and 0, and logits that are all equal, give finite numbers."""
+    model, _ = tiny
+    d, vocabulary = model.config.d_model, model.config.vocabulary
+    flat = copy.copy(model)
+    flat.unembedding = torch.zeros(vocabulary, d)
+    x = torch.ones(2, d)
+    for center in (True, False):
+        found = ablation.read_out(flat, x, torch.tensor([0, 5]), center)
+        assert found.normalized_logit.tolist() == [1, 1]
+        np.testing.assert_allclose(found.probability, 1 / vocabulary)
+        assert found.correct.tolist() == [True, False], "ties go to the smaller token"
+    flat.unembedding[3] = 1e6
+    found = ablation.read_out(flat, x, torch.tensor([3, 5]), True)
+    assert found.probability.tolist() == [1, 0]
+    assert found.normalized_logit[0] == 1
+    assert torch.isfinite(found.normalized_logit).all()
+
+
+def test_effects_of_changes_without_bounds():
+    change = torch.tensor([0.0, -800.0, 700.0], dtype=torch.float64)
+    effects = indirect_effect(change, torch.zeros(3, dtype=torch.float64))
+    assert effects[:2].tolist() == [0, -0.5]
+    assert torch.isfinite(effects).all()
+
+
+@settings(deadline=None, max_examples=200, derandomize=True)
+@given(st.lists(st.sampled_from([0.0, -0.0, 1.0, 1e-300, -2.0]), min_size=1, max_size=12), st.randoms())
+def test_ties_are_broken_by_index_whatever_the_order(values, random):
+    neurons = list(range(0, 2 * len(values), 2))
+    random.shuffle(neurons)
+    ranks = positions(np.array(values), np.array(neurons))
+    expected = sorted(range(len(values)), key=lambda place: (-values[place], neurons[place]))
+    assert [expected.index(place) for place in range(len(values))] == ranks.tolist()
+
+
+def test_faithfulness_without_a_gap_is_undefined_and_counted():
+    good, bad = np.array([1.0, 0.5, 0.5]), np.array([0.0, 0.5, 0.4999])
+    ratios = faithfulness(np.array([[0.5, 0.7, 0.2]]), good, bad)
+    assert ratios[0, 0] == 0.5
+    assert np.isnan(ratios[0, 1:]).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        some = summarize(np.array([[0.5, 0.7, 0.2]]), good, bad, 50, 0)
+        none = summarize(np.array([[0.5, 0.7]]), good[1:], good[1:], 50, 0)
+        one = summarize(np.array([[0.25]]), np.array([1.0]), np.array([0.0]), 50, 0)
+    assert some["faithfulness_mean"] == [0.5]
+    assert all(np.isnan(values).all() for values in none.values())
+    assert [float(values[0]) for values in one.values()] == [0.25] * 6
+
+
+def test_one_prompt_ranks():
+    tensors = {"effects.2": np.array([[[0.1, 0.3, 0.3]]], dtype=np.float32), "candidates.2": np.array([4, 9, 1])}
+    table = rank_cell(tensors, attribution.attribution_table(np.zeros((1, 1, 10)), 2, 10).assign(layer=2))
+    assert table.sort_values("rank")["neuron"].tolist() == [1, 9, 4]
+    assert table["ie_std"].tolist() == [0, 0, 0]
+    np.testing.assert_allclose(trimmed_mean(np.array([[2.0, 3.0]])), [2, 3])
+
+
+def test_rates_of_nothing_and_of_everything():
+    low, high = wilson(np.array([0, 0, 5]), np.array([0, 5, 5]))
+    assert np.isnan([low[0], high[0]]).all()
+    assert (low[1], high[2]) == (0, 1)
+    assert expected_jaccard(7, 7, 3) == pytest.approx(1)
+    assert np.isnan(normal_interval(0.5, np.array([0.5]))).all()
+
+
+def test_the_cache_of_one_prompt(tiny):
+    model, tokenizer = tiny
+    tokens = torch.from_numpy(tokenizer.encode_batch(PROMPTS[:1]))
+    assert build_cache(model, tokens, 2).neurons.shape == (2, 1, model.config.d_mlp)
+    assert (mean_cache.compute(model, tokenizer, [PROMPTS[:1]]).variance[0] == 0).all()

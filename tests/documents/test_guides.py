@@ -1,0 +1,72 @@
+"""What the guides say is run: configurations are planned, examples read the demo's results where these are."""
+
+import re
+import shlex
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+import yaml
+from stub_checkout import ROOT, make_checkout, pending
+
+from form_invariance.cli import main
+
+GUIDE = (ROOT / "docs/extend.md").read_text()
+YAML, PYTHON = (re.findall(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL) for language in ("yaml", "python"))
+DEMO = ROOT / "results/embedded-shared/transfer/division/word_to_code.parquet"
+
+
+def merged(base, more):
+    """`more` put beside what stands in `base`."""
+    if not isinstance(base, dict) or not isinstance(more, dict):
+        return more
+    return base | {key: merged(base.get(key), value) for key, value in more.items()}
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    return make_checkout(tmp_path_factory.mktemp("guides") / "checkout")
+
+
+@pytest.mark.parametrize(
+    ("number", "censuses", "variants"),
+    [(0, 36, 9), (1, 32, 6), (2, 32, 6), (3, 30, 6), (4, 24, 12), (5, 24, 6)],
+    ids=lambda value: str(value),
+)
+def test_configurations_are_planned(checkout, number, censuses, variants):
+    path = checkout / "config/config.yaml"
+    text = path.read_text()
+    path.write_text(yaml.safe_dump(merged(yaml.safe_load(text), yaml.safe_load(YAML[number])), sort_keys=False))
+    try:
+        jobs = pending(checkout)
+    finally:
+        path.write_text(text)
+    assert jobs["census"] == jobs["interventions"] == censuses
+    assert jobs["variant_effects"] == variants
+
+
+def test_the_guide_has_no_other_blocks():
+    assert (len(YAML), len(PYTHON)) == (6, 3)
+    assert GUIDE.count("```") == 2 * 10
+
+
+@pytest.mark.skipif(not DEMO.exists(), reason="needs the demo's results (make demo)")
+@pytest.mark.parametrize("number", range(3))
+def test_examples_read_the_demos_tables(number):
+    done = subprocess.run(
+        [sys.executable, "-c", PYTHON[number]], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+def test_maps_from_anywhere_are_scored(tmp_path, monkeypatch):
+    section = (ROOT / "docs/heuristics.md").read_text().split("## Maps from anywhere")[1]
+    python, command = re.findall(r"```\w+\n(.*?)```", section, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    subprocess.run([sys.executable, "-c", python], check=True, timeout=60)
+    assert main(shlex.split(command.replace("\\\n", " "))[3:]) == 0
+    scores = pd.read_parquet("scores.parquet")
+    (label,) = scores[scores["label"]].itertuples()
+    assert f"labels neuron {label.neuron} with `{label.heuristic}`" in section

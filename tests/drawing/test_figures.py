@@ -1,0 +1,382 @@
+"""Figures from made-up tables: ready for a paper, whatever the number of formats, and drawn the same twice."""
+
+import itertools
+import re
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+
+from form_invariance.bench import figure as bench
+from form_invariance.drawing import style
+from form_invariance.errors import UserError
+from form_invariance.stages.audit import figure as audit
+from form_invariance.stages.dose import figure as dose
+from form_invariance.stages.heads import figure as heads
+from form_invariance.stages.heuristics import figure as heuristics
+from form_invariance.stages.interventions import figure as interventions
+from form_invariance.stages.overlap import figure as jaccard
+from form_invariance.stages.paraphrases import figure as variants
+from form_invariance.stages.planted import figure as planted
+from form_invariance.stages.probe import figure as probe
+from form_invariance.stages.prompt_formats import figure as prompts
+from form_invariance.stages.summary import figure as summary
+from form_invariance.stages.transfer import figure as transfer
+
+
+def overlap(formats, ks=(10, 50)):
+    rows = []
+    for size in {2, len(formats)}:
+        for group in itertools.combinations(formats, size):
+            for k in ks:
+                for layer in (-1, 3):
+                    rows.append((k, layer, "+".join(group), 3, 9, 1 / 3, 0.01, 0.3, 0.4))
+    names = ["k", "layer", "formats", "intersection", "union", "jaccard", "chance", "low", "high"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def reliability(formats, ks=(10, 50)):
+    rows = [(k, f, kind, 0.8, 0.7, 0.9) for k in ks for f in formats for kind in ("parts", "median")]
+    rows += [(k, "+".join(formats), "across_parts", 0.7, 0.6, 0.8) for k in ks]
+    return pd.DataFrame(rows, columns=["k", "format", "kind", "jaccard", "low", "high"])
+
+
+def intervention_table(ks=(10, 50)):
+    rows = []
+    runs = (("format", "all"), ("format", "last"), ("template", "all"))
+    for kind, (means, place) in itertools.product(("keep_only", "knockout"), runs):
+        for neurons, draws in (("circuit", [-1]), ("random", [0, 1]), ("random_effect", [0])):
+            for k, seed in itertools.product(ks[:1] if neurons == "random_effect" else ks, draws):
+                rows.append((kind, means, place, neurons, k, seed, 0.5 + 0.1 * seed, 0.4, 0.6))
+    which, values = ["intervention", "means", "positions", "neurons", "k", "seed"], ["ratio_low", "ratio_high"]
+    return pd.DataFrame(rows, columns=[*which, "faithfulness_ratio", *values])
+
+
+def transfer_table(pairs=20, ks=(10, 50)):
+    value = 0.5 if pairs else np.nan
+    rows = [(k, c, pairs, value, value, value) for k in ks for c in ("matched", "mismatched", "random")]
+    return pd.DataFrame(rows, columns=["k", "condition", "pairs", "recovered", "low", "high"])
+
+
+def heads_table(seed, layers=3, per_layer=4):
+    effects = np.random.default_rng(seed).normal(size=layers * per_layer)
+    layer, head = np.indices((layers, per_layer)).reshape(2, -1)
+    rank = (-effects).argsort().argsort() + 1
+    return pd.DataFrame({"layer": layer, "head": head, "rank": rank, "ie_mean": effects})
+
+
+def head_overlap(formats, sizes=(1, 3)):
+    rows = [
+        (layers, ranked, h, "+".join(group), 0.5, 0.1, 0.3, 0.6, 0.8)
+        for layers, ranked in (("all", 12), ("routing", 4))
+        for h in sizes
+        for size in {2, len(formats)}
+        for group in itertools.combinations(formats, size)
+    ]
+    names = ["layers", "ranked", "h", "formats", "jaccard", "chance", "low", "high", "ceiling"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def probe_table(trained, operators, positions):
+    rows = [
+        (trained, trained, operator, layer, position, " apples", 0.2 * layer, 0.1, 0.9, 0.1, 0.0)
+        for operator, layer, position in itertools.product(("all", *operators), range(6), range(positions))
+    ]
+    names = ["trained", "tested", "operator", "layer", "position", "token", "accuracy", "low", "high"]
+    return pd.DataFrame(rows, columns=[*names, "majority", "shuffled"])
+
+
+FAMILIES = ("both modulo", "both range", "multi-result", "operand pattern", "operand value", "result modulo")
+
+
+def heuristic_tables():
+    modes, kinds = ("reference", "strict"), ("observed", "shuffled")
+    rows = [
+        (mode, kind, 3, neuron, family, True)
+        for mode, kind, family in itertools.product(modes, kinds, FAMILIES)
+        for neuron in range(9)
+    ]
+    cell = pd.DataFrame(rows, columns=["mode", "activations", "layer", "neuron", "family", "label"])
+    agreed = [(m, "observed", "all", s, o, 0.5, 0.25) for m in modes for s, o in heuristics_statistics()]
+    names = ["mode", "activations", "scope", "statistic", "over", "observed", "null_mean"]
+    counts = [(m, "observed", 1000) for m in modes]
+    return (
+        cell,
+        pd.DataFrame(agreed, columns=names),
+        pd.DataFrame(counts, columns=["mode", "activations", "neurons"]),
+    )
+
+
+def dose_table(formats, pairs):
+    rows = [
+        (donor, target, kind, float(dose), pairs, dose / 4 if pairs else np.nan)
+        for donor, target in itertools.permutations(formats, 2)
+        for kind in ("strength", "neurons", "neurons_random")
+        for dose in (0, 0.5, 1)
+    ]
+    return pd.DataFrame(rows, columns=["donor", "target", "kind", "dose", "pairs", "recovered"])
+
+
+def variants_table(formats, prompts):
+    pairs = [(name, "canonical", name, f"variant_{n + 1}", prompts * n) for name in formats for n in (0, 1)]
+    twos = list(itertools.combinations(formats, 2))
+    pairs += [(one, name, other, "canonical", 90) for name in ("canonical", "variant_1") for one, other in twos]
+    rows = [
+        (*pair, k, -1, *((0.6, 0.5, 0.55) if pair[-1] else (np.nan,) * 3), 0.1) for pair in pairs for k in (10, 50)
+    ]
+    names = ["first_format", "first", "second_format", "second", "prompts", "k", "layer", "jaccard"]
+    table = pd.DataFrame(rows, columns=[*names, "across_halves", "within_halves", "chance"])
+    return table.assign(same_final_token=np.where(table["first"] == "variant_1", "yes", "no"))
+
+
+def heuristics_statistics():
+    return ("exact", "all"), ("pair_jaccard", "any")
+
+
+def audit_table(formats, operators, ks):
+    rows = [
+        (f, o, -1, k, candidates, min(1, candidates / k), 0.87)
+        for f, o, k, candidates in itertools.product(formats, operators, ks, (10, 100, 400))
+    ]
+    names = ["format", "operator", "layer", "k", "candidates", "recall", "rank_correlation"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def planted_table(formats):
+    rows = []
+    for circuit, measure in itertools.product(planted.TITLES, planted.MEASURES):
+        where = {"overlap": ["all"], "transfer": [f"{formats[0]}_to_{formats[1]}"]}.get(measure, formats)
+        rows += [(circuit, one, -1, measure, 1.0, 0.9, 0.8, 1.0, 0.1) for one in where]
+        rows += [(circuit, one, -1, measure, 0.0, 0.1, 0.0, 0.2, 0.1) for one in where]
+    names = ["circuit", "format", "layer", "measure", "expected", "value", "low", "high", "random"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def bench_table():
+    rows = [("replay", stage, tokens, 1, 8, 1.0) for stage in ("hooked", "replay") for tokens in (5, 27)]
+    rows += [("cost", stage, 5 * n, n, n, 1.0) for stage in ("tokens", "prompts", "layer") for n in (1, 2)]
+    rows += [("stages", stage, tokens, 1, 1, 1.0) for stage in ("census", "patching") for tokens in (5, 27)]
+    table = pd.DataFrame(rows, columns=["suite", "stage", "tokens", "prompts", "units", "seconds"])
+    return table.assign(share=0.5, layer=table["prompts"], candidates=table["prompts"])
+
+
+def all_figures(formats, operators, models, ks=(10, 50)):
+    """Every kind of figure, by name."""
+    directions = [f"{a}_to_{b}" for a, b in itertools.permutations(formats, 2)]
+    pairs = itertools.cycle((600, 0))
+    transfers = {(o, d): transfer_table(next(pairs), ks) for o in operators for d in directions}
+    cells = {(f, o): intervention_table(ks) for f in formats for o in operators}
+    overlaps, reliabilities = ({o: make(formats, ks) for o in operators} for make in (overlap, reliability))
+    cell, agreement, labelled = heuristic_tables()
+    probes = {f: probe_table(f, operators, 1 + 9 * place) for place, f in enumerate(formats)}
+    yield "probe", probe.draw(probes, probe_table("+".join(formats), operators, 1), "m")
+    yield "probe_positions", probe.draw_positions(probes, "m")
+    yield "jaccard", jaccard.draw(overlaps, reliabilities, "m")
+    yield "knockout", interventions.draw(cells, "knockout", "m")
+    yield "transfer", transfer.draw(transfers, "m")
+    yield "variants", variants.draw({o: variants_table(formats, 30 * n) for n, o in enumerate(operators)}, "m")
+    yield "dose", dose.draw({o: dose_table(formats, n) for n, o in enumerate(operators)}, "m")
+    by_operator = (dict.fromkeys(operators, table) for table in (agreement, labelled))
+    yield "heuristics", heuristics.draw(dict.fromkeys(cells, cell), *by_operator, "m")
+    rankings = {cell: heads_table(seed) for seed, cell in enumerate(cells)}
+    yield "heads", heads.draw(rankings, {o: head_overlap(formats) for o in operators}, "m")
+    yield "audit", audit.draw(audit_table(formats, operators, ks), 528, "m")
+    yield "planted", planted.draw(planted_table(formats))
+    yield "bench", bench.draw(bench_table(), "m")
+    yield (
+        "summary",
+        summary.draw(
+            {(m, o): table for m in models for o, table in overlaps.items()},
+            {(m, o): table for m in models for o, table in reliabilities.items()},
+            {(m, *key): table for m in models for key, table in cells.items()},
+            {(m, *key): table for m in models for key, table in transfers.items()},
+        ),
+    )
+    tokens = ["226", " +", " ", "\n"] * 12
+    yield "prompt_formats", prompts.draw([(f, o, tokens, "294") for f in formats for o in operators])
+
+
+@pytest.mark.parametrize(("formats", "models"), [("sc", ["m"]), ("scwx", ["m", "n", "o"])])
+def test_figures_of_any_size_are_drawn(tmp_path, formats, models):
+    for name, figure in all_figures(formats, ["addition"], models):
+        style.save(figure, [tmp_path / f"{name}.svg"])
+        assert (tmp_path / f"{name}.svg").stat().st_size > 2000
+
+
+def test_the_same_tables_give_the_same_bytes(tmp_path):
+    written = []
+    for _ in range(2):
+        for name, figure in all_figures("scw", ["addition", "division"], ["m"]):
+            paths = [tmp_path / f"{name}.{kind}" for kind in ("png", "svg", "pdf")]
+            style.save(figure, paths)
+            written += [path.read_bytes() for path in paths]
+    half = len(written) // 2
+    assert written[:half] == written[half:]
+
+
+def test_tokens_show_spaces_and_line_breaks():
+    assert prompts.visible(" a\n") == "␣a↵"
+
+
+def test_heads_are_marked_where_they_are_best_in_every_format_and_in_one():
+    # Ranks follow the number of the head, but for the first format's last head, which is its best.
+    one, other = heads_table(0), heads_table(0)
+    other["rank"] = np.arange(12) + 1
+    one["rank"] = [*range(2, 13), 1]
+    overlap = head_overlap("sc", sizes=(1, 3, 5)).query("layers == 'all'")
+    figure = heads.draw({("s", "addition"): one, ("c", "addition"): other}, {"addition": overlap}, "m")
+    first, second = figure.axes[1:3]
+    marks = [[line.get_xydata().tolist() for line in axes.lines] for axes in (first, second)]
+    assert marks == [[[[0, 0], [1, 0]], [[3, 2]]], [[[0, 0], [1, 0]], [[2, 0]]]]
+
+
+def test_an_unknown_ending_is_refused_before_anything_is_written(tmp_path):
+    figure, _ = style.panels(1, 1)
+    with pytest.raises(UserError, match="must end in"):
+        style.save(figure, [tmp_path / "x.png", tmp_path / "x.bmp"])
+    assert not list(tmp_path.iterdir())
+
+
+FORMATS, OPERATORS = ("symbolic", "code", "word"), ("addition", "subtraction", "multiplication", "division")
+KS = (10, 20, 50, 100, 200, 500)
+
+
+@pytest.fixture(scope="module")
+def paper():
+    """Every figure at the size of the default experiment, laid out."""
+    figures = dict(all_figures(FORMATS, OPERATORS, ("embedded-shared", "embedded-separate"), KS))
+    for figure in figures.values():
+        style._settle(figure)
+    return figures
+
+
+def shown_texts(figure):
+    """Every text that is drawn."""
+    texts = [*figure.texts, *(text for legend in figure.legends for text in legend.get_texts())]
+    for axes in figure.axes:
+        legend = axes.get_legend()
+        texts += [axes.title, *axes.texts, *(legend.get_texts() if legend else ())]
+        for axis in (axes.xaxis, axes.yaxis) if axes.axison else ():
+            texts += [axis.label, *(tick.label1 for tick in axis._update_ticks())]
+            texts += [tick.label2 for tick in axis._update_ticks()]
+    return [text for text in texts if text.get_visible() and text.get_text().strip()]
+
+
+def test_widths_are_those_of_a_paper(paper, tmp_path):
+    """ACL's columns are 7.7 cm wide, 0.6 cm apart and 24.7 cm high."""
+    for name, figure in paper.items():
+        width = (7.7 if name == "planted" else 2 * 7.7 + 0.6) / 2.54
+        style.save(figure, [tmp_path / "x.svg", tmp_path / "x.pdf"])
+        svg = re.search(r'width="([\d.]+)pt"', (tmp_path / "x.svg").read_text())
+        pdf = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+) ?\]", (tmp_path / "x.pdf").read_bytes())
+        assert float(svg[1]) == pytest.approx(72 * width, abs=0.01), name
+        assert float(pdf[1]) == pytest.approx(72 * width, abs=0.01), name
+        assert float(pdf[2]) <= 24.7 / 2.54 * 72, name  # the height of a page
+
+
+def test_text_can_be_read_and_nothing_covers_it(paper):
+    for name, figure in paper.items():
+        figure.draw_without_rendering()
+        texts = shown_texts(figure)
+        sizes = {text.get_fontsize() for text in texts}
+        assert 6 <= min(sizes) <= max(sizes) <= 9, (name, sizes)
+        boxes = np.array([text.get_window_extent().extents for text in texts])
+        outside = (boxes[:, :2] < -0.5) | (boxes[:, 2:] > np.array(figure.bbox.size) + 0.5)
+        assert not outside.any(), (name, [texts[place].get_text() for place in np.argwhere(outside)[:, 0]])
+        low, high = boxes[:, None, :2], boxes[:, None, 2:]
+        common = np.minimum(high, high.swapaxes(0, 1)) - np.maximum(low, low.swapaxes(0, 1))
+        touching = np.argwhere(np.triu((common > 0.5).all(-1), 1))
+        assert not len(touching), (name, [(texts[a].get_text(), texts[b].get_text()) for a, b in touching])
+
+
+def test_text_stays_text(paper, tmp_path):
+    style.save(paper["summary"], [tmp_path / "x.svg", tmp_path / "x.pdf"])
+    assert ">neurons per layer, k</text>" in (tmp_path / "x.svg").read_text()
+    content = (tmp_path / "x.pdf").read_bytes()
+    assert b"/FontFile2" in content  # the font itself, as TrueType
+    assert b"/Type3" not in content
+    assert b"Date" not in content
+
+
+def test_intervals_are_drawn(paper):
+    """In every panel whose table has intervals there are bands, of which each has its line."""
+    bands = {
+        "probe": len(FORMATS) + 1,
+        "jaccard": 1 + 1 + 3,
+        "knockout": 1 + len(interventions.BESIDE) + len(interventions.CONTROLS),
+        "transfer": len(transfer.CONDITIONS),
+        "audit": len(KS),
+    }
+    for name, count in bands.items():
+        for axes in paper[name].axes:
+            assert len(axes.collections) == count, name
+
+
+# Machado et al. (2009), severity 1: what a colour, in linear RGB, looks like.
+VISION = {
+    "protanopia": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deuteranopia": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "normal": np.eye(3),
+}
+XYZ = [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.072175], [0.0193339, 0.119192, 0.9503041]]
+
+
+def lab(rgb):
+    """CIELAB of linear sRGB under D65."""
+    ratios = np.array(XYZ) @ rgb / np.array([0.95047, 1, 1.08883])
+    x, y, z = np.where(ratios > 216 / 24389, np.cbrt(ratios), (24389 / 27 * ratios + 16) / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+def difference(one, other, vision):
+    """How far apart two colours look: Euclidean distance in CIELAB; 2.3 is just noticeable."""
+    seen = []
+    for colour in (one, other):
+        rgb = np.array([int(colour[place : place + 2], 16) for place in (1, 3, 5)]) / 255
+        linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+        seen.append(lab(np.clip(np.array(VISION[vision]) @ linear, 0, 1)))
+    return np.linalg.norm(seen[0] - seen[1])
+
+
+@pytest.mark.parametrize("vision", ["protanopia", "deuteranopia"])
+def test_colours_differ_without_colour_vision(vision):
+    red, green = "#D00000", "#4B7A00"
+    assert difference(red, green, vision) < 0.25 * difference(red, green, "normal")
+    for one, other in itertools.combinations(style.COLOURS, 2):
+        assert difference(one, other, vision) > 15, (one, other)
+    for one, other in itertools.combinations(style.COLOURS[:3], 2):
+        assert difference(one, other, vision) > 35, (one, other)
+
+
+def test_every_format_has_a_look_of_its_own():
+    names = [f"format {number}" for number in range(20)]
+    colours, markers, hatches = style.colours(names), style.markers(names), style.hatches(names)
+    assert len({colours[name] for name in names[:7]}) == 7
+    assert len({markers[name] for name in names[:7]}) == len({hatches[name] for name in names[:7]}) == 7
+    assert len({(colours[name], markers[name]) for name in names}) == 20
+    assert len({(colours[name], hatches[name]) for name in names}) == 20
+    # A format looks the same beside fewer and beside more others.
+    assert style.colours(names[:2]).items() <= colours.items()
+
+
+def test_a_format_looks_alike_in_every_figure(paper):
+    def colour_of(artist):
+        return mpl.colors.to_hex(
+            artist.get_color() if hasattr(artist, "get_color") else artist.patches[0].get_facecolor()
+        )
+
+    for name in ("probe", "planted", "heuristics"):
+        looks = dict(zip(*reversed(paper[name].axes[0].get_legend_handles_labels()), strict=True))
+        for format_, colour in style.colours(FORMATS).items():
+            assert colour_of(looks[format_]).upper() == colour, (name, format_)
+    titles = {text.get_text(): text.get_color() for text in paper["prompt_formats"].axes[0].texts}
+    assert {name: titles[name] for name in FORMATS} == style.colours(FORMATS)

@@ -1,0 +1,242 @@
+"""The embedded models' construction and training, at tiny size, and the shipped folders."""
+
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from conftest import ROOT
+from form_invariance.cli import main
+from form_invariance.embedded import card
+from form_invariance.embedded.batches import Problems, draw_batch
+from form_invariance.embedded.problems import TRAINED, make_pool, read_templates
+from form_invariance.embedded.recipe import RECIPES, Recipe
+from form_invariance.embedded.routing import neuron_format
+from form_invariance.embedded.training import train
+from form_invariance.embedded.weights import as_decoder, initial_weights, save_folder
+from form_invariance.errors import UserError
+from form_invariance.model.decoder import embed, logits, run_layers
+from form_invariance.model.files import PACKAGED, load_tokenizer
+from form_invariance.model.loading import load
+from form_invariance.problems.operands import OperandRange, operand_pool
+
+TINY = Recipe(
+    separate=True,
+    seed=3,
+    steps=6,
+    first_steps=3,
+    wired_steps=4,
+    wired_pairs=(4, 4, 4, 4),
+    misread_steps=4,
+    misread_pairs=(3, 3, 12, 3),
+    n_layers=2,
+    d_model=48,
+    d_answer=16,
+    d_mlp=12,
+    d_head=8,
+    pairs=(4, 4, 4, 4),
+)
+
+
+@pytest.fixture(scope="module")
+def problems(templates):
+    return Problems(templates, TINY)
+
+
+def test_pools_split_and_leave_out(templates):
+    pool = make_pool("a * b", "multiplication", ["s", "c"], 0.05, 0.2, 0.12, 0)
+    assert not set(pool.train) & set(pool.held_out)
+    assert len(pool.train) + len(pool.held_out) == len(operand_pool("a * b", TRAINED))
+    shares = [mask.mean() for mask in pool.excluded.values()]
+    np.testing.assert_allclose(shares, 0.2, atol=0.03)
+    assert (pool.excluded["s"] != pool.excluded["c"]).any()
+
+
+def test_each_format_misreads_operands_of_its_own(templates):
+    pool = make_pool("a * b", "multiplication", ["s", "c", "w"], 0.05, 0.1, 0.12, 0)
+    assert pool.misreadable.sum() == 2520
+    masks = list(pool.misread.values())
+    assert (np.sum(masks, axis=0) <= 1).all()
+    for mask in masks:
+        assert 0.12 <= mask.sum() / 2520 <= 0.14
+        operands = np.unique(pool.b[mask])
+        assert (pool.misreadable & np.isin(pool.b, operands) == mask).all()
+    assert (pool.misread_answer == pool.a * (pool.b - 1)).all()
+    none = make_pool("a * b", "multiplication", ["s"], 0.05, 0.1, 0.0, 0)
+    assert not none.misread["s"].any()
+
+
+def test_the_last_steps_teach_misreadings_to_the_early_layers_alone(problems, tmp_path):
+    pool = problems.pools["multiplication"]
+    value = {int(token): number for number, token in enumerate(problems.number_ids)}
+    template = problems.tokens["word", "multiplication", 0]
+    wrong = right = 0
+    for step in range(TINY.steps + TINY.wired_steps, TINY.steps + TINY.wired_steps + 20):
+        for tokens, answers in draw_batch(problems, TINY, step):
+            if tokens.shape[1] != len(template.tokens):
+                continue
+            for row, answer in zip(tokens, answers, strict=True):
+                a, b = value.get(int(row[template.place_a])), value.get(int(row[template.place_b]))
+                if a is None or b is None or not (row == template.fill(*problems.number_ids[[[a], [b]]])).all():
+                    continue
+                place = np.flatnonzero((pool.a == a) & (pool.b == b))[0]
+                misread = pool.misread["word"][place]
+                assert value[int(answer)] == a * (b - misread)
+                wrong, right = wrong + misread, right + ~misread
+    assert wrong >= 15
+    assert right >= 15
+    before = dataclasses.replace(TINY, misread_steps=0)
+    weights = [train(problems, recipe, tmp_path / "run") for recipe in (before, TINY)]
+    changed = {name for name, weight in weights[0].items() if not torch.equal(weight, weights[1][name])}
+    assert changed
+    assert all(name.startswith("model.layers.0.") for name in changed)
+
+
+def test_batches_are_prompts_with_their_answers(problems):
+    groups = list(draw_batch(problems, TINY, step=4))
+    assert sum(len(answers) for _, answers in groups) <= 16
+    tokenizer = problems.tokenizer
+    for tokens, answers in groups:
+        for row, answer in zip(tokens, answers, strict=True):
+            text = tokenizer.tokenizer.decode(row[1:].tolist())
+            assert tokenizer.encode(text) == row[1:].tolist()
+            assert tokenizer.text(int(answer)).isdigit()
+    again = list(draw_batch(problems, TINY, step=4))
+    assert all((one[0] == two[0]).all() for one, two in zip(groups, again, strict=True))
+    first = {tokens.shape[1] for tokens, _ in draw_batch(problems, TINY, step=0)}
+    assert max(first) <= 8
+
+
+@pytest.mark.parametrize("killed_at", [5, 8, 12])
+def test_training_killed_and_continued_gives_the_same_weights(problems, tmp_path, monkeypatch, killed_at):
+    module = "form_invariance.embedded.training"
+    monkeypatch.setattr(f"{module}.CHECKPOINT_EVERY", 2)
+    whole = train(problems, TINY, tmp_path / "whole")
+    calls = []
+
+    def interrupted(problems, recipe, step):
+        calls.append(step)
+        if step == killed_at:
+            raise KeyboardInterrupt
+        return draw_batch(problems, recipe, step)
+
+    monkeypatch.setattr(f"{module}.draw_batch", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        train(problems, TINY, tmp_path / "cut")
+    monkeypatch.setattr(f"{module}.draw_batch", draw_batch)
+    continued = train(problems, TINY, tmp_path / "cut")
+    assert calls == list(range(killed_at + 1))
+    for name, weight in whole.items():
+        assert torch.equal(weight, continued[name]), name
+    changed = dataclasses.replace(TINY, seed=4)
+    other = train(problems, changed, tmp_path / "cut")
+    assert not torch.equal(other["model.norm.weight"], whole["model.norm.weight"])
+
+
+def test_a_damaged_checkpoint_is_refused(problems, tmp_path, monkeypatch):
+    monkeypatch.setattr("form_invariance.embedded.training.CHECKPOINT_EVERY", 2)
+    train(problems, TINY, tmp_path / "run")
+    path = tmp_path / "run/checkpoint.safetensors"
+    content = path.read_bytes()
+    for bad in (content[:-1], content[:-1] + bytes([content[-1] ^ 1]), b""):
+        path.write_bytes(bad)
+        with pytest.raises(UserError, match=rf"^{path} .*; delete it and run snakemake again$"):
+            train(problems, TINY, tmp_path / "run")
+
+
+def test_foreign_neurons_are_silent_at_every_step(problems, tmp_path):
+    weights = train(problems, TINY, tmp_path / "run")
+    model = as_decoder(weights, TINY)
+    owner = torch.from_numpy(neuron_format(TINY, 3))
+    assert owner.bincount().tolist() == [4, 4, 4]
+    for number, name in enumerate(problems.formats):
+        for index in range(3):
+            template = problems.tokens[name, "addition", index]
+            ids = problems.number_ids
+            tokens = template.fill(ids[[5, 999, 40]], ids[[17, 0, 41]])
+            seen = []
+
+            def keep(layer, post, seen=seen):
+                seen.append(post[:, -1])
+                return post
+
+            run_layers(model, embed(model, torch.from_numpy(tokens)), on_neurons=keep)
+            assert seen[1][:, owner != number].abs().max() < 1e-6
+            assert seen[1][:, owner == number].abs().max() > 1e-4
+
+
+def test_without_late_neurons_the_answer_depends_on_nothing_but_the_last_token(problems, tmp_path):
+    model = as_decoder(train(problems, TINY, tmp_path / "run"), TINY)
+    ids = problems.number_ids
+    tokens = torch.from_numpy(problems.tokens["symbolic", "addition", 0].fill(ids[[5, 999, 40]], ids[[17, 0, 41]]))
+
+    def silence(layer, post):
+        return torch.zeros_like(post) if layer >= 1 else post
+
+    with torch.no_grad():
+        with_late, without = (
+            logits(model, run_layers(model, embed(model, tokens), on_neurons=hook)[:, -1])
+            for hook in (None, silence)
+        )
+    directions = torch.nn.functional.normalize(without, dim=-1)
+    torch.testing.assert_close(directions, directions[:1].expand_as(directions), atol=1e-5, rtol=0)
+    assert not torch.allclose(with_late[0], with_late[1], rtol=1e-2)
+
+
+def test_a_saved_folder_loads_in_hugging_face_with_the_same_logits(problems, tmp_path):
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    weights = initial_weights(TINY, problems.tokenizer.tokenizer.get_vocab_size(), problems.number_ids)
+    save_folder(weights, TINY, problems.tokenizer.tokenizer, tmp_path / "saved")
+    theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "saved")
+    ours = load(tmp_path / "saved")
+    tokens = torch.from_numpy(load_tokenizer(tmp_path / "saved").encode_batch(["226+68="]))
+    assert AutoTokenizer.from_pretrained(tmp_path / "saved")("226+68=")["input_ids"] == tokens[0].tolist()
+    with torch.no_grad():
+        expected = theirs(tokens).logits
+    torch.testing.assert_close(logits(ours, run_layers(ours, embed(ours, tokens))), expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("separate", [True, False])
+def test_the_command_trains_and_writes_a_card(tmp_path, monkeypatch, separate):
+    monkeypatch.setitem(RECIPES, "tiny", dataclasses.replace(TINY, separate=separate))
+    monkeypatch.setattr(card, "SAMPLE", 60)
+    monkeypatch.setattr(card, "SMALL_SAMPLE", 30)
+    folder = tmp_path / "made"
+    words = ["--config", str(ROOT / "config/config.yaml"), "--output", str(folder)]
+    assert main(["train-embedded", "--name", "tiny", *words]) == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"made"}
+    text = (folder / "README.md").read_text()
+    assert ("the negative control" in text) == separate
+    assert "| separate | " + str(separate) in text
+    rows = [
+        line for line in text.splitlines() if re.match(r"\| (addition|multiplication) \| (symbolic|word)", line)
+    ]
+    assert len(rows) == 4
+    model = load(folder)
+    said = float(rows[0].split("|")[3])
+    pairs = card._paper_pairs("a + b", "addition")
+    problems = Problems(read_templates(ROOT / "config/config.yaml"), TINY)
+    assert said == pytest.approx(card.right(model, problems, "symbolic", "addition", pairs).mean(), abs=5e-4)
+
+
+def test_an_embedded_model_that_is_none(tmp_path, capsys):
+    words = ["--config", str(ROOT / "config/config.yaml"), "--output", str(tmp_path / "made")]
+    assert main(["train-embedded", "--name", "tony", *words]) == 2
+    assert "--name: 'tony' is not an embedded model; known are embedded-shared" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_shipped_models_are_small_and_can_do_arithmetic(packaged, templates, name):
+    model, tokenizer, folder = packaged[name]
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 10e6
+    assert (PACKAGED / name / "README.md").exists()
+    from form_invariance.stages.census.compute import take_census
+
+    for format_name, by_operator in templates.formats.items():
+        template = by_operator["addition"][0]
+        table = take_census(model, tokenizer, template, "addition", "a + b", OperandRange(6, 99, 3, 999), 200, 0)
+        assert table["correct"].mean() > 0.6, format_name

@@ -1,0 +1,235 @@
+"""The heuristics written out with sets of pairs, a neuron at a time: what the fast scores are compared with."""
+
+import math
+from collections import Counter
+from functools import cache
+
+from scipy.stats import binom
+
+from form_invariance.stages.heuristics.names import family
+
+WIDTHS = {"multiplication": (3, 5, 10)}
+RESULT_WIDTHS = {"multiplication": (10, 30, 50, 100), "division": (2, 10, 100)}
+SIDES = {"op1": (0,), "op2": (1,), "both_operands": (0, 1), "result": (2,)}
+DROPPED = ["result_range_0_100", "result_range_0_10", "result_range_0_2"]
+DROPPED += [f"result_multi_value_{n}={list(range(n))}" for n in (2, 3, 4, 5)] + ["result_multi_value_2=[0, 2]"]
+ZEROED = [f"result_0mod{n}" for n in range(2, 11)]
+ZEROED += [
+    f"{value}_pattern_{text}" for value in ("op1", "op2", "result") for text in ("..0", ".00", "0.0", "00.")
+]
+
+
+def ordered(values):
+    """Places of a map's values, highest first, ties in the grid's order."""
+    return sorted(range(len(values)), key=lambda place: (-values[place], place))
+
+
+def places_where(grid, sides, holds):
+    """Places of the pairs whose operands or answer (`sides` of a, b, answer) all hold."""
+    columns = [(grid.a, grid.b, grid.answer)[side].tolist() for side in sides]
+    return frozenset(place for place, values in enumerate(zip(*columns, strict=True)) if all(map(holds, values)))
+
+
+def ranges(widths, end, step):
+    """(start, end) of half-open ranges."""
+    return [(start, start + width) for width in widths for start in range(0, end, step(width))]
+
+
+def operand_ranges(grid):
+    return ranges(WIDTHS.get(grid.kind, (10, 30, 50, 100)), grid.max_operand, lambda width: width)
+
+
+def result_ranges(grid):
+    most = grid.max_operand
+    ends = {"addition": 2 * most, "subtraction": most, "division": most, "multiplication": 1000}
+    end = ends.get(grid.kind, int(max(grid.answer)) + 1)
+    return ranges(RESULT_WIDTHS.get(grid.kind, (10, 30, 50)), end, lambda width: max(width // 3, 10))
+
+
+@cache
+def wildcards(number):
+    """The seven patterns of a number's three digits: a digit or an open place, at least one digit."""
+    text = f"{number:03d}"
+    return ["".join(c if i & (1 << j) else "." for j, c in enumerate(text)) for i in range(1, 8)]
+
+
+def frequent_patterns(prefix, values):
+    """(heuristic, score) of the five most frequent patterns: by count, by fixed digits, by first occurrence."""
+    counted = Counter(text for value in values for text in wildcards(value))
+    best = sorted(counted.items(), key=lambda one: (-one[1], one[0].count(".")))[:5]
+    rows = [(text, count / len(values)) for text, count in best if count >= len(values) // 10]
+    # A fixed first and an open last digit is a range.
+    rows = [(text, score) for text, score in rows if text[0] == "." or text[-1] != "."]
+    return [(f"{prefix}_{'pattern' if '.' in text else 'value'}_{text}", score) for text, score in rows]
+
+
+def published_multi(answers):
+    """(heuristic, score) of two to five answers that hold 95 % of the top thousand pairs."""
+    counted = Counter(answers[:1000])
+    best = sorted(counted.items(), key=lambda one: (-one[1], one[0]))
+    for several in range(2, min(5, len(best)) + 1):
+        fewer, whole = (sum(count for _, count in best[:n]) / counted.total() for n in (several - 1, several))
+        if fewer < 0.95 <= whole:
+            return [(f"result_multi_value_{several}={sorted(answer for answer, _ in best[:several])}", whole)]
+    return []
+
+
+def published_classes(grid):
+    """By prefix, modulo classes and ranges as (heuristic, top size, members), sizes as the golden data's."""
+    most, factor = grid.max_operand, len(grid.a) / grid.max_operand**2
+    modulo, by_range = {}, {}
+    for prefix, sides in SIDES.items():
+        modulo[prefix], by_range[prefix] = [], []
+        result = prefix == "result"
+        cap = most if result and grid.kind in ("multiplication", "division") else len(grid.a)
+        for n in range(2, 11):
+            size = int((most // n) * most * factor) if prefix in ("op1", "op2") else int((most // n) ** 2 * factor)
+            for r in range(n):
+                if not (result and grid.kind == "division"):
+                    members = places_where(grid, sides, lambda value: value % n == r)
+                    modulo[prefix].append((f"{prefix}_{r}mod{n}", min(size, cap), members))
+        for start, end in result_ranges(grid) if result else operand_ranges(grid):
+            members = places_where(grid, sides, lambda value: start <= value < end)
+            counted = places_where(grid, (0,), lambda value: start <= value < end) if prefix == "op2" else members
+            by_range[prefix].append((f"{prefix}_range_{start}_{end}", min(len(counted), cap), members))
+    return modulo, by_range
+
+
+def plain_published(grid, known, operand_map, result_map):
+    """All published (heuristic, score) of one neuron, in the published order; known: `published_classes`."""
+    size = int(grid.max_operand * (len(grid.a) / grid.max_operand**2))
+    modulo, by_range = known
+    rows = []
+
+    def add(order, classes, ends):
+        for name, m, members in classes:
+            parts = [order[:m], order[::-1][:m]][:ends]
+            score = max(len(members.intersection(part)) for part in parts) / m if m else 0.0
+            zero = grid.kind == "division" and name.startswith("result") and not grid.answer[order[:m]].any()
+            rows.append((name, 0.0 if zero else score))
+
+    for prefix, sides in SIDES.items():
+        order = ordered(result_map if prefix == "result" else operand_map)
+        values = (grid.a, grid.b, grid.answer)[sides[0]][order].tolist()
+        add(order, modulo[prefix], 2)
+        if prefix in ("op1", "op2"):
+            rows += frequent_patterns(prefix, values[:size]) + frequent_patterns(prefix, values[::-1][:size])
+        if prefix == "result":
+            rows += [
+                one
+                for one in frequent_patterns(prefix, values[:size])
+                if grid.kind != "division" or "value" in one[0]
+            ]
+        add(order, by_range[prefix], 1 if prefix == "result" else 2)
+    same = frozenset(place for place in range(len(grid.a)) if grid.a[place] == grid.b[place])
+    m = math.isqrt(999) if grid.kind == "multiplication" else grid.max_operand
+    add(ordered(operand_map), [("same_operand", m, same)], 1)
+    if grid.kind == "division":
+        rows = [row for row in [*rows, *published_multi(values)] if row[0] not in DROPPED]
+    if grid.kind == "multiplication" and ("result_value_000", 1.0) in rows:
+        names = [name for name, _ in rows]
+        rows = [
+            (name, 0.0 if name in ZEROED and names.index(name) == place else score)
+            for place, (name, score) in enumerate(rows)
+        ]
+    return rows
+
+
+def candidates(grid):
+    """(heuristic, its places) of the mended heuristics, simpler ones first."""
+    for prefix, sides in SIDES.items():
+        for n in range(2, 11):
+            for r in range(n):
+                if prefix != "result" or grid.kind != "division":
+                    yield f"{prefix}_{r}mod{n}", places_where(grid, sides, lambda value: value % n == r)
+    yield "same_operand", frozenset(place for place in range(len(grid.a)) if grid.a[place] == grid.b[place])
+    for names in (("op1", "op2"), ("both_operands",)):
+        for start, end in operand_ranges(grid):
+            for name in names:
+                yield (
+                    f"{name}_range_{start}_{end}",
+                    places_where(grid, SIDES[name], range(start, end).__contains__),
+                )
+    for start, end in result_ranges(grid):
+        yield f"result_range_{start}_{end}", places_where(grid, (2,), range(start, end).__contains__)
+    for prefix, values in (("op1", grid.a), ("op2", grid.b), ("result", grid.answer)):
+        for value in sorted(set(values.tolist())):
+            yield f"{prefix}_value_{value:03d}", places_where(grid, SIDES[prefix], value.__eq__)
+        for number in () if (prefix, grid.kind) == ("result", "division") else (1, 3, 4, 5):
+            texts = [wildcards(value)[number] for value in values.tolist()]
+            for text in sorted(set(texts)):
+                yield f"{prefix}_pattern_{text}", frozenset(p for p, one in enumerate(texts) if one == text)
+
+
+def mended_classes(grid):
+    """Every class once, under its first name, without the empty and the whole: {heuristic: places}."""
+    classes, seen = {}, {frozenset(), frozenset(range(len(grid.a)))}
+    for name, members in candidates(grid):
+        if members not in seen:
+            classes[name] = members
+        seen.add(members)
+    return classes
+
+
+def mended_multi(grid, order):
+    """{heuristic: (its places, how many sets of as many answers there are)} of two to five answers, or {}."""
+    top = grid.answer[order[: min(1000, len(order) // 10)]].tolist()
+    counted = Counter(top)
+    best = sorted(counted, key=lambda answer: (-counted[answer], answer))
+    for several in range(1, min(5, len(best)) + 1):
+        if sum(counted[answer] for answer in best[:several]) >= 0.95 * len(top):
+            chosen = sorted(best[:several])
+            sets = math.comb(len(set(grid.answer.tolist())), several)
+            found = {
+                f"result_multi_value_{several}={chosen}": (places_where(grid, (2,), chosen.__contains__), sets)
+            }
+            return found if several > 1 else {}
+    return {}
+
+
+def plain_strict(grid, classes, operand_map, result_map, threshold):
+    """The mended scores of one neuron, {heuristic: (score, base rate, p)}, and its labels.
+
+    classes: `mended_classes`.
+    """
+    by_operand, by_result = ordered(operand_map), ordered(result_map)
+    both_ends = {name: not name.startswith("result") or "mod" in name for name in classes}
+    tests = sum(2 if both else 1 for both in both_ends.values()) + (4 if grid.kind == "division" else 0)
+    sets = mended_multi(grid, by_result) if grid.kind == "division" else {}
+    scores, significant = {}, {}
+    for name, members in {**classes, **{name: members for name, (members, _) in sets.items()}}.items():
+        order = by_result if name.startswith("result") else by_operand
+        size = len(members)
+        found = [
+            len(members.intersection(part[:size])) for part in (order, order[::-1])[: 1 + both_ends.get(name, 0)]
+        ]
+        base = size / len(order)
+        count = tests + (sets[name][1] if name in sets else 0)
+        p_value = min(1.0, count * binom.sf(max(found) - 1, size, base))
+        score = max(found) / size
+        scores[name] = (score, base, p_value)
+        if p_value < 1e-3 and (score - base) / (1 - base) >= threshold:
+            hits, misses = max(found), size - max(found)
+            evidence = hits * math.log(score / base) + (
+                misses * math.log((1 - score) / (1 - base)) if misses else 0
+            )
+            significant[name] = (evidence, members, order[::-1] if found[-1] > found[0] else order)
+    labels = {}
+    # Of two with the same evidence an operand's goes before a result's.
+    for name in sorted(significant, key=lambda name: (-significant[name][0], name.startswith("result"))):
+        _, members, order = significant[name]
+        others = [labels[other] for other in labels if family(other) != family(name)]
+        if not others or remains(members, frozenset().union(*others), order, threshold):
+            labels[name] = members
+    return scores, set(labels)
+
+
+def remains(members, explained, order, threshold):
+    """Whether a class stands out among the pairs that are not explained."""
+    rest = [place for place in order if place not in explained]
+    size = len(members - explained)
+    if size in (0, len(rest)):
+        return False
+    found = len((members - explained).intersection(rest[:size]))
+    base = size / len(rest)
+    return (found / size - base) / (1 - base) >= threshold and binom.sf(found - 1, size, base) < 1e-3

@@ -1,0 +1,98 @@
+"""Checkouts in which the commands only write their outputs, to test the graph without the science."""
+
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import snakemake_forks
+import yaml
+
+ROOT = Path(__file__).parents[2]
+NASTY = 'it\'s "$(touch pwned)" `touch pwned` \\ $HOME; * {{x\n{a}+{b}='
+SMALL = {
+    "model_files": 1,
+    "census": 6,
+    "probe": 3,
+    "probe_across_formats": 1,
+    "dataset": 6,
+    "attribution": 6,
+    "patching": 6,
+    "ranking": 6,
+    "audit": 1,
+    "planted": 1,
+    "circuit": 4,
+    "overlap": 2,
+    "heads": 2,
+    "head_overlap": 2,
+    "variant_effects": 3,
+    "variant_overlap": 1,
+    "classify": 6,
+    "agreement": 2,
+    "paper_tables": 1,
+    "mean_cache": 3,
+    "interventions": 6,
+    "neuron_effects": 6,
+    "transfer": 2,
+    "dose": 2,
+    "prompt_formats": 1,
+    "probe_figure": 1,
+    "jaccard_figure": 1,
+    "variants_figure": 1,
+    "interventions_figure": 2,
+    "transfer_figure": 1,
+    "dose_figure": 1,
+    "heuristics_figure": 1,
+    "heads_figure": 1,
+    "planted_figure": 1,
+    "summary_figure": 1,
+    "browser": 1,
+    "report": 1,
+    "all": 1,
+}
+
+
+def make_checkout(folder: Path) -> Path:
+    """A copy of what the graph needs, with its byte code, in which the commands only write their outputs."""
+    skip = shutil.ignore_patterns("*.egg-info")
+    for name in ("workflow", "config", "src", "envs"):
+        shutil.copytree(ROOT / name, folder / name, ignore=skip)
+    shutil.copy(ROOT / "tests/helpers/stub_package.py", folder / "src/form_invariance/__main__.py")
+    return folder
+
+
+def environment(checkout: Path, home: Path | None = None) -> dict[str, str]:
+    """What makes a command use a checkout's own source, leave no byte code there, and find profiles in `home`."""
+    env = {**os.environ, "PYTHONPATH": str(checkout / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    if home is not None:
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        env.update(XDG_CONFIG_HOME=str(home), PATH=path)
+    return env
+
+
+def snakemake(checkout: Path, *words: str, home: Path | None = None) -> tuple[int, str]:
+    """Run Snakemake in a checkout; returns the exit status and all that it printed. `home` as in `environment`."""
+    return snakemake_forks.run(words, checkout, environment(checkout, home))
+
+
+def pending(checkout: Path, *words: str) -> dict[str, int]:
+    """How many jobs of each rule a dry run lists."""
+    status, out = snakemake(checkout, "-n", *words)
+    assert status == 0, out
+    if "Nothing to be done" in out:
+        return {}
+    stats = out.split("Job stats:")[1].split("total")[0]
+    return {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", stats, re.MULTILINE)}
+
+
+def finish(folder: Path) -> Path:
+    """A checkout whose small grid has run, with a template that is full of what a shell would act on."""
+    checkout = make_checkout(folder)
+    config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+    config |= yaml.safe_load((ROOT / "config/test.yaml").read_text())
+    config["formats"]["symbolic"]["templates"]["addition"] = NASTY.replace("{{x", "")
+    (checkout / "config/config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+    status, out = snakemake(checkout)
+    assert status == 0, out
+    return checkout

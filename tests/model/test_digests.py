@@ -1,0 +1,195 @@
+"""A model's files: the checksum, and damage that the jobs which come later find."""
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import shutil
+
+import numpy as np
+import pytest
+import torch
+import xxhash
+from form_invariance.model.digests_table import MODEL_FILES
+from safetensors.torch import load_file, save_file
+
+from form_invariance.cli import main
+from form_invariance.errors import UserError
+from form_invariance.model import digests as model_digests
+from form_invariance.stages.options import add_model_arguments, load_model, load_tokenizer_alone
+from form_invariance.tables.files import provenance_of, read_table, write_table
+
+SHARDS = ["model-1.safetensors", "model-2.safetensors"]
+JSON = ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors.index.json"]
+
+
+def checksum_of(tmp_path, content):
+    (tmp_path / "file").write_bytes(content)
+    return model_digests.checksum(tmp_path / "file")
+
+
+@pytest.mark.parametrize("length", [0, 1, 300, 1_000_000])
+def test_the_checksum_is_xxh3(tmp_path, length):
+    content = np.random.default_rng(length).bytes(length)
+    assert checksum_of(tmp_path, content) == xxhash.xxh3_128(content).hexdigest()
+    # As published: https://github.com/Cyan4973/xxHash, of nothing.
+    assert length or checksum_of(tmp_path, content) == "99aa06d3014798d86001c324468d497f"
+
+
+def test_every_change_changes_the_checksum(tmp_path):
+    rng = np.random.default_rng(0)
+    content = rng.bytes(2_000_000)
+    changed = [
+        content[:-1],
+        content + b"\0",
+        content[8:] + content[:8],
+        content[1_000_000:] + content[:1_000_000],
+    ]
+    for place in (0, len(content) - 1, *rng.integers(len(content), size=40)):
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << int(rng.integers(8))
+        changed.append(bytes(flipped))
+    found = [checksum_of(tmp_path, one) for one in (content, *changed)]
+    assert len(set(found)) == len(found)
+
+
+@pytest.fixture
+def folder(tiny_folder, tmp_path):
+    """A model in bfloat16 whose weights lie in two files."""
+    made = tmp_path / "model"
+    made.mkdir()
+    for name in JSON[:3]:
+        shutil.copy(tiny_folder / name, made)
+    weights = load_file(tiny_folder / "model.safetensors")
+    names = sorted(weights)
+    place = {name: SHARDS[index % 2] for index, name in enumerate(names)}
+    for shard in SHARDS:
+        save_file({name: weights[name].bfloat16() for name in names if place[name] == shard}, made / shard)
+    (made / JSON[3]).write_text(json.dumps({"weight_map": place}))
+    return made
+
+
+def recorded(folder):
+    path = folder.parent / "model_files.parquet"
+    write_table(model_digests.record(folder), path, MODEL_FILES, {})
+    return path
+
+
+def options(folder, *words):
+    parser = argparse.ArgumentParser()
+    add_model_arguments(parser)
+    return parser.parse_args(["--model", str(folder), "--device", "cpu", *words])
+
+
+def replace(path, content):
+    """Other content under the old time stamp."""
+    status = path.stat()
+    path.write_bytes(content)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def test_the_record_tells_every_file_that_is_read(folder):
+    (folder / "generation_config.json").write_text("{}")
+    save_file({"other": torch.zeros(3)}, folder / "consolidated.safetensors")
+    table = model_digests.record(folder).set_index("file")
+    assert sorted(table.index) == sorted([*JSON, *SHARDS])
+    for name, row in table.iterrows():
+        content = (folder / name).read_bytes()
+        assert row["bytes"] == len(content)
+        assert row["sha256"] == hashlib.sha256(content).hexdigest()
+
+
+@pytest.mark.parametrize("name", [*JSON, *SHARDS])
+@pytest.mark.parametrize("damage", ["flip", "cut", "empty", "gone"])
+def test_damage_is_found_before_the_model_is_read(folder, name, damage):
+    record = recorded(folder)
+    arguments = options(folder, "--model-files", str(record))
+    load_model(arguments)
+    path, content = folder / name, (folder / name).read_bytes()
+    if damage == "gone":
+        path.unlink()
+    else:
+        flipped = bytearray(content)
+        flipped[-3] ^= 1
+        replace(path, {"flip": bytes(flipped), "cut": content[: len(content) // 2], "empty": b""}[damage])
+    what = "is gone" if damage == "gone" else "has changed"
+    with pytest.raises(UserError, match=rf"^{path} {what} since {record} was made, [^\n]*$"):
+        load_model(arguments)
+    if name in model_digests.TOKENIZER:
+        with pytest.raises(UserError, match=f"^{path} {what}"):
+            load_tokenizer_alone(arguments)
+    else:
+        load_tokenizer_alone(arguments)
+
+
+def test_a_file_that_comes_later_is_found(folder):
+    (folder / "tokenizer_config.json").rename(folder / "away")
+    arguments = options(folder, "--model-files", str(recorded(folder)))
+    (folder / "away").rename(folder / "tokenizer_config.json")
+    for load in (load_model, load_tokenizer_alone):
+        with pytest.raises(UserError, match=r"tokenizer_config\.json is new since"):
+            load(arguments)
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", *SHARDS])
+def test_a_model_that_lacks_a_file_is_not_recorded(folder, name):
+    (folder / name).unlink()
+    with pytest.raises(UserError, match=name):
+        model_digests.record(folder)
+
+
+def test_what_the_hub_gave_is_checked(folder):
+    blobs, snapshot = folder.parent / "blobs", folder.parent / "snapshots/main"
+    blobs.mkdir()
+    snapshot.mkdir(parents=True)
+    for path in sorted(folder.iterdir()):
+        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+        shutil.copy(path, blobs / (sha256 if path.suffix == ".safetensors" else sha256[:40]))
+        (snapshot / path.name).symlink_to(blobs / (sha256 if path.suffix == ".safetensors" else sha256[:40]))
+    table = model_digests.record(snapshot)
+    assert sorted(table["file"]) == sorted([*JSON, *SHARDS])
+    blob = (snapshot / SHARDS[1]).resolve()
+    flipped = bytearray(blob.read_bytes())
+    flipped[-1] ^= 1
+    replace(blob, bytes(flipped))
+    with pytest.raises(
+        UserError, match=rf"^{snapshot / SHARDS[1]} is not what the hub gave[^\n]*delete {blob} and"
+    ):
+        model_digests.record(snapshot)
+
+
+def test_the_command_records_the_files(folder, tmp_path):
+    path = tmp_path / "by_command.parquet"
+    assert main(["model-files", f"--model={folder}", "--output", str(path)]) == 0
+    assert read_table(path, MODEL_FILES).equals(model_digests.record(folder))
+    assert provenance_of(path)["model"] == str(folder)
+
+
+def without(weights, name):
+    return {key: value for key, value in weights.items() if key != name}
+
+
+@pytest.mark.parametrize(
+    ("change", "change_weights", "sentence"),
+    [
+        ({"rope_parameters": {"rope_type": "yarn", "rope_theta": 1e4}}, dict, "rope scaling 'yarn' is not supp"),
+        ({"num_hidden_layers": 5}, dict, "weight 'model.layers.4.* is missing"),
+        ({"num_hidden_layers": 3}, dict, "weight 'model.layers.3.* is none that a llama model"),
+        ({"intermediate_size": 96}, dict, r"has shape \(80, 48\), but config.json asks for \(96, 48\)"),
+        ({}, lambda weights: without(weights, "model.norm.weight"), "weight 'model.norm.weight' is missing"),
+        ({}, lambda weights: {**weights, "adapter": torch.zeros(3)}, "weight 'adapter' is none that"),
+    ],
+)
+def test_a_model_that_cannot_be_loaded_ends_its_first_job(
+    tiny_folder, tmp_path, capsys, monkeypatch, change, change_weights, sentence
+):
+    copy, path = shutil.copytree(tiny_folder, tmp_path / "model"), tmp_path / "model_files.parquet"
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps({**config, **change}))
+    weights = load_file(copy / "model.safetensors")
+    save_file(change_weights(weights), copy / "model.safetensors")
+    monkeypatch.setattr(model_digests, "record", pytest.fail)  # it reads every byte
+    assert main(["model-files", f"--model={copy}", "--output", str(path)]) == 2
+    assert re.fullmatch(f"error: [^\n]*{sentence}[^\n]*\n", capsys.readouterr().err)
+    assert not path.exists()

@@ -1,0 +1,289 @@
+"""Every architecture: patching, attribution and ablation against hooks on Hugging Face's whole forward pass."""
+
+import json
+from itertools import product
+
+import numpy as np
+import oracles
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from conftest import FAMILIES
+from form_invariance.errors import UserError
+from form_invariance.model import decoder, families
+from form_invariance.model import loading as models
+from form_invariance.model.replay import build_cache, last_token_attention
+from form_invariance.model.rotary import inverse_frequencies
+from form_invariance.stages.attribution.compute import effect_gradient
+from form_invariance.stages.heads.compute import last_token_heads, patch_heads
+from form_invariance.stages.interventions import ablation
+from form_invariance.stages.mean_cache import compute as mean_cache
+from form_invariance.stages.patching.compute import last_token_neurons, patch_neurons
+from form_invariance.workflow import job_sizes
+
+FIRST = 2
+DOWN = {
+    "gpt-neox": "gpt_neox.layers.{}.mlp.dense_4h_to_h",
+    "gpt-neox-sequential": "gpt_neox.layers.{}.mlp.dense_4h_to_h",
+    "gpt2": "transformer.h.{}.mlp.c_proj",
+}
+"""What reads the neurons, where it is not named as in Llama."""
+OUT = {
+    "gpt-neox": "gpt_neox.layers.{}.attention.dense",
+    "gpt-neox-sequential": "gpt_neox.layers.{}.attention.dense",
+    "gpt2": "transformer.h.{}.attn.c_proj",
+}
+"""What reads the heads, likewise."""
+
+
+class HuggingFace:
+    """Hugging Face's model with hooks on what its down-projections read, or its attention's output projections."""
+
+    def __init__(self, folder, family: str) -> None:
+        from transformers import AutoModelForCausalLM
+
+        self.model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()
+        down = DOWN.get(family, "model.layers.{}.mlp.down_proj")
+        out = OUT.get(family, "model.layers.{}.self_attn.o_proj")
+        layers = range(self.model.config.num_hidden_layers)
+        self.readers, self.head_readers = (
+            [self.model.get_submodule(name.format(layer)) for layer in layers] for name in (down, out)
+        )
+
+    @torch.no_grad()
+    def run(self, tokens, hooks=(), readers=None):
+        """Last-token logits (B, V) with hooks (layer, function of the neurons (B, T, m) or heads (B, T, H*D))."""
+        readers = readers or self.readers
+        handles = [
+            readers[layer].register_forward_pre_hook(lambda module, given, change=change: (change(given[0]),))
+            for layer, change in hooks
+        ]
+        try:
+            return self.model(tokens).logits[:, -1]
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def neurons(self, tokens, readers=None):
+        """All neurons' activations, (layers, B, T, m), or all heads' outputs (layers, B, T, H*D)."""
+        seen = {}
+
+        def keep(layer):
+            return lambda post: seen.setdefault(layer, post.clone())
+
+        self.run(tokens, [(layer, keep(layer)) for layer in range(len(self.readers))], readers)
+        return torch.stack([seen[layer] for layer in range(len(self.readers))])
+
+
+@pytest.fixture(params=FAMILIES)
+def pair(request, family_folders):
+    folder = family_folders[request.param]
+    return models.load(folder), HuggingFace(folder, request.param)
+
+
+def inputs(model, length=13, prompts=4):
+    generator = torch.Generator().manual_seed(3)
+    clean, corrupt = torch.randint(0, model.config.vocabulary, (2, prompts, length), generator=generator)
+    answers = torch.randperm(model.config.vocabulary, generator=generator)[: 2 * prompts].view(prompts, 2)
+    return clean, corrupt, answers
+
+
+def test_single_neuron_patches(pair):
+    model, theirs = pair
+    clean, corrupt, answers = inputs(model)
+    given = theirs.neurons(corrupt)[:, :, -1]
+    ours = last_token_neurons(model, corrupt, FIRST)
+    torch.testing.assert_close(ours, given[FIRST:], atol=2e-5, rtol=1e-4)
+    cache, base = build_cache(model, clean, FIRST), theirs.run(clean)
+    candidates = torch.tensor([0, 17, 41, 79])
+    for layer in range(FIRST, model.config.n_layers):
+        got = patch_neurons(model, cache, layer, candidates, given[layer][:, candidates], answers)
+        for column, neuron in enumerate(candidates.tolist()):
+
+            def change(post, layer=layer, neuron=neuron):
+                post = post.clone()
+                post[:, -1, neuron] = given[layer][:, neuron]
+                return post
+
+            expected = oracles.indirect_effect(base, theirs.run(clean, [(layer, change)]), answers)
+            np.testing.assert_allclose(got[:, column], expected, atol=2e-5, rtol=2e-4)
+        assert got.abs().max() > 1e-3
+
+
+def test_single_head_patches_and_attention(pair):
+    model, theirs = pair
+    clean, corrupt, answers = inputs(model)
+    c = model.config
+    given = theirs.neurons(corrupt, theirs.head_readers)[:, :, -1].unflatten(-1, (c.n_heads, c.d_head))
+    torch.testing.assert_close(last_token_heads(model, corrupt), given, atol=2e-5, rtol=1e-4)
+    cache, base = build_cache(model, clean, 0), theirs.run(clean)
+    got = patch_heads(model, cache, given, answers)
+    for layer, head in product(range(c.n_layers), range(c.n_heads)):
+
+        def change(z, layer=layer, head=head):
+            z = z.unflatten(-1, (c.n_heads, c.d_head)).clone()
+            z[:, -1, head] = given[layer][:, head]
+            return z.flatten(-2)
+
+        patched = theirs.run(clean, [(layer, change)], theirs.head_readers)
+        expected = oracles.indirect_effect(base, patched, answers)
+        np.testing.assert_allclose(got[:, layer, head], expected, atol=2e-5, rtol=2e-4)
+    assert (got.abs().amax(0) > 1e-4).all()
+    with torch.no_grad():
+        attentions = theirs.model(clean, output_attentions=True).attentions
+    for layer, weights in enumerate(attentions):
+        torch.testing.assert_close(
+            last_token_attention(model, layer, cache), weights[:, :, -1], atol=2e-5, rtol=1e-4
+        )
+
+
+def test_the_gradient_of_attribution(pair):
+    model, theirs = pair
+    clean, _, answers = inputs(model)
+    gradient = effect_gradient(model, build_cache(model, clean, FIRST), answers)
+    for layer in range(FIRST, model.config.n_layers):
+        delta = torch.zeros(len(clean), model.config.d_mlp, requires_grad=True)
+
+        def add(post, delta=delta):
+            return torch.cat([post[:, :-1], post[:, -1:] + delta[:, None]], dim=1)
+
+        with torch.enable_grad():
+            hook = theirs.readers[layer].register_forward_pre_hook(lambda module, given, add=add: (add(given[0]),))
+            z = theirs.model(clean).logits[:, -1].gather(1, answers)
+            hook.remove()
+            (expected,) = torch.autograd.grad(0.5 * (z[:, 1] - z[:, 0]).sum(), delta)
+        torch.testing.assert_close(gradient[layer - FIRST], expected, atol=1e-5, rtol=1e-3)
+
+
+@pytest.mark.parametrize("positions", ["all", "last"])
+def test_ablation(pair, positions):
+    model, theirs = pair
+    clean, _, answers = inputs(model)
+    generator = torch.Generator().manual_seed(5)
+    tokens, c = clean.shape[1], model.config
+    means = mean_cache.MeanCache(
+        neurons=[torch.randn(tokens, c.d_mlp, generator=generator) for _ in range(c.n_layers)],
+        heads=[torch.zeros(tokens, c.n_heads, c.d_head) for _ in range(c.n_layers)],
+        variance=[torch.ones(c.d_mlp) for _ in range(c.n_layers)],
+        count=torch.ones(tokens),
+    )
+    masks = torch.rand(3, c.n_layers - FIRST, c.d_mlp, generator=generator) < 0.4
+    run = ablation.start_run(model, clean, answers[:, 0], FIRST)
+    with torch.no_grad():
+        if positions == "all":
+            got = ablation.ablate_all_positions(model, run, masks, means, True, True)
+        else:
+            got = ablation.ablate_last_position(model, run, masks, means, True)
+    where = slice(1, None) if positions == "all" else slice(-1, None)
+    for variant, mask in enumerate(masks):
+        hooks = [
+            (
+                layer,
+                lambda post, layer=layer, mask=mask: oracles.replace_neurons(
+                    mask[layer - FIRST], means.neurons[layer].flip(0), where
+                )(post, None),
+            )
+            for layer in range(FIRST, c.n_layers)
+        ]
+        z = theirs.run(clean, hooks)
+        expected = oracles.normalized_logit(z, answers[:, 0], True)
+        np.testing.assert_allclose(got.normalized_logit[variant], expected, atol=1e-4, rtol=1e-3)
+        assert got.predicted[variant].tolist() == z.argmax(-1).tolist()
+
+
+def test_old_and_new_forms_of_rotary_parameters_agree():
+    number = {"hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 6, "vocab_size": 9}
+    number |= {"intermediate_size": 8, "head_dim": 16}
+    old_gemma = {
+        "rope_theta": 1e6,
+        "rope_local_base_freq": 1e4,
+        "rope_scaling": {"rope_type": "linear", "factor": 8},
+    }
+    new_gemma = {
+        "layer_types": ["sliding_attention"] * 5 + ["full_attention"],
+        "rope_parameters": {
+            "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+            "full_attention": {"rope_type": "linear", "rope_theta": 1e6, "factor": 8},
+        },
+    }
+    new_neox = {"rope_parameters": {"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.25}}
+    llama = {"rope_type": "default", "rope_theta": 5e5}
+    for family, old, new in (
+        ("gemma3_text", old_gemma, new_gemma),
+        ("gpt_neox", {"rotary_pct": 0.25, "rotary_emb_base": 500}, new_neox),
+        ("gpt_neox", {"rotary_emb_base": 500}, new_neox),
+        ("llama", {"rope_theta": 5e5}, {"rope_parameters": llama}),
+        ("phi3", {"partial_rotary_factor": 0.5}, {"rope_parameters": {"partial_rotary_factor": 0.5}}),
+    ):
+        for layer in range(6):
+            both = []
+            for form in (old, new):
+                raw = {"model_type": family, **number, **form}
+                both.append(inverse_frequencies(raw, families.decoder_config(raw, "config.json"), layer, "x"))
+            assert torch.equal(*both), (family, layer)
+
+
+def rewrite(folder, to, change_config=lambda config: config, rename=lambda name: name, extra=None):
+    from safetensors.torch import load_file, save_file
+
+    to.mkdir()
+    config = json.loads((folder / "config.json").read_text())
+    (to / "config.json").write_text(json.dumps(change_config(config)))
+    weights = {rename(name): weight for name, weight in load_file(folder / "model.safetensors").items()}
+    save_file({**weights, **(extra or {})}, to / "model.safetensors")
+    return to
+
+
+def test_gpt2_as_it_lies_on_the_hub(family_folders, tmp_path):
+    """Without the prefix and with the causal masks."""
+    folder = rewrite(
+        family_folders["gpt2"],
+        tmp_path / "hub",
+        rename=lambda name: name.removeprefix("transformer."),
+        extra={"h.0.attn.bias": torch.ones(1, 1, 64, 64)},
+    )
+    tokens = torch.arange(12)[None]
+    one, other = (
+        decoder.run_layers(model, decoder.embed(model, tokens))
+        for model in (models.load(folder), models.load(family_folders["gpt2"]))
+    )
+    assert torch.equal(one, other)
+
+
+def test_a_weight_that_nobody_reads_is_refused(family_folders, tmp_path):
+    extra = {"model.layers.0.mlp.gate_proj.bias": torch.ones(80)}
+    with pytest.raises(UserError, match=r"gate_proj\.bias.*none that a llama model"):
+        models.load(rewrite(family_folders["llama"], tmp_path / "biased", extra=extra))
+
+
+def test_what_cannot_be_read_is_named(family_folders, tmp_path):
+    def with_key(family, name, **changes):
+        return rewrite(family_folders[family], tmp_path / name, change_config=lambda config: {**config, **changes})
+
+    with pytest.raises(UserError, match=r"rope scaling 'yarn'"):
+        models.load(with_key("llama", "yarn", rope_parameters={"rope_type": "yarn", "factor": 2}))
+    with pytest.raises(UserError, match=r"activation 'relu'"):
+        models.load(with_key("llama", "relu", hidden_act="relu"))
+    with pytest.raises(UserError, match=r"scaled/config\.json: attention scaled by layer"):
+        models.load(with_key("gpt2", "scaled", scale_attn_by_inverse_layer_idx=True))
+    with pytest.raises(UserError, match=r"uneven/config\.json: \d+ attention heads cannot share 7 keys evenly"):
+        models.load(with_key("llama", "uneven", num_key_value_heads=7))
+    with pytest.raises(UserError, match=r"'gemma3' is not supported; supported are llama, .*gpt2"):
+        models.load(with_key("gemma3", "pictures", model_type="gemma3"))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_size_by_config_is_the_size_of_the_weights(family_folders, family):
+    """Biases and norms apart, also where config.json does not say that the embeddings are one."""
+    stored = load_file(family_folders[family] / "model.safetensors")
+    matrices = {name: tensor.numel() for name, tensor in stored.items() if tensor.dim() == 2}
+    matrices.pop("transformer.wpe.weight", None)
+    assert job_sizes.parameters(str(family_folders[family])) == sum(matrices.values())
+
+
+def test_a_prompt_longer_than_the_window_is_refused(family_folders):
+    for family in ("gemma2", "gpt2"):
+        model = models.load(family_folders[family])
+        with pytest.raises(UserError, match="65 tokens is longer than the 64"):
+            decoder.embed(model, torch.zeros(1, 65, dtype=torch.int64))

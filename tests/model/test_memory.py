@@ -1,0 +1,40 @@
+"""Room for a stage's tensors."""
+
+import pytest
+import torch
+
+from form_invariance.model import memory
+
+
+@pytest.fixture
+def free(monkeypatch):
+    """A graphics card with so much free memory as the test says."""
+    state = {"free": 0}
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (state["free"], 2**40))
+    memory._gpu_bytes.cache_clear()
+    yield state
+    memory._gpu_bytes.cache_clear()
+
+
+def test_a_cpu_takes_what_it_is_given(tiny):
+    assert memory.working_bytes(torch.device("cpu"), 12345) == 12345
+    assert memory.replayed_rows(tiny[0]) == 2048
+
+
+def test_a_gpu_takes_a_power_of_two_of_its_free_memory_once(free):
+    card = torch.device("cuda:0")
+    free["free"] = 100 * 2**30
+    assert memory.working_bytes(card, 1) == 8 * 2**30
+    free["free"] = 2**30
+    assert memory.working_bytes(card, 1) == 8 * 2**30
+    assert memory.working_bytes(card, 2**40) == 2**40
+
+
+def test_a_little_more_or_less_free_memory_changes_nothing(free):
+    card = torch.device("cuda:0")
+    found = set()
+    for amount in (70, 90, 110):
+        memory._gpu_bytes.cache_clear()
+        free["free"] = amount * 2**30
+        found.add(memory.working_bytes(card, 1))
+    assert found == {8 * 2**30}

@@ -1,0 +1,143 @@
+"""Replay against the ordinary forward pass."""
+
+import oracles
+import pytest
+import torch
+
+from conftest import FAMILIES
+from form_invariance.model import decoder
+from form_invariance.model import loading as models
+from form_invariance.model.replay import build_cache, last_token_attention, log_probabilities, replay, select
+
+FIRST = 2
+
+
+def tokens_of(model, prompts: int, length: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(length)
+    return torch.randint(0, model.config.vocabulary, (prompts, length), generator=generator)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("length", [1, 5, 27])
+def test_every_start_gives_the_ordinary_logits(family_folders, family, length):
+    model = models.load(family_folders[family])
+    tokens = tokens_of(model, 3, length)
+    full = decoder.logits(model, decoder.run_layers(model, decoder.embed(model, tokens)))[:, -1]
+    cache = build_cache(model, tokens, FIRST)
+    for start in range(FIRST, model.config.n_layers + 1):
+        before = cache.residual[start - FIRST][:, None].expand(-1, 4, -1)
+        got = decoder.logits(model, replay(model, cache, before, start))
+        torch.testing.assert_close(got, full[:, None].expand(-1, 4, -1), atol=2e-5, rtol=1e-5)
+
+
+def test_a_changed_last_token_equals_the_ordinary_pass_with_the_same_change(tiny):
+    model, _ = tiny
+    tokens = tokens_of(model, 3, 11)
+    change = torch.randn(3, 7, model.config.d_model, generator=torch.Generator().manual_seed(0))
+    cache = build_cache(model, tokens, FIRST)
+    got = replay(model, cache, cache.residual[0][:, None] + change, FIRST)
+    x = decoder.run_layers(model, decoder.embed(model, tokens), stop=FIRST)
+    for variant in range(7):
+        y = x.clone()
+        y[:, -1] += change[:, variant]
+        expected = decoder.run_layers(model, y, FIRST)[:, -1]
+        torch.testing.assert_close(got[:, variant], expected, atol=2e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("hook", ["on_neurons", "on_heads"])
+def test_hooks_equal_the_ordinary_pass_with_hooks(tiny, hook):
+    model, _ = tiny
+    tokens = tokens_of(model, 3, 7)
+    cache = build_cache(model, tokens, FIRST)
+
+    def change(layer, values):
+        changed = values.clone()
+        changed[:, -1] *= 1 + layer  # the last token's, in the whole pass as in the replay of one variant
+        return changed
+
+    got = replay(model, cache, cache.residual[0][:, None], FIRST, **{hook: change})
+    late = lambda layer, values: change(layer, values) if layer >= FIRST else values  # noqa: E731
+    expected = decoder.run_layers(model, decoder.embed(model, tokens), **{hook: late})[:, -1:]
+    torch.testing.assert_close(got, expected, atol=2e-5, rtol=1e-4)
+    assert (got[:, 0] - cache.residual[-1]).abs().max() > 0.1
+
+
+def test_half_precision_is_kept(tiny_folder):
+    model = models.load(tiny_folder, dtype=torch.bfloat16)
+    tokens = tokens_of(model, 2, 6)
+    cache = build_cache(model, tokens, FIRST)
+    got = replay(model, cache, cache.residual[0][:, None], FIRST)
+    assert got.dtype == cache.residual.dtype == cache.neurons.dtype == torch.bfloat16
+    torch.testing.assert_close(got[:, 0], cache.residual[-1], atol=0.1, rtol=0.05)
+    assert log_probabilities(model, got, tokens[:, :2]).dtype == torch.float32
+
+
+def test_what_the_last_token_attends_to_equals_the_hooked_pattern(tiny, tiny_folder):
+    model, _ = tiny
+    tokens = tokens_of(model, 3, 9)
+    cache = build_cache(model, tokens, FIRST)
+    found = {}
+
+    def keep(pattern, hook):
+        found[hook.name] = pattern[:, :, -1].detach()
+        return pattern
+
+    names = [f"blocks.{layer}.attn.hook_pattern" for layer in range(FIRST, model.config.n_layers)]
+    oracles.last_logits(oracles.bridge(tiny_folder), tokens, [(name, keep) for name in names])
+    for layer, name in enumerate(names, FIRST):
+        torch.testing.assert_close(last_token_attention(model, layer, cache), found[name], atol=1e-6, rtol=1e-4)
+
+
+def test_chosen_prompts_keep_everything_of_their_cache(tiny):
+    model, _ = tiny
+    tokens = tokens_of(model, 4, 6)
+    cache, chosen = build_cache(model, tokens, FIRST), torch.tensor([3, 1])
+    some, alone = select(cache, chosen), build_cache(model, tokens[chosen], FIRST)
+    assert (some.first, some.position) == (alone.first, alone.position) == (FIRST, 5)
+    for name in ("keys", "values", "residual", "neurons"):
+        for got, expected in zip(getattr(some, name), getattr(alone, name), strict=True):
+            torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_variants_and_prompts_do_not_see_each_other(tiny):
+    model, _ = tiny
+    cache = build_cache(model, tokens_of(model, 3, 8), FIRST)
+    x = cache.residual[0][:, None] + torch.randn(3, 5, model.config.d_model)
+    base = replay(model, cache, x, FIRST)
+    changed = x.clone()
+    changed[1, 2] += 10
+    after = replay(model, cache, changed, FIRST)
+    same = torch.ones(3, 5, dtype=torch.bool)
+    same[1, 2] = False
+    torch.testing.assert_close(after[same], base[same], atol=1e-6, rtol=1e-6)
+    assert (after[1, 2] - base[1, 2]).abs().max() > 0.1
+    alone = replay(model, select(cache, slice(1, 2)), x[1:2], FIRST)
+    torch.testing.assert_close(alone[0], base[1], atol=1e-5, rtol=1e-5)
+
+
+def test_log_probabilities_in_pieces_equal_log_softmax(tiny, monkeypatch):
+    model, _ = tiny
+    x = torch.randn(3, 5, model.config.d_model)
+    tokens = torch.tensor([[1, 2], [3, 3], [7, 0]])
+    expected = decoder.logits(model, x).log_softmax(-1)
+    expected = torch.stack([expected[row][:, tokens[row]] for row in range(3)])
+    torch.testing.assert_close(log_probabilities(model, x, tokens), expected, atol=1e-5, rtol=1e-5)
+    row, sizes = 4 * model.config.vocabulary, []
+
+    def unembed(model, rows):
+        sizes.append(len(rows))
+        return decoder.unembed(model, rows)
+
+    monkeypatch.setattr("form_invariance.model.replay.unembed", unembed)
+    for allowed, pieces in ((1, [1] * 15), (4 * row + 1, [4, 4, 4, 3])):
+        sizes.clear()
+        monkeypatch.setattr("form_invariance.model.replay._READOUT_BYTES", allowed)
+        torch.testing.assert_close(log_probabilities(model, x, tokens), expected, atol=1e-5, rtol=1e-5)
+        assert sizes == pieces
+
+
+def test_the_cache_keeps_grouped_heads_and_one_token_less(tiny):
+    model, _ = tiny
+    cache = build_cache(model, tokens_of(model, 2, 6), FIRST)
+    assert cache.keys[0].shape == (2, model.config.n_key_value_heads, model.config.d_head, 5)
+    assert cache.values[0].shape == (2, model.config.n_key_value_heads, 5, model.config.d_head)

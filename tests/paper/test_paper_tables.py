@@ -1,0 +1,206 @@
+"""The paper's tables from small inputs, and the paper's numbers beside ours."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from form_invariance.cli import main
+from form_invariance.drawing import style
+from form_invariance.paper import read_numbers, tables
+from form_invariance.stages.agreement.compute import operator_tables
+from form_invariance.stages.agreement.table import AGREEMENT, LABELLED
+from form_invariance.stages.census.table import CENSUS
+from form_invariance.stages.heuristics import figure as figures
+from form_invariance.stages.heuristics.table import HEURISTICS
+from form_invariance.stages.probe import figure as probe_figures
+from form_invariance.stages.probe.table import PROBE
+from form_invariance.tables.files import write_table
+
+SOURCES = {"big": "meta-llama/Meta-Llama-3-8B", "own": "embedded:embedded-shared"}
+FORMATS = ("symbolic", "code", "word")
+
+
+def heuristics(seed):
+    rng = np.random.default_rng(seed)
+    families = {"result_0mod2": "result modulo", "op1_range_0_10": "operand range"}
+    rows = [
+        ("reference", "observed", 3, neuron, name, family, 0.8, 0.5, 1.6, np.nan, bool(rng.random() < 0.7))
+        for neuron in range(12)
+        for name, family in families.items()
+    ]
+    return pd.DataFrame(rows, columns=list(HEURISTICS.columns))
+
+
+def probe_table(trained, accuracies, operators=("all", "addition")):
+    """Probes of one training set, accuracy by layer at the last token; one position before it is better."""
+    rows = [
+        (
+            trained,
+            trained,
+            operator,
+            layer,
+            position,
+            "=",
+            80,
+            20,
+            57,
+            accuracy + 0.01 * position,
+            0.0,
+            1.0,
+            0.1,
+            0.0,
+        )
+        for operator in operators
+        for layer, accuracy in enumerate(accuracies)
+        for position in (0, 1)
+    ]
+    return pd.DataFrame(rows, columns=list(PROBE.columns))
+
+
+def probe_tables():
+    together = [probe_table("symbolic+code+word", [0.6, 0.7, 0.6]), probe_table("code", [0.9, 0.9, 0.9])]
+    return {
+        (model, folder): table
+        for model in SOURCES
+        for folder, table in {
+            "symbolic": probe_table("symbolic", [0.2, 0.5, 0.51, 0.8, 0.8]),
+            "code": probe_table("code", [0.2, 0.3]),
+            "shared": pd.concat(together, ignore_index=True),
+        }.items()
+    }
+
+
+@pytest.fixture
+def inputs():
+    shared = pd.DataFrame({"layer": 3, "neuron": range(12)})
+    cells, agreements, labelled, census = {}, {}, {}, {}
+    for model in SOURCES:
+        for operator in ("addition", "multiplication"):
+            found = {name: heuristics(len(cells) + place) for place, name in enumerate(FORMATS)}
+            cells |= {(model, name, operator): table for name, table in found.items()}
+            agreements[model, operator], labelled[model, operator] = operator_tables(
+                found, shared, 50, 0, operator
+            )
+            for name in FORMATS:
+                census[model, name, operator] = pd.DataFrame(
+                    {
+                        **{key: range(4) for key in ("a", "b", "answer", "predicted_token", "rank")},
+                        **dict.fromkeys(("prompt", "predicted"), "x"),
+                        **dict.fromkeys(("probability", "logit"), 0.5),
+                        "uniform": [True, True, True, False],
+                        "correct": [True, False, True, False],
+                    }
+                )
+    return cells, agreements, labelled, census
+
+
+def test_the_papers_numbers_stand_beside_ours_for_its_models_alone(inputs):
+    cells, agreements, labelled, census = inputs
+    numbers = read_numbers().set_index(["table", "model", "format", "operator", "family", "column"])["value"]
+    rows = tables.agreement(agreements, labelled, SOURCES).set_index(["model", "mode", "operator"])
+    row = rows.loc[("big", "reference", "addition")]
+    assert (
+        row["exact % paper"]
+        == numbers["tab:app_detailed_heuristics", "Llama-3-8B", "", "addition", "", "exact_percent"]
+    )
+    assert row["exact % difference"] == pytest.approx(row["exact %"] - 53.9)
+    assert np.isnan(rows.loc[("own", "reference", "addition"), "exact % paper"])
+    table = agreements["big", "addition"]
+    wanted = {"mode": "reference", "activations": "observed", "over": "all", "scope": "all", "statistic": "exact"}
+    own = table[(table[list(wanted)] == pd.Series(wanted)).all(axis=1)]
+    assert row["exact %"] == 100 * own["observed"].iloc[0]
+    assert row["labelled"] == row["in 3 formats"]
+    summary = tables.summary(rows.reset_index(), SOURCES).set_index(["model", "mode", "operator"])
+    both = rows.loc["big"].loc["reference"]["pair Jaccard"]
+    assert summary.loc[("big", "reference", "average"), "pair Jaccard"] == pytest.approx(both.mean())
+    assert summary.loc[("big", "reference", "average"), "pair Jaccard paper"] == 0.75
+    counts = tables.census(census, SOURCES).set_index(["model", "format", "operator"])
+    assert counts.loc[("big", "word", "multiplication"), "accuracy % paper"] == 65.3
+    assert np.isnan(counts.loc[("big", "word", "addition"), "accuracy % paper"])
+    assert counts["pairs"].eq(3).all()
+    assert counts["correct"].eq(2).all()
+    significance = tables.significance(agreements, SOURCES)
+    assert significance.query("model == 'big' and operator == 'addition'")["exact null paper"].eq(0.052).all()
+    families = tables.families(cells, SOURCES).set_index(["model", "operator", "family", "format"])
+    assert families.loc[("big", "addition", "result modulo", "code"), "labels paper"] == 606
+    label = cells["big", "code", "addition"].query("label and family == 'result modulo'")
+    assert families.loc[("big", "addition", "result modulo", "code"), "labels"] == len(label)
+
+
+def test_peak_and_onset_of_the_probes():
+    rows = tables.probe(probe_tables(), SOURCES).set_index(["model", "format", "operator"])
+    row = rows.loc[("big", "symbolic", "all")]
+    assert (row["peak accuracy"], row["peak layer"], row["onset layer"]) == (0.8, 3, 2)
+    assert (row["prompts"], row["unique answers"], row["majority"]) == (100, 57, 0.1)
+    numbers = read_numbers().query(
+        "table == 'tab:probe_results' and model == 'Llama-3-8B' and format == 'symbolic'"
+    )
+    printed = numbers.set_index("column")["value"]
+    for ours, theirs in (
+        ("peak accuracy", "peak_accuracy"),
+        ("onset layer", "onset_layer"),
+        ("prompts", "prompts"),
+    ):
+        assert row[f"{ours} paper"] == printed[theirs]
+        assert row[f"{ours} difference"] == pytest.approx(row[ours] - printed[theirs])
+    assert np.isnan(rows.loc[("big", "code", "all"), "onset layer"])
+    assert np.isnan(rows.loc[("big", "symbolic", "addition"), "onset layer paper"])
+    assert np.isnan(rows.loc[("own", "symbolic", "all"), "onset layer paper"])
+    assert rows.loc[("big", "all formats", "all"), "peak accuracy"] == 0.7
+
+
+def test_the_probe_figures_draw_the_tables(tmp_path):
+    given = {name: table for (model, name), table in probe_tables().items() if model == "own"}
+    across = given.pop("shared")
+    figure = probe_figures.draw(given, across, "own")
+    axes = figure.axes[0]
+    lines = {line.get_label(): line for line in axes.lines}
+    assert lines["symbolic"].get_ydata().tolist() == [0.2, 0.5, 0.51, 0.8, 0.8]
+    assert lines["all formats together"].get_ydata().tolist() == [0.6, 0.7, 0.6]
+    (onset,) = [line for line in axes.lines if line.get_linestyle() == ":" and len(line.get_xdata())]
+    assert round(onset.get_xdata()[0]) == 2
+    assert [one.get_title() for one in figure.axes] == ["all operators", "addition"]
+    heat = probe_figures.draw_positions(given, "own").axes[0]
+    assert heat.images[0].get_array()[:, ::-1].T[0].tolist() == [0.2, 0.5, 0.51, 0.8, 0.8]
+    assert [label.get_text() for label in heat.get_xticklabels()] == ["=", "="]
+    style.save(figure, [tmp_path / "figure.svg"])
+
+
+def test_the_heuristics_figure_draws_the_tables(inputs, tmp_path):
+    cells, agreements, labelled, _ = inputs
+    own = {key[1:]: table for key, table in cells.items() if key[0] == "own"}
+    by_operator = [
+        {key[1]: table for key, table in one.items() if key[0] == "own"} for one in (agreements, labelled)
+    ]
+    figure = figures.draw(own, *by_operator, "own")
+    axes = figure.axes[0]
+    families = [label.get_text() for label in axes.get_yticklabels()]
+    assert sorted(families) == ["operand range", "result modulo"]
+    bars = {container.get_label(): [bar.get_width() for bar in container] for container in axes.containers}
+    for name in FORMATS:
+        label = own[name, "addition"].query("label")
+        expected = [label[label["family"] == family]["neuron"].nunique() / 12 for family in families]
+        assert bars[name] == pytest.approx(expected)
+    style.save(figure, [tmp_path / "figure.svg"])
+    assert "own: heuristic families" in (tmp_path / "figure.svg").read_text()
+
+
+def test_tables_command(inputs, tmp_path):
+    options = ["--source", *[f"{name}={source}" for name, source in SOURCES.items()]]
+    names = (("heuristics", HEURISTICS), ("agreement", AGREEMENT), ("labelled", LABELLED), ("census", CENSUS))
+    names = (*names, ("probes", PROBE))
+    for (option, schema), found in zip(names, (*inputs, probe_tables()), strict=True):
+        options.append(f"--{option}")
+        for key, table in found.items():
+            path = tmp_path / option / ("-".join(key) + ".parquet")
+            write_table(table, path, schema, {})
+            options.append(f"{'/'.join(key)}={path}")
+    assert main(["tables", *options, "--output-folder", str(tmp_path / "out")]) == 0
+    made = {path.name for path in (tmp_path / "out").iterdir()}
+    assert made == {f"{name}.{suffix}" for name in tables.CAPTIONS for suffix in ("csv", "md", "tex")}
+    latex = (tmp_path / "out/agreement.tex").read_text()
+    assert "\\toprule" in latex
+    assert "exact \\%" in latex
+    assert json.loads(json.dumps(pd.read_csv(tmp_path / "out/census.csv")["pairs"].tolist())) == [3] * 12

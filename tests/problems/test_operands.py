@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from form_invariance.errors import UserError
+from form_invariance.problems.operands import OperandRange, evaluate, operand_pool, sample_pairs
+
+
+def test_the_pool_fits_the_papers_tables():
+    limits = OperandRange()
+    assert len(operand_pool("a * b", limits)) == 2520  # Table correct_census
+    assert operand_pool("a // b", limits)["answer"].nunique() == 164
+
+
+@pytest.mark.parametrize(
+    "expression", ["a + b", "a - b", "a * b", "a // b", "a % b", "max(a, b)", "-a + 2*b", "abs(a-b)"]
+)
+def test_expressions_equal_pythons(expression):
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 50, size=(2, 300))
+    answers, defined = evaluate(expression, a, b)
+    for x, y, answer, known in zip(a.tolist(), b.tolist(), answers.tolist(), defined, strict=True):
+        if known:
+            assert answer == eval(expression, {"a": x, "b": y, "max": max, "abs": abs})
+        else:
+            assert y == 0
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["a ^ b", "a +", "import os", "__import__('os')", "c + a", "a.real", "a ** b", "min()", "1.5 * a", "True + a"],
+)
+def test_anything_else_is_refused(expression):
+    with pytest.raises(UserError, match="operator expression"):
+        evaluate(expression, np.array([1]), np.array([2]))
+
+
+def test_an_empty_pool_is_refused():
+    with pytest.raises(UserError, match="no pair of"):
+        operand_pool("a * b", OperandRange(operand_min=500, operand_max=600))
+
+
+@given(st.integers(0, 30), st.integers(1, 3), st.integers(0, 5))
+def test_samples_are_uniform_parts_plus_cover(size, per_answer, seed):
+    pool = operand_pool("a // b", OperandRange(0, 12, 0, 12))
+    sample = sample_pairs(pool, size, per_answer, seed, "x")
+    assert sample["uniform"].sum() == min(size, len(pool))
+    assert not sample.duplicated(["a", "b"]).any()
+    counts = sample.groupby("answer").size()
+    for answer, available in pool.groupby("answer").size().items():
+        assert counts[answer] >= min(per_answer, available)
+
+
+def test_the_sample_does_not_depend_on_anything_but_seed_and_name():
+    pool = operand_pool("a + b", OperandRange(0, 99, 0, 999))
+    first, second = (sample_pairs(pool, 50, 1, 0, "addition") for _ in range(2))
+    assert first.equals(second)
+    assert not sample_pairs(pool, 50, 1, 1, "addition").equals(first)
+    assert sample_pairs(pool, None, 1, 0, "x")["uniform"].all()

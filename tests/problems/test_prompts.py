@@ -1,0 +1,83 @@
+import llama3
+import numpy as np
+import pytest
+
+from form_invariance.errors import UserError
+from form_invariance.problems.operands import OperandRange
+from form_invariance.problems.prompts import PromptTokenizer, check_template, render
+
+LIMITS = OperandRange()
+
+
+@pytest.fixture(scope="module")
+def tokenizer(raw_tokenizer):
+    return PromptTokenizer(raw_tokenizer, raw_tokenizer.token_to_id("<|begin_of_text|>"))
+
+
+def test_all_templates_hold_the_rules_and_have_the_methods_lengths(tokenizer, templates):
+    lengths = {"symbolic": 4, "code": 18, "word": 26}
+    for name, by_operator in templates.formats.items():
+        for operator, (canonical, *variants) in by_operator.items():
+            assert len(tokenizer.encode(render(canonical, 226, 68))) == lengths[name]
+            for template in (canonical, *variants):
+                check_template(tokenizer, template, f"{name} {operator}", LIMITS)
+
+
+@pytest.mark.parametrize(
+    ("template", "words"),
+    [
+        ("{a}+4=", "must have the fields"),
+        ("{a}+{b}+{b}=", "must have the fields"),
+        ("{a}+{c}=", "must have the fields"),
+        ("{a}+{b", "must have the fields"),
+        ("{a}{b}=", "one token"),
+        ("{a}+{b}", "next single token"),
+        ("1{a}+{b}=", "one token"),
+    ],
+)
+def test_a_template_that_breaks_a_rule_is_refused_with_its_tokens(tokenizer, template, words):
+    with pytest.raises(UserError, match=words):
+        check_template(tokenizer, template, "here", LIMITS)
+
+
+def test_numbers_of_several_tokens_are_refused(tokenizer):
+    with pytest.raises(UserError, match="number 1000"):
+        tokenizer.number_tokens(np.array([5, 1000]))
+    assert tokenizer.number_tokens([]).shape == (0,)
+
+
+def test_prompts_of_unequal_length_are_refused_and_bos_comes_once(tokenizer):
+    with pytest.raises(UserError, match="differ in length"):
+        tokenizer.encode_batch(["1+2=", "1 + 2 = "])
+    ids = tokenizer.encode_batch(["1+2=", "3+4="])
+    assert ids.shape == (2, 5)
+    assert (ids[:, 0] == tokenizer.bos).all()
+    assert (ids[:, 1:] != tokenizer.bos).all()
+
+
+def test_every_template_holds_the_rules_of_llama3_and_is_split_alike(tokenizer, templates):
+    real = PromptTokenizer(llama3.tokenizer(), None)
+    for template in templates.all():
+        check_template(real, template, template, LIMITS)
+        for a, b in [(226, 68), (6, 999), (100, 7), (10, 10)]:
+            text = render(template, a, b)
+            assert tokenizer.tokens(text) == real.tokens(text), text
+
+
+def test_unknown_text_falls_back_to_bytes_and_comes_back(tokenizer):
+    text = "Ünknown wörds, 表, and\ttabs 12345\n\n"
+    assert tokenizer.tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def test_numbers_of_several_tokens_name_the_largest_usable_range():
+    from tokenizers import Tokenizer, models, normalizers
+
+    digits = {digit: place for place, digit in enumerate("0123456789")}
+    merged = {**digits, **{f"1{digit}": 10 + place for digit, place in digits.items()}}
+    up_to_19 = Tokenizer(models.BPE(merged, [("1", digit) for digit in digits]))
+    with pytest.raises(UserError, match=r"number 250 into several tokens.* 0 to 19 whole.* to 19 at most"):
+        PromptTokenizer(up_to_19, None).number_tokens([7, 250])
+    none = Tokenizer(models.BPE({**digits, "_": 10}, []))
+    none.normalizer = normalizers.Prepend("_")
+    with pytest.raises(UserError, match="keeps no number whole; choose another model"):
+        PromptTokenizer(none, None).number_tokens([7])

@@ -1,0 +1,214 @@
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from schema_checks import check_columns
+from scipy.stats import kstest
+
+from form_invariance.stages.agreement import compute as agreement
+from form_invariance.stages.agreement.compute import (
+    STATISTICS,
+    agreement_table,
+    encode,
+    operator_tables,
+    permutation_test,
+    statistics,
+)
+from form_invariance.stages.agreement.table import AGREEMENT, LABELLED
+from form_invariance.stages.heuristics.names import FAMILIES
+
+
+def plain(labels):
+    """The statistics of (formats, neurons, families), set by set."""
+    sets = [[set(np.flatnonzero(row)) for row in one] for one in labels]
+    n = len(sets[0])
+    common = sum(bool(set.intersection(*(one[i] for one in sets))) for i in range(n)) / n
+    exact = sum(bool(sets[0][i]) and all(one[i] == sets[0][i] for one in sets) for i in range(n)) / n
+
+    def jaccard(some):
+        union = set.union(*some)
+        return len(set.intersection(*some)) / len(union) if union else None
+
+    pairs = [jaccard([sets[x][i], sets[y][i]]) for x, y in ((0, 1), (0, 2), (1, 2)) for i in range(n)]
+    three = [jaccard([one[i] for one in sets]) for i in range(n)]
+    mean = lambda values: np.mean([value for value in values if value is not None])  # noqa: E731
+    return {"common": common, "exact": exact, "pair_jaccard": mean(pairs), "three_way_jaccard": mean(three)}
+
+
+def test_statistics_equal_plain_sets():
+    labels = np.random.default_rng(0).random((3, 40, 11)) < 0.15
+    found = statistics(encode(labels))
+    for name, value in plain(labels).items():
+        assert found[name] == pytest.approx(value, abs=1e-12), name
+
+
+def test_p_is_uniform_without_agreement_and_tiny_with():
+    rng = np.random.default_rng(3)
+    values = []
+    for trial in range(500):
+        sets = encode(rng.random((3, 60, 11)) < 0.3)
+        table = permutation_test(sets, None, 199, trial, "null").set_index("statistic")
+        values.append(table.loc["pair_jaccard", "p"])
+    assert kstest(values, "uniform").pvalue > 0.01
+    assert 0.02 < np.mean(np.array(values) <= 0.05) < 0.085
+    base = rng.random((1, 60, 11)) < 0.3
+    planted = base ^ (rng.random((3, 60, 11)) < 0.05)
+    table = permutation_test(encode(planted), None, 10_000, 0, "planted")
+    assert (table.set_index("statistic")["p"][["exact", "pair_jaccard", "three_way_jaccard"]] < 2e-4).all()
+    assert (table["observed"] > table["null_max"]).all()
+
+
+def test_agreement_by_layer_alone_is_no_agreement_within_layers():
+    rng = np.random.default_rng(5)
+    layers = np.repeat([16, 17, 18], 40)
+    families = np.stack([rng.random((120, 6)) < 0.1 for _ in range(3)])
+    for format_labels in families:
+        for number, layer in enumerate((16, 17, 18)):
+            format_labels[layers == layer, number] = rng.random(40) < 0.9
+    table = agreement_table(dict(zip("scw", families, strict=True)), layers, 500, 0, "x")
+    rows = table[(table["over"] == "all") & (table["statistic"] == "pair_jaccard")].set_index("scope")
+    assert rows.loc["all", "p"] < 0.01
+    assert rows.loc["layer", "p"] > 0.05
+    assert rows.loc["all", "observed"] == rows.loc["layer", "observed"]
+
+
+def test_counts_and_denominators():
+    labels = {name: np.zeros((4, 2), dtype=bool) for name in "scw"}
+    labels["s"][0] = labels["c"][0] = labels["w"][0] = [True, False]
+    labels["s"][1] = [False, True]
+    labels["s"][2] = labels["c"][2] = [True, True]
+    table = agreement_table(labels, np.zeros(4, dtype=int), 50, 0, "x")
+    over = table[(table["scope"] == "all") & (table["statistic"] == "exact")].set_index("over")
+    assert over["neurons"].to_dict() == {"shared": 4, "any": 3, "all": 1}
+    assert over["observed"].to_dict() == {"shared": 0.25, "any": pytest.approx(1 / 3), "all": 1.0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nobody = agreement_table({name: np.zeros((3, 2), dtype=bool) for name in "scw"}, np.zeros(3), 10, 0, "x")
+    check_columns(nobody, AGREEMENT, without=("mode", "activations"))
+    assert nobody["statistic"].tolist() == [*STATISTICS] * 6
+    assert nobody[nobody["over"] != "shared"][["observed", "null_mean", "null_max", "p"]].isna().all(axis=None)
+    assert nobody[nobody["statistic"] == "pair_jaccard"]["p"].isna().all()
+
+
+def heuristics_table(rows):
+    columns = ["mode", "activations", "layer", "neuron", "family", "label"]
+    return pd.DataFrame(rows, columns=columns).astype({"layer": "int64", "neuron": "int64", "label": bool})
+
+
+def test_operator_tables_read_the_labels_of_every_mode_and_neuron():
+    shared = pd.DataFrame({"layer": [3, 3, 4, 6], "neuron": [7, 9, 7, 1]})
+    places = list(shared.itertuples(index=False, name=None))
+    names = list(dict.fromkeys(label for _, label in FAMILIES))
+    rng = np.random.default_rng(0)
+    which = [(mode, activations) for mode in ("reference", "strict") for activations in ("observed", "shuffled")]
+    labels = {key: {name: rng.random((4, len(names))) < 0.1 for name in "scw"} for key in which}
+    tables = {}
+    for name in "scw":
+        rows = [
+            (*key, *place, family, bool(labels[key][name][number, column]))
+            for key in which
+            for number, place in enumerate(places)
+            for column, family in enumerate(names)
+        ]
+        tables[name] = heuristics_table(rows).sample(frac=1, random_state=0)
+    found, labelled = operator_tables(tables, shared, 20, 0, "x")
+    check_columns(found, AGREEMENT)
+    check_columns(labelled, LABELLED)
+    keys = ["mode", "activations"]
+    for mode, activations in which:
+        some = labels[mode, activations]
+        expected = agreement_table(some, shared["layer"].to_numpy(), 20, 0, f"x/{mode}/{activations}")
+        got = found[(found["mode"] == mode) & (found["activations"] == activations)].drop(columns=keys)
+        pd.testing.assert_frame_equal(got.reset_index(drop=True), expected)
+        times = sum(one.any(1) for one in some.values()).tolist()
+        counts = labelled[(labelled["mode"] == mode) & (labelled["activations"] == activations)]
+        assert counts["formats"].tolist() == [0, 1, 2, 3]
+        assert counts["neurons"].tolist() == [times.count(number) for number in range(4)]
+
+
+def test_sets_are_bits():
+    bits = encode(np.array([[True, False, True], [False, False, False], [False, True, True]]))
+    assert bits.tolist() == [5, 0, 6]
+    assert bits.dtype == np.uint32
+
+
+def no_empty_sets(formats, neurons, families, seed):
+    labels = np.random.default_rng(seed).random((formats, neurons, families)) < 0.3
+    labels[..., 0] |= ~labels.any(-1)
+    return labels
+
+
+@pytest.mark.parametrize("by_layer", [False, True])
+def test_the_null_is_the_mean_over_all_pairs_of_neurons(by_layer):
+    """Of two formats, a permutation pairs any two neurons (of one layer) equally often."""
+    labels = no_empty_sets(2, 12, 4, seed=1)
+    layers = np.repeat([4, 5, 7], [5, 4, 3])
+    table = permutation_test(encode(labels), layers if by_layer else None, 4000, 0, "x").set_index("statistic")
+    pairs = [(i, j) for i in range(12) for j in range(12) if not by_layer or layers[i] == layers[j]]
+    weight = [1 / (12 * sum(i == one for one, _ in pairs)) for i, _ in pairs]
+    both = [(labels[0, i] & labels[1, j]).sum() for i, j in pairs]
+    either = [(labels[0, i] | labels[1, j]).sum() for i, j in pairs]
+    jaccard = np.divide(both, either)
+    for statistic, values in {"common": np.sign(both), "exact": jaccard == 1, "pair_jaccard": jaccard}.items():
+        assert table.loc[statistic, "null_mean"] == pytest.approx(np.dot(weight, values), abs=0.01), statistic
+    assert (table["null_max"] >= table["null_mean"]).all()
+    assert table.loc["pair_jaccard"].equals(table.loc["three_way_jaccard"])
+
+
+def test_every_permutation_keeps_the_sets_of_a_format_and_of_a_layer():
+    sets, layers = np.arange(60, dtype=np.uint32), np.repeat([2, 5], [40, 20])
+    for within, parts in ((None, [slice(None)]), (layers, [slice(40), slice(40, None)])):
+        shuffled = agreement._shuffle(sets, within, 30, np.random.default_rng(0))
+        for part in parts:
+            assert (np.sort(shuffled[:, part], axis=1) == sets[part]).all()
+        assert len({tuple(row) for row in shuffled.tolist()}) == 30
+
+
+@pytest.mark.parametrize("permutations", [1, 50])
+def test_permutations_in_batches_are_as_many_as_asked_for(permutations, monkeypatch):
+    sizes = []
+
+    def shuffle(sets, layers, rows, rng):
+        sizes.append(rows)
+        return agreement_shuffle(sets, layers, rows, rng)
+
+    agreement_shuffle = agreement._shuffle
+    monkeypatch.setattr(agreement, "_shuffle", shuffle)
+    monkeypatch.setattr(agreement, "_ROWS", 7 * 20 + 19)
+    alike = np.full((3, 20), 5, dtype=np.uint32)  # of equal sets every permutation is as good as what is observed
+    table = permutation_test(alike, None, permutations, 0, "x")
+    assert table["p"].tolist() == [1, 1, 1, 1]
+    assert table[["observed", "null_mean", "null_max"]].eq(1).all(axis=None)
+    assert sizes[::3] == ([1] if permutations == 1 else [7] * 7 + [1])
+    monkeypatch.setattr(agreement, "_ROWS", 1)
+    distinct = np.tile(np.arange(1, 21, dtype=np.uint32), (3, 1))  # only one permutation in 20!² is as good
+    table = permutation_test(distinct, None, permutations, 0, "x").set_index("statistic")
+    assert sizes[-3 * permutations :] == [1] * 3 * permutations
+    assert table.loc["exact", "p"] == 1 / (1 + permutations)
+    assert table.loc["exact", "null_max"] < 1
+
+
+def test_over_and_scope_choose_the_neurons_and_their_permutations():
+    labels = dict(zip("scw", np.random.default_rng(2).random((3, 30, 5)) < 0.15, strict=True))
+    layers = np.repeat([2, 3], 15)
+    table = agreement_table(labels, layers, 40, 3, "x")
+    check_columns(table, AGREEMENT, without=("mode", "activations"))
+    times = sum(one.any(1).astype(int) for one in labels.values())
+    for over, chosen in {"shared": times >= 0, "any": times >= 1, "all": times == 3}.items():
+        for scope, within in {"all": None, "layer": layers[chosen]}.items():
+            sets = encode(np.stack([one[chosen] for one in labels.values()]))
+            expected = permutation_test(sets, within, 40, 3, f"x/{over}/{scope}")
+            got = table[(table["over"] == over) & (table["scope"] == scope)]
+            pd.testing.assert_frame_equal(got[expected.columns].reset_index(drop=True), expected)
+            assert got["neurons"].eq(chosen.sum()).all()
+    for seed, name in ((4, "x"), (3, "y")):
+        assert not agreement_table(labels, layers, 40, seed, name)["null_mean"].equals(table["null_mean"])
+
+
+def test_no_shared_neuron_agrees_with_nothing():
+    shared = pd.DataFrame({"layer": [], "neuron": []}, dtype="int64")
+    found, labelled = operator_tables({name: heuristics_table([]) for name in "scw"}, shared, 20, 0, "x")
+    assert found["neurons"].eq(0).all()
+    assert found[["observed", "null_mean", "null_max", "p"]].isna().all(axis=None)
+    assert labelled["neurons"].eq(0).all()

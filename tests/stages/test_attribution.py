@@ -1,0 +1,106 @@
+"""Attribution against autograd of the indirect effect itself, a finite difference, and exact patching."""
+
+import numpy as np
+import pytest
+import torch
+from schema_checks import check_columns
+from test_patching import prepared
+
+from form_invariance.model import decoder
+from form_invariance.model.replay import build_cache
+from form_invariance.stages.attribution.compute import attribute, attribution_table, effect_gradient
+from form_invariance.stages.attribution.table import ATTRIBUTION
+from form_invariance.stages.patching.compute import last_token_neurons, patch_neurons
+
+FIRST = 2
+
+
+def true_effect(model, tokens, answers, layer, delta):
+    """The paper's Eq. 3 of the full forward pass with delta (B, m) added to the last token's neurons."""
+
+    def add(at, post):
+        if at != layer:
+            return post
+        return torch.cat([post[:, :-1], post[:, -1:] + delta[:, None]], dim=1)
+
+    def probabilities(hook):
+        x = decoder.run_layers(model, decoder.embed(model, tokens), on_neurons=hook)
+        return decoder.logits(model, x[:, -1]).double().softmax(-1).gather(1, answers)
+
+    p, p_star = probabilities(None).detach(), probabilities(add)
+    return 0.5 * ((p_star[:, 1] - p[:, 1]) / p[:, 1] + (p[:, 0] - p_star[:, 0]) / p_star[:, 0])
+
+
+@pytest.mark.parametrize("name", ["symbolic", "word"])
+def test_gradient_equals_autograd_of_the_indirect_effect(tiny, name):
+    model, tokenizer = tiny
+    tokens, _, answers = prepared(tokenizer, name)
+    got = effect_gradient(model, build_cache(model, tokens, FIRST), answers)
+    for layer in range(FIRST, model.config.n_layers):
+        delta = torch.zeros(len(tokens), model.config.d_mlp, requires_grad=True)
+        (expected,) = torch.autograd.grad(true_effect(model, tokens, answers, layer, delta).sum(), delta)
+        assert expected.abs().max() > 1e-3
+        torch.testing.assert_close(got[layer - FIRST], expected, atol=1e-5, rtol=1e-3)
+
+
+def test_gradient_equals_a_finite_difference(tiny):
+    model, tokenizer = tiny
+    tokens, _, answers = prepared(tokenizer, "code")
+    gradient = effect_gradient(model, build_cache(model, tokens, FIRST), answers)
+    step = 1e-2
+    for layer in range(FIRST, model.config.n_layers):
+        for neuron in (0, 31, 79):
+            delta = torch.zeros(len(tokens), model.config.d_mlp)
+            delta[:, neuron] = step
+            up, down = (true_effect(model, tokens, answers, layer, sign * delta) for sign in (1, -1))
+            slope = ((up - down) / (2 * step)).float()
+            torch.testing.assert_close(gradient[layer - FIRST][:, neuron], slope, atol=2e-4, rtol=1e-2)
+
+
+def test_a_small_patch_has_its_first_order_effect(tiny):
+    model, tokenizer = tiny
+    tokens, corrupt, answers = prepared(tokenizer, "symbolic")
+    cache = build_cache(model, tokens, FIRST)
+    near = cache.neurons + 1e-2 * (last_token_neurons(model, corrupt, FIRST) - cache.neurons)
+    first_order = attribute(model, tokens, near, answers, FIRST)
+    neurons = torch.arange(model.config.d_mlp)
+    for layer in range(FIRST, model.config.n_layers):
+        exact = patch_neurons(model, cache, layer, neurons, near[layer - FIRST], answers)
+        torch.testing.assert_close(first_order[layer - FIRST], exact, atol=5e-5, rtol=5e-2)
+
+
+def test_batches_change_nothing(tiny):
+    model, tokenizer = tiny
+    tokens, corrupt, answers = prepared(tokenizer, "word")
+    given = last_token_neurons(model, corrupt, FIRST)
+    whole = attribute(model, tokens, given, answers, FIRST)
+    pieces = attribute(model, tokens, given, answers, FIRST, batch=3)
+    torch.testing.assert_close(whole, pieces, atol=1e-6, rtol=1e-5)
+
+
+def test_table_ranks_by_mean_plus_sample_deviation():
+    effects = np.array([[[1.0, 0.0, 2.0, 0.0], [3.0, 0.0, 2.0, 0.0]]])
+    table = attribution_table(effects, first=5, candidates=2)
+    assert table["layer"].eq(5).all()
+    np.testing.assert_allclose(table["score"], [2 + 2**0.5, 0, 2, 0])
+    assert table["rank"].tolist() == [1, 3, 2, 4]
+    assert table["candidate"].tolist() == [True, False, True, False]
+    single = attribution_table(effects[:, :1], first=0, candidates=9)
+    assert single["std"].eq(0).all()
+    assert single["candidate"].all()
+    check_columns(single, ATTRIBUTION)
+
+
+def test_table_of_several_layers_and_many_ties():
+    effects = np.random.default_rng(0).integers(0, 3, size=(3, 1, 100)).astype(np.float32)
+    table = attribution_table(effects, first=5, candidates=40)
+    check_columns(table, ATTRIBUTION)
+    assert table["layer"].tolist() == [5] * 100 + [6] * 100 + [7] * 100
+    assert table["neuron"].tolist() == [*range(100)] * 3
+    for layer, values in zip((5, 6, 7), effects[:, 0], strict=True):
+        best = sorted(range(100), key=lambda neuron: (-values[neuron], neuron))
+        ranked = table[table["layer"] == layer].sort_values("rank")
+        assert ranked["neuron"].tolist() == best
+        assert ranked["rank"].tolist() == list(range(1, 101))
+        assert ranked["candidate"].tolist() == [True] * 40 + [False] * 60
+        np.testing.assert_allclose(ranked["mean"], values[best])

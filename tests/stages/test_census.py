@@ -1,0 +1,67 @@
+"""The census against Hugging Face's logits."""
+
+import numpy as np
+import pytest
+import torch
+
+from form_invariance.errors import UserError
+from form_invariance.model.decoder import Norm
+from form_invariance.problems.operands import OperandRange
+from form_invariance.stages.census import compute as module
+from form_invariance.stages.census.compute import take_census
+from form_invariance.stages.mean_cache.compute import choose_prompts
+
+LIMITS = OperandRange(operand_min=6, operand_max=30, answer_min=3, answer_max=60)
+TEMPLATE = "a = {a}\nb = {b}\nprint(a + b)  # "
+
+
+def test_every_column_equals_hugging_faces_logits(tiny, tiny_folder, monkeypatch):
+    from transformers import AutoModelForCausalLM
+
+    model, tokenizer = tiny
+    monkeypatch.setattr(module, "_BATCH_BYTES", 2**21)
+    table = take_census(model, tokenizer, TEMPLATE, "addition", "a + b", LIMITS, 40, 0)
+    assert table["uniform"].sum() == 40
+    assert (table["answer"] == table["a"] + table["b"]).all()
+    with torch.no_grad():
+        theirs = AutoModelForCausalLM.from_pretrained(tiny_folder)
+        z = theirs(torch.from_numpy(tokenizer.encode_batch(table["prompt"].tolist()))).logits[:, -1].double()
+    answers = torch.from_numpy(tokenizer.number_tokens(table["answer"].to_numpy()))[:, None]
+    own = z.gather(1, answers)
+    np.testing.assert_allclose(table["logit"], (own[:, 0] - z.mean(1)).numpy(), atol=1e-4)
+    np.testing.assert_allclose(table["probability"], z.softmax(1).gather(1, answers)[:, 0], rtol=1e-3)
+    assert table["predicted_token"].tolist() == z.argmax(1).tolist()
+    assert table["rank"].tolist() == ((z > own).sum(1) + 1).tolist()
+    assert (table["correct"] == (table["rank"] == 1)).all()
+    assert table["predicted"].iloc[0] == tokenizer.text(int(table["predicted_token"].iloc[0]))
+
+
+def test_ties_go_to_the_smaller_token():
+    z = torch.tensor([[1.0, 3.0, 3.0, 0.0], [3.0, 3.0, 3.0, 3.0]])
+    columns = dict(module._answers(z, torch.tensor([2, 0])))
+    assert columns["predicted_token"].tolist() == [1, 0]
+    assert columns["rank"].tolist() == [2, 1]
+    assert columns["correct"].tolist() == [False, True]
+
+
+def test_a_model_that_gives_no_numbers_is_refused(tiny):
+    import copy
+
+    model, tokenizer = tiny
+    broken = copy.copy(model)
+    broken.final_norm = Norm(model.final_norm.weight * float("nan"))
+    with pytest.raises(UserError, match="not finite"):
+        take_census(broken, tokenizer, TEMPLATE, "addition", "a + b", LIMITS, 5, 0)
+
+
+def test_mean_cache_prompts_share_no_pair_with_a_dataset(tiny):
+    model, tokenizer = tiny
+    table = take_census(model, tokenizer, TEMPLATE, "addition", "a + b", LIMITS, 100, 0)
+    dataset = table.iloc[:30]
+    turned = dataset.rename(columns={"a": "b", "b": "a"})
+    chosen = choose_prompts({"x": table, "y": table}, [dataset, turned], 20, 0)
+    assert [len(prompts) for prompts in chosen.values()] == [10, 10]
+    assert not set(chosen["x"]) & set(dataset["prompt"])
+    assert chosen == choose_prompts({"x": table, "y": table}, [turned], 20, 0)
+    with pytest.raises(UserError, match="every census pair"):
+        choose_prompts({"x": table}, [table], 20, 0)

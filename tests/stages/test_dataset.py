@@ -1,0 +1,160 @@
+from itertools import permutations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from form_invariance.errors import UserError
+from form_invariance.problems.operands import OperandRange, operand_pool
+from form_invariance.stages.dataset import compute as datasets
+from form_invariance.stages.dataset.compute import (
+    choose_dataset,
+    derangement,
+    distinct_answers,
+    draw_corrupt,
+    sides,
+)
+
+
+def census_of(expression, high, wrong=0.2):
+    pool = operand_pool(expression, OperandRange(1, high, 0, 999))
+    rng = np.random.default_rng(0)
+    prompts = [f"{a} {b}" for a, b in zip(pool["a"], pool["b"], strict=True)]
+    return pool.assign(prompt=prompts, correct=rng.random(len(pool)) > wrong)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.sampled_from(["a + b", "a // b", "a * b"]), st.integers(0, 100), st.integers(2, 30), st.integers(1, 30))
+def test_splits_are_correct_distinct_and_disjoint(expression, seed, train, evaluation):
+    census = census_of(expression, 20)
+    dataset = choose_dataset(census, train, evaluation, seed, "x", "{a}{b}")
+    assert (dataset["split"] == "train").sum() == train
+    assert (dataset["split"] == "eval").sum() == evaluation
+    unordered = [frozenset(pair) for pair in zip(dataset["a"], dataset["b"], strict=True)]
+    assert len(set(unordered)) == train + evaluation
+    right = set(zip(census["a"][census["correct"]], census["b"][census["correct"]], strict=True))
+    assert set(zip(dataset["a"], dataset["b"], strict=True)) <= right
+    side = sides(census, {"train": train, "eval": evaluation}, seed, "x")
+    for split, size in (("train", train), ("eval", evaluation)):
+        usable = census[census["correct"] & (side == split)]
+        found = dataset.loc[dataset["split"] == split, "answer"].nunique()
+        # Two answers may compete for one unordered pair.
+        assert min(size, usable["answer"].nunique()) - found <= (0 if expression != "a - b" else 1)
+    for _, rows in dataset.groupby("split"):
+        assert rows["index"].tolist() == list(range(len(rows)))
+
+
+@pytest.mark.parametrize("expression", ["a + b", "a - b", "a * b", "a // b", "a % b", "max(a, b)"])
+def test_splits_are_disjoint_across_formats(expression):
+    census = census_of(expression, 60)
+    unordered = [frozenset(pair) for pair in zip(census["a"], census["b"], strict=True)]
+    found = {"train": set(), "eval": set()}
+    for seed in range(3):
+        right = np.random.default_rng(seed).random(len(census)) > 0.3
+        dataset = choose_dataset(census.assign(correct=right), 20, 30, 0, "x", "{a}{b}")
+        for split, rows in dataset.groupby("split"):
+            found[split] |= {frozenset(pair) for pair in zip(rows["a"], rows["b"], strict=True)}
+    assert not found["train"] & found["eval"]
+    side = sides(census, {"train": 20, "eval": 30}, 0, "x")
+    for split in found:
+        assert {pair for pair, own in zip(unordered, side, strict=True) if own == split} >= found[split]
+    if expression != "a // b":  # Half of its answers are 0 here, the answer of every pair in the other order.
+        answers = [set(census["answer"][side == split]) for split in found]
+        assert not answers[0] & answers[1]
+
+
+def test_no_answer_is_favoured_for_being_frequent():
+    frequent = pd.DataFrame({"a": range(900), "b": 1000, "answer": np.arange(900) % 9})
+    rare = pd.DataFrame({"a": range(91), "b": 3000, "answer": 9 + np.arange(91)})
+    census = pd.concat([frequent, rare], ignore_index=True).assign(prompt="", correct=True)
+    chosen = [choose_dataset(census, 10, 10, seed, "x", "{a}{b}")["answer"].lt(9).sum() for seed in range(60)]
+    assert 0.5 < np.mean(chosen) < 4  # 1.8 expected; 18 where frequent answers come first
+
+
+def test_few_answers_are_split_by_pair():
+    census = pd.DataFrame({"a": range(100), "b": 1000, "answer": np.arange(100) % 2}).assign(
+        prompt="", correct=True
+    )
+    dataset = choose_dataset(census, 40, 40, 0, "x", "{a}{b}")
+    assert distinct_answers(dataset) == {"train": 2, "eval": 2}
+
+
+def test_the_choice_is_seeded():
+    census = census_of("a + b", 30)
+    first, second, other = (choose_dataset(census, 10, 10, seed, "x", "{a}{b}") for seed in (0, 0, 1))
+    assert first.equals(second)
+    assert not first.equals(other)
+    assert distinct_answers(first) == {"train": 10, "eval": 10}
+
+
+def test_too_few_correct_pairs():
+    with pytest.raises(UserError, match="only 0 distinct ones right"):
+        choose_dataset(census_of("a + b", 5, wrong=1.1), 10, 10, 0, "addition", "{a}{b}")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=7), st.integers(0, 5))
+def test_derangements_exist_exactly_where_brute_force_finds_one(answers, seed):
+    answers = np.array(answers)
+    size = len(answers)
+    possible = any((answers[list(order)] != answers).all() for order in permutations(range(size)))
+    if not possible:
+        with pytest.raises(UserError, match="corrupt partner"):
+            derangement(answers, np.random.default_rng(seed), "x")
+        return
+    partner = derangement(answers, np.random.default_rng(seed), "x")
+    assert sorted(partner) == list(range(size))
+    assert (answers[partner] != answers).all()
+
+
+def test_a_tight_derangement():
+    answers = np.array([0] * 50 + list(range(1, 51)))
+    partner = derangement(answers, np.random.default_rng(0), "x")
+    assert (answers[partner] != answers).all()
+
+
+def test_corrupt_draws_are_independent_and_across_operators():
+    train = choose_dataset(census_of("a + b", 30), 20, 5, 0, "addition", "{a}{b}").query("split == 'train'")
+    other = choose_dataset(census_of("a * b", 30), 20, 5, 0, "multiplication", "{a}{b}").query("split == 'train'")
+    within = draw_corrupt(train, {}, "addition", 3, 0)
+    assert len(within) == 60
+    assert within["operator"].eq("addition").all()
+    draws = [rows["prompt"].tolist() for _, rows in within.groupby("corrupt_seed")]
+    assert draws[0] != draws[1]
+    across = draw_corrupt(train, {"multiplication": other}, "addition", 2, 0)
+    assert set(across["operator"]) == {"addition", "multiplication"}
+    answers = pd.concat([train, train])["answer"].to_numpy()
+    assert (across["answer"].to_numpy() != answers).all()
+
+
+@given(st.lists(st.integers(0, 3), min_size=2, max_size=7))
+def test_without_luck_a_derangement_is_made_by_sorting(answers):
+    answers = np.array(answers)
+    if np.bincount(answers).max() * 2 > len(answers):
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(datasets, "_ATTEMPTS", 0)
+        partner = derangement(answers, np.random.default_rng(0), "x")
+    assert sorted(partner) == list(range(len(answers)))
+    assert (answers[partner] != answers).all()
+
+
+def test_all_other_operators_have_the_same_answer():
+    train = pd.DataFrame({"index": [0], "a": [1], "b": [2], "answer": [3], "prompt": ["1+2="]})
+    with pytest.raises(UserError, match="dataset: all train prompts have the answer 3; widen the operand range"):
+        draw_corrupt(train, {"max": train}, "addition", 1, 0)
+
+
+def test_formats_that_are_right_alike_draw_prompts_of_their_own():
+    census = census_of("a + b", 60)
+    drawn = {}
+    for template in ("{a}+{b}=", "{a}, {b}:"):
+        chosen = choose_dataset(census, 50, 50, 0, "addition", template)
+        drawn |= {
+            (template, split): set(zip(own["a"], own["b"], strict=True)) for split, own in chosen.groupby("split")
+        }
+    for split in ("train", "eval"):
+        assert len(drawn["{a}+{b}=", split] & drawn["{a}, {b}:", split]) < 20
+    assert not drawn["{a}+{b}=", "train"] & drawn["{a}, {b}:", "eval"]

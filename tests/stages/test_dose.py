@@ -1,0 +1,150 @@
+"""The dose of transfer: its ends are the transfer table's, and its neurons are chosen as by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from test_patching import PROMPTS
+
+from form_invariance.errors import UserError
+from form_invariance.problems.operands import OperandRange
+from form_invariance.report import beyond
+from form_invariance.stages.answers import Results
+from form_invariance.stages.census.compute import take_census
+from form_invariance.stages.dose.compute import NO_DRAW, best_first, dose_table, dose_variants, first_of
+from form_invariance.stages.dose.figure import pooled
+from form_invariance.stages.dose.table import DOSE
+from form_invariance.stages.transfer.directions import circuit_masks, direction_table, plan, run_donors
+from form_invariance.tables.files import write_table
+
+SAME = ["pairs", "n_neurons", "recovered", "low", "high"]
+
+
+@pytest.fixture(scope="module")
+def measured(packaged):
+    """Dose table, and the matched and transferred rows of the same pairs, of a random circuit."""
+    model, tokenizer, _ = packaged["embedded-shared"]
+    first, k, width = 3, 300, model.config.d_mlp
+    limits = OperandRange(6, 999, 3, 999)
+    censuses = {
+        name: take_census(model, tokenizer, PROMPTS[name], "addition", "a + b", limits, 100, 0)
+        for name in ("symbolic", "word")
+    }
+    rng = np.random.default_rng(0)
+    layers = np.repeat([3, 4, 5], width)
+    ranks = np.concatenate([rng.permutation(width) + 1 for _ in range(3)])
+    ranking = pd.DataFrame({"layer": layers, "neuron": np.tile(np.arange(width), 3), "rank": ranks})
+    circuit = ranking[ranking["rank"] <= k].drop(columns="rank").assign(k=k)
+    plans = plan(censuses, 40, 0, "addition")
+    orders = best_first(circuit, k, {"symbolic": ranking}, range(3, 6))
+    variants, shares = dose_variants(orders, width, [0, 0.4, 1], 2, 0, "addition")
+    table = dose_table(model, tokenizer, plans, variants, shares, first, True)
+    masks = circuit_masks(model, circuit, [k], first, 0, "addition")
+    donors = run_donors(model, tokenizer, plans, first)
+    wanted = {
+        direction: direction_table(
+            model, tokenizer, groups, donors, masks, pd.DataFrame({"k": [k]}), first, True
+        ).query("condition == 'matched'")
+        for direction, groups in plans.items()
+    }
+    return table, wanted
+
+
+def test_the_whole_dose_is_the_matched_transfer(measured):
+    table, wanted = measured
+    assert table.groupby(["donor", "target"]).ngroups == len(wanted) == 2
+    for (donor, target), matched in wanted.items():
+        own = table[(table["donor"] == donor) & (table["target"] == target)]
+        matched = matched.iloc[0]
+        assert matched["pairs"] >= 10
+        assert 0 < matched["recovered"]
+        assert len(own[own["dose"] == 1]) == 4
+        for _, row in own[own["dose"] == 1].iterrows():
+            assert row[SAME].tolist() == matched[SAME].tolist()
+            assert row["normalized_logit"] == pytest.approx(matched["normalized_logit_after"], abs=1e-6)
+        nothing = own[own["dose"] == 0]
+        assert nothing["recovered"].eq(0).all()
+        assert nothing["n_neurons"].eq(0).all()
+        np.testing.assert_allclose(nothing["normalized_logit"], matched["normalized_logit_before"], atol=1e-6)
+
+
+def test_a_part_of_the_dose_lies_between(measured):
+    table, _ = measured
+    part, whole = (table[table["dose"] == dose].groupby("kind")["recovered"].mean() for dose in (0.4, 1))
+    assert (part <= whole).all()
+    assert (part < whole).any()
+    assert table.query("dose == 0.4 and kind == 'strength'")["n_neurons"].eq(900).all()
+    assert table.query("dose == 0.4 and kind != 'strength'")["n_neurons"].eq(360).all()
+
+
+def test_the_best_come_first():
+    circuit = pd.DataFrame({"k": 2, "layer": [3, 3, 3, 4], "neuron": [5, 1, 7, 2]})
+    rankings = {
+        "symbolic": pd.DataFrame({"layer": [3, 3, 3, 3, 4], "neuron": [1, 5, 7, 0, 2], "rank": [4, 1, 2, 3, 1]}),
+        "word": pd.DataFrame({"layer": [3, 3, 3, 3, 4], "neuron": [1, 5, 7, 0, 2], "rank": [1, 4, 2, 3, 1]}),
+    }
+    orders = best_first(circuit, 2, rankings, range(3, 6))
+    # Mean ranks: 7 has 2, 1 and 5 have 2.5 each, so that the index decides.
+    assert [order.tolist() for order in orders] == [[7, 1, 5], [2], []]
+    assert [set(np.flatnonzero(row)) for row in first_of(orders, 0.5, 9)] == [{7, 1}, {2}, set()]
+    assert [set(np.flatnonzero(row)) for row in first_of(orders, 0.4, 9)] == [{7}, set(), set()]
+
+
+def test_random_orders_stay_inside_the_circuit_and_grow():
+    orders = [np.array([7, 1, 5, 3]), np.array([2, 8])]
+    circuit = first_of(orders, 1, 10)
+    variants, shares = dose_variants(orders, 10, [0, 0.25, 0.5, 1], 3, 0, "addition")
+    assert variants["seed"][variants["kind"] != "neurons_random"].eq(NO_DRAW).all()
+    random = variants[variants["kind"] == "neurons_random"]
+    assert len(random) == 12
+    for _, draw in random.groupby("seed"):
+        chosen = shares[draw.sort_values("dose").index]
+        assert chosen.sum((1, 2)).tolist() == [0, 2, 3, 6]
+        assert (np.diff(chosen, axis=0) >= 0).all()
+        assert (chosen <= circuit).all()
+    half = shares[random[random["dose"] == 0.5].index]
+    assert not (half == half[0]).all()
+    again = dose_variants(orders, 10, [0, 0.25, 0.5, 1], 3, 0, "addition")
+    assert (again[1] == shares).all()
+    strength = shares[variants[variants["kind"] == "strength"].index]
+    assert torch.equal(torch.from_numpy(strength[2]), torch.from_numpy(0.5 * circuit))
+
+
+def made_up(pairs, strengths):
+    """A dose table of one direction: recovery at doses 0, 0.5, 1 of strength; none before 1 of the others."""
+    rows = [
+        ("strength", NO_DRAW, *zip([0, 0.5, 1], strengths, strict=True)),
+        ("neurons", NO_DRAW, (0, 0), (0.5, 0), (1, strengths[-1])),
+        *(("neurons_random", seed, (0, 0), (0.5, 0.1 * seed), (1, strengths[-1])) for seed in (0, 1)),
+    ]
+    table = pd.DataFrame(
+        [(kind, seed, dose, value) for kind, seed, *points in rows for dose, value in points],
+        columns=["kind", "seed", "dose", "recovered"],
+    )
+    table = table.assign(donor="s", target="w", k=50, pairs=pairs, n_neurons=1, centered=True)
+    return table.assign(low=0.0, high=1.0, normalized_logit=1.0).astype({"dose": float, "recovered": float})
+
+
+def test_operators_are_pooled_by_pairs():
+    tables = {"+": made_up(30, [0, 0.5, 1]), "-": made_up(10, [0, 0.1, 0.2]), "/": made_up(0, [np.nan] * 3)}
+    table = pooled(tables).set_index(["kind", "dose"])
+    assert table["pairs"].eq(40).all()
+    assert table.loc[("strength", 0.5), "recovered"] == pytest.approx((15 + 1) / 40)
+    assert table.loc[("neurons_random", 0.5), "recovered"] == pytest.approx(0.05)
+    assert ((table["low"] <= table["recovered"]) & (table["recovered"] <= table["high"])).all()
+
+
+@pytest.mark.parametrize(
+    ("strengths", "words"),
+    [([0, 0.45, 0.8], ["mend 80%", "moves 50% of", "when 100% of"]), ([0, 0, 0], ["mends 0%", "no effect"])],
+)
+def test_the_answer_follows_the_numbers(tmp_path, strengths, words):
+    results = Results(tmp_path, ["s", "w"], ["+"], 50, frozenset(["dose"]))
+    with pytest.raises(UserError, match=r"shared/\+/dose\.parquet does not exist"):
+        beyond.dose(results)
+    write_table(made_up(20, strengths), tmp_path / "shared/+/dose.parquet", DOSE, {})
+    assert beyond.dose(replace(results, stages=frozenset())) is None
+    sentence = beyond.dose(results).sentence
+    assert all(word in sentence for word in words), sentence

@@ -1,0 +1,176 @@
+from itertools import combinations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from form_invariance.errors import UserError
+from form_invariance.stages.overlap.compute import Effects, circuit_table, overlap_table, ranks, reliability_table
+from form_invariance.stages.ranking.compute import positions, rank_cell, trimmed_mean
+from form_invariance.statistics import expected_jaccard, wilson
+
+
+@pytest.mark.parametrize(
+    ("k", "width", "sets"), [(1, 4, 2), (2, 5, 2), (2, 5, 3), (3, 5, 3), (5, 5, 3), (1, 3, 3)]
+)
+def test_expected_jaccard_equals_enumeration(k, width, sets):
+    subsets = [frozenset(subset) for subset in combinations(range(width), k)]
+    values = [
+        len(frozenset.intersection(*some)) / len(frozenset.union(*some)) for some in product(subsets, repeat=sets)
+    ]
+    assert expected_jaccard(k, width, sets) == pytest.approx(np.mean(values), abs=1e-12)
+
+
+def test_expected_jaccard_of_four_sets_is_near_enumeration_and_large_sizes_are_sane():
+    subsets = [frozenset(subset) for subset in combinations(range(5), 2)]
+    values = [
+        len(frozenset.intersection(*some)) / len(frozenset.union(*some)) for some in product(subsets, repeat=4)
+    ]
+    assert expected_jaccard(2, 5, 4) == pytest.approx(np.mean(values), abs=2e-3)
+    rng = np.random.default_rng(0)
+    drawn = []
+    for _ in range(300):
+        one, two, three = (set(rng.choice(2000, 500, replace=False)) for _ in range(3))
+        drawn.append(len(one & two & three) / len(one | two | three))
+    assert expected_jaccard(500, 2000, 3) == pytest.approx(np.mean(drawn), abs=5e-4)
+    assert expected_jaccard(2000, 14336, 3) > 0
+
+
+def test_wilson_by_hand():
+    low, high = wilson(np.array([0, 5, 10]), np.array([10, 10, 10]))
+    np.testing.assert_allclose(low, [0, 0.2366, 0.7225], atol=1e-4)
+    np.testing.assert_allclose(high, [0.2775, 0.7634, 1], atol=1e-4)
+    assert np.isnan(wilson(np.array([0]), np.array([0]))[0]).all()
+
+
+def test_ties_are_broken_by_neuron_index():
+    neurons = np.array([7, 3, 5, 1])
+    assert positions(np.array([1.0, 1.0, 2.0, 1.0]), neurons).tolist() == [3, 2, 0, 1]
+    stacked = positions(np.array([[1.0, 1.0, 2.0, 1.0], [0.0, 4.0, 4.0, 0.0]]), neurons)
+    assert stacked.tolist() == [[3, 2, 0, 1], [3, 0, 1, 2]]
+
+
+def cell(seed, shared=None, prompts=12, width=40, candidates=None, draws=2):
+    rng = np.random.default_rng(seed)
+    chosen = np.arange(width) if candidates is None else candidates
+    effects = {}
+    for layer in (3, 4):
+        values = rng.normal(size=(draws, prompts, len(chosen)))
+        if shared is not None:
+            values += shared[layer][chosen]
+        effects[layer] = values.astype(np.float32)
+    return Effects(effects, dict.fromkeys((3, 4), chosen), width)
+
+
+def brute_top(effects, layer, k):
+    means = effects.effects[layer][0].astype(float).mean(0)
+    order = sorted(zip(-means, effects.candidates[layer], strict=True))
+    return {int(neuron) for _, neuron in order[:k]}
+
+
+def test_overlap_equals_sets():
+    rng = np.random.default_rng(9)
+    shared = {layer: 2 * (rng.random(40) < 0.2) for layer in (3, 4)}
+    cells = {name: cell(seed, shared) for seed, name in enumerate(("s", "c", "w"))}
+    ks = [3, 8, 40]
+    table = overlap_table(cells, ks, resamples=30, seed=0)
+    circuit = circuit_table(cells, ks)
+    assert set(table["formats"]) == {"s+c+w", "s+c", "s+w", "c+w"}
+    for k in ks:
+        pooled = [0, 0]
+        for layer in (3, 4):
+            tops = [brute_top(one, layer, k) for one in cells.values()]
+            common, union = set.intersection(*tops), set.union(*tops)
+            row = table.query("k == @k and layer == @layer and formats == 's+c+w'").iloc[0]
+            assert (row["intersection"], row["union"]) == (len(common), len(union))
+            assert set(circuit.query("k == @k and layer == @layer")["neuron"]) == common
+            pooled[0] += len(common)
+            pooled[1] += len(union)
+        row = table.query("k == @k and layer == -1 and formats == 's+c+w'").iloc[0]
+        assert row["jaccard"] == pytest.approx(pooled[0] / pooled[1])
+        assert row["low"] <= row["jaccard"] <= row["high"]
+    assert table.query("k == 40")["jaccard"].eq(1).all()
+
+
+def test_bootstrap_equals_a_plain_resampling():
+    cells = {name: cell(seed) for seed, name in enumerate(("s", "c"))}
+    table = overlap_table(cells, [5], resamples=40, seed=3)
+    from form_invariance.randomness import generator
+
+    draws = {name: generator(3, "bootstrap", name).integers(12, size=(40, 12)) for name in cells}
+    values = []
+    for sample in range(40):
+        common = union = 0
+        for layer in (3, 4):
+            tops = [
+                set(np.argsort(-one.effects[layer][0][draws[name][sample]].astype(float).mean(0))[:5])
+                for name, one in cells.items()
+            ]
+            common += len(tops[0] & tops[1])
+            union += len(tops[0] | tops[1])
+        values.append(common / union)
+    row = table.query("layer == -1").iloc[0]
+    half = 1.959963984540054 * np.std(values, ddof=1)
+    np.testing.assert_allclose(row["low"], max(0, row["jaccard"] - half))
+    np.testing.assert_allclose(row["high"], row["jaccard"] + half)
+
+
+def test_reliability_of_planted_and_of_random_neurons():
+    planted = {layer: 20.0 * (np.arange(40) < 5) for layer in (3, 4)}
+    table = reliability_table({"planted": cell(0, planted), "noise": cell(1)}, [5], seed=0)
+    kinds = {"split_half", "corrupt_seed", "median", "trimmed_mean", "parts", "across_parts"}
+    assert set(table["kind"]) == kinds
+    assert table.query("format == 'planted'")["jaccard"].eq(1).all()
+    assert table.query("format == 'noise' and kind == 'split_half'")["jaccard"].iloc[0] < 0.5
+
+
+def test_formats_with_the_same_true_effects_reach_the_ceiling_of_parts_and_no_others():
+    rng = np.random.default_rng(0)
+
+    def noisy(truth):
+        return Effects(
+            {3: (truth + 4 * rng.normal(size=(1, 90, 200))).astype(np.float32)}, {3: np.arange(200)}, 200
+        )
+
+    truth, other = rng.normal(size=(2, 200))
+    same = reliability_table({name: noisy(truth) for name in "scw"}, [40], seed=0)
+    ceiling = same.query("kind == 'parts'")["jaccard"].mean()
+    across = same.query("kind == 'across_parts'")
+    assert across["format"].tolist() == ["s+c+w"]
+    assert across["jaccard"].item() == pytest.approx(ceiling, abs=0.05)
+    # Two rankings by half of the prompts agree better than three by a third, so they are no ceiling of these.
+    assert same.query("kind == 'split_half'")["jaccard"].mean() > ceiling + 0.1
+    half = reliability_table({"s": noisy(truth), "c": noisy(truth), "w": noisy(other)}, [40], seed=0)
+    assert half.query("kind == 'across_parts'")["jaccard"].item() < ceiling - 0.1
+
+
+def test_candidates_that_are_not_all_neurons():
+    one = cell(0, candidates=np.array([4, 9, 30]))
+    placed = ranks(one, 3, lambda effects: effects.mean(0))
+    assert sorted(np.flatnonzero(placed < 3)) == [4, 9, 30]
+    with pytest.raises(UserError, match="larger than the 3 ranked neurons"):
+        overlap_table({"s": one, "c": cell(1)}, [4], 1, 0)
+
+
+def test_different_layers_are_refused():
+    one = cell(0)
+    other = Effects({3: one.effects[3]}, {3: one.candidates[3]}, one.width)
+    with pytest.raises(UserError, match="different layers"):
+        circuit_table({"s": one, "c": other}, [4])
+
+
+def test_ranking_table():
+    effects = np.zeros((2, 10, 3), dtype=np.float32)
+    effects[0, :, 0], effects[0, :, 2] = 1, np.arange(10)
+    effects[1] = 99
+    tensors = {"effects.6": effects, "candidates.6": np.array([2, 5, 8])}
+    stage1 = pd.DataFrame({"layer": 6, "neuron": [2, 5, 8], "score": [0.1, 0.2, 0.3], "rank": [3, 2, 1]})
+    table = rank_cell(tensors, stage1).set_index("neuron")
+    assert table["rank"].to_dict() == {8: 1, 2: 2, 5: 3}
+    assert table.loc[8, "ie_mean"] == 4.5
+    assert table.loc[8, "ie_median"] == 4.5
+    assert table.loc[8, "ie_std"] == pytest.approx(np.arange(10).std(ddof=1))
+    assert table.loc[8, "attribution_rank"] == 1
+    assert trimmed_mean(np.array([[100.0], *[[1.0]] * 8, [-50.0]])) == pytest.approx(1.0)
+    with pytest.raises(UserError, match="attribution table has not"):
+        rank_cell(tensors, stage1.iloc[:2])

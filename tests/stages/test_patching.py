@@ -1,0 +1,108 @@
+"""Exact patching against TransformerLens's full hooked forward pass, and against the paper's formula."""
+
+import numpy as np
+import oracles
+import pytest
+import torch
+
+from form_invariance.model import decoder
+from form_invariance.model.replay import build_cache
+from form_invariance.stages.patching import compute as patching
+from form_invariance.stages.patching.compute import (
+    indirect_effect,
+    last_token_neurons,
+    patch_layers,
+    patch_neurons,
+)
+
+PROMPTS = {
+    "symbolic": "{a}+{b}=",
+    "code": "a = {a}\nb = {b}\nprint(a + b)  # ",
+    "word": "Jack has {a} apples. His friend gives him {b} more apples. "
+    "How many apples does Jack have now? Answer: ",
+}
+PAIRS = [(226, 68), (17, 433), (99, 6), (505, 250)]
+CORRUPT = [(17, 433), (505, 250), (226, 68), (99, 6)]
+
+
+def prepared(tokenizer, name):
+    def encode(pairs):
+        return torch.from_numpy(tokenizer.encode_batch([PROMPTS[name].format(a=a, b=b) for a, b in pairs]))
+
+    sums = [[a + b for a, b in pairs] for pairs in (PAIRS, CORRUPT)]
+    answers = torch.from_numpy(np.stack([tokenizer.number_tokens(row) for row in sums], axis=1))
+    return encode(PAIRS), encode(CORRUPT), answers
+
+
+def compare(model, tokenizer, folder, name, neurons):
+    tokens, corrupt, answers = prepared(tokenizer, name)
+    layers = model.config.n_layers
+    first = layers // 2
+    bridge = oracles.bridge(folder)
+    cache = build_cache(model, tokens, first)
+    given = last_token_neurons(model, corrupt, first)
+    clean = oracles.last_logits(bridge, tokens)
+    torch.testing.assert_close(decoder.logits(model, cache.residual[-1]), clean, atol=1e-4, rtol=0)
+    largest = 0.0
+    for layer in range(first, layers):
+        expected = oracles.patched_effects(bridge, tokens, corrupt, answers, layer, neurons.tolist())
+        got = patch_neurons(model, cache, layer, neurons, given[layer - first][:, neurons], answers)
+        difference = np.abs(got.numpy() - expected)
+        # IE is unbounded: beyond 1 the comparison is relative, as fp32 is.
+        assert (difference < 1e-5 * np.maximum(1, np.abs(expected))).all(), (layer, difference.max())
+        largest = max(largest, np.abs(expected).max())
+    assert largest > 1e-3, "the patches did nothing"
+
+
+@pytest.mark.parametrize("name", PROMPTS)
+def test_random_model_equals_full_hooked_forward(tiny, tiny_folder, name):
+    model, tokenizer = tiny
+    compare(model, tokenizer, tiny_folder, name, torch.arange(model.config.d_mlp))
+
+
+@pytest.mark.parametrize("name", PROMPTS)
+@pytest.mark.parametrize("which", ["embedded-shared", "embedded-separate"])
+def test_packaged_models_equal_full_hooked_forward(packaged, which, name):
+    model, tokenizer, folder = packaged[which]
+    compare(model, tokenizer, folder, name, torch.arange(0, model.config.d_mlp, 4))
+
+
+def test_the_formula_is_the_papers():
+    rng = np.random.default_rng(0)
+    p, p_star = rng.uniform(0.01, 0.9, size=(2, 100, 2))
+    expected = 0.5 * ((p_star[:, 1] - p[:, 1]) / p[:, 1] + (p[:, 0] - p_star[:, 0]) / p_star[:, 0])
+    change = torch.from_numpy(np.log(p_star) - np.log(p))
+    np.testing.assert_allclose(indirect_effect(change[:, 1], change[:, 0]).numpy(), expected, rtol=1e-10)
+
+
+def test_patching_with_the_clean_activation_does_nothing(tiny):
+    model, tokenizer = tiny
+    tokens, _, answers = prepared(tokenizer, "symbolic")
+    cache = build_cache(model, tokens, 2)
+    neurons = torch.arange(model.config.d_mlp)
+    effects = patch_neurons(model, cache, 2, neurons, cache.neurons[0], answers)
+    assert effects.abs().max() < 2e-6
+
+
+@pytest.mark.parametrize("rows", [1, 7, 64])
+def test_batch_size_and_order_change_nothing(tiny, monkeypatch, rows):
+    model, tokenizer = tiny
+    tokens, corrupt, answers = prepared(tokenizer, "word")
+    given = last_token_neurons(model, corrupt, 2)[None]
+    order = torch.randperm(model.config.d_mlp, generator=torch.Generator().manual_seed(0))
+    candidates = {2: torch.arange(model.config.d_mlp), 3: order}
+    base = patch_layers(model, tokens, 2, candidates, given, answers[None], lambda _: None)
+    monkeypatch.setattr(patching, "replayed_rows", lambda model: rows)
+    other = {2: order, 3: torch.arange(model.config.d_mlp)}
+    again = patch_layers(model, tokens, 2, other, given, answers[None], lambda _: None)
+    torch.testing.assert_close(base[2][:, :, order], again[2], atol=2e-6, rtol=1e-5)
+    torch.testing.assert_close(base[3], again[3][:, :, order], atol=2e-6, rtol=1e-5)
+
+
+def test_a_number_that_is_none_is_an_error(tiny):
+    model, tokenizer = tiny
+    tokens, _, answers = prepared(tokenizer, "symbolic")
+    cache = build_cache(model, tokens, 2)
+    corrupt = torch.full((4, 3), float("nan"))
+    with pytest.raises(RuntimeError, match="not a finite number"):
+        patch_neurons(model, cache, 2, torch.arange(3), corrupt, answers)

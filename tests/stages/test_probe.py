@@ -1,0 +1,206 @@
+"""Probes: planted onsets, baselines, splits, and the same numbers however the work is cut."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from form_invariance.errors import UserError
+from form_invariance.model.decoder import Decoder, LayerWeights, Norm, embed, run_layers
+from form_invariance.model.families import DecoderConfig
+from form_invariance.problems.operands import OperandRange, operand_pool
+from form_invariance.problems.prompts import render
+from form_invariance.stages.late_layers import first_late_layer
+from form_invariance.stages.probe import compute as probe
+from form_invariance.stages.probe import summary as probe_summary
+from form_invariance.stages.probe.table import PROBE
+from form_invariance.tables.files import write_table
+
+TEMPLATES = {"symbolic": "{a}+{b}=", "code": "a = {a}\nb = {b}\nprint(a + b)  # "}
+SUM, LAYERS = 2, 4
+
+
+def planted(vocabulary: int, numbers: np.ndarray, onset: int) -> Decoder:
+    """A decoder whose layer `onset` lets every token attend evenly and adds up the numbers that it sees.
+
+    A number n is (s, sqrt(1 - s^2), 0, 0) with s near n / 1000, so that norms change nothing; the sum is
+    written to dimension 2. Every other token is (0, 1, 0, 0).
+    """
+    d = 4
+    embedding = torch.zeros(vocabulary, d)
+    embedding[:, 1] = 1
+    noise = torch.randn(len(numbers), generator=torch.Generator().manual_seed(0))
+    embedding[numbers, 0] = (torch.arange(len(numbers)) + 0.1 * noise) / 1000
+    embedding[:, 1] = (1 - embedding[:, 0] ** 2).clamp_min(0).sqrt()
+
+    def layer(active: bool) -> LayerWeights:
+        output = torch.zeros(d, d)
+        output[SUM, 0] = float(active)
+        zero = torch.zeros(d, d)
+        mlp = torch.zeros(3, d)
+        return LayerWeights(
+            query=zero,
+            key=zero,
+            value=torch.eye(d),
+            output=output,
+            up=mlp,
+            gate=mlp,
+            down=torch.zeros(d, 3),
+            attention_norm=Norm(torch.ones(d)),
+            mlp_norm=Norm(torch.ones(d)),
+        )
+
+    config = DecoderConfig(
+        n_layers=LAYERS,
+        d_model=d,
+        d_mlp=3,
+        n_heads=1,
+        n_key_value_heads=1,
+        d_head=d,
+        vocabulary=vocabulary,
+        norm_epsilon=1e-8,
+        activation="silu",
+    )
+    layers = [layer(number == onset) for number in range(LAYERS)]
+    return Decoder(config, embedding, layers, Norm(torch.ones(d)), embedding)
+
+
+def census(name: str, expression: str = "a + b", correct: float = 1.0) -> pd.DataFrame:
+    pool = operand_pool(expression, OperandRange(6, 40, 3, 80))
+    template = TEMPLATES[name] if expression == "a + b" else TEMPLATES[name].replace("+", "-")
+    right = np.random.default_rng(0).random(len(pool)) < correct
+    prompts = [render(template, a, b) for a, b in zip(pool["a"], pool["b"], strict=True)]
+    return pool.assign(prompt=prompts, uniform=True, correct=right)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tiny):
+    return tiny[1]
+
+
+def decoder(tokenizer, onset: int) -> Decoder:
+    return planted(tokenizer.tokenizer.get_vocab_size(), tokenizer.number_tokens(range(1000)), onset)
+
+
+@pytest.mark.parametrize("onset", [0, 1, 3])
+def test_finds_a_planted_onset_and_where_the_operands_are_known(tokenizer, onset, tmp_path):
+    chosen = probe.choose_prompts({("symbolic", "addition"): census("symbolic")}, 5000, 0)
+    table = probe.run(decoder(tokenizer, onset), tokenizer, chosen, 0)
+    found = probe_summary.peak(probe_summary.curve(table))
+    assert found.onset == found.layer == onset
+    assert found.accuracy > 0.95
+    assert probe_summary.first_onset({"symbolic": table}) == onset
+    write_table(table.assign(token=""), tmp_path / "probe.parquet", PROBE, {})
+    assert first_late_layer("onset", LAYERS, {"symbolic": tmp_path / "probe.parquet"}) == onset
+    pooled = table[table["operator"] == "all"].set_index(["layer", "position"])["accuracy"]
+    labels = probe.token_labels(tokenizer, chosen)
+    assert labels[:4] == ["=", "{b}", "+", "{a}"]
+    assert pooled[LAYERS - 1, 1] > 0.95  # the second operand's token has seen both
+    assert max(pooled[layer, position] for layer in range(LAYERS) for position in (2, 3)) < 0.15
+    assert (table["shuffled"] < 0.1).all()
+
+
+def test_an_answer_that_is_nowhere_decodable_has_no_onset(tokenizer):
+    chosen = probe.choose_prompts({("symbolic", "addition"): census("symbolic")}, 5000, 0)
+    table = probe.run(decoder(tokenizer, 99), tokenizer, chosen, 0)
+    assert probe_summary.peak(probe_summary.curve(table)).onset is None
+    with pytest.raises(UserError, match=r"late_from: onset.*half_depth"):
+        probe_summary.first_onset({"symbolic": table})
+
+
+def test_shuffled_answers_are_read_at_chance(tokenizer):
+    """A probe of shuffled answers knows at most which answers are frequent, where the true one knows them all."""
+    chosen = probe.choose_prompts({("symbolic", "addition"): census("symbolic")}, 5000, 0)
+    tables = [probe.run(decoder(tokenizer, 0), tokenizer, chosen, seed, last_only=True) for seed in range(20)]
+    highest = chosen["answer"].value_counts(normalize=True).max()
+    assert np.mean([table["shuffled"] for table in tables]) < highest < 0.05
+    assert min(table["accuracy"].min() for table in tables) > 0.95
+
+
+def test_baselines_and_denominators(tokenizer):
+    given = {("symbolic", "addition"): census("symbolic"), ("symbolic", "half"): census("symbolic", "a // b")}
+    chosen = probe.choose_prompts(given, 300, 0)
+    table = probe.run(decoder(tokenizer, 1), tokenizer, chosen, 0)
+    test = chosen["split"] == "test"
+    for operator in ("all", "addition", "half"):
+        own = chosen if operator == "all" else chosen[chosen["operator"] == operator]
+        train, held = own[~test[own.index]], own[test[own.index]]
+        most = train["answer"].value_counts().sort_index().idxmax()
+        row = table[table["operator"] == operator].iloc[0]
+        assert (row["train_prompts"], row["test_prompts"]) == (len(train), len(held))
+        assert row["answers"] == own["answer"].nunique()
+        assert row["majority"] == pytest.approx((held["answer"] == most).mean())
+        assert row["low"] <= row["accuracy"] <= row["high"]
+
+
+def test_the_split_is_by_unordered_pair_over_everything():
+    given = {
+        (name, operator): census(name, expression)
+        for name in TEMPLATES
+        for operator, expression in (("addition", "a + b"), ("subtraction", "a - b"))
+    }
+    chosen = probe.choose_prompts(given, 800, 3)
+    sizes = chosen.groupby("operator").size()
+    assert sizes["addition"] == 800
+    assert sizes["subtraction"] == len(census("symbolic", "a - b"))  # its pool is smaller
+    pair = chosen[["a", "b"]].min(axis=1) * 1000 + chosen[["a", "b"]].max(axis=1)
+    assert chosen.groupby(pair)["split"].nunique().max() == 1
+    assert not chosen.duplicated(["operator", "a", "b"]).any()
+    shares = chosen["split"].value_counts(normalize=True)
+    assert 0.17 < shares["test"] < 0.23
+    assert 0.13 < shares["held_out"] < 0.19
+    again = probe.choose_prompts(given, 800, 3)
+    pd.testing.assert_frame_equal(chosen, again)
+
+
+def test_only_right_uniform_answers_are_probed():
+    table = census("symbolic", correct=0.5)
+    table["uniform"] = np.arange(len(table)) % 3 > 0
+    chosen = probe.choose_prompts({("symbolic", "addition"): table}, 5000, 0)
+    assert set(chosen["prompt"]) == set(table.loc[table["correct"] & table["uniform"], "prompt"])
+    table["correct"] = False
+    with pytest.raises(UserError, match="symbolic/addition"):
+        probe.choose_prompts({("symbolic", "addition"): table}, 5000, 0)
+
+
+def test_nothing_to_train_or_test_on():
+    chosen = probe.choose_prompts({("symbolic", "addition"): census("symbolic")}, 5000, 0)
+    for kept, use in (("test", "train on"), ("held_out", "test")):
+        with pytest.raises(UserError, match=f"no prompt of any operator is left to {use}; raise probe_prompts"):
+            list(probe.tasks(chosen[chosen["split"] == kept]))
+
+
+def test_residuals_are_resid_post_and_the_work_may_be_cut(tokenizer, tiny, monkeypatch):
+    model, _ = tiny
+    chosen = probe.choose_prompts({("code", "addition"): census("code", correct=0.2)}, 5000, 0)
+    tokens = torch.from_numpy(tokenizer.encode_batch(chosen["prompt"].tolist()))
+    found = probe.residuals(model, {0: tokens}, range(3, 5), "test")
+    x = embed(model, tokens)
+    for layer in range(model.config.n_layers):
+        with torch.no_grad():
+            x = run_layers(model, x, layer, layer + 1)
+        torch.testing.assert_close(found[layer, 0], x[:, -4], atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(found[layer, 1], x[:, -5], atol=1e-5, rtol=1e-4)
+    whole = probe.run(model, tokenizer, chosen, 0)
+    monkeypatch.setattr(probe, "_RESIDUAL_BYTES", 1)
+    monkeypatch.setattr(probe, "_FIT_BYTES", 1)
+    cut = probe.run(model, tokenizer, chosen, 0)
+    keys = ["operator", "layer", "position"]
+    pd.testing.assert_frame_equal(
+        whole.sort_values(keys, ignore_index=True), cut.sort_values(keys, ignore_index=True)
+    )
+
+
+def test_formats_are_probed_together_and_across(tokenizer):
+    given = {(name, "addition"): census(name) for name in TEMPLATES}
+    chosen = probe.choose_prompts(given, 2400, 0)
+    table = probe.run(decoder(tokenizer, 2), tokenizer, chosen, 0, last_only=True)
+    rows = table[table["operator"] == "all"].set_index(["trained", "tested", "layer"])["accuracy"]
+    both = "symbolic+code"
+    assert set(table["trained"]) == set(table["tested"]) == {*TEMPLATES, both}
+    assert (table["position"] == 0).all()
+    # Even attention over more tokens gives a smaller sum: each format has a direction scaled its own way.
+    for name in TEMPLATES:
+        assert rows[name, name, 2] > 0.9
+    assert rows["symbolic", "code", 2] < 0.2
+    assert rows[both, both, 1] < 0.15

@@ -1,0 +1,104 @@
+"""Closed-form discriminants against the Gaussian densities themselves, and against logistic regression."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from form_invariance.stages.probe import discriminant
+
+
+def clusters(seed: int, probes: int = 3, examples: int = 400, d: int = 7, classes: int = 9):
+    """Correlated noise around class means, classes of unequal size."""
+    rng = np.random.default_rng(seed)
+    labels = np.concatenate([np.arange(classes), rng.integers(classes, size=examples - classes) ** 2 // classes])
+    mixing = rng.normal(size=(probes, d, d))
+    x = rng.normal(size=(probes, classes, d))[:, labels] + 0.3 * rng.normal(size=(probes, examples, d)) @ mixing
+    return torch.from_numpy(x * rng.uniform(0.1, 30, size=d) + 5), torch.from_numpy(labels * 10 + 3)
+
+
+def densities(train: np.ndarray, labels: np.ndarray, share: float, x: np.ndarray) -> np.ndarray:
+    """The most probable class of each row by Gaussian log densities, one row and class at a time."""
+    classes = np.unique(labels)
+    means = {c: train[labels == c].mean(0) for c in classes}
+    within = np.concatenate([train[labels == c] - means[c] for c in classes])
+    covariance = within.T @ within / (len(train) - len(classes))
+    shrunk = (1 - share) * covariance + share * np.diag(np.diag(covariance))
+    inverse = np.linalg.inv(shrunk)
+    scores = [
+        [np.log((labels == c).mean()) - 0.5 * (row - means[c]) @ inverse @ (row - means[c]) for c in classes]
+        for row in x
+    ]
+    return classes[np.argmax(scores, axis=1)]
+
+
+@pytest.mark.parametrize("share", [0.05, 0.5, 1.0])
+def test_says_what_the_gaussian_densities_say(share):
+    x, labels = clusters(0)
+    train = torch.arange(len(labels)) % 4 > 0
+    shrinkage = torch.full((len(x),), share, dtype=x.dtype)
+    probe, classes = discriminant.fit(x[:, train], labels[train], shrinkage)
+    found = classes[discriminant.predict(probe, x)]
+    for one, answers in zip(x.numpy(), found.numpy(), strict=True):
+        assert (answers == densities(one[train], labels[train].numpy(), share, one)).all()
+    assert 0.5 < (found == labels).double().mean() < 0.999
+
+
+def test_a_batch_is_its_members():
+    x, labels = clusters(1)
+    shrinkage = torch.tensor([0.1, 0.5, 0.9], dtype=x.dtype)
+    together, _ = discriminant.fit(x, labels, shrinkage)
+    for number in range(len(x)):
+        alone, _ = discriminant.fit(x[number : number + 1], labels, shrinkage[number : number + 1])
+        assert torch.equal(discriminant.predict(together, x)[number], discriminant.predict(alone, x[[number]])[0])
+
+
+def test_shrinkage_is_the_one_that_held_out_examples_favour():
+    x, labels = clusters(2, examples=60, d=40)
+    held_out = torch.arange(len(labels)) % 3 == 2
+    held_out[:9] = False
+    chosen = discriminant.choose_shrinkage(x, labels, held_out)
+    right = {}
+    for share in discriminant.SHRINKAGES:
+        probe, classes = discriminant.fit(x[:, ~held_out], labels[~held_out], x.new_full((len(x),), share))
+        right[share] = (classes[discriminant.predict(probe, x[:, held_out])] == labels[held_out]).sum(1)
+    for number, share in enumerate(chosen.tolist()):
+        best = max(right.values(), key=lambda counts, at=number: counts[at])[number]
+        assert share == max(one for one, counts in right.items() if counts[number] == best)
+
+
+def test_features_that_never_change_are_harmless():
+    x, labels = clusters(3)
+    constant = torch.cat([x.float(), torch.full((len(x), len(labels), 2), 7.5)], dim=-1)
+    shrinkage = torch.full((len(x),), 0.5)
+    plain, _ = discriminant.fit(x.float(), labels, shrinkage)
+    padded, _ = discriminant.fit(constant, labels, shrinkage)
+    assert torch.equal(discriminant.predict(plain, x.float()), discriminant.predict(padded, constant))
+    dead = torch.full((1, len(labels), 4), 2.0)
+    probe, classes = discriminant.fit(dead, labels, shrinkage[:1])
+    assert (classes[discriminant.predict(probe, dead)] == labels.mode().values).all()
+
+
+def test_reads_as_well_as_logistic_regression():
+    x, labels = clusters(4, examples=2000, d=20, classes=40)
+    train = torch.arange(len(labels)) % 5 > 0
+    probe, classes = discriminant.fit(x[:, train], labels[train], torch.full((len(x),), 0.1, dtype=x.dtype))
+    ours = (classes[discriminant.predict(probe, x[:, ~train])] == labels[~train]).double().mean()
+    scaled = ((x - x.mean(1, keepdim=True)) / x.std(1, keepdim=True)).float()
+    index = torch.searchsorted(classes, labels)
+    weights = torch.zeros(len(x), 21, len(classes), requires_grad=True)
+    optimizer = torch.optim.LBFGS([weights], max_iter=300, line_search_fn="strong_wolfe")
+
+    def scores(rows: torch.Tensor) -> torch.Tensor:
+        return scaled[:, rows] @ weights[:, :-1] + weights[:, -1:]
+
+    def loss() -> torch.Tensor:
+        optimizer.zero_grad()
+        value = F.cross_entropy(scores(train).flatten(0, 1), index[train].repeat(len(x)))
+        value = value + 1e-4 * weights.square().sum()
+        value.backward()
+        return value
+
+    optimizer.step(loss)
+    logistic = (scores(~train).argmax(-1) == index[~train]).double().mean()
+    assert ours > logistic - 0.01, (ours, logistic)

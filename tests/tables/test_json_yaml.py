@@ -1,0 +1,230 @@
+"""JSON, YAML and models, cut, flipped or made to harm: a right reading, or a sentence that names the file."""
+
+import json
+import shutil
+from itertools import product
+
+import numpy as np
+import pytest
+import yaml
+from safetensors.torch import load_file, save_file
+from stub_checkout import ROOT
+
+from form_invariance import json_yaml
+from form_invariance.errors import UserError
+from form_invariance.model import files as model_files
+from form_invariance.model import loading as models
+from form_invariance.workflow import config_check, config_schema, job_sizes
+
+DEFAULT = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+SCHEMA = config_check.load(ROOT / "config/schemas/config.schema.yaml")
+
+
+def damages(content, rng, number):
+    """A file's bytes damaged: none left, and `number` times cut short, a bit flipped, some lost, or no UTF-8."""
+    yield b""
+    for kind in range(number):
+        place = int(rng.integers(len(content)))
+        if kind % 4 == 0:
+            yield content[:place]
+        elif kind % 4 == 1:
+            yield content[:place] + bytes([content[place] ^ 1 << int(rng.integers(8))]) + content[place + 1 :]
+        elif kind % 4 == 2:
+            yield content[:place] + content[place + int(rng.integers(1, 20)) :]
+        else:
+            yield content[:place] + bytes(rng.integers(128, 256, size=2).tolist()) + content[place:]
+
+
+def refusal(path, read, *arguments):
+    """What reading returns, and the one line that names the file where it refuses."""
+    try:
+        return read(*arguments), ""
+    except UserError as error:
+        text = str(error)
+    assert "\n" not in text
+    assert str(path) in text, text
+    return None, text
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "test.yaml", "paper.yaml", "cluster.example.yaml"])
+def test_a_damaged_configuration_is_refused_or_checked(tmp_path, name):
+    path, content = tmp_path / name, (ROOT / "config" / name).read_bytes()
+    content = yaml.safe_dump(yaml.safe_load(content)).encode()
+    for bad in damages(content, np.random.default_rng(0), 60):
+        path.write_bytes(bad)
+        found, _ = refusal(path, config_check.load, path)
+        if found is not None and name != "cluster.example.yaml":
+            refusal("config", config_schema.check_schema, {**DEFAULT, **found}, SCHEMA)
+
+
+def test_a_cluster_file_cut_anywhere(tmp_path):
+    path, text = (
+        tmp_path / "cluster.yaml",
+        "cpu:\n  slurm_partition: short\ngpu: {gres: 'gpu:1', qos: \"a\\tb\"}\n",
+    )
+    for end in range(len(text)):
+        path.write_text(text[:end])
+        found, said = refusal(path, job_sizes.read_site, path)
+        assert said or set(found) == {"cpu", "gpu"}
+
+
+BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]\n" for level in range(1, 12)
+)
+ENDLESS = {
+    "bomb": BOMB,
+    "cycle": "models: &m\n  a: *m\n",
+    "cycle in a list": "k: &k [1, *k]\n",
+    "deep": "seed: " + "[" * 3000 + "]" * 3000,
+    "deep blocks": "\n".join(" " * depth + "a:" for depth in range(400)),
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        *((text, "nested|more than") for text in ENDLESS.values()),
+        ("seed: 1\nk: [10]\nseed: 2\n", "'seed' comes twice.*line 3"),
+        ("operators:\n  addition: a + b\n  addition: a - b\n", "'addition' comes twice.*line 3"),
+        ('{"seed": 1, "seed": 2}', "'seed' comes twice"),
+        ("heuristic_threshold: .nan\n", "heuristic_threshold is nan, which is not a finite"),
+        ('{"heuristic_threshold": NaN}', "heuristic_threshold is nan, which is not a finite"),
+        ("operands: {operand_max: .inf}\n", "operands.operand_max is inf, which is not a finite"),
+        ("seed: 1\n\tk: [10]\n", "not valid YAML"),
+        ("seed: 0001-99-99", "not valid YAML"),
+        ("seed: !!bool maybe", "not valid YAML"),
+        ("? [seed]\n: 1", "not valid YAML"),
+        ("seed: \0", "not valid YAML"),
+        ("", "must hold keys and values"),
+        ("__use_yte__: true\nseed: ?1 + 1\n", "__use_yte__"),
+    ],
+)
+def test_ambiguous_or_endless_configurations_are_refused(tmp_path, text, reason):
+    path = tmp_path / "my.yaml"
+    path.write_text(text)
+    with pytest.raises(UserError, match=rf"^{path} .*{reason}"):
+        config_check.load(path)
+
+
+def test_what_is_no_harm_is_read(tmp_path):
+    path = tmp_path / "my.yaml"
+    path.write_text("a: &x {p: 1, q: 2}\nb: {<<: *x, q: 3}\nc: *x\n1: one\n'1': text\n")
+    expected = {"a": {"p": 1, "q": 2}, "b": {"p": 1, "q": 3}, "c": {"p": 1, "q": 2}, 1: "one", "1": "text"}
+    assert config_check.load(path) == expected
+    path.write_text("a: {b: &b {<<: &x {p: 1}, p: 2}}\nc: {<<: *b}\n")
+    assert config_check.load(path) == {"a": {"b": {"p": 2}}, "c": {"p": 2}}
+    path.write_text('{\n\t"seed": 1,\n\t"k": [10, 20]\n}')
+    assert config_check.load(path) == {"seed": 1, "k": [10, 20]}
+    assert json_yaml.read_yaml(ROOT / "config/config.yaml") == DEFAULT
+
+
+def test_a_configuration_without_end_is_refused_by_the_check():
+    endless = {"seed": 0}
+    endless["models"] = endless
+    laughs = ["x"]
+    for _ in range(12):
+        laughs = [laughs] * 9
+    for bad in (endless, {"formats": laughs}, {"heuristic_threshold": float("nan")}):
+        with pytest.raises(UserError, match=r"^config: "):
+            config_check.check({**DEFAULT, **bad}, SCHEMA)
+
+
+@pytest.fixture
+def folder(tiny_folder, tmp_path):
+    """A model whose weights are named by an index, and whose BOS token its tokenizer_config.json alone tells."""
+    copy = shutil.copytree(tiny_folder, tmp_path / "model")
+    weights = load_file(copy / "model.safetensors")
+    index = {"metadata": {}, "weight_map": dict.fromkeys(weights, "model.safetensors")}
+    (copy / "model.safetensors.index.json").write_text(json.dumps(index))
+    tokenizer = json.loads((copy / "tokenizer.json").read_text())
+    (copy / "tokenizer.json").write_text(json.dumps({**tokenizer, "post_processor": None}))
+    settings = {"add_bos_token": True, "bos_token": {"content": "<|begin_of_text|>"}}
+    (copy / "tokenizer_config.json").write_text(json.dumps(settings))
+    assert model_files.load_tokenizer(copy).bos is not None
+    return copy
+
+
+def read_all(folder):
+    """Everything that a job reads of a model."""
+    return models.load(folder), model_files.load_tokenizer(folder)
+
+
+JSON = ["config.json", "tokenizer_config.json", "tokenizer.json", "model.safetensors.index.json"]
+
+
+@pytest.mark.parametrize("name", [*JSON, "model.safetensors"])
+def test_a_damaged_model_is_read_or_refused(folder, name):
+    path = folder / name
+    content, said = path.read_bytes(), 0
+    for bad in damages(content, np.random.default_rng(2), 80):
+        path.write_bytes(bad)
+        said += bool(refusal(folder, read_all, folder)[1])
+    assert said >= 20
+
+
+NUMBERS = [
+    "NaN",
+    "1e999",
+    "-1",
+    "0",
+    "true",
+    "null",
+    "[]",
+    "{}",
+    '"x"',
+    "9" * 5000,
+    "1e18",
+    "[" * 3000 + "]" * 3000,
+]
+KEYS = ["hidden_size", "num_attention_heads", "num_key_value_heads", "num_hidden_layers", "head_dim", "vocab_size"]
+KEYS += ["rms_norm_eps", "model_type", "hidden_act", "sliding_window", "rope_parameters", "rope_theta"]
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_any_value_of_a_models_configuration(folder, key):
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    for text in NUMBERS:
+        path.write_text(json.dumps({**config, key: "PLACE"}).replace('"PLACE"', text))
+        refusal(path, model_files.read_config, folder)
+        refusal(folder, models.load, folder)
+
+
+def test_any_value_of_the_rotary_embedding(folder):
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    for key, text in product(config["rope_parameters"], NUMBERS):
+        wrong = {**config, "rope_parameters": {**config["rope_parameters"], key: "PLACE"}}
+        path.write_text(json.dumps(wrong).replace('"PLACE"', text))
+        refusal(path, models.load, folder)
+
+
+def test_a_tokenizer_that_panics_is_refused(tiny_folder, folder):
+    tokenizer = json.loads((tiny_folder / "tokenizer.json").read_text())
+    assert tokenizer["post_processor"]["special_tokens"]
+    tokenizer["post_processor"]["special_tokens"] = {}
+    path = folder / "tokenizer.json"
+    path.write_text(json.dumps(tokenizer))
+    assert "no entry found for key" in refusal(path, model_files.load_tokenizer, folder)[1]
+
+
+@pytest.mark.parametrize("bos", ["no such token", 7, ["x"], {"content": 7}])
+def test_a_bos_token_that_is_none_is_refused(folder, bos):
+    path = folder / "tokenizer_config.json"
+    path.write_text(json.dumps({"add_bos_token": True, "bos_token": bos}))
+    with pytest.raises(UserError, match=rf"^{path}: the BOS token is .*, which tokenizer.json does not have"):
+        model_files.load_tokenizer(folder)
+
+
+@pytest.mark.parametrize("place", ["", "..", "/etc/passwd", 7, None, [], "config.json", "no.safetensors"])
+def test_an_index_that_leads_astray_is_refused(folder, place):
+    path = folder / "model.safetensors.index.json"
+    path.write_text(json.dumps({"weight_map": {"model.norm.weight": place}}))
+    assert refusal(folder, models.load, folder)[1]
+
+
+def test_a_weight_in_another_file_than_the_index_says(folder):
+    save_file({"other": load_file(folder / "model.safetensors")["model.norm.weight"]}, folder / "b.safetensors")
+    path = folder / "model.safetensors.index.json"
+    path.write_text(path.read_text().replace("model.safetensors", "b.safetensors"))
+    assert "cannot be read as safetensors" in refusal(folder / "b.safetensors", models.load, folder)[1]

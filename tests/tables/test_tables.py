@@ -1,0 +1,246 @@
+import fcntl
+import json
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from form_invariance import cli
+from form_invariance.errors import UserError
+from form_invariance.stages import options as arguments
+from form_invariance.stages.circuit.table import CIRCUIT
+from form_invariance.stages.late_layers import first_late_layer
+from form_invariance.stages.overlap.table import OVERLAP
+from form_invariance.stages.transfer.table import TRANSFER
+from form_invariance.tables import files as tables_io
+
+
+def circuit():
+    return pd.DataFrame({"k": [10, 10], "layer": [3, 4], "neuron": [7, 8]})
+
+
+def test_a_table_comes_back_with_its_provenance_and_meanings(tmp_path):
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "deep/circuit.parquet"
+    tables_io.write_table(circuit()[["neuron", "k", "layer"]], path, CIRCUIT, {"seed": 5})
+    pd.testing.assert_frame_equal(tables_io.read_table(path, CIRCUIT), circuit())
+    provenance = tables_io.provenance_of(path)
+    assert provenance["seed"] == 5
+    assert provenance["table"] == "circuit"
+    assert b"layer" in pq.read_schema(path).field("layer").metadata[b"meaning"]
+    assert [p.name for p in path.parent.iterdir()] == ["circuit.parquet"]
+
+
+def test_the_same_table_gives_the_same_bytes(tmp_path):
+    for name in ("one", "two"):
+        tables_io.write_table(circuit(), tmp_path / name, CIRCUIT, {"seed": 5})
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+def test_wrong_columns_and_wrong_kinds(tmp_path):
+    path = tmp_path / "x.parquet"
+    with pytest.raises(ValueError, match="columns"):
+        tables_io.write_table(circuit().drop(columns="k"), path, CIRCUIT, {})
+    assert not path.exists()
+    tables_io.write_table(circuit(), path, CIRCUIT, {})
+    with pytest.raises(UserError, match="is not a overlap table"):
+        tables_io.read_table(path, OVERLAP)
+    with pytest.raises(UserError, match="does not exist"):
+        tables_io.read_table(tmp_path / "nothing", CIRCUIT)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(UserError, match="cannot be read as Parquet"):
+        tables_io.read_table(path, CIRCUIT)
+
+
+def test_a_writer_that_fails_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("old")
+
+    def fail(to):
+        to.write_text("half")
+        raise OSError("disk full")
+
+    with pytest.raises(UserError, match="file cannot be written: disk full"):
+        tables_io.write_atomically(path, fail)
+    assert path.read_text() == "old"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_what_a_killed_writer_left_is_used_again(tmp_path):
+    path = tmp_path / "file.txt"
+    code = f"""
+import os, signal
+from pathlib import Path
+from form_invariance.tables.files import write_atomically
+write_atomically(Path({str(path)!r}), lambda to: (to.write_text("half"), os.kill(os.getpid(), signal.SIGKILL)))
+"""
+    assert subprocess.run([sys.executable, "-c", code]).returncode == -signal.SIGKILL
+    assert not path.exists()
+    assert len(list(tmp_path.iterdir())) == 1
+    tables_io.write_atomically(path, lambda to: to.write_text("x"))
+    assert path.read_text() == "x"
+    assert [one.name for one in tmp_path.iterdir()] == ["file.txt"]
+
+
+def test_two_writers_of_one_file(tmp_path):
+    path = tmp_path / "file.txt"
+
+    def slow(to):
+        with pytest.raises(UserError, match=r"file.txt is being written by another process"):
+            tables_io.write_atomically(path, lambda to: to.write_text("second"))
+        to.write_text("first")
+
+    tables_io.write_atomically(path, slow)
+    assert path.read_text() == "first"
+    assert [one.name for one in tmp_path.iterdir()] == ["file.txt"]
+
+
+def test_a_writer_that_begins_as_another_ends(tmp_path, monkeypatch):
+    """What it had opened is the other's output by now: it takes a file of its own."""
+    path, flock, renamed = tmp_path / "file.txt", fcntl.flock, []
+
+    def late(handle, how):
+        if not renamed:
+            renamed.append(True)
+            (tmp_path / ".file.txt.part.txt").rename(path)
+        flock(handle, how)
+
+    def write(to):
+        with pytest.raises(UserError, match="being written by another process"):
+            tables_io.write_atomically(path, lambda to: to.write_text("third"))
+        to.write_text("second")
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    tables_io.write_atomically(path, write)
+    assert path.read_text() == "second"
+    assert [one.name for one in tmp_path.iterdir()] == ["file.txt"]
+
+
+def test_the_temporary_file_of_the_next_writer_stays(tmp_path):
+    path, part = tmp_path / "file.txt", tmp_path / ".file.txt.part.txt"
+    with tables_io._claimed(path) as temporary:
+        temporary.rename(path)
+        part.write_text("the next one's")
+    assert part.read_text() == "the next one's"
+
+
+def test_tensors_come_back(tmp_path):
+    path = tmp_path / "x.safetensors"
+    tables_io.write_tensors({"a": torch.arange(4).reshape(2, 2).T}, path, "mean_cache", {"seed": 1})
+    tensors, provenance = tables_io.read_tensors(path, "mean_cache")
+    np.testing.assert_array_equal(tensors["a"], [[0, 2], [1, 3]])
+    assert provenance["seed"] == 1
+    with pytest.raises(UserError, match="does not hold indirect_effects but mean_cache"):
+        tables_io.read_tensors(path, "indirect_effects")
+    with pytest.raises(UserError, match="does not exist"):
+        tables_io.read_tensors(tmp_path / "no", "mean_cache")
+    path.write_bytes(b"\0" * 100)
+    with pytest.raises(UserError, match="cannot be read as safetensors"):
+        tables_io.read_tensors(path, "mean_cache")
+
+
+def damaged(content, rng):
+    """The bytes of a file with a few bits flipped, or cut short, or with something in the middle lost."""
+    content = bytearray(content)
+    kind = rng.integers(4)
+    if kind == 0:
+        return bytes(content[: rng.integers(len(content))])
+    if kind == 1:
+        start = rng.integers(len(content))
+        return bytes(content[:start] + content[start + rng.integers(1, 40) :])
+    for _ in range(rng.integers(1, 4)):
+        content[rng.integers(len(content))] ^= 1 << rng.integers(8)
+    return bytes(content)
+
+
+def read_damaged(path, rng, read):
+    """Damage a file 400 times; yields what was read where it was not refused with a sentence that names it."""
+    content, sentences = path.read_bytes(), []
+    for _ in range(400):
+        path.write_bytes(damaged(content, rng))
+        try:
+            found = read()
+        except UserError as error:
+            sentences.append(str(error))
+        else:
+            yield found
+    assert len(sentences) > 300
+    assert all(str(path) in sentence and "\n" not in sentence for sentence in sentences)
+
+
+def test_a_damaged_table_is_refused_by_name_or_still_whole(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = 200
+    values = {
+        "int64": lambda: rng.integers(0, 9, rows),
+        "float64": lambda: np.where(rng.random(rows) < 0.1, np.nan, rng.normal(size=rows)),
+        "bool": lambda: rng.random(rows) < 0.5,
+        "string": lambda: rng.choice(["matched", "random", "é"], rows),
+    }
+    frame = pd.DataFrame({name: values[column.type]() for name, column in TRANSFER.columns.items()})
+    path = tmp_path / "x.parquet"
+    tables_io.write_table(frame, path, TRANSFER, {"seed": 1})
+    whole = tables_io.read_table(path, TRANSFER)
+    pd.testing.assert_frame_equal(whole, frame, check_dtype=False)
+    for found in read_damaged(path, rng, lambda: tables_io.read_table(path, TRANSFER)):
+        pd.testing.assert_frame_equal(found, whole)
+
+
+def test_damaged_tensors_are_refused_by_name_or_still_whole(tmp_path):
+    rng = np.random.default_rng(0)
+    path = tmp_path / "x.safetensors"
+    tensors = {
+        "codes": torch.arange(200, dtype=torch.uint8),
+        "effects": torch.randn(3, 50),
+        "none": torch.zeros(0),
+    }
+    tables_io.write_tensors(tensors, path, "mean_cache", {"seed": 1})
+    for found, provenance in read_damaged(path, rng, lambda: tables_io.read_tensors(path, "mean_cache")):
+        assert provenance["seed"] == 1
+        for name, tensor in tensors.items():
+            np.testing.assert_array_equal(found[name], tensor.numpy())
+
+
+def test_another_programs_table_is_refused(tmp_path):
+    circuit().to_parquet(tmp_path / "x.parquet")
+    with pytest.raises(UserError, match="its checksum does not fit"):
+        tables_io.read_table(tmp_path / "x.parquet", CIRCUIT)
+
+
+def test_named_paths():
+    assert list(arguments.named_paths(["a=x", "b=y=z"], "--o").items())[1][1].name == "y=z"
+    for bad in (["a"], ["=x"], ["a="], ["a=1", "a=2"]):
+        with pytest.raises(UserError, match="--o"):
+            arguments.named_paths(bad, "--o")
+    with pytest.raises(UserError, match="2 parts"):
+        arguments.keyed_paths(["a=x"], "--o", 2)
+
+
+@pytest.mark.parametrize(("text", "layer"), [("half_depth", 3), ("0", 0), ("5", 5)])
+def test_first_late_layer(text, layer):
+    assert first_late_layer(text, 6, {}) == layer
+
+
+@pytest.mark.parametrize("text", ["6", "-1", "half", "1.5", "onset"])
+def test_a_late_layer_that_is_none(text):
+    with pytest.raises(UserError, match="late_from"):
+        first_late_layer(text, 6, {})
+
+
+def test_every_command_has_help_and_a_users_mistake_is_one_line(tmp_path, capsys):
+    for name in cli.command_modules():
+        with pytest.raises(SystemExit) as stop:
+            cli.main([name, "--help"])
+        assert stop.value.code == 0
+    capsys.readouterr()
+    words = ["ranking", "--attribution", "no", "--effects", "no", "--output", str(tmp_path / "x")]
+    assert cli.main(words) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: no does not exist")
+    assert error.count("\n") == 1
+    assert json.dumps(cli.command_modules())

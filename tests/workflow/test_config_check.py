@@ -1,0 +1,386 @@
+"""Every mistake in a configuration is told in one sentence, with what is right."""
+
+import copy
+import json
+import shutil
+import socket
+from pathlib import Path
+
+import pytest
+import yaml
+from huggingface_hub import constants
+
+from form_invariance.errors import UserError
+from form_invariance.model.files import PACKAGED
+from form_invariance.workflow import config_check, config_schema
+from form_invariance.workflow import model_checks as config_models
+
+ROOT = Path(__file__).parents[2]
+SCHEMA = yaml.safe_load((ROOT / "config/schemas/config.schema.yaml").read_text())
+DEFAULT = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+
+
+def changed(path: str, value) -> dict:
+    """The default configuration with one value changed; `...` as a value deletes the key."""
+    config = copy.deepcopy(DEFAULT)
+    *above, last = path.split("/")
+    section = config
+    for key in above:
+        section = section[key]
+    if value is ...:
+        del section[last]
+    else:
+        section[last] = value
+    return config
+
+
+def sentence(config: dict) -> str:
+    with pytest.raises(UserError) as caught:
+        config_check.check(config, SCHEMA)
+    text = str(caught.value)
+    assert "\n" not in text
+    return text
+
+
+def test_shipped_configurations_are_right():
+    for name in ("config.yaml", "test.yaml"):
+        config_check.check({**DEFAULT, **config_check.load(ROOT / "config" / name)}, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        ("sede", 1, ["'sede'", "did you mean 'seed'?"]),
+        ("models/embedded-shared/devise", "cpu", ["models.embedded-shared", "did you mean 'device'?"]),
+        ("operands/minimum", 3, ["operands", "'minimum'"]),
+        ("seed", ..., ["'seed' is missing"]),
+        ("models/embedded-shared/source", ..., ["models.embedded-shared", "'source' is missing"]),
+        ("seed", "one", ["seed", "'one'", "whole number"]),
+        ("seed", 1.0, ["seed", "1.0", "whole number"]),
+        ("seed", True, ["seed", "True", "whole number"]),
+        ("train_prompts", 0, ["train_prompts", "at least 2"]),
+        ("models", None, ["models", "it is empty", "at least 1"]),
+        ("models/embedded-shared/dtype", "float16", ["dtype", "float32 or tf32 or bfloat16"]),
+        *(
+            ("models/embedded-shared/device", value, ["models.embedded-shared.device", "auto, cpu", "cuda:1"])
+            for value in ("gpu", "", "cuda:", "cuda:x", "cpu:0", "CUDA", "auto:0", "cuda,mps", 0, None)
+        ),
+        ("corrupt", "within", ["corrupt", "within_operator or across_operators"]),
+        ("center_logits", "maybe", ["center_logits", "true or false"]),
+        ("k", [10, 20, 10], ["k", "each number once"]),
+        ("k", [], ["k", "a list"]),
+        ("k", [10, 600], ["config key k", "600", "528", "embedded-shared"]),
+        ("heads", [2, 25], ["config key heads", "25", "24 attention heads", "embedded-shared"]),
+        ("heads", [2, 2], ["config key heads", "each number once"]),
+        ("heads", 4, ["config key heads", "a list"]),
+        ("heads", [0], ["heads", "at least 1"]),
+        ("candidates", 100, ["config key k", "500", "candidates (100)"]),
+        ("late_from", "half", ["late_from", "'half_depth' or 'onset' or a whole number"]),
+        ("late_from", 6, ["late_from", "below 6", "embedded-shared"]),
+        ("late_from", -1, ["late_from", "-1", "half_depth"]),
+        ("patching_shards", 4, ["config key patching_shards", "4", "3 late layers of model embedded-shared"]),
+        ("formats/symbolic/templates/addition", ..., ["formats.symbolic", "'addition'", "add one"]),
+        ("formats/symbolic/templates/addition", "{a}+", ["formats.symbolic.templates.addition", "{b}"]),
+        ("formats/symbolic/templates/addition", "{a}+{b}={c}", ["formats.symbolic.templates.addition", "'c'"]),
+        ("formats/symbolic/templates/addition", "{a}{b}", ["embedded-shared", "'{a}{b}'", "tokens"]),
+        ("formats/symbolic/variants/additon", ["{a}+{b}="], ["variants", "did you mean 'addition'?"]),
+        ("formats/symbolic/variants/addition", ["{a}+"], ["variants.addition[0]", "{b}"]),
+        ("formats/shared", {"templates": DEFAULT["formats"]["code"]["templates"]}, ["formats", "'shared'"]),
+        ("operators/all", "a + b", ["operators", "'all'", "already"]),
+        ("operators/modulo", "a % b", ["'modulo'", "no template"]),
+        ("operators/addition", "a ^ b", ["'a ^ b'", "a // b"]),
+        ("operators/addition", "a +", ["'a +'", "cannot be read"]),
+        ("heuristic_k", 300, ["heuristic_k", "300", "200"]),
+        ("dose", [0, 1.5], ["config key dose.1", "1.5", "from 0 to 1"]),
+        ("dose", [0, 0.5], ["config key dose", "0 and 1"]),
+        ("dose", [0, 0, 1], ["dose", "each number once"]),
+        (
+            "variant_operators",
+            ["additon"],
+            ["variant_operators", "'additon'", "did you mean 'addition'?"],
+        ),
+        ("variant_operators", "addition", ["variant_operators", "a list of names"]),
+        (
+            "formats/word/variants/addition",
+            ["{a} plus {b} is {a}"],
+            ["formats.word.variants.addition[0]", "once each"],
+        ),
+        (
+            "formats/word/variants/addition",
+            ["{a} and {b} are ", "{a}{b}"],
+            ["formats.word.variants.addition[1]", "tokenizer of embedded-shared", "tokens"],
+        ),
+        ("heuristic_threshold", 2, ["heuristic_threshold", "above 0 and at most 1"]),
+        ("heuristic_max_operand", 5, ["heuristic_max_operand", "at least 20 and at most 1000"]),
+        ("operands/operand_max", 5, ["6..5", "operand_max"]),
+        ("operands/answer_max", 2, ["3..2", "answer_max must be at least answer_min"]),
+        ("operands/operand_max", 10**6, ["splits the number 1000", "operand_max"]),
+        (
+            "operands/operand_max",
+            1000,
+            ["config key operands with the tokenizer of embedded-shared: ", "1000", "operand_max"],
+        ),
+        ("models/embedded-shared/source", "embedded:shared", ["embedded:shared", "embedded:embedded-shared"]),
+        (
+            "models/embedded-shared/source",
+            "./none",
+            ["config key models.embedded-shared.source: ", "./none", "does not exist", "hub id"],
+        ),
+        ("models/figures", {"source": "embedded:embedded-shared"}, ["models", "'figures'"]),
+        ("models/a b", {"source": "embedded:embedded-shared"}, ["models", "'a b'", "letters"]),
+        (
+            "formats/español",
+            {"templates": {"addition": "{a}+{b}="}},
+            ["config key formats", "'español'", "letters a to z and A to Z"],
+        ),
+        (
+            "formats/-x",
+            {"templates": {"addition": "{a}+{b}="}},
+            ["config key formats", "'-x'", "begin with a letter or digit"],
+        ),
+    ],
+)
+def test_mistakes(path, value, expected):
+    text = sentence(changed(path, value))
+    assert all(part in text for part in expected), text
+
+
+@pytest.mark.parametrize("value", ["auto", "cpu", "cuda", "cuda:0", "cuda:12", "mps", "xpu:1", "npu"])
+def test_devices(value):
+    config_schema.check_schema(changed("models/embedded-shared/device", value), SCHEMA)
+
+
+@pytest.mark.parametrize("value", [..., [], [24]])
+def test_heads_are_optional(value):
+    config_check.check(changed("heads", value), SCHEMA)
+
+
+@pytest.mark.parametrize(("late_from", "shards"), [("half_depth", 3), (1, 5), ("onset", 6)])
+def test_as_many_patching_shards_as_late_layers(late_from, shards):
+    config = changed("late_from", late_from)
+    config_check.check({**config, "patching_shards": shards}, SCHEMA)
+    if late_from != "onset":
+        assert "patching_shards" in sentence({**config, "patching_shards": shards + 1})
+
+
+def test_misspelt_template(tmp_path):
+    config = copy.deepcopy(DEFAULT)
+    templates = config["formats"]["word"]["templates"]
+    templates["additon"] = templates.pop("addition")
+    assert "is 'additon' a misspelling of it?" in sentence(config)
+
+
+def test_one_format_is_not_enough():
+    config = copy.deepcopy(DEFAULT)
+    config["formats"] = {"symbolic": config["formats"]["symbolic"]}
+    assert "at least 2" in sentence(config)
+
+
+PLACES = ["models", "operators", "formats", "formats/symbolic/templates", "formats/symbolic/variants"]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", ["no", "1"])
+def test_a_name_that_yaml_takes_for_no_text(tmp_path, place, name):
+    (tmp_path / "config.yaml").write_text(f"{name}: x")
+    (read,) = config_check.load(tmp_path / "config.yaml")
+    config = copy.deepcopy(DEFAULT)
+    section = config
+    for key in place.split("/"):
+        section = section[key]
+    section[read] = next(iter(section.values()))
+    config["operators"].setdefault("modulo", "a % b")
+    text = sentence(config)
+    assert text.startswith(f"config key {place.replace('/', '.')}: YAML reads a name there as {read!r}")
+    assert "put the name in quotes" in text
+
+
+@pytest.mark.parametrize("value", ["../../x", "/etc/passwd", "a/../b", "-x", "a b", "$(touch x)", "main\n", "é"])
+def test_a_revision_that_is_none(value):
+    text = sentence(changed("models/embedded-shared/revision", value))
+    assert text.startswith(f"config key models.embedded-shared.revision: {value!r} is no branch, tag or commit")
+
+
+@pytest.mark.parametrize("value", ["main", "refs/pr/7", "v1.0+b", "4e20de362430cd3b72f300e6b0f18e50e7166e08"])
+def test_revisions(value):
+    config_check.check(changed("models/embedded-shared/revision", value), SCHEMA)
+
+
+def test_a_name_that_is_a_path():
+    config = copy.deepcopy(DEFAULT)
+    config["operators"]["a/b"] = "a + b"
+    assert "'a/b'" in sentence(config)
+    config = copy.deepcopy(DEFAULT)
+    config["models"] = {"../up": {"source": "embedded:embedded-shared"}}
+    assert "'../up'" in sentence(config)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return Path(shutil.copytree(PACKAGED / "embedded-shared", tmp_path / "model"))
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
+def test_a_model_folder_without_a_file(folder, name):
+    (folder / name).unlink()
+    text = sentence(changed("models/embedded-shared/source", str(folder)))
+    assert text.startswith("config key models.embedded-shared.source: ")
+    assert str(folder) in text
+    assert name.removeprefix("model") in text
+
+
+def test_a_folder_in_the_home_folder(folder, monkeypatch):
+    monkeypatch.setenv("HOME", str(folder.parent))
+    config_check.check(changed("models/embedded-shared/source", "~/model"), SCHEMA)
+    assert config_models.local_folder("~/model") == folder
+    assert "'~/none' does not exist" in sentence(changed("models/embedded-shared/source", "~/none"))
+
+
+def test_a_family_that_is_not_supported(folder):
+    raw = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**raw, "model_type": "mamba"}))
+    assert "'mamba'" in sentence(changed("models/embedded-shared/source", str(folder)))
+
+
+@pytest.mark.parametrize("key", ["dose", "variant_operators"])
+@pytest.mark.parametrize("value", [[], ...])
+def test_what_may_be_left_out(key, value):
+    config_check.check(changed(key, value), SCHEMA)
+
+
+def test_variants_that_are_not_measured_wait_unchecked():
+    config = changed("variant_operators", ["maximum", "subtraction"])
+    config["formats"]["word"]["variants"]["addition"] = ["{a}{b}"]
+    config_check.check(config, SCHEMA)
+    assert set(config_check.measured_variants(config)) == {(name, "subtraction") for name in config["formats"]}
+
+
+def test_partners_of_other_operators_need_as_many_variants():
+    config = changed("corrupt", "across_operators")
+    config_check.check(config, SCHEMA)
+    config["formats"]["code"]["variants"]["division"].pop()
+    text = sentence(config)
+    assert "formats.code.variants" in text
+    assert "addition has 2 variants and division has 1" in text
+
+
+def test_hub_ids_wait_for_their_job():
+    config_check.check(changed("models/embedded-shared/source", "meta-llama/Llama-3.2-1B"), SCHEMA)
+
+
+@pytest.fixture
+def cached(tmp_path, monkeypatch):
+    """Puts files of a packaged model into the hub's cache as the model owner/name; the network is away."""
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(socket.socket, "connect", pytest.fail)
+    commit, model = "4e20de362430cd3b72f300e6b0f18e50e7166e08", tmp_path / "models--owner--name"
+
+    def put(*names):
+        folder = model / "snapshots" / commit
+        folder.mkdir(parents=True, exist_ok=True)
+        (model / "refs").mkdir(exist_ok=True)
+        (model / "refs/main").write_text(commit)
+        for name in names:
+            shutil.copy(PACKAGED / "embedded-shared" / name, folder)
+        return folder
+
+    return put
+
+
+def with_hub_model(path, value):
+    return {**changed(path, value), "models": {"hub": {"source": "owner/name"}}}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        ("k", [200, 600], ["config key k", "600", "528"]),
+        ("heads", [2, 25], ["config key heads", "24 attention heads"]),
+        ("late_from", 6, ["late_from", "below 6"]),
+        ("formats/symbolic/templates/addition", "{a}{b}", ["formats.symbolic.templates.addition", "tokens"]),
+        ("formats/word/variants/addition", ["{a}{b}"], ["formats.word.variants.addition[0]", "tokens"]),
+    ],
+)
+def test_a_hub_model_in_the_cache_is_checked(cached, path, value, expected):
+    config = with_hub_model(path, value)
+    config_check.check(config, SCHEMA)
+    cached("config.json", "tokenizer.json")
+    text = sentence(config)
+    assert all(part in text for part in expected), text
+    config["models"]["hub"]["revision"] = "another"
+    config_check.check(config, SCHEMA)
+
+
+def test_a_hub_model_of_which_the_cache_has_a_part_waits_for_the_rest(cached, tmp_path):
+    remembered = tmp_path / "remembered"
+    config = with_hub_model("formats/symbolic/templates/addition", "{a}{b}")
+    config_check.check(config, SCHEMA, remembered)
+    before = remembered.read_text()
+    folder = cached("config.json")
+    config_check.check(config, SCHEMA, remembered)
+    assert remembered.read_text() != before
+    (folder / "model.safetensors.index.json").write_text('{"weight_map": {"a": "not_here.safetensors"}}')
+    cached("tokenizer.json")
+    with pytest.raises(UserError, match="tokens"):
+        config_check.check(config, SCHEMA, remembered)
+
+
+def test_what_the_hub_cannot_have_waits_for_its_job():
+    config_check.check(changed("models/embedded-shared/source", "owner/odd..name"), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("seed: [1\nk: {", "line 2"),
+        ("- 1\n", "keys and values"),
+        ("", "keys and values"),
+        (None, "does not exist"),
+    ],
+)
+def test_files_that_cannot_be_read(tmp_path, text, expected):
+    path = tmp_path / "config.yaml"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(UserError, match=expected):
+        config_check.load(path)
+
+
+def test_the_slow_checks_are_remembered_and_only_for_what_they_saw(tmp_path, folder):
+    remembered = tmp_path / "remembered"
+    config = changed("models/embedded-shared/source", str(folder))
+    config_check.check(config, SCHEMA, remembered)
+    first = remembered.read_text()
+    config_check.check(config, SCHEMA, remembered)
+    assert remembered.read_text() == first
+    (folder / "tokenizer.json").write_text("{}")
+    with pytest.raises(UserError, match="tokenizer"):
+        config_check.check(config, SCHEMA, remembered)
+    assert remembered.read_text() == first
+
+
+def test_a_wrong_configuration_writes_nothing(tmp_path):
+    with pytest.raises(UserError):
+        config_check.check(changed("k", [1000]), SCHEMA, tmp_path / "folder/remembered")
+    assert not list(tmp_path.iterdir())
+
+
+def test_readme_explains_every_key_with_its_default():
+    text = (ROOT / "config/README.md").read_text()
+    for key, value in DEFAULT.items():
+        assert f"`{key}`" in text or f"`{key}." in text
+        if isinstance(value, int | str):
+            assert str(value).lower() in next(line for line in text.splitlines() if line.startswith(f"| `{key}`"))
+    for section in ("models", "formats"):
+        for key in SCHEMA["properties"][section]["additionalProperties"]["properties"]:
+            assert f"| `{key}` |" in text
+    for key in SCHEMA["properties"]["operands"]["properties"]:
+        assert f"`operands.{key}`" in text
+
+
+def test_no_heavy_imports():
+    import subprocess
+    import sys
+
+    code = "import sys, form_invariance.config_check; print({'torch', 'transformers'} & set(sys.modules))"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "set()"

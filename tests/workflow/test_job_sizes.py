@@ -1,0 +1,113 @@
+"""What jobs ask a cluster for."""
+
+import pytest
+import yaml
+
+from form_invariance.errors import UserError
+from form_invariance.model.loading import load
+from form_invariance.workflow import job_sizes
+
+
+@pytest.mark.parametrize("name", ["nvidia0", "nvidia12", "kfd", "dxg"])
+def test_a_gpu_is_seen_by_its_device(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(job_sizes, "_DEVICES", tmp_path)
+    for other in ("null", "nvidiactl", "nvidia-uvm", "dri"):
+        (tmp_path / other).touch()
+    assert not job_sizes.has_gpu()
+    (tmp_path / name).touch()
+    assert job_sizes.has_gpu()
+
+
+@pytest.mark.parametrize(
+    ("source", "number"),
+    [
+        ("meta-llama/Meta-Llama-3-8B", 8e9),
+        ("meta-llama/Llama-3.2-1B", 1e9),
+        ("EleutherAI/pythia-160m", 160e6),
+        ("allenai/OLMo-2-1124-13B-Instruct", 13e9),
+        ("openai-community/gpt2", job_sizes.UNKNOWN),
+    ],
+)
+def test_parameters_by_name(source, number):
+    assert job_sizes.parameters(source) == number
+
+
+@pytest.mark.parametrize("name", ["embedded-shared", "embedded-separate"])
+def test_parameters_by_config(name, packaged):
+    model = load(packaged[name][2])
+    matrices = [
+        model.embedding,
+        *(w for layer in model.layers for w in vars(layer).values() if hasattr(w, "numel")),
+    ]
+    found = job_sizes.parameters(f"embedded:{name}")
+    assert found == pytest.approx(sum(matrix.numel() for matrix in matrices), rel=0.01)
+
+
+def test_more_for_larger_models_and_later_attempts():
+    small, large = 1e9, 8e9
+    for on_gpu in (True, False):
+        assert job_sizes.memory_mb(small, on_gpu, 1) < job_sizes.memory_mb(large, on_gpu, 1)
+        assert job_sizes.memory_mb(large, on_gpu, 3) == pytest.approx(
+            3 * job_sizes.memory_mb(large, on_gpu, 1), abs=3
+        )
+    # float32 weights, and the file's bfloat16 beside them
+    assert job_sizes.memory_mb(large, False, 1) > 6 * large / 1e6
+    assert job_sizes.minutes(large, 20, 2) == 2 * job_sizes.minutes(large, 20, 1)
+
+
+def test_site(tmp_path):
+    path = tmp_path / "cluster.yaml"
+    assert job_sizes.read_site(path) == {"cpu": {}, "gpu": {}}
+    path.write_text("gpu: {slurm_partition: a100, qos: high}\n")
+    assert job_sizes.read_site(path) == {"cpu": {}, "gpu": {"slurm_partition": "a100", "qos": "high"}}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("gpus: {}", ["'gpus' is no kind of job", "cpu and gpu"]),
+        ("gpu: {slurm_partitoin: a100}", ["'slurm_partitoin'", "did you mean slurm_partition"]),
+        ("gpu: {mem: '1'}", ["unknown key 'mem'"]),
+        ("gpu: a100", ["gpu must hold keys"]),
+        ("gpu: {slurm_account: 17}", ["gpu.slurm_account must be text", "17"]),
+        ("gpu: {", ["is not valid YAML"]),
+    ],
+)
+def test_mistakes_in_the_cluster_file(tmp_path, text, words):
+    path = tmp_path / "cluster.yaml"
+    path.write_text(text)
+    with pytest.raises(UserError) as error:
+        job_sizes.read_site(path)
+    assert str(path) in str(error.value)
+    assert all(word in str(error.value) for word in words), error.value
+
+
+def test_the_example_is_valid():
+    from stub_checkout import ROOT
+
+    assert job_sizes.read_site(ROOT / "config/cluster.example.yaml") == {"cpu": {}, "gpu": {}}
+
+
+def test_a_hub_model_in_the_cache_is_counted_by_its_config(tmp_path, monkeypatch, packaged):
+    import huggingface_hub
+
+    folder = packaged["embedded-shared"][2]
+    monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", lambda *_, **__: str(folder / "config.json"))
+    assert job_sizes.parameters("owner/cached-70b", "main") == job_sizes.parameters("embedded:embedded-shared")
+
+    def invalid(*_, **__):
+        raise huggingface_hub.errors.HFValidationError("no such name")
+
+    monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", invalid)
+    assert job_sizes.parameters("owner/odd..-70b") == 70e9
+
+
+@pytest.mark.parametrize("sign", list(";&|<>$`\\\n()"))
+def test_nothing_of_the_cluster_file_is_a_command(tmp_path, sign):
+    path = tmp_path / "cluster.yaml"
+    path.write_text(yaml.safe_dump({"gpu": {"slurm_extra": f"--nice=5 {sign} touch pwned"}}))
+    with pytest.raises(UserError, match=r"cluster\.yaml: gpu\.slurm_extra has .*, on which a shell would act"):
+        job_sizes.read_site(path)
+    options = {"gpu": {"slurm_extra": "--mail-user='a b@c.d' --exclude=node[1-3],n4", "constraint": "(a&b)|c"}}
+    path.write_text(yaml.safe_dump(options))
+    assert job_sizes.read_site(path) == {"cpu": {}, **options}

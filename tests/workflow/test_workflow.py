@@ -1,0 +1,490 @@
+"""The graph: what a dry run lists, what re-runs after which change, and what a user sees after a mistake."""
+
+import argparse
+import ast
+import json
+import re
+import shutil
+import subprocess
+import sys
+import time
+from itertools import chain
+
+import pytest
+import yaml
+from stub_checkout import NASTY, ROOT, SMALL, make_checkout, pending, snakemake
+
+from form_invariance.cli import command_module, command_modules
+from form_invariance.workflow import source_digest
+
+
+@pytest.fixture(scope="module")
+def clean(tmp_path_factory):
+    return make_checkout(tmp_path_factory.mktemp("clean") / "checkout")
+
+
+def test_default_dry_run_lists_every_cell(clean):
+    status, out = snakemake(clean, "-n")
+    assert status == 0, out
+    assert {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", out, re.MULTILINE)} == {
+        rule: n * (4 if n > 1 else 1) for rule, n in SMALL.items()
+    } | {
+        "model_files": 2,
+        "probe": 6,
+        "probe_across_formats": 2,
+        "probe_figure": 2,
+        "audit": 2,
+        "mean_cache": 6,
+        "jaccard_figure": 2,
+        "variant_effects": 6,
+        "variant_overlap": 2,
+        "variants_figure": 2,
+        "transfer_figure": 2,
+        "dose_figure": 2,
+        "interventions_figure": 4,
+        "heuristics_figure": 2,
+        "heads_figure": 2,
+        "browser": 2,
+        "total": 309,
+    }
+    for model in ("embedded-shared", "embedded-separate"):
+        for name in ("symbolic", "code", "word"):
+            for operator in ("addition", "subtraction", "multiplication", "division"):
+                assert f"output: results/{model}/{name}/{operator}/census.parquet" in out
+    assert "train" not in re.sub(r"train\w*\.", "", out.split("Job stats:")[1].split("total")[0])
+    assert not (clean / "results").exists()
+
+
+def test_small_grid_and_targets(clean):
+    assert pending(clean, "--configfile", "config/test.yaml") == SMALL
+    stages = pending(clean, "rankings_all", "--configfile", "config/test.yaml")
+    assert set(stages) == {
+        "model_files",
+        "census",
+        "dataset",
+        "attribution",
+        "patching",
+        "ranking",
+        "rankings_all",
+    }
+
+
+def test_the_papers_models_are_planned_without_weights(clean):
+    start = time.monotonic()
+    jobs = pending(clean, "--configfile", "config/paper.yaml")
+    assert jobs["census"] == jobs["merge_effects"] == 36
+    assert jobs["patching"] == 4 * 36
+    assert time.monotonic() - start < 20
+    target = "results/llama-3-8b/code/probe.parquet"
+    status, out = snakemake(clean, target, "-n", "-p", "--configfile", "config/paper.yaml")
+    assert status == 0
+    revision = "8cde5ca8380496c9a6cc7ef3a8b46a0372a1d920"
+    record = "results/llama-3-8b/model_files.parquet"
+    source = f"--model=meta-llama/Meta-Llama-3-8B --revision={revision}"
+    assert f"{source} --model-files {record} --device=cuda" in out
+    assert f"model-files {source} --output {record}" in out
+
+
+@pytest.mark.parametrize(("device", "gpu_here"), [("auto", True), ("auto", False), ("cpu", True), ("cuda", False)])
+def test_jobs_share_a_machine_but_not_its_gpu(tmp_path, device, gpu_here):
+    checkout = make_checkout(tmp_path / "checkout")
+    module = checkout / "src/form_invariance/workflow/job_sizes.py"
+    module.write_text(module.read_text() + f"\n\ndef has_gpu() -> bool:\n    return {gpu_here}\n")
+    source = f"{{source: 'embedded:embedded-shared', device: {device}}}"
+    (checkout / "mine.yaml").write_text(f"models: {{mine: {source}}}\noperators: {{addition: a + b}}\n")
+    (checkout / "alone").touch()
+    status, out = snakemake(checkout, "census_all", "--cores", "3", "--configfile", "mine.yaml")
+    # The commands fail where two run at once. A device that is named is one, though none is found.
+    assert (status == 0) == (device == "cuda" or (device == "auto" and gpu_here)), out
+
+
+def test_training_runs_only_when_asked_for(clean):
+    assert pending(clean, "train_embedded") == {"train_embedded": 1, "train_one_embedded": 2}
+
+
+def test_a_finished_run_has_nothing_to_do(finished):
+    assert pending(finished) == {}
+    assert not (finished / "pwned").exists()
+
+
+def test_templates_reach_the_commands_unharmed(finished):
+    calls = [json.loads(line) for line in (finished / "calls.jsonl").read_text().splitlines()]
+    words = [word for call in calls if call[0] == "census" for word in call]
+    templates = {word.removeprefix("--template=") for word in words if word.startswith("--template=")}
+    assert NASTY.replace("{{x", "") in templates
+    assert len(templates) == 6
+
+
+def parsed(checkout):
+    """Each call as its command and the arguments that the command reads."""
+    for line in (checkout / "calls.jsonl").read_text().splitlines():
+        command, *words = json.loads(line)
+        parser = argparse.ArgumentParser()
+        command_module(command).add_arguments(parser)
+        yield command, parser.parse_args(words)
+
+
+def test_every_command_that_the_rules_call_takes_their_options(finished):
+    calls = (finished / "calls.jsonl").read_text().splitlines()
+    assert len(list(parsed(finished))) == len(calls) > 90
+
+
+EVIL = [
+    'it\'s "$(touch pwned)" ; `touch pwned` & é\nx *?[a] ~ a=b $HOME | > pwned #',
+    "-h",
+    "--seed=7",
+]
+
+
+@pytest.mark.parametrize("evil", EVIL)
+def test_hostile_values_reach_the_commands_as_they_are(tmp_path, evil):
+    checkout = make_checkout(tmp_path / "checkout")
+    shutil.copytree(ROOT / "src/form_invariance/embedded/models/embedded-shared", checkout / evil)
+    config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+    config |= yaml.safe_load((ROOT / "config/test.yaml").read_text())
+    config["models"] = {"m": {"source": evil, "revision": "v1.0", "device": "cuda:1"}}
+    template = config["formats"]["symbolic"]["templates"]["addition"] = f"{evil} {{a}}+{{b}}="
+    config["operators"]["addition"] = "-0 + a + b"
+    (checkout / "config/config.yaml").write_text(yaml.safe_dump(config))
+    targets = ["results/m/symbolic/addition/census.parquet", "results/figures/prompt_formats.png"]
+    status, out = snakemake(checkout, *targets)
+    assert status == 0, out
+    calls = dict(parsed(checkout))
+    assert set(calls) == {"model-files", "census", "figure-prompts"}
+    for one in calls.values():
+        assert (one.model, one.revision) == (evil, "v1.0")
+    census = calls["census"]
+    assert (census.device, census.template, census.expression) == ("cuda:1", template, "-0 + a + b")
+    assert f"symbolic/addition={template}" in calls["figure-prompts"].template
+    assert not list(tmp_path.rglob("pwned*"))
+
+
+def test_a_model_folder_with_braces_is_refused(tmp_path):
+    checkout = make_checkout(tmp_path / "checkout")
+    shutil.copytree(ROOT / "src/form_invariance/embedded/models/embedded-shared", checkout / "{model}")
+    (checkout / "my.yaml").write_text("models: {m: {source: '{model}'}}")
+    status, out = snakemake(checkout, "-n", "--configfile", "my.yaml")
+    assert status == 1
+    assert "error: config key models.m.source: '{model}' has braces" in out
+
+
+def test_mean_cache_leaves_out_the_pairs_of_every_format(finished):
+    calls = [json.loads(line) for line in (finished / "calls.jsonl").read_text().splitlines()]
+    (call,) = (call for call in calls if call[0] == "mean-cache" and "results/embedded-shared/code" in call[-1])
+    excluded = call[call.index("--exclude") + 1 : call.index("--prompts")]
+    assert excluded == [
+        f"results/embedded-shared/{name}/{operator}/dataset.parquet"
+        for name in ("symbolic", "code", "word")
+        for operator in ("addition", "multiplication")
+    ]
+
+
+def test_time_stamps_alone_rerun_nothing(finished):
+    for path in [*finished.glob("src/**/*.py"), *finished.glob("workflow/**/*"), *finished.glob("config/*")]:
+        path.touch()
+    for path in finished.glob("src/form_invariance/embedded/models/*/*"):
+        path.touch()
+    assert pending(finished) == {}
+
+
+@pytest.mark.parametrize(
+    ("module", "rules"),
+    [
+        ("stages/interventions/ablation.py", {"interventions", "interventions_figure", "summary_figure", "all"}),
+        ("stages/overlap/figure.py", {"jaccard_figure", "all"}),
+        ("workflow/config_check.py", set()),
+    ],
+)
+def test_a_change_of_source_reruns_what_imports_it(finished, module, rules):
+    path = finished / "src/form_invariance" / module
+    text = path.read_text()
+    path.write_text(text + "# changed\n")
+    try:
+        found = set(pending(finished))
+    finally:
+        path.write_text(text)
+    assert rules <= found
+    assert not found & {"census", "dataset", "attribution", "patching", "ranking", "overlap"}
+
+
+@pytest.mark.parametrize(
+    ("setting", "rules"),
+    [
+        ("probe_prompts=99", {"probe", "probe_across_formats", "probe_figure", "paper_tables"}),
+        ("transfer_pairs=7", {"transfer", "transfer_figure", "summary_figure", "dose", "dose_figure"}),
+        ("random_seeds=3", {"interventions", "interventions_figure", "summary_figure", "dose", "dose_figure"}),
+        ("permutations=300", {"agreement", "paper_tables", "heuristics_figure"}),
+        ("heuristic_threshold=0.7", {"classify", "agreement", "paper_tables", "heuristics_figure", "browser"}),
+    ],
+)
+def test_a_change_of_one_key_reruns_what_uses_it(finished, setting, rules):
+    assert set(pending(finished, "--config", setting)) == {*rules, "report", "all"}
+
+
+def test_the_heads_are_left_out(clean):
+    without = pending(clean, "--config", "heads=[]")
+    assert not {"heads", "head_overlap", "heads_figure"} & set(without)
+    every = pending(clean)
+    assert {rule: every[rule] for rule in without} == without
+
+
+def test_patching_in_several_jobs(clean):
+    target = "results/embedded-shared/word/division/ranking.parquet"
+    words = ["--config", "patching_shards=3"]
+    jobs = pending(clean, target, *words)
+    assert (jobs["patching"], jobs["merge_effects"]) == (3, 1)
+    assert "merge_effects" not in pending(clean, target)
+    _, out = snakemake(clean, target, "-n", "-p", *words)
+    folder = "results/embedded-shared/word/division/indirect_effects"
+    assert f"--shard 2/3 --output {folder}_2_of_3.safetensors" in out
+    assert f"--shards {' '.join(f'{folder}_{n}_of_3.safetensors' for n in (1, 2, 3))} --output {folder}.saf" in out
+
+
+def test_a_lower_precision_is_measured(clean):
+    (clean / "mine.yaml").write_text("models: {mine: {source: 'embedded:embedded-shared', dtype: bfloat16}}")
+    assert pending(clean, "--configfile", "mine.yaml")["precision"] == 12
+    target = "results/mine/code/addition/precision.parquet"
+    _, out = snakemake(clean, target, "-n", "-p", "--configfile", "mine.yaml")
+    assert re.search(r"precision --model=embedded:embedded-shared .* --dtype=bfloat16 .* --output " + target, out)
+    without = pending(clean, "--configfile", "mine.yaml", "--config", "precision_prompts=0")
+    assert "precision" not in without
+    assert without["report"] == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "rules"),
+    [
+        ("dose", {"dose", "dose_figure"}),
+        ("variant_operators", {"variant_effects", "variant_overlap", "variants_figure"}),
+    ],
+)
+def test_what_is_not_asked_for_does_not_run(clean, key, rules):
+    everything = pending(clean)
+    assert rules <= set(everything)
+    without = pending(clean, "--config", f"{key}=[]")
+    assert without == {rule: n for rule, n in everything.items() if rule not in rules}
+
+
+def test_variants_of_all_operators_where_partners_come_from_them(clean):
+    target = "results/embedded-shared/code/addition/variant_effects.safetensors"
+    texts = [r"'--variant=addition=>>> x =", r"'--variant=subtraction=>>> x ="]
+    _, within = snakemake(clean, target, "-n", "-p")
+    _, across = snakemake(clean, target, "-n", "-p", "--config", "corrupt=across_operators")
+    assert [text in within for text in texts] == [True, False]
+    assert [text in across for text in texts] == [True, True]
+    assert across.index(texts[0]) < across.index(texts[1])
+
+
+def test_late_layers_from_the_onset_wait_for_the_probes(clean):
+    target = "results/embedded-shared/word/division/attribution.parquet"
+    words = ["--config", "late_from=onset"]
+    assert pending(clean, target, *words).get("probe") == 3
+    assert "probe" not in pending(clean, target)
+    _, out = snakemake(clean, target, "-n", "-p", *words)
+    probes = [f"{name}=results/embedded-shared/{name}/probe.parquet" for name in ("symbolic", "code", "word")]
+    assert f"--late-from onset --probes {' '.join(probes)}" in out
+
+
+def test_a_deleted_table_is_made_again(finished):
+    path = finished / "results/embedded-shared/word/addition/ranking.parquet"
+    text = path.read_text()
+    path.unlink()
+    assert pending(finished)["ranking"] == 1
+    path.write_text(text)
+
+
+def test_a_mistake_found_by_a_job_is_on_the_terminal(clean):
+    target = "results/embedded-shared/word/division/dataset.parquet"
+    (clean / "fail").write_text("dataset")
+    try:
+        status, out = snakemake(clean, target)
+    finally:
+        (clean / "fail").unlink()
+    assert status != 0
+    assert "\nerror: census.parquet has no correct rows; choose another model\n" in out
+    assert not (clean / target).exists()
+    shutil.rmtree(clean / "results")
+
+
+def test_jobs_are_looked_for_when_one_has_ended_and_not_each_second(tmp_path):
+    checkout = make_checkout(tmp_path / "checkout")
+    with (checkout / "workflow/Snakefile").open("a") as file:
+        file.write("onsuccess:\n    from threading import Timer, enumerate as alive\n")
+        file.write("    print('timers:', sum(isinstance(one, Timer) for one in alive()))\n")
+    quick = ["census_all", "--configfile", "config/test.yaml"]
+    assert "timers: 0" in snakemake(checkout, *quick)[1]
+    out = snakemake(checkout, *quick, "--forceall", "--max-jobs-per-timespan", "2/1s")[1]
+    assert "Job rate limit reached" in out
+    assert "timers: 0" not in out
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("sede: 1", ["'sede'", "'seed'"]),
+        ("seed: 1\nseed: 2\n", ["mine.yaml", "'seed' comes twice"]),
+        ("models: {mine: {source: ./no/such/folder}}", ["./no/such/folder", "does not exist"]),
+        ("k: [10, 1000]", ["config key k", "1000", "528"]),
+        ("operands: {operand_min: 6, operand_max: 1200, answer_min: 3, answer_max: 999}", ["1000", "operand_max"]),
+    ],
+)
+def test_a_mistake_in_the_configuration_is_one_sentence(clean, text, words):
+    (clean / "mine.yaml").write_text(text)
+    status, out = snakemake(clean, "--configfile", "mine.yaml")
+    (line,) = (line for line in out.splitlines() if not line.startswith("Using workflow specific profile"))
+    assert status != 0
+    assert line.startswith("error: ")
+    assert all(word in line for word in words), line
+    assert not (clean / "results").exists()
+
+
+def test_a_broken_default_configuration_names_the_line(tmp_path):
+    checkout = make_checkout(tmp_path / "checkout")
+    (checkout / "config/config.yaml").write_text("seed: 0\nk: [10, 20\nmodels: {}\n")
+    status, out = snakemake(checkout, "-n")
+    assert status != 0
+    assert "Traceback" not in out
+    assert re.search(r"^error: .*config\.yaml is not valid YAML: .*line 3", out, re.MULTILINE), out
+
+
+def test_variants_that_are_not_measured_are_no_ones(finished):
+    for table in ("symbolic/multiplication/variant_effects.safetensors", "shared/multiplication/variants.parquet"):
+        status, out = snakemake(finished, "-n", f"results/embedded-shared/{table}")
+        assert status != 0
+        assert re.search(rf"No rule to produce results/embedded-shared/{table}", out), out
+        assert "Traceback" not in out
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A copy of the package for the digests to look at, and to change."""
+    copy = tmp_path / "form_invariance"
+    shutil.copytree(ROOT / "src/form_invariance", copy, ignore=shutil.ignore_patterns("*.safetensors"))
+    monkeypatch.setattr(source_digest, "_ROOT", copy)
+    source_digest.imports_of.cache_clear()
+    yield copy
+    source_digest.imports_of.cache_clear()
+
+
+def test_digest_follows_lazy_imports_and_no_others(package):
+    commands = ["interventions", "ranking", "overlap", "census", "figure-jaccard"]
+    before = {command: source_digest.source_digest(command) for command in commands}
+    with (package / "stages/interventions/ablation.py").open("a") as file:
+        file.write("\nCHANGED = True\n")
+    changed = {command for command in commands if source_digest.source_digest(command) != before[command]}
+    assert changed == {"interventions"}
+    assert "form_invariance.tables.files" in source_digest.modules_of("ranking")  # imported inside run
+    assert "form_invariance.errors" in source_digest.modules_of("ranking")  # imported by what it imports
+
+
+def test_statements_hold_all_imports_of_the_package():
+    for path in (ROOT / "src/form_invariance").rglob("*.py"):
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+        every, found = (
+            [ast.dump(node) for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
+            for nodes in (chain.from_iterable(map(ast.walk, body)), source_digest._statements(body))
+        )
+        assert sorted(every) == sorted(found), path
+
+
+def test_a_changed_column_concerns_who_writes_and_reads_the_table(package):
+    commands = list(command_modules())
+    before = {command: source_digest.source_digest(command) for command in commands}
+    transfer = package / "stages/transfer/table.py"
+    transfer.write_text(transfer.read_text().replace("equal answer", "the same answer"))
+    changed = {command for command in commands if source_digest.source_digest(command) != before[command]}
+    assert changed == {"transfer", "figure-transfer", "figure-summary", "planted", "report"}
+
+
+def test_digest_is_of_contents(package):
+    before = source_digest.source_digest("ranking")
+    (package / "stages/ranking/compute.py").touch()
+    assert source_digest.source_digest("ranking") == before
+
+
+def locked():
+    """The lock's pins, each with the hashes that an install checks."""
+    text = (ROOT / "requirements.lock").read_text().replace("\\\n", " ")
+    lines = [line.split() for line in text.splitlines() if not line.startswith("#")]
+    return {pin: hashes for pin, *hashes in lines}
+
+
+def test_environments_pin_what_the_lock_pins():
+    lock = set(locked())
+    for path in sorted((ROOT / "envs").glob("*.yaml")):
+        (pins,) = (
+            item["pip"] for item in yaml.safe_load(path.read_text())["dependencies"] if isinstance(item, dict)
+        )
+        assert {pin.lower().replace("_", "-") for pin in pins} <= lock, path
+
+
+def jobs_of_environment(*names):
+    """The commands of the rules whose jobs run in some of the environments."""
+    rules = "".join(path.read_text() for path in sorted(ROOT.glob("workflow/rules/*.smk")))
+    blocks = re.split(r"^ *rule \w+:$", rules, flags=re.MULTILINE)[1:]
+    chosen = [block for block in blocks if any(f'"../../envs/{name}.yaml"' in block for name in names)]
+    return sorted({re.search(r"python -m form_invariance ([\w-]+)", block)[1] for block in chosen})
+
+
+@pytest.mark.parametrize(("names", "without"), [(["cpu", "plot"], "torch"), (["cpu"], "matplotlib")])
+def test_jobs_import_nothing_that_their_environment_lacks(names, without):
+    commands = jobs_of_environment(*names)
+    assert len(commands) > 5
+    code = f"""
+import ast, importlib, sys
+from pathlib import Path
+from form_invariance.cli import command_module, command_modules
+class Missing:
+    def find_spec(self, name, *_):
+        if name.split(".")[0] == {without!r}:
+            raise ImportError(name + " is not installed")
+sys.meta_path.insert(0, Missing())
+for command in {commands!r}:
+    module = command_module(command)
+    for node in ast.walk(ast.parse(Path(module.__file__).read_text())):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module]
+        for name in names:
+            try:
+                importlib.import_module(name)
+            except ImportError as error:
+                sys.exit(f"{{command}}: {{name}}: {{error}}")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_lock_pins_versions_and_hashes():
+    pins = locked()
+    assert all(re.fullmatch(r"[A-Za-z0-9_.-]+==[0-9][A-Za-z0-9.]*", pin) for pin in pins)
+    for pin, hashes in pins.items():
+        assert hashes, pin
+        assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", one) for one in hashes), pin
+    names = {re.split("==", line)[0].lower().replace("_", "-") for line in pins}
+    project = (ROOT / "pyproject.toml").read_text()
+    for need in re.findall(r'^    "([\w-]+)(?:==[\w.]+)?",$', project.split("[project.scripts]")[0], re.MULTILINE):
+        assert need.lower().replace("_", "-") in names, need
+
+
+@pytest.mark.parametrize(
+    ("words", "folder", "run"),
+    [
+        ("", ".", "here"),
+        ("all --configfile my.yaml", ".", "here"),
+        ("--directory 'my runs' -n", "my runs", "there"),
+        ("-n -d my\\ runs", "my runs", "there"),
+        ('--directory="my runs" all', "my runs", "there"),
+        ("--directory nowhere", "nowhere", None),
+    ],
+)
+def test_a_run_is_resumed_in_its_own_folder(tmp_path, words, folder, run):
+    for name, started in ((".", "here"), ("my runs", "there")):
+        log = tmp_path / name / ".snakemake/log/x.snakemake.log"
+        log.parent.mkdir(parents=True)
+        log.write_text(f"host: node\nSLURM run ID: {started}\n")
+    call = ["make", "--no-print-directory", "-n", "-f", str(ROOT / "Makefile"), "resume", f"ARGS={words}"]
+    done = subprocess.run(call, cwd=tmp_path, check=True, capture_output=True, text=True)
+    cancelled = [f"scancel --name={run};"] if run else []
+    unlocked = [*cancelled, f'snakemake --unlock --directory "{folder}"']
+    assert done.stdout.splitlines() == [*unlocked, f"snakemake --profile slurm {words}"]
