@@ -5,12 +5,14 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
-from stub_checkout import ROOT, snakemake
+import yaml
 
-from form_invariance.cli import command_module
+from stub_checkout import ROOT, snakemake
 
 DOCUMENTS = [
     ROOT / "README.md",
@@ -18,6 +20,8 @@ DOCUMENTS = [
     ROOT / "config/README.md",
     ROOT / "results/README.md",
     ROOT / "CHANGELOG.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "SECURITY.md",
 ]
 TEXTS = {str(path.relative_to(ROOT)): path.read_text() for path in DOCUMENTS}
 DEMO = ROOT / "results/report.html"
@@ -71,6 +75,11 @@ def test_links_lead_somewhere(name):
             assert anchor in map(slug, headings), target
 
 
+def test_the_citation_has_the_packages_version():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+
+
 def test_every_limit_has_its_test():
     rows = [line for line in TEXTS["docs/limits.md"].splitlines() if line.startswith("|")][2:]
     assert len(rows) > 10
@@ -95,6 +104,8 @@ def test_commands(finished, tmp_path, command):
         subprocess.run([sys.executable, *words], check=True, capture_output=True)
     elif name == "make":
         subprocess.run(["make", "-n", *words], cwd=ROOT, check=True, capture_output=True)
+    elif name == "pytest":
+        assert (ROOT / words[0]).exists()
     elif name == "hf":
         # Unknown options are refused before help is given.
         hf = Path(sys.executable).with_name("hf")
@@ -118,7 +129,7 @@ def try_snakemake(checkout, home, words):
 def parse(words):
     """Let a command's parser read its words: an unknown option, or none that must be, is an error."""
     parser = argparse.ArgumentParser()
-    command_module(words[0]).add_arguments(parser)
+    import_module(f"form_invariance.commands.{words[0].replace('-', '_')}").add_arguments(parser)
     parser.parse_args(words[1:])
 
 
