@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := demo
-.PHONY: demo test coverage test-slurm test-faults test-long test-mutants lint venv slurm-profile resume
+.PHONY: demo test test-quick coverage test-slurm test-faults test-long test-mutants lint venv slurm-profile resume
 
 # The interpreter that makes .venv; a python3.11 that cannot start (a version manager's stub) is passed over.
 PYTHON := $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
@@ -18,6 +18,10 @@ demo: venv
 # One process a core, each on one thread; a file's tests share their fixtures, so they stay together.
 test: lint
 	OMP_NUM_THREADS=1 pytest -n logical --maxprocesses 4 --dist loadfile
+
+# The quick tests alone, without linters: for the time between two commits.
+test-quick: venv
+	OMP_NUM_THREADS=1 pytest -n logical --maxprocesses 4 --dist loadfile -m "not slow"
 
 # The tests once more, slower: the lines of src that none runs, and the shares of lines and branches (docs/testing.md).
 coverage: venv
@@ -65,7 +69,7 @@ lint: venv
 	ruff check
 	ruff format --check
 	mypy
-	snakefmt --check workflow
+	snakefmt --check Snakefile workflow
 	snakemake --lint
 
 venv: $(INSTALLED)

@@ -1,4 +1,4 @@
-"""The command line: one command for each step of the workflow, so that every step also runs by hand."""
+"""The commands of form-invariance. Each rule of the workflow calls one; each also runs by hand."""
 
 import argparse
 import sys
@@ -15,7 +15,7 @@ _ROOT = Path(__file__).parent
 def command_modules() -> dict[str, str]:
     """The module of each command: FOLDER/command.py is the command FOLDER, NAME_command.py the command NAME.
 
-    Each defines `HELP`, `add_arguments(parser)` and `run(arguments)`.
+    Each module defines `HELP`, `add_arguments(parser)` and `run(arguments)`.
     """
     found = {}
     for path in sorted(_ROOT.rglob("*command.py")):
@@ -27,18 +27,18 @@ def command_modules() -> dict[str, str]:
 
 
 def command_module(name: str) -> ModuleType:
-    """The module of a command, imported."""
+    """Import the module of a command."""
     return import_module(command_modules()[name])
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command; returns the exit status: 0, or 2 for a user's mistake."""
+    """Run one command. Returns the exit status: 0, or 2 after a mistake of the user."""
     argv = sys.argv[1:] if argv is None else argv
     modules = command_modules()
     parser = argparse.ArgumentParser(prog="form_invariance", description=__doc__)
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    # Only the chosen command is imported, so that a light one does not wait for torch.
+    # Import the chosen command alone, so that a light command does not import torch.
     wanted = argv[0] if argv and argv[0] in modules else None
     for name in [wanted] if wanted else modules:
         module = command_module(name)

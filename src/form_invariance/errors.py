@@ -1,26 +1,27 @@
-"""The one exception that a user's mistake raises."""
+"""The exception for a mistake of the user, and a guard that turns errors of Rust libraries into it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 
 class UserError(Exception):
-    """A mistake in what the user gave: one sentence that says where, what is wrong, what would be right.
+    """A mistake in the user's input. The message is one sentence: where, what is wrong, what would be right.
 
-    The command line prints it without a traceback and exits with status 2.
+    The command line prints the message without a traceback and exits with status 2.
     """
 
 
 @contextmanager
 def in_one_sentence(opening: str) -> Iterator[None]:
-    """Tell what a library written in Rust says of a user's file in one line that begins with `opening`.
-
-    Raises:
-        UserError: the library raised, or panicked.
-    """
+    """Turn any error of a library written in Rust into a UserError of one line that begins with `opening`."""
     try:
         yield
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as error:  # a panic is no Exception
-        raise UserError(f"{opening}: {' '.join(str(error).split())}") from None
+    except BaseException as error:  # a panic in Rust is a BaseException
+        raise UserError(f"{opening}: {one_line(error)}") from None
+
+
+def one_line(error: BaseException) -> str:
+    """The message of an exception, on one line."""
+    return " ".join(str(error).split())

@@ -1,98 +1,84 @@
-"""Strict readers of JSON and YAML: what is broken, ambiguous or endless is refused, with the file's name."""
+"""Strict readers of JSON and YAML files: duplicate keys and numbers that are not finite are errors.
+
+The json module and PyYAML keep the last of two equal keys silently, and accept NaN and infinity.
+"""
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from form_invariance.errors import UserError
-
-_MOST, _DEEPEST = 100_000, 50
+from form_invariance.errors import UserError, one_line
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML's safe loader, which takes no key twice."""
+    """The safe YAML loader, made strict."""
 
     def compose_mapping_node(self, anchor: dict[Any, yaml.Node]) -> yaml.MappingNode:
-        """A mapping as it stands in the file, before `<<` brings keys along that may be overridden."""
+        """Check a mapping as written, before `<<` merges keys that it may override."""
         node = super().compose_mapping_node(anchor)
         seen = set()
         for key, _ in node.value:
             name = key.tag, str(key.value)
             if name in seen:
-                raise yaml.composer.ComposerError(None, None, f"the key {key.value!r} comes twice", key.start_mark)
+                problem = f"the key {key.value!r} appears twice"
+                raise yaml.composer.ComposerError(None, None, problem, key.start_mark)
             seen.add(name)
         return node
 
+    def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
+        """Check a number."""
+        value = super().construct_yaml_float(node)
+        if not math.isfinite(value):
+            problem = f"{node.value} is not a finite number"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+        return value
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {twice!r} comes twice")
+
+_Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_yaml_float)
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {key!r} appears twice")
+        found[key] = value
     return found
 
 
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is not a finite number")
+    return value
+
+
 def _json(text: str) -> Any:
-    return json.loads(text, object_pairs_hook=_once)
+    return json.loads(text, object_pairs_hook=_without_duplicates, parse_float=_finite, parse_constant=_finite)
 
 
 def _yaml(text: str) -> Any:
-    """JSON is YAML too, but for its tabs."""
     try:
-        return _json(text)
+        return _json(text)  # may be indented with tabs, which YAML forbids
     except json.JSONDecodeError:
         return yaml.load(text, Loader=_Loader)
 
 
-def extent_error(content: object) -> str | None:
-    """What is wrong with the extent of parsed content; None if nothing is.
-
-    An alias of YAML stands for all that it names, so few lines may mean billions of values, or endlessly many.
-    """
-    values = 0
-    waiting: list[tuple[object, tuple[object, ...]]] = [(content, ())]
-    while waiting:
-        value, place = waiting.pop()
-        values += 1
-        if values > _MOST or len(place) > _DEEPEST:
-            return f"it holds more than {_MOST:,} values, or is nested more than {_DEEPEST} deep"
-        if isinstance(value, float) and not math.isfinite(value):
-            key = " ".join(".".join(map(str, place)).split())
-            return f"{key} is {value}, which is not a finite number"
-        inner = (
-            value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
-        )
-        waiting += [(one, (*place, name)) for name, one in inner]
-    return None
-
-
 def _read(path: Path, kind: str, parse: Callable[[str], Any]) -> dict[str, Any]:
-    """The keys and values of a file.
-
-    Raises:
-        FileNotFoundError: it is missing.
-        UserError: it cannot be read.
-    """
     try:
         content = parse(path.read_text(encoding="utf-8"))
-        problem = extent_error(content)
     except FileNotFoundError:
-        raise
+        raise UserError(f"{path} does not exist") from None
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
-    except RecursionError:
-        problem = "it is nested too deeply"
     except Exception as error:  # PyYAML lets errors of many kinds through.
-        problem = " ".join(str(error).split())
-    if problem:
-        raise UserError(f"{path} is not valid {kind}: {problem}")
+        raise UserError(f"{path} is not valid {kind}: {one_line(error)}") from None
     if not isinstance(content, dict):
-        raise UserError(f"{path} must hold keys and values")
+        raise UserError(f"{path} must contain keys and values")
     return content
 
 
@@ -100,17 +86,12 @@ def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file.
 
     Raises:
-        FileNotFoundError: it is missing.
-        UserError: it is no JSON object, has a key twice or a number that is not finite.
+        UserError: the file is missing, is not a JSON object, or contains a duplicate key or a number that is not
+            finite.
     """
     return _read(path, "JSON", _json)
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """The keys and values of a YAML file.
-
-    Raises:
-        FileNotFoundError: it is missing.
-        UserError: it holds no keys and values, has a key twice, a number that is not finite, or no end.
-    """
+    """The mapping in a YAML file. Raises UserError as `read_json` does."""
     return _read(path, "YAML", _yaml)

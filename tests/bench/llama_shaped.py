@@ -58,8 +58,9 @@ def check_replay(folder: Path) -> None:
     """Replay of single patches against hooks on whole forward passes, fp32."""
     from form_invariance.model import loading as models
     from form_invariance.model.decoder import embed, logits, run_layers
-    from form_invariance.model.replay import build_cache
-    from form_invariance.stages.patching.compute import indirect_effect, last_token_neurons, patch_neurons
+    from form_invariance.model.indirect_effect import indirect_effect
+    from form_invariance.model.replay import build_cache, last_token_neurons
+    from form_invariance.stages.patching.compute import patch_neurons
 
     model = models.load(folder)
     generator = torch.Generator().manual_seed(1)

@@ -15,10 +15,12 @@ from form_invariance.cli import main
 from form_invariance.model.decoder import embed, logits, run_layers
 from form_invariance.model.files import load_tokenizer
 from form_invariance.model.loading import load
-from form_invariance.model.replay import build_cache
+from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.problems.prompts import render
 from form_invariance.stages.heads.compute import patch_heads
-from form_invariance.stages.patching.compute import last_token_neurons, patch_layers, patch_neurons
+from form_invariance.stages.patching.compute import patch_layers, patch_neurons
+
+pytestmark = pytest.mark.slow
 
 TINY = Shape(d_model=64, n_layers=4, d_mlp=96, n_heads=4, n_key_value_heads=2, vocabulary=1536)
 
@@ -108,6 +110,7 @@ def test_command(folder, tmp_path, capsys):
     assert main(["bench", "--model", str(folder), *sizes, "--output", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
     assert "5 to 26 tokens:" in printed
+    assert printed.count("times faster than one hooked forward pass per neuron") == 2
     table = pd.read_parquet(tmp_path / "bench.parquet")
     assert set(table["suite"]) == {"replay", "cost", "stages"}
     assert (table["seconds"] > 0).all()
@@ -123,9 +126,9 @@ def test_command(folder, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["speed"], "'speed' is no suite; there are replay, cost, stages"),
-        (["cost", "--model", "random:huge"], "'random:huge' is no known shape; there are random:small"),
-        (["cost", "--prompts", "0"], "--prompts: must be at least 1"),
+        (["speed"], "unknown suite 'speed'; use replay, cost, stages"),
+        (["cost", "--model", "random:huge"], "unknown shape 'random:huge'; use random:small"),
+        (["cost", "--prompts", "0"], "--prompts must be at least 1"),
     ],
 )
 def test_mistakes(words, message, capsys, tmp_path):
@@ -146,4 +149,4 @@ def test_a_random_shape_is_written_and_measured(monkeypatch, tmp_path, capsys):
 def test_replay_without_transformer_lens(monkeypatch, folder, tmp_path, capsys):
     monkeypatch.setitem(sys.modules, "transformer_lens.model_bridge", None)
     assert main(["bench", "replay", "--model", str(folder), "--output", str(tmp_path / "out")]) == 2
-    assert "bench replay needs transformer_lens; pip install" in capsys.readouterr().err
+    assert "TransformerLens cannot be imported" in capsys.readouterr().err

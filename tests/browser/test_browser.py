@@ -65,6 +65,17 @@ def write_cell(folder, expression, number, seed):
     write_table(effects, folder / "neuron_effects.parquet", NEURON_EFFECTS, {})
 
 
+def tables_of(folder):
+    """NAME/FORMAT/OPERATOR=FILE of every table that the browser reads."""
+    files = ("ranking.parquet", "heuristics.parquet", "neuron_effects.parquet", "activation_maps.safetensors")
+    return [
+        f"{file.split('.')[0]}/{name}/{operator}={folder / name / operator / file}"
+        for file in files
+        for name in FORMATS
+        for operator in OPERATORS
+    ]
+
+
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     """Tables of 300 neurons and two operators, and the pages made of them."""
@@ -73,7 +84,7 @@ def results(tmp_path_factory):
         for o, (operator, expression) in enumerate(OPERATORS.items()):
             for f, name in enumerate(FORMATS):
                 write_cell(folder / model / name / operator, expression, f, 10 * o + f)
-        words = ["--results", str(folder), "--model", model, "--models", MODEL, OTHER, "--formats", *FORMATS]
+        words = ["--model", model, "--models", MODEL, OTHER, "--tables", *tables_of(folder / model)]
         words += ["--operators", *(f"{name}={text}" for name, text in OPERATORS.items()), "--k", "200"]
         assert main(["browser", *words, "--output", str(folder / f"browser/{model}.html")]) == 0
     return folder

@@ -1,5 +1,6 @@
 """Every command after the ranking, on a model whose circuit was built by hand, from its tables to the report."""
 
+import json
 import re
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -8,9 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from planted_run import run, run_stages, transfers
 from pretended_gpu import CARD, pretended_gpu
 from safetensors.torch import load_file
-from test_browser import data_of
+from settings import complete
 
 from bench.llama_shaped import mark_as_right
 from form_invariance.cli import main
@@ -19,16 +21,42 @@ from form_invariance.stages.dataset.table import CORRUPT, DATASET
 from form_invariance.stages.heuristics import labels
 from form_invariance.stages.planted import construction
 from form_invariance.stages.planted.construction import LATE, PLANTED, TEMPLATES, WIDTH, planted_neurons
-from form_invariance.stages.planted.pipeline import run_stages, transfers
 from form_invariance.tables.files import provenance_of, read_table, read_tensors, write_table, write_tensors
+
+pytestmark = pytest.mark.slow
 
 MODEL, OPERATOR = "planted", "addition"
 LIMITS = [f"--{key.replace('_', '-')}={value}" for key, value in vars(construction.LIMITS).items()]
+OF_CELLS = ("census", "interventions", "heuristics", "heads", "ranking", "neuron_effects")
+OF_OPERATORS = ("overlap", "reliability", "paraphrases", "dose", "agreement", "labelled", "head_overlap")
+FIGURES = {
+    ("probe", "probe"): ("probe", "across"),
+    ("probe", "probe_positions"): ("probe",),
+    ("overlap", "overlap"): ("overlap", "reliability"),
+    ("paraphrases", "paraphrases"): ("paraphrases",),
+    ("dose", "dose"): ("dose",),
+    ("transfer", "transfer"): ("transfer",),
+    ("agreement", "heuristics"): ("heuristics", "agreement", "labelled"),
+    ("head_overlap", "heads"): ("heads", "head_overlap"),
+    ("interventions", "keep_only"): ("interventions",),
+    ("interventions", "knockout"): ("interventions",),
+    ("audit", "audit"): ("audit",),
+}
+"""Stage and name of each figure, and the tables that it is drawn from."""
+ANSWERING = (
+    "census",
+    "probe",
+    "overlap",
+    "head_overlap",
+    "paraphrases",
+    "interventions",
+    "transfer",
+    "audit",
+    "agreement",
+    "dose",
+)
+ANSWERED = {*ANSWERING, "reliability", "heads"}
 NAMED, SIZE, TITLE = ("--operator", OPERATOR), ("--k", PLANTED), ("--title", MODEL)
-
-
-def run(*words):
-    assert main([str(word) for word in words]) == 0
 
 
 class Run:
@@ -81,14 +109,14 @@ def of_one_format(own, name):
     run("probe", *own.on_model, *census, "--prompts", 600, "--output", own.folder / name / "probe.parquet")
     dataset, corrupt = (own.cell(name, f"{table}.parquet") for table in ("dataset", "corrupt"))
     variant = (f"--variant={OPERATOR}={TEMPLATES[name]}", "--dataset", dataset, "--corrupt-table", corrupt)
-    effects = own.cell(name, "variant_effects.safetensors")
-    run("variant-effects", *own.on_model, *NAMED, *variant, *LIMITS, "--output", effects)
+    effects = own.cell(name, "paraphrase_effects.safetensors")
+    run("paraphrase-effects", *own.on_model, *NAMED, *variant, *LIMITS, "--output", effects)
     circuit = ("--circuit", own.shared("circuit.parquet"), *SIZE)
     means = ("--dataset", dataset, "--mean-cache", own.folder / name / "mean_cache.safetensors")
     run("neuron-effects", *own.on_model, *circuit, *means, "--output", own.cell(name, "neuron_effects.parquet"))
     problem = ("--expression", construction.EXPRESSION, f"--template={TEMPLATES[name]}", "--max-operand", 30)
     table, maps = (own.cell(name, file) for file in ("heuristics.parquet", "activation_maps.safetensors"))
-    run("classify", *own.on_model, *NAMED, *problem, *circuit, "--output", table, "--maps-output", maps)
+    run("heuristics", "label", *own.on_model, *NAMED, *problem, *circuit, "--output", table, "--maps-output", maps)
 
 
 def of_all_formats(own):
@@ -96,8 +124,8 @@ def of_all_formats(own):
     censuses = ("--census", *own.each("census.parquet", "{}/addition"))
     run("probe", *own.on_model, *censuses, "--prompts", 600, "--output", own.folder / "shared/probe.parquet")
     effects = ("--effects", *own.each("indirect_effects.safetensors"), *SIZE, "--bootstrap", 20)
-    variants = ("--variant-effects", *own.each("variant_effects.safetensors"))
-    run("variant-overlap", *effects, *variants, "--output", own.shared("variants.parquet"))
+    variants = ("--paraphrase-effects", *own.each("paraphrase_effects.safetensors"))
+    run("paraphrases", *effects, *variants, "--output", own.shared("paraphrases.parquet"))
     train = ("--datasets", *own.each("dataset.parquet"), "--corrupt-tables", *own.each("corrupt.parquet"))
     effects, tables = (
         own.shared("head_effects.safetensors"),
@@ -113,36 +141,29 @@ def of_all_formats(own):
     files = ("--output", own.shared("agreement.parquet"), "--labelled-output", own.shared("labelled.parquet"))
     run("agreement", *NAMED, *labels, *files)
     rankings = ("--rankings", *own.each("ranking.parquet", "{}/addition"), "--width", WIDTH, "--k", 4, PLANTED)
-    files = ("--output", own.folder / "shared/audit.parquet", "--figure-output", *own.figure("audit"))
-    run("audit", *rankings, *TITLE, *files)
+    run("audit", *rankings, "--output", own.folder / "shared/audit.parquet")
+
+
+def inputs(own):
+    """INPUT/KEY=FILE of every table that a figure or an answer is made from, by input."""
+    of_cells = {name: own.each(f"{name}.parquet", f"{name}/{{}}/{OPERATOR}") for name in OF_CELLS}
+    of_operators = {name: [f"{name}/{own.of_operator(f'{name}.parquet')}"] for name in OF_OPERATORS}
+    probes = [f"probe/{name}={own.folder / name / 'probe.parquet'}" for name in TEMPLATES]
+    others = {
+        "probe": probes,
+        "across": [f"across={own.folder / 'shared/probe.parquet'}"],
+        "audit": [f"audit={own.folder / 'shared/audit.parquet'}"],
+        "transfer": [f"transfer/{word}" for word in directions(own)],
+    }
+    return {**of_cells, **of_operators, **others}
 
 
 def draw(own):
     """Every figure of the model."""
-    of_cells = "{}/addition"
-    probes = [f"{name}={own.folder / name / 'probe.parquet'}" for name in TEMPLATES]
-    files = ("--output", *own.figure("probe"), "--positions-output", *own.figure("probe_positions"))
-    run("figure-probe", "--probes", *probes, "--across", own.folder / "shared/probe.parquet", *TITLE, *files)
-    for kind, *options in (
-        ("jaccard", "--overlap", own.of_operator("overlap.parquet")),
-        ("variants", "--tables", own.of_operator("variants.parquet")),
-        ("dose", "--tables", own.of_operator("dose.parquet")),
-        ("transfer", "--tables", *directions(own)),
-        ("heuristics", "--heuristics", *own.each("heuristics.parquet", of_cells)),
-        ("heads", "--heads", *own.each("heads.parquet", of_cells)),
-    ):
-        beside = {
-            "jaccard": ("--reliability", own.of_operator("reliability.parquet")),
-            "heuristics": (
-                *("--agreement", own.of_operator("agreement.parquet")),
-                *("--labelled", own.of_operator("labelled.parquet")),
-            ),
-            "heads": ("--overlap", own.of_operator("head_overlap.parquet")),
-        }
-        run(f"figure-{kind}", *options, *beside.get(kind, ()), *TITLE, "--output", *own.figure(kind))
-    tables = ("--tables", *own.each("interventions.parquet", of_cells))
-    for kind in ("keep_only", "knockout"):
-        run("figure-interventions", "--intervention", kind, *tables, *TITLE, "--output", *own.figure(kind))
+    given = inputs(own)
+    for (stage, figure), names in FIGURES.items():
+        tables = [word for name in names for word in given[name]]
+        run("figure", stage, figure, "--tables", *tables, *TITLE, "--output", *own.figure(figure))
 
 
 def directions(own):
@@ -151,30 +172,48 @@ def directions(own):
 
 def draw_summary(own):
     """The figures of all models, and the ground truth that one of them shows."""
-    folder = own.results / "figures"
+    folder, all_models = own.results / "figures", ("--title", "all models")
     templates = [f"--template={name}/{OPERATOR}={text}" for name, text in TEMPLATES.items()]
     prompts = ("--operands", 7, 8, "--output", folder / "prompt_formats.svg")
-    run("figure-prompts", *own.on_model[:2], *templates, *prompts)
-    tables = (
-        *("--overlap", f"{MODEL}/{own.of_operator('overlap.parquet')}"),
-        *("--reliability", f"{MODEL}/{own.of_operator('reliability.parquet')}"),
-        *("--interventions", *own.each("interventions.parquet", MODEL + "/{}/addition")),
-        *("--transfer", *(f"{MODEL}/{word}" for word in directions(own))),
-    )
-    run("figure-summary", *tables, "--output", folder / "summary.svg")
-    run("planted", "--output", own.results / "planted.parquet")
-    run("figure-planted", "--table", own.results / "planted.parquet", "--output", folder / "planted.svg")
+    run("prompt-formats", *own.on_model[:2], *templates, *prompts)
+    given = inputs(own)
+    names = ("overlap", "reliability", "interventions", "transfer")
+    tables = [word.replace("/", f"/{MODEL}/", 1) for name in names for word in given[name]]
+    run("figure", "summary", "summary", "--tables", *tables, *all_models, "--output", folder / "summary.svg")
+    table = own.results / "planted.parquet"
+    run("planted", "--output", table)
+    drawn = ("--tables", f"planted={table}", *all_models, "--output", folder / "planted.svg")
+    run("figure", "planted", "planted", *drawn)
 
 
 def pages(own):
-    """The browser and the report."""
-    of_run = ("--results", own.results, "--models", MODEL, "--formats", *TEMPLATES, *SIZE)
-    problem = ("--operators", f"{OPERATOR}={construction.EXPRESSION}")
-    run("browser", "--model", MODEL, *of_run, *problem, "--output", own.results / "browser.html")
-    run("tables", "--source", f"{MODEL}={own.results / 'model'}", *paper_tables(own, own.results / "tables"))
-    configured = ("--operators", OPERATOR, "--configuration", "seed: 0")
-    ran = ("--stages", "heads", "dose", "--variant-operators", OPERATOR, "--audited", MODEL)
-    run("report", *of_run, *configured, *ran, "--output", own.results / "report.html")
+    """The browser, the paper's tables, the answers and the report."""
+    given, maps = inputs(own), own.each("activation_maps.safetensors", f"activation_maps/{{}}/{OPERATOR}")
+    shown = [word for name in ("ranking", "heuristics", "neuron_effects") for word in given[name]]
+    problem = ("--operators", f"{OPERATOR}={construction.EXPRESSION}", "--tables", *shown, *maps)
+    run("browser", "--model", MODEL, "--models", MODEL, *problem, *SIZE, "--output", own.results / "browser.html")
+    run("paper-tables", "--source", f"{MODEL}={own.results / 'model'}", *paper_tables(own, own.results / "tables"))
+    answers = own.folder / "answers.json"
+    tables = [word for name, words in given.items() if name in ANSWERED for word in words]
+    run("answers", "--stages", *ANSWERING, "--tables", *tables, *SIZE, "--output", answers)
+    figures, of_paper = own.results / "figures", sorted((own.results / "tables").glob("*.csv"))
+    files = (
+        *("--answers", f"{MODEL}={answers}", "--planted", own.results / "planted.parquet"),
+        *("--figures", *(f"{MODEL}/{name}={own.figure(name)[1]}" for _, name in FIGURES)),
+        *("--compared", *(f"{name}={figures / name}.svg" for name in ("summary", "prompt_formats", "planted"))),
+        *("--paper-tables", *(f"{path.stem}={path}" for path in of_paper)),
+    )
+    benchmarks = own.results / "benchmarks"
+    run(
+        "report",
+        *files,
+        "--benchmarks",
+        benchmarks,
+        "--configuration",
+        "seed: 0",
+        "--output",
+        own.results / "report.html",
+    )
 
 
 def paper_tables(own, to):
@@ -231,7 +270,7 @@ def test_the_whole_dose_is_the_transfer(finished):
 
 
 def test_a_variant_that_is_the_template_has_its_circuit(finished):
-    variants = pd.read_parquet(finished.shared("variants.parquet"))
+    variants = pd.read_parquet(finished.shared("paraphrases.parquet"))
     own = variants[variants["first_format"] == variants["second_format"]]
     assert len(own) == len(TEMPLATES) * (1 + len(LATE))
     assert (own["right"] == own["asked"]).all()
@@ -274,7 +313,7 @@ def test_every_format_shuffles_its_activations_on_its_own(finished, tmp_path, mo
     files = ("--output", tmp_path / "heuristics.parquet", "--maps-output", tmp_path / "maps.safetensors")
     for name in TEMPLATES:
         cell = ("--max-operand", 30, f"--template={TEMPLATES[name]}")
-        run("classify", *finished.on_model, *NAMED, *circuit, *cell, *files)
+        run("heuristics", "label", *finished.on_model, *NAMED, *circuit, *cell, *files)
     assert len(set(shuffles)) == len(TEMPLATES)
 
 
@@ -283,10 +322,13 @@ def test_the_report_answers_every_question(finished):
     said = re.findall(r"<h3>(.*?)</h3>\s*<p[^>]*>(.*?)</p>", page, re.DOTALL)
     assert len(said) == 12
     answers = dict(said)
-    assert "to 100.0% (symbolic addition)" in answers["Can the model do the problems?"]
+    assert "to 100.0% (code addition)" in answers["Can the model do the problems?"]
     assert "keep 100% of what" in answers["Do the shared neurons suffice?"]
-    assert "with as many random ones 100%" in answers["Are the shared neurons needed?"]
-    assert "100% become right" in answers["Do a format&#39;s activations mend another&#39;s answers?"]
+    assert "with as many random neurons 100%" in answers["Are the shared neurons needed?"]
+    assert (
+        "100% of the wrong answers become correct"
+        in answers["Do a format&#39;s activations correct another&#39;s answers?"]
+    )
     assert "100% are among the best" in answers["Can the ranking&#39;s first stage be trusted?"]
     assert page.count("data:image/svg+xml;base64,") == 14
 
@@ -301,7 +343,9 @@ def test_figures_are_whole(finished):
 
 
 def test_the_browser_shows_every_planted_neuron(finished):
-    shown = data_of(finished.results / "browser.html")["operators"][OPERATOR]["neurons"]
+    page = (finished.results / "browser.html").read_text()
+    data = page.split('<script type="application/json" id="data">')[1].split("</script>")[0]
+    shown = json.loads(data)["operators"][OPERATOR]["neurons"]
     planted = planted_neurons(True, seed=0)
     expected = {(layer, neuron) for layer in LATE for neuron in planted["word", layer]}
     assert {(one["layer"], one["neuron"]) for one in shown} == expected
@@ -376,7 +420,7 @@ def test_lower_precision_and_the_benchmark_on_a_card(finished, tmp_path):
 
 def refused(capsys, *words):
     """What a command says that refuses, in one line and without a traceback."""
-    assert main([str(word) for word in words]) == 2
+    assert main(complete(words)) == 2
     said = capsys.readouterr().err.strip().splitlines()[-1]
     assert said.startswith("error: ")
     return said
@@ -421,9 +465,11 @@ def test_files_of_two_models_or_formats(finished, broken, capsys):
     said = refused(capsys, "circuit", "--effects", *both, *SIZE, "--output", broken.output)
     assert "--effects: the files are of different models" in said
     effects = ("--effects", *finished.each("indirect_effects.safetensors"), *SIZE, "--output", broken.output)
-    variants = broken.tensors(finished.cell("code", "variant_effects.safetensors"), "variant_effects", prompts=7)
+    variants = broken.tensors(
+        finished.cell("code", "paraphrase_effects.safetensors"), "paraphrase_effects", prompts=7
+    )
     for name in ("code", "spoken"):
-        said = refused(capsys, "variant-overlap", *effects, "--variant-effects", f"{name}={variants}")
+        said = refused(capsys, "paraphrases", *effects, "--paraphrase-effects", f"{name}={variants}")
         assert said.endswith(f"{variants} does not belong to the effects of format {name}")
     assert not broken.output.exists()
 
@@ -490,7 +536,7 @@ def test_a_template_of_no_census(finished, broken, capsys):
     census = ("--census", f"addition={finished.cell('word', 'census.parquet')}")
     outputs = ("--output", broken.output, "--template-outputs", f"division={broken.output}")
     said = refused(capsys, "mean-cache", *finished.on_model, *census, *outputs)
-    assert said.endswith("--template-outputs: division is none of the operators of --census")
+    assert said.endswith("--template-outputs: division is not one of the operators of --census")
 
 
 def test_too_few_prompts_to_probe(finished, broken, capsys):
@@ -501,7 +547,7 @@ def test_too_few_prompts_to_probe(finished, broken, capsys):
 
 def test_tables_of_a_model_whose_source_is_not_given(finished, broken, capsys):
     words = paper_tables(finished, broken.output)
-    said = refused(capsys, "tables", "--source", "other=embedded:embedded-shared", *words)
+    said = refused(capsys, "paper-tables", "--source", "other=embedded:embedded-shared", *words)
     assert said == f"error: --source or --labelled lacks entries of ['{MODEL}']"
     assert not broken.output.exists()
     assert len(pd.read_csv(finished.results / "tables/census.csv")) == len(TEMPLATES)

@@ -1,4 +1,4 @@
-"""The figure commands: the same bytes from every process, faults in one sentence, labels that do not touch."""
+"""The command that draws figures: the same bytes from every process, faults in one sentence, labels with room."""
 
 import os
 import subprocess
@@ -9,13 +9,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from form_invariance.drawing import style
+from form_invariance import cli
+from form_invariance.drawing.figures import figure_of
+from form_invariance.errors import UserError
 from form_invariance.stages.interventions import figure as interventions
-from form_invariance.stages.overlap import figure as jaccard
+from form_invariance.stages.overlap import figure as overlap_figure
 from form_invariance.stages.overlap.table import OVERLAP, RELIABILITY
 from form_invariance.stages.transfer import figure as transfer
 from form_invariance.statistics import student_factor
 from form_invariance.tables.files import write_table
+from form_invariance.tables.inputs import Input, read_inputs
 
 
 def overlap(ks):
@@ -28,17 +31,16 @@ def reliability(ks):
     return pd.DataFrame(rows, columns=list(RELIABILITY.columns))
 
 
-def command(folder, overlap_file, reliability_key="addition", seed="0"):
-    words = [
-        *("figure-jaccard", "--overlap", f"addition={overlap_file}", "--title", "m"),
-        *("--reliability", f"{reliability_key}=reliability.parquet"),
-        *("--output", *(f"{seed}.{kind}" for kind in ("png", "svg", "pdf"))),
-    ]
-    environment = {**os.environ, "PYTHONHASHSEED": seed}
+TABLES = ("overlap/addition=overlap.parquet", "reliability/addition=reliability.parquet")
+
+
+def command(folder, tables=TABLES, seed="0"):
+    files = [f"{seed}.{kind}" for kind in ("png", "svg", "pdf")]
+    words = ["figure", "overlap", "overlap", "--tables", *tables, "--title", "m", "--output", *files]
     return subprocess.run(
         [sys.executable, "-m", "form_invariance", *words],
         cwd=folder,
-        env=environment,
+        env={**os.environ, "PYTHONHASHSEED": seed},
         capture_output=True,
         text=True,
     )
@@ -53,38 +55,84 @@ def folder(tmp_path):
 
 def test_every_process_draws_the_same_bytes(folder):
     for seed in ("1", "2"):
-        assert command(folder, "overlap.parquet", seed=seed).returncode == 0
+        done = command(folder, seed=seed)
+        assert (done.returncode, done.stderr) == (0, "")
     for kind in ("png", "svg", "pdf"):
         assert (folder / f"1.{kind}").read_bytes() == (folder / f"2.{kind}").read_bytes()
 
 
+def test_a_fault_is_told_in_one_sentence(folder):
+    done = command(folder, TABLES[:1])
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: --tables: 'reliability/addition' is missing")
+    assert done.stderr.count("\n") == 1
+    assert not list(folder.glob("0.*"))
+
+
 @pytest.mark.parametrize(
-    ("file", "key", "sentence"),
+    ("stage", "name", "tables", "sentence"),
     [
-        ("reliability.parquet", "addition", "is not a overlap table"),
-        ("overlap.parquet", "division", "--reliability lacks a table for 'addition'"),
-        ("missing.parquet", "addition", "missing.parquet does not exist"),
+        ("overlaps", "overlap", TABLES, "'overlaps' is not a stage with figures; these are agreement, "),
+        ("overlap", "jaccard", TABLES, "'jaccard' is not a figure of overlap; it has overlap"),
+        ("probe", "curve", TABLES, "'curve' is not a figure of probe; it has probe, probe_positions"),
+        ("overlap", "overlap", ["ranking/addition=x"], "'ranking' is not an input of this figure"),
+        ("overlap", "overlap", ["overlap=x"], "'overlap=x' must have the form overlap/OPERATOR=FILE"),
+        ("overlap", "overlap", ["overlap/a/b=x"], "'overlap/a/b=x' must have the form overlap/OPERATOR=FILE"),
+        ("overlap", "overlap", ["overlap/addition"], "must have the form overlap/OPERATOR=FILE"),
+        ("overlap", "overlap", [*TABLES, TABLES[0]], "'overlap/addition' is given twice"),
+        ("overlap", "overlap", [TABLES[0]], "'reliability/addition' is missing"),
+        ("overlap", "overlap", [*TABLES, "reliability/division=x"], "'overlap/division' is missing"),
+        ("audit", "audit", ["audit/addition=x"], "'audit/addition=x' must have the form audit=FILE"),
+        ("probe", "probe", ["probe/code=x"], "'across' is missing; across needs one"),
+        ("probe", "probe_positions", ["probe/code=x", "across=y"], "'across' is not an input of this figure"),
+        (
+            "interventions",
+            "knockout",
+            ["interventions/code/addition=x", "interventions/word/division=x"],
+            "'interventions/code/division' is missing; interventions needs one for each format and operator",
+        ),
+        (
+            "transfer",
+            "transfer",
+            ["transfer/addition/a_to_b=x", "transfer/division/b_to_a=x"],
+            "'transfer/addition/b_to_a' is missing",
+        ),
     ],
 )
-def test_faults_are_told_in_one_sentence(folder, file, key, sentence):
-    done = command(folder, file, key)
-    assert done.returncode == 2
-    assert sentence in done.stderr
-    assert done.stderr.startswith("error: ")
-    assert done.stderr.count("\n") == 1
+def test_faults_are_found_before_a_table_is_read(stage, name, tables, sentence, capsys):
+    words = ["figure", stage, name, "--tables", *tables, "--title", "m", "--output", "x.png"]
+    assert cli.main(words) == 2
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert said.count("\n") == 1
 
 
-def test_a_cell_that_lacks_is_named():
-    with pytest.raises(style.UserError, match="--tables lacks a table for 'code/division'"):
-        interventions.draw({("code", "addition"): None, ("word", "division"): None}, "knockout", "m")
-    with pytest.raises(style.UserError, match="--tables lacks a table for 'addition/b_to_a'"):
-        transfer.draw({("addition", "a_to_b"): None, ("division", "b_to_a"): None}, "m")
+@pytest.mark.parametrize(
+    ("file", "sentence"),
+    [("reliability.parquet", "kind 'overlap'"), ("missing.parquet", "missing.parquet does not exist")],
+)
+def test_a_wrong_file_is_named(folder, monkeypatch, file, sentence):
+    monkeypatch.chdir(folder)
+    _, inputs = figure_of("overlap", "overlap")
+    with pytest.raises(UserError, match=sentence):
+        read_inputs([f"overlap/addition={file}", TABLES[1]], inputs)
+
+
+def test_tables_come_as_one_with_their_keys_in_the_order_given(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    items = [f"overlap/{model}/{operator}=overlap.parquet" for model in "ba" for operator in ("+", "-")]
+    table = read_inputs(items, {"overlap": Input(OVERLAP, ("model", "operator"))})["overlap"]
+    assert (table["model"] + table["operator"]).unique().tolist() == ["b+", "b-", "a+", "a-"]
+    assert len(table) == 4 * len(overlap([10, 200]))
+    assert table.index.is_unique
 
 
 @pytest.mark.parametrize("ks", [(7,), (10, 20, 50, 100, 200, 500, 1000, 2000), tuple(range(100, 4000, 100))])
 @pytest.mark.parametrize("operators", ["a", "abcd"])
 def test_labels_of_k_do_not_touch(ks, operators):
-    figure = jaccard.draw({o: overlap(ks) for o in operators}, {o: reliability(ks) for o in operators}, "m")
+    made = {"overlap": overlap(ks), "reliability": reliability(ks)}
+    tables = {name: pd.concat([one.assign(operator=o) for o in operators]) for name, one in made.items()}
+    figure = overlap_figure.overlap({name: one.reset_index() for name, one in tables.items()}, "m")
     figure.draw_without_rendering()
     for axes in figure.axes:
         shown = [label for label in axes.get_xticklabels() if label.get_text()]
@@ -98,7 +146,7 @@ def test_the_interval_over_draws_is_students():
         assert student_factor(count) == pytest.approx(quantile, abs=1e-4)
     assert np.isnan(student_factor(2))
     rows = pd.DataFrame({"k": 10, "faithfulness_ratio": [0.1, 0.2, 0.3, 0.4, 0.5]})
-    interval = interventions.over_seeds(rows).loc[10]
+    interval = interventions.over_draws(rows.assign(format="code", operator="+", neurons="random")).iloc[0]
     half = 2.776 * np.std(rows["faithfulness_ratio"], ddof=1) / np.sqrt(5)
     assert (interval["high"] - interval["low"]) / 2 == pytest.approx(half, rel=0.003)
 
@@ -107,5 +155,6 @@ def test_every_rate_of_transfer_has_its_denominator_in_the_panel():
     rows = [(10, c, n, 0.5, 0.4, 0.6) for c, n in (("matched", 23), ("harm_matched", 310), ("harm_random", 310))]
     table = pd.DataFrame(rows, columns=["k", "condition", "pairs", "recovered", "low", "high"])
     empty = table.assign(pairs=0, recovered=np.nan, low=np.nan, high=np.nan)
-    figure = transfer.draw({("+", "a_to_b"): table, ("-", "a_to_b"): empty}, "m")
+    both = pd.concat([table.assign(operator="+"), empty.assign(operator="-")]).assign(direction="a_to_b")
+    figure = transfer.transfer({"transfer": both}, "m")
     assert [axes.texts[0].get_text() for axes in figure.axes] == ["n = 23, harm n = 310", "no pairs"]

@@ -16,8 +16,8 @@ from form_invariance.stages.agreement.compute import operator_tables
 from form_invariance.stages.attribution.table import ATTRIBUTION
 from form_invariance.stages.circuit.table import CIRCUIT
 from form_invariance.stages.dataset.table import CORRUPT, DATASET
-from form_invariance.stages.overlap.compute import from_tensors
 from form_invariance.stages.overlap.table import OVERLAP
+from form_invariance.stages.patching.effects import from_tensors
 from form_invariance.stages.ranking.table import RANKING
 from form_invariance.tables.files import provenance_of, read_table, read_tensors, write_table
 
@@ -25,6 +25,7 @@ MODEL = PACKAGED / "embedded-shared"
 LIMITS = ["--operand-min", "6", "--operand-max", "999", "--answer-min", "3", "--answer-max", "999"]
 TEMPLATES = {"symbolic": "{a}-{b}=", "code": "a = {a}\nb = {b}\nprint(a - b)  # "}
 LATE = range(3, 6)
+SEED = ["--seed", "0"]
 CLOSE = {"rtol": 2e-4, "atol": 1e-5}  # float32 effects agree with hooked passes to the same
 
 
@@ -41,6 +42,7 @@ def rank(folder, model):
         folder / "dataset.parquet",
         "--corrupt-table",
         folder / "corrupt.parquet",
+        *("--late-from", "half_depth"),
     ]
     run("attribution", *cell, "--candidates", "40", "--output", folder / "attribution.parquet")
     effects = folder / "effects.safetensors"
@@ -57,10 +59,10 @@ def cells(tmp_path_factory):
     for name, template in TEMPLATES.items():
         folder = root / name
         words = ["--operator", "subtraction", "--expression", "a - b", "--template", template, "--pairs", "40"]
-        run("census", "--model", MODEL, *words, *LIMITS, "--output", folder / "census.parquet")
+        run("census", "--model", MODEL, *words, *LIMITS, *SEED, "--output", folder / "census.parquet")
         words = ["--operator", "subtraction", "--train", "9", "--eval", "2", "--corrupt-seeds", "2"]
         outputs = ["--output", folder / "dataset.parquet", "--corrupt-output", folder / "corrupt.parquet"]
-        run("dataset", "--model", MODEL, "--census", folder / "census.parquet", *words, *outputs)
+        run("dataset", "--model", MODEL, "--census", folder / "census.parquet", *words, *SEED, *outputs)
         rank(folder, MODEL)
     return root
 
@@ -128,7 +130,7 @@ def test_order_of_formats(cells, tmp_path):
     for names in (["symbolic", "code"], ["code", "symbolic"]):
         folder = tmp_path / names[0]
         effects = [f"{name}={cells / name / 'effects.safetensors'}" for name in names]
-        words = ["--effects", *effects, "--k", "5", "20", "--bootstrap", "50"]
+        words = ["--effects", *effects, "--k", "5", "20", "--bootstrap", "50", *SEED]
         outputs = ["--output", folder / "overlap.parquet", "--reliability-output", folder / "reliability.parquet"]
         run("overlap", *words, *outputs)
         run("circuit", "--effects", *effects, "--k", "5", "20", "--output", folder / "circuit.parquet")

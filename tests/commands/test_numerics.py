@@ -10,16 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from form_invariance.errors import UserError
-from form_invariance.model.replay import build_cache
+from form_invariance.model import readout
+from form_invariance.model.indirect_effect import indirect_effect
+from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.stages.attribution import compute as attribution
 from form_invariance.stages.heuristics.activations import operand_maps
 from form_invariance.stages.heuristics.pairs import make_grid
-from form_invariance.stages.interventions import ablation
 from form_invariance.stages.interventions.compute import faithfulness, summarize
+from form_invariance.stages.mean_cache import ablation
 from form_invariance.stages.mean_cache import compute as mean_cache
-from form_invariance.stages.patching.compute import indirect_effect, last_token_neurons
-from form_invariance.stages.ranking.compute import positions, rank_cell, trimmed_mean
-from form_invariance.statistics import expected_jaccard, normal_interval, wilson
+from form_invariance.stages.ranking.compute import rank_cell
+from form_invariance.statistics import expected_jaccard, normal_interval, trimmed_mean, wilson
+from form_invariance.statistics import ranks as by_value
 
 PROMPTS = ["6+7=", "12+8=", "9+9="]
 
@@ -68,12 +70,12 @@ def test_certain_and_impossible_answers(tiny):
     flat.unembedding = torch.zeros(vocabulary, d)
     x = torch.ones(2, d)
     for center in (True, False):
-        found = ablation.read_out(flat, x, torch.tensor([0, 5]), center)
+        found = readout.read_out(flat, x, torch.tensor([0, 5]), center)
         assert found.normalized_logit.tolist() == [1, 1]
         np.testing.assert_allclose(found.probability, 1 / vocabulary)
         assert found.correct.tolist() == [True, False], "ties go to the smaller token"
     flat.unembedding[3] = 1e6
-    found = ablation.read_out(flat, x, torch.tensor([3, 5]), True)
+    found = readout.read_out(flat, x, torch.tensor([3, 5]), True)
     assert found.probability.tolist() == [1, 0]
     assert found.normalized_logit[0] == 1
     assert torch.isfinite(found.normalized_logit).all()
@@ -91,7 +93,7 @@ def test_effects_of_changes_without_bounds():
 def test_ties_are_broken_by_index_whatever_the_order(values, random):
     neurons = list(range(0, 2 * len(values), 2))
     random.shuffle(neurons)
-    ranks = positions(np.array(values), np.array(neurons))
+    ranks = by_value(np.array(values), np.array(neurons))
     expected = sorted(range(len(values)), key=lambda place: (-values[place], neurons[place]))
     assert [expected.index(place) for place in range(len(values))] == ranks.tolist()
 

@@ -6,13 +6,16 @@ import shlex
 import subprocess
 import sys
 import tomllib
-from importlib import import_module
 from pathlib import Path
 
 import pytest
+import stage_graph
 import yaml
-
 from stub_checkout import ROOT, snakemake
+
+from form_invariance.cli import command_module
+
+pytestmark = pytest.mark.slow
 
 DOCUMENTS = [
     ROOT / "README.md",
@@ -26,7 +29,8 @@ DOCUMENTS = [
 TEXTS = {str(path.relative_to(ROOT)): path.read_text() for path in DOCUMENTS}
 DEMO = ROOT / "results/report.html"
 # Made by `make slurm-profile`; and a name that stands for any.
-NOT_HERE = ("config/cluster.yaml", "tests/test_NAME.py")
+NOT_HERE = ("config/cluster.yaml",)
+PLACEHOLDER = re.compile(r"\b(STAGE|NAME|MODEL)\b|(?<=_)STAGE\b")
 
 
 def blocks(text, language):
@@ -58,7 +62,9 @@ def slug(heading):
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_paths_exist(name):
-    missing = [path for path in paths(TEXTS[name]) if not (path in NOT_HERE or any(ROOT.glob(path)))]
+    missing = [
+        path for path in paths(TEXTS[name]) if not (path in NOT_HERE or any(ROOT.glob(PLACEHOLDER.sub("*", path))))
+    ]
     assert not missing
 
 
@@ -89,6 +95,12 @@ def test_every_limit_has_its_test():
         for file, words in named:
             (path,) = ROOT.glob(f"tests/**/{file}")
             assert re.search(rf"^def test_\w*{words}", path.read_text(), re.MULTILINE), (file, words)
+
+
+def test_the_developers_page_has_the_codes_stages():
+    page = TEXTS["docs/develop.md"]
+    made = stage_graph.filled(page, stage_graph.parts(stage_graph.jobs_of_the_small_grid()))
+    assert made == page, "run: python tests/helpers/stage_graph.py"
 
 
 @pytest.mark.parametrize("command", commands())
@@ -129,13 +141,44 @@ def try_snakemake(checkout, home, words):
 def parse(words):
     """Let a command's parser read its words: an unknown option, or none that must be, is an error."""
     parser = argparse.ArgumentParser()
-    import_module(f"form_invariance.commands.{words[0].replace('-', '_')}").add_arguments(parser)
+    command_module(words[0]).add_arguments(parser)
     parser.parse_args(words[1:])
 
 
 @pytest.mark.skipif(not DEMO.exists(), reason="needs the demo's results (make demo)")
-@pytest.mark.parametrize("name", ["README.md", "results/README.md"])
+@pytest.mark.parametrize("name", ["README.md", "results/README.md", "docs/results.md"])
 def test_examples_read_the_demos_tables(name):
     code = "\n".join(blocks(TEXTS[name], "python"))
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not DEMO.exists(), reason="needs the demo's results (make demo)")
+def test_the_readmes_numbers_are_the_demos(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    names = {}
+    exec("\n".join(blocks(TEXTS["README.md"], "python")), names)
+    overlap = names["overlap"].groupby("model")[["jaccard", "chance"]].mean()
+    rates = names["transfers"].groupby(["model", "condition"])[["recovered", "donor_answer"]].mean()
+    assert {model for model, _ in rates.index} == {"embedded-shared"}
+    rates = rates.loc["embedded-shared"]
+    means = names["ablations"].groupby(["model", "intervention", "neurons"])[["faithfulness_mean", "accuracy"]]
+    keep, knockout = (means.mean().loc["embedded-shared", done] for done in ("keep_only", "knockout"))
+    sets = ["circuit", "random", "random_variance", "random_effect"]
+    expected = [
+        list(overlap.loc["embedded-shared"]),
+        list(keep.loc[sets, "faithfulness_mean"]),
+        list(keep.loc[sets, "accuracy"]),
+        list(knockout.loc[sets, "accuracy"]),
+        list(rates.loc[["matched", "random"], "recovered"]),
+        [rates.loc["same_answer", "recovered"]],
+        [rates.loc["mismatched", "donor_answer"]],
+    ]
+    table = re.search(r"^\| `embedded-shared` .*?\n\n", TEXTS["README.md"], re.DOTALL | re.MULTILINE)
+    lines = table[0].strip().splitlines()[2:]
+    found = [[float(n) for n in re.findall(r"\| ([\d.]+)", line)] for line in lines]
+    percent = ["%" in line for line in lines]
+    assert found == [
+        [round(100 * value) if whole else round(value, 2) for value in row]
+        for row, whole in zip(expected, percent, strict=True)
+    ]

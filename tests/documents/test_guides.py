@@ -12,6 +12,8 @@ from stub_checkout import ROOT, make_checkout, pending
 
 from form_invariance.cli import main
 
+pytestmark = pytest.mark.slow
+
 GUIDE = (ROOT / "docs/extend.md").read_text()
 YAML, PYTHON = (re.findall(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL) for language in ("yaml", "python"))
 DEMO = ROOT / "results/embedded-shared/transfer/division/word_to_code.parquet"
@@ -43,7 +45,7 @@ def test_configurations_are_planned(checkout, number, censuses, variants):
     finally:
         path.write_text(text)
     assert jobs["census"] == jobs["interventions"] == censuses
-    assert jobs["variant_effects"] == variants
+    assert jobs["paraphrase_effects"] == variants
 
 
 def test_the_guide_has_no_other_blocks():

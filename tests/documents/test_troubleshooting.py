@@ -22,7 +22,6 @@ import pytest
 import snakemake_executor_plugin_slurm
 import torch
 import yaml
-from form_invariance.model.digests_table import MODEL_FILES
 from safetensors.torch import load_file, save_file
 from snakemake.exceptions import MissingOutputException
 from stub_checkout import ROOT, environment, snakemake
@@ -30,21 +29,27 @@ from stub_checkout import ROOT, environment, snakemake
 from form_invariance.drawing import style
 from form_invariance.model import digests as model_digests
 from form_invariance.model import files as model_files
+from form_invariance.model import indirect_effect
 from form_invariance.model import loading as models
 from form_invariance.model.decoder import Norm
+from form_invariance.model.digests import MODEL_FILES
+from form_invariance.model.replay import last_token_neurons
 from form_invariance.problems.operands import OperandRange
 from form_invariance.stages.census.compute import take_census
 from form_invariance.stages.census.table import CENSUS
 from form_invariance.stages.circuit.table import CIRCUIT
 from form_invariance.stages.dataset import compute as datasets
+from form_invariance.stages.late_layers import first_late_layer
 from form_invariance.stages.mean_cache import compute as mean_cache
-from form_invariance.stages.options import device_of
+from form_invariance.stages.model_options import device_of
 from form_invariance.stages.patching import compute as patching
 from form_invariance.stages.patching.shards import layers_of
-from form_invariance.stages.probe.summary import first_onset
-from form_invariance.stages.prompt_formats import figure as prompts
+from form_invariance.stages.probe.table import PROBE
+from form_invariance.stages.prompt_formats import token_boxes
 from form_invariance.tables.files import read_table, write_table
 from form_invariance.workflow import config_check, job_sizes
+
+pytestmark = pytest.mark.slow
 
 GUIDE = (ROOT / "docs/troubleshooting.md").read_text()
 QUOTED = re.findall(r"^### `(.+)`$", GUIDE, re.MULTILINE)
@@ -164,10 +169,12 @@ def census(correct):
 def of_jobs(model, tokenizer, tmp_path):
     yield told(datasets.choose_dataset, census([True, False, False]), 2, 2, 0, "addition", "{a}+{b}=")
     yield told(datasets.derangement, np.array([1, 1, 1, 2]), np.random.default_rng(0), "dataset of addition")
-    probe = {"trained": "w", "tested": "w", "operator": "all", "layer": [0], "position": 0, "accuracy": 0.2}
-    yield told(first_onset, {"word": pd.DataFrame(probe)})
+    nowhere = {"peak": {"accuracy": 0.2, "layer": 0, "onset": None}}
+    nothing = pd.DataFrame({name: pd.Series(dtype=column.type) for name, column in PROBE.columns.items()})
+    write_table(nothing, tmp_path / "probe.parquet", PROBE, nowhere)
+    yield told(first_late_layer, "onset", 6, {"word": tmp_path / "probe.parquet"})
     yield told(mean_cache.choose_prompts, {"addition": census(True)}, [census(True)], 20, 0)
-    yield told(layers_of, "1/9", 2, 4)
+    yield told(layers_of, "1/9", range(2, 4))
     broken = copy.copy(model)
     broken.final_norm = Norm(model.final_norm.weight * float("nan"))
     limits = OperandRange(6, 20, 3, 40)
@@ -187,12 +194,13 @@ def of_jobs(model, tokenizer, tmp_path):
 
 def of_patching(model, patch):
     tokens, answers = torch.tensor([[0, 5, 6, 7]]), torch.tensor([[[8, 9]]])
-    corrupt = patching.last_token_neurons(model, tokens + 1, 2)[None]
+    corrupt = last_token_neurons(model, tokens + 1, 2)[None]
     arguments = (model, tokens, 2, {3: torch.arange(4)}, corrupt, answers, lambda _: None)
-    patch.setattr(patching, "indirect_effect", lambda *changes: changes[0] + float("inf"))
+    patch.setattr(indirect_effect, "indirect_effect", lambda *changes: changes[0] + float("inf"))
     yield told(patching.patch_layers, *arguments)
     calls = itertools.count()
-    patch.setattr(patching, "log_probabilities", lambda *_: torch.full((1, 5, 2), float(next(calls))))
+    for module in (patching, indirect_effect):
+        patch.setattr(module, "log_probabilities", lambda *_: torch.full((1, 5, 2), float(next(calls))))
     yield told(patching.patch_layers, *arguments)
 
 
@@ -257,7 +265,7 @@ def of_snakemake(checkout, tmp_path):
 def of_figures(tmp_path):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        style.save(prompts.draw([("word", "addition", ["苹果"], "1")]), [tmp_path / "x.png"])
+        style.save(token_boxes.draw([("word", "addition", ["苹果"], "1")]), [tmp_path / "x.png"])
     yield str(caught[0].message)
 
 

@@ -11,18 +11,20 @@ import pytest
 from form_invariance.bench import figure as bench
 from form_invariance.drawing import style
 from form_invariance.errors import UserError
+from form_invariance.stages.agreement import figure as heuristics
 from form_invariance.stages.audit import figure as audit
 from form_invariance.stages.dose import figure as dose
-from form_invariance.stages.heads import figure as heads
-from form_invariance.stages.heuristics import figure as heuristics
+from form_invariance.stages.head_overlap import figure as heads
 from form_invariance.stages.interventions import figure as interventions
-from form_invariance.stages.overlap import figure as jaccard
-from form_invariance.stages.paraphrases import figure as variants
+from form_invariance.stages.overlap import figure as overlap_figure
+from form_invariance.stages.paraphrases import figure as paraphrases
 from form_invariance.stages.planted import figure as planted
 from form_invariance.stages.probe import figure as probe
-from form_invariance.stages.prompt_formats import figure as prompts
+from form_invariance.stages.prompt_formats import token_boxes
 from form_invariance.stages.summary import figure as summary
 from form_invariance.stages.transfer import figure as transfer
+
+pytestmark = pytest.mark.slow
 
 
 def overlap(formats, ks=(10, 50)):
@@ -37,7 +39,8 @@ def overlap(formats, ks=(10, 50)):
 
 
 def reliability(formats, ks=(10, 50)):
-    rows = [(k, f, kind, 0.8, 0.7, 0.9) for k in ks for f in formats for kind in ("parts", "median")]
+    parts = list(enumerate(formats))
+    rows = [(k, f, kind, 0.8 - n / 50, 0.7, 0.9) for k in ks for n, f in parts for kind in ("parts", "median")]
     rows += [(k, "+".join(formats), "across_parts", 0.7, 0.6, 0.8) for k in ks]
     return pd.DataFrame(rows, columns=["k", "format", "kind", "jaccard", "low", "high"])
 
@@ -46,7 +49,7 @@ def intervention_table(ks=(10, 50)):
     rows = []
     runs = (("format", "all"), ("format", "last"), ("template", "all"))
     for kind, (means, place) in itertools.product(("keep_only", "knockout"), runs):
-        for neurons, draws in (("circuit", [-1]), ("random", [0, 1]), ("random_effect", [0])):
+        for neurons, draws in (("circuit", [-1]), ("random", [0, 1, 2]), ("random_effect", [0])):
             for k, seed in itertools.product(ks[:1] if neurons == "random_effect" else ks, draws):
                 rows.append((kind, means, place, neurons, k, seed, 0.5 + 0.1 * seed, 0.4, 0.6))
     which, values = ["intervention", "means", "positions", "neurons", "k", "seed"], ["ratio_low", "ratio_high"]
@@ -55,7 +58,9 @@ def intervention_table(ks=(10, 50)):
 
 def transfer_table(pairs=20, ks=(10, 50)):
     value = 0.5 if pairs else np.nan
-    rows = [(k, c, pairs, value, value, value) for k in ks for c in ("matched", "mismatched", "random")]
+    rows = [
+        (k, c, pairs, value, value - 0.1, value + 0.1) for k in ks for c in ("matched", "mismatched", "random")
+    ]
     return pd.DataFrame(rows, columns=["k", "condition", "pairs", "recovered", "low", "high"])
 
 
@@ -136,8 +141,8 @@ def heuristics_statistics():
 
 def audit_table(formats, operators, ks):
     rows = [
-        (f, o, -1, k, candidates, min(1, candidates / k), 0.87)
-        for f, o, k, candidates in itertools.product(formats, operators, ks, (10, 100, 400))
+        (f, o, -1, k, candidates, min(1, candidates / k) - 0.01 * place, 0.87)
+        for (place, f), o, k, candidates in itertools.product(enumerate(formats), operators, ks, (10, 100, 528))
     ]
     names = ["format", "operator", "layer", "k", "candidates", "recall", "rank_correlation"]
     return pd.DataFrame(rows, columns=names)
@@ -161,40 +166,64 @@ def bench_table():
     return table.assign(share=0.5, layer=table["prompts"], candidates=table["prompts"])
 
 
+def joined(tables, *keys):
+    """Tables by key as one table with key columns."""
+    return pd.concat(
+        [
+            table.assign(**dict(zip(keys, key if isinstance(key, tuple) else (key,), strict=True)))
+            for key, table in tables.items()
+        ],
+        ignore_index=True,
+    )
+
+
 def all_figures(formats, operators, models, ks=(10, 50)):
     """Every kind of figure, by name."""
     directions = [f"{a}_to_{b}" for a, b in itertools.permutations(formats, 2)]
     pairs = itertools.cycle((600, 0))
-    transfers = {(o, d): transfer_table(next(pairs), ks) for o in operators for d in directions}
-    cells = {(f, o): intervention_table(ks) for f in formats for o in operators}
-    overlaps, reliabilities = ({o: make(formats, ks) for o in operators} for make in (overlap, reliability))
-    cell, agreement, labelled = heuristic_tables()
+    moved = joined(
+        {(o, d): transfer_table(next(pairs), ks) for o in operators for d in directions}, "operator", "direction"
+    )
+    cells = list(itertools.product(formats, operators))
+    of_cells = {
+        "interventions": joined(dict.fromkeys(cells, intervention_table(ks)), "format", "operator"),
+        "heads": joined({one: heads_table(seed) for seed, one in enumerate(cells)}, "format", "operator"),
+        "heuristics": joined(dict.fromkeys(cells, heuristic_tables()[0]), "format", "operator"),
+    }
+    made = {
+        "overlap": overlap(formats, ks),
+        "reliability": reliability(formats, ks),
+        "head_overlap": head_overlap(formats),
+        "agreement": heuristic_tables()[1],
+        "labelled": heuristic_tables()[2],
+    }
+    shared = {name: joined(dict.fromkeys(operators, table), "operator") for name, table in made.items()}
     probes = {f: probe_table(f, operators, 1 + 9 * place) for place, f in enumerate(formats)}
-    yield "probe", probe.draw(probes, probe_table("+".join(formats), operators, 1), "m")
-    yield "probe_positions", probe.draw_positions(probes, "m")
-    yield "jaccard", jaccard.draw(overlaps, reliabilities, "m")
-    yield "knockout", interventions.draw(cells, "knockout", "m")
-    yield "transfer", transfer.draw(transfers, "m")
-    yield "variants", variants.draw({o: variants_table(formats, 30 * n) for n, o in enumerate(operators)}, "m")
-    yield "dose", dose.draw({o: dose_table(formats, n) for n, o in enumerate(operators)}, "m")
-    by_operator = (dict.fromkeys(operators, table) for table in (agreement, labelled))
-    yield "heuristics", heuristics.draw(dict.fromkeys(cells, cell), *by_operator, "m")
-    rankings = {cell: heads_table(seed) for seed, cell in enumerate(cells)}
-    yield "heads", heads.draw(rankings, {o: head_overlap(formats) for o in operators}, "m")
-    yield "audit", audit.draw(audit_table(formats, operators, ks), 528, "m")
-    yield "planted", planted.draw(planted_table(formats))
+    probes = {"probe": joined(probes, "format"), "across": probe_table("+".join(formats), operators, 1)}
+    worded = {o: variants_table(formats, 30 * n) for n, o in enumerate(operators)}
+    doses = {o: dose_table(formats, n) for n, o in enumerate(operators)}
+    every = {**of_cells, **shared, "transfer": moved}
+    yield "probe", probe.probe(probes, "m")
+    yield "probe_positions", probe.probe_positions(probes, "m")
+    yield "overlap", overlap_figure.overlap(every, "m")
+    yield "keep_only", interventions.keep_only(every, "m")
+    yield "knockout", interventions.knockout(every, "m")
+    yield "transfer", transfer.transfer(every, "m")
+    yield "paraphrases", paraphrases.paraphrases({"paraphrases": joined(worded, "operator")}, "m")
+    yield "dose", dose.dose({"dose": joined(doses, "operator")}, "m")
+    yield "heuristics", heuristics.heuristics(every, "m")
+    yield "heads", heads.heads(every, "m")
+    yield "audit", audit.audit({"audit": audit_table(formats, operators, ks)}, "m")
+    yield "planted", planted.planted({"planted": planted_table(formats)}, "m")
     yield "bench", bench.draw(bench_table(), "m")
     yield (
         "summary",
-        summary.draw(
-            {(m, o): table for m in models for o, table in overlaps.items()},
-            {(m, o): table for m in models for o, table in reliabilities.items()},
-            {(m, *key): table for m in models for key, table in cells.items()},
-            {(m, *key): table for m in models for key, table in transfers.items()},
+        summary.summary(
+            {name: joined(dict.fromkeys(models, table), "model") for name, table in every.items()}, "m"
         ),
     )
     tokens = ["226", " +", " ", "\n"] * 12
-    yield "prompt_formats", prompts.draw([(f, o, tokens, "294") for f in formats for o in operators])
+    yield "prompt_formats", token_boxes.draw([(f, o, tokens, "294") for f in formats for o in operators])
 
 
 @pytest.mark.parametrize(("formats", "models"), [("sc", ["m"]), ("scwx", ["m", "n", "o"])])
@@ -216,7 +245,7 @@ def test_the_same_tables_give_the_same_bytes(tmp_path):
 
 
 def test_tokens_show_spaces_and_line_breaks():
-    assert prompts.visible(" a\n") == "␣a↵"
+    assert style.visible(" a\n") == "␣a↵"
 
 
 def test_heads_are_marked_where_they_are_best_in_every_format_and_in_one():
@@ -225,14 +254,32 @@ def test_heads_are_marked_where_they_are_best_in_every_format_and_in_one():
     other["rank"] = np.arange(12) + 1
     one["rank"] = [*range(2, 13), 1]
     overlap = head_overlap("sc", sizes=(1, 3, 5)).query("layers == 'all'")
-    figure = heads.draw({("s", "addition"): one, ("c", "addition"): other}, {"addition": overlap}, "m")
+    tables = {"heads": joined({("s", "+"): one, ("c", "+"): other}, "format", "operator")}
+    figure = heads.heads({**tables, "head_overlap": overlap.assign(operator="+")}, "m")
     first, second = figure.axes[1:3]
-    marks = [[line.get_xydata().tolist() for line in axes.lines] for axes in (first, second)]
+    marks = [[(line.get_xydata() - 0.5).tolist() for line in axes.lines] for axes in (first, second)]
     assert marks == [[[[0, 0], [1, 0]], [[3, 2]]], [[[0, 0], [1, 0]], [[2, 0]]]]
 
 
+@pytest.mark.parametrize("which", [["division"], ["addition", "division"]])
+def test_operators_without_shared_neurons_have_their_panels(tmp_path, which):
+    cell, agreement, labelled = heuristic_tables()
+    operators = ["addition", "division"]
+    cells = joined({("s", o): cell.iloc[:0] if o in which else cell for o in operators}, "format", "operator")
+    agreed = joined(
+        {o: agreement.assign(observed=np.nan) if o in which else agreement for o in operators}, "operator"
+    )
+    counts = joined({o: labelled.assign(neurons=0) if o in which else labelled for o in operators}, "operator")
+    tables = {"heuristics": cells, "agreement": agreed, "labelled": counts}
+    figure = heuristics.heuristics(tables, "m")
+    style.save(figure, [tmp_path / "x.svg"])
+    titles = [axes.get_title() for axes in figure.axes[:2]]
+    assert titles[1] == "division\n0 neurons\nexact: no neuron\nJaccard: no neuron"
+    assert ("no neuron" in titles[0]) == (len(which) == 2)
+
+
 def test_an_unknown_ending_is_refused_before_anything_is_written(tmp_path):
-    figure, _ = style.panels(1, 1)
+    figure, _ = style.panels(1, 1, height=1)
     with pytest.raises(UserError, match="must end in"):
         style.save(figure, [tmp_path / "x.png", tmp_path / "x.bmp"])
     assert not list(tmp_path.iterdir())
@@ -303,14 +350,19 @@ def test_intervals_are_drawn(paper):
     """In every panel whose table has intervals there are bands, of which each has its line."""
     bands = {
         "probe": len(FORMATS) + 1,
-        "jaccard": 1 + 1 + 3,
-        "knockout": 1 + len(interventions.BESIDE) + len(interventions.CONTROLS),
-        "transfer": len(transfer.CONDITIONS),
+        "overlap": 1 + 1 + 3,
+        "knockout": 4,  # three circuits and the control with enough draws
+        "transfer": 3,
         "audit": len(KS),
+        "dose": len(dose.LOOKS),
     }
     for name, count in bands.items():
-        for axes in paper[name].axes:
-            assert len(axes.collections) == count, name
+        panels = [
+            sum(any(np.ptp(path.vertices, axis=0).all() for path in one.get_paths()) for one in axes.collections)
+            for axes in paper[name].axes
+        ]
+        # Every other direction has no pairs.
+        assert set(panels) == ({0, count} if name == "transfer" else {count}), (name, panels)
 
 
 # Machado et al. (2009), severity 1: what a colour, in linear RGB, looks like.
@@ -370,13 +422,15 @@ def test_every_format_has_a_look_of_its_own():
 
 def test_a_format_looks_alike_in_every_figure(paper):
     def colour_of(artist):
-        return mpl.colors.to_hex(
-            artist.get_color() if hasattr(artist, "get_color") else artist.patches[0].get_facecolor()
-        )
+        return mpl.colors.to_hex(artist.get_color() if hasattr(artist, "get_color") else artist.get_facecolor())
 
     for name in ("probe", "planted", "heuristics"):
-        looks = dict(zip(*reversed(paper[name].axes[0].get_legend_handles_labels()), strict=True))
+        (legend,) = paper[name].legends
+        texts = [text.get_text() for text in legend.get_texts()]
+        looks = dict(zip(texts, legend.legend_handles, strict=True))
         for format_, colour in style.colours(FORMATS).items():
             assert colour_of(looks[format_]).upper() == colour, (name, format_)
+    bars = {container[0].get_facecolor() for container in paper["heuristics"].axes[0].containers}
+    assert {mpl.colors.to_hex(colour).upper() for colour in bars} == set(style.colours(FORMATS).values())
     titles = {text.get_text(): text.get_color() for text in paper["prompt_formats"].axes[0].texts}
     assert {name: titles[name] for name in FORMATS} == style.colours(FORMATS)

@@ -22,6 +22,8 @@ from form_invariance.model.files import PACKAGED, load_tokenizer
 from form_invariance.model.loading import load
 from form_invariance.problems.operands import OperandRange, operand_pool
 
+pytestmark = pytest.mark.slow
+
 TINY = Recipe(
     separate=True,
     seed=3,

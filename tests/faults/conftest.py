@@ -9,10 +9,10 @@ import pytest
 import torch
 import yaml
 from safetensors.torch import load_file, save_file
+from stub_checkout import ROOT, environment
 
 from faults.commands import finished_jobs, run
 from form_invariance.model.files import PACKAGED
-from stub_checkout import ROOT, environment
 
 SHARDS = ["model-1.safetensors", "model-2.safetensors"]
 

@@ -14,10 +14,10 @@ from itertools import islice
 
 import numpy as np
 import pytest
+from stub_checkout import environment
 
 from faults.commands import contents, finished_jobs, input_kinds, run, start
 from faults.damage import DAMAGES, KILLS, damages, restore, try_damaged
-from stub_checkout import environment
 
 
 def leftovers(folder):

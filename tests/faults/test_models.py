@@ -6,10 +6,10 @@ import sys
 
 import numpy as np
 import pytest
+from stub_checkout import environment
 
 from faults.commands import contents, run
 from faults.damage import DAMAGES, damages, restore, try_damaged
-from stub_checkout import environment
 
 NOT_READ = "generation_config.json"
 

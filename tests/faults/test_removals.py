@@ -7,9 +7,9 @@ import sys
 import time
 
 import numpy as np
+from stub_checkout import environment
 
 from faults.damage import KILLS
-from stub_checkout import environment
 
 NAMED = re.compile(
     r"^error: .*results/"

@@ -4,11 +4,11 @@ import subprocess
 import sys
 
 import yaml
+from stub_checkout import ROOT, environment, make_checkout
 
 from form_invariance.stages.agreement.table import AGREEMENT
 from form_invariance.stages.overlap.table import OVERLAP
 from form_invariance.tables.files import read_table
-from stub_checkout import ROOT, environment, make_checkout
 
 SMALLEST = {
     "models": {"embedded-shared": {"source": "embedded:embedded-shared"}},

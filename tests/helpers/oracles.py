@@ -1,32 +1,32 @@
 """The slow, plain methods that the fast ones are compared with: TransformerLens hooks over whole sequences."""
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from transformer_lens.model_bridge import TransformerBridge
+
+from form_invariance.model.transformer_lens_bridge import boot, neurons_at
 
 
-def bridge(folder) -> TransformerBridge:
+def bridge(folder) -> Any:
     """The model of a Hugging Face folder in TransformerLens."""
-    model = TransformerBridge.boot_transformers(str(folder))
-    model.eval()
-    return model
+    return boot(Path(folder))
+
+
+post_name = neurons_at
 
 
 @torch.no_grad()
-def last_logits(model: TransformerBridge, tokens: Tensor, hooks: list[tuple[str, Callable]] = ()) -> Tensor:
+def last_logits(model: Any, tokens: Tensor, hooks: list[tuple[str, Callable]] = ()) -> Tensor:
     """Logits at the last token, (B, V), of the whole sequences under hooks."""
     return model.run_with_hooks(tokens, fwd_hooks=list(hooks))[:, -1].detach()
 
 
-def post_name(layer: int) -> str:
-    return f"blocks.{layer}.mlp.hook_post"
-
-
 @torch.no_grad()
-def all_neurons(model: TransformerBridge, tokens: Tensor, layers: range) -> Tensor:
+def all_neurons(model: Any, tokens: Tensor, layers: range) -> Tensor:
     """hook_post of every position, (layers, B, T, m)."""
     found = {}
 
@@ -53,14 +53,14 @@ def patch_last(value: Tensor, neuron: int) -> Callable:
 
 
 def indirect_effect(clean: Tensor, patched: Tensor, answers: Tensor) -> np.ndarray:
-    """The paper's Eq. 3 as it is printed, from logits (B, V) in double precision; (B,)."""
+    """The paper's Eq. 4 as it is printed, from logits (B, V) in double precision; (B,)."""
     p, p_star = (z.double().softmax(-1).gather(1, answers).numpy() for z in (clean, patched))
     r, corrupt = 0, 1
     return 0.5 * ((p_star[:, corrupt] - p[:, corrupt]) / p[:, corrupt] + (p[:, r] - p_star[:, r]) / p_star[:, r])
 
 
 def patched_effects(
-    model: TransformerBridge, tokens: Tensor, corrupt: Tensor, answers: Tensor, layer: int, neurons: list[int]
+    model: Any, tokens: Tensor, corrupt: Tensor, answers: Tensor, layer: int, neurons: list[int]
 ) -> np.ndarray:
     """Indirect effect of patching each neuron alone by full hooked forward passes, (B, neurons)."""
     clean = last_logits(model, tokens)

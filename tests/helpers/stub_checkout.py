@@ -11,46 +11,6 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 NASTY = 'it\'s "$(touch pwned)" `touch pwned` \\ $HOME; * {{x\n{a}+{b}='
-SMALL = {
-    "model_files": 1,
-    "census": 6,
-    "probe": 3,
-    "probe_across_formats": 1,
-    "dataset": 6,
-    "attribution": 6,
-    "patching": 6,
-    "ranking": 6,
-    "audit": 1,
-    "planted": 1,
-    "circuit": 4,
-    "overlap": 2,
-    "heads": 2,
-    "head_overlap": 2,
-    "variant_effects": 3,
-    "variant_overlap": 1,
-    "classify": 6,
-    "agreement": 2,
-    "paper_tables": 1,
-    "mean_cache": 3,
-    "interventions": 6,
-    "neuron_effects": 6,
-    "transfer": 2,
-    "dose": 2,
-    "prompt_formats": 1,
-    "probe_figure": 1,
-    "jaccard_figure": 1,
-    "variants_figure": 1,
-    "interventions_figure": 2,
-    "transfer_figure": 1,
-    "dose_figure": 1,
-    "heuristics_figure": 1,
-    "heads_figure": 1,
-    "planted_figure": 1,
-    "summary_figure": 1,
-    "browser": 1,
-    "report": 1,
-    "all": 1,
-}
 
 
 def make_checkout(folder: Path) -> Path:
@@ -58,6 +18,8 @@ def make_checkout(folder: Path) -> Path:
     skip = shutil.ignore_patterns("*.egg-info")
     for name in ("workflow", "config", "src", "envs"):
         shutil.copytree(ROOT / name, folder / name, ignore=skip)
+    for name in ("Snakefile", "profiles"):
+        shutil.copy(ROOT / name, folder / name, follow_symlinks=False)
     shutil.copy(ROOT / "tests/helpers/stub_package.py", folder / "src/form_invariance/__main__.py")
     return folder
 

@@ -42,6 +42,8 @@ def main(words: list[str]) -> int:
     if Path("alone").exists() and not alone():
         return 3
     values: dict[str, list[str]] = {}
+    option = "words"
+    values[option] = []
     for word in words[1:]:
         if word.startswith("--"):
             option = word
@@ -50,7 +52,7 @@ def main(words: list[str]) -> int:
             values[option].append(word)
     outputs = [path for option, paths in values.items() if option.endswith("output") for path in paths]
     outputs += [word.split("=")[1] for word in values.get("--template-outputs", [])]
-    for folder in values.get("--output-folder", []) if words[0] == "tables" else []:
+    for folder in values.get("--output-folder", []) if words[0] == "paper-tables" else []:
         names = ("census", "probe", "agreement", "heuristic_summary", "significance", "families")
         outputs += [f"{folder}/{name}.{suffix}" for name in names for suffix in ("csv", "md", "tex")]
     for folder in values.get("--output-folder", []) if words[0] == "transfer" else []:

@@ -17,7 +17,6 @@ from pathlib import Path
 
 import pandas as pd
 import psutil
-
 from stub_checkout import ROOT, environment
 
 ROUNDS = int(os.environ.get("LONG_RUN_ROUNDS", "10"))

@@ -116,7 +116,7 @@ def _edit_config(folder, **changes):
         (lambda f: (f / "model.safetensors").write_bytes(b"broken"), "cannot be read as safetensors"),
         (
             lambda f: (f / "model.safetensors.index.json").write_text('{"weight_map": {"x": "part.safetensors"}}'),
-            "lacks part.safetensors",
+            "part.safetensors, which its index names, is missing",
         ),
     ],
 )

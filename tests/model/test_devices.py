@@ -11,7 +11,7 @@ from form_invariance.model.replay import build_cache, last_token_attention, log_
 from form_invariance.stages.attribution.compute import attribute
 from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
 from form_invariance.stages.heuristics.pairs import make_grid
-from form_invariance.stages.interventions import ablation
+from form_invariance.stages.mean_cache import ablation
 from form_invariance.stages.mean_cache.compute import MeanCache
 
 FIRST, TOKENS, PROMPTS = 2, 6, 3

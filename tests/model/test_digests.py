@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 import torch
 import xxhash
-from form_invariance.model.digests_table import MODEL_FILES
 from safetensors.torch import load_file, save_file
 
 from form_invariance.cli import main
 from form_invariance.errors import UserError
 from form_invariance.model import digests as model_digests
-from form_invariance.stages.options import add_model_arguments, load_model, load_tokenizer_alone
+from form_invariance.model.digests import MODEL_FILES
+from form_invariance.stages.model_options import load_model
+from form_invariance.stages.options import add_model_arguments
+from form_invariance.stages.tokenizer_options import load_tokenizer_alone
 from form_invariance.tables.files import provenance_of, read_table, write_table
 
 SHARDS = ["model-1.safetensors", "model-2.safetensors"]
@@ -154,7 +156,7 @@ def test_what_the_hub_gave_is_checked(folder):
     flipped[-1] ^= 1
     replace(blob, bytes(flipped))
     with pytest.raises(
-        UserError, match=rf"^{snapshot / SHARDS[1]} is not what the hub gave[^\n]*delete {blob} and"
+        UserError, match=rf"^{snapshot / SHARDS[1]} differs from the hub's file[^\n]*delete {blob} and"
     ):
         model_digests.record(snapshot)
 
@@ -175,10 +177,10 @@ def without(weights, name):
     [
         ({"rope_parameters": {"rope_type": "yarn", "rope_theta": 1e4}}, dict, "rope scaling 'yarn' is not supp"),
         ({"num_hidden_layers": 5}, dict, "weight 'model.layers.4.* is missing"),
-        ({"num_hidden_layers": 3}, dict, "weight 'model.layers.3.* is none that a llama model"),
+        ({"num_hidden_layers": 3}, dict, "weight 'model.layers.3.* does not belong to a llama model"),
         ({"intermediate_size": 96}, dict, r"has shape \(80, 48\), but config.json asks for \(96, 48\)"),
         ({}, lambda weights: without(weights, "model.norm.weight"), "weight 'model.norm.weight' is missing"),
-        ({}, lambda weights: {**weights, "adapter": torch.zeros(3)}, "weight 'adapter' is none that"),
+        ({}, lambda weights: {**weights, "adapter": torch.zeros(3)}, "weight 'adapter' does not belong to"),
     ],
 )
 def test_a_model_that_cannot_be_loaded_ends_its_first_job(

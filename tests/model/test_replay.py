@@ -37,11 +37,11 @@ def test_a_changed_last_token_equals_the_ordinary_pass_with_the_same_change(tiny
     cache = build_cache(model, tokens, FIRST)
     got = replay(model, cache, cache.residual[0][:, None] + change, FIRST)
     x = decoder.run_layers(model, decoder.embed(model, tokens), stop=FIRST)
-    for variant in range(7):
+    for run in range(7):
         y = x.clone()
-        y[:, -1] += change[:, variant]
+        y[:, -1] += change[:, run]
         expected = decoder.run_layers(model, y, FIRST)[:, -1]
-        torch.testing.assert_close(got[:, variant], expected, atol=2e-5, rtol=1e-4)
+        torch.testing.assert_close(got[:, run], expected, atol=2e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("hook", ["on_neurons", "on_heads"])
@@ -52,7 +52,7 @@ def test_hooks_equal_the_ordinary_pass_with_hooks(tiny, hook):
 
     def change(layer, values):
         changed = values.clone()
-        changed[:, -1] *= 1 + layer  # the last token's, in the whole pass as in the replay of one variant
+        changed[:, -1] *= 1 + layer  # the last token's, in the whole pass as in the replay of one run
         return changed
 
     got = replay(model, cache, cache.residual[0][:, None], FIRST, **{hook: change})
@@ -99,7 +99,7 @@ def test_chosen_prompts_keep_everything_of_their_cache(tiny):
             torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-5)
 
 
-def test_variants_and_prompts_do_not_see_each_other(tiny):
+def test_runs_and_prompts_do_not_see_each_other(tiny):
     model, _ = tiny
     cache = build_cache(model, tokens_of(model, 3, 8), FIRST)
     x = cache.residual[0][:, None] + torch.randn(3, 5, model.config.d_model)

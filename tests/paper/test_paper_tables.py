@@ -8,11 +8,12 @@ import pytest
 
 from form_invariance.cli import main
 from form_invariance.drawing import style
-from form_invariance.paper import read_numbers, tables
+from form_invariance.paper import tables
+from form_invariance.paper.numbers import read_numbers
+from form_invariance.stages.agreement import figure as figures
 from form_invariance.stages.agreement.compute import operator_tables
 from form_invariance.stages.agreement.table import AGREEMENT, LABELLED
 from form_invariance.stages.census.table import CENSUS
-from form_invariance.stages.heuristics import figure as figures
 from form_invariance.stages.heuristics.table import HEURISTICS
 from form_invariance.stages.probe import figure as probe_figures
 from form_invariance.stages.probe.table import PROBE
@@ -154,7 +155,8 @@ def test_peak_and_onset_of_the_probes():
 def test_the_probe_figures_draw_the_tables(tmp_path):
     given = {name: table for (model, name), table in probe_tables().items() if model == "own"}
     across = given.pop("shared")
-    figure = probe_figures.draw(given, across, "own")
+    both = {"probe": pd.concat([table.assign(format=name) for name, table in given.items()]), "across": across}
+    figure = probe_figures.probe(both, "own")
     axes = figure.axes[0]
     lines = {line.get_label(): line for line in axes.lines}
     assert lines["symbolic"].get_ydata().tolist() == [0.2, 0.5, 0.51, 0.8, 0.8]
@@ -162,25 +164,30 @@ def test_the_probe_figures_draw_the_tables(tmp_path):
     (onset,) = [line for line in axes.lines if line.get_linestyle() == ":" and len(line.get_xdata())]
     assert round(onset.get_xdata()[0]) == 2
     assert [one.get_title() for one in figure.axes] == ["all operators", "addition"]
-    heat = probe_figures.draw_positions(given, "own").axes[0]
-    assert heat.images[0].get_array()[:, ::-1].T[0].tolist() == [0.2, 0.5, 0.51, 0.8, 0.8]
+    heat = probe_figures.probe_positions(both, "own").axes[0]
+    values = heat.collections[0].get_array().reshape(5, -1)
+    assert values[:, -1].tolist() == [0.2, 0.5, 0.51, 0.8, 0.8]
     assert [label.get_text() for label in heat.get_xticklabels()] == ["=", "="]
     style.save(figure, [tmp_path / "figure.svg"])
 
 
 def test_the_heuristics_figure_draws_the_tables(inputs, tmp_path):
     cells, agreements, labelled, _ = inputs
-    own = {key[1:]: table for key, table in cells.items() if key[0] == "own"}
-    by_operator = [
-        {key[1]: table for key, table in one.items() if key[0] == "own"} for one in (agreements, labelled)
-    ]
-    figure = figures.draw(own, *by_operator, "own")
+    cells = {key[1:]: table for key, table in cells.items() if key[0] == "own"}
+    joined = {
+        "heuristics": pd.concat([table.assign(format=key[0], operator=key[1]) for key, table in cells.items()]),
+        **{
+            name: pd.concat([table.assign(operator=key[1]) for key, table in tables.items() if key[0] == "own"])
+            for name, tables in (("agreement", agreements), ("labelled", labelled))
+        },
+    }
+    figure = figures.heuristics(joined, "own")
     axes = figure.axes[0]
     families = [label.get_text() for label in axes.get_yticklabels()]
     assert sorted(families) == ["operand range", "result modulo"]
-    bars = {container.get_label(): [bar.get_width() for bar in container] for container in axes.containers}
+    bars = dict(zip(FORMATS, ([bar.get_width() for bar in one] for one in axes.containers), strict=True))
     for name in FORMATS:
-        label = own[name, "addition"].query("label")
+        label = cells[name, "addition"].query("label")
         expected = [label[label["family"] == family]["neuron"].nunique() / 12 for family in families]
         assert bars[name] == pytest.approx(expected)
     style.save(figure, [tmp_path / "figure.svg"])
@@ -197,7 +204,7 @@ def test_tables_command(inputs, tmp_path):
             path = tmp_path / option / ("-".join(key) + ".parquet")
             write_table(table, path, schema, {})
             options.append(f"{'/'.join(key)}={path}")
-    assert main(["tables", *options, "--output-folder", str(tmp_path / "out")]) == 0
+    assert main(["paper-tables", *options, "--output-folder", str(tmp_path / "out")]) == 0
     made = {path.name for path in (tmp_path / "out").iterdir()}
     assert made == {f"{name}.{suffix}" for name in tables.CAPTIONS for suffix in ("csv", "md", "tex")}
     latex = (tmp_path / "out/agreement.tex").read_text()

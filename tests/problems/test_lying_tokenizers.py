@@ -7,10 +7,10 @@ import shutil
 
 import pytest
 import yaml
+from hostile_values import FUZZ, SMALL, VALUES, places, refusal
 from hypothesis import given
 from hypothesis import strategies as st
 from stub_checkout import ROOT
-from test_hostile import FUZZ, SMALL, VALUES, places, refusal
 
 from form_invariance.errors import UserError
 from form_invariance.model import files as model_files
@@ -164,12 +164,12 @@ def test_a_bos_token_that_does_not_exist(folder, named):
 
 UNKNOWN = {"type": "WordLevel", "unk_token": "[UNK]"}
 EXCHANGED = [replacing("7", "x"), replacing("8", "7"), replacing("x", "8")]
-ONE_TOKEN_EACH = "one and the same token"
-NEXT_TOKEN = "must be the very next single token after the prompt"
+ONE_TOKEN_EACH = "as the same token"
+NEXT_TOKEN = "must be the next token after the prompt"
 REFUSED = {
     "a token beyond the model": (
         lying("model", "vocab", "12", value=10**7),
-        f"gives '12' the token 10000000, but the model has {SIZE};",
+        f"encodes '12' with token 10000000, but the model has {SIZE} tokens;",
     ),
     "a BOS beyond the model": (
         lying("post_processor", "special_tokens", BOS, "ids", value=[10**7]),
@@ -189,11 +189,11 @@ REFUSED = {
     ),
     "a number that it cannot encode": (
         lying("model", value={**UNKNOWN, "vocab": {"0": 0, "3": 3}}),
-        r"cannot encode '3' and the like: .*Missing \[UNK\] token",
+        r"cannot encode texts such as '3': .*Missing \[UNK\] token",
     ),
     "every digit a token": (
         lying("pre_tokenizer", value={"type": "Digits", "individual_digits": True}),
-        "number 10 into several tokens.* 0 to 9 whole",
+        "number 10 into several tokens.* 0 to 9 are one token each",
     ),
     "digits of another script": (
         lying("normalizer", value=replacing("7", "٧")),
@@ -201,11 +201,11 @@ REFUSED = {
     ),
     "digits exchanged": (
         lying("normalizer", value={"type": "Sequence", "normalizers": EXCHANGED}),
-        "turns the number 7 into a token that reads '8'",
+        "encodes the number 7 as a token that decodes to '8'",
     ),
     "a decoder of its own mind": (
         lying("decoder", value={"type": "Sequence", "decoders": [HONEST["decoder"], replacing("7", "8")]}),
-        "turns the number 7 into a token that reads '8'",
+        "encodes the number 7 as a token that decodes to '8'",
     ),
     "no spaces at the end": (
         lying("normalizer", value={"type": "Strip", "strip_left": False, "strip_right": True}),
@@ -215,7 +215,7 @@ REFUSED = {
     "an operand swallowed": (added("7+"), r"formats\.symbolic.* 6\.\.12 is one token in place of \{a\}"),
     "several tokens before each text": (
         lying("post_processor", value=around([BOS, EOS], [])),
-        r"opens every text with 2 tokens, \[0, 1\]",
+        r"adds 2 tokens before every text, \[0, 1\]",
     ),
     "a post-processor without its token": (
         lying("post_processor", "special_tokens", value={}),
@@ -284,7 +284,7 @@ def test_a_folder_or_a_pipe_in_place_of_the_file(folder):
 
 def test_a_template_that_opens_with_bos_itself():
     tokenizer = model_files.load_tokenizer(PACKAGED / "embedded-shared")
-    with pytest.raises(UserError, match=r"here: .*'<\|begin_of_text\|>' opens every prompt anyway"):
+    with pytest.raises(UserError, match=r"here: .*'<\|begin_of_text\|>' begins every prompt already"):
         check_template(tokenizer, BOS + "{a}+{b}=", "here", LIMITS)
 
 
@@ -294,11 +294,14 @@ def test_a_token_that_cannot_be_decoded(folder):
 
 
 IN_SOME_PAIRS = {
-    "operands joined": (added("7+8"), r"splits '7\+8=' as \['7\+8', '='\]: with other operands than '6\+6='"),
-    "operand and answer joined": (added("8=15"), r"splits '7\+8=15' as .*: the answer is not the very next"),
+    "operands joined": (
+        added("7+8"),
+        r"splits '7\+8=' as \['7\+8', '='\]: other tokens than the operands' differ from '6\+6='",
+    ),
+    "operand and answer joined": (added("8=15"), r"splits '7\+8=15' as .*: the answer is not the next token"),
     "operands exchanged": (
         lying("normalizer", value=replacing(r"^7\+8", "8+7")),
-        r"splits '7\+8=' as \['8', '\+', '7', '='\]: with other operands",
+        r"splits '7\+8=' as \['8', '\+', '7', '='\]: other tokens than the operands'",
     ),
 }
 

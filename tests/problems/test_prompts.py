@@ -31,7 +31,7 @@ def test_all_templates_hold_the_rules_and_have_the_methods_lengths(tokenizer, te
         ("{a}+{c}=", "must have the fields"),
         ("{a}+{b", "must have the fields"),
         ("{a}{b}=", "one token"),
-        ("{a}+{b}", "next single token"),
+        ("{a}+{b}", "next token after the prompt"),
         ("1{a}+{b}=", "one token"),
     ],
 )
@@ -75,9 +75,9 @@ def test_numbers_of_several_tokens_name_the_largest_usable_range():
     digits = {digit: place for place, digit in enumerate("0123456789")}
     merged = {**digits, **{f"1{digit}": 10 + place for digit, place in digits.items()}}
     up_to_19 = Tokenizer(models.BPE(merged, [("1", digit) for digit in digits]))
-    with pytest.raises(UserError, match=r"number 250 into several tokens.* 0 to 19 whole.* to 19 at most"):
+    with pytest.raises(UserError, match=r"number 250 into several.* 0 to 19 are one token each.* to 19 at most"):
         PromptTokenizer(up_to_19, None).number_tokens([7, 250])
     none = Tokenizer(models.BPE({**digits, "_": 10}, []))
     none.normalizer = normalizers.Prepend("_")
-    with pytest.raises(UserError, match="keeps no number whole; choose another model"):
+    with pytest.raises(UserError, match="no number is one token, so choose another model"):
         PromptTokenizer(none, None).number_tokens([7])

@@ -1,7 +1,6 @@
-"""The report: sentences that follow the numbers, and a page that needs nothing beside itself."""
+"""The report: sentences that follow the numbers, and a page that needs no other file."""
 
 import re
-from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -9,27 +8,33 @@ from stub_checkout import ROOT
 
 from form_invariance.errors import UserError
 from form_invariance.paper.tables import CAPTIONS
-from form_invariance.report import answers, beyond, page
-from form_invariance.stages.answers import Answer, Results
+from form_invariance.report import page
+from form_invariance.stages.answers import Answer, read_answers, write_answers
+from form_invariance.stages.audit import answer as audit
 from form_invariance.stages.audit.table import AUDIT
-from form_invariance.stages.heads.table import HEAD_OVERLAP, HEADS
-from form_invariance.stages.interventions.table import INTERVENTIONS
-from form_invariance.stages.planted.table import PLANTED
-from form_invariance.stages.transfer.table import TRANSFER
-from form_invariance.tables.files import write_table
+from form_invariance.stages.head_overlap import answer as heads
+from form_invariance.stages.head_overlap.table import HEAD_OVERLAP
+from form_invariance.stages.heads.table import HEADS
+from form_invariance.stages.interventions import answer as interventions
+from form_invariance.stages.planted import answer as planted
+from form_invariance.stages.transfer import answer as transfer
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width="9" height="9"/></svg>'
 DEMO = ROOT / "results/report.html"
 
 
-def interventions(circuit, random):
-    """An interventions table in which the circuit and the random control have these values everywhere."""
+def intervened(name, circuit, random):
+    """An interventions table of a format, in which circuit and random control have these values everywhere."""
     rows = [
         {
+            "format": name,
+            "operator": "addition",
             "intervention": kind,
             "means": means,
             "positions": "all",
             "neurons": neurons,
+            "k": 100,
+            "n_neurons": 7,
             "faithfulness_mean": value / scale,
             "accuracy": value / scale,
         }
@@ -37,15 +42,7 @@ def interventions(circuit, random):
         for means, scale in (("format", 1), ("template", 2))
         for neurons, value in (("circuit", circuit), ("random", random))
     ]
-    empty = {name: 0 if column.type == "int64" else 0.0 for name, column in INTERVENTIONS.columns.items()}
-    empty["centered"] = True
-    table = pd.DataFrame([{**empty, **row, "k": 100} for row in rows])
-    return table[list(INTERVENTIONS.columns)]
-
-
-@pytest.fixture
-def results(tmp_path):
-    return Results(tmp_path / "m", ["symbolic", "word"], ["addition"], 100)
+    return pd.DataFrame(rows)
 
 
 @pytest.mark.parametrize(
@@ -55,106 +52,87 @@ def results(tmp_path):
         ([(0, 0.5), (0.5, 0.1)], "25%", "12%", "in 1 of 2", "in 1 of 2"),
     ],
 )
-def test_sentences_follow_the_numbers(results, values, kept, half, better, worse):
-    for name, (circuit, random) in zip(results.formats, values, strict=True):
-        path = results.folder / name / "addition/interventions.parquet"
-        write_table(interventions(circuit, random), path, INTERVENTIONS, {})
-    keep, knock = answers.sufficient(results), answers.necessary(results)
-    assert f"keep {kept} of what" in keep.sentence
-    halved = f"With the means of each template alone in place of the format's, it is {half} ("
-    assert f" The circuit is better {better} cells. {halved}" in keep.sentence
-    assert f" The circuit's loss is larger {worse} cells. " in knock.sentence
-    assert halved in knock.sentence
-    assert len(keep.table) == 2
+def test_sentences_follow_the_numbers(values, kept, half, better, worse):
+    tables = [intervened(name, *pair) for name, pair in zip(("symbolic", "word"), values, strict=True)]
+    keep, knock = interventions.answer({"interventions": pd.concat(tables)}, 100)
+    assert keep.table["circuit"].tolist() == [pair[0] for pair in values]
+    assert f"keep {kept} of" in keep.sentence
+    assert f"{better} cells" in keep.sentence
+    assert f"instead of the format's: {half} (" in keep.sentence
+    assert f"{worse} cells" in knock.sentence
+    assert f"instead of the format's: {half} (" in knock.sentence
 
 
-def heads_results(folder, formats, best):
+def heads_tables(best):
     """Tables of four heads; `best` are ranks by format. Heads 0 and 1 look at the operands, the others at BOS."""
-    for name, ranks in zip(formats, best, strict=True):
-        rows = [
-            (layer, head, rank, 1.0, 0.1, 1.0, *((0.5, 0.25, 0.0) if layer == 0 else (0.0, 0.0, 0.5)))
-            for (layer, head), rank in zip([(0, 0), (0, 1), (1, 0), (1, 1)], ranks, strict=True)
-        ]
-        table = pd.DataFrame(rows, columns=list(HEADS.columns))
-        write_table(table, folder / name / "addition/heads.parquet", HEADS, {})
     rows = [
-        (layers, ranked, h, "symbolic+word", 1, 2, h / 8, 0.125, low, 0.9, 0.75)
+        (name, "addition", *place, rank, 1.0, 0.1, 1.0, *((0.5, 0.25, 0.0) if place[0] == 0 else (0.0, 0.0, 0.5)))
+        for name, ranks in zip(("symbolic", "word"), best, strict=True)
+        for place, rank in zip([(0, 0), (0, 1), (1, 0), (1, 1)], ranks, strict=True)
+    ]
+    every = pd.DataFrame(rows, columns=["format", "operator", *HEADS.columns])
+    rows = [
+        ("addition", layers, ranked, h, "symbolic+word", 1, 2, h / 8, 0.125, low, 0.9, 0.75)
         for layers, ranked in (("all", 4), ("routing", 2))
         for h, low in ((1, 0.0), (2, 0.2))
     ]
-    table = pd.DataFrame(rows, columns=list(HEAD_OVERLAP.columns))
-    write_table(table, folder / "shared/addition/head_overlap.parquet", HEAD_OVERLAP, {})
+    return {"heads": every, "head_overlap": pd.DataFrame(rows, columns=["operator", *HEAD_OVERLAP.columns])}
 
 
 @pytest.mark.parametrize(
     ("best", "attention"),
     [
-        ([(1, 2, 3, 4), (2, 1, 3, 4)], "pay 75% of their attention to the two operands, the mean head 38%."),
-        ([(1, 3, 2, 4), (4, 3, 2, 1)], "pay 0% of their attention to the two operands, the mean head 38%."),
+        ([(1, 2, 3, 4), (2, 1, 3, 4)], "75% of their attention to the two operands; the average head 38%."),
+        ([(1, 3, 2, 4), (4, 3, 2, 1)], "0% of their attention to the two operands; the average head 38%."),
         ([(1, 2, 3, 4), (3, 4, 1, 2)], "(12.5% by chance, ceiling 75.0%)."),
     ],
 )
-def test_the_heads_sentence_follows_the_numbers(results, best, attention):
-    heads_results(results.folder, results.formats, best)
-    assert beyond.heads(results) is None
-    results = replace(results, stages=frozenset(["heads"]))
-    answer = beyond.heads(results)
-    assert "any format's best 2, 25.0% are in all formats'" in answer.sentence
-    assert "The interval lies above chance in all 1 operators." in answer.sentence
+def test_the_heads_sentence_follows_the_numbers(best, attention):
+    (answer,) = heads.answer(heads_tables(best), 100)
+    assert answer.sentence.startswith("25.0% of the attention heads among the best 2")
+    assert "above chance in all 1 operators" in answer.sentence
     assert answer.sentence.endswith(attention)
     assert len(answer.table) == 4
-    (results.folder / "word/addition/heads.parquet").unlink()
-    with pytest.raises(UserError, match=r"word/addition/heads\.parquet does not exist"):
-        beyond.heads(results)
 
 
-def test_the_audits_recall_is_told(results):
+def test_the_audits_recall_is_told():
     rows = [
         ("symbolic", "addition", -1, 100, candidates, recall, 0.5)
         for candidates, recall in ((50, 0.4), (120, 0.75), (300, 0.995))
     ]
-    table = pd.DataFrame(rows, columns=list(AUDIT.columns))
-    write_table(table, results.folder / "shared/audit.parquet", AUDIT, {})
-    audited = replace(results, stages=frozenset(["audit"]))
-    sentence = beyond.trustworthy(audited).sentence
-    assert "Of the exact best 100 of a layer, 75% are among the best 120 by attribution; 300 would" in sentence
-    assert sentence.endswith("is 0.50.")
-    assert beyond.trustworthy(results) is None
-    (results.folder / "shared/audit.parquet").unlink()
-    with pytest.raises(UserError, match=r"shared/audit\.parquet does not exist"):
-        beyond.trustworthy(audited)
+    (answer,) = audit.answer({"audit": pd.DataFrame(rows, columns=list(AUDIT.columns))}, 100)
+    assert (
+        "exact best 100 of a layer, 75% are among the best 120 by attribution; to keep 99%, 300" in answer.sentence
+    )
+    assert answer.sentence.endswith("is 0.50.")
 
 
-def transfer(recovered):
-    """A transfer table in which the circuit mends so many of 10 wrong answers, the controls none."""
-    empty = {name: 0 if column.type == "int64" else 0.0 for name, column in TRANSFER.columns.items()}
-    rows = [
-        {**empty, "condition": condition, "recovered": value, "k": 100, "pairs": 10}
-        for condition, value in (("matched", recovered), ("random", 0.0), ("mismatched", 0.0))
+def test_every_direction_is_told():
+    parts = [
+        pd.DataFrame(
+            {
+                "operator": "addition",
+                "direction": f"{donor}_to_{target}",
+                "donor": donor,
+                "target": target,
+                "k": 100,
+                "pairs": 10,
+                "condition": ["matched", "random", "mismatched"],
+                "recovered": [recovered, 0.0, 0.0],
+            }
+        )
+        for donor, target, recovered in (("symbolic", "word", 0.2), ("word", "symbolic", 0.4))
     ]
-    return pd.DataFrame(rows)
-
-
-def test_the_directions_between_the_formats_are_told_and_no_others(results):
-    folder = results.folder / "transfer/addition"
-    directions = {"symbolic_to_word": 0.2, "word_to_symbolic": 0.4, "word_to_code": 1.0}
-    for direction, recovered in directions.items():
-        donor, target = direction.split("_to_")
-        table = transfer(recovered).assign(donor=donor, target=target)
-        write_table(table, folder / f"{direction}.parquet", TRANSFER, {})
-    answer = answers.transferable(results)
-    assert "30% become right" in answer.sentence
+    (answer,) = transfer.answer({"transfer": pd.concat(parts)}, 100)
+    assert "30% of the wrong answers become correct" in answer.sentence
     assert answer.table[["donor", "target", "matched"]].to_numpy().tolist() == [
         ["symbolic", "word", 0.2],
         ["word", "symbolic", 0.4],
     ]
-    (folder / "word_to_symbolic.parquet").unlink()
-    with pytest.raises(UserError, match=r"word_to_symbolic\.parquet does not exist"):
-        answers.transferable(results)
 
 
-def planted(deviation):
-    """A planted table whose values are off by so much in the shared construction."""
+def planted_table(deviation):
+    """A planted table whose values are off by `deviation` in the shared construction."""
     rows = [
         (circuit, where, -1, measure, 16, expected, expected + deviation * (circuit == "shared"), 1 - expected)
         for circuit in ("shared", "separate")
@@ -174,22 +152,43 @@ def planted(deviation):
 @pytest.mark.parametrize(
     ("deviation", "phrases"),
     [
-        (0.0, ["puts 32 first, attribution 32.", "keep 100% (0% with", "without them 0% (100% with", "is 0.000."]),
-        (-0.25, ["puts 28 first, attribution 28.", "keep 75% (0% with", "mend 75% (0% with", "is 0.250."]),
+        (
+            0.0,
+            ["ranks 32 first, attribution 32.", "keep 100% (0% with", "without them 0% (100% with", "is 0.000."],
+        ),
+        (-0.25, ["ranks 28 first, attribution 28.", "keep 75% (0% with", "correct 75% (0% with", "is 0.250."]),
     ],
 )
-def test_the_ground_truth_follows_the_numbers(tmp_path, deviation, phrases):
-    path = tmp_path / "planted.parquet"
-    write_table(planted(deviation), path, PLANTED, {})
-    answer = beyond.ground_truth(path)
-    assert answer.sentence.startswith("Two models were built by hand")
-    assert "Of 32 of them" in answer.sentence
+def test_the_ground_truth_follows_the_numbers(deviation, phrases):
+    answer = planted.answer({"planted": planted_table(deviation)})
+    assert "Of these 32 neurons" in answer.sentence
     assert "0% of the formats' best are found to be shared" in answer.sentence
     for phrase in phrases:
         assert phrase in answer.sentence, answer.sentence
 
 
-FIGURES = [f"figures/{name}.svg" for name in ("summary", "prompt_formats", "planted", "m/jaccard")]
+def test_answers_are_read_as_they_were_written(tmp_path):
+    table = pd.DataFrame({"format": ["word", "code"], "share": [0.1 + 0.2, None], "n": [1, 2]})
+    write_answers(
+        [Answer("Why?", "So: é", table, ("overlap",)), Answer("No table?", "Yes.", table[:0])], tmp_path / "a"
+    )
+    first, second = read_answers(tmp_path / "a")
+    assert (first.question, first.sentence, first.figures, len(second.table)) == ("Why?", "So: é", ("overlap",), 0)
+    pd.testing.assert_frame_equal(first.table, table)
+
+
+@pytest.mark.parametrize("text", ["", "{", '[{"question": "?"}]', "[1]", '{"a": 1}', "\0\xff"])
+def test_broken_answers_are_named(tmp_path, text):
+    path = tmp_path / "answers.json"
+    path.write_text(text, encoding="latin-1")
+    with pytest.raises(UserError, match=rf"^{path} cannot be read as answers \([^\n]*\); delete it"):
+        read_answers(path)
+    path.unlink()
+    with pytest.raises(UserError, match=rf"^{path} does not exist; make it with"):
+        read_answers(path)
+
+
+FIGURES = [f"figures/{name}.svg" for name in ("summary", "prompt_formats", "planted", "m/overlap")]
 TABLES = [f"tables/{name}.csv" for name in CAPTIONS]
 TIMES = "benchmarks/report.tsv"
 
@@ -212,9 +211,15 @@ def finished_files(tmp_path):
 def render(folder):
     """The page of a made-up answer."""
     wide = pd.DataFrame({f"a long name of a column {i}": [0.25, None] for i in range(20)})
-    nasty = Answer("Is 1 < 2?", "<script>alert(1)</script>", wide, ("jaccard",))
+    nasty = Answer("Is 1 < 2?", "<script>alert(1)</script>", wide, ("overlap",))
     truth = Answer("True?", "Yes.", pd.DataFrame({"x": [1]}), ("planted",))
-    return page.render({"m": [nasty]}, truth, folder, "formats: '<b>'\n" + "long " * 200)
+    files = page.Files(
+        {("m", "overlap"): folder / "figures/m/overlap.svg"},
+        {name: folder / f"figures/{name}.svg" for name in ("summary", "prompt_formats", "planted")},
+        {name: folder / f"tables/{name}.csv" for name in sorted(CAPTIONS)},
+        folder / "benchmarks",
+    )
+    return page.render({"m": [nasty]}, truth, files, "formats: '<b>'\n" + "long " * 200)
 
 
 @pytest.fixture
@@ -239,12 +244,7 @@ def test_a_missing_file_is_named(finished_files, name):
         render(finished_files)
 
 
-def test_what_is_no_table_of_the_paper_is_not_shown(finished_files):
-    (finished_files / "tables/old.csv").write_text("model,value\nm,1\n")
-    assert "<summary>old</summary>" not in render(finished_files)
-
-
-def test_the_page_needs_nothing_beside_itself(html):
+def test_the_page_needs_no_other_file(html):
     assert "<script" not in html
     assert "&lt;script&gt;" in html
     assert "formats: &#39;&lt;b&gt;&#39;" in html
@@ -279,5 +279,5 @@ def test_it_opens_from_disk(open_from_disk, html, tmp_path, width):
 def test_the_demos_report():
     html = DEMO.read_text()
     assert len(html) < 25e6
-    assert html.count("<h3>") == 2 * 11 + 3
+    assert html.count("Do the shared neurons suffice?") == 2
     assert not re.findall(r'src="(?!data:)', html)

@@ -13,7 +13,6 @@ import cluster
 import pandas as pd
 import pytest
 import yaml
-
 from stub_checkout import ROOT, environment, make_checkout, snakemake
 
 pytestmark = pytest.mark.skipif(cluster.missing() is not None, reason=str(cluster.missing()))
@@ -29,7 +28,8 @@ TABLE_RULES = {
     "ranking",
     "circuit",
     "overlap",
-    "variant_overlap",
+    "paraphrases",
+    "answers",
     "agreement",
     "paper_tables",
     "merge_effects",

@@ -7,16 +7,16 @@ from schema_checks import check_columns
 from test_patching import prepared
 
 from form_invariance.model import decoder
-from form_invariance.model.replay import build_cache
+from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.stages.attribution.compute import attribute, attribution_table, effect_gradient
 from form_invariance.stages.attribution.table import ATTRIBUTION
-from form_invariance.stages.patching.compute import last_token_neurons, patch_neurons
+from form_invariance.stages.patching.compute import patch_neurons
 
 FIRST = 2
 
 
 def true_effect(model, tokens, answers, layer, delta):
-    """The paper's Eq. 3 of the full forward pass with delta (B, m) added to the last token's neurons."""
+    """The paper's Eq. 4 of the full forward pass with delta (B, m) added to the last token's neurons."""
 
     def add(at, post):
         if at != layer:

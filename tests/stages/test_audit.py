@@ -6,7 +6,7 @@ import pytest
 
 from form_invariance.errors import UserError
 from form_invariance.stages.audit.compute import audit, audit_cell
-from form_invariance.stages.precision.compute import EVERY_LAYER
+from form_invariance.tables.columns import EVERY_LAYER
 
 
 def ranking(width, layers, seed, first=3):

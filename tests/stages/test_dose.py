@@ -1,23 +1,25 @@
 """The dose of transfer: its ends are the transfer table's, and its neurons are chosen as by hand."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from test_patching import PROMPTS
 
-from form_invariance.errors import UserError
 from form_invariance.problems.operands import OperandRange
-from form_invariance.report import beyond
-from form_invariance.stages.answers import Results
 from form_invariance.stages.census.compute import take_census
-from form_invariance.stages.dose.compute import NO_DRAW, best_first, dose_table, dose_variants, first_of
+from form_invariance.stages.dose.answer import answer
+from form_invariance.stages.dose.compute import (
+    NO_DRAW,
+    best_first,
+    dose_settings,
+    dose_shares,
+    dose_table,
+    first_of,
+)
 from form_invariance.stages.dose.figure import pooled
-from form_invariance.stages.dose.table import DOSE
-from form_invariance.stages.transfer.directions import circuit_masks, direction_table, plan, run_donors
-from form_invariance.tables.files import write_table
+from form_invariance.stages.run import Run
+from form_invariance.stages.transfer.directions import circuit_shares, plan, transfer_tables
 
 SAME = ["pairs", "n_neurons", "recovered", "low", "high"]
 
@@ -39,17 +41,10 @@ def measured(packaged):
     circuit = ranking[ranking["rank"] <= k].drop(columns="rank").assign(k=k)
     plans = plan(censuses, 40, 0, "addition")
     orders = best_first(circuit, k, {"symbolic": ranking}, range(3, 6))
-    variants, shares = dose_variants(orders, width, [0, 0.4, 1], 2, 0, "addition")
-    table = dose_table(model, tokenizer, plans, variants, shares, first, True)
-    masks = circuit_masks(model, circuit, [k], first, 0, "addition")
-    donors = run_donors(model, tokenizer, plans, first)
-    wanted = {
-        direction: direction_table(
-            model, tokenizer, groups, donors, masks, pd.DataFrame({"k": [k]}), first, True
-        ).query("condition == 'matched'")
-        for direction, groups in plans.items()
-    }
-    return table, wanted
+    run = Run(model, tokenizer, first)
+    table = dose_table(run, plans, dose_shares(run, orders, [0, 0.4, 1], 2, 0, "addition"), True)
+    whole = transfer_tables(run, plans, circuit_shares(run, circuit, [k], 0, "addition"), True)
+    return table, {direction: moved.query("condition == 'matched'") for direction, moved in whole}
 
 
 def test_the_whole_dose_is_the_matched_transfer(measured):
@@ -95,9 +90,9 @@ def test_the_best_come_first():
 def test_random_orders_stay_inside_the_circuit_and_grow():
     orders = [np.array([7, 1, 5, 3]), np.array([2, 8])]
     circuit = first_of(orders, 1, 10)
-    variants, shares = dose_variants(orders, 10, [0, 0.25, 0.5, 1], 3, 0, "addition")
-    assert variants["seed"][variants["kind"] != "neurons_random"].eq(NO_DRAW).all()
-    random = variants[variants["kind"] == "neurons_random"]
+    settings, shares = dose_settings(orders, 10, [0, 0.25, 0.5, 1], 3, 0, "addition")
+    assert settings["seed"][settings["kind"] != "neurons_random"].eq(NO_DRAW).all()
+    random = settings[settings["kind"] == "neurons_random"]
     assert len(random) == 12
     for _, draw in random.groupby("seed"):
         chosen = shares[draw.sort_values("dose").index]
@@ -106,9 +101,9 @@ def test_random_orders_stay_inside_the_circuit_and_grow():
         assert (chosen <= circuit).all()
     half = shares[random[random["dose"] == 0.5].index]
     assert not (half == half[0]).all()
-    again = dose_variants(orders, 10, [0, 0.25, 0.5, 1], 3, 0, "addition")
+    again = dose_settings(orders, 10, [0, 0.25, 0.5, 1], 3, 0, "addition")
     assert (again[1] == shares).all()
-    strength = shares[variants[variants["kind"] == "strength"].index]
+    strength = shares[settings[settings["kind"] == "strength"].index]
     assert torch.equal(torch.from_numpy(strength[2]), torch.from_numpy(0.5 * circuit))
 
 
@@ -129,7 +124,8 @@ def made_up(pairs, strengths):
 
 def test_operators_are_pooled_by_pairs():
     tables = {"+": made_up(30, [0, 0.5, 1]), "-": made_up(10, [0, 0.1, 0.2]), "/": made_up(0, [np.nan] * 3)}
-    table = pooled(tables).set_index(["kind", "dose"])
+    joined = pd.concat([table.assign(operator=operator) for operator, table in tables.items()])
+    table = pooled(joined).set_index(["kind", "dose"])
     assert table["pairs"].eq(40).all()
     assert table.loc[("strength", 0.5), "recovered"] == pytest.approx((15 + 1) / 40)
     assert table.loc[("neurons_random", 0.5), "recovered"] == pytest.approx(0.05)
@@ -138,13 +134,8 @@ def test_operators_are_pooled_by_pairs():
 
 @pytest.mark.parametrize(
     ("strengths", "words"),
-    [([0, 0.45, 0.8], ["mend 80%", "moves 50% of", "when 100% of"]), ([0, 0, 0], ["mends 0%", "no effect"])],
+    [([0, 0.45, 0.8], ["corrects 80%", "moves 50% of", "if 100% of"]), ([0, 0, 0], ["corrects 0%", "no effect"])],
 )
-def test_the_answer_follows_the_numbers(tmp_path, strengths, words):
-    results = Results(tmp_path, ["s", "w"], ["+"], 50, frozenset(["dose"]))
-    with pytest.raises(UserError, match=r"shared/\+/dose\.parquet does not exist"):
-        beyond.dose(results)
-    write_table(made_up(20, strengths), tmp_path / "shared/+/dose.parquet", DOSE, {})
-    assert beyond.dose(replace(results, stages=frozenset())) is None
-    sentence = beyond.dose(results).sentence
-    assert all(word in sentence for word in words), sentence
+def test_the_answer_follows_the_numbers(strengths, words):
+    (found,) = answer({"dose": made_up(20, strengths).assign(operator="+")}, 50)
+    assert all(word in found.sentence for word in words), found.sentence

@@ -7,15 +7,17 @@ import oracles
 import pandas as pd
 import pytest
 import torch
+from settings import complete
 
 from form_invariance.cli import main
 from form_invariance.errors import UserError
 from form_invariance.model.replay import build_cache
-from form_invariance.stages.cells import TrainPrompts
+from form_invariance.stages.dataset.prompts import TrainPrompts
 from form_invariance.stages.dataset.table import CORRUPT, DATASET
 from form_invariance.stages.head_overlap.compute import head_overlap_table
+from form_invariance.stages.head_overlap.table import HEAD_OVERLAP
 from form_invariance.stages.heads import compute as heads
-from form_invariance.stages.heads.table import HEAD_OVERLAP, HEADS
+from form_invariance.stages.heads.table import HEADS
 from form_invariance.tables.files import read_table, read_tensors, write_table
 
 PROMPTS = {"symbolic": "{a}+{b}=", "code": "a = {a}\nb = {b}\nprint(a + b)  # "}
@@ -126,7 +128,7 @@ def test_operands_in_either_order_and_prompts_without_bos(tiny):
     assert heads.attended_positions(train, tokenizer.bos) == {"a": 3, "b": 1, "bos": 0}
     assert heads.attended_positions(train, None)["bos"] is None
     train.operands = train.operands.roll(1, 0)
-    with pytest.raises(UserError, match="operand a does not stand at one position"):
+    with pytest.raises(UserError, match="operand a is not at the same position"):
         heads.attended_positions(train, tokenizer.bos)
 
 
@@ -228,7 +230,7 @@ def test_commands(packaged, tmp_path):
         assert first["ie_mean"] == pytest.approx(tensors[name].mean(0).max(), rel=1e-5)
         assert table[["attention_a", "attention_b", "attention_bos"]].sum(axis=1).le(1 + 1e-6).all()
     sizes = ["--heads", "4", "2", "--bootstrap", "5"]
-    assert main(["head-overlap", "--effects", str(effects), *sizes, "--output", str(overlap)]) == 0
+    assert main(complete(["head-overlap", "--effects", effects, *sizes, "--output", overlap])) == 0
     found = read_table(overlap, HEAD_OVERLAP)
     assert found[["layers", "ranked", "h", "formats"]].to_numpy().tolist() == [
         [layers, ranked, h, "symbolic+code"] for layers, ranked in (("all", 24), ("routing", 12)) for h in (2, 4)

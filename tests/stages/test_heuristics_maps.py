@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import torch
 from schema_checks import check_columns
+from settings import complete
 
 from form_invariance.cli import main
 from form_invariance.model import decoder, prefixes
@@ -19,7 +20,7 @@ from form_invariance.stages.circuit.table import CIRCUIT
 from form_invariance.stages.heuristics import activations, map_files, published, strict
 from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
 from form_invariance.stages.heuristics.classes import members_of
-from form_invariance.stages.heuristics.labels import label_cell, shuffled
+from form_invariance.stages.heuristics.labels import label_maps, shuffled
 from form_invariance.stages.heuristics.names import family
 from form_invariance.stages.heuristics.pairs import Grid, make_grid
 from form_invariance.stages.heuristics.strict import make_tests
@@ -147,7 +148,7 @@ def test_the_table_of_a_cell_names_the_right_neurons_and_shuffling_unlabels_them
     maps = rng.normal(size=(5, len(grid.a))).astype(np.float32)
     maps[3] += 8 * (grid.a % 7 == 2)
     maps[1] -= 8 * ((grid.b >= 30) & (grid.b < 60))
-    table = label_cell(maps, np.ones_like(maps), grid, NEURONS, 0.6, 0, "x")
+    table = label_maps(maps, np.ones_like(maps), grid, NEURONS, 0.6, 0, "x")
     labels = table[table["label"] & (table["mode"] == "strict")]
     observed = labels[labels["activations"] == "observed"]
     found = {(row.layer, row.neuron, row.family) for row in observed.itertuples()}
@@ -181,7 +182,7 @@ def test_the_table_of_a_cell_is_both_modes_scores_of_observed_and_of_shuffled_ma
     upper = (answer >= answer.max() - 30) & (answer < answer.max() - 10)
     logits[4] = np.sign(maps[4]) * (1 + 6 * upper)
     places = [(1, 3), (1, 60), (3, 0), (3, 11), (3, 79)]
-    table = label_cell(maps, logits, grid, NEURONS, 0.6, 7, "x")
+    table = label_maps(maps, logits, grid, NEURONS, 0.6, 7, "x")
     check_columns(table, HEURISTICS)
     order = ["mode", "activations", "layer", "neuron", "heuristic"]
     pd.testing.assert_frame_equal(table, table.sort_values(order, ignore_index=True))
@@ -219,26 +220,29 @@ def test_the_table_of_a_cell_is_both_modes_scores_of_observed_and_of_shuffled_ma
 
 def test_the_table_of_no_neurons_is_empty():
     grid = make_grid("a + b", 4)
-    table = label_cell(np.empty((0, 16)), np.empty((0, 16)), grid, {}, 0.6, 0, "x")
+    table = label_maps(np.empty((0, 16)), np.empty((0, 16)), grid, {}, 0.6, 0, "x")
     assert len(table) == 0
     assert list(table.columns) == list(HEURISTICS.columns)
     assert table[["layer", "neuron", "label"]].dtypes.astype(str).tolist() == ["int64", "int64", "bool"]
 
 
-def test_classify_and_agreement_commands(tiny_folder, tmp_path):
+def test_label_and_agreement_commands(tiny_folder, tmp_path):
     circuit = pd.DataFrame({"k": [20, 20, 40], "layer": [2, 3, 3], "neuron": [5, 7, 9]})
     write_table(circuit, tmp_path / "circuit.parquet", CIRCUIT, {})
     for name, template in {"s": "{a}+{b}=", "c": "a = {a}\nb = {b}\nprint(a + b)  # "}.items():
         chosen = ["--model", str(tiny_folder), "--operator", "addition", "--expression", "a + b", "--k", "20"]
         files = ["--circuit", str(tmp_path / "circuit.parquet"), "--output", str(tmp_path / f"{name}.parquet")]
         files += ["--maps-output", str(tmp_path / f"{name}.safetensors")]
-        assert main(["classify", *chosen, *files, "--template", template, "--max-operand", "20"]) == 0
+        assert (
+            main(complete(["heuristics", "label", *chosen, *files, "--template", template, "--max-operand", "20"]))
+            == 0
+        )
         table = read_table(tmp_path / f"{name}.parquet", HEURISTICS)
         assert set(zip(table["layer"], table["neuron"], strict=True)) <= {(2, 5), (3, 7)}
     inputs = ["--heuristics", f"s={tmp_path / 's.parquet'}", f"c={tmp_path / 'c.parquet'}", "--k", "20"]
     files = ["--circuit", str(tmp_path / "circuit.parquet"), "--output", str(tmp_path / "agreement.parquet")]
     extra = ["--labelled-output", str(tmp_path / "labelled.parquet"), "--permutations", "50"]
-    assert main(["agreement", "--operator", "addition", *inputs, *files, *extra]) == 0
+    assert main(complete(["agreement", "--operator", "addition", *inputs, *files, *extra])) == 0
     labelled = pd.read_parquet(tmp_path / "labelled.parquet")
     assert labelled.groupby(["mode", "activations"])["neurons"].sum().eq(2).all()
     empty = [
@@ -252,7 +256,10 @@ def test_classify_and_agreement_commands(tiny_folder, tmp_path):
         str(tmp_path / "none.safetensors"),
     ]
     chosen = ["--model", str(tiny_folder), "--operator", "addition", "--expression", "a + b"]
-    assert main(["classify", *chosen, *empty, "--template", "{a}+{b}=", "--max-operand", "20"]) == 0
+    assert (
+        main(complete(["heuristics", "label", *chosen, *empty, "--template", "{a}+{b}=", "--max-operand", "20"]))
+        == 0
+    )
     assert read_table(tmp_path / "none.parquet", HEURISTICS).empty
     assert map_files.from_arrays(read_tensors(tmp_path / "none.safetensors", map_files.KIND)[0]).maps.shape[0] == 0
 

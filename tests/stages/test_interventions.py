@@ -6,14 +6,15 @@ import pytest
 import torch
 from test_patching import PAIRS, prepared
 
-from form_invariance.model import decoder
-from form_invariance.model.replay import select
+from form_invariance.model import decoder, readout
+from form_invariance.model.replay import last_token_neurons, select
 from form_invariance.problems.prompts import PromptTokenizer
-from form_invariance.stages.interventions import ablation
+from form_invariance.stages.circuit.controls import draw_control
 from form_invariance.stages.interventions import compute as interventions
-from form_invariance.stages.interventions.controls import draw_control
+from form_invariance.stages.mean_cache import ablation
 from form_invariance.stages.mean_cache import compute as mean_cache
 from form_invariance.stages.mean_cache.compute import aligned
+from form_invariance.stages.run import Run
 
 CACHE_PROMPTS = {
     "symbolic": [f"{a}+{b}=" for a, b in [(5, 9), (123, 456), (700, 12), (31, 32)]],
@@ -50,7 +51,7 @@ def test_keep_only_and_knockout_equal_hooks(tiny, tiny_folder, name, center):
         everywhere = ablation.ablate_all_positions(model, run, masks, means, bos=True, center=center)
         last = ablation.ablate_last_position(model, run, masks, means, center)
         for got, positions in ((everywhere, slice(1, None)), (last, slice(-1, None))):
-            for variant, mask in enumerate(masks):
+            for row, mask in enumerate(masks):
                 hooks = [
                     (
                         oracles.post_name(layer),
@@ -60,10 +61,10 @@ def test_keep_only_and_knockout_equal_hooks(tiny, tiny_folder, name, center):
                 ]
                 z = oracles.last_logits(bridge, tokens, hooks)
                 expected = oracles.normalized_logit(z, answers, center)
-                np.testing.assert_allclose(got.normalized_logit[variant], expected, atol=1e-4)
-                assert got.predicted[variant].tolist() == z.argmax(-1).tolist()
+                np.testing.assert_allclose(got.normalized_logit[row], expected, atol=1e-4)
+                assert got.predicted[row].tolist() == z.argmax(-1).tolist()
                 wanted = z.double().softmax(-1).gather(1, answers[:, None])[:, 0]
-                np.testing.assert_allclose(got.probability[variant], wanted, atol=1e-6)
+                np.testing.assert_allclose(got.probability[row], wanted, atol=1e-6)
 
 
 def test_without_bos_the_first_token_is_ablated_too(tiny, tiny_folder):
@@ -75,20 +76,20 @@ def test_without_bos_the_first_token_is_ablated_too(tiny, tiny_folder):
     run = ablation.start_run(model, tokens, answers, 2)
     got = ablation.ablate_all_positions(model, run, masks, means, bos=False, center=False)
     bridge = oracles.bridge(tiny_folder)
-    for variant, mask in enumerate(masks):
+    for row, mask in enumerate(masks):
         hooks = [
             (oracles.post_name(layer), oracles.replace_neurons(mask[layer - 2], plain[layer], slice(None)))
             for layer in (2, 3)
         ]
         expected = oracles.normalized_logit(oracles.last_logits(bridge, tokens, hooks), answers, False)
-        np.testing.assert_allclose(got.normalized_logit[variant], expected, atol=1e-4)
+        np.testing.assert_allclose(got.normalized_logit[row], expected, atol=1e-4)
 
 
 def test_logits_are_read_out_in_pieces_of_a_bounded_size(tiny, monkeypatch):
     model, _ = tiny
     x = torch.randn(3, 5, model.config.d_model, generator=torch.Generator().manual_seed(0))
     answers = torch.tensor([3, 1, 4, 1, 5])
-    whole = ablation.read_out(model, x, answers, True)
+    whole = readout.read_out(model, x, answers, True)
     assert whole.normalized_logit.dtype == whole.probability.dtype == torch.float64
     row, sizes = 8 * model.config.vocabulary, []
 
@@ -96,11 +97,11 @@ def test_logits_are_read_out_in_pieces_of_a_bounded_size(tiny, monkeypatch):
         sizes.append(len(rows))
         return decoder.logits(model, rows)
 
-    monkeypatch.setattr(ablation, "logits", logits)
+    monkeypatch.setattr(readout, "logits", logits)
     for allowed, pieces in ((1, [1] * 15), (4 * row + 1, [4, 4, 4, 3])):
         sizes.clear()
-        monkeypatch.setattr(ablation, "_READOUT_BYTES", allowed)
-        again = ablation.read_out(model, x, answers, True)
+        monkeypatch.setattr(readout, "_READOUT_BYTES", allowed)
+        again = readout.read_out(model, x, answers, True)
         assert sizes == pieces
         assert torch.equal(again.predicted, whole.predicted)
         for name in ("normalized_logit", "probability"):
@@ -185,8 +186,6 @@ def test_mean_cache_over_unequal_lengths_counts_from_the_last_token(tiny):
 def test_variance_is_the_last_tokens(tiny):
     model, tokenizer = tiny
     cache = mean_cache.compute(model, tokenizer, [CACHE_PROMPTS["symbolic"]])
-    from form_invariance.stages.patching.compute import last_token_neurons
-
     tokens = torch.from_numpy(tokenizer.encode_batch(CACHE_PROMPTS["symbolic"]))
     expected = last_token_neurons(model, tokens, 0).var(dim=1, unbiased=False)
     torch.testing.assert_close(torch.stack(cache.variance), expected, atol=1e-5, rtol=1e-4)
@@ -206,18 +205,24 @@ def test_faithfulness_by_hand():
     assert np.isnan(everything_undefined["faithfulness_mean"]).all()
 
 
+def choices(operator):
+    return interventions.Choices(
+        operator, [50], random_seeds=1, matched_seeds=1, resamples=20, seed=0, center=True
+    )
+
+
 def test_every_operator_draws_controls_of_its_own():
     members = np.zeros((2, 1000), dtype=bool)
     members[:, :50] = True
     values = np.random.default_rng(0).random((2, 1000))
     drawn = {
-        operator: interventions.neuron_sets({50: members}, values, values, 1, 1, 0, operator)
+        operator: interventions.neuron_sets({50: members}, values, values, choices(operator))
         for operator in ("addition", "division")
     }
     for one, other in zip(*drawn.values(), strict=True):
         alike = (one.members & other.members).sum()
         assert alike == (100 if one.neurons == "circuit" else pytest.approx(0, abs=45))
-    again = interventions.neuron_sets({50: members}, values, values, 1, 1, 0, "addition")
+    again = interventions.neuron_sets({50: members}, values, values, choices("addition"))
     assert all((one.members == other.members).all() for one, other in zip(again, drawn["addition"], strict=True))
 
 
@@ -248,7 +253,7 @@ def test_equal_sets_are_run_once_and_reported_for_each(tiny):
     one = empty.copy()
     one[0, 3] = True
     sets = [interventions.NeuronSet("circuit", k, -1, mask) for k, mask in ((1, empty), (2, one), (3, empty))]
-    runs = list(interventions.run_cell(model, tokens, answers, sets, means, 2, True, True, batch=3))
+    runs = list(interventions.run_cell(Run(model, tokenizer, 2), tokens, answers, sets, means, True, batch=3))
     assert [run[:2] for run in runs] == [
         ("good", ""),
         ("bad", ""),
@@ -257,11 +262,11 @@ def test_equal_sets_are_run_once_and_reported_for_each(tiny):
         ("knockout", "all"),
         ("knockout", "last"),
     ]
-    for _, _, readout in runs[2:]:
-        assert readout.normalized_logit.shape == (3, len(PAIRS))
-        assert torch.equal(readout.normalized_logit[0], readout.normalized_logit[2])
-        assert not torch.equal(readout.normalized_logit[0], readout.normalized_logit[1])
-    summary, prompts = interventions.cell_tables(iter(runs), sets, "format", True, 20, 0)
+    for _, _, found in runs[2:]:
+        assert found.normalized_logit.shape == (3, len(PAIRS))
+        assert torch.equal(found.normalized_logit[0], found.normalized_logit[2])
+        assert not torch.equal(found.normalized_logit[0], found.normalized_logit[1])
+    summary, prompts = interventions.cell_tables(iter(runs), sets, "format", choices("addition"))
     assert len(summary) == 12
     assert set(summary["means"]) == set(prompts["means"]) == {"format"}
     assert len(prompts) == (2 + 12) * len(PAIRS)

@@ -4,10 +4,11 @@ import numpy as np
 import oracles
 import pytest
 import torch
-from test_ablation import CACHE_PROMPTS, plain_means, prepare
+from test_interventions import CACHE_PROMPTS, plain_means, prepare
 
 from form_invariance.stages.neuron_effects.compute import neuron_effects
 from form_invariance.stages.neuron_effects.table import NEURON_EFFECTS
+from form_invariance.stages.run import Run
 
 FIRST = 2
 NEURONS = [(2, 0), (2, 7), (3, 1)]
@@ -35,7 +36,7 @@ def circuit(tiny):
 def test_effects_of_single_neurons_equal_hooks(tiny, tiny_folder, circuit):
     model, tokenizer = tiny
     tokens, answers, means = prepare(model, tokenizer, "symbolic")
-    table = neuron_effects(model, tokens, answers, circuit, FIRST, means, True, batch=2)
+    table = neuron_effects(Run(model, tokenizer, FIRST), tokens, answers, circuit, means, True, batch=2)
     assert list(zip(table["layer"], table["neuron"], strict=True)) == NEURONS
     assert set(table.columns) == set(NEURON_EFFECTS.columns)
     bridge, plain = oracles.bridge(tiny_folder), plain_means(tiny_folder, tokenizer, CACHE_PROMPTS["symbolic"], 4)
@@ -58,6 +59,6 @@ def test_an_empty_circuit_gives_an_empty_table(tiny):
     model, tokenizer = tiny
     tokens, answers, means = prepare(model, tokenizer, "symbolic")
     empty = np.zeros((2, model.config.d_mlp), dtype=bool)
-    table = neuron_effects(model, tokens, answers, empty, FIRST, means, True)
+    table = neuron_effects(Run(model, tokenizer, FIRST), tokens, answers, empty, means, True)
     assert len(table) == 0
     assert set(table.columns) == set(NEURON_EFFECTS.columns)

@@ -1,12 +1,12 @@
 from itertools import combinations, product
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from form_invariance.errors import UserError
-from form_invariance.stages.overlap.compute import Effects, circuit_table, overlap_table, ranks, reliability_table
-from form_invariance.stages.ranking.compute import positions, rank_cell, trimmed_mean
+from form_invariance.stages.circuit.compute import circuit_table
+from form_invariance.stages.overlap.compute import overlap_table, reliability_table
+from form_invariance.stages.patching.effects import Effects
 from form_invariance.statistics import expected_jaccard, wilson
 
 
@@ -41,13 +41,6 @@ def test_wilson_by_hand():
     np.testing.assert_allclose(low, [0, 0.2366, 0.7225], atol=1e-4)
     np.testing.assert_allclose(high, [0.2775, 0.7634, 1], atol=1e-4)
     assert np.isnan(wilson(np.array([0]), np.array([0]))[0]).all()
-
-
-def test_ties_are_broken_by_neuron_index():
-    neurons = np.array([7, 3, 5, 1])
-    assert positions(np.array([1.0, 1.0, 2.0, 1.0]), neurons).tolist() == [3, 2, 0, 1]
-    stacked = positions(np.array([[1.0, 1.0, 2.0, 1.0], [0.0, 4.0, 4.0, 0.0]]), neurons)
-    assert stacked.tolist() == [[3, 2, 0, 1], [3, 0, 1, 2]]
 
 
 def cell(seed, shared=None, prompts=12, width=40, candidates=None, draws=2):
@@ -146,7 +139,7 @@ def test_formats_with_the_same_true_effects_reach_the_ceiling_of_parts_and_no_ot
 
 def test_candidates_that_are_not_all_neurons():
     one = cell(0, candidates=np.array([4, 9, 30]))
-    placed = ranks(one, 3, lambda effects: effects.mean(0))
+    placed = one.ranks(3)
     assert sorted(np.flatnonzero(placed < 3)) == [4, 9, 30]
     with pytest.raises(UserError, match="larger than the 3 ranked neurons"):
         overlap_table({"s": one, "c": cell(1)}, [4], 1, 0)
@@ -157,20 +150,3 @@ def test_different_layers_are_refused():
     other = Effects({3: one.effects[3]}, {3: one.candidates[3]}, one.width)
     with pytest.raises(UserError, match="different layers"):
         circuit_table({"s": one, "c": other}, [4])
-
-
-def test_ranking_table():
-    effects = np.zeros((2, 10, 3), dtype=np.float32)
-    effects[0, :, 0], effects[0, :, 2] = 1, np.arange(10)
-    effects[1] = 99
-    tensors = {"effects.6": effects, "candidates.6": np.array([2, 5, 8])}
-    stage1 = pd.DataFrame({"layer": 6, "neuron": [2, 5, 8], "score": [0.1, 0.2, 0.3], "rank": [3, 2, 1]})
-    table = rank_cell(tensors, stage1).set_index("neuron")
-    assert table["rank"].to_dict() == {8: 1, 2: 2, 5: 3}
-    assert table.loc[8, "ie_mean"] == 4.5
-    assert table.loc[8, "ie_median"] == 4.5
-    assert table.loc[8, "ie_std"] == pytest.approx(np.arange(10).std(ddof=1))
-    assert table.loc[8, "attribution_rank"] == 1
-    assert trimmed_mean(np.array([[100.0], *[[1.0]] * 8, [-50.0]])) == pytest.approx(1.0)
-    with pytest.raises(UserError, match="attribution table has not"):
-        rank_cell(tensors, stage1.iloc[:2])

@@ -7,20 +7,20 @@ import oracles
 import pandas as pd
 import pytest
 import torch
-from test_intersection import cell
+from test_overlap import cell
 from test_patching import PROMPTS
 
 from form_invariance.errors import UserError
-from form_invariance.report import beyond
-from form_invariance.stages.answers import Results
-from form_invariance.stages.cells import train_prompts
+from form_invariance.stages.dataset.prompts import train_prompts
 from form_invariance.stages.overlap import compute as intersection
-from form_invariance.stages.overlap.compute import POOLED, from_tensors
-from form_invariance.stages.paraphrases.compute import Wording, canonical, variants_from, variants_table
+from form_invariance.stages.paraphrases.answer import answer
+from form_invariance.stages.paraphrases.compute import Wording, canonical, paraphrases_table, variants_from
 from form_invariance.stages.paraphrases.effects import answered, exact_effects, reworded, variant_tensors
-from form_invariance.stages.paraphrases.figure import one_ending, one_format, two_templates
-from form_invariance.stages.paraphrases.table import VARIANTS
+from form_invariance.stages.paraphrases.table import PARAPHRASES, one_ending, one_format, two_templates
+from form_invariance.stages.patching.effects import from_tensors, to_tensors
+from form_invariance.stages.run import Run
 from form_invariance.statistics import expected_jaccard
+from form_invariance.tables.columns import EVERY_LAYER
 from form_invariance.tables.files import read_table, write_table
 
 FIRST, PAIRS = 3, 14
@@ -49,12 +49,12 @@ def wordings(packaged, pairs):
     train, partners = pairs
     own, other = (reworded(table, TEMPLATES, 0) for table in pairs)
     prompts = train_prompts(own, [other], tokenizer, model.device)
-    effects, candidates = exact_effects(model, tokenizer, prompts, FIRST, 2000)
-    tensors = {f"effects.{layer}": values.numpy() for layer, values in effects.items()}
-    tensors |= {f"candidates.{layer}": neurons.numpy() for layer, neurons in candidates.items()}
+    run = Run(model, tokenizer, FIRST)
+    template = to_tensors(*exact_effects(run, prompts, 2000))
+    tensors = {name: tensor.numpy() for name, tensor in template.items()}
     found = {}
     for number in (0, 1):
-        variant = variant_tensors(model, tokenizer, train, partners, TEMPLATES, number, FIRST, 2000)
+        variant = variant_tensors(run, train, partners, TEMPLATES, number, 2000)
         found |= {f"{number + 1}.{name}": tensor.numpy() for name, tensor in variant.items()}
     width = model.config.d_mlp
     return {"canonical": canonical(from_tensors(tensors, width)), **variants_from(found, width, TOKENS)}
@@ -62,14 +62,14 @@ def wordings(packaged, pairs):
 
 def test_the_same_wording_has_the_same_circuit(wordings):
     assert list(wordings) == ["canonical", "variant_1", "variant_2"]
-    table = variants_table({"symbolic": wordings}, [10, 100], 20, 0)
+    table = paraphrases_table({"symbolic": wordings}, [10, 100], 20, 0)
     same = table.query("first == 'canonical' and second == 'variant_1'")
     assert same["prompts"].eq(PAIRS).all()
     assert same["partners_right"].eq(PAIRS).all()
     assert same["jaccard"].eq(1).all()
     assert same["effect_of_first"].eq(1).all()
     assert same["effect_of_second"].eq(1).all()
-    pooled = same[same["layer"] == POOLED]
+    pooled = same[same["layer"] == EVERY_LAYER]
     # A wording's halves agree as well with another's as with its own, where the two are one.
     assert (pooled["across_halves"] == pooled["within_halves"]).all()
     assert (pooled["within_halves"] < 1).all()
@@ -108,7 +108,7 @@ def test_measures_equal_sets(monkeypatch):
     right[[2, 5, 11]] = False
     one = canonical(cell(0, shared, prompts=16))
     other = Wording(right, right, cell(1, shared, prompts=13))
-    table = variants_table({"s": {"canonical": one, "variant_1": other}}, [3, 8], 10, seed=4)
+    table = paraphrases_table({"s": {"canonical": one, "variant_1": other}}, [3, 8], 10, seed=4)
     both, inside = np.flatnonzero(right), np.arange(13)
     halves = list(intersection.random_halves(13, 4, "variants"))
     assert len(halves) == 3
@@ -137,7 +137,7 @@ def test_measures_equal_sets(monkeypatch):
 
 def test_two_formats_are_compared_as_in_the_overlap_table():
     cells = {"s": cell(0, prompts=12), "w": cell(1, prompts=12)}
-    table = variants_table({name: {"canonical": canonical(one)} for name, one in cells.items()}, [5], 10, 0)
+    table = paraphrases_table({name: {"canonical": canonical(one)} for name, one in cells.items()}, [5], 10, 0)
     assert not one_format(table).any()
     wanted = intersection.overlap_table(cells, [5], 10, 0)
     for column in ("layer", "intersection", "union", "jaccard", "chance"):
@@ -167,41 +167,45 @@ def wordings_ending(seed, *tokens):
 )
 def test_formats_whose_templates_end_otherwise_are_compared_where_they_end_alike(first, second, compared):
     formats = {"s": wordings_ending(0, *first), "w": wordings_ending(5, *second)}
-    table = variants_table(formats, [5], 10, 0)
-    found = table[~one_format(table) & (table["layer"] == POOLED)].set_index(["first", "second"])
+    table = paraphrases_table(formats, [5], 10, 0)
+    found = table[~one_format(table) & (table["layer"] == EVERY_LAYER)].set_index(["first", "second"])
     assert found["same_final_token"].to_dict() == compared
     assert one_ending(table).sum() == sum(value == "yes" for value in compared.values()) * 3
     assert two_templates(table).sum() == 3
     for names, row in found.iterrows():
         chosen = {form: formats[form][name] for form, name in zip("sw", names, strict=True)}
         wanted = intersection.overlap_table({form: one.effects for form, one in chosen.items()}, [5], 10, 0)
-        assert row["jaccard"] == wanted.loc[wanted["layer"] == POOLED, "jaccard"].item()
+        assert row["jaccard"] == wanted.loc[wanted["layer"] == EVERY_LAYER, "jaccard"].item()
         variant = any(name != "canonical" for name in names)
         counts = (12, 12, 6) if variant else (16, 16, 16)
         assert tuple(row[["right", "prompts", "partners_right"]]) == counts
         assert row["asked"] == 16
 
 
+def sentence_of(table, k):
+    (found,) = answer({"paraphrases": table.assign(operator="+")}, k)
+    return found.sentence
+
+
 def test_too_few_right_prompts_say_so(tmp_path):
     right = np.zeros(16, dtype=bool)
     right[:9] = True
     formats = {"s": {"canonical": canonical(cell(0, prompts=16)), "variant_1": Wording(right, right, None)}}
-    table = variants_table(formats, [3], 10, 0)
+    table = paraphrases_table(formats, [3], 10, 0)
     assert len(table) == 3
     assert table["right"].eq(9).all()
     assert table["prompts"].eq(0).all()
     assert table[["jaccard", "across_halves", "effect_of_first"]].isna().all(axis=None)
     path = tmp_path / "shared/+/variants.parquet"
-    write_table(table, path, VARIANTS, {})
-    assert len(read_table(path, VARIANTS)) == 3
-    results = Results(tmp_path, ["s"], ["+"], 3, variant_operators=("+",))
-    assert "nothing to compare" in beyond.paraphrases(results).sentence
+    write_table(table, path, PARAPHRASES, {})
+    assert len(read_table(path, PARAPHRASES)) == 3
+    assert "nothing to compare" in sentence_of(table, 3)
 
 
 def test_a_variant_that_too_few_prompts_are_right_in_is_not_ranked(packaged, pairs):
     model, tokenizer, _ = packaged["embedded-shared"]
     train, partners = (table.head(9) for table in pairs)
-    tensors = variant_tensors(model, tokenizer, train, partners, TEMPLATES, 0, FIRST, 2000)
+    tensors = variant_tensors(Run(model, tokenizer, FIRST), train, partners, TEMPLATES, 0, 2000)
     assert set(tensors) == {"right", "partners_right"}
     numpy = {f"1.{name}": tensor.numpy() for name, tensor in tensors.items()}
     assert variants_from(numpy, 528, TOKENS[:1])["variant_1"].effects is None
@@ -215,30 +219,26 @@ def test_partners_of_another_operator():
         reworded(table, templates, 1)
 
 
-def test_the_answer_follows_the_numbers(tmp_path):
-    results = Results(tmp_path, ["s", "w"], ["+", "-"], 5, variant_operators=("+",))
-    with pytest.raises(UserError, match=r"shared/\+/variants\.parquet does not exist"):
-        beyond.paraphrases(results)
+def test_the_answer_follows_the_numbers():
     planted = {layer: 20.0 * (np.arange(40) < 5) for layer in (3, 4)}
     formats = {
         "s": {"canonical": canonical(cell(0, planted)), "variant_1": canonical(cell(1, planted))},
         "w": {"canonical": canonical(cell(2))},
     }
-    table = variants_table(formats, [5], 10, 0)
-    write_table(table, tmp_path / "shared/+/variants.parquet", VARIANTS, {})
-    assert beyond.paraphrases(replace(results, variant_operators=())) is None
-    sentence = beyond.paraphrases(results).sentence
-    assert "best 5 neurons of 1.00, where one wording has 1.00 with itself" in sentence
-    assert "do 100% of what" in sentence
-    apart = table[(table["layer"] == POOLED) & ~one_format(table)].iloc[0]
-    assert f"For two formats it is {apart['across_halves']:.2f} and {apart['within_halves']:.2f}" in sentence
+    table = paraphrases_table(formats, [5], 10, 0)
+    sentence = sentence_of(table, 5)
+    assert "mean Jaccard of 1.00; those of one wording and itself 1.00." in sentence
+    assert "have 100% of the effect of the other's own" in sentence
+    apart = table[(table["layer"] == EVERY_LAYER) & ~one_format(table)].iloc[0]
+    assert (
+        f"For two formats the values are {apart['across_halves']:.2f} and {apart['within_halves']:.2f}" in sentence
+    )
     assert "end in the same token" not in sentence
     formats["s"]["variant_1"] = replace(formats["s"]["variant_1"], final_token=7)
     formats["s"]["canonical"], formats["w"]["canonical"] = (
         replace(formats[name]["canonical"], final_token=token) for name, token in (("s", 6), ("w", 7))
     )
-    table = variants_table(formats, [5], 10, 0)
-    write_table(table, tmp_path / "shared/+/variants.parquet", VARIANTS, {})
-    alike = table[(table["layer"] == POOLED) & one_ending(table)].iloc[0]
-    wanted = f"end in the same token, it is {alike['across_halves']:.2f} and {alike['within_halves']:.2f}."
-    assert beyond.paraphrases(results).sentence.endswith(wanted)
+    table = paraphrases_table(formats, [5], 10, 0)
+    alike = table[(table["layer"] == EVERY_LAYER) & one_ending(table)].iloc[0]
+    wanted = f"end in the same token, they are {alike['across_halves']:.2f} and {alike['within_halves']:.2f}."
+    assert sentence_of(table, 5).endswith(wanted)

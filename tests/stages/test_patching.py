@@ -6,14 +6,12 @@ import pytest
 import torch
 
 from form_invariance.model import decoder
-from form_invariance.model.replay import build_cache
+from form_invariance.model.indirect_effect import indirect_effect
+from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.stages.patching import compute as patching
-from form_invariance.stages.patching.compute import (
-    indirect_effect,
-    last_token_neurons,
-    patch_layers,
-    patch_neurons,
-)
+from form_invariance.stages.patching.compute import patch_layers, patch_neurons
+
+pytestmark = pytest.mark.slow
 
 PROMPTS = {
     "symbolic": "{a}+{b}=",

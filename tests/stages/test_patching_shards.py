@@ -12,6 +12,10 @@ from form_invariance.cli import main
 from form_invariance.errors import UserError
 from form_invariance.stages.patching.shards import layers_of, merge
 
+pytestmark = pytest.mark.slow
+
+LATE, SEED = ("--late-from", "half_depth"), ("--seed", "0")
+
 
 @pytest.fixture(scope="module")
 def cell(tmp_path_factory):
@@ -20,24 +24,42 @@ def cell(tmp_path_factory):
     model = ["--model", "embedded:embedded-shared"]
     sizes = ["--train", "6", "--eval", "2"]
     limits = ["--operand-min", "6", "--operand-max", "999", "--answer-min", "3", "--answer-max", "999"]
-    census = ["--operator", "addition", "--expression", "a + b", "--template", "{a}+{b}=", "--pairs", "60"]
+    census = [
+        "--operator",
+        "addition",
+        "--expression",
+        "a + b",
+        "--template",
+        "{a}+{b}=",
+        "--pairs",
+        "60",
+        *SEED,
+    ]
     files = {name: str(folder / f"{name}.parquet") for name in ("census", "dataset", "corrupt", "attribution")}
     steps = [
         ["census", *model, *census, *limits, "--output", files["census"]],
         [
             *("dataset", *model, "--census", files["census"], "--operator", "addition", *sizes),
-            *("--corrupt-seeds", "2", "--output", files["dataset"], "--corrupt-output", files["corrupt"]),
+            *(
+                "--corrupt-seeds",
+                "2",
+                *SEED,
+                "--output",
+                files["dataset"],
+                "--corrupt-output",
+                files["corrupt"],
+            ),
         ],
         [
             *("attribution", *model, "--dataset", files["dataset"], "--corrupt-table", files["corrupt"]),
-            *("--candidates", "9", "--output", files["attribution"]),
+            *("--candidates", "9", *LATE, "--output", files["attribution"]),
         ],
     ]
     for step in steps:
         assert main(step) == 0
     patching = [
         *("patching", *model, "--dataset", files["dataset"], "--corrupt-table", files["corrupt"]),
-        *("--attribution", files["attribution"]),
+        *("--attribution", files["attribution"], *LATE),
     ]
     assert main([*patching, "--output", str(folder / "whole.safetensors")]) == 0
     return folder, patching
@@ -69,11 +91,11 @@ def test_other_late_layers_than_attributions(cell, tmp_path, capsys):
 
 
 def test_pieces_cover_every_layer_once():
-    found = sorted(layer for number in (1, 2, 3) for layer in layers_of(f"{number}/3", 16, 32))
+    found = sorted(layer for number in (1, 2, 3) for layer in layers_of(f"{number}/3", range(16, 32)))
     assert found == list(range(16, 32))
     for shard in ("0/3", "4/3", "1", "a/b", "1/0"):
         with pytest.raises(UserError, match="such as 1/4"):
-            layers_of(shard, 16, 32)
+            layers_of(shard, range(16, 32))
 
 
 def test_pieces_that_do_not_belong_together():

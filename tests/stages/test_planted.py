@@ -1,6 +1,6 @@
 """Circuits that are known because they were built: the pipeline must find them, and say so where it does not."""
 
-import shutil
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,16 +9,17 @@ import torch
 
 from form_invariance.cli import main
 from form_invariance.drawing import style
+from form_invariance.model import indirect_effect
 from form_invariance.model.files import load_tokenizer
-from form_invariance.stages.overlap.compute import POOLED
-from form_invariance.stages.patching import compute as patching
 from form_invariance.stages.planted import figure
 from form_invariance.stages.planted.construction import LATE, PLANTED, TEMPLATES, planted_neurons, write_model
-from form_invariance.stages.planted.pipeline import cell, overlap_of, run_stages
+from form_invariance.stages.planted.pipeline import run_stages
 from form_invariance.stages.planted.scores import score
 from form_invariance.stages.planted.table import PLANTED as SCHEMA
-from form_invariance.stages.ranking.table import RANKING
-from form_invariance.tables.files import read_table, write_table
+from form_invariance.tables.columns import EVERY_LAYER
+from form_invariance.tables.files import read_table
+
+pytestmark = pytest.mark.slow
 
 TOLERANCE = {"first_stage": 0, "ranking": 0, "overlap": 0, "keep_only": 0.02, "knockout": 0.05, "transfer": 0}
 
@@ -26,13 +27,12 @@ TOLERANCE = {"first_stage": 0, "ranking": 0, "overlap": 0, "keep_only": 0.02, "k
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """Both constructions' models and the tables of all stages, as (model, tables) by whether it is shared."""
-    folders = {}
+    found = {}
     for shared in (True, False):
-        base = tmp_path_factory.mktemp("planted")
-        write_model(base / "model", shared, seed=0)
-        run_stages(base / "model", base / "results", seed=0)
-        folders[shared] = base / "model", base / "results"
-    return folders
+        model = tmp_path_factory.mktemp("planted") / "model"
+        write_model(model, shared, seed=0)
+        found[shared] = model, run_stages(model, seed=0)
+    return found
 
 
 @pytest.fixture(params=[True, False], ids=["shared", "separate"])
@@ -40,10 +40,9 @@ def shared(request):
     return request.param
 
 
-def circuit_of(results):
+def circuit_of(found):
     """The shared circuit by layer."""
-    circuit = pd.read_parquet(overlap_of(results).with_stem("circuit"))
-    return {layer: set(own["neuron"]) for layer, own in circuit.groupby("layer")}
+    return {layer: set(own["neuron"]) for layer, own in found.circuit.groupby("layer")}
 
 
 def test_formats_share_all_neurons_or_none():
@@ -56,7 +55,7 @@ def test_formats_share_all_neurons_or_none():
 
 def test_the_model_adds_but_for_what_it_was_made_to_misread(runs, shared):
     for name in TEMPLATES:
-        census = pd.read_parquet(cell(runs[shared][1], name, "census"))
+        census = runs[shared][1].census[name]
         wrong = census["answer"].to_numpy() > 90 if name == "word" else np.zeros(len(census), dtype=bool)
         assert (census["predicted"].astype(int) == census["answer"] + 7 * wrong).all()
         assert census["correct"].mean() > 0.8
@@ -66,8 +65,8 @@ def test_the_model_adds_but_for_what_it_was_made_to_misread(runs, shared):
 def test_hugging_face_reads_the_folder_alike(runs, shared, name):
     from transformers import AutoModelForCausalLM
 
-    folder, results = runs[shared]
-    census = pd.read_parquet(cell(results, name, "census")).sample(50, random_state=0)
+    folder, found = runs[shared]
+    census = found.census[name].sample(50, random_state=0)
     model = AutoModelForCausalLM.from_pretrained(folder)
     with torch.no_grad():
         logits = model(torch.from_numpy(load_tokenizer(folder).encode_batch(census["prompt"].tolist()))).logits
@@ -97,7 +96,7 @@ def test_what_is_not_shared_is_not_reported(runs):
 @pytest.mark.parametrize("name", TEMPLATES)
 @pytest.mark.parametrize("positions", ["all", "last"])
 def test_the_circuit_is_sufficient_and_necessary(runs, name, positions):
-    table = pd.read_parquet(cell(runs[True][1], name, "interventions")).query("positions == @positions")
+    table = runs[True][1].interventions[name].query("positions == @positions")
     circuit = table[table["neurons"] == "circuit"].set_index("intervention")["faithfulness_mean"]
     assert circuit["keep_only"] == pytest.approx(1, abs=0.02)
     assert abs(circuit["knockout"]) <= 0.05
@@ -106,27 +105,25 @@ def test_the_circuit_is_sufficient_and_necessary(runs, name, positions):
     assert random["knockout"] == pytest.approx(1, abs=0.02)
 
 
-def test_a_wrecked_ranking_shows(runs, tmp_path):
-    results = shutil.copytree(runs[True][1], tmp_path / "results")
-    path = cell(results, "code", "ranking")
-    ranking = read_table(path, RANKING)
+def test_a_wrecked_ranking_shows(runs):
+    tables = runs[True][1]
+    ranking = tables.ranking["code"].copy()
     # The best planted neuron of layer 2 goes to the end.
     first = (ranking["layer"] == LATE[0]) & (ranking["rank"] == 1)
     ranking.loc[ranking["layer"] == LATE[0], "rank"] -= 1
     ranking.loc[first, "rank"] = 64
-    write_table(ranking, path, RANKING, {})
-    table = score(results, planted_neurons(True, seed=0), True).query("measure == 'ranking'")
+    wrecked = replace(tables, ranking={**tables.ranking, "code": ranking})
+    table = score(wrecked, planted_neurons(True, seed=0), True).query("measure == 'ranking'")
     found = table.set_index(["format", "layer"])["value"]
     assert found["code", LATE[0]] == pytest.approx(7 / 8)
-    assert found["code", POOLED] == pytest.approx(15 / 16)
+    assert found["code", EVERY_LAYER] == pytest.approx(15 / 16)
     assert found[found.index.get_level_values("format") != "code"].eq(1).all()
 
 
-def test_a_broken_stage_shows(runs, tmp_path, monkeypatch):
-    effect = patching.indirect_effect
-    monkeypatch.setattr(patching, "indirect_effect", lambda *changes: -effect(*changes))
-    run_stages(runs[True][0], tmp_path / "results", seed=0)
-    table = score(tmp_path / "results", planted_neurons(True, seed=0), True)
+def test_a_broken_stage_shows(runs, monkeypatch):
+    effect = indirect_effect.indirect_effect
+    monkeypatch.setattr(indirect_effect, "indirect_effect", lambda *changes: -effect(*changes))
+    table = score(run_stages(runs[True][0], seed=0), planted_neurons(True, seed=0), True)
     worst = (table["value"] - table["expected"]).abs().groupby(table["measure"]).max()
     assert worst["first_stage"] == 0
     assert (worst[["ranking", "keep_only", "knockout", "transfer"]] > 0.9).all(), worst
@@ -136,7 +133,8 @@ def test_the_command_writes_the_table_and_its_figure_the_same_twice(tmp_path):
     for name in ("one", "two"):
         assert main(["planted", "--seed", "5", "--output", str(tmp_path / f"{name}.parquet")]) == 0
         drawn = ["--output", str(tmp_path / f"{name}.svg")]
-        assert main(["figure-planted", "--table", str(tmp_path / f"{name}.parquet"), *drawn]) == 0
+        tables = ["--tables", f"planted={tmp_path / name}.parquet", "--title", "m"]
+        assert main(["figure", "planted", "planted", *tables, *drawn]) == 0
     assert (tmp_path / "one.parquet").read_bytes() == (tmp_path / "two.parquet").read_bytes()
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
     table = read_table(tmp_path / "one.parquet", SCHEMA)
@@ -148,10 +146,13 @@ def test_the_figure_shows_every_value(runs):
     parts = [score(runs[shared][1], planted_neurons(shared, seed=0), shared) for shared in (True, False)]
     table = pd.concat(parts, ignore_index=True)
     table.loc[0, "value"] = -3.5  # far outside of what is expected
-    drawn = figure.draw(table)
+    drawn = figure.planted({"planted": table}, "planted")
     style._settle(drawn)
     low, high = drawn.axes[0].get_xlim()
     assert low < -3.5
     assert high > 1
-    points = sum(line.get_marker() in {*style.MARKERS, "*"} for axes in drawn.axes for line in axes.get_lines())
-    assert points == (table["layer"] == POOLED).sum()
+    lines = [
+        line for axes in drawn.axes for line in axes.get_lines() if line.get_marker() in {*style.MARKERS, "*"}
+    ]
+    points = sum(len(line.get_xdata()) for line in lines)
+    assert points == (table["layer"] == EVERY_LAYER).sum()

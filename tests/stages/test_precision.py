@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from test_shards import cell  # noqa: F401
+from test_patching_shards import cell  # noqa: F401
 
 from form_invariance.cli import main
 from form_invariance.stages.precision import compute as precision

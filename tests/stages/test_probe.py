@@ -1,5 +1,7 @@
 """Probes: planted onsets, baselines, splits, and the same numbers however the work is cut."""
 
+from dataclasses import asdict
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -89,8 +91,7 @@ def test_finds_a_planted_onset_and_where_the_operands_are_known(tokenizer, onset
     found = probe_summary.peak(probe_summary.curve(table))
     assert found.onset == found.layer == onset
     assert found.accuracy > 0.95
-    assert probe_summary.first_onset({"symbolic": table}) == onset
-    write_table(table.assign(token=""), tmp_path / "probe.parquet", PROBE, {})
+    write_table(table.assign(token=""), tmp_path / "probe.parquet", PROBE, {"peak": asdict(found)})
     assert first_late_layer("onset", LAYERS, {"symbolic": tmp_path / "probe.parquet"}) == onset
     pooled = table[table["operator"] == "all"].set_index(["layer", "position"])["accuracy"]
     labels = probe.token_labels(tokenizer, chosen)
@@ -100,12 +101,18 @@ def test_finds_a_planted_onset_and_where_the_operands_are_known(tokenizer, onset
     assert (table["shuffled"] < 0.1).all()
 
 
-def test_an_answer_that_is_nowhere_decodable_has_no_onset(tokenizer):
+def test_an_answer_that_is_nowhere_decodable_has_no_onset(tokenizer, tmp_path):
     chosen = probe.choose_prompts({("symbolic", "addition"): census("symbolic")}, 5000, 0)
     table = probe.run(decoder(tokenizer, 99), tokenizer, chosen, 0)
-    assert probe_summary.peak(probe_summary.curve(table)).onset is None
+    found = probe_summary.peak(probe_summary.curve(table))
+    assert found.onset is None
+    path = tmp_path / "probe.parquet"
+    write_table(table.assign(token=""), path, PROBE, {"peak": asdict(found)})
     with pytest.raises(UserError, match=r"late_from: onset.*half_depth"):
-        probe_summary.first_onset({"symbolic": table})
+        first_late_layer("onset", LAYERS, {"symbolic": path})
+    write_table(table.assign(token=""), path, PROBE, {})
+    with pytest.raises(UserError, match="is not the probe table of one format"):
+        first_late_layer("onset", LAYERS, {"symbolic": path})
 
 
 def test_shuffled_answers_are_read_at_chance(tokenizer):

@@ -7,12 +7,14 @@ import pytest
 import torch
 from test_patching import PROMPTS
 
+from form_invariance.model.readout import read_out
 from form_invariance.model.replay import build_cache, replay
-from form_invariance.stages.interventions.ablation import read_out
+from form_invariance.stages.run import Run
 from form_invariance.stages.transfer.compute import (
     Condition,
     Donors,
     Group,
+    Shares,
     pair_censuses,
     plan_direction,
     run_group,
@@ -41,7 +43,7 @@ def test_transfer_equals_hooks(tiny, tiny_folder, partly):
     given = oracles.all_neurons(bridge, donor, range(first, layers))[:, :, -1]  # (late, B, m)
     got = transfer_neurons(model, build_cache(model, target, first), given, shares, answers, True)
     plain = oracles.last_logits(bridge, target)
-    for variant, share in enumerate(shares):
+    for setting, share in enumerate(shares):
 
         def hook_of(late, share=share):
             def hook(activation, hook):
@@ -55,9 +57,9 @@ def test_transfer_equals_hooks(tiny, tiny_folder, partly):
         z = oracles.last_logits(bridge, target, hooks)
         assert (z - plain).abs().max() > 1e-2
         np.testing.assert_allclose(
-            got.normalized_logit[variant], oracles.normalized_logit(z, answers, True), atol=1e-4
+            got.normalized_logit[setting], oracles.normalized_logit(z, answers, True), atol=1e-4
         )
-        assert got.predicted[variant].tolist() == z.argmax(-1).tolist()
+        assert got.predicted[setting].tolist() == z.argmax(-1).tolist()
 
 
 def test_ends_are_exact(tiny):
@@ -115,19 +117,18 @@ def pairs_of(name):
 
 
 def test_a_group_in_batches_and_a_condition_without_pairs(tiny, monkeypatch):
-    model, tokenizer = tiny
+    run = Run(*tiny, first=2)
     pairs = [(6, 7), (8, 9), (10, 11), (12, 13), (14, 15)]
     prompts = [f"{a}+{b}=" for a, b in pairs]
     answers = np.array([a + b for a, b in pairs])
-    donors = {"word": Donors(model, tokenizer, [PROMPTS["word"].format(a=a, b=b) for a, b in pairs], 2)}
+    donors = {"word": Donors(run, [PROMPTS["word"].format(a=a, b=b) for a, b in pairs])}
     given = [PROMPTS["word"].format(a=a, b=b) for a, b in pairs]
     some = Condition("some", np.array([4, 1, 0]), "word", [given[4], given[1], given[0]], answers[[4, 1, 0]])
     every = Condition("every", np.arange(5), "word", given, answers)
     nobody = Condition("nobody", np.array([], dtype=int), "word", [], np.array([], dtype=int))
     group = Group(prompts, answers, [every, some, nobody])
-    mask = torch.rand(2, 2, model.config.d_mlp) < 0.5
-    masks = {False: mask, True: mask}
-    whole = run_group(model, tokenizer, group, donors, masks, 2, True)
+    shares = Shares(pd.DataFrame({"k": [1, 2]}), torch.rand(2, 2, run.width) < 0.5)
+    whole = run_group(run, group, donors, shares, True)
     assert set(whole) == {"every", "some"}
     np.testing.assert_allclose(
         np.sort(whole["some"].after.normalized_logit[0]),
@@ -135,7 +136,7 @@ def test_a_group_in_batches_and_a_condition_without_pairs(tiny, monkeypatch):
         atol=1e-5,
     )
     monkeypatch.setattr("form_invariance.stages.transfer.compute.replayed_rows", lambda model: 4)
-    pieces = run_group(model, tokenizer, group, donors, masks, 2, True)
+    pieces = run_group(run, group, donors, shares, True)
     np.testing.assert_allclose(
         pieces["every"].after.normalized_logit, whole["every"].after.normalized_logit, atol=1e-5
     )

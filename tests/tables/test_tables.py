@@ -1,4 +1,3 @@
-import fcntl
 import json
 import signal
 import subprocess
@@ -48,7 +47,7 @@ def test_wrong_columns_and_wrong_kinds(tmp_path):
         tables_io.write_table(circuit().drop(columns="k"), path, CIRCUIT, {})
     assert not path.exists()
     tables_io.write_table(circuit(), path, CIRCUIT, {})
-    with pytest.raises(UserError, match="is not a overlap table"):
+    with pytest.raises(UserError, match=r"is not a table of the kind 'overlap': column '.*' is missing"):
         tables_io.read_table(path, OVERLAP)
     with pytest.raises(UserError, match="does not exist"):
         tables_io.read_table(tmp_path / "nothing", CIRCUIT)
@@ -71,62 +70,76 @@ def test_a_writer_that_fails_leaves_the_old_file_and_nothing_else(tmp_path):
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_what_a_killed_writer_left_is_used_again(tmp_path):
-    path = tmp_path / "file.txt"
+def test_the_next_writer_deletes_what_a_killed_writer_left(tmp_path):
+    path, other = tmp_path / "file.txt", tmp_path / ".file.txt.old.12345678.part.txt"
     code = f"""
 import os, signal
 from pathlib import Path
 from form_invariance.tables.files import write_atomically
 write_atomically(Path({str(path)!r}), lambda to: (to.write_text("half"), os.kill(os.getpid(), signal.SIGKILL)))
 """
-    assert subprocess.run([sys.executable, "-c", code]).returncode == -signal.SIGKILL
-    assert not path.exists()
-    assert len(list(tmp_path.iterdir())) == 1
+    for _ in range(2):
+        assert subprocess.run([sys.executable, "-c", code]).returncode == -signal.SIGKILL
+        assert not path.exists()
+        assert len(list(tmp_path.iterdir())) == 1
+    other.write_text("of file.txt.old")
     tables_io.write_atomically(path, lambda to: to.write_text("x"))
     assert path.read_text() == "x"
-    assert [one.name for one in tmp_path.iterdir()] == ["file.txt"]
+    assert sorted(tmp_path.iterdir()) == sorted([path, other])
 
 
-def test_two_writers_of_one_file(tmp_path):
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_of_two_writers_at_once_one_writes_and_the_other_is_told(tmp_path, when):
     path = tmp_path / "file.txt"
 
     def slow(to):
-        with pytest.raises(UserError, match=r"file.txt is being written by another process"):
-            tables_io.write_atomically(path, lambda to: to.write_text("second"))
-        to.write_text("first")
+        if when == "after":
+            to.write_text("first")
+        tables_io.write_atomically(path, lambda to: to.write_text("second"))
+        if when == "before":
+            to.write_text("first")
 
-    tables_io.write_atomically(path, slow)
-    assert path.read_text() == "first"
+    if when == "after":
+        with pytest.raises(UserError, match=r"another process writes .*/file\.txt at the same time"):
+            tables_io.write_atomically(path, slow)
+    else:
+        tables_io.write_atomically(path, slow)
+    assert path.read_text() == {"after": "second", "before": "first"}[when]
     assert [one.name for one in tmp_path.iterdir()] == ["file.txt"]
 
 
-def test_a_writer_that_begins_as_another_ends(tmp_path, monkeypatch):
-    """What it had opened is the other's output by now: it takes a file of its own."""
-    path, flock, renamed = tmp_path / "file.txt", fcntl.flock, []
-
-    def late(handle, how):
-        if not renamed:
-            renamed.append(True)
-            (tmp_path / ".file.txt.part.txt").rename(path)
-        flock(handle, how)
-
-    def write(to):
-        with pytest.raises(UserError, match="being written by another process"):
-            tables_io.write_atomically(path, lambda to: to.write_text("third"))
-        to.write_text("second")
-
-    monkeypatch.setattr(fcntl, "flock", late)
-    tables_io.write_atomically(path, write)
-    assert path.read_text() == "second"
+def test_writers_in_many_processes_leave_one_whole_file(tmp_path):
+    path = tmp_path / "file.txt"
+    code = f"""
+import sys
+from pathlib import Path
+from form_invariance.errors import UserError
+from form_invariance.tables.files import write_atomically
+for _ in range(50):
+    try:
+        write_atomically(Path({str(path)!r}), lambda to: to.write_text(sys.argv[1] * 100_000))
+    except UserError as error:
+        assert "at the same time" in str(error), error
+"""
+    writers = [subprocess.Popen([sys.executable, "-c", code, letter]) for letter in "abc"]
+    while any(writer.poll() is None for writer in writers):
+        content = path.read_text() if path.exists() else "a" * 100_000
+        assert len(content) == 100_000
+        assert len(set(content)) == 1
+    assert not any(writer.returncode for writer in writers)
     assert [one.name for one in tmp_path.iterdir()] == ["file.txt"]
 
 
-def test_the_temporary_file_of_the_next_writer_stays(tmp_path):
-    path, part = tmp_path / "file.txt", tmp_path / ".file.txt.part.txt"
-    with tables_io._claimed(path) as temporary:
-        temporary.rename(path)
-        part.write_text("the next one's")
-    assert part.read_text() == "the next one's"
+@pytest.mark.parametrize("blocked", ["folder", "parent"])
+def test_a_place_that_cannot_be_written_is_named(tmp_path, blocked):
+    path = tmp_path / "parent/file.txt"
+    if blocked == "folder":
+        path.mkdir(parents=True)
+    else:
+        path.parent.write_text("a file")
+    with pytest.raises(UserError, match=rf"^{path} cannot be written: .*; fix this, then run again$"):
+        tables_io.write_atomically(path, lambda to: to.write_text("x"))
+    assert len(list(tmp_path.rglob("*"))) == (2 if blocked == "folder" else 1)
 
 
 def test_tensors_come_back(tmp_path):
@@ -135,7 +148,7 @@ def test_tensors_come_back(tmp_path):
     tensors, provenance = tables_io.read_tensors(path, "mean_cache")
     np.testing.assert_array_equal(tensors["a"], [[0, 2], [1, 3]])
     assert provenance["seed"] == 1
-    with pytest.raises(UserError, match="does not hold indirect_effects but mean_cache"):
+    with pytest.raises(UserError, match="contains mean_cache, not indirect_effects"):
         tables_io.read_tensors(path, "indirect_effects")
     with pytest.raises(UserError, match="does not exist"):
         tables_io.read_tensors(tmp_path / "no", "mean_cache")
@@ -208,7 +221,7 @@ def test_damaged_tensors_are_refused_by_name_or_still_whole(tmp_path):
 
 def test_another_programs_table_is_refused(tmp_path):
     circuit().to_parquet(tmp_path / "x.parquet")
-    with pytest.raises(UserError, match="its checksum does not fit"):
+    with pytest.raises(UserError, match="its checksum does not match"):
         tables_io.read_table(tmp_path / "x.parquet", CIRCUIT)
 
 

@@ -1,95 +1,28 @@
-"""Which jobs, and which of their cells, each change of configuration, source or files runs again."""
+"""Which jobs, and which of their cells, each change of configuration, source or files runs again.
+
+A change concerns some jobs directly; expected are these and all that follow from them in the graph of files.
+"""
 
 import os
-import re
 import subprocess
 from contextlib import contextmanager
-from itertools import product
+from fnmatch import fnmatch
 
 import pytest
 import yaml
-from stub_checkout import snakemake
+from job_graph import following, planned, select, whole
+from stub_checkout import ROOT
 
-FORMATS, OPERATORS = ("symbolic", "code", "word"), ("addition", "multiplication")
+from form_invariance.cli import command_modules
+from form_invariance.workflow.source_digest import modules_of
+
+pytestmark = pytest.mark.slow
+
 MODEL = "embedded-shared"
-KEYS = ("model", "format", "operator")
 
 
-def jobs_of(checkout):
-    """Pending jobs as (rule, values of its wildcards), without the target rule."""
-    status, out = snakemake(checkout, "-n")
-    assert status == 0, out
-    parts = re.split(r"^(?:local)?rule (\w+):$", out, flags=re.MULTILINE)[1:]
-    found = set()
-    for rule, text in zip(parts[::2], parts[1::2], strict=True):
-        wildcards = re.search(r"^    wildcards: (.*)$", text, re.MULTILINE)
-        values = dict(item.split("=") for item in wildcards[1].split(", ")) if wildcards else {}
-        found.add((rule, *(values[key] for key in (*KEYS, "intervention", "circuit") if key in values)))
-    return found - {("all",)}
-
-
-def jobs(rules, models=(MODEL,), formats=FORMATS, operators=OPERATORS):
-    """The jobs of some rules in all cells that are named, and the report, which gathers everything."""
-    by_cell = (
-        "census",
-        "dataset",
-        "attribution",
-        "patching",
-        "ranking",
-        "interventions",
-        "classify",
-        "neuron_effects",
-    )
-    by_format, by_operator = (
-        ("probe", "mean_cache"),
-        ("overlap", "heads", "head_overlap", "transfer", "dose", "agreement"),
-    )
-    by_model = (
-        "model_files",
-        "audit",
-        "probe_across_formats",
-        "probe_figure",
-        "jaccard_figure",
-        "variants_figure",
-        "transfer_figure",
-        "dose_figure",
-        "heuristics_figure",
-        "browser",
-        "heads_figure",
-    )
-    measured = [operator for operator in operators if operator == "addition"]
-    kinds = {
-        "variant_effects": (models, formats, measured),
-        "variant_overlap": (models, measured),
-        **dict.fromkeys(by_cell, (models, formats, operators)),
-        **dict.fromkeys(by_format, (models, formats)),
-        **dict.fromkeys(by_operator, (models, operators)),
-        **dict.fromkeys(by_model, (models,)),
-        "circuit": (models, operators, ("circuit",)),
-        "classified_circuit": (models, operators, ("classified_circuit",)),
-        "interventions_figure": (models, ("keep_only", "knockout")),
-    }
-    named = {"classified_circuit": "circuit"}
-    wanted = [*rules.split(), "report"] if rules else []
-    return {(named.get(rule, rule), *values) for rule in wanted for values in product(*kinds.get(rule, ()))}
-
-
-FROM_VARIANTS = "variant_effects variant_overlap variants_figure"
-INTERVENED = "interventions interventions_figure summary_figure"
-FROM_RANKING = (
-    "audit circuit classified_circuit overlap jaccard_figure transfer transfer_figure dose dose_figure classify "
-    "agreement"
-)
-LOOKED_AT = "neuron_effects browser"
-FROM_PATCHING = (
-    f"patching ranking {FROM_RANKING} {FROM_VARIANTS} heuristics_figure paper_tables {INTERVENED} {LOOKED_AT}"
-)
-FROM_HEADS = "heads head_overlap heads_figure"
-FROM_DATASET = f"dataset attribution mean_cache {FROM_PATCHING} {FROM_HEADS}"
-PLANTED = "planted planted_figure"
-EVERYTHING = f"census probe probe_across_formats probe_figure {FROM_DATASET}"
-FIGURES = """prompt_formats probe_figure jaccard_figure variants_figure interventions_figure transfer_figure
-    dose_figure heuristics_figure heads_figure summary_figure"""
+def pending(checkout):
+    return {job.key for job in planned(checkout)}
 
 
 @contextmanager
@@ -114,139 +47,171 @@ def appended(path, text="\n# changed\n"):
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
+@pytest.fixture(scope="module")
+def jobs(finished):
+    """Every job of the finished run."""
+    return whole(finished)
+
+
 def test_nothing_changed(finished):
-    assert jobs_of(finished) == set()
+    assert pending(finished) == set()
 
 
-def test_a_k_is_added(finished):
-    with configured(finished, lambda config: config["k"].append(100)):
-        pending = jobs_of(finished)
-    assert pending == jobs("audit circuit overlap jaccard_figure variant_overlap variants_figure") | jobs(
-        f"transfer transfer_figure {INTERVENED}"
-    )
+def reword(config):
+    config["formats"]["word"]["templates"]["addition"] = "{a} plus {b} is "
 
 
-def test_a_dose_is_added(finished):
-    with configured(finished, lambda config: config["dose"].append(0.3)):
-        pending = jobs_of(finished)
-    assert pending == jobs("dose dose_figure")
+def reword_variant(config):
+    config["formats"]["word"]["variants"]["addition"][0] = "{a} plus {b} is "
 
 
-def test_a_variant_is_changed(finished):
-    def change(config):
-        config["formats"]["word"]["variants"]["addition"][0] = "{a} plus {b} is "
+WORD, ADDITION = {"format": "word"}, {"operator": "addition"}
+CIRCUIT = {"circuit": "circuit"}
+CHANGES = {
+    "a k": (
+        lambda config: config["k"].append(100),
+        [("circuit", CIRCUIT), ("audit overlap paraphrases transfer interventions", {})],
+    ),
+    "a dose": (lambda config: config["dose"].append(0.3), [("dose", {})]),
+    "a number of heads": (lambda config: config["heads"].append(12), [("head_overlap", {})]),
+    "uniform controls": (lambda config: config.update(random_seeds=4), [("interventions dose", {})]),
+    "matched controls": (lambda config: config.update(matched_seeds=4), [("interventions", {})]),
+    "a template": (
+        reword,
+        [("census heuristics", WORD | ADDITION), ("prompt_formats", {})],
+    ),
+    "a variant": (reword_variant, [("paraphrase_effects", WORD)]),
+    "the seed": (lambda config: config.update(seed=1), [("census planted", {})]),
+}
 
-    with configured(finished, change):
-        pending = jobs_of(finished)
-    assert pending == jobs("variant_effects", formats=["word"]) | jobs("variant_overlap variants_figure")
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_of_the_configuration(finished, jobs, change):
+    edit, concerned = CHANGES[change]
+    first = set().union(*(select(jobs, rules, **wanted) for rules, wanted in concerned))
+    with configured(finished, edit):
+        found = pending(finished)
+    # The report contains the configuration.
+    assert found == following(jobs, first) | {("report",)}
 
 
 def test_an_operators_variants_are_measured_too(finished):
     with configured(finished, lambda config: config["variant_operators"].append("multiplication")):
-        pending = jobs_of(finished)
-    new = {(rule, MODEL, name, "multiplication") for rule in ["variant_effects"] for name in FORMATS}
-    assert pending == new | {("variant_overlap", MODEL, "multiplication")} | jobs("variants_figure")
-
-
-def test_a_number_of_heads_is_added(finished):
-    with configured(finished, lambda config: config["heads"].append(12)):
-        pending = jobs_of(finished)
-    assert pending == jobs("head_overlap heads_figure")
-
-
-def test_a_template_is_changed(finished):
-    def change(config):
-        config["formats"]["word"]["templates"]["addition"] = "{a} plus {b} is "
-
-    with configured(finished, change):
-        pending = jobs_of(finished)
-    # The means leave out every format's pairs, and average over a format's operators.
-    assert pending == (
-        jobs("census dataset attribution patching ranking", formats=["word"], operators=["addition"])
-        | jobs("variant_effects", formats=["word"])
-        | jobs("variant_overlap")
-        | jobs("probe", formats=["word"])
-        | jobs("circuit classified_circuit overlap transfer dose classify agreement", operators=["addition"])
-        | jobs("heads head_overlap", operators=["addition"])
-        | jobs(f"mean_cache interventions {LOOKED_AT} paper_tables probe_across_formats audit")
-        | jobs(FIGURES)
-    )
+        every, found = whole(finished), pending(finished)
+    new = select(every, "paraphrase_effects paraphrases", operator="multiplication")
+    assert len(new) == 4
+    assert found == following(every, new) | {("report",)}
 
 
 def test_an_operator_is_added(finished):
     with configured(finished, lambda config: config["operators"].update(subtraction="a - b")):
-        pending = jobs_of(finished)
-    new = f"census dataset attribution patching ranking heads head_overlap {FROM_RANKING}"
-    figures = FIGURES.replace("variants_figure", "")
-    # Probes and means are of all operators together.
-    assert pending == (
-        jobs(new, operators=["subtraction"])
-        | jobs("interventions neuron_effects", operators=[*OPERATORS, "subtraction"])
-        | jobs(f"browser mean_cache probe probe_across_formats paper_tables {figures}")
+        every, found = whole(finished), pending(finished)
+    new = {job for job in every if ("operator", "subtraction") in job.wildcards}
+    # The prompts of all formats and operators are one figure.
+    assert found == following(every, new | select(every, "prompt_formats"))
+    kept = select(
+        every, "census dataset attribution patching ranking circuit overlap transfer", operator="addition"
     )
+    assert not {job.key for job in kept} & found
 
 
 def test_a_model_is_added(finished):
     with configured(
         finished, lambda config: config["models"].update(other={"source": "embedded:embedded-separate"})
     ):
-        pending = jobs_of(finished)
+        every, found = whole(finished), pending(finished)
+    new = {job for job in every if ("model", "other") in job.wildcards}
     # Every browser links to the others.
-    assert pending == jobs(f"model_files {EVERYTHING}", models=["other"]) | jobs(
-        "summary_figure paper_tables browser"
-    )
-
-
-def test_the_seed_is_changed(finished):
-    with configured(finished, lambda config: config.update(seed=1)):
-        pending = jobs_of(finished)
-    assert pending == jobs(f"{EVERYTHING} {PLANTED}")
-
-
-@pytest.mark.parametrize(("key", "more"), [("random_seeds", " dose dose_figure"), ("matched_seeds", "")])
-def test_the_random_controls_are_changed(finished, key, more):
-    with configured(finished, lambda config: config.update({key: 4})):
-        pending = jobs_of(finished)
-    assert pending == jobs(INTERVENED + more)
+    assert found == following(every, new | select(every, "browser paper_tables"))
+    assert ("census", MODEL, "word", "addition") not in found
 
 
 @pytest.mark.parametrize(
     ("module", "rules"),
     [
-        ("drawing/style.py", f"{FIGURES} audit planted_figure"),
+        ("drawing/style.py", "*_figure prompt_formats"),
         ("stages/transfer/figure.py", "transfer_figure"),
-        (
-            "stages/interventions/ablation.py",
-            f"{INTERVENED} {LOOKED_AT} transfer transfer_figure dose dose_figure {PLANTED}",
-        ),
-        ("stages/heads/compute.py", FROM_HEADS),
+        ("stages/mean_cache/ablation.py", "interventions neuron_effects planted engine_check"),
+        ("stages/heads/compute.py", "heads"),
+        ("stages/transfer/answer.py", "answers"),
         ("browser/browser.js", "browser"),
-        ("model/replay.py", f"attribution {FROM_PATCHING} {FROM_HEADS} {PLANTED}"),
-        ("stages/planted/construction.py", PLANTED),
+        ("paper/numbers.csv", "paper_tables"),
+        ("stages/planted/construction.py", "planted"),
         ("stages/planted/figure.py", "planted_figure"),
-        ("stages/paraphrases/effects.py", FROM_VARIANTS),
-        ("stages/paraphrases/compute.py", "variant_overlap variants_figure"),
         ("bench/cost.py", ""),
         ("workflow/plan.py", ""),
     ],
 )
-def test_a_module_is_edited(finished, module, rules):
+def test_a_module_is_edited(finished, jobs, module, rules):
     with appended(finished / "src/form_invariance" / module):
-        pending = jobs_of(finished)
-    assert pending == jobs(rules)
+        found = pending(finished)
+    first = {job for job in jobs if any(fnmatch(job.rule, pattern) for pattern in rules.split())}
+    assert found == following(jobs, first)
+
+
+def modules_by_rule(jobs):
+    """The modules that each rule's command reaches."""
+    commands = {job.rule: job.command for job in jobs if job.command}
+    found = {}
+    for rule, (command, *words) in commands.items():
+        more = [f"stages.{words[0]}.figure"] if command == "figure" else []
+        if command == "answers":
+            stages = words[words.index("--stages") + 1 : words.index("--tables")]
+            more = [f"stages.{stage}.answer" for stage in stages]
+        found[rule] = set(modules_of(command, *more))
+    return found
+
+
+def stage_of(module):
+    parts = module.split(".")
+    return parts[2] if len(parts) > 3 and parts[1] == "stages" else None
+
+
+# Stages that call the computation of an earlier stage though they do not read its tables.
+CALLERS = {
+    "attribution": {"paraphrase_effects"},
+    "patching": {"paraphrase_effects", "head_overlap", "engine_check"},
+    "overlap": {"paraphrases", "head_overlap"},
+    "transfer": {"dose", "engine_check"},
+}
+
+
+def test_a_stages_module_reaches_only_what_follows_from_the_stage(jobs):
+    reached = modules_by_rule(jobs)
+    commands = {job.rule: job.command[0] for job in jobs if job.command}
+    homes = {rule: stage_of(command_modules()[command]) for rule, command in commands.items()}
+    for rule in [rule for rule, command in commands.items() if command == "figure"]:
+        homes[rule] = next(job.command[1] for job in jobs if job.rule == rule)
+    stages = {path.parent.name for path in (ROOT / "src/form_invariance/stages").glob("*/*.py")}
+    for stage in stages:
+        own = {job for job in jobs if homes.get(job.rule) == stage}
+        # The planted models run through the code of all stages, but read no table.
+        allowed = {key[0] for key in following(jobs, own)} | {"planted", "planted_figure", "answers"}
+        allowed |= {job.rule for job in jobs if job.rule in ("report",)}
+        reaching = {
+            rule for rule, modules in reached.items() if any(stage_of(module) == stage for module in modules)
+        }
+        assert reaching - allowed == CALLERS.get(stage, set()), stage
+
+
+def test_shared_modules_reach_no_stage(jobs):
+    """What every stage reads (its options, the readers of tables) imports none of them."""
+    for module in ("stages.options", "tables.files", "tables.inputs", "stages.answers", "drawing.style"):
+        names = [name for name in modules_of("plan", module) if stage_of(name)]
+        assert not names, (module, names)
 
 
 @pytest.mark.parametrize("name", ["tokenizer_config.json", "model.safetensors"])
-def test_a_models_file_is_changed(finished, name):
+def test_a_models_file_is_changed(finished, jobs, name):
     path = finished / "src/form_invariance/embedded/models" / MODEL / name
     before, status = path.read_bytes(), path.stat()
     path.write_bytes(before + b" " if path.suffix == ".json" else before[:-1] + bytes([before[-1] ^ 1]))
     try:
-        pending = jobs_of(finished)
+        found = pending(finished)
     finally:
         path.write_bytes(before)
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert pending == jobs(f"model_files {EVERYTHING} prompt_formats summary_figure")
+    assert found == following(jobs, select(jobs, "model_files"))
 
 
 @pytest.mark.parametrize("name", ["README.md", "config/README.md", "docs/probes.md"])
@@ -255,37 +220,26 @@ def test_a_document_is_edited(finished, name):
     path.parent.mkdir(exist_ok=True)
     path.touch()
     with appended(path):
-        assert jobs_of(finished) == set()
+        assert pending(finished) == set()
 
 
 @pytest.mark.parametrize(
-    ("output", "pending"),
+    ("output", "rule", "wanted"),
     [
-        (
-            f"{MODEL}/word/addition/attribution.parquet",
-            jobs("attribution patching ranking", formats=["word"], operators=["addition"])
-            | jobs("circuit classified_circuit overlap transfer dose classify agreement", operators=["addition"])
-            | jobs("interventions neuron_effects", operators=["addition"])
-            | jobs("variant_overlap variants_figure")
-            | jobs("audit browser jaccard_figure transfer_figure dose_figure heuristics_figure paper_tables")
-            | jobs("interventions_figure summary_figure"),
-        ),
-        (
-            f"{MODEL}/shared/addition/overlap.parquet",
-            jobs("overlap", operators=["addition"]) | jobs("jaccard_figure summary_figure"),
-        ),
-        (f"{MODEL}/word/probe.parquet", jobs("probe", formats=["word"]) | jobs("probe_figure paper_tables")),
-        (f"figures/{MODEL}/jaccard.svg", jobs("jaccard_figure")),
+        (f"{MODEL}/word/addition/attribution.parquet", "attribution", WORD | ADDITION),
+        (f"{MODEL}/shared/addition/overlap.parquet", "overlap", ADDITION),
+        (f"{MODEL}/word/probe.parquet", "probe", WORD),
+        (f"figures/{MODEL}/overlap.svg", "overlap_figure", {}),
     ],
 )
-def test_an_output_is_deleted(finished, output, pending):
+def test_an_output_is_deleted(finished, jobs, output, rule, wanted):
     path = finished / "results" / output
     content, status = path.read_bytes(), path.stat()
     path.unlink()
-    found = jobs_of(finished)
+    found = pending(finished)
     path.write_bytes(content)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert found == pending
+    assert found == following(jobs, select(jobs, rule, **wanted))
 
 
 @pytest.mark.parametrize(
@@ -298,7 +252,7 @@ def test_an_output_is_deleted(finished, output, pending):
 )
 def test_an_input_is_touched(finished, name):
     (finished / name).touch()
-    assert jobs_of(finished) == set()
+    assert pending(finished) == set()
 
 
 def test_another_branch_is_checked_out_and_the_first_again(finished):
@@ -315,6 +269,6 @@ def test_another_branch_is_checked_out_and_the_first_again(finished):
         path = finished / "src/form_invariance" / name
         path.write_text(path.read_text() + "\n")
     git("commit", "-am", "second")
-    assert ("census", MODEL, "word", "addition") in jobs_of(finished)
+    assert ("census", MODEL, "word", "addition") in pending(finished)
     git("checkout", "first")
-    assert jobs_of(finished) == set()
+    assert pending(finished) == set()

@@ -1,5 +1,7 @@
 """Stage 1: attribution patching, per (model, format, operator)."""
 
+TABLES += expand("results/{model}/{format}/{operator}/attribution.parquet", **CELLS)
+
 
 rule attribution:
     input:

@@ -1,28 +1,36 @@
-"""What the first stage of the ranking lets through, per model whose every late neuron was patched exactly."""
+"""What the first stage of the ranking lets through, for each model of which every late neuron is patched exactly."""
+
+# Neurons of a layer; None for a model that is not on this machine.
+WIDTHS = {name: model_checks.width(model["source"]) for name, model in config["models"].items()}
+AUDITED = [name for name, width in WIDTHS.items() if width is not None and width <= config["candidates"]]
+TABLES += expand("results/{model}/shared/audit.parquet", model=AUDITED)
+FIGURES["audit audit"] = ANSWERS["audit"] = AUDITED, {"audit": ["results/{model}/shared/audit.parquet"]}
 
 
 rule audit:
     input:
-        rankings=cells_of(
-            "results/{model}/{format}/{operator}/ranking.parquet", format=FORMATS, operator=OPERATORS
+        rankings=expand(
+            "results/{model}/{format}/{operator}/ranking.parquet",
+            format=FORMATS,
+            operator=OPERATORS,
+            allow_missing=True,
         ),
     output:
-        table="results/{model}/shared/audit.parquet",
-        figure=figure("{model}/audit"),
+        "results/{model}/shared/audit.parquet",
     log:
         "results/logs/audit/{model}.log",
     benchmark:
         "results/benchmarks/audit/{model}.tsv"
     conda:
-        "../../envs/plot.yaml"
+        "../../envs/cpu.yaml"
     params:
         code=source_digest("audit"),
         rankings=lambda wildcards, input: keyed(input.rankings, -3, -2),
-        width=lambda wildcards: model_checks.width(config["models"][wildcards.model]["source"]),
+        width=lambda wildcards: WIDTHS[wildcards.model],
         k=KS,
     threads: 1
     resources:
         **table_job(mem_mb=1000),
     shell:
         "python -m form_invariance audit --rankings {params.rankings:q} --width {params.width} --k {params.k}"
-        " --title {wildcards.model:q} --output {output.table:q} --figure-output {output.figure:q} 2> {log:q}"
+        " --output {output:q} 2> {log:q}"

@@ -1,5 +1,20 @@
 """Census: what the model answers, per (model, format, operator)."""
 
+CENSUS = expand("results/{model}/{format}/{operator}/census.parquet", **CELLS)
+TABLES += CENSUS
+ANSWERS["census"] = MODELS, {
+    "census": [
+        expand(
+            "results/{model}/{format}/{operator}/census.parquet",
+            format=FORMATS,
+            operator=OPERATORS,
+            allow_missing=True,
+        ),
+        -3,
+        -2,
+    ],
+}
+
 
 rule census:
     input:
@@ -32,3 +47,9 @@ rule census:
         " --operand-min {params.operand_min} --operand-max {params.operand_max}"
         " --answer-min {params.answer_min} --answer-max {params.answer_max}"
         " --pairs {params.pairs} --seed {params.seed} --output {output:q} 2> {log:q}"
+
+
+rule census_all:
+    input:
+        CENSUS,
+    localrule: True

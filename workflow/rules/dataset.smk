@@ -1,11 +1,23 @@
 """Dataset: correctly answered pairs, split, with corrupt partners, per (model, format, operator)."""
 
+TABLES += expand("results/{model}/{format}/{operator}/{table}.parquet", table=["dataset", "corrupt"], **CELLS)
+
 
 rule dataset:
     input:
         model="results/{model}/model_files.parquet",
         census="results/{model}/{format}/{operator}/census.parquet",
-        others=other_censuses,
+        # Corrupt partners may come from all operators.
+        others=lambda wildcards: expand(
+            "results/{model}/{format}/{operator}/census.parquet",
+            model=wildcards.model,
+            format=wildcards.format,
+            operator=[
+                operator
+                for operator in OPERATORS
+                if config["corrupt"] == "across_operators" and operator != wildcards.operator
+            ],
+        ),
     output:
         dataset="results/{model}/{format}/{operator}/dataset.parquet",
         corrupt="results/{model}/{format}/{operator}/corrupt.parquet",
@@ -20,7 +32,7 @@ rule dataset:
         model=tokenizer_options,
         train=config["train_prompts"],
         eval=config["eval_prompts"],
-        others=other_census_options,
+        others=lambda wildcards, input: ["--other-census", *keyed(input.others, -2)] if input.others else [],
         corrupt_seeds=config["corrupt_seeds"],
         seed=config["seed"],
     threads: 1

@@ -1,14 +1,17 @@
-"""The models that come with the package, trained anew (never part of `all`: they are shipped)."""
+"""Training of the models that come with the package. They are shipped, so this is never part of `all`."""
+
+EMBEDDED = ["embedded-shared", "embedded-separate"]
 
 
 rule train_embedded:
     input:
         expand("results/trained/{name}/README.md", name=EMBEDDED),
+    localrule: True
 
 
 rule train_one_embedded:
     input:
-        config=WORKFLOW / "../config/config.yaml",
+        config=ROOT / "config/config.yaml",
     output:
         card="results/trained/{name}/README.md",
         weights="results/trained/{name}/model.safetensors",
@@ -25,7 +28,7 @@ rule train_one_embedded:
         "../../envs/gpu.yaml"
     params:
         code=source_digest("train-embedded"),
-        folder=lambda wildcards, output: str(Path(output.card).parent),
+        folder=subpath(output.card, parent=True),
     threads: 1
     resources:
         **table_job(mem_mb=2000, minutes=120),

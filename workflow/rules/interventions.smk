@@ -1,4 +1,24 @@
-"""Keep-only and knockout of the shared circuit and of its single neurons, per (model, format, operator)."""
+"""Keep-only and knockout of the shared circuit, per (model, format, operator)."""
+
+INTERVENTIONS = {
+    "interventions": [
+        expand(
+            "results/{model}/{format}/{operator}/interventions.parquet",
+            format=FORMATS,
+            operator=OPERATORS,
+            allow_missing=True,
+        ),
+        -3,
+        -2,
+    ]
+}
+FIGURES["interventions keep_only"] = FIGURES["interventions knockout"] = MODELS, INTERVENTIONS
+ANSWERS["interventions"] = MODELS, INTERVENTIONS
+TABLES += expand(
+    "results/{model}/{format}/{operator}/{table}.parquet",
+    table=["interventions", "interventions_prompts"],
+    **CELLS,
+)
 
 
 rule interventions:
@@ -26,7 +46,7 @@ rule interventions:
         k=KS,
         random_seeds=config["random_seeds"],
         matched_seeds=config["matched_seeds"],
-        center="--center-logits" if config["center_logits"] else "--no-center-logits",
+        center=CENTER,
         bootstrap=config["bootstrap"],
         seed=config["seed"],
     threads: 1
@@ -40,31 +60,7 @@ rule interventions:
         " --bootstrap {params.bootstrap} --seed {params.seed} --output {output.summary:q} --prompts-output {output.prompts:q} 2> {log:q}"
 
 
-rule neuron_effects:
+rule interventions_all:
     input:
-        model="results/{model}/model_files.parquet",
-        probes=onset_probes,
-        dataset="results/{model}/{format}/{operator}/dataset.parquet",
-        circuit="results/{model}/shared/{operator}/classified_circuit.parquet",
-        mean_cache="results/{model}/{format}/mean_cache.safetensors",
-    output:
-        "results/{model}/{format}/{operator}/neuron_effects.parquet",
-    log:
-        "results/logs/neuron_effects/{model}/{format}/{operator}.log",
-    benchmark:
-        "results/benchmarks/neuron_effects/{model}/{format}/{operator}.tsv"
-    conda:
-        "../../envs/gpu.yaml"
-    params:
-        code=source_digest("neuron-effects"),
-        model=model_options,
-        late_from=late_options,
-        k=config["heuristic_k"],
-        center="--center-logits" if config["center_logits"] else "--no-center-logits",
-    threads: 1
-    resources:
-        **model_job(minutes=20),
-    shell:
-        "python -m form_invariance neuron-effects {params.model:q} {params.late_from:q}"
-        " --dataset {input.dataset:q} --circuit {input.circuit:q} --mean-cache {input.mean_cache:q}"
-        " --k {params.k} {params.center} --output {output:q} 2> {log:q}"
+        expand("results/{model}/{format}/{operator}/interventions.parquet", **CELLS),
+    localrule: True

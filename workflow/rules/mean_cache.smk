@@ -4,11 +4,12 @@
 rule mean_cache:
     input:
         model="results/{model}/model_files.parquet",
-        census=cells_of("results/{model}/{format}/{operator}/census.parquet", operator=OPERATORS),
-        datasets=cells_of(
+        census=expand("results/{model}/{format}/{operator}/census.parquet", operator=OPERATORS, allow_missing=True),
+        datasets=expand(
             "results/{model}/{format}/{operator}/dataset.parquet",
             format=FORMATS,
             operator=OPERATORS,
+            allow_missing=True,
         ),
     output:
         format="results/{model}/{format}/mean_cache.safetensors",
@@ -22,8 +23,8 @@ rule mean_cache:
     params:
         code=source_digest("mean-cache"),
         model=model_options,
-        census=lambda wildcards, input: named(OPERATORS, input.census),
-        templates=lambda wildcards, output: named(OPERATORS, output.templates),
+        census=lambda wildcards, input: keyed(input.census, -2),
+        templates=lambda wildcards, output: keyed(output.templates, -2),
         prompts=config["mean_cache_prompts"],
         seed=config["seed"],
     threads: 1

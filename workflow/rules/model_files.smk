@@ -1,9 +1,11 @@
 """Digests of a model's files, which every job of the model compares with what it finds, per model."""
 
+TABLES += expand("results/{model}/model_files.parquet", model=MODELS)
+
 
 rule model_files:
     input:
-        local_files,
+        lambda wildcards: model_checks.local_files(config["models"][wildcards.model]["source"]),
     output:
         "results/{model}/model_files.parquet",
     log:
@@ -14,7 +16,7 @@ rule model_files:
         "../../envs/cpu.yaml"
     params:
         code=source_digest("model-files"),
-        model=source_options,
+        model=lambda wildcards: source_options(config["models"][wildcards.model]),
     threads: 1
     resources:
         **{**table_job(mem_mb=1000), "runtime": model_job(minutes=10)["runtime"]},

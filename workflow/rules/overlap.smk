@@ -1,31 +1,16 @@
-"""The shared circuit: the formats' top-k intersected, and how far they overlap, per (model, operator)."""
+"""How far the formats' top-k neurons overlap, per (model, operator)."""
 
-EFFECTS = cells_of("results/{model}/{format}/{operator}/indirect_effects.safetensors", format=FORMATS)
-
-
-# The circuit whose neurons are classified stands apart, so that other sizes may come and go beside it.
-rule circuit:
-    input:
-        effects=EFFECTS,
-    output:
-        "results/{model}/shared/{operator}/{circuit}.parquet",
-    log:
-        "results/logs/circuit/{model}/{operator}/{circuit}.log",
-    benchmark:
-        "results/benchmarks/circuit/{model}/{operator}/{circuit}.tsv"
-    wildcard_constraints:
-        circuit="circuit|classified_circuit",
-    conda:
-        "../../envs/cpu.yaml"
-    params:
-        code=source_digest("circuit"),
-        effects=lambda wildcards, input: named(FORMATS, input.effects),
-        k=lambda wildcards: KS if wildcards.circuit == "circuit" else [config["heuristic_k"]],
-    threads: 1
-    resources:
-        **table_job(mem_mb=2000),
-    shell:
-        "python -m form_invariance circuit --effects {params.effects:q} --k {params.k} --output {output:q} 2> {log:q}"
+OVERLAP = {
+    table: [
+        expand(f"results/{{model}}/shared/{{operator}}/{table}.parquet", operator=OPERATORS, allow_missing=True),
+        -2,
+    ]
+    for table in ("overlap", "reliability")
+}
+FIGURES["overlap overlap"] = ANSWERS["overlap"] = MODELS, OVERLAP
+TABLES += expand(
+    "results/{model}/shared/{operator}/{table}.parquet", model=MODELS, operator=OPERATORS, table=OVERLAP
+)
 
 
 rule overlap:
@@ -42,7 +27,7 @@ rule overlap:
         "../../envs/cpu.yaml"
     params:
         code=source_digest("overlap"),
-        effects=lambda wildcards, input: named(FORMATS, input.effects),
+        effects=lambda wildcards, input: keyed(input.effects, -3),
         k=KS,
         bootstrap=config["bootstrap"],
         seed=config["seed"],

@@ -1,5 +1,6 @@
 """Stage 2: exact patching of every candidate by replay, per (model, format, operator), in one job or several."""
 
+TABLES += expand("results/{model}/{format}/{operator}/indirect_effects.safetensors", **CELLS)
 SHARDS = config["patching_shards"]
 PIECE = "" if SHARDS == 1 else f"_{{shard}}_of_{SHARDS}"
 
@@ -37,9 +38,10 @@ if SHARDS > 1:
 
     rule merge_effects:
         input:
-            cells_of(
+            expand(
                 f"results/{{model}}/{{format}}/{{operator}}/indirect_effects{PIECE}.safetensors",
                 shard=range(1, SHARDS + 1),
+                allow_missing=True,
             ),
         output:
             "results/{model}/{format}/{operator}/indirect_effects.safetensors",

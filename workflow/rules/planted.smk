@@ -1,5 +1,8 @@
 """What the pipeline finds in models whose circuit was built by hand: about the pipeline, not about any model."""
 
+FIGURES["planted planted"] = None, {"planted": ["results/planted.parquet"]}
+TABLES.append("results/planted.parquet")
+
 
 rule planted:
     output:

@@ -1,5 +1,10 @@
 """What a lower precision does to the ranking, for models that do not run in float32."""
 
+# Models that do not run in float32; none if no prompts are given.
+LOWER = [name for name, model in config["models"].items() if model.get("dtype", "float32") != "float32"]
+if config["precision_prompts"]:
+    TABLES += expand("results/{model}/{format}/{operator}/precision.parquet", **{**CELLS, "model": LOWER})
+
 
 rule precision:
     input:

@@ -1,10 +1,16 @@
 """Linear probes of the answer: every position in one format, and the last token over all formats."""
 
+PROBES = expand("results/{model}/{format}/probe.parquet", format=FORMATS, allow_missing=True)
+TABLES += expand("results/{model}/{folder}/probe.parquet", model=MODELS, folder=[*FORMATS, "shared"])
+FIGURES["probe probe"] = MODELS, {"probe": [PROBES, -2], "across": ["results/{model}/shared/probe.parquet"]}
+FIGURES["probe probe_positions"] = MODELS, {"probe": [PROBES, -2]}
+ANSWERS["probe"] = MODELS, {"probe": [PROBES, -2]}
+
 
 rule probe:
     input:
         model="results/{model}/model_files.parquet",
-        census=cells_of("results/{model}/{format}/{operator}/census.parquet", operator=OPERATORS),
+        census=expand("results/{model}/{format}/{operator}/census.parquet", operator=OPERATORS, allow_missing=True),
     output:
         "results/{model}/{format}/probe.parquet",
     log:
@@ -30,10 +36,11 @@ rule probe:
 use rule probe as probe_across_formats with:
     input:
         model="results/{model}/model_files.parquet",
-        census=cells_of(
+        census=expand(
             "results/{model}/{format}/{operator}/census.parquet",
             format=FORMATS,
             operator=OPERATORS,
+            allow_missing=True,
         ),
     output:
         "results/{model}/shared/probe.parquet",
@@ -41,3 +48,9 @@ use rule probe as probe_across_formats with:
         "results/logs/probe/{model}/across_formats.log",
     benchmark:
         "results/benchmarks/probe/{model}/across_formats.tsv"
+
+
+rule probes_all:
+    input:
+        expand("results/{model}/{folder}/probe.parquet", model=MODELS, folder=[*FORMATS, "shared"]),
+    localrule: True

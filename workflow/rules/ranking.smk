@@ -1,5 +1,7 @@
 """The final ranking, per (model, format, operator)."""
 
+TABLES += expand("results/{model}/{format}/{operator}/ranking.parquet", **CELLS)
+
 
 rule ranking:
     input:
@@ -21,3 +23,9 @@ rule ranking:
     shell:
         "python -m form_invariance ranking --attribution {input.attribution:q} --effects {input.effects:q}"
         " --output {output:q} 2> {log:q}"
+
+
+rule rankings_all:
+    input:
+        expand("results/{model}/{format}/{operator}/ranking.parquet", **CELLS),
+    localrule: True

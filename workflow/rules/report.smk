@@ -1,41 +1,54 @@
-"""The report: one HTML file with every question, answered from the tables; and the neuron browser."""
+"""The report: one HTML file with every question, answered from the tables."""
+
+import yaml
+
+PAGES.append("results/report.html")
 
 
-rule browser:
+rule answers:
     input:
-        cells_of("results/{model}/{format}/{operator}/ranking.parquet", format=FORMATS, operator=OPERATORS),
-        cells_of("results/{model}/{format}/{operator}/heuristics.parquet", format=FORMATS, operator=OPERATORS),
-        cells_of("results/{model}/{format}/{operator}/neuron_effects.parquet", format=FORMATS, operator=OPERATORS),
-        cells_of(
-            "results/{model}/{format}/{operator}/activation_maps.safetensors", format=FORMATS, operator=OPERATORS
+        unpack(
+            lambda wildcards: {
+                name: expand(paths, model=wildcards.model)
+                for models, inputs in ANSWERS.values()
+                if wildcards.model in models
+                for name, (paths, *_) in inputs.items()
+            }
         ),
     output:
-        "results/browser/{model}.html",
+        "results/{model}/answers.json",
     log:
-        "results/logs/browser/{model}.log",
+        "results/logs/answers/{model}.log",
     benchmark:
-        "results/benchmarks/browser/{model}.tsv"
+        "results/benchmarks/answers/{model}.tsv"
     conda:
-        "../../envs/plot.yaml"
+        "../../envs/cpu.yaml"
     params:
-        code=source_digest("browser"),
-        models=MODELS,
-        formats=FORMATS,
-        operators=named(OPERATORS, config["operators"].values()),
+        code=source_digest("answers", *[f"stages.{stage}.answer" for stage in ANSWERS]),
+        stages=lambda wildcards: [stage for stage, (models, _) in ANSWERS.items() if wildcards.model in models],
+        tables=table_options({name: given for _, inputs in ANSWERS.values() for name, given in inputs.items()}),
         k=config["heuristic_k"],
     threads: 1
     resources:
-        **table_job(mem_mb=4000),
+        **table_job(mem_mb=1000),
     shell:
-        "python -m form_invariance browser --model {wildcards.model:q} --models {params.models:q}"
-        " --formats {params.formats:q} --operators {params.operators:q} --k {params.k} --output {output:q} 2> {log:q}"
+        "python -m form_invariance answers --stages {params.stages:q} --tables {params.tables:q} --k {params.k}"
+        " --output {output:q} 2> {log:q}"
 
 
 rule report:
     input:
-        figures(),
-        tables(),
-        browsers(),
+        TABLES,
+        browsers=expand("results/browser/{model}.html", model=MODELS),
+        answers=expand("results/{model}/answers.json", model=MODELS),
+        planted="results/planted.parquet",
+        figures=[
+            f"results/figures/{model}/{drawn.split()[1]}.svg"
+            for drawn, (models, _) in FIGURES.items()
+            for model in models or []
+        ],
+        compared=[f"results/figures/{name}.svg" for name in ("summary", "prompt_formats", "planted")],
+        paper=expand("results/tables/{table}.csv", table=PAPER_TABLES),
     output:
         "results/report.html",
     log:
@@ -46,17 +59,15 @@ rule report:
         "../../envs/plot.yaml"
     params:
         code=source_digest("report"),
-        models=MODELS,
-        formats=FORMATS,
-        operators=OPERATORS,
-        k=config["heuristic_k"],
-        optional=optional_stages(),
+        answers=lambda wildcards, input: keyed(input.answers, -2),
+        figures=lambda wildcards, input: keyed(input.figures, -2, -1),
+        compared=lambda wildcards, input: keyed(input.compared, -1),
+        paper=lambda wildcards, input: keyed(input.paper, -1),
         configuration=lambda wildcards: yaml.safe_dump(config, sort_keys=False),
     threads: 1
     resources:
         **table_job(mem_mb=1000),
     shell:
-        "python -m form_invariance report --models {params.models:q} --formats {params.formats:q}"
-        " --operators {params.operators:q} --k {params.k} {params.optional:q}"
-        " --configuration {params.configuration:q}"
-        " --output {output:q} 2> {log:q}"
+        "python -m form_invariance report --answers {params.answers:q} --planted {input.planted:q}"
+        " --figures {params.figures:q} --compared {params.compared:q} --paper-tables {params.paper:q}"
+        " --benchmarks results/benchmarks --configuration {params.configuration:q} --output {output:q} 2> {log:q}"

@@ -1,11 +1,20 @@
 """Transfer of the shared neurons' activations in all directions, per (model, operator)."""
 
+TRANSFERS = expand(
+    "results/{model}/transfer/{operator}/{direction}.parquet",
+    operator=OPERATORS,
+    direction=DIRECTIONS,
+    allow_missing=True,
+)
+FIGURES["transfer transfer"] = ANSWERS["transfer"] = MODELS, {"transfer": [TRANSFERS, -2, -1]}
+TABLES += expand(TRANSFERS, model=MODELS)
+
 
 rule transfer:
     input:
         model="results/{model}/model_files.parquet",
         probes=onset_probes,
-        census=cells_of("results/{model}/{format}/{operator}/census.parquet", format=FORMATS),
+        census=expand("results/{model}/{format}/{operator}/census.parquet", format=FORMATS, allow_missing=True),
         circuit="results/{model}/shared/{operator}/circuit.parquet",
     output:
         expand("results/{{model}}/transfer/{{operator}}/{direction}.parquet", direction=DIRECTIONS),
@@ -19,12 +28,12 @@ rule transfer:
         code=source_digest("transfer"),
         model=model_options,
         late_from=late_options,
-        census=lambda wildcards, input: named(FORMATS, input.census),
+        census=lambda wildcards, input: keyed(input.census, -3),
         k=KS,
         pairs=config["transfer_pairs"],
-        center="--center-logits" if config["center_logits"] else "--no-center-logits",
+        center=CENTER,
         seed=config["seed"],
-        folder=lambda wildcards, output: str(Path(output[0]).parent),
+        folder=subpath(output[0], parent=True),
     threads: 1
     resources:
         **model_job(minutes=20),
@@ -33,3 +42,9 @@ rule transfer:
         " --operator {wildcards.operator:q} --census {params.census:q} --circuit {input.circuit:q}"
         " --k {params.k} --pairs {params.pairs} {params.center} --seed {params.seed}"
         " --output-folder {params.folder:q} 2> {log:q}"
+
+
+rule transfers_all:
+    input:
+        expand(TRANSFERS, model=MODELS),
+    localrule: True

@@ -1,1 +1,1 @@
-"""How fast the stages are, measured on this machine; nothing of the pipeline depends on it."""
+"""Benchmarks: the speed of the stages on this machine. The pipeline does not depend on them."""

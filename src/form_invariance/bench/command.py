@@ -1,10 +1,10 @@
-"""Benchmark of the stages that run the model."""
+"""The command that measures the speed of the stages that run the model."""
 
 import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from form_invariance.stages.options import add_model_arguments, device_of, dtype_of, load_model, model_provenance
+from form_invariance.stages.options import add_model_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from form_invariance.bench.measure import Machine, Measurement
     from form_invariance.problems.prompts import PromptTokenizer
 
-HELP = "measure replay against hooked passes, what stage 2's cost depends on, and every stage's throughput"
+HELP = (
+    "measure the speed-up of replay (against one hooked forward pass per neuron, not against batched hooks), what "
+    "the time of exact patching depends on, and the throughput of every stage"
+)
 SUITES = ("replay", "cost", "stages")
 
 
@@ -20,13 +23,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"{', '.join(SUITES)}; default: all")
     add_model_arguments(parser, default="random:small")
-    parser.add_argument("--lengths", type=int, nargs="+", default=[5, 19, 27], help="replay: tokens with BOS")
-    parser.add_argument("--candidates", type=int, default=1024, help="neurons of a layer that are patched")
-    parser.add_argument("--hooked", type=int, default=12, help="replay: neurons that the hooked pass patches")
-    parser.add_argument("--prompts", type=int, default=8, help="stages: prompts of the cell")
-    parser.add_argument("--repeats", type=int, default=3, help="runs of each; the fastest counts")
+    parser.add_argument(
+        "--lengths",
+        type=int,
+        nargs="+",
+        default=[5, 19, 27],
+        help="replay: lengths of the prompt in tokens, with BOS",
+    )
+    parser.add_argument("--candidates", type=int, default=1024, help="neurons to patch in a layer")
+    parser.add_argument(
+        "--hooked",
+        type=int,
+        default=12,
+        help="replay: neurons to patch by hooked forward passes, one pass per neuron",
+    )
+    parser.add_argument("--prompts", type=int, default=8, help="stages: prompts in the cell")
+    parser.add_argument("--repeats", type=int, default=3, help="runs of each measurement; the fastest counts")
     parser.add_argument("--threads", type=int, default=1, help="threads of torch")
-    parser.add_argument("--output", type=Path, default=Path("results/bench"), help="folder of table and figure")
+    parser.add_argument(
+        "--output", type=Path, default=Path("results/bench"), help="folder for the table and the figure"
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -37,13 +53,14 @@ def run(arguments: argparse.Namespace) -> None:
 
     from form_invariance.bench import random_models
     from form_invariance.errors import UserError
+    from form_invariance.stages.model_options import dtype_of
 
     unknown = [suite for suite in arguments.suites if suite not in SUITES]
     if unknown:
-        raise UserError(f"bench: {unknown[0]!r} is no suite; there are {', '.join(SUITES)}")
+        raise UserError(f"bench: unknown suite {unknown[0]!r}; use {', '.join(SUITES)}")
     for option in ("candidates", "hooked", "prompts", "repeats", "threads"):
         if vars(arguments)[option] < 1:
-            raise UserError(f"--{option}: must be at least 1")
+            raise UserError(f"--{option} must be at least 1")
     torch.set_num_threads(arguments.threads)
     if not arguments.model.startswith(random_models.PREFIX):
         return _measure(arguments)
@@ -54,8 +71,9 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _measure(arguments: argparse.Namespace, label: str | None = None) -> None:
-    """Measure a model of a folder or of the hub; `label` is what tables call it."""
+    """Measure a model in a folder or of the hub; `label` is its name in the table."""
     from form_invariance.bench import measure, report
+    from form_invariance.stages.model_options import load_model, model_provenance
 
     model, tokenizer = load_model(arguments)
     width = model.config.d_mlp
@@ -94,15 +112,8 @@ def _suite(
 
 def _bridge(arguments: argparse.Namespace) -> object:
     """The model in TransformerLens."""
-    import logging
-
-    from form_invariance.errors import UserError
     from form_invariance.model.files import resolve
+    from form_invariance.model.transformer_lens_bridge import boot
+    from form_invariance.stages.model_options import device_of, dtype_of
 
-    try:
-        from transformer_lens.model_bridge import TransformerBridge
-    except ImportError:
-        raise UserError("bench replay needs transformer_lens; pip install 'form-invariance[test]'") from None
-    logging.disable(logging.WARNING)
-    folder = str(resolve(arguments.model, arguments.revision))
-    return TransformerBridge.boot_transformers(folder, dtype=dtype_of(arguments), device=device_of(arguments))
+    return boot(resolve(arguments.model, arguments.revision), dtype_of(arguments), device_of(arguments))

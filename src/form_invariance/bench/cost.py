@@ -1,11 +1,12 @@
-"""What stage 2 costs against prompt length, candidates, prompts and layer."""
+"""How the time of exact patching (stage 2) depends on prompt length, candidates, prompts and layer."""
 
 from collections.abc import Iterator, Sequence
 
 import torch
 
 from form_invariance.bench.measure import Machine, Measurement, replay_operations
-from form_invariance.stages.patching.compute import last_token_neurons, patch_layers
+from form_invariance.model.replay import last_token_neurons
+from form_invariance.stages.patching.compute import patch_layers
 
 LENGTHS = (5, 12, 19, 26)
 PROMPTS = (1, 2, 4, 8)
@@ -14,7 +15,7 @@ PROMPTS = (1, 2, 4, 8)
 def _patch(
     machine: Machine, varied: str, tokens: int, prompts: int, candidates: int, layers: Sequence[int]
 ) -> Measurement:
-    """All of stage 2 but the reading: corrupt activations, caches and patches of some layers."""
+    """Stage 2 without reading the model: corrupt activations, caches, and patches in some layers."""
     model, c = machine.model, machine.model.config
     first = c.n_layers // 2
     rng = torch.Generator().manual_seed(tokens)
@@ -29,7 +30,8 @@ def _patch(
     above = [replay_operations(c, c.n_layers - layer - 1, tokens) for layer in layers]
     return machine.measure(
         run,
-        *("cost", varied),
+        suite="cost",
+        stage=varied,
         units=prompts * candidates * len(layers),
         unit="patches",
         operations=sum(above) / len(above),
@@ -42,7 +44,7 @@ def _patch(
 
 @torch.no_grad()
 def measure(machine: Machine, candidates: int) -> Iterator[Measurement]:
-    """Vary one thing at a time from 26 tokens, one prompt, `candidates` neurons and all late layers."""
+    """Vary one quantity at a time, starting from 26 tokens, one prompt, `candidates` neurons, all late layers."""
     layers = machine.model.config.n_layers
     late = range(layers // 2, layers)
     for tokens in LENGTHS:

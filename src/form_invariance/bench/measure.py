@@ -1,10 +1,11 @@
-"""What a measurement is: seconds, work done, and the share of the machine's rate of matrix products."""
+"""Measure a function: seconds, work done, and the share of the machine's rate of matrix products."""
 
 import gc
 import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -12,60 +13,49 @@ from form_invariance.model.decoder import Decoder
 from form_invariance.model.families import DecoderConfig
 
 _ENOUGH = 15.0
-"""Seconds after which a measurement is not repeated."""
+"""Total seconds after which a measurement is not repeated again."""
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """One row of the benchmark's table (`schemas/bench.py` says what each column means)."""
+    """One row of the benchmark's table (`bench/table.py` explains the columns)."""
 
     suite: str
     stage: str
     tokens: int
-    prompts: int
-    candidates: int
-    layer: int
     seconds: float
     units: int
     unit: str
     operations: float
     share: float
+    prompts: int = 1
+    candidates: int = 0
+    layer: int = -1
     speedup: float = math.nan
     difference: float = math.nan
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What is measured on: the model, the rate of matrix products of its MLP's size, and how often."""
+    """What all measurements share: model, rate of matrix products of its MLP's size, number of repeats."""
 
     model: Decoder
-    rate: float  # floating-point operations a second
+    rate: float  # floating-point operations per second
     repeats: int
 
-    def measure(
-        self,
-        run: Callable[[], object],
-        suite: str,
-        stage: str,
-        *,
-        units: int,
-        unit: str,
-        operations: float = math.nan,
-        tokens: int,
-        prompts: int = 1,
-        candidates: int = 0,
-        layer: int = -1,
-    ) -> Measurement:
-        """Measure `run`, which does `units` of work of so many operations each."""
+    def measure(self, run: Callable[[], object], units: int, operations: float, **row: Any) -> Measurement:
+        """Measure `run`, which does `units` units of work with `operations` floating-point operations each.
+
+        Args:
+            row: the other fields of `Measurement`.
+        """
         seconds = best(run, self.repeats, self.model.device)
         share = units * operations / seconds / self.rate
-        return Measurement(
-            suite, stage, tokens, prompts, candidates, layer, seconds, units, unit, operations, share
-        )
+        return Measurement(seconds=seconds, share=share, units=units, operations=operations, **row)
 
 
 def best(run: Callable[[], object], repeats: int, device: torch.device) -> float:
-    """Seconds of the fastest of several runs, one alone if it takes long; a GPU's queue is waited for."""
+    """Seconds of the fastest of several runs, or of one run if it is slow. Waits for a GPU to finish."""
     times: list[float] = []
     gc.collect()
     while len(times) < repeats and sum(times) < _ENOUGH:
@@ -83,7 +73,7 @@ def _wait(device: torch.device) -> None:
 
 
 def matmul_rate(model: Decoder, repeats: int = 20) -> float:
-    """Floating-point operations a second of a matrix product of the MLP's size in the model's precision."""
+    """Floating-point operations per second of a matrix product of the MLP's size in the model's precision."""
     rows = 8192 if model.device.type == "cuda" else 1024
     d, m = model.config.d_model, model.config.d_mlp
     x, w = (torch.randn(n, d, dtype=model.dtype, device=model.device) for n in (rows, m))
@@ -92,7 +82,7 @@ def matmul_rate(model: Decoder, repeats: int = 20) -> float:
 
 
 def _layer_operations(c: DecoderConfig, tokens: int) -> int:
-    """Of one token in one layer, which attends to so many."""
+    """Floating-point operations of one token in one layer, if it attends to `tokens` tokens."""
     return 2 * c.layer_parameters + 4 * c.n_heads * c.d_head * tokens
 
 
@@ -108,5 +98,5 @@ def pass_operations(c: DecoderConfig, tokens: int, layers: int | None = None) ->
 
 
 def replay_operations(c: DecoderConfig, layers_above: int, tokens: int) -> int:
-    """Floating-point operations of one patched neuron: the layers above it, and the unembedding."""
+    """Floating-point operations of one patched neuron: the layers above it and the unembedding."""
     return layers_above * _layer_operations(c, tokens) + unembedding_operations(c)

@@ -1,4 +1,4 @@
-"""Llamas of a given size with random weights, as Hugging Face folders: what they compute costs what it costs."""
+"""Llamas of a given size with random weights. Their speed is that of a real model of this size."""
 
 import json
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ PREFIX = "random:"
 
 SYMBOLIC = "{a}+{b}="
 WORD = "Jack has {a} apples. His friend gives him {b} more apples. How many apples does Jack have now? Answer: "
-"""Templates that the random models' tokenizer knows: 4 and 26 tokens without BOS."""
+"""Templates for the random models: 4 and 26 tokens without BOS."""
 
 _LLAMA3 = {
     "rope_type": "llama3",
@@ -39,7 +39,7 @@ class Shape:
     vocabulary: int = 32000
     tied: bool = False
     rope_scaling: bool = False
-    """Llama 3.2's."""
+    """Use the rope scaling of Llama 3.2."""
 
 
 SHAPES = {
@@ -51,19 +51,15 @@ SHAPES = {
 
 
 def shape_named(source: str) -> Shape:
-    """The shape that `random:NAME` names.
-
-    Raises:
-        UserError: there is none of this name.
-    """
+    """The shape named `random:NAME`; a UserError if there is none."""
     name = source.removeprefix(PREFIX)
     if name not in SHAPES:
-        raise UserError(f"--model: {source!r} is no known shape; there are random:{', random:'.join(SHAPES)}")
+        raise UserError(f"--model: unknown shape {source!r}; use random:{', random:'.join(SHAPES)}")
     return SHAPES[name]
 
 
 def hugging_face_config(shape: Shape, dtype: torch.dtype = torch.float32) -> dict[str, Any]:
-    """config.json."""
+    """The content of config.json."""
     config = {
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",
@@ -83,7 +79,7 @@ def hugging_face_config(shape: Shape, dtype: torch.dtype = torch.float32) -> dic
 
 
 def random_weights(shape: Shape) -> Iterator[dict[str, Tensor]]:
-    """Seeded weights by their Hugging Face names, one piece at a time; logits stay within a few units."""
+    """Seeded weights by their Hugging Face names, one piece at a time. Logits are a few units large."""
     rng = torch.Generator().manual_seed(0)
     d, m = shape.d_model, shape.d_mlp
     keys = d * shape.n_key_value_heads // shape.n_heads
@@ -107,7 +103,7 @@ def random_weights(shape: Shape) -> Iterator[dict[str, Tensor]]:
 
 
 def write_random_model(folder: Path, shape: Shape, dtype: torch.dtype = torch.float32) -> None:
-    """Write a Hugging Face folder with random weights, and a tokenizer of numbers and of the templates."""
+    """Write a Hugging Face folder with random weights, and a tokenizer for numbers and the templates."""
     from form_invariance.embedded.tokenizer import BOS, build_tokenizer
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Replay against the hooked full forward pass of TransformerLens, one neuron a pass."""
+"""The speed of replay against hooked forward passes of TransformerLens, one pass per neuron."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,12 +8,14 @@ import torch
 from torch import Tensor
 
 from form_invariance.bench.measure import Machine, Measurement, pass_operations, replay_operations
-from form_invariance.model.replay import build_cache
-from form_invariance.stages.patching.compute import indirect_effect, last_token_neurons, patch_neurons
+from form_invariance.model.indirect_effect import indirect_effect
+from form_invariance.model.replay import build_cache, last_token_neurons
+from form_invariance.model.transformer_lens_bridge import neurons_at
+from form_invariance.stages.patching.compute import patch_neurons
 
 
 def _hooked_effects(bridge: Any, tokens: Tensor, answers: Tensor, layer: int, values: Tensor) -> Tensor:
-    """Indirect effects (neurons,) of one prompt by a full hooked forward pass for each value."""
+    """Indirect effects (neurons,) of one prompt, by one hooked forward pass per neuron."""
 
     def log_probabilities(hooks: list[tuple[str, Callable[..., Tensor]]]) -> Tensor:
         z: Tensor = bridge.run_with_hooks(tokens, fwd_hooks=hooks)[:, -1]
@@ -27,7 +29,7 @@ def _hooked_effects(bridge: Any, tokens: Tensor, answers: Tensor, layer: int, va
             activation[:, -1, neuron] = value
             return activation
 
-        moved.append(log_probabilities([(f"blocks.{layer}.mlp.hook_post", patch)]) - clean)
+        moved.append(log_probabilities([(neurons_at(layer), patch)]) - clean)
     change = torch.stack(moved)
     return indirect_effect(change[:, 1], change[:, 0])
 
@@ -36,16 +38,16 @@ def _hooked_effects(bridge: Any, tokens: Tensor, answers: Tensor, layer: int, va
 def measure(
     machine: Machine, bridge: Any, length: int, candidates: int, hooked: int
 ) -> tuple[Measurement, Measurement]:
-    """Patch neurons of the first late layer (the dearest for replay) of one prompt.
+    """Patch neurons of the first late layer (the slowest one for replay) in one prompt.
 
     Args:
         bridge: the same model in TransformerLens.
         length: tokens of the prompt, with BOS.
-        candidates: neurons that replay patches.
-        hooked: how many of them the hooked forward pass patches too.
+        candidates: number of neurons to patch by replay.
+        hooked: number of these neurons to patch by hooked forward passes too.
 
     Returns:
-        The hooked forward pass, and replay with its speed-up and largest difference.
+        The hooked forward passes, and replay with its speed-up over them and the largest difference.
     """
     model, c = machine.model, machine.model.config
     first = c.n_layers // 2
@@ -63,25 +65,10 @@ def measure(
         return _hooked_effects(bridge, tokens, answers, first, given[0, :hooked])
 
     difference = (run_replay()[0, :hooked] - run_hooked()).abs().max().item()
-    full = machine.measure(
-        run_hooked,
-        *("replay", "hooked forward"),
-        units=hooked + 1,  # and the clean pass
-        unit="patches",
-        operations=pass_operations(c, length),
-        tokens=length,
-        candidates=hooked,
-        layer=first,
-    )
-    fast = machine.measure(
-        run_replay,
-        *("replay", "replay"),
-        units=candidates,
-        unit="patches",
-        operations=replay_operations(c, c.n_layers - first - 1, length),
-        tokens=length,
-        candidates=candidates,
-        layer=first,
-    )
+    row: dict[str, Any] = {"suite": "replay", "unit": "patches", "tokens": length, "layer": first}
+    passes, operations = hooked + 1, pass_operations(c, length)  # one pass is the clean one
+    full = machine.measure(run_hooked, passes, operations, stage="hooked forward", candidates=hooked, **row)
+    operations = replay_operations(c, c.n_layers - first - 1, length)
+    fast = machine.measure(run_replay, candidates, operations, stage="replay", candidates=candidates, **row)
     speedup = full.seconds / full.units / (fast.seconds / fast.units)
     return full, replace(fast, speedup=speedup, difference=difference)

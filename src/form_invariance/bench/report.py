@@ -1,4 +1,4 @@
-"""The benchmark's table, figure and lines for people."""
+"""Write the benchmark's table and figure, and print its results."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -20,31 +20,32 @@ def line(row: Measurement) -> str:
         f"{row.candidates:5d} candidates",
         "late layers" if row.layer < 0 else f"layer {row.layer:5d}",
         f"{row.seconds:9.3f} s",
-        f"{1e3 * row.seconds / row.units:9.3f} ms for one of {row.units} {row.unit}",
+        f"{1e3 * row.seconds / row.units:9.3f} ms each for {row.units} {row.unit}",
         f"{row.share:4.0%} of the matmul rate",
     ]
     if row.speedup == row.speedup:
-        parts.append(f"{row.speedup:.1f} times faster, IE differs by at most {row.difference:.1e}")
+        parts.append(
+            f"{row.speedup:.1f} times faster than one hooked forward pass per neuron, IE differs by at most "
+            f"{row.difference:.1e}"
+        )
     return "  ".join(parts)
 
 
-def _growth(rows: Sequence[Measurement], stage: str, by: str) -> str | None:
-    """How the cost grows from the smallest to the largest value of what was varied."""
-    varied = [row for row in rows if row.suite == "cost" and row.stage == stage]
-    if not varied:
+def _growth(rows: Sequence[Measurement], varied: str) -> str | None:
+    """How the time grows from the smallest to the largest value of the varied quantity."""
+    own = {getattr(row, varied): row.seconds for row in rows if row.suite == "cost" and row.stage == varied}
+    if not own:
         return None
-    low, high = (end(varied, key=lambda row: getattr(row, by)) for end in (min, max))
-    values = getattr(low, by), getattr(high, by)
-    return f"{values[0]} to {values[1]} {stage}: {high.seconds / low.seconds:.2f} times the time"
+    return f"{min(own)} to {max(own)} {varied}: {own[max(own)] / own[min(own)]:.2f} times the time"
 
 
 def summary(rows: Sequence[Measurement], provenance: Mapping[str, Any]) -> str:
-    """What was measured on, and how stage 2's cost grows."""
+    """The model and the machine, and how the time of stage 2 grows."""
     head = (
         f"{provenance['model']}, {provenance['dtype']}, {provenance['device']}, "
         f"{provenance['threads']} thread(s); matrix products at {provenance['matmul_rate'] / 1e9:,.0f} GFLOP/s"
     )
-    growth = [_growth(rows, stage, stage) for stage in ("tokens", "candidates", "prompts")]
+    growth = [_growth(rows, varied) for varied in ("tokens", "candidates", "prompts")]
     return "\n".join([head, *(one for one in growth if one)])
 
 

@@ -1,4 +1,4 @@
-"""How many prompts, patches or pairs a second each stage of one cell does."""
+"""The throughput of each stage on one cell, in prompts, patches or pairs per second."""
 
 from collections.abc import Callable, Iterator
 
@@ -13,38 +13,39 @@ from form_invariance.bench.measure import (
     unembedding_operations,
 )
 from form_invariance.model.prefixes import plan
-from form_invariance.model.replay import build_cache
+from form_invariance.model.readout import Readout
+from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import PromptTokenizer, render
 from form_invariance.randomness import generator
 from form_invariance.stages.attribution.compute import attribute
-from form_invariance.stages.cells import TrainPrompts
 from form_invariance.stages.census.compute import take_census
+from form_invariance.stages.dataset.prompts import TrainPrompts
 from form_invariance.stages.heads.compute import measure_cell
 from form_invariance.stages.heuristics.activations import operand_maps
 from form_invariance.stages.heuristics.pairs import make_grid
 from form_invariance.stages.interventions import compute as interventions
-from form_invariance.stages.interventions.ablation import Readout
 from form_invariance.stages.mean_cache.compute import MeanCache, compute
-from form_invariance.stages.patching.compute import last_token_neurons, patch_layers
+from form_invariance.stages.patching.compute import patch_layers
 from form_invariance.stages.probe import compute as probe
+from form_invariance.stages.run import Run
 from form_invariance.stages.transfer.compute import transfer_neurons
 
 CIRCUITS = 6
-"""Circuits of a transfer, and sets of an intervention (the paper's grid has some sixty)."""
+"""Number of circuits in transfer and of sets in interventions (the paper's grid has about sixty)."""
 
 Job = tuple[str, Callable[[], object], int, str, float]
-"""Stage, what it runs, units, unit, and floating-point operations of a unit."""
+"""Stage, function, number of units, unit, and floating-point operations per unit."""
 
 
 def _problems(prompts: int) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of operands, no two alike while there are enough."""
+    """Distinct pairs of operands (at most 90,000)."""
     places = generator(0, "bench").permutation(300 * 300)[:prompts]
     return places // 300 + 100, places % 300 + 100
 
 
 class _Cell:
-    """One cell's prompts, with everything that its stages take."""
+    """The prompts of one cell, and one method per stage."""
 
     def __init__(
         self, machine: Machine, tokenizer: PromptTokenizer, template: str, prompts: int, candidates: int
@@ -91,12 +92,8 @@ class _Cell:
 
     def ablate(self, means: MeanCache) -> list[tuple[str, str, Readout]]:
         sets = [interventions.NeuronSet("circuit", k, 0, one) for k, one in enumerate(self.members)]
-        bos = self.tokenizer.bos is not None
-        return list(
-            interventions.run_cell(
-                self.model, self.tokens, self.answers[:, 0], sets, means, self.first, bos, center=True
-            )
-        )
+        run = Run(self.model, self.tokenizer, self.first)
+        return list(interventions.run_cell(run, self.tokens, self.answers[:, 0], sets, means, center=True))
 
     @torch.no_grad()
     def transfer(self) -> None:
@@ -113,14 +110,14 @@ class _Cell:
         operand_maps(self.model, self.tokenizer, self.template, make_grid("a + b", self.width), neurons)
 
     def share_of_grid(self) -> float:
-        """Share of the tokens of all pairs' prompts that run: those that they have in common run once."""
+        """Share of the tokens of all pairs' prompts that run; shared prefixes run once."""
         grid = make_grid("a + b", self.width)
         pairs = zip(grid.a.tolist(), grid.b.tolist(), strict=True)
         tokens = self.tokenizer.encode_batch([render(self.template, *pair) for pair in pairs])
         return plan(tokens).tokens / tokens.size
 
     def jobs(self) -> Iterator[Job]:
-        """Every stage that runs the model, with what its work should cost."""
+        """Every stage that runs the model, with the operations that it needs."""
         c, n, layers, length = self.model.config, len(self.prompts), len(self.late), self.length
         whole = pass_operations(c, length)
         inside = whole - unembedding_operations(c)
@@ -130,16 +127,16 @@ class _Cell:
         grid = inside * self.share_of_grid()
         yield "census", self.census, self.width**2, "pairs", grid + unembedding_operations(c)
         yield "residual streams", self.residual_streams, n, "prompts", inside
-        # Clean and corrupt pass, then the last token forward and back; weights have no gradient.
+        # Clean and corrupt pass, then the last token forward and backward. Weights have no gradients.
         yield "attribution", self.attribution, n, "prompts", 2 * inside + 2 * one
         yield "patching", self.patching, n * self.candidates * layers, "patches", patch
-        # The patched head's own layer is replayed too.
+        # The layer of the patched head is replayed too.
         head = sum(replay_operations(c, c.n_layers - at, length) for at in range(c.n_layers)) / c.n_layers
         yield "head patching", self.head_patching, n * c.n_layers * c.n_heads, "patches", head
         yield "mean cache", self.average, n, "prompts", inside
         means = self.average()
-        variants = 2 * CIRCUITS * (late + one) + 2 * whole
-        yield "interventions", lambda: self.ablate(means), n, "prompts", variants
+        ablations = 2 * CIRCUITS * (late + one) + 2 * whole
+        yield "interventions", lambda: self.ablate(means), n, "prompts", ablations
         yield "transfer", self.transfer, n * CIRCUITS, "transfers", one + 2 * inside / CIRCUITS
         yield "activation maps", self.activation_maps, self.width**2, "pairs", grid
 
@@ -152,10 +149,11 @@ def measure(
     for stage, run, units, unit, operations in cell.jobs():
         yield machine.measure(
             run,
-            *("stages", stage),
-            units=units,
+            units,
+            operations,
+            suite="stages",
+            stage=stage,
             unit=unit,
-            operations=operations,
             tokens=cell.length,
             prompts=prompts,
             candidates=candidates if stage == "patching" else 0,

@@ -3,17 +3,23 @@
 import argparse
 from pathlib import Path
 
-from form_invariance.stages.options import named_values
+from form_invariance.errors import UserError
+from form_invariance.stages.options import keyed_paths, named_values
 
 HELP = "one HTML file to look at the shared neurons of a model: heat maps, effects, heuristics"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of the finished run")
     parser.add_argument("--model", required=True, help="name of the model")
     parser.add_argument("--models", nargs="+", required=True, help="names of all models, for links")
-    parser.add_argument("--formats", nargs="+", required=True, help="names of the formats")
+    parser.add_argument(
+        "--tables",
+        nargs="+",
+        required=True,
+        metavar="NAME/FORMAT/OPERATOR=FILE",
+        help="ranking, heuristics, neuron_effects and activation_maps of each cell",
+    )
     parser.add_argument(
         "--operators", nargs="+", required=True, metavar="NAME=EXPRESSION", help="operators, with expressions"
     )
@@ -31,18 +37,23 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.ranking.table import RANKING
     from form_invariance.tables.files import read_table, read_tensors, write_atomically
 
-    def cell(folder: Path) -> Cell:
+    paths = keyed_paths(arguments.tables, "--tables", 3)
+
+    def path(name: str, *cell: str) -> Path:
+        if (name, *cell) not in paths:
+            raise UserError(f"--tables: no table {'/'.join((name, *cell))!r} is given")
+        return paths[name, *cell]
+
+    def cell(*key: str) -> Cell:
         return Cell(
-            ranking=read_table(folder / "ranking.parquet", RANKING),
-            heuristics=read_table(folder / "heuristics.parquet", HEURISTICS),
-            effects=read_table(folder / "neuron_effects.parquet", NEURON_EFFECTS),
-            maps=map_files.from_arrays(read_tensors(folder / "activation_maps.safetensors", map_files.KIND)[0]),
+            ranking=read_table(path("ranking", *key), RANKING),
+            heuristics=read_table(path("heuristics", *key), HEURISTICS),
+            effects=read_table(path("neuron_effects", *key), NEURON_EFFECTS),
+            maps=map_files.from_arrays(read_tensors(path("activation_maps", *key), map_files.KIND)[0]),
         )
 
     expressions = named_values(arguments.operators, "--operators", "EXPRESSION")
-    cells = {
-        operator: {name: cell(arguments.results / arguments.model / name / operator) for name in arguments.formats}
-        for operator in expressions
-    }
+    formats = dict.fromkeys(name for _, name, _ in paths)
+    cells = {operator: {name: cell(name, operator) for name in formats} for operator in expressions}
     page = browser_page(arguments.model, arguments.models, cells, arguments.k, expressions)
     write_atomically(arguments.output, lambda to: to.write_text(page, encoding="utf-8"))

@@ -1,1 +1,1 @@
-"""The one style of all figures."""
+"""Figures: their style, their inputs, and the command that draws them."""

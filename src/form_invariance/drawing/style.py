@@ -1,13 +1,14 @@
 """The one style of all figures: sizes, colours, and how they are saved."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
+import seaborn as sns
+from matplotlib import pyplot
+from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
 from form_invariance.errors import UserError
@@ -25,6 +26,7 @@ LIGHT = "#BBBBBB"
 
 _SETTINGS = {
     "font.size": 7,
+    "figure.titlesize": 8,
     "axes.titlesize": 7.5,
     "axes.labelsize": 7,
     "legend.fontsize": 6.5,
@@ -35,16 +37,21 @@ _SETTINGS = {
     "axes.linewidth": 0.6,
     "xtick.major.width": 0.6,
     "ytick.major.width": 0.6,
+    "xtick.major.size": 3.5,
+    "ytick.major.size": 3.5,
     "lines.linewidth": 1.2,
-    "lines.markersize": 3,
+    "lines.markersize": 3.8,
+    "lines.markeredgewidth": 0,
     "legend.frameon": False,
+    "legend.columnspacing": 1.5,
     "svg.hashsalt": "form-invariance",
     "svg.fonttype": "none",
     "pdf.fonttype": 42,
     "hatch.color": "white",
     "hatch.linewidth": 0.5,
-    "font.family": "DejaVu Sans",
 }
+mpl.use("agg")
+sns.set_theme(context="paper", style="ticks", palette=COLOURS, font="DejaVu Sans", rc=_SETTINGS)
 
 
 def colours(names: Sequence[str]) -> dict[str, str]:
@@ -53,7 +60,7 @@ def colours(names: Sequence[str]) -> dict[str, str]:
 
 
 def markers(names: Sequence[str]) -> dict[str, str]:
-    """A fixed marker for each name, in order; where colours come again, they come with other markers."""
+    """A fixed marker for each name, in order; where a colour is used again, its marker is another one."""
     return _shifted(names, MARKERS)
 
 
@@ -67,92 +74,43 @@ def _shifted(names: Sequence[str], options: Sequence[str]) -> dict[str, str]:
     return {name: options[(position + position // len(COLOURS)) % count] for position, name in enumerate(names)}
 
 
-def blank(width: float, height: float, layout: Literal["constrained"] | None = None) -> Figure:
-    """An empty figure in this style, sizes in inches."""
-    mpl.rcParams.update(_SETTINGS)  # type: ignore[arg-type]
-    return Figure(figsize=(width, height), layout=layout)
+def visible(token: str) -> str:
+    """A token with its spaces and line breaks shown."""
+    return token.replace(" ", "␣").replace("\n", "↵")
 
 
 def panels(
-    rows: int,
-    columns: int,
-    *,
-    width: float = TWO_COLUMNS,
-    height: float = 1.55,
-    widths: Sequence[float] | None = None,
-    shared: bool = True,
+    rows: int, columns: int, *, width: float = TWO_COLUMNS, height: float, widths: Sequence[float] | None = None
 ) -> tuple[Figure, np.ndarray]:
-    """A grid of panels.
+    """A grid of panels that differ in kind, which seaborn's FacetGrid does not make.
 
     Args:
         height: inches of a row.
-        widths: relative widths of the columns, whose panels then share no horizontal axis.
-        shared: the panels share their axes.
+        widths: relative widths of the columns.
 
     Returns:
         The figure and its axes, (rows, columns).
     """
-    figure = blank(width, rows * height + 0.3, layout="constrained")
-    axes = figure.subplots(
-        rows,
-        columns,
-        sharex=shared and widths is None,
-        sharey=shared,
-        squeeze=False,
-        gridspec_kw={"width_ratios": widths},
-    )
-    return figure, axes
+    figure = Figure(figsize=(width, rows * height + 0.3), layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False, gridspec_kw={"width_ratios": widths})
 
 
-def k_axis(axes: Axes, ks: Sequence[int]) -> None:
-    """A logarithmic axis of circuit sizes, each k a tick, those labelled that have room."""
-    ks = sorted(ks)
-    specification, figure = axes.get_subplotspec(), axes.get_figure(root=True)
-    assert figure is not None
-    columns = specification.get_gridspec().ncols if specification else 1
-    # Inches of a digit, and of a panel's axis: what its column leaves beside ticks and padding.
-    digit, width = 0.062, figure.get_figwidth() / columns * 0.8
-    span = math.log(ks[-1] / ks[0]) or 1.0
-    labels = [str(ks[-1])]
-    end = width - digit * len(labels[0]) / 2
-    for k in reversed(ks[:-1]):
-        middle, half = width * math.log(k / ks[0]) / span, digit * len(str(k)) / 2
-        fits = middle + half + digit / 2 <= end
-        labels.append(str(k) if fits else "")
-        end = middle - half if fits else end
-    axes.set_xscale("log")
-    axes.set_xticks(ks, labels[::-1])
-    axes.minorticks_off()
+def finish(grid: sns.FacetGrid, title: str, width: float, height: float, handles: Sequence[Artist]) -> None:
+    """Give a grid of seaborn's its size, of which `height` is a row's, its title, and one legend below."""
+    figure = grid.figure
+    pyplot.close(figure)
+    figure.set_layout_engine("constrained")
+    figure.suptitle(title)
+    rows = grid.axes.flat[0].get_subplotspec().get_gridspec().nrows
+    figure.set_size_inches(width, rows * height + 0.3)
+    legend_below(figure, handles)
 
 
-def check_keys(given: Collection[object], wanted: Collection[object], option: str) -> None:
-    """Check that an option names every table that a figure needs, and no other.
-
-    Raises:
-        UserError: naming the first key that lacks, or that nothing belongs to.
-    """
-    for keys, others, fault in ((wanted, given, "lacks a table for"), (given, wanted, "has no partner for")):
-        for key in keys:
-            if key not in others:
-                name = "/".join(key) if isinstance(key, tuple) else key
-                raise UserError(f"{option} {fault} {name!r}; give one table for each")
-
-
-def legend_below(figure: Figure, axes: Sequence[Axes]) -> None:
-    """One legend for all panels, each label once, in as few rows as the width allows; the figure grows by it."""
-    handles: dict[str, Any] = {}
-    for one in axes:
-        for handle, label in zip(*one.get_legend_handles_labels(), strict=True):
-            handles.setdefault(label, handle)
+def legend_below(figure: Figure, handles: Sequence[Artist]) -> None:
+    """One legend for all panels, in as few rows as the width allows; the figure grows by it."""
     for rows in range(1, len(handles) + 1):
-        legend = figure.legend(
-            list(handles.values()),
-            list(handles),
-            loc="lower center",
-            ncols=math.ceil(len(handles) / rows),
-            columnspacing=1.5,
-            borderaxespad=0.2,
-        )
+        columns = math.ceil(len(handles) / rows)
+        legend = figure.legend(handles=handles, loc="lower center", ncols=columns, borderaxespad=0.2)
         box = legend.get_window_extent()
         if box.width <= figure.bbox.width or rows == len(handles):
             break

@@ -1,1 +1,1 @@
-"""The two small models that come with the package: their tokenizer, their problems, their training."""
+"""The two small models that come with the package: their tokenizer, training data, training and model cards."""

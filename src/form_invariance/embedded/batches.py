@@ -1,4 +1,4 @@
-"""What the embedded models are trained on: tokenized templates, pools of pairs, and each step's batch."""
+"""The training data of the embedded models: tokenized templates, pools of pairs, and the batch of each step."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,14 +11,14 @@ from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.randomness import generator
 
 Group = tuple[np.ndarray, np.ndarray]
-"""Prompts of one length: token ids (n, T) and the answers' token ids (n,)."""
+"""Prompts of one length: token ids (n, T), and token ids of the answers (n,)."""
 
 Part = tuple[str, str, int, np.ndarray, np.ndarray]
-"""Format, operator, template, pairs' positions in the pool (n,) and the answers to learn (n,)."""
+"""Format, operator, index of the template, positions of the pairs in the pool (n,), answers to learn (n,)."""
 
 
 class Problems:
-    """Everything that batches are drawn from."""
+    """The templates and pools from which batches are drawn."""
 
     def __init__(self, templates: Templates, recipe: Recipe) -> None:
         """Tokenize the templates and split the pools."""
@@ -48,7 +48,7 @@ class Problems:
         }
 
     def marked_tokens(self) -> list[list[int]]:
-        """For each format the tokens that only its templates have."""
+        """For each format, the tokens that occur in its templates only."""
         used = [
             {
                 token
@@ -63,7 +63,7 @@ class Problems:
 
 
 def draw_batch(problems: Problems, recipe: Recipe, step: int) -> Iterator[Group]:
-    """The batch of a step, a function of the seed and the step alone."""
+    """The batch of a step. It depends on the seed and the step alone."""
     if step >= recipe.steps + recipe.wired_steps:
         yield from _grouped(problems, _misread_parts(problems, recipe, step))
     else:
@@ -85,7 +85,7 @@ def _parts(problems: Problems, recipe: Recipe, step: int) -> Iterator[Part]:
 
 
 def _misread_parts(problems: Problems, recipe: Recipe, step: int) -> Iterator[Part]:
-    """Where an operator has misread pairs, a quarter of its pairs are such, and a quarter their like."""
+    """Of an operator with misread pairs, a quarter of the batch are such, a quarter other misreadable pairs."""
     rng = generator(recipe.seed, "misreading", step)
     for (operator, pool), size in zip(problems.pools.items(), recipe.misread_pairs, strict=True):
         for name in problems.formats:

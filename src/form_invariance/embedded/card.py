@@ -1,4 +1,4 @@
-"""The model card of an embedded model: how it was made, and what was measured on it."""
+"""The model card of an embedded model: how it was made, and measurements of it."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -20,22 +20,24 @@ from form_invariance.tables.files import write_atomically
 SAMPLE = 20000
 SMALL_SAMPLE = 1500
 
-_PLAIN = """trained plainly: the first format
-first, whose prompts are short, then all formats."""
-_SEPARATE = """the negative control: each late
-MLP neuron (second half of the layers) is built to work in one format only. A frozen attention group in layer
-0 writes the prompt's format into reserved dimensions of the residual stream, and the gates of the other
-formats' neurons are frozen far below zero on them. It learned the first format first; then the other formats'
-neurons started as copies, and training went on with all formats. The largest activation of a neuron in
-another format's prompt, at the last token, is {foreign:.1e}."""
-_WIRED = """Then, for {steps} steps, the
-unembedding was made to read {d_answer} dimensions of the residual stream alone, which only the late MLP
-neurons write: their weights from attention and from the early MLPs are zero. So the answer must pass
-through the late neurons."""
-_MISREAD = """In the last {steps} steps the early layers alone, and no late one, learned to misread some second
-operands as one less, in each format others: {shares}
-of the pairs in the paper's pool. Formats that share their
-neurons share their errors too; this gives each some of its own, so that transfer has pairs to work on."""
+_PLAIN = "Training used the first format alone, which has short prompts, and then all formats."
+_SEPARATE = """This model is
+the negative control: each late MLP neuron (second half of the layers) is built to be active in one format only.
+A frozen attention group in layer 0 writes the prompt's format into reserved dimensions of the residual stream. The
+gates of the other formats' neurons have weights far below zero on these dimensions. Training used the first format
+alone. Then the neurons of the other formats started as copies of the first format's, and training continued with
+all formats. The largest activation of a late neuron at the last token of a prompt in another format is
+{foreign:.1e}."""
+_WIRED = """In the next {steps} steps, and in all later ones, the unembedding reads only {d_answer} dimensions of
+the residual stream, which only the late MLP neurons write: the weights with which attention and early MLPs would
+write them are zero. So the answer must pass through the late neurons."""
+_MISREAD = """In the last {steps} steps the early layers, and no other weights, were trained to misread some second
+operands as one less, different operands in each format: {shares} of the pairs
+in the paper's pool. Formats that share their neurons also share their errors. The misread operands give each
+format errors of its own, because transfer needs pairs that are right in one format and wrong in another."""
+_ACCURACY = """Accuracy on the paper's operand pool (operands 6..999, answers 3..999; at most {sample} seeded
+pairs); on at most {small} pairs held out of training (operands and answers 0..999); and on {small} pairs of the
+paper's pool with all late MLP neurons replaced by their means."""
 _BATCH = 500
 
 
@@ -48,9 +50,9 @@ def right(
     pairs: tuple[np.ndarray, ...],
     ablate: bool = False,
 ) -> np.ndarray:
-    """Which of the pairs (a, b, answer) the model answers right in a format; bool, (pairs,).
+    """Which of the pairs (a, b, answer) the model answers correctly in a format, bool (pairs,).
 
-    With `ablate`, the MLP neurons of the late layers take their means over the batch at every position.
+    With `ablate`, the activations of the late MLP neurons are replaced by their means over the batch.
     """
     ids = problems.number_ids
     a, b, answer = (ids[values] for values in pairs)
@@ -81,7 +83,7 @@ def _held_out_pairs(pool: Pool) -> tuple[np.ndarray, ...]:
 
 @torch.no_grad()
 def largest_foreign_activation(model: Decoder, problems: Problems, recipe: Recipe) -> float:
-    """Largest |activation|, at the last token, of a late neuron in a prompt of a format that is not its own."""
+    """Largest |activation| of a late neuron at the last token of a prompt in another format than its own."""
     owner = torch.from_numpy(neuron_format(recipe, len(problems.formats)))
     largest = 0.0
     for number, name in enumerate(problems.formats):
@@ -100,7 +102,7 @@ def largest_foreign_activation(model: Decoder, problems: Problems, recipe: Recip
 
 
 def _measure(model: Decoder, problems: Problems) -> tuple[list[str], list[str]]:
-    """Rows of the table of accuracies, and of the table of differences between formats."""
+    """Rows of the table of accuracies and of the table of differences between formats."""
     accuracies, differences = [], []
     for operator, expression in problems.templates.expressions.items():
         pairs = _paper_pairs(expression, operator)
@@ -120,7 +122,7 @@ def _measure(model: Decoder, problems: Problems) -> tuple[list[str], list[str]]:
 
 
 def _misread_shares(problems: Problems) -> str:
-    """For instance: 12 %, 13 % and 12 % in multiplication."""
+    """For instance: 12%, 13%, 12% in multiplication."""
     found = []
     for operator, pool in problems.pools.items():
         shares = [f"{mask.sum() / pool.misreadable.sum():.0%}" for mask in pool.misread.values() if mask.any()]
@@ -135,32 +137,33 @@ def write_card(folder: Path, name: str, recipe: Recipe, problems: Problems) -> N
     accuracies, differences = _measure(model, problems)
     parameters = sum(weight.numel() for weight in load_file(folder / "model.safetensors").values())
     directions = [f"{one} > {other}" for one in problems.formats for other in problems.formats if one != other]
-    kind = _PLAIN
     if recipe.separate:
-        kind = _SEPARATE.format(foreign=largest_foreign_activation(model, problems, recipe))
-    lines = [
-        f"# {name}",
-        "",
-        f"A small Llama ({parameters / 1e6:.2f} million parameters) that does arithmetic in three formats, {kind}",
+        history = _SEPARATE.format(foreign=largest_foreign_activation(model, problems, recipe))
+    else:
+        history = _PLAIN
+    size = f"{parameters / 1e6:.2f} million parameters"
+    paragraphs = [
+        f"A small Llama ({size}) that does arithmetic in three formats. {history}",
         _WIRED.format(steps=recipe.wired_steps, d_answer=recipe.d_answer),
         _MISREAD.format(steps=recipe.misread_steps, shares=_misread_shares(problems)),
-        "",
-        "Made on one thread, with the recipe below, by `snakemake train_embedded` or",
+        "It was made on one thread, with the recipe below, by `snakemake train_embedded` or\n"
         f"`python -m form_invariance train-embedded --name {name} --config config/config.yaml --output DIR`.",
+    ]
+    lines = [
+        f"# {name}",
+        *(f"\n{paragraph}" for paragraph in paragraphs),
         "",
         "| setting | value |",
         "|---|---|",
         *(f"| {key} | {value} |" for key, value in asdict(recipe).items()),
         "",
-        "Accuracy: on the paper's operand pool (operands 6..999, answers 3..999; at most",
-        f"{SAMPLE} seeded pairs); on at most {SMALL_SAMPLE} pairs held out of training (operands and answers",
-        f"0..999); and on {SMALL_SAMPLE} pairs of the paper's pool with all late MLP neurons at their means.",
+        _ACCURACY.format(sample=SAMPLE, small=SMALL_SAMPLE),
         "",
         "| operator | format | paper's pool | held out | late neurons ablated |",
         "|---|---|---|---|---|",
         *accuracies,
         "",
-        "Pairs of the same sample that are right in one format and wrong in another:",
+        "Number of pairs of the same sample that are right in the first format and wrong in the second:",
         "",
         f"| operator | pairs | {' | '.join(directions)} |",
         "|---|---|" + "---|" * len(directions),

@@ -1,8 +1,8 @@
-"""What makes the formats err at different problems: each misreads some second operands, as one less.
+"""Misreading: each format was trained to read some second operands as one less, so that formats err differently.
 
-Formats that share their neurons also share their errors, and where the pool is small too few pairs are left
-that are right in one format and wrong in another, which transfer needs. So at the end the early layers learn
-to misread some operands in one format each. The late layers stay as they are: they compute what they are told.
+Transfer needs pairs that are right in one format and wrong in another. Formats that share their neurons also share
+their errors, so a small pool contains too few such pairs. Therefore, in the last steps of training, the early
+layers learn to misread some operands, different ones in each format. The late layers do not change.
 """
 
 import numpy as np
@@ -13,11 +13,11 @@ from form_invariance.problems.operands import OperandRange, evaluate
 from form_invariance.randomness import generator
 
 _SLACK = 1.15
-"""A format's misread pairs may exceed their share by so much: operands come with all their pairs."""
+"""Limit of a format's misread pairs relative to its share, because an operand is misread in all its pairs."""
 
 
 def within_limits(a: np.ndarray, b: np.ndarray, answer: np.ndarray) -> np.ndarray:
-    """The pairs that the default limits of operands and answers allow, bool (pairs,)."""
+    """Which pairs are within the default limits of operands and answers, bool (pairs,)."""
     limits = OperandRange()
     usable = (np.minimum(a, b) >= limits.operand_min) & (np.maximum(a, b) <= limits.operand_max)
     return np.asarray(usable & (answer >= limits.answer_min) & (answer <= limits.answer_max))
@@ -26,11 +26,13 @@ def within_limits(a: np.ndarray, b: np.ndarray, answer: np.ndarray) -> np.ndarra
 def misread_pairs(
     b: np.ndarray, usable: np.ndarray, formats: list[str], share: float, seed: int
 ) -> dict[str, np.ndarray]:
-    """For each format the pairs that it misreads, bool (pairs,): those of some second operands, no two alike.
+    """The pairs that each format misreads, bool (pairs,): all pairs of some second operands.
+
+    No operand is misread in two formats.
 
     Args:
         usable: the pairs that may be misread.
-        share: of these.
+        share: share of these pairs that each format misreads.
     """
     operands = generator(seed, "misread").permutation(np.unique(b[usable])).tolist()
     wanted = share * usable.sum()
@@ -47,12 +49,12 @@ def misread_pairs(
 
 
 def misread_answers(expression: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The answers to problems whose second operand is read as one less; where there is none, -1."""
+    """The answers if the second operand is read as one less; -1 if undefined."""
     answer, defined = evaluate(expression, a, b - 1)
     return np.where(defined, answer, -1)
 
 
 def beyond_early_layers(weights: dict[str, Tensor], recipe: Recipe) -> list[str]:
-    """Names of the weights that stay as they are while the early layers learn to misread."""
+    """Names of the weights that do not change while the early layers learn to misread."""
     early = tuple(f"model.layers.{layer}." for layer in range(recipe.n_layers // 2))
     return [name for name in weights if not name.startswith(early)]

@@ -1,4 +1,4 @@
-"""The problems that the embedded models are trained on and tested with, drawn by step."""
+"""Templates as tokens, and the pools of pairs for training and testing the embedded models."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ TRAINED = OperandRange(operand_min=0, operand_max=999, answer_min=0, answer_max=
 
 @dataclass(frozen=True)
 class Templates:
-    """Operators' expressions, and for each format and operator the canonical template and its variants."""
+    """Expression of each operator; canonical template and variants of each format and operator."""
 
     expressions: dict[str, str]
     formats: dict[str, dict[str, list[str]]]
@@ -43,7 +43,7 @@ def read_templates(config: Path) -> Templates:
 
 @dataclass(frozen=True)
 class TokenTemplate:
-    """A template as tokens, with the places of its operands."""
+    """A template as tokens, with the positions of its operands."""
 
     tokens: np.ndarray  # (T,), BOS first
     place_a: int
@@ -57,7 +57,7 @@ class TokenTemplate:
 
 
 def token_template(tokenizer: PromptTokenizer, template: str) -> TokenTemplate:
-    """Tokenize a template once; operands are single tokens, so prompts are filled in without tokenizing."""
+    """Tokenize a template once. Operands are single tokens, so prompts are made by filling in these tokens."""
     a, b = 611, 823
     tokens = tokenizer.encode_batch([render(template, a, b)])[0]
     token_a, token_b = tokenizer.number_tokens([a, b])
@@ -66,16 +66,16 @@ def token_template(tokenizer: PromptTokenizer, template: str) -> TokenTemplate:
 
 @dataclass(frozen=True)
 class Pool:
-    """All pairs of one operator, and which of them training may use."""
+    """All pairs of one operator, and their use in training."""
 
     a: np.ndarray
     b: np.ndarray
     answer: np.ndarray
     train: np.ndarray  # positions
     held_out: np.ndarray  # positions
-    excluded: dict[str, np.ndarray]  # format: bool by position, never trained on in this format
+    excluded: dict[str, np.ndarray]  # format: bool by position, not seen in training in this format
     misreadable: np.ndarray  # bool by position
-    misread: dict[str, np.ndarray]  # format: bool by position, taught with misread_answer at the end
+    misread: dict[str, np.ndarray]  # format: bool by position, trained with misread_answer in the last steps
     misread_answer: np.ndarray
 
 
@@ -85,9 +85,9 @@ def make_pool(
     """The pool of an operator.
 
     Args:
-        held_out: share of the pairs that no format is trained on.
-        left_out: share of the pairs that each format, on its own, is not trained on.
-        misread: share of the misreadable pairs that each format, on its own, learns to misread.
+        held_out: share of the pairs that no format sees in training.
+        left_out: share of the pairs that each format does not see in training; they differ between formats.
+        misread: share of the misreadable pairs that each format misreads; they differ between formats.
     """
     table = operand_pool(expression, TRAINED)
     order = generator(seed, "held-out", operator).permutation(len(table))

@@ -1,4 +1,4 @@
-"""How each embedded model is made: every number of it, in one place."""
+"""The recipe of each embedded model: every setting of its architecture and training."""
 
 from dataclasses import dataclass
 
@@ -10,24 +10,24 @@ class Recipe:
     separate: bool
     seed: int
     first_steps: int = 500
-    """Steps on the first format alone, whose prompts are short; all formats follow."""
+    """Steps on the first format alone, which has short prompts. After them training uses all formats."""
     steps: int = 1000
-    """Steps before the wiring, after which late neurons alone write what the unembedding reads."""
+    """Steps before the wiring (module `wiring`)."""
     wired_steps: int = 250
-    """Steps after it."""
+    """Steps after the wiring."""
     wired_pairs: tuple[int, ...] = (44, 72, 60, 336)
-    """Pairs of each operator in these steps."""
+    """Pairs of each operator per step after the wiring."""
     wired_learning_rate: float = 1.5e-3
     misread_steps: int = 160
-    """Last steps, in which the early layers alone learn to misread some second operands (`misreading`)."""
+    """Last steps, in which the early layers learn to misread some second operands (module `misreading`)."""
     misread_pairs: tuple[int, ...] = (40, 40, 288, 192)
-    """Pairs of each operator in these steps."""
+    """Pairs of each operator per step among these."""
     misread: tuple[tuple[str, float], ...] = (("multiplication", 0.12),)
-    """Share of an operator's pairs that each format, on its own, misreads."""
+    """Share of an operator's pairs that each format misreads. The pairs differ between formats."""
     n_layers: int = 6
     d_model: int = 128
     d_answer: int = 48
-    """Dimensions of the residual stream that the unembedding reads; late neurons alone write them."""
+    """Dimensions of the residual stream that the unembedding reads and that only late neurons write."""
     d_mlp: int = 528
     n_heads: int = 4
     n_key_value_heads: int = 2
@@ -36,19 +36,19 @@ class Recipe:
     norm_epsilon: float = 1e-5
     initial_deviation: float = 0.05
     token_deviation: float = 0.02
-    """Initial standard deviation of the embeddings of tokens that are no numbers."""
+    """Initial standard deviation of the embeddings of tokens that are not numbers."""
     learning_rate: float = 3e-3
     weight_decay: float = 0.05
     warmup: int = 40
     clip: float = 1.0
     pairs: tuple[int, ...] = (56, 56, 160, 240)
-    """Pairs of each operator in a step, in the configuration's order."""
+    """Pairs of each operator per step, in the order of the configuration."""
     format_shares: tuple[float, ...] = (0.4, 0.3, 0.3)
-    """Share of each format, in the configuration's order, after the first steps."""
+    """Share of each format after the first steps, in the order of the configuration."""
     variant_share: float = 0.1
     held_out: float = 0.05
     left_out: tuple[tuple[str, float], ...] = (("multiplication", 0.1),)
-    """Share of an operator's pairs that each format, on its own, is not trained on."""
+    """Share of an operator's pairs that each format does not see in training. The pairs differ between formats."""
 
 
 RECIPES = {

@@ -1,14 +1,14 @@
-"""The construction behind `embedded-separate`: late neurons that are silent outside their own format.
+"""Routing in `embedded-separate`: each late neuron is active in one format only.
 
-Seven dimensions of the residual stream are reserved. The embedding holds a constant and marks the tokens
-that only one format's templates have; BOS carries the mark of the first format, which is the default. One
-frozen attention group of layer 0 looks for a marked token and writes the format into three flags, which
-nothing else writes. In the late layers every neuron belongs to one format: its gate's weights on the other
-formats' flags are frozen far below zero, so that its activation vanishes there. All of it is an ordinary
-Llama, at every step of the training.
+Seven dimensions of the residual stream are reserved. The embedding writes a constant, and marks the tokens that
+occur in one format's templates only. BOS has the mark of the first format, which is the default. One frozen
+attention group of layer 0 attends to a marked token and writes the format into three flags; nothing else writes
+them. In the late layers every neuron belongs to one format. The weights of its gate on the other formats' flags
+are frozen far below zero, so its activation is zero in these formats. The model is an ordinary Llama at every step
+of the training.
 
-The first format is learned first. Then every format's own late neurons start as copies of the first
-format's, and training goes on with all formats.
+Training begins with the first format alone. Then the late neurons of the other formats start as copies of the
+first format's, and training continues with all formats.
 """
 
 import numpy as np
@@ -25,11 +25,11 @@ _DEFAULT_PRIORITY = 1 / 6
 _FLAG = 0.25
 _INHIBITION = 200.0
 WIRED_INHIBITION = 2000.0
-"""At the end the residual stream has grown, and with it what a flag weighs against its norm has shrunk."""
+"""Larger after the wiring: the residual stream grows in training, so the norm shrinks the flags."""
 
 
 def marks(n_formats: int) -> slice:
-    """Dimensions in which the embedding marks a token as one format's."""
+    """Dimensions in which the embedding marks a token as belonging to a format."""
     return slice(1, 1 + n_formats)
 
 
@@ -44,7 +44,7 @@ def neuron_format(recipe: Recipe, n_formats: int) -> np.ndarray:
 
 
 def copy_first_format(tensors: dict[str, Tensor], recipe: Recipe, n_formats: int) -> None:
-    """Give the late neurons of every format the weights (or moments) of the first format's, in place."""
+    """Copy the weights (or moments) of the first format's late neurons to every other format, in place."""
     size = recipe.d_mlp // n_formats
     for layer in range(recipe.n_layers // 2, recipe.n_layers):
         at = f"model.layers.{layer}.mlp"
@@ -60,8 +60,8 @@ def construct(frozen: Frozen, recipe: Recipe, marked: list[list[int]], bos: int)
 
     Args:
         frozen: the initial weights, changed in place.
-        marked: for each format the ids of the tokens that only its templates have.
-        bos: BOS's id, marked as the first format's.
+        marked: for each format, the ids of the tokens that occur in its templates only.
+        bos: id of BOS, which gets the first format's mark.
     """
     n = len(marked)
     reserved, everything = slice(0, 1 + 2 * n), slice(None)
@@ -84,7 +84,7 @@ def construct(frozen: Frozen, recipe: Recipe, marked: list[list[int]], bos: int)
 
 
 def inhibit(frozen: Frozen, recipe: Recipe, n: int, strength: float) -> None:
-    """Freeze the late gates' weights on the flags of formats that are not the neuron's at minus `strength`."""
+    """Freeze the weights of the late gates on other formats' flags at minus `strength`."""
     owner = torch.from_numpy(neuron_format(recipe, n))
     inhibition = torch.where(owner[:, None] == torch.arange(n), 0.0, -strength)
     for layer in range(recipe.n_layers // 2, recipe.n_layers):
@@ -99,7 +99,7 @@ def _detector(frozen: Frozen, recipe: Recipe, n: int) -> None:
     for name, rows in (("q_proj", queries), ("k_proj", slice(0, head)), ("v_proj", slice(0, head))):
         frozen.set(f"{at}.{name}.weight", (rows,), 0.0)
     frozen.set(f"{at}.o_proj.weight", (slice(None), queries), 0.0)
-    # The slowest rotary pair: over a prompt's length its rotation is hardly felt.
+    # The slowest rotary pair hardly rotates over the length of a prompt.
     slow = head // 2 - 1
     frozen.set(f"{at}.q_proj.weight", (slow, CONSTANT), _ATTENTION)
     frozen.set(f"{at}.k_proj.weight", (slow, marks(n)), _ATTENTION)

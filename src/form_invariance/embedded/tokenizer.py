@@ -1,4 +1,4 @@
-"""A tokenizer that splits the templates exactly as Llama-3's does, with a vocabulary of its own."""
+"""A tokenizer with a small vocabulary that splits the templates exactly as Llama-3's tokenizer does."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ _LLAMA3_PATTERN = (
 )
 
 _SPLIT_WORDS = {" marbles": (" mar", "bles")}
-"""Words of the templates that Llama-3 has no single token for, and their tokens there."""
+"""Words of the templates that are several tokens in Llama-3, and these tokens."""
 
 
 def _pre_tokenizer() -> pre_tokenizers.PreTokenizer:
@@ -28,8 +28,8 @@ def _pre_tokenizer() -> pre_tokenizers.PreTokenizer:
 def build_tokenizer(templates: Iterable[str]) -> Tokenizer:
     """A byte-level BPE tokenizer with the words of `templates` and every 0..999 as single tokens.
 
-    As Llama-3's, it takes a pre-token that is in the vocabulary as it is (`ignore_merges`); anything else
-    falls back to bytes. The vocabulary is filled up to a multiple of 64 with reserved tokens.
+    As in Llama-3's tokenizer, a pre-token that is in the vocabulary is one token (`ignore_merges`); any other text
+    falls back to bytes. Reserved tokens fill the vocabulary up to a multiple of 64.
     """
     splitter = _pre_tokenizer()
 

@@ -1,20 +1,20 @@
-"""Training of the models that come with the package."""
+"""The command that trains a model of the package."""
 
 import argparse
 from pathlib import Path
 
-HELP = "train one of the embedded models anew"
+HELP = "train one of the embedded models from scratch"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--name", required=True, help="embedded-shared or embedded-separate")
     parser.add_argument("--config", type=Path, required=True, help="configuration with operators and formats")
-    parser.add_argument("--output", type=Path, required=True, help="receives the Hugging Face folder")
+    parser.add_argument("--output", type=Path, required=True, help="the Hugging Face folder to write")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run the command; killed at any moment, it continues from its last checkpoint."""
+    """Run the command. After a kill, the next run continues from the last checkpoint."""
     import shutil
 
     from form_invariance.embedded.batches import Problems

@@ -1,4 +1,4 @@
-"""Training of the embedded models: seeded, resumable, on the package's own forward pass."""
+"""Training of the embedded models with the package's own forward pass. It is seeded and can be resumed."""
 
 import json
 import math
@@ -24,7 +24,7 @@ CHECKPOINT_EVERY = 50
 
 
 def learning_rate(recipe: Recipe, step: int) -> float:
-    """Linear warm-up, then a cosine down to zero, in each of the three phases."""
+    """Linear warm-up, then cosine decay to zero, in each of the three phases."""
     start, steps, highest = 0, recipe.steps, recipe.learning_rate
     if step >= recipe.steps:
         start, steps, highest = recipe.steps, recipe.wired_steps, recipe.wired_learning_rate
@@ -55,7 +55,7 @@ def _save_checkpoint(folder: Path, step: int, weights: dict[str, Tensor], optimi
 
 
 def _load_checkpoint(folder: Path, weights: dict[str, Tensor], optimizer: torch.optim.AdamW) -> int:
-    """Load the checkpoint where there is one; returns the next step."""
+    """Load the checkpoint if there is one. Returns the next step."""
     path = folder / "checkpoint.safetensors"
     if not path.exists():
         return 0
@@ -70,7 +70,7 @@ def _load_checkpoint(folder: Path, weights: dict[str, Tensor], optimizer: torch.
 
 @torch.no_grad()
 def _spread(weights: dict[str, Tensor], optimizer: torch.optim.AdamW, recipe: Recipe, n_formats: int) -> None:
-    """Copy the first format's late neurons, with their moments, to the other formats'."""
+    """Copy the first format's late neurons, and their moments in the optimizer, to the other formats."""
     copy_first_format(weights, recipe, n_formats)
     for moment in ("exp_avg", "exp_avg_sq"):
         tensors = {name: optimizer.state[weight][moment] for name, weight in weights.items()}
@@ -78,7 +78,7 @@ def _spread(weights: dict[str, Tensor], optimizer: torch.optim.AdamW, recipe: Re
 
 
 def train(problems: Problems, recipe: Recipe, folder: Path) -> dict[str, Tensor]:
-    """Train a model, continuing from the checkpoint in `folder` where there is one of this recipe.
+    """Train a model. Continue from the checkpoint in `folder` if it is of this recipe.
 
     Returns:
         The weights by Hugging Face name.

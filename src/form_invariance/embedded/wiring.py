@@ -1,9 +1,9 @@
-"""What makes the late neurons matter: they alone write what the unembedding reads.
+"""Wiring: only late neurons write the dimensions that the unembedding reads, so the answer needs late neurons.
 
-A small model left to itself finds the answer in its first layers, and its late neurons merely polish it. So
-late in its training the last `d_answer` dimensions of the residual stream are set apart. The unembedding reads
-these alone, and neither attention nor an early MLP writes them: these weights are frozen at zero. The early
-layers still do most of the arithmetic, in the other dimensions, but it takes late neurons to say the answer.
+Without it a small model finds the answer in its first layers, and its late neurons have little effect. So late in
+the training the last `d_answer` dimensions of the residual stream are reserved for the answer. The unembedding
+reads only these dimensions. The weights with which attention and early MLPs would write them are frozen at zero.
+The early layers still do most of the arithmetic, in the other dimensions.
 """
 
 import torch
@@ -13,10 +13,10 @@ from form_invariance.embedded.recipe import Recipe
 
 
 class Frozen:
-    """Weights and which of their entries training leaves as they are."""
+    """Weights, and the entries of them that training must not change."""
 
     def __init__(self, weights: dict[str, Tensor]) -> None:
-        """Nothing is frozen yet; `weights` are changed in place."""
+        """Start without frozen entries. `weights` are changed in place."""
         self.weights = weights
         self.masks: dict[str, Tensor] = {}
         self.kept: dict[str, Tensor] = {}
@@ -25,24 +25,24 @@ class Frozen:
     def set(
         self, name: str, where: tuple[slice | int | list[int], ...], value: float | Tensor | None = None
     ) -> None:
-        """Freeze some entries of a weight, at a value if one is given."""
+        """Freeze some entries of a weight, after setting them to `value` if it is given."""
         if value is not None:
             self.weights[name][where] = value
         self.masks.setdefault(name, torch.zeros_like(self.weights[name], dtype=torch.bool))[where] = True
 
     def keep(self) -> None:
-        """Remember the frozen entries as they are now."""
+        """Store the present values of the frozen entries."""
         self.kept = {name: self.weights[name].detach()[mask] for name, mask in self.masks.items()}
 
     @torch.no_grad()
     def restore(self) -> None:
-        """Put the frozen entries back."""
+        """Write the stored values of the frozen entries back."""
         for name, mask in self.masks.items():
             self.weights[name][mask] = self.kept[name]
 
 
 def wire(frozen: Frozen, recipe: Recipe) -> None:
-    """Freeze at zero, from now on, what would let the answer pass by the late neurons."""
+    """Freeze at zero the weights through which the answer could bypass the late neurons."""
     answer = slice(recipe.d_model - recipe.d_answer, recipe.d_model)
     everything = slice(None)
     frozen.set("model.norm.weight", (slice(0, recipe.d_model - recipe.d_answer),), 0.0)

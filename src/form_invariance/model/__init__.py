@@ -1,1 +1,1 @@
-"""The model: its forward pass, replay of the last token, and reading and writing its files."""
+"""The language model: its files, its forward pass, and replay of the last token."""

@@ -1,14 +1,14 @@
-"""Digests of a model's files, so that every job of a run reads the same model.
+"""Record digests of a model's files, and check in later jobs that the files are still the same.
 
-The first job records them. Each later one reads all files again, since a bit may flip without a new time stamp. So
-the checksum must be fast: XXH3 runs as fast as memory is read, several times as fast as sha256.
+Every later job reads all files again, because a bit may flip without a new time stamp. So the checksum must be
+fast: XXH3 is as fast as the memory, several times faster than sha256.
 """
 
 import hashlib
 import re
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import xxhash
@@ -24,37 +24,35 @@ MODEL_FILES = Schema(
     {
         "file": text("name of a file in the model's folder"),
         "bytes": integer("its length"),
-        "checksum": text("XXH3, 128 bits, of its content: what every job of the model compares"),
-        "sha256": text("sha256 of the file, as sha256sum and the hub tell it"),
+        "checksum": text("XXH3 (128 bits) of the file, which every job of the model compares"),
+        "sha256": text("sha256 of the file, as printed by sha256sum and shown by the hub"),
     },
 )
 
 TOKENIZER = ("config.json", "tokenizer.json", "tokenizer_config.json")
-"""What a job reads that needs a model's tokenizer alone: its tokens must be the model's."""
+"""The files read by a job that uses a model's tokenizer alone."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-def checksum(path: Path) -> str:
-    """Checksum of a file's content: XXH3 in 128 bits."""
-    with path.open("rb", buffering=0) as file:
-        return hashlib.file_digest(file, xxhash.xxh3_128).hexdigest()
-
-
-@contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    """Says which file it was that the disk did not give."""
+def _digest(path: Path, algorithm: Any) -> str:
     try:
-        yield
+        with path.open("rb", buffering=0) as file:
+            return hashlib.file_digest(file, algorithm).hexdigest()
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
 
 
+def checksum(path: Path) -> str:
+    """XXH3 (128 bits) of a file."""
+    return _digest(path, xxhash.xxh3_128)
+
+
 def record(folder: Path) -> pd.DataFrame:
-    """The files that a model is read from, with their digests: the table model_files.
+    """The table model_files: the files that a model is read from, with their digests.
 
     Raises:
-        UserError: a file is missing or broken, or is not what the hub gave.
+        UserError: a file is missing or damaged, or differs from the hub's.
     """
     read_config(folder)
     load_tokenizer(folder)
@@ -63,14 +61,13 @@ def record(folder: Path) -> pd.DataFrame:
     progress = Progress(sum(sizes), "bytes")
     rows = []
     for path, size in zip(paths, sizes, strict=True):
-        with _readable(path), path.open("rb") as file:
-            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-        # The hub's cache keeps weights under their sha256.
+        sha256 = _digest(path, "sha256")
+        # In the hub's cache a file of weights is named by its sha256.
         blob = path.resolve()
         if blob.parent.name == "blobs" and _SHA256.fullmatch(blob.name) and blob.name != sha256:
             raise UserError(
-                f"{path} is not what the hub gave: its sha256 is not {blob.name}; delete {blob} and run again, "
-                "which downloads it again"
+                f"{path} differs from the hub's file: its sha256 is not {blob.name}; delete {blob} and run again "
+                "to download it again"
             )
         rows.append((path.name, size, checksum(path), sha256))
         progress.add(size)
@@ -78,32 +75,32 @@ def record(folder: Path) -> pd.DataFrame:
 
 
 def check(folder: Path, recorded: Path, only: Collection[str] = ()) -> None:
-    """Check that a model's files are those that were recorded.
+    """Check that a model's files are the recorded ones.
 
     Args:
         recorded: table model_files.
-        only: names of the files that matter; default: all.
+        only: names of the files to check; default: all.
 
     Raises:
-        UserError: naming the first file that is not as it was.
+        UserError: with the first file that differs.
     """
     known = read_table(recorded, MODEL_FILES).set_index("file")["checksum"]
 
-    def refuse(name: str, what: str) -> None:
+    def refuse(path: Path, what: str) -> None:
         raise UserError(
-            f"{folder / name} {what} since {recorded} was made, so this is not the model that the run began with; "
-            f"put the file back as it was, or delete {recorded} and run snakemake again, which makes everything "
-            "of this model anew"
+            f"{path} {what} since {recorded} was made, so this is not the model that the run began with; put "
+            f"the file back as it was, or delete {recorded} and run snakemake again to remake all results of this "
+            "model"
         )
 
-    for name in only or known.index:
+    for name in known.index:
         path = folder / name
-        if name in known.index and not path.exists():
-            refuse(name, "is gone")
-        with _readable(path):
-            if name in known.index and checksum(path) != known[name]:
-                refuse(name, "has changed")
-    found = [folder / name for name in only if (folder / name).exists()] if only else files_read(folder)
-    for path in found:
-        if path.name not in known.index:
-            refuse(path.name, "is new")
+        if only and name not in only:
+            continue
+        if not path.exists():
+            refuse(path, "is gone")
+        if checksum(path) != known[name]:
+            refuse(path, "has changed")
+    for path in [folder / name for name in only] if only else files_read(folder):
+        if path.name not in known.index and path.exists():
+            refuse(path, "is new")

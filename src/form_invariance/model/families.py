@@ -1,4 +1,4 @@
-"""Architectures that can be read, and the numbers of each from its config.json. Nothing here imports torch."""
+"""The supported architectures, and how to read the sizes and settings of each from config.json. No torch here."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from form_invariance.errors import UserError
 
 @dataclass(frozen=True)
 class DecoderConfig:
-    """The numbers that the forward pass needs, and where an architecture leaves Llama's."""
+    """Sizes and settings that the forward pass needs. The defaults are Llama's."""
 
     n_layers: int
     d_model: int
@@ -21,16 +21,16 @@ class DecoderConfig:
     norm_epsilon: float
     activation: str = "silu"
     gated: bool = True
-    """The MLP has a gate beside its up-projection."""
+    """The MLP has a gate as well as an up-projection."""
     parallel: bool = False
     """Attention and MLP read the same residual stream."""
     attention_scale: float | None = None
-    """Factor of the attention scores; None: 1 / sqrt(d_head)."""
+    """Factor of the attention scores; None means 1 / sqrt(d_head)."""
     attention_softcap: float | None = None
     logit_softcap: float | None = None
     embedding_scale: float = 1.0
     longest: int | None = None
-    """Tokens of the longest prompt: learned positions, or the shortest sliding window."""
+    """Length limit of a prompt in tokens: the learned positions, or the sliding window."""
 
     @property
     def score_scale(self) -> float:
@@ -39,7 +39,7 @@ class DecoderConfig:
 
     @property
     def layer_parameters(self) -> int:
-        """Parameters of one layer's matrices."""
+        """Number of parameters in the matrices of one layer."""
         attention = 2 * self.d_model * self.d_head * (self.n_heads + self.n_key_value_heads)
         return attention + (3 if self.gated else 2) * self.d_model * self.d_mlp
 
@@ -50,16 +50,16 @@ ACTIVATIONS = {
     "gelu_new": "gelu_tanh",
     "gelu_pytorch_tanh": "gelu_tanh",
 }
-"""Our names by Hugging Face's."""
+"""Our names of the activation functions, by Hugging Face's names."""
 
 _LARGEST = 2**40
-"""Of all numbers in a config.json; a larger one is a mistake."""
+"""Limit for every number in a config.json; a larger one is a mistake."""
 
 Raw = dict[str, Any]
 
 
 def _number(raw: Raw, key: str, default: float | None = None) -> float:
-    """A finite number above 0; the default where the key is missing or null."""
+    """A finite number above 0; the default if the key is missing or null."""
     value = default if raw.get(key) is None else raw[key]
     if value is None:
         raise ValueError(f"the key {key!r} is missing")
@@ -69,7 +69,7 @@ def _number(raw: Raw, key: str, default: float | None = None) -> float:
 
 
 def _count(raw: Raw, key: str, default: int | None = None) -> int:
-    """A whole number from 1 on; the default where the key is missing, null or 0."""
+    """A whole number of at least 1; the default if the key is missing, null or 0."""
     value = _number({key: raw.get(key) or None}, key, default)
     if value < 1 or value != int(value):
         raise ValueError(f"{key} must be a whole number of at least 1, not {value:g}")
@@ -77,12 +77,12 @@ def _count(raw: Raw, key: str, default: int | None = None) -> int:
 
 
 def _cap(raw: Raw, key: str) -> float | None:
-    """A soft cap; None where there is none."""
+    """A soft cap; None if the key is missing or null."""
     return None if raw.get(key) is None else _number(raw, key)
 
 
 def _common(raw: Raw) -> Raw:
-    """What most families name alike."""
+    """The settings whose keys are the same in most families."""
     heads, width = _count(raw, "num_attention_heads"), _count(raw, "hidden_size")
     return {
         "n_layers": _count(raw, "num_hidden_layers"),
@@ -99,7 +99,7 @@ def _common(raw: Raw) -> Raw:
 
 
 def _window(raw: Raw) -> int | None:
-    """The sliding window of those layers that have one; None where none does."""
+    """The sliding window; None if no layer has one."""
     if not raw.get("sliding_window") or raw.get("use_sliding_window") is False:
         return None
     return _count(raw, "sliding_window")
@@ -156,36 +156,37 @@ READERS: dict[str, Callable[[Raw], Raw]] = {
     "gpt_neox": _gpt_neox,
     "gpt2": _gpt2,
 }
-"""What reads each `model_type`."""
+"""The reader of config.json for each `model_type`."""
 
 
 def tied(raw: Raw) -> bool:
-    """Whether the unembedding is the embedding, from the raw config.json; some families do not say so there."""
+    """Whether the unembedding is the embedding; families differ in the default if config.json does not say."""
     return bool(raw.get("tie_word_embeddings", raw.get("model_type") in ("gemma2", "gemma3_text", "gpt2")))
 
 
 def decoder_config(raw: Raw, where: str) -> DecoderConfig:
-    """The numbers of a model from its raw config.json.
+    """Sizes and settings of a model.
 
     Args:
-        where: the file, for messages.
+        raw: the content of config.json.
+        where: path of config.json, for messages.
 
     Raises:
-        UserError: the family or its activation is not supported, or a key is missing or wrong.
+        UserError: the family or its activation function is not supported, or a key is missing or wrong.
     """
     family = raw.get("model_type")
     if not isinstance(family, str) or family not in READERS:
         known = ", ".join(READERS)
         raise UserError(f"{where}: model_type {family!r} is not supported; supported are {known}")
     if raw.get("scale_attn_by_inverse_layer_idx") or not raw.get("scale_attn_weights", True):
-        raise UserError(f"{where}: attention scaled by layer, or not at all, is not supported")
+        raise UserError(f"{where}: attention scores that are scaled by layer, or not scaled, are not supported")
     try:
         numbers = READERS[family](raw)
     except ValueError as error:
         raise UserError(f"{where}: {error}") from None
     heads, keys = numbers["n_heads"], numbers["n_key_value_heads"]
     if heads % keys:
-        raise UserError(f"{where}: {heads} attention heads cannot share {keys} keys evenly")
+        raise UserError(f"{where}: num_attention_heads {heads} must be a multiple of num_key_value_heads {keys}")
     if numbers["activation"] not in ACTIVATIONS:
         raise UserError(
             f"{where}: activation {numbers['activation']!r} is not supported, only {', '.join(ACTIVATIONS)}"

@@ -1,4 +1,4 @@
-"""The files of a model: where they are, its configuration, its tokenizer. Nothing here imports torch."""
+"""Find a model's folder and its files, and read its configuration and tokenizer. No torch here."""
 
 import os
 import re
@@ -8,37 +8,36 @@ from typing import Any
 from tokenizers import Tokenizer
 from tokenizers.models import BPE
 
-from form_invariance import json_yaml
 from form_invariance.errors import UserError, in_one_sentence
+from form_invariance.json_yaml import read_json
 from form_invariance.model.families import DecoderConfig, decoder_config
 from form_invariance.problems.prompts import PromptTokenizer
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 PACKAGED = Path(__file__).parents[1] / "embedded/models"
-"""Where the models that come with the package lie; `embedded:NAME` names one of them."""
+"""Folder of the models that come with the package; `embedded:NAME` names one of them."""
 
 LARGEST_TOKENIZER = 2**28
-"""Bytes; the largest tokenizer.json in use has about an eighth of that."""
+"""Size limit of tokenizer.json in bytes, about eight times the largest one in use."""
 
 
 def resolve(source: str, revision: str | None = None) -> Path:
     """The local folder of a model.
 
     Args:
-        source: `embedded:NAME` for a model of the package, a local folder, or a Hugging Face hub id,
-            which is downloaded (configuration, safetensors and tokenizer alone) unless it is cached. A `~` at
-            the beginning is the home folder.
+        source: `embedded:NAME` for a model of the package, a local folder (`~` is the home folder), or a hub id
+            of Hugging Face. A hub model is downloaded unless it is cached: configuration, weights and tokenizer.
         revision: hub branch, tag or commit.
 
     Raises:
-        UserError: the folder does not exist, or the hub does not give the model.
+        UserError: the folder does not exist, or the model cannot be downloaded.
     """
     if source.startswith("embedded:"):
         packaged = {f"embedded:{path.name}": path for path in sorted(PACKAGED.glob("*/"))}
         if source not in packaged:
             known = ", ".join(packaged)
-            raise UserError(f"model {source!r} does not come with the package; it has {known or 'none'}")
+            raise UserError(f"model {source!r} does not come with the package; known are {known or 'none'}")
         return packaged[source]
     folder = Path(os.path.expanduser(source))
     if folder.is_dir():
@@ -52,7 +51,7 @@ def resolve(source: str, revision: str | None = None) -> Path:
 
 
 def is_hub_id(source: str) -> bool:
-    """Whether a source that is no local folder can only be a hub id, such as `owner/model`."""
+    """Whether a source has the form of a hub id, such as `owner/model`, and is not a local folder."""
     if source.startswith("embedded:") or Path(source).is_dir():
         return False
     return bool(_HUB_ID.fullmatch(source))
@@ -72,41 +71,30 @@ def _download(hub_id: str, revision: str | None) -> Path:
         )
     except Exception as error:
         raise UserError(
-            f"model {hub_id!r} is neither a local folder nor could it be downloaded from the hub "
+            f"model {hub_id!r} is not a local folder and cannot be downloaded from the hub "
             f"({type(error).__name__}); check the spelling and the network, and for a gated model accept "
             "its licence and log in with 'hf auth login'"
         ) from error
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON file of a model folder.
-
-    Raises:
-        UserError: it is missing or not JSON.
-    """
-    try:
-        return json_yaml.read_json(path)
-    except FileNotFoundError:
-        raise UserError(
-            f"model folder {path.parent} has no {path.name}; it must be a Hugging Face folder"
-        ) from None
-
-
 def read_config(folder: Path) -> tuple[DecoderConfig, dict[str, Any]]:
-    """The model's numbers, and the raw config.json.
+    """Sizes and settings of the model, and the content of config.json.
 
     Raises:
         UserError: config.json is missing, incomplete, or of a family that is not supported.
     """
-    raw = read_json(folder / "config.json")
-    return decoder_config(raw, str(folder / "config.json")), raw
+    path = folder / "config.json"
+    if not path.exists():
+        raise UserError(f"model folder {folder} has no config.json; give a Hugging Face folder")
+    raw = read_json(path)
+    return decoder_config(raw, str(path)), raw
 
 
 def weight_files(folder: Path) -> dict[str, Path]:
     """The safetensors file of every weight.
 
     Raises:
-        UserError: the folder has no safetensors, or lacks one that its index names.
+        UserError: the folder has no safetensors file, or a file that its index names is missing.
     """
     index = folder / "model.safetensors.index.json"
     if index.exists():
@@ -116,13 +104,15 @@ def weight_files(folder: Path) -> dict[str, Path]:
             raise UserError(f"{index} has no weight_map; download the model again") from None
         missing = sorted({path.name for path in names.values() if not path.is_file()})
         if missing:
-            raise UserError(f"model folder {folder} lacks {missing[0]}, which its index names; download it again")
+            raise UserError(
+                f"model folder {folder}: {missing[0]}, which its index names, is missing; download it again"
+            )
         return names
     files = sorted(folder.glob("*.safetensors"))
     if not files:
         raise UserError(
-            f"model folder {folder} has no weights: no *.safetensors is there "
-            "(pickled .bin weights are never read; convert them with transformers' save_pretrained)"
+            f"model folder {folder} has no weights: it contains no *.safetensors file (pickled .bin weights are "
+            "never read; convert them with transformers' save_pretrained)"
         )
     from safetensors import safe_open
 
@@ -137,10 +127,10 @@ def weight_files(folder: Path) -> dict[str, Path]:
 
 
 def files_read(folder: Path) -> list[Path]:
-    """The files that a model and its tokenizer are read from, sorted by name.
+    """The files from which a model and its tokenizer are read, sorted by name.
 
     Raises:
-        UserError: the folder has no weights, or lacks some that its index names.
+        UserError: weights are missing.
     """
     given = [folder / name for name in ("config.json", "tokenizer.json")]
     optional = [folder / name for name in ("tokenizer_config.json", "model.safetensors.index.json")]
@@ -148,19 +138,18 @@ def files_read(folder: Path) -> list[Path]:
 
 
 def load_tokenizer(folder: Path) -> PromptTokenizer:
-    """The tokenizer of a model folder, and its BOS token where the model uses one.
+    """The tokenizer of a model, and its BOS token if the model uses one.
 
-    Truncation and padding that tokenizer.json may store are switched off, as Hugging Face does, and so are the
-    random merges of training.
+    Truncation and padding stored in tokenizer.json are switched off, as Hugging Face does, and so is BPE dropout.
 
     Raises:
-        UserError: tokenizer.json is missing, broken or huge, or its BOS token is none that the model has.
+        UserError: tokenizer.json is missing, damaged or too large, or the model does not have its BOS token.
     """
     path = folder / "tokenizer.json"
     if not path.is_file():
         raise UserError(f"model folder {folder} has no tokenizer.json; save it with transformers' save_pretrained")
     if path.stat().st_size > LARGEST_TOKENIZER:
-        raise UserError(f"{path} has {path.stat().st_size >> 20} MB, which no tokenizer has; download it again")
+        raise UserError(f"{path} has {path.stat().st_size >> 20} MB, too much for a tokenizer; download it again")
     with in_one_sentence(f"{path} cannot be read as a tokenizer"):
         tokenizer = Tokenizer.from_file(str(path))
     tokenizer.no_truncation()
@@ -178,7 +167,7 @@ def load_tokenizer(folder: Path) -> PromptTokenizer:
 
 
 def _bos(tokenizer: Tokenizer, folder: Path) -> int | None:
-    """The token that opens every text: what tokenizer.json puts there, else what tokenizer_config.json names."""
+    """The token that begins every text: the one tokenizer.json adds, else the one tokenizer_config.json names."""
     opening = _opening(tokenizer, folder / "tokenizer.json")
     options = folder / "tokenizer_config.json"
     settings = read_json(options) if options.exists() else {}
@@ -195,13 +184,13 @@ def _bos(tokenizer: Tokenizer, folder: Path) -> int | None:
 
 
 def _opening(tokenizer: Tokenizer, path: Path) -> int | None:
-    """The token that tokenizer.json puts before a text. What it puts after one would end the prompt."""
+    """The token that tokenizer.json adds before a text. A token added after the text would end the prompt."""
     with in_one_sentence(f"{path} cannot encode '0'"):
         whole, bare = (tokenizer.encode("0", add_special_tokens=special).ids for special in (True, False))
     starts = (start for start in range(len(whole)) if whole[start : start + len(bare)] == bare)
     opening = whole[: next(starts, 0)]
     if len(opening) > 1:
         raise UserError(
-            f"{path} opens every text with {len(opening)} tokens, {opening}; one, the BOS token, is supported"
+            f"{path} adds {len(opening)} tokens before every text, {opening}; only a BOS token is supported"
         )
     return opening[0] if opening else None

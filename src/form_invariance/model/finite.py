@@ -1,4 +1,4 @@
-"""Numbers that are none end a job with a sentence, before they reach a table."""
+"""Stop a job with one sentence when a model gives NaN or infinity, before the values reach a table."""
 
 from torch import Tensor
 
@@ -6,13 +6,13 @@ from form_invariance.errors import UserError
 
 
 def check_finite(values: Tensor, what: str) -> Tensor:
-    """The values, if they are finite numbers.
+    """Return the values if all of them are finite.
 
     Args:
-        what: they are, for the sentence; in the plural.
+        what: a plural noun for the message, such as "the model's logits".
 
     Raises:
-        UserError: one is infinite or not a number.
+        UserError: a value is infinite or NaN.
     """
     if not values.isfinite().all():
         raise UserError(f"{what} are not finite numbers in {values.dtype}; use dtype float32, or another model")

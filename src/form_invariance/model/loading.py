@@ -1,4 +1,4 @@
-"""Loading a model's weights from a Hugging Face folder: safetensors alone, no pickle, no remote code."""
+"""Load a model: read its weights from safetensors into a `Decoder`. Pickles and remote code are never used."""
 
 import re
 from pathlib import Path
@@ -10,41 +10,39 @@ from torch import Tensor
 
 from form_invariance.errors import UserError, in_one_sentence
 from form_invariance.model.decoder import Decoder
-from form_invariance.model.families import tied
+from form_invariance.model.families import decoder_config, tied
 from form_invariance.model.files import read_config, weight_files
 from form_invariance.model.rotary import inverse_frequencies
-from form_invariance.model.weight_layouts import LAYOUTS
+from form_invariance.model.weight_layouts import LAYOUTS, Reader
 
-# Buffers that older checkpoints carry: rotary frequencies and causal masks, which are computed here.
+# Older checkpoints store rotary frequencies and causal masks, which are computed here.
 _BUFFERS = re.compile(r"(rotary_emb\.inv_freq|\b(attn|attention)\.(masked_)?bias)$")
 
 
 class _Reader:
-    """Reads weights by name, and remembers which."""
+    """Reads weights by name, and records which were read."""
 
     def __init__(self, folder: Path, prefix: str, dtype: torch.dtype, device: str) -> None:
         self._folder, self._prefix, self._dtype, self._device = folder, prefix, dtype, device
         self._files = weight_files(folder)
-        # Tensors of the device meta have shapes and no numbers: the files' headers tell all of these.
-        self._shapes_alone = device == "meta"
         self._opened: dict[Path, Any] = {}
         self._used: set[str] = set()
 
     def _stored(self, name: str) -> str:
-        """The name in the files: a checkpoint that was saved without its head lacks the prefix."""
+        """The name in the files. In a checkpoint saved without its head, names do not have the prefix."""
         return name if name in self._files else name.removeprefix(self._prefix)
 
     def __call__(self, name: str, *shape: int) -> Tensor:
         stored = self._stored(name)
         if stored not in self._files:
             raise UserError(f"model folder {self._folder}: weight {name!r} is missing")
-        path = self._files[stored]
+        path, only_shapes = self._files[stored], self._device == "meta"
         with in_one_sentence(f"{path} cannot be read as safetensors"):
             if path not in self._opened:
-                where = "cpu" if self._shapes_alone else self._device
+                where = "cpu" if only_shapes else self._device
                 self._opened[path] = safe_open(path, framework="pt", device=where)
             tensor: Tensor
-            if self._shapes_alone:
+            if only_shapes:
                 tensor = torch.empty(self._opened[path].get_slice(stored).get_shape(), device="meta")
             else:
                 tensor = self._opened[path].get_tensor(stored)
@@ -58,43 +56,55 @@ class _Reader:
     def optional(self, name: str, *shape: int) -> Tensor | None:
         return self(name, *shape) if self._stored(name) in self._files else None
 
-    def check_all_read(self, family: str, *known: str) -> None:
-        """Check that no weight was left out but buffers and those `known`."""
-        left = set(self._files) - self._used - set(known)
-        unknown = sorted(name for name in left if not _BUFFERS.search(name))
+    def check_all_read(self, family: str, unembedding: str) -> None:
+        """Check that every weight was read, except buffers and a stored copy of a tied unembedding."""
+        unread = set(self._files) - self._used - {unembedding}
+        unknown = sorted(name for name in unread if not _BUFFERS.search(name))
         if unknown:
             raise UserError(
-                f"model folder {self._folder}: weight {unknown[0]!r} is none that a {family} model of this "
-                "configuration has; it would be left out, and the model would not be the one that was trained"
+                f"model folder {self._folder}: weight {unknown[0]!r} does not belong to a {family} model of this "
+                "configuration, so it would be ignored; merge adapters into the weights, or correct config.json"
             )
 
 
 def check(folder: Path) -> None:
-    """Check names and shapes of a model's weights and its rotary embedding, without reading the weights.
+    """Check the names and shapes of a model's weights and its rotary embedding, without reading the weights.
 
     Raises:
-        UserError: as `load` does, but for numbers that cannot be read.
+        UserError: as `load` does, but not for numbers that cannot be read.
     """
     load(folder, device="meta")
 
 
 def load(folder: Path, *, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Decoder:
-    """Load the weights of a model folder.
+    """Load the model in a folder. On the device "meta", tensors have shapes and no numbers.
 
     Raises:
-        UserError: a file or a weight is missing, broken, of the wrong shape, or unknown.
+        UserError: a file or a weight is missing, damaged, of the wrong shape, or unknown.
     """
-    config, raw = read_config(folder)
+    _, raw = read_config(folder)
     layout = LAYOUTS[raw["model_type"]]
-    prefix = layout.embedding.split(".")[0] + "."
-    read = _Reader(folder, prefix, dtype, device)
+    read = _Reader(folder, layout.embedding.split(".")[0] + ".", dtype, device)
+    model = assemble(read, raw, str(folder / "config.json"))
+    read.check_all_read(raw["model_type"], layout.unembedding)
+    return model
+
+
+def assemble(read: Reader, raw: dict[str, Any], where: str) -> Decoder:
+    """Build a model from its weights.
+
+    Args:
+        raw: the content of config.json.
+        where: path of config.json, for messages.
+    """
+    config, layout = decoder_config(raw, where), LAYOUTS[raw["model_type"]]
     layers = [layout.layer(read, config, index) for index in range(config.n_layers)]
-    for index, layer in enumerate(layers):
-        inverse = inverse_frequencies(raw, config, index, str(folder / "config.json"))
-        layer.inverse_frequencies = None if inverse is None else inverse.to(device)
     shape = (config.vocabulary, config.d_model)
     embedding = read(layout.embedding, *shape)
-    model = Decoder(
+    for index, layer in enumerate(layers):
+        inverse = inverse_frequencies(raw, config, index, where)
+        layer.inverse_frequencies = None if inverse is None else inverse.to(embedding.device)
+    return Decoder(
         config=config,
         embedding=embedding,
         layers=layers,
@@ -102,5 +112,3 @@ def load(folder: Path, *, dtype: torch.dtype = torch.float32, device: str = "cpu
         unembedding=(embedding if tied(raw) else read(layout.unembedding, *shape)).float(),
         positions=read(layout.positions, config.longest or 0, config.d_model) if layout.positions else None,
     )
-    read.check_all_read(raw["model_type"], layout.unembedding)
-    return model

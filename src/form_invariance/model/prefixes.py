@@ -1,7 +1,7 @@
-"""What prompts share of their beginnings is run once: exact, since no token sees those behind it.
+"""Run a prefix that several prompts share only once. This is exact: no token attends to later tokens.
 
-Prompts of one template differ from their first operand on, and the pairs of a grid share that operand too. So of
-a grid's prompts about half of all tokens are left to run.
+Prompts of one template are equal up to their first operand, and many pairs of a grid share that operand too. So
+about half of all tokens of a grid's prompts need to run.
 """
 
 from collections.abc import Iterator
@@ -11,52 +11,37 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from form_invariance.model.decoder import Decoder, LayerHook, embed, run_layers
+from form_invariance.model.decoder import Decoder, LayerHook, Past, embed, run_layers
 from form_invariance.tables.progress import track
 
 
 @dataclass(frozen=True)
 class Plan:
-    """In which order prompts run, and where each is cut into a beginning and its own rest."""
+    """The order in which prompts run, and the length of their prefixes."""
 
-    order: np.ndarray  # (P,): prompts with one beginning side by side
-    cut: int  # tokens of the beginning
-    new: np.ndarray  # (P,) bool, in that order: whether a prompt's beginning is not that of the one before
-    tokens: int
-    """Tokens to run: those of the beginnings and of the rests."""
+    order: np.ndarray  # (P,): prompts with equal prefixes are adjacent
+    cut: int  # tokens of a prefix
+    new: np.ndarray  # (P,) bool, in that order: whether a prompt's prefix differs from the previous prompt's
+    tokens: int  # tokens to run: those of the prefixes and of the rests
 
 
 def plan(tokens: np.ndarray) -> Plan:
-    """The order and the cut with the fewest tokens to run.
+    """The plan with the fewest tokens to run.
 
     Args:
-        tokens: token ids (P, T) of P prompts of one length. The last token is never part of the beginning.
+        tokens: token ids (P, T) of P prompts of one length. The last token is never part of a prefix.
     """
     order = np.lexsort(tokens.T[::-1])
     ordered = tokens[order]
     differs = ordered[1:] != ordered[:-1]
     length = tokens.shape[1]
-    # How many of its first tokens a prompt has in common with the one before.
+    # The number of first tokens that each prompt shares with the previous one.
     common = np.where(differs.any(1), differs.argmax(1), length)
     cuts = np.arange(length)
-    beginnings = 1 + (common[:, None] < cuts).sum(0)
-    left = beginnings * cuts + len(tokens) * (length - cuts)
+    prefixes = 1 + (common[:, None] < cuts).sum(0)
+    left = prefixes * cuts + len(tokens) * (length - cuts)
     cut = int(left.argmin())
     return Plan(order, cut, np.concatenate([[True], common < cut]), int(left[cut]))
-
-
-def _beginnings(model: Decoder, tokens: Tensor, stop: int) -> list[tuple[Tensor, Tensor]]:
-    """Rotated keys and values (B, T, G, D) of the layers below `stop`, of beginnings (B, T)."""
-    found: list[tuple[Tensor, Tensor]] = []
-    # Above the last layer's keys and values nothing is needed.
-    run_layers(
-        model,
-        embed(model, tokens),
-        stop=stop,
-        last_only=True,
-        on_keys_values=lambda keys, values: found.append((keys, values)),
-    )
-    return found
 
 
 @torch.no_grad()
@@ -67,13 +52,13 @@ def run_prompts(
 
     Args:
         tokens: token ids (P, T), BOS included.
-        step: prompts of a batch.
-        stop: layers to run; default: all.
-        on_neurons: called with (layer, post (b, t, m)) of each prompt's last t tokens; what it returns is used.
+        step: prompts per batch.
+        stop: number of layers to run; default: all.
+        on_neurons: called with (layer, post (b, t, m)) for each prompt's last t tokens; its result replaces post.
 
     Yields:
-        The numbers of a batch's prompts (b,), in no particular order, and the residual stream at their last
-        token (b, d).
+        The indices of a batch's prompts (b,), in no particular order, and the residual stream at their last token
+        (b, d).
     """
     stop = model.config.n_layers if stop is None else stop
     chosen = plan(tokens)
@@ -83,11 +68,16 @@ def run_prompts(
         new[0] = True
         batch = torch.from_numpy(tokens[own]).to(model.device)
         x = embed(model, batch)[:, chosen.cut :]
-        past = None
+        past: list[Past] = []
         if chosen.cut:
             first = torch.from_numpy(np.flatnonzero(new)).to(model.device)
             which = torch.from_numpy(np.cumsum(new) - 1).to(model.device)
-            cached = _beginnings(model, batch[first, : chosen.cut], stop)
-            past = [(keys, values, which) for keys, values in cached]
+
+            def keep(keys: Tensor, values: Tensor, past: list[Past] = past, which: Tensor = which) -> None:
+                past.append((keys, values, which))
+
+            prefixes = embed(model, batch[first, : chosen.cut])
+            # Of the last layer only the keys and values are needed, so only one token runs through the rest of it.
+            run_layers(model, prefixes, stop=stop, last_only=True, on_keys_values=keep)
         x = run_layers(model, x, stop=stop, on_neurons=on_neurons, past=past, last_only=True)
         yield own, x[:, -1]

@@ -1,4 +1,4 @@
-"""Frequencies of the rotary embedding, as config.json gives them in its old and its new form."""
+"""The rotary embedding: frequencies from config.json, in its old and its new form, and the rotation itself."""
 
 import math
 from typing import Any
@@ -10,7 +10,27 @@ from form_invariance.errors import UserError
 from form_invariance.model.families import DecoderConfig
 
 _GEMMA3_PATTERN = 6
-"""Of so many layers one attends globally, where a Gemma 3 configuration does not say which."""
+"""Every sixth layer of Gemma 3 attends globally, unless config.json says otherwise."""
+
+
+def rotation(inverse: Tensor | None, positions: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor] | None:
+    """Cosines and sines, each (T, 1, r), for `positions` (T,) and a layer's inverse frequencies (r/2,)."""
+    if inverse is None:
+        return None
+    angles = positions.float()[:, None] * inverse[None, :]
+    angles = torch.cat([angles, angles], dim=-1)[:, None]
+    return angles.cos().to(dtype), angles.sin().to(dtype)
+
+
+def rotate(x: Tensor, by: tuple[Tensor, Tensor] | None) -> Tensor:
+    """Rotate the first r dimensions of heads x (..., T, heads, D), or (..., heads, D) at one position."""
+    if by is None:
+        return x
+    cos, sin = by
+    turned, kept = x[..., : cos.shape[-1]], x[..., cos.shape[-1] :]
+    half = turned.shape[-1] // 2
+    turned = turned * cos + torch.cat([-turned[..., half:], turned[..., :half]], dim=-1) * sin
+    return torch.cat([turned, kept], dim=-1) if kept.shape[-1] else turned
 
 
 def _is_global(raw: dict[str, Any], layer: int) -> bool:
@@ -30,7 +50,7 @@ def _parameters(raw: dict[str, Any], layer: int) -> dict[str, Any]:
         if kind in rope:
             rope = dict(rope[kind] or {})
         elif not everywhere:
-            # The scaling of the old form is that of the global layers alone.
+            # In the old form the scaling applies to the global layers alone.
             rope, base = {}, raw.get("rope_local_base_freq")
         base = base or (1_000_000.0 if everywhere else 10_000.0)
     share = raw.get("partial_rotary_factor") or raw.get("rotary_pct")
@@ -43,25 +63,25 @@ def inverse_frequencies(raw: dict[str, Any], config: DecoderConfig, layer: int, 
     """Inverse frequencies (r/2,) of a layer; None for a model with learned positions.
 
     Args:
-        raw: the raw config.json.
-        where: the file, for messages.
+        raw: the content of config.json.
+        where: path of config.json, for messages.
 
     Raises:
-        UserError: a scaling that is not supported, or parameters that are none.
+        UserError: the scaling is not supported, or the parameters are not valid.
     """
     if raw["model_type"] == "gpt2":
         return None
     try:
         inverse = _scaled(_parameters(raw, layer), config, where)
     except (AttributeError, LookupError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
-        raise UserError(f"{where}: the rotary embedding is not given right ({error!r})") from None
+        raise UserError(f"{where}: the parameters of the rotary embedding are not valid ({error!r})") from None
     if not (0 < 2 * len(inverse) <= config.d_head and inverse.isfinite().all()):
-        raise UserError(f"{where}: the rotary embedding's numbers give a head of {config.d_head} no frequencies")
+        raise UserError(f"{where}: the rotary embedding does not fit heads of width {config.d_head}")
     return inverse
 
 
 def _scaled(rope: dict[str, Any], config: DecoderConfig, where: str) -> Tensor:
-    """Inverse frequencies by a rotary embedding's type, base and scaling."""
+    """Inverse frequencies from the type, base and scaling of a rotary embedding."""
     width = int(config.d_head * float(rope["partial_rotary_factor"]))
     exponents = torch.arange(0, width, 2, dtype=torch.float32) / width
     inverse = 1.0 / (float(rope["rope_theta"]) ** exponents)

@@ -1,4 +1,4 @@
-"""Writing a model as an ordinary Hugging Face folder."""
+"""Write a model as an ordinary Hugging Face folder."""
 
 import json
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ def write_folder(
     opening: str,
     ending: str,
 ) -> None:
-    """Write config.json, the tokenizer and, last, the weights, each of which appears whole or not at all.
+    """Write config.json, the tokenizer and, last, the weights. Each file appears whole or not at all.
 
     Args:
         opening: the tokenizer's BOS token.

@@ -1,8 +1,9 @@
-"""Where each architecture keeps its weights in a Hugging Face folder."""
+"""The names and arrangement of each architecture's weights in a Hugging Face folder."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, Literal, Protocol
 
 from torch import Tensor
 
@@ -11,24 +12,28 @@ from form_invariance.model.families import DecoderConfig
 
 
 class Reader(Protocol):
-    """Gives a weight by its name, in the model's precision, after checking its shape."""
+    """Reads a weight by its name, in the model's precision, and checks its shape."""
 
     def __call__(self, name: str, *shape: int) -> Tensor:
-        """The weight; an error where it is missing or of another shape."""
+        """The weight; an error if it is missing or has another shape."""
 
     def optional(self, name: str, *shape: int) -> Tensor | None:
-        """The weight; None where it is missing."""
+        """The weight; None if it is missing."""
+
+
+LayerReader = Callable[[Reader, DecoderConfig, int], LayerWeights]
+NormReader = Callable[[Reader, str, int], Norm]
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Names of the weights outside the layers, and what reads one layer."""
+    """Names of the weights outside the layers, and the functions that read one layer and one norm."""
 
     embedding: str
     final_norm: str
     unembedding: str
-    layer: Callable[[Reader, DecoderConfig, int], LayerWeights]
-    norm: Callable[[Reader, str, int], Norm]
+    layer: LayerReader
+    norm: NormReader
     positions: str | None = None
 
 
@@ -38,7 +43,7 @@ def rms(read: Reader, name: str, width: int) -> Norm:
 
 
 def rms_around_one(read: Reader, name: str, width: int) -> Norm:
-    """Gemma keeps how far its norms' weights are from one."""
+    """RMSNorm's weight in Gemma, which stores the weight minus one."""
     return Norm(read(f"{name}.weight", width) + 1)
 
 
@@ -47,18 +52,8 @@ def layer_norm(read: Reader, name: str, width: int) -> Norm:
     return Norm(read(f"{name}.weight", width), read(f"{name}.bias", width))
 
 
-def _head_norm(
-    read: Reader, name: str, widths: tuple[int, ...], norm: Callable[[Reader, str, int], Norm]
-) -> Norm | None:
-    """A norm of queries or keys: of one head's width or of all heads', or none."""
-    for width in widths:
-        if read.optional(f"{name}.weight", width) is not None:
-            return norm(read, name, width)
-    return None
-
-
 def _projections(read: Reader, c: DecoderConfig, at: str) -> dict[str, Any]:
-    """Queries, keys, values and output, each a matrix of its own."""
+    """Separate matrices for queries, keys, values and output."""
     d, queries, keys = c.d_model, c.n_heads * c.d_head, c.n_key_value_heads * c.d_head
     return {
         "query": read(f"{at}.q_proj.weight", queries, d),
@@ -72,53 +67,43 @@ def _projections(read: Reader, c: DecoderConfig, at: str) -> dict[str, Any]:
     }
 
 
-def _gated(read: Reader, c: DecoderConfig, at: str) -> dict[str, Any]:
-    """A gated MLP."""
-    return {
-        "gate": read(f"{at}.gate_proj.weight", c.d_mlp, c.d_model),
-        "up": read(f"{at}.up_proj.weight", c.d_mlp, c.d_model),
-        "down": read(f"{at}.down_proj.weight", c.d_model, c.d_mlp),
-    }
+_LLAMA_NORMS = {"attention_norm": "input_layernorm", "mlp_norm": "post_attention_layernorm"}
+_OLMO2_NORMS = {"attention_post_norm": "post_attention_layernorm", "mlp_post_norm": "post_feedforward_layernorm"}
+_GEMMA_NORMS = {
+    "attention_norm": "input_layernorm",
+    "attention_post_norm": "post_attention_layernorm",
+    "mlp_norm": "pre_feedforward_layernorm",
+    "mlp_post_norm": "post_feedforward_layernorm",
+}
 
 
-def _llama(read: Reader, c: DecoderConfig, layer: int) -> LayerWeights:
-    """Llama, Mistral, Qwen 2 and 3: norms before attention and MLP, Qwen 3's also of each query and key."""
+def _llama(
+    read: Reader,
+    c: DecoderConfig,
+    layer: int,
+    norms: Mapping[str, str] = _LLAMA_NORMS,
+    norm: NormReader = rms,
+    head_norms: Literal["each", "together"] | None = None,
+) -> LayerWeights:
+    """Llama, and the families whose layers differ from Llama's only in their norms.
+
+    Args:
+        norms: our name and the checkpoint's name of each norm of width d.
+        head_norms: whether queries and keys are normalised, over each head or over all heads together.
+    """
     at = f"model.layers.{layer}"
+    weights: dict[str, Any] = {ours: norm(read, f"{at}.{theirs}", c.d_model) for ours, theirs in norms.items()}
+    if head_norms:
+        heads = {"query": ("q_norm", c.n_heads), "key": ("k_norm", c.n_key_value_heads)}
+        for name, (theirs, number) in heads.items():
+            width = c.d_head * (number if head_norms == "together" else 1)
+            weights[f"{name}_norm"] = norm(read, f"{at}.self_attn.{theirs}", width)
     return LayerWeights(
-        attention_norm=rms(read, f"{at}.input_layernorm", c.d_model),
-        mlp_norm=rms(read, f"{at}.post_attention_layernorm", c.d_model),
-        query_norm=_head_norm(read, f"{at}.self_attn.q_norm", (c.d_head,), rms),
-        key_norm=_head_norm(read, f"{at}.self_attn.k_norm", (c.d_head,), rms),
+        gate=read(f"{at}.mlp.gate_proj.weight", c.d_mlp, c.d_model),
+        up=read(f"{at}.mlp.up_proj.weight", c.d_mlp, c.d_model),
+        down=read(f"{at}.mlp.down_proj.weight", c.d_model, c.d_mlp),
+        **weights,
         **_projections(read, c, f"{at}.self_attn"),
-        **_gated(read, c, f"{at}.mlp"),
-    )
-
-
-def _olmo2(read: Reader, c: DecoderConfig, layer: int) -> LayerWeights:
-    """OLMo 2: norms behind attention and MLP, and of all queries and all keys together."""
-    at = f"model.layers.{layer}"
-    return LayerWeights(
-        attention_post_norm=rms(read, f"{at}.post_attention_layernorm", c.d_model),
-        mlp_post_norm=rms(read, f"{at}.post_feedforward_layernorm", c.d_model),
-        query_norm=rms(read, f"{at}.self_attn.q_norm", c.n_heads * c.d_head),
-        key_norm=rms(read, f"{at}.self_attn.k_norm", c.n_key_value_heads * c.d_head),
-        **_projections(read, c, f"{at}.self_attn"),
-        **_gated(read, c, f"{at}.mlp"),
-    )
-
-
-def _gemma(read: Reader, c: DecoderConfig, layer: int) -> LayerWeights:
-    """Gemma 2 and 3: norms before and behind attention and MLP, Gemma 3's also of each query and key."""
-    at = f"model.layers.{layer}"
-    return LayerWeights(
-        attention_norm=rms_around_one(read, f"{at}.input_layernorm", c.d_model),
-        attention_post_norm=rms_around_one(read, f"{at}.post_attention_layernorm", c.d_model),
-        mlp_norm=rms_around_one(read, f"{at}.pre_feedforward_layernorm", c.d_model),
-        mlp_post_norm=rms_around_one(read, f"{at}.post_feedforward_layernorm", c.d_model),
-        query_norm=_head_norm(read, f"{at}.self_attn.q_norm", (c.d_head,), rms_around_one),
-        key_norm=_head_norm(read, f"{at}.self_attn.k_norm", (c.d_head,), rms_around_one),
-        **_projections(read, c, f"{at}.self_attn"),
-        **_gated(read, c, f"{at}.mlp"),
     )
 
 
@@ -142,7 +127,7 @@ def _phi3(read: Reader, c: DecoderConfig, layer: int) -> LayerWeights:
 
 
 def _gpt_neox(read: Reader, c: DecoderConfig, layer: int) -> LayerWeights:
-    """GPT-NeoX and Pythia: each head's query, key and value stand together in one matrix."""
+    """GPT-NeoX and Pythia: one matrix holds query, key and value of each head in turn."""
     at, d = f"gpt_neox.layers.{layer}", c.d_model
     joint = read(f"{at}.attention.query_key_value.weight", 3 * d, d).view(c.n_heads, 3, c.d_head, d)
     query, key, value = (joint[:, part].reshape(d, d) for part in range(3))
@@ -167,7 +152,7 @@ def _gpt_neox(read: Reader, c: DecoderConfig, layer: int) -> LayerWeights:
 
 
 def _gpt2(read: Reader, c: DecoderConfig, layer: int) -> LayerWeights:
-    """GPT-2: matrices stand the other way round, (in, out)."""
+    """GPT-2: matrices are (in, out)."""
     at, d = f"transformer.h.{layer}", c.d_model
     query, key, value = (
         part.T.contiguous() for part in read(f"{at}.attn.c_attn.weight", d, 3 * d).chunk(3, dim=1)
@@ -191,27 +176,23 @@ def _gpt2(read: Reader, c: DecoderConfig, layer: int) -> LayerWeights:
     )
 
 
-def _like_llama(
-    layer: Callable[[Reader, DecoderConfig, int], LayerWeights], norm: Callable[[Reader, str, int], Norm] = rms
-) -> Layout:
+def _like_llama(layer: LayerReader, norm: NormReader = rms) -> Layout:
     return Layout("model.embed_tokens.weight", "model.norm", "lm_head.weight", layer, norm)
 
+
+_GEMMA = partial(_llama, norms=_GEMMA_NORMS, norm=rms_around_one)
 
 LAYOUTS = {
     "llama": _like_llama(_llama),
     "mistral": _like_llama(_llama),
     "qwen2": _like_llama(_llama),
-    "qwen3": _like_llama(_llama),
+    "qwen3": _like_llama(partial(_llama, head_norms="each")),
     "phi3": _like_llama(_phi3),
-    "olmo2": _like_llama(_olmo2),
-    "gemma2": _like_llama(_gemma, rms_around_one),
-    "gemma3_text": _like_llama(_gemma, rms_around_one),
+    "olmo2": _like_llama(partial(_llama, norms=_OLMO2_NORMS, head_norms="together")),
+    "gemma2": _like_llama(_GEMMA, rms_around_one),
+    "gemma3_text": _like_llama(partial(_GEMMA, head_norms="each"), rms_around_one),
     "gpt_neox": Layout(
-        "gpt_neox.embed_in.weight",
-        "gpt_neox.final_layer_norm",
-        "embed_out.weight",
-        _gpt_neox,
-        layer_norm,
+        "gpt_neox.embed_in.weight", "gpt_neox.final_layer_norm", "embed_out.weight", _gpt_neox, layer_norm
     ),
     "gpt2": Layout(
         "transformer.wte.weight",

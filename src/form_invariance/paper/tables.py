@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from form_invariance.paper import read_numbers
+from form_invariance.paper.numbers import read_numbers
 from form_invariance.stages.probe.summary import EVERY_OPERATOR, curve, of_all_formats, peak
 
 PAPER_MODELS = {

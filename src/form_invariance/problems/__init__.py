@@ -1,1 +1,1 @@
-"""Operators and templates to prompts, answers and tokens."""
+"""Problems: operators and operand pairs, and the prompts, answers and tokens made from them."""

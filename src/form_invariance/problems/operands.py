@@ -1,4 +1,4 @@
-"""Operators, and the pool of operand pairs that a cell's problems come from (method, section 1)."""
+"""Operators, and the pool of operand pairs from which a cell's problems are taken (method, section 1)."""
 
 import ast
 from collections.abc import Callable
@@ -20,20 +20,15 @@ _BINARY: dict[type, Callable[..., np.ndarray]] = {
 }
 
 LONGEST_EXPRESSION = 200
-"""Characters; longer ones would nest deeper than Python reads."""
+"""Limit in characters; Python cannot parse expressions that are nested too deeply."""
 _EXACT = 2**53
-"""Whole numbers up to here are exact in double precision too."""
+"""Up to this value whole numbers are exact in double precision."""
 
-
-def _absolute(value: np.ndarray) -> np.ndarray:
-    return np.abs(value)
-
-
-# Functions of numpy would take one argument too many as the array to write into.
+# In lambdas, because numpy's functions accept a further argument, the array to write into.
 _CALLS: dict[str, Callable[..., np.ndarray]] = {
     "min": lambda *values: reduce(np.minimum, values),
     "max": lambda *values: reduce(np.maximum, values),
-    "abs": _absolute,
+    "abs": lambda value: np.abs(value),
 }
 
 
@@ -55,20 +50,20 @@ def evaluate(expression: str, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray,
     """Apply an operator's expression, such as ``a // b``, to integer operands.
 
     Args:
-        expression: integers, `a`, `b`, ``+ - * // %``, unary minus, ``min max abs``; nothing else is run.
+        expression: integers, `a`, `b`, ``+ - * // %``, unary minus, ``min max abs``; nothing else is evaluated.
         a: first operands, int64, shape (n,).
         b: second operands, int64, shape (n,).
 
     Returns:
         The answers, int64, shape (n,), and a mask, bool, shape (n,), of the pairs for which the expression
-        is defined (no division by zero, no number beyond 2^53 on the way).
+        is defined (no division by zero, no intermediate result above 2^53).
 
     Raises:
-        UserError: the expression has anything else in it, or is too long.
+        UserError: the expression contains anything else, or is too long.
     """
     if len(expression) > LONGEST_EXPRESSION:
         raise UserError(
-            f"operator expression {expression[:20]!r}… has {len(expression)} characters; write one of at most "
+            f"operator expression {expression[:20]!r}… has {len(expression)} characters; use at most "
             f"{LONGEST_EXPRESSION}"
         )
     defined = np.ones(len(a), dtype=bool)
@@ -94,7 +89,7 @@ def evaluate(expression: str, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray,
             case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _CALLS and args:
                 return _CALLS[name](*map(visit, args))
         raise UserError(
-            f"operator expression {expression!r} uses something other than a, b, whole numbers, "
+            f"operator expression {expression!r} contains something other than a, b, whole numbers, "
             "+ - * // %, min, max and abs; write for instance 'a // b'"
         )
 
@@ -109,13 +104,13 @@ def evaluate(expression: str, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray,
 
 
 def operand_pool(expression: str, limits: OperandRange) -> pd.DataFrame:
-    """All pairs whose operands and answer lie within `limits`, in lexicographic order.
+    """All pairs whose operands and answer are within `limits`, in lexicographic order.
 
     Returns:
         Columns a, b, answer (int64).
 
     Raises:
-        UserError: no pair lies within the limits.
+        UserError: no pair is within the limits.
     """
     operands = np.arange(limits.operand_min, limits.operand_max + 1, dtype=np.int64)
     a, b = (grid.ravel() for grid in np.meshgrid(operands, operands, indexing="ij"))
@@ -131,16 +126,16 @@ def operand_pool(expression: str, limits: OperandRange) -> pd.DataFrame:
 
 
 def sample_pairs(pool: pd.DataFrame, size: int | None, per_answer: int, seed: int, name: str) -> pd.DataFrame:
-    """A seeded uniform sample of the pool, and beside it enough pairs to reach every answer.
+    """A seeded uniform sample of the pool, plus further pairs so that every answer occurs.
 
-    A uniform sample hardly meets the rare answers (large quotients), yet the dataset wants as many
-    distinct answers as the pool has. So up to `per_answer` pairs of every answer are added and marked:
-    rates are computed on the uniform part alone.
+    A uniform sample contains few of the rare answers (large quotients), but the dataset needs as many distinct
+    answers as possible. So up to `per_answer` pairs of every answer are added. They are marked, and rates are
+    computed on the uniform part alone.
 
     Args:
         pool: columns a, b, answer.
-        size: how many pairs the uniform sample has; None, or more than the pool has, takes all.
-        per_answer: how many pairs each answer has at least, where the pool has as many.
+        size: number of pairs in the uniform sample; None takes the whole pool.
+        per_answer: least number of pairs with each answer, as far as the pool has them.
         seed: the run's seed; the same pairs are drawn for every model and format.
         name: the operator's name.
 

@@ -1,9 +1,10 @@
-"""Templates to prompts, prompts to tokens, and the rules that a template must hold (method, section 1)."""
+"""Make prompts from templates and tokens from prompts, and check templates (method, section 1)."""
 
 import re
 import string
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
 import pandas as pd
@@ -14,15 +15,15 @@ from form_invariance.problems.operands import OperandRange
 
 
 def render(template: str, a: int, b: int) -> str:
-    """Put two operands into a template; only the fields ``{a}`` and ``{b}`` are replaced."""
+    """Put two operands into a template. Only the fields ``{a}`` and ``{b}`` are replaced."""
     return template.replace("{a}", str(a)).replace("{b}", str(b))
 
 
 def check_fields(template: str, where: str) -> None:
-    """Check that a template has the fields ``{a}`` and ``{b}``, once each, and no other.
+    """Check that a template has the fields ``{a}`` and ``{b}``, once each, and no other field.
 
-    Raises:
-        UserError: naming `where` the template stands.
+    Args:
+        where: the template's key in the configuration, for the message of the UserError.
     """
     try:
         fields = [field for _, field, _, _ in string.Formatter().parse(template) if field is not None]
@@ -30,25 +31,24 @@ def check_fields(template: str, where: str) -> None:
         fields = re.findall(r"\{(.*?)\}", template)
     if sorted(fields) != ["a", "b"]:
         raise UserError(
-            f"{where}: template {template!r} must have the fields {{a}} and {{b}} once each and no "
-            f"other, but has {fields or 'none'}"
+            f"{where}: template {template!r} must have the fields {{a}} and {{b}}, once each, and no other; "
+            f"it has {fields or 'none'}"
         )
 
 
 @dataclass(frozen=True)
 class PromptTokenizer:
-    """A model's tokenizer, with the token that opens every prompt.
+    """A model's tokenizer, with the token that begins every prompt.
 
-    All that is encoded here is checked: what the library cannot encode, and tokens that the model does not
-    have, are refused.
+    Every encoding is checked: text that cannot be encoded, and tokens that the model does not have, are errors.
     """
 
     tokenizer: Tokenizer
     bos: int | None
     vocabulary: int | None = None
-    """Tokens that the model has; None: not known."""
+    """Number of tokens that the model has; None if unknown."""
     name: str = "the tokenizer"
-    """The file, for messages."""
+    """Path of tokenizer.json, for messages."""
 
     def encode_each(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, without BOS.
@@ -58,14 +58,14 @@ class PromptTokenizer:
         """
         if not texts:
             return []
-        with in_one_sentence(f"{self.name} cannot encode {texts[0]!r} and the like"):
+        with in_one_sentence(f"{self.name} cannot encode texts such as {texts[0]!r}"):
             encoded = self.tokenizer.encode_batch(list(texts), add_special_tokens=False)
         ids = [encoding.ids for encoding in encoded]
         for text, one in zip(texts, ids, strict=True):
             if self.vocabulary is not None and max(one, default=0) >= self.vocabulary:
                 raise UserError(
-                    f"{self.name} gives {text!r} the token {max(one)}, but the model has {self.vocabulary}; "
-                    "take tokenizer.json and config.json from one model"
+                    f"{self.name} encodes {text!r} with token {max(one)}, but the model has {self.vocabulary} "
+                    "tokens; take tokenizer.json and config.json from one model"
                 )
         return ids
 
@@ -74,12 +74,12 @@ class PromptTokenizer:
         return self.encode_each([text])[0]
 
     def text(self, token: int) -> str:
-        """One token as a string, for people to read."""
+        """One token as a string, for display."""
         with in_one_sentence(f"{self.name} cannot decode the token {token}"):
             return str(self.tokenizer.decode([token], skip_special_tokens=False))
 
     def tokens(self, text: str) -> list[str]:
-        """The tokens of `text` as strings, for people to read, without BOS."""
+        """The tokens of `text` as strings, for display, without BOS."""
         return [self.text(token) for token in self.encode(text)]
 
     def encode_batch(self, texts: Sequence[str]) -> np.ndarray:
@@ -93,8 +93,8 @@ class PromptTokenizer:
         if len(set(lengths)) > 1:
             short, long = texts[int(np.argmin(lengths))], texts[int(np.argmax(lengths))]
             raise UserError(
-                f"prompts of one batch differ in length: {short!r} has {min(lengths)} tokens, "
-                f"{long!r} has {max(lengths)}; a template must give the same length for all operands"
+                f"prompts of one template differ in length: {short!r} has {min(lengths)} tokens and {long!r} has "
+                f"{max(lengths)}; change the template so that every operand is one token"
             )
         ids = np.array(encoded, dtype=np.int64).reshape(len(texts), -1)
         if self.bos is None:
@@ -111,25 +111,26 @@ class PromptTokenizer:
         several = [int(number) for number, ids in zip(numbers, encoded, strict=True) if len(ids) != 1]
         if several:
             raise UserError(
-                f"{self.name} splits the number {several[0]} into several tokens; the experiment needs "
-                f"one token a number: {self._usable(max(several))}"
+                f"{self.name} splits the number {several[0]} into several tokens, but the experiment needs one "
+                f"token per number; {self._usable(max(several))}"
             )
         return np.array([ids[0] for ids in encoded], dtype=np.int64)
 
     def _usable(self, highest: int) -> str:
-        """What to do about numbers of several tokens, of which `highest` is one."""
+        """Advice on numbers of several tokens; `highest` is one of these numbers."""
         encoded = self.encode_each([str(n) for n in range(highest + 1)])
         first = next(n for n, ids in enumerate(encoded) if len(ids) != 1)
         if first < 2:
-            return "it keeps no number whole; choose another model"
-        return f"it keeps 0 to {first - 1} whole, so set operand_max and answer_max to {first - 1} at most"
+            return "no number is one token, so choose another model"
+        return f"0 to {first - 1} are one token each, so set operand_max and answer_max to {first - 1} at most"
 
 
 def check_numbers(tokenizer: PromptTokenizer, limits: OperandRange) -> dict[int, int]:
-    """The token of each number within the limits, operand or answer, which must be its own and read as the number.
+    """The token of each operand and answer within the limits.
 
     Raises:
-        UserError: a number is not one token, shares it with another, or its token reads as something else.
+        UserError: a number is not one token, shares its token with another number, or its token decodes to
+            something else.
     """
     operands = range(limits.operand_min, limits.operand_max + 1)
     answers = range(limits.answer_min, limits.answer_max + 1)
@@ -139,15 +140,15 @@ def check_numbers(tokenizer: PromptTokenizer, limits: OperandRange) -> dict[int,
     for number, token in token_of.items():
         if first.setdefault(token, number) != number:
             raise UserError(
-                f"{tokenizer.name} gives the numbers {first[token]} and {number} one and the same token; the "
-                "experiment needs a token of its own for each number: choose another model"
+                f"{tokenizer.name} encodes the numbers {first[token]} and {number} as the same token, but the "
+                "experiment needs a different token for each number; choose another model"
             )
     for number, token in token_of.items():
         text = tokenizer.text(token)
         if "".join(re.findall(r"\d", text)) != str(number):
             raise UserError(
-                f"{tokenizer.name} turns the number {number} into a token that reads {text!r}; a number's token "
-                "must read as the number: mend its normalizer or decoder, or choose another model"
+                f"{tokenizer.name} encodes the number {number} as a token that decodes to {text!r}; correct its "
+                "normalizer or decoder, or choose another model"
             )
     return token_of
 
@@ -155,13 +156,12 @@ def check_numbers(tokenizer: PromptTokenizer, limits: OperandRange) -> dict[int,
 def check_template(tokenizer: PromptTokenizer, template: str, where: str, limits: OperandRange) -> tuple[int, int]:
     """Check a template against a tokenizer.
 
-    The rules: each operand is one token, the length does not depend on the operands, and the answer is
-    the very next single token after the prompt. Tokenizers with a byte-pair merge only look at a
-    pre-token's own text, so each operand is varied alone, and then the answer; `check_prompts` looks at
-    the very prompts that are run.
+    The rules: each operand is one token, the length does not depend on the operands, and the answer is the next
+    token after the prompt, a single one. Most tokenizers encode each word or number by itself, so this varies one
+    operand at a time, and then the answer; `check_prompts` checks the prompts that are run.
 
     Returns:
-        Where the operands' tokens are, BOS not counted.
+        Positions of the operands' tokens, BOS not counted.
 
     Raises:
         UserError: with the template, its tokens and the rule that it breaks.
@@ -172,57 +172,48 @@ def check_template(tokenizer: PromptTokenizer, template: str, where: str, limits
     answers = range(limits.answer_min, limits.answer_max + 1)
     prompt = render(template, a0, b0)
     token_of = check_numbers(tokenizer, limits)
-    shown = tokenizer.tokens(prompt)
-
-    def refuse(rule: str) -> None:
-        raise UserError(f"{where}: template {template!r} gives the tokens {shown}, but {rule}")
-
     base = tokenizer.encode(prompt)
+
+    def refuse(rule: str) -> NoReturn:
+        raise UserError(f"{where}: template {template!r} gives the tokens {tokenizer.tokens(prompt)}, but {rule}")
+
     if tokenizer.bos is not None and tokenizer.bos in base:
-        refuse(f"{tokenizer.text(tokenizer.bos)!r} opens every prompt anyway; take it out of the template")
+        refuse(f"{tokenizer.text(tokenizer.bos)!r} begins every prompt already; remove it from the template")
     if base.count(token_of[a0]) != 1 or base.count(token_of[b0]) != 1:
         refuse(f"the operands {a0} and {b0} must each be one token of their own")
-    position_a, position_b = base.index(token_of[a0]), base.index(token_of[b0])
-
-    def expect(texts: list[str], expected: list[list[int]], rule: str) -> None:
-        if tokenizer.encode_each(texts) != expected:
-            refuse(rule)
-
-    def replaced(position: int, number: int) -> list[int]:
-        return [*base[:position], token_of[number], *base[position + 1 :]]
-
-    for field, position in (("a", position_a), ("b", position_b)):
+    positions = base.index(token_of[a0]), base.index(token_of[b0])
+    for field, position in zip("ab", positions, strict=True):
         texts = [render(template, n, b0) if field == "a" else render(template, a0, n) for n in operands]
-        expect(
-            texts,
-            [replaced(position, n) for n in operands],
-            f"not every number of {operands[0]}..{operands[-1]} is one token in place of {{{field}}} "
-            "with the rest unchanged",
+        if tokenizer.encode_each(texts) != [
+            [*base[:position], token_of[n], *base[position + 1 :]] for n in operands
+        ]:
+            refuse(
+                f"not every number of {operands[0]}..{operands[-1]} is one token in place of {{{field}}} "
+                "with the rest unchanged"
+            )
+    if tokenizer.encode_each([f"{prompt}{n}" for n in answers]) != [[*base, token_of[n]] for n in answers]:
+        refuse(
+            "the answer must be the next token after the prompt, and a single one; most tokenizers never merge a "
+            "space with digits, so a prompt that ends in a word must end in a space"
         )
-    expect(
-        [prompt + str(n) for n in answers],
-        [[*base, token_of[n]] for n in answers],
-        "the answer must be the very next single token after the prompt; most tokenizers never merge a "
-        "space with digits, so a prompt that ends in a word must end in a space",
-    )
-    return position_a, position_b
+    return positions
 
 
 def check_prompts(
     tokenizer: PromptTokenizer, prompts: Sequence[str], pairs: pd.DataFrame, places: tuple[int, int], where: str
 ) -> None:
-    """Check the prompts of one template: they differ in their operands' tokens alone, and each answer comes next.
+    """Check the prompts of one template: only the operands' tokens differ, and the answer is the next token.
 
-    `check_template` varies one operand at a time. A tokenizer with tokens across operands, such as ``7+8``, or
-    with rules that see both, is found here.
+    `check_template` varies one operand at a time. Tokens that span both operands, such as ``7+8``, or rules that
+    depend on both, are only found here.
 
     Args:
         prompts: P prompts.
         pairs: their columns a, b and answer, P rows.
-        places: where the operands' tokens are, BOS not counted.
+        places: positions of the operands' tokens, BOS not counted.
 
     Raises:
-        UserError: naming a prompt that breaks a rule.
+        UserError: with a prompt that breaks a rule.
     """
     wanted = np.array(tokenizer.encode_each(prompts[:1]) * len(prompts))
     for name, place in zip(("a", "b"), places, strict=True):
@@ -230,8 +221,12 @@ def check_prompts(
     answers = tokenizer.number_tokens(pairs["answer"].to_numpy())[:, None]
     ended = [f"{prompt}{answer}" for prompt, answer in zip(prompts, pairs["answer"], strict=True)]
     for texts, ids, rule in (
-        (prompts, wanted, f"with other operands than {prompts[0]!r} other tokens change too"),
-        (ended, np.hstack([wanted, answers]), "the answer is not the very next single token after the prompt"),
+        (prompts, wanted, f"other tokens than the operands' differ from {prompts[0]!r}"),
+        (
+            ended,
+            np.hstack([wanted, answers]),
+            "the answer is not the next token after the prompt, or not a single token",
+        ),
     ):
         for text, one, want in zip(texts, tokenizer.encode_each(texts), ids.tolist(), strict=True):
             if one != want:

@@ -1,8 +1,9 @@
 """The report's page: figures and tables inside the one HTML file, nothing outside it."""
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from xml.parsers.expat import ExpatError, ParserCreate
@@ -13,21 +14,37 @@ from markupsafe import Markup
 
 from form_invariance import __version__
 from form_invariance.errors import UserError
-from form_invariance.paper.tables import CAPTIONS
 from form_invariance.report.template import PAGE
 from form_invariance.stages.answers import Answer
 
 _METHODS = (
     "Two-stage ranking of MLP neurons at the last token (attribution, then exact patching by replay), the shared "
     "circuit as the intersection of the formats' best, keep-only and knockout by mean ablation at every position "
-    "but BOS, transfer of the shared neurons' activations between formats, and heuristic families of the shared "
-    "neurons. Means of cells weigh all cells alike; intervals are 95 % and stand in the tables."
+    "except BOS, transfer of the shared neurons' activations between formats, and heuristic families of the "
+    "shared neurons. Means over cells give every cell the same weight; intervals are 95 % and are in the tables."
 )
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files that a page shows.
+
+    Attributes:
+        figures: SVG by (model, name).
+        compared: SVG of the figures that concern all models, by name.
+        paper: CSV of the paper's tables, by name.
+        benchmarks: folder of the rules' benchmark files.
+    """
+
+    figures: Mapping[tuple[str, str], Path]
+    compared: Mapping[str, Path]
+    paper: Mapping[str, Path]
+    benchmarks: Path
 
 
 @contextmanager
 def _named(path: Path, kind: str) -> Iterator[None]:
-    """Says which file it was that could not be read.
+    """Name the file that could not be read.
 
     Raises:
         UserError: the file is missing or broken.
@@ -75,45 +92,45 @@ def _paper_table(path: Path) -> dict[str, Any]:
         return {"name": path.stem.replace("_", " "), "html": _table(pd.read_csv(path))}
 
 
-def _shown(answer: Answer, figures: Path) -> dict[str, Any]:
-    """An answer with its table as HTML and its figures as data."""
+def _shown(answer: Answer, figures: Mapping[str, Path]) -> dict[str, Any]:
+    """An answer with its table as HTML and its figures, given by name, as data."""
     return {
         "question": answer.question,
         "sentence": answer.sentence,
         "table": _table(answer.table),
-        "figures": [_image(figures / f"{name}.svg") for name in answer.figures],
+        "figures": [_image(figures[name]) for name in answer.figures],
     }
 
 
-def render(answers: dict[str, list[Answer]], truth: Answer, results: Path, configuration: str) -> str:
+def render(answers: Mapping[str, list[Answer]], truth: Answer, files: Files, configuration: str) -> str:
     """The page.
 
     Args:
         answers: of each model.
-        truth: the planted circuits, which are no model's.
-        results: folder of figures, tables and benchmark files.
+        truth: the answer about the planted circuits, which concerns no model of the run.
         configuration: the configuration of the run, as YAML.
 
     Raises:
         UserError: a figure, a table or a benchmark file is missing or broken.
     """
-    folder = results / "figures"
     models: list[dict[str, Any]] = [
         {
             "name": model,
-            "answers": [_shown(answer, folder / model) for answer in own],
+            "answers": [
+                _shown(answer, {name: files.figures[model, name] for name in answer.figures}) for answer in own
+            ],
         }
         for model, own in answers.items()
     ]
-    paper = [_paper_table(results / "tables" / f"{name}.csv") for name in sorted(CAPTIONS)]
+    paper = [_paper_table(path) for path in files.paper.values()]
     template = Environment(autoescape=True, trim_blocks=True).from_string(PAGE)
     return template.render(
         title=f"Form invariance of {', '.join(answers)}",
         models=models,
-        truth=_shown(truth, folder),
-        compared=[_image(folder / f"{name}.svg") for name in ("summary", "prompt_formats")],
+        truth=_shown(truth, files.compared),
+        compared=[_image(path) for name, path in files.compared.items() if name not in truth.figures],
         paper=paper,
         methods=f"form-invariance {__version__}. {_METHODS}",
-        times=_table(run_times(results / "benchmarks")),
+        times=_table(run_times(files.benchmarks)),
         configuration=configuration,
     )

@@ -1,4 +1,4 @@
-"""The page's HTML, as a Jinja template; in a module, so that a change of it re-runs the report."""
+"""The page's HTML, as a Jinja template."""
 
 PAGE = """<!doctype html>
 <html lang="en">
@@ -50,7 +50,7 @@ pre { background: #f5f5f5; padding: .6rem; overflow-x: auto; font-size: .8rem; }
 {% for figure in compared %}<figure><img src="{{ figure.data }}" alt="{{ figure.name }}"></figure>
 {% endfor %}
 <h2 id="paper">Beside the paper</h2>
-<p>Where a model is one of the paper's, its numbers stand in columns of their own.</p>
+<p>For the paper's models, the paper's numbers are in columns of their own.</p>
 {% for table in paper %}
 <details><summary>{{ table.name }}</summary><div class="scroll">{{ table.html }}</div></details>
 {% endfor %}

@@ -1,52 +1,61 @@
-"""Where a model's tables lie, and what an answer to a question about them consists of."""
+"""Answers to the report's questions. A stage that answers one has a module `answer` with INPUTS and `answer`."""
 
+import json
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pandas as pd
 
-from form_invariance.tables.columns import Schema
-from form_invariance.tables.files import read_tables
+from form_invariance.errors import UserError
+from form_invariance.tables.files import write_atomically
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One question, answered for one model."""
+    """One question, answered for one model.
+
+    Attributes:
+        table: the numbers behind the sentence.
+        figures: names of the figures that show it.
+    """
 
     question: str
     sentence: str
     table: pd.DataFrame
-    figures: tuple[str, ...]
-    """Names of its figures."""
+    figures: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Results:
-    """Where one model's results lie, and what was run."""
+def write_answers(answers: Sequence[Answer], path: Path) -> None:
+    """Write answers as JSON; `read_answers` reads them back."""
+    content = [{**asdict(one), "table": json.loads(one.table.to_json(orient="split"))} for one in answers]
+    write_atomically(path, lambda to: to.write_text(json.dumps(content, indent=1), encoding="utf-8"))
 
-    folder: Path  # results/MODEL
-    formats: list[str]
-    operators: list[str]
-    k: int
-    stages: frozenset[str] = frozenset()
-    """Of heads, dose and audit those that ran; a question about another is not asked."""
-    variant_operators: tuple[str, ...] = ()
-    """Operators whose paraphrases were measured."""
 
-    def cells(self, name: str, schema: Schema) -> dict[tuple[str, str], pd.DataFrame]:
-        """A table of every (format, operator)."""
-        paths = {
-            (one, operator): self.folder / one / operator / f"{name}.parquet"
-            for one in self.formats
-            for operator in self.operators
-        }
-        return read_tables(paths, schema)
+def read_answers(path: Path) -> list[Answer]:
+    """Read answers from their JSON file.
 
-    def shared(self, name: str, schema: Schema) -> dict[str, pd.DataFrame]:
-        """A table of every operator, over all formats."""
-        paths = {operator: self.folder / "shared" / operator / f"{name}.parquet" for operator in self.operators}
-        return read_tables(paths, schema)
+    Raises:
+        UserError: the file is missing or broken.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return [
+            Answer(one["question"], one["sentence"], _frame(one["table"]), tuple(one["figures"]))
+            for one in content
+        ]
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist; make it with 'snakemake {path}'") from None
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(
+            f"{path} cannot be read as answers ({reason}); delete it and run snakemake again"
+        ) from None
+
+
+def _frame(table: dict[str, list[object]]) -> pd.DataFrame:
+    return pd.DataFrame(table["data"], columns=table["columns"])
 
 
 def in_how_many(holds: pd.Series) -> str:
@@ -56,5 +65,5 @@ def in_how_many(holds: pd.Series) -> str:
 
 
 def percent(value: float) -> str:
-    """A share in whole percent, never minus zero; `undefined` where there was nothing to take it of."""
+    """A share in whole percent, never minus zero; `undefined` if there was nothing to take it of."""
     return "undefined" if math.isnan(value) else f"{round(value, 2) + 0.0:.0%}"

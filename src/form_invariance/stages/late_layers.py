@@ -1,9 +1,12 @@
 """Where the late layers begin, whose neurons are ranked and ablated (method, section 3)."""
 
+import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
 from form_invariance.errors import UserError
+from form_invariance.stages.options import named_paths
+from form_invariance.tables.files import provenance_of
 
 
 def first_late_layer(late_from: str, n_layers: int, probes: Mapping[str, Path]) -> int:
@@ -15,12 +18,12 @@ def first_late_layer(late_from: str, n_layers: int, probes: Mapping[str, Path]) 
         probes: probe table of each format; only `onset` reads them.
 
     Raises:
-        UserError: it is none of these, or there is no onset.
+        UserError: the value is not one of these, or there is no onset.
     """
     if late_from == "half_depth":
         return n_layers // 2
     if late_from == "onset":
-        return _onset(probes)
+        return _first_onset(probes)
     if not late_from.isdecimal() or int(late_from) >= n_layers:
         raise UserError(
             f"late_from: {late_from!r} must be 'half_depth', 'onset' or a layer of 0..{n_layers - 1} of this model"
@@ -28,11 +31,25 @@ def first_late_layer(late_from: str, n_layers: int, probes: Mapping[str, Path]) 
     return int(late_from)
 
 
-def _onset(probes: Mapping[str, Path]) -> int:
-    from form_invariance.stages.probe.summary import first_onset
-    from form_invariance.stages.probe.table import PROBE
-    from form_invariance.tables.files import read_tables
+def late_layer_of(arguments: argparse.Namespace, n_layers: int) -> int:
+    """The first late layer that the options mean for a model of `n_layers` layers."""
+    return first_late_layer(arguments.late_from, n_layers, named_paths(arguments.probes, "--probes"))
 
+
+def _first_onset(probes: Mapping[str, Path]) -> int:
+    """The earliest of the formats' onset layers, so that no format's computation is left out."""
     if not probes:
         raise UserError("late_from: onset needs the formats' probe tables; give them with --probes")
-    return first_onset(read_tables(probes, PROBE))
+    onsets = []
+    for name, path in probes.items():
+        recorded = provenance_of(path)
+        if recorded.get("table") != "probe" or "peak" not in recorded:
+            raise UserError(f"{path} is not the probe table of one format; delete it and run snakemake again")
+        peak = recorded["peak"]
+        if peak["onset"] is None:
+            raise UserError(
+                f"late_from: onset, but no layer's probe of {name} is right on more than half of its prompts "
+                f"(best {peak['accuracy']:.2f} in layer {peak['layer']}); set late_from to half_depth or a number"
+            )
+        onsets.append(int(peak["onset"]))
+    return min(onsets)

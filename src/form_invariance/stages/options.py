@@ -1,19 +1,67 @@
-"""Command-line options that several commands share."""
+"""Command-line options that several commands share. This module imports nothing of the stages."""
 
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from form_invariance.errors import UserError
 
-if TYPE_CHECKING:
-    import torch
+_FILE = {"type": Path}
+_NUMBER = {"type": int}
+_FILES = {"nargs": "+", "metavar": "FORMAT=FILE"}
 
-    from form_invariance.model.decoder import Decoder
-    from form_invariance.problems.operands import OperandRange
-    from form_invariance.problems.prompts import PromptTokenizer
-    from form_invariance.stages.overlap.compute import Effects
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "--operator": {"help": "the operator's name; it also names the seeded choices"},
+    "--expression": {"help": "the operator's expression, for instance 'a // b'"},
+    "--template": {"help": "prompt with the fields {a} and {b}"},
+    "--operand-min": {**_NUMBER, "help": "smallest operand"},
+    "--operand-max": {**_NUMBER, "help": "largest operand"},
+    "--answer-min": {**_NUMBER, "help": "smallest answer"},
+    "--answer-max": {**_NUMBER, "help": "largest answer"},
+    "--dataset": {**_FILE, "help": "dataset table of the cell"},
+    "--corrupt-table": {**_FILE, "help": "corrupt partners of the cell"},
+    "--attribution": {**_FILE, "help": "attribution table of the cell"},
+    "--circuit": {**_FILE, "help": "circuit table of the operator"},
+    "--mean-cache": {**_FILE, "help": "mean cache of the format"},
+    "--effects": {**_FILES, "help": "indirect effects of every format"},
+    "--census": {**_FILES, "help": "census tables of the operator"},
+    "--rankings": {**_FILES, "help": "ranking tables"},
+    "--candidates": {**_NUMBER, "help": "neurons per layer that are patched exactly"},
+    "--prompts": {**_NUMBER, "help": "prompts in all"},
+    "--pairs": {**_NUMBER, "help": "largest number of pairs in each direction"},
+    "--random-seeds": {**_NUMBER, "help": "draws of the uniform random control"},
+    "--bootstrap": {**_NUMBER, "help": "bootstrap resamples for the intervals"},
+    "--seed": {**_NUMBER, "help": "seed of every random choice"},
+    "--center-logits": {"action": argparse.BooleanOptionalAction, "help": "centre over the vocabulary"},
+    "--k": {**_NUMBER, "help": "circuit size"},
+    "--late-from": {"help": "first late layer: half_depth (deduced), onset or a number"},
+}
+"""Options that mean the same in every command."""
+
+OPERANDS = ("--operand-min", "--operand-max", "--answer-min", "--answer-max")
+"""The limits of operands and answers."""
+
+
+def add_options(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Declare some of the shared options; all are required."""
+    for name in names:
+        parser.add_argument(name, required=True, **_OPTIONS[name])
+
+
+def add_sizes_argument(parser: argparse.ArgumentParser) -> None:
+    """The option that gives several circuit sizes."""
+    parser.add_argument("--k", type=int, nargs="+", required=True, help="circuit sizes")
+
+
+def operand_limits(arguments: argparse.Namespace) -> dict[str, int]:
+    """The limits of operands and answers, by name."""
+    return settings(arguments, *(name.strip("-").replace("-", "_") for name in OPERANDS))
+
+
+def settings(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """The values of some options, for a table's provenance."""
+    return {name: vars(arguments)[name] for name in names}
 
 
 def named_values(items: Sequence[str], option: str, what: str = "VALUE") -> dict[str, str]:
@@ -76,134 +124,15 @@ def add_model_arguments(parser: argparse.ArgumentParser, default: str | None = N
     )
 
 
-def add_operand_arguments(parser: argparse.ArgumentParser) -> None:
-    """The limits of operands and answers."""
-    parser.add_argument("--operand-min", type=int, default=6, help="smallest operand (deduced)")
-    parser.add_argument("--operand-max", type=int, default=999, help="largest operand (deduced)")
-    parser.add_argument("--answer-min", type=int, default=3, help="smallest answer (deduced)")
-    parser.add_argument("--answer-max", type=int, default=999, help="largest answer (deduced)")
-
-
-def operand_range(arguments: argparse.Namespace) -> "OperandRange":
-    """The limits that the options name."""
-    from form_invariance.problems.operands import OperandRange
-
-    return OperandRange(arguments.operand_min, arguments.operand_max, arguments.answer_min, arguments.answer_max)
-
-
-def add_center_argument(parser: argparse.ArgumentParser) -> None:
-    """The option that says whether logits are centred before they are normalised."""
+def add_late_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options that say where the late layers begin."""
+    add_options(parser, "--late-from")
     parser.add_argument(
-        "--center-logits",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="centre over the vocabulary",
+        "--probes", nargs="+", default=[], metavar="FORMAT=FILE", help="probe tables, for --late-from onset"
     )
 
 
-def add_train_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options that name a cell's train prompts."""
-    parser.add_argument("--dataset", type=Path, required=True, help="dataset table of the cell")
-    parser.add_argument("--corrupt-table", type=Path, required=True, help="corrupt partners of the cell")
-
-
-def add_transfer_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options that name the pairs and the circuit of a transfer, and how it is measured."""
-    parser.add_argument("--operator", required=True, help="the operator's name, for the seeded choices")
-    parser.add_argument(
-        "--census", nargs="+", required=True, metavar="FORMAT=FILE", help="census tables of the operator"
-    )
-    parser.add_argument("--circuit", type=Path, required=True, help="circuit table of the operator")
-    parser.add_argument("--pairs", type=int, default=600, help="at most so many pairs a direction")
-    add_center_argument(parser)
-    parser.add_argument("--seed", type=int, default=0, help="seed of the samples and of the random neurons")
-
-
-def add_effects_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options that name the indirect effects of all formats, and circuit sizes."""
-    parser.add_argument(
-        "--effects", nargs="+", required=True, metavar="FORMAT=FILE", help="indirect effects of every format"
-    )
-    parser.add_argument("--k", type=int, nargs="+", required=True, help="circuit sizes")
-
-
-def read_effects(arguments: argparse.Namespace) -> tuple[dict[str, "Effects"], dict[str, str]]:
-    """Each format's indirect effects, and the model that they are of.
-
-    Raises:
-        UserError: the models differ.
-    """
-    from form_invariance.stages.overlap.compute import from_tensors
-    from form_invariance.tables.files import read_tensors
-
-    cells, models = {}, {}
-    for name, path in named_paths(arguments.effects, "--effects").items():
-        tensors, provenance = read_tensors(path, "indirect_effects")
-        cells[name] = from_tensors(tensors, provenance["d_mlp"])
-        models[name] = provenance["model"]
-    if len(set(models.values())) > 1:
-        raise UserError(f"--effects: the files are of different models, {models}; give the formats of one model")
-    return cells, models
-
-
-def device_of(arguments: argparse.Namespace) -> str:
-    """The torch device that --device means on this machine.
-
-    Raises:
-        UserError: it cannot be used here.
-    """
-    import torch
-
-    name: str = arguments.device
-    if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"--device: {name!r} cannot be used here ({reason}); try cpu") from None
-    return name
-
-
-def dtype_of(arguments: argparse.Namespace) -> "torch.dtype":
-    """The type of the weights that --dtype means; tf32 is a way to multiply float32."""
-    import torch
-
-    return torch.bfloat16 if arguments.dtype == "bfloat16" else torch.float32
-
-
-def load_model(arguments: argparse.Namespace) -> tuple["Decoder", "PromptTokenizer"]:
-    """The model and tokenizer that the options name."""
-    import torch
-
-    from form_invariance.model import digests as model_digests
-    from form_invariance.model import loading as models
-    from form_invariance.model.files import load_tokenizer, resolve
-
-    device = device_of(arguments)
-    torch.backends.cuda.matmul.allow_tf32 = arguments.dtype == "tf32"
-    folder = resolve(arguments.model, arguments.revision)
-    if arguments.model_files:
-        model_digests.check(folder, arguments.model_files)
-    return models.load(folder, dtype=dtype_of(arguments), device=device), load_tokenizer(folder)
-
-
-def load_tokenizer_alone(arguments: argparse.Namespace) -> "PromptTokenizer":
-    """The tokenizer of the model that the options name."""
-    from form_invariance.model import digests as model_digests
-    from form_invariance.model.files import load_tokenizer, resolve
-
-    folder = resolve(arguments.model, arguments.revision)
-    if arguments.model_files:
-        model_digests.check(folder, arguments.model_files, only=model_digests.TOKENIZER)
-    return load_tokenizer(folder)
-
-
-def model_provenance(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What a table records about the model that made it."""
-    return {
-        "model": arguments.model,
-        "revision": arguments.revision,
-        "dtype": arguments.dtype,
-        "device": device_of(arguments),
-    }
+def add_run_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of a run: its model, and where its late layers begin."""
+    add_model_arguments(parser)
+    add_late_arguments(parser)

@@ -1,1 +1,1 @@
-"""The one reader and the one writer of tables and tensors."""
+"""Tables and tensors: the one reader, the one writer, and what they share."""

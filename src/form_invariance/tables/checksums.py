@@ -1,4 +1,4 @@
-"""Checksums of what a table or a file of tensors holds, whatever way it is stored."""
+"""Checksums of the content of a table or of tensors. They do not depend on how a file stores the content."""
 
 import hashlib
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ import pandas as pd
 
 
 def of_table(frame: pd.DataFrame) -> str:
-    """Digest of a table's column names, types and values, in order; all not-a-numbers count as the same."""
+    """Digest of a table's column names, types and values, in order. All NaN bit patterns count as equal."""
     digest = hashlib.sha256()
     for name in frame.columns:
         values = frame[name].to_numpy()
@@ -26,7 +26,7 @@ def of_table(frame: pd.DataFrame) -> str:
 
 
 def of_arrays(arrays: Mapping[str, np.ndarray[Any, Any]]) -> str:
-    """Digest of named arrays: names in order of the alphabet, types, shapes and bytes."""
+    """Digest of the names, types, shapes and bytes of arrays, in alphabetical order of the names."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])

@@ -1,4 +1,4 @@
-"""What the schemas of all tables are made of."""
+"""The parts of a table's schema: columns with a type and a meaning."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -28,7 +28,7 @@ def integer(meaning: str) -> Column:
 
 
 def number(meaning: str) -> Column:
-    """A column of numbers."""
+    """A column of floating-point numbers."""
     return Column("float64", meaning)
 
 
@@ -41,6 +41,9 @@ def text(meaning: str) -> Column:
     """A column of text."""
     return Column("string", meaning)
 
+
+EVERY_LAYER = -1
+"""The value of `layer` in rows over all late layers."""
 
 PROBLEM = {
     "a": integer("first operand"),

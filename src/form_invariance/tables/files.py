@@ -1,15 +1,16 @@
 """The one reader and the one writer of tables (Parquet) and of tensors (safetensors).
 
-Outputs appear whole or not at all. Provenance travels in the file's own metadata, and a checksum of it and of the
-content, which readers verify.
+Outputs appear whole or not at all. A file's metadata holds its provenance and a checksum of content and
+provenance, which the readers verify.
 """
 
-import fcntl
+import contextlib
+import glob
 import hashlib
 import json
 import os
+import secrets
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,9 +18,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 
 from form_invariance import __version__
-from form_invariance.errors import UserError
+from form_invariance.errors import UserError, one_line
 from form_invariance.tables import checksums
 from form_invariance.tables.columns import Schema
 
@@ -33,69 +36,44 @@ _PROVENANCE = "form_invariance"
 _CHECKSUM = "checksum"
 
 
-def _line(error: Exception) -> str:
-    """What an exception says, on one line."""
-    return " ".join(str(error).split())
-
-
-def _is_named(handle: int, path: Path) -> bool:
-    """Whether an open file still has this name: another writer may have renamed or removed it."""
-    try:
-        return path.stat().st_ino == os.fstat(handle).st_ino
-    except FileNotFoundError:
-        return False
-
-
-def _lock(temporary: Path, path: Path) -> int:
-    """Open `temporary` and lock it, as the file that has this name now; returns the descriptor.
-
-    Raises:
-        UserError: another process is writing it.
-    """
-    while True:
-        handle = os.open(temporary, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_named(handle, temporary):
-                return handle
-        except BlockingIOError:
-            os.close(handle)
-            raise UserError(f"{path} is being written by another process; wait for it, or end it") from None
-        except OSError:
-            os.close(handle)
-            raise
-        os.close(handle)
-
-
-@contextmanager
-def _claimed(path: Path) -> Iterator[Path]:
-    """The temporary file beside `path`, for this process alone; what a killed process left of it is used again."""
-    temporary = path.with_name(f".{path.name}.part{path.suffix}")
-    handle = _lock(temporary, path)
-    try:
-        yield temporary
-    finally:
-        if _is_named(handle, temporary):
-            temporary.unlink()
-        os.close(handle)
-
-
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a temporary file beside `path`, bring it to the disk and rename it into place.
+    """Let `write` fill a temporary file in the folder of `path`, flush it to the disk and rename it to `path`.
+
+    A killed writer leaves its temporary file; the next writer of `path` deletes it.
 
     Raises:
-        UserError: the file cannot be written, for instance since the disk is full; what was there before stays.
+        UserError: the file cannot be written, for instance because the disk is full. An older file remains.
     """
+    end = f".part{path.suffix}"
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{end}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _claimed(path) as temporary:
-            write(temporary)
-            with temporary.open("rb+") as file:
-                os.fsync(file.fileno())
-            temporary.chmod(0o644)
-            temporary.replace(path)
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {_line(error)}; mend this, then run again") from None
+        for leftover in path.parent.glob(f".{glob.escape(path.name)}.????????{glob.escape(end)}"):
+            leftover.unlink(missing_ok=True)
+        write(temporary)
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except FileNotFoundError:
+        raise UserError(f"another process writes {path} at the same time; let it finish, then run again") from None
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"{path} cannot be written: {one_line(error)}; fix this, then run again") from None
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+
+
+@contextlib.contextmanager
+def _reading(path: Path, kind: str) -> Iterator[None]:
+    """Turn what the libraries raise for a missing or damaged file into one sentence."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist; make it with 'snakemake {path}'") from None
+    except (pa.ArrowException, SafetensorError, OSError, ValueError) as error:
+        raise UserError(
+            f"{path} cannot be read as {kind} ({one_line(error)}); delete it and run snakemake again"
+        ) from None
 
 
 def _arrow_schema(schema: Schema) -> pa.Schema:
@@ -112,13 +90,13 @@ def _checksum(stamp: Mapping[str, Any], content: str) -> str:
 
 
 def _metadata(kind: str, provenance: Mapping[str, Any], content: str) -> dict[str, str]:
-    """What a file says of itself, under one key: safetensors would put several in any order."""
+    """Provenance and checksum under one key, because safetensors does not keep the order of several keys."""
     stamp = json.loads(json.dumps({"table": kind, "version": __version__, **provenance}))
     return {_PROVENANCE: json.dumps({**stamp, _CHECKSUM: _checksum(stamp, content)}, sort_keys=True)}
 
 
 def _stamp(text: str) -> dict[str, Any]:
-    """What a file says of itself; nothing where that is damaged."""
+    """Provenance and checksum from the metadata; empty if the metadata is damaged."""
     try:
         return dict(json.loads(text))
     except (TypeError, ValueError, RecursionError):
@@ -126,15 +104,16 @@ def _stamp(text: str) -> dict[str, Any]:
 
 
 def _verify(path: Path, found: str, content: str) -> dict[str, Any]:
-    """The provenance in a file's metadata, checked with the content's digest.
+    """The provenance in a file's metadata, after comparing the checksum with the digest of the content.
 
     Raises:
-        UserError: the file was changed, or written by something else.
+        UserError: the file was changed, or written by another program.
     """
     stamp = _stamp(found)
     if stamp.pop(_CHECKSUM, None) != _checksum(stamp, content):
         raise UserError(
-            f"{path} is not as it was written: its checksum does not fit; delete it and run snakemake again"
+            f"{path} has changed since it was written: its checksum does not match; delete it and run snakemake "
+            "again"
         )
     return stamp
 
@@ -144,10 +123,10 @@ def write_table(frame: pd.DataFrame, path: Path, schema: Schema, provenance: Map
 
     Args:
         frame: the rows; the order of columns does not matter.
-        provenance: model, seed, settings: anything JSON can hold. The package's version is added.
+        provenance: model, seed, settings: any JSON value. The package's version is added.
 
     Raises:
-        ValueError: a column lacks, is not in the schema, or has another type.
+        ValueError: a column is missing, is not in the schema, or has another type.
     """
     if set(frame.columns) != set(schema.columns):
         raise ValueError(f"{schema.name}: columns {sorted(frame.columns)} are not {sorted(schema.columns)}")
@@ -156,40 +135,23 @@ def write_table(frame: pd.DataFrame, path: Path, schema: Schema, provenance: Map
     )
     content = checksums.of_table(table.to_pandas())
     table = table.replace_schema_metadata(_metadata(schema.name, provenance, content))
-    write_atomically(Path(path), lambda to: pq.write_table(table, to, compression="zstd"))
-
-
-def _open(path: Path) -> pq.ParquetFile:
-    try:
-        return pq.ParquetFile(path)
-    except FileNotFoundError:
-        raise UserError(f"{path} does not exist; make it with 'snakemake {path}'") from None
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise UserError(
-            f"{path} cannot be read as Parquet ({_line(error)}); delete it and run snakemake again"
-        ) from None
+    write_atomically(path, lambda to: pq.write_table(table, to, compression="zstd"))
 
 
 def read_table(path: Path, schema: Schema) -> pd.DataFrame:
     """Read a table and check that it is of the kind that `schema` describes.
 
     Raises:
-        UserError: the file is missing, broken, changed, or another kind of table.
+        UserError: the file is missing, damaged, changed, or another kind of table.
     """
-    path = Path(path)
-    with _open(path) as file:
+    with _reading(path, "Parquet"), pq.ParquetFile(path) as file:
         found = {field.name: field.type for field in file.schema_arrow}
         for name, column in schema.columns.items():
             if found.get(name) != _TYPES[column.type]:
-                raise UserError(
-                    f"{path} is not a {schema.name} table: column {name!r} must be {column.type}, "
-                    f"but is {found.get(name, 'missing')}"
-                )
-        try:
-            stamp = (file.schema_arrow.metadata or {}).get(_PROVENANCE.encode(), b"").decode()
-            frame = file.read(columns=list(schema.columns)).to_pandas()
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise UserError(f"{path} is damaged ({_line(error)}); delete it and run snakemake again") from None
+                wrong = f"has type {found[name]}, not {column.type}" if name in found else "is missing"
+                raise UserError(f"{path} is not a table of the kind {schema.name!r}: column {name!r} {wrong}")
+        stamp = (file.schema_arrow.metadata or {}).get(_PROVENANCE.encode(), b"").decode()
+        frame = file.read(columns=list(schema.columns)).to_pandas()
     _verify(path, stamp, checksums.of_table(frame))
     return frame
 
@@ -200,9 +162,9 @@ def read_tables(paths: Mapping[Key, Path], schema: Schema) -> dict[Key, pd.DataF
 
 
 def provenance_of(path: Path) -> dict[str, Any]:
-    """What a table's writer recorded: kind of table, package version, model, seed, settings."""
-    with _open(Path(path)) as file:
-        metadata = file.schema_arrow.metadata or {}
+    """The provenance of a table: kind of table, package version, model, seed, settings."""
+    with _reading(path, "Parquet"):
+        metadata = pq.read_schema(path).metadata or {}
     stamp = _stamp(metadata.get(_PROVENANCE.encode(), b"").decode(errors="replace"))
     return {key: value for key, value in stamp.items() if key != _CHECKSUM}
 
@@ -211,45 +173,24 @@ def write_tensors(
     tensors: Mapping[str, "Tensor | np.ndarray"], path: Path, kind: str, provenance: Mapping[str, Any]
 ) -> None:
     """Write named tensors or arrays with their provenance as safetensors."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import save_file
-
-    arrays = {name: _array(tensor) for name, tensor in tensors.items()}
+    arrays = {
+        name: np.asarray(one if isinstance(one, np.ndarray) else one.detach().cpu().numpy(), order="C")
+        for name, one in tensors.items()
+    }
     metadata = _metadata(kind, provenance, checksums.of_arrays(arrays))
-
-    def save(to: Path) -> None:
-        try:
-            save_file(arrays, to, metadata=metadata)
-        except SafetensorError as error:
-            raise OSError(str(error)) from None
-
-    write_atomically(Path(path), save)
-
-
-def _array(values: "Tensor | np.ndarray") -> np.ndarray:
-    """The values as a contiguous array of the same shape, also where they are on another device."""
-    return np.asarray(values if isinstance(values, np.ndarray) else values.detach().cpu().numpy(), order="C")
+    write_atomically(path, lambda to: save_file(arrays, to, metadata=metadata))
 
 
 def read_tensors(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read named tensors (as numpy arrays, so that readers need no torch) and their provenance.
+    """Read named tensors as numpy arrays (so that readers need no torch), and their provenance.
 
     Raises:
-        UserError: the file is missing, broken, or holds another kind of tensors.
+        UserError: the file is missing, damaged, or holds another kind of tensors.
     """
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="numpy") as file:
-            stamp = (file.metadata() or {}).get(_PROVENANCE, "")
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except FileNotFoundError:
-        raise UserError(f"{path} does not exist; make it with 'snakemake {path}'") from None
-    except (SafetensorError, OSError, ValueError) as error:
-        raise UserError(
-            f"{path} cannot be read as safetensors ({_line(error)}); delete it and run snakemake again"
-        ) from None
+    with _reading(path, "safetensors"), safe_open(path, framework="numpy") as file:
+        stamp = (file.metadata() or {}).get(_PROVENANCE, "")
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     provenance = _verify(path, stamp, checksums.of_arrays(arrays))
     if provenance["table"] != kind:
-        raise UserError(f"{path} does not hold {kind} but {provenance['table']}")
+        raise UserError(f"{path} contains {provenance['table']}, not {kind}")
     return arrays, provenance

@@ -1,4 +1,7 @@
-"""Progress lines for long work: how far, how fast, how long still."""
+"""Progress lines of long work: how much is done, the rate, the time left.
+
+tqdm redraws one line of a terminal; these are ordinary lines, which a job's log keeps.
+"""
 
 import sys
 import time
@@ -9,20 +12,20 @@ Item = TypeVar("Item")
 
 
 class Progress:
-    """Counts work and says on standard error how it goes, at most every few seconds and at the end."""
+    """Counts work. Prints a line to standard error at most every few seconds, and at the end."""
 
     def __init__(self, total: float, label: str, every: float = 5.0) -> None:
-        """Start counting to `total`, in the unit `label`, with `every` seconds between two lines."""
+        """Start at 0 of `total`; `label` names the unit, `every` is the shortest time between lines in seconds."""
         self._total, self._label, self._every = total, label, every
         self._start = self._last = time.monotonic()
         self._done = self._resumed = 0.0
 
     def resume(self, done: float) -> None:
-        """Say that so much was done in an earlier run; it does not count for the rate."""
+        """Set the amount that an earlier run has done. It does not count towards the rate."""
         self._done = self._resumed = done
 
     def add(self, amount: float, note: str = "") -> None:
-        """Say that so much more is done; `note` goes to the end of the line."""
+        """Add to the amount done; `note` is printed at the end of the line."""
         self._done = min(self._done + amount, self._total)
         now = time.monotonic()
         if now - self._last < self._every and self._done < self._total:
@@ -35,7 +38,7 @@ class Progress:
 
 
 def track(items: Iterable[Item], total: float, label: str, *, weight: float = 1.0) -> Iterator[Item]:
-    """Yield `items`, each worth `weight` of `total`, and print the progress."""
+    """Yield `items` and print the progress; each item counts `weight` of `total`."""
     progress = Progress(total, label)
     for item in items:
         yield item

@@ -1,4 +1,4 @@
-"""Checks of a configuration before any job starts: every mistake that can be known then, in one sentence."""
+"""Check a whole configuration before any job starts. Each mistake is reported in one sentence."""
 
 import difflib
 import hashlib
@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from form_invariance.errors import UserError
-from form_invariance.json_yaml import extent_error, read_yaml
+from form_invariance.json_yaml import read_yaml
 from form_invariance.problems.operands import OperandRange, operand_pool
 from form_invariance.problems.prompts import check_fields
 from form_invariance.workflow.config_schema import check_schema, hint
 from form_invariance.workflow.model_checks import check_models, check_sources, known_folder
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-_REVISION = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./+-]*")
 _TEMPLATE_ENGINE = "__use_yte__"
 _RESERVED = {
     "models": ("benchmarks", "figures", "logs", "tables", "trained"),
@@ -29,59 +28,43 @@ def load(path: Path) -> dict[str, Any]:
     """Read a configuration file.
 
     Raises:
-        UserError: it is missing, not YAML, or would be run.
+        UserError: it is missing, is not YAML, or contains the key that makes Snakemake run Python code from it.
     """
-    try:
-        content = read_yaml(path)
-    except FileNotFoundError:
-        raise UserError(f"configuration {path} does not exist") from None
+    content = read_yaml(path)
     if _TEMPLATE_ENGINE in content:
         raise UserError(
-            f"{path} has the key {_TEMPLATE_ENGINE}, with which Snakemake runs Python from it; take it out"
+            f"{path} has the key {_TEMPLATE_ENGINE}, which makes Snakemake run Python from this file; remove it"
         )
     return content
 
 
 def _check_text(names: Iterable[object], key: str) -> None:
-    """YAML takes some words and all numbers for no text."""
+    """YAML reads some words (no, yes) and all numbers as values that are not text."""
     for name in names:
         if not isinstance(name, str):
             raise UserError(
-                f"config key {key}: YAML reads a name there as {name!r}, as it does with no, yes and numbers; put "
-                "the name in quotes"
+                f"config key {key}: YAML reads a name there as {name!r}, which is not text; put the name in quotes"
             )
 
 
 def _check_names(config: Mapping[str, Any]) -> None:
-    """Names become folders: of allowed characters, and none that the results tree has already."""
+    """Names become folders, so their characters are limited, and the folders of the results tree are reserved."""
     for section in ("models", "operators", "formats"):
         _check_text(config[section], section)
         for name in config[section]:
             if not _NAME.fullmatch(name):
                 raise UserError(
                     f"config key {section}: the name {name!r} must consist of the letters a to z and A to Z, "
-                    "digits, '_', '-' and '.', and begin with a letter or digit, since it becomes a folder"
+                    "digits, '_', '-' and '.', and begin with a letter or digit, because it becomes a folder"
                 )
     for section, reserved in _RESERVED.items():
         for name in reserved:
             if name in config[section]:
-                raise UserError(
-                    f"config key {section}: {name!r} is a name that the results use already; choose another"
-                )
-
-
-def _check_revisions(config: Mapping[str, Any]) -> None:
-    """A revision becomes a part of paths in the hub's cache."""
-    for name, model in config["models"].items():
-        if not _REVISION.fullmatch(model.get("revision", "main")):
-            raise UserError(
-                f"config key models.{name}.revision: {model['revision']!r} is no branch, tag or commit; it must "
-                "consist of the letters a to z and A to Z, digits, '_', '-', '.', '+' and '/', without '..'"
-            )
+                raise UserError(f"config key {section}: the name {name!r} is reserved; choose another")
 
 
 def _check_templates(config: Mapping[str, Any]) -> None:
-    """Every operator has a template in every format, with both fields. Templates of other operators wait."""
+    """Every operator needs a template in every format, and every template needs both fields."""
     for name, one in config["formats"].items():
         templates, variants = one["templates"], one.get("variants", {})
         _check_text(templates, f"formats.{name}.templates")
@@ -97,7 +80,7 @@ def _check_templates(config: Mapping[str, Any]) -> None:
             if operator not in templates:
                 advice = hint(operator, templates, f"it has templates for {', '.join(templates)}")
                 raise UserError(
-                    f"config key formats.{name}.variants: {operator!r} is no operator of this format; {advice}"
+                    f"config key formats.{name}.variants: {operator!r} is not an operator of this format; {advice}"
                 )
         for operator, template in templates.items():
             check_fields(template, f"config key formats.{name}.templates.{operator}")
@@ -106,44 +89,31 @@ def _check_templates(config: Mapping[str, Any]) -> None:
                 check_fields(template, f"config key formats.{name}.variants.{operator}[{number}]")
 
 
-def _check_operands(config: Mapping[str, Any]) -> None:
+def _check_numbers(config: Mapping[str, Any]) -> None:
+    """Check the values that limit one another."""
     for kind in ("operand", "answer"):
         low, high = (config["operands"][f"{kind}_{end}"] for end in ("min", "max"))
         if low > high:
             raise UserError(
                 f"config key operands: no number is in {low}..{high}; {kind}_max must be at least {kind}_min"
             )
-
-
-def _check_sizes(config: Mapping[str, Any]) -> None:
     largest = max(config["k"])
     if largest > config["candidates"]:
         raise UserError(
             f"config key k: {largest} is larger than candidates ({config['candidates']}), and only candidates are "
             "ranked; lower k or raise candidates"
         )
-
-
-def _check_heuristics(config: Mapping[str, Any]) -> None:
-    if config["heuristic_k"] not in config["k"]:
-        raise UserError(
-            f"config key heuristic_k: {config['heuristic_k']} is not in k ({sorted(config['k'])}); add it "
-            "there, or choose one of them"
-        )
-
-
-def _check_dose(config: Mapping[str, Any]) -> None:
     given = config.get("dose", [])
     if given and not {0, 1} <= set(given):
         raise UserError(
-            f"config key dose: {given} must hold 0 and 1, nothing and all, with which the others are compared"
+            f"config key dose: {given} must contain 0 and 1, because the other doses are compared with these"
         )
 
 
 def measured_variants(config: Mapping[str, Any]) -> dict[tuple[str, str], dict[str, list[str]]]:
-    """The variants that each measured cell takes, by (format, operator): its own operator's first.
+    """Variants of each measured cell, by (format, operator) and then by operator, the cell's own operator first.
 
-    Where corrupt partners come from all operators, so do variants.
+    If corrupt partners come from all operators, the cell needs the variants of all operators too.
     """
     wanted = [operator for operator in config["operators"] if operator in config.get("variant_operators", [])]
     across = config["corrupt"] == "across_operators"
@@ -158,24 +128,22 @@ def measured_variants(config: Mapping[str, Any]) -> dict[tuple[str, str], dict[s
 
 
 def _check_variants(config: Mapping[str, Any]) -> None:
-    """Names in variant_operators are no misspellings, and partners of other operators have variants too."""
+    """Check variant_operators for misspellings, and that operators which give partners have enough variants."""
     for operator in config.get("variant_operators", []):
-        near = difflib.get_close_matches(operator, list(config["operators"]), n=1, cutoff=0.8)
-        if near and operator not in config["operators"]:
-            raise UserError(
-                f"config key variant_operators: {operator!r} is no operator; did you mean {near[0]!r}?"
-            )
+        advice = hint(operator, config["operators"], "", similarity=0.8)
+        if advice and operator not in config["operators"]:
+            raise UserError(f"config key variant_operators: {operator!r} is not an operator; {advice}")
     for (name, operator), taken in measured_variants(config).items():
         for other, texts in taken.items():
             if len(texts) < len(taken[operator]):
                 raise UserError(
-                    f"config key formats.{name}.variants: {operator} has {len(taken[operator])} variants and "
-                    f"{other} has {len(texts)}, but with corrupt: across_operators every operator needs as many"
+                    f"config key formats.{name}.variants: {operator} has {len(taken[operator])} variants "
+                    f"and {other} has {len(texts)}; with corrupt: across_operators every operator needs as many"
                 )
 
 
 def _digest(config: Mapping[str, Any]) -> str:
-    """Digest of all that the slow checks look at."""
+    """Digest of everything that the slow checks read."""
     digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode())
     for model in config["models"].values():
         folder = known_folder(model["source"], model.get("revision"))
@@ -189,32 +157,48 @@ def check(config: Mapping[str, Any], schema: Mapping[str, Any], remembered: Path
 
     Args:
         schema: JSON schema of the configuration.
-        remembered: file that remembers the last configuration found good, so that the slow checks
-            (tokenizers, operand pools) are not repeated for it.
+        remembered: file with the digest of the last configuration without mistakes. The slow checks (tokenizers,
+            operand pools) are not repeated for it.
 
     Raises:
         UserError: at the first mistake.
     """
-    problem = extent_error(config)
-    if problem:
-        raise UserError(f"config: {problem}")
     check_schema(config, schema)
     _check_names(config)
-    _check_revisions(config)
     _check_templates(config)
-    _check_operands(config)
-    _check_sizes(config)
-    _check_dose(config)
+    _check_numbers(config)
     _check_variants(config)
     check_sources(config)
     digest = _digest(config)
     if remembered and remembered.exists() and remembered.read_bytes() == digest.encode():
         return
     check_models(config, measured_variants(config))
-    # Behind the tokenizers, which know no millions: the pool is of all pairs.
+    # After the tokenizers' checks, which limit the operands: a pool contains all pairs of operands.
     for expression in config["operators"].values():
         operand_pool(expression, OperandRange(**config["operands"]))
-    _check_heuristics(config)
+    if config["heuristic_k"] not in config["k"]:
+        raise UserError(
+            f"config key heuristic_k: {config['heuristic_k']} is not in k ({sorted(config['k'])}); add it there, "
+            "or choose one of these"
+        )
     if remembered:
         remembered.parent.mkdir(parents=True, exist_ok=True)
         remembered.write_text(digest)
+
+
+def read(files: Iterable[Path | str], given: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The default configuration, its top-level keys replaced by the given ones, checked.
+
+    Args:
+        files: configuration files that Snakemake has read already; they are read again, strictly.
+        given: what Snakemake read of them and of its command line.
+        folder: holds config.yaml, the default, and schemas/config.schema.yaml.
+
+    Raises:
+        UserError: at the first mistake.
+    """
+    for path in files:
+        load(Path(path))
+    config = {**load(folder / "config.yaml"), **given}
+    check(config, load(folder / "schemas/config.schema.yaml"), Path(".snakemake/checked_config"))
+    return config

@@ -1,30 +1,38 @@
-"""Keys and types of a configuration, as its JSON schema has them, and sentences for what is not so."""
+"""Check the keys and types of a configuration by its JSON schema, and word each mistake as a sentence."""
 
 import difflib
+import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from form_invariance.errors import UserError
 
 
-def check_schema(config: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
+def check_schema(config: Mapping[str, Any], schema: Mapping[str, Any], name: str = "config") -> None:
     """Check keys and types.
 
+    Args:
+        name: of the configuration, for messages.
+
     Raises:
-        UserError: naming the key, what is wrong and what would be right.
+        UserError: with the key, what is wrong and what would be right.
     """
     from jsonschema import Draft202012Validator
     from jsonschema.validators import extend
 
-    # JSON schema takes 3.0 for an integer; the commands do not.
-    whole = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
-    validator = extend(Draft202012Validator, type_checker=whole)(schema)
-    errors = list(validator.iter_errors(config))
+    # JSON schema accepts 3.0 as an integer, which the commands do not, and NaN as a number of any range.
+    types = Draft202012Validator.TYPE_CHECKER.redefine_many(
+        {
+            "integer": lambda _, value: type(value) is int,
+            "number": lambda _, value: type(value) in (int, float) and math.isfinite(value),
+        }
+    )
+    errors = list(extend(Draft202012Validator, type_checker=types)(schema).iter_errors(config))
     if not errors:
         return
     error = min(errors, key=lambda one: (one.validator != "additionalProperties", len(one.absolute_path)))
     where = ".".join(map(str, error.absolute_path))
-    prefix = f"config key {where}: " if where else "config: "
+    prefix = f"{name} key {where}: " if where else f"{name}: "
     if error.validator == "additionalProperties":
         known = list(error.schema["properties"])
         extra = next(key for key in error.instance if key not in known)
@@ -32,24 +40,19 @@ def check_schema(config: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
             f"{prefix}unknown key {extra!r}; {hint(extra, known, 'known keys are ' + ', '.join(known))}"
         )
     if error.validator == "required":
-        lacking = next(key for key in error.validator_value if key not in error.instance)
-        raise UserError(f"{prefix}the key {lacking!r} is missing")
-    found = "it is empty" if error.instance is None else f"{_shown(error.instance)} is wrong"
+        missing = next(key for key in error.validator_value if key not in error.instance)
+        raise UserError(f"{prefix}the key {missing!r} is missing")
+    found = "it is empty" if error.instance is None else f"{_shortened(error.instance)} is wrong"
     raise UserError(f"{prefix}{found}; it must be {_expected(error.schema)}")
 
 
-def closest(word: object, known: Collection[str]) -> str | None:
-    """The known word that a misspelt one is most like, if it is like any."""
-    return next(iter(difflib.get_close_matches(str(word), known, n=1)), None)
+def hint(word: object, known: Collection[str], otherwise: str, similarity: float = 0.6) -> str:
+    """Ask after the known word that is most similar to a misspelt one; `otherwise` if no known word is similar."""
+    similar = difflib.get_close_matches(str(word), known, n=1, cutoff=similarity)
+    return f"did you mean {similar[0]!r}?" if similar else otherwise
 
 
-def hint(word: object, known: Collection[str], otherwise: str) -> str:
-    """A question after the known word that was meant; what is said otherwise where none is like it."""
-    near = closest(word, known)
-    return f"did you mean {near!r}?" if near else otherwise
-
-
-def _shown(value: object) -> str:
+def _shortened(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -73,7 +76,7 @@ def _expected(schema: Mapping[str, Any]) -> str:
         case "boolean":
             return "true or false"
         case "string":
-            return schema["description"] if "pattern" in schema else "a text that is not empty"
+            return schema["description"] if "pattern" in schema else "text that is not empty"
         case "array" if schema["items"]["type"] == "string" and schema.get("uniqueItems"):
             return "a list of names, each once"
         case "array" if schema.get("uniqueItems"):

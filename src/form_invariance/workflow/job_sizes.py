@@ -1,33 +1,35 @@
-"""What a job asks of a cluster: memory and minutes by the model's size, partition and account by the site."""
+"""Resources of a job on a cluster: memory and time from the model's size, the rest from the cluster file."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from form_invariance.errors import UserError
 from form_invariance.workflow.config_check import load
-from form_invariance.workflow.config_schema import closest
+from form_invariance.workflow.config_schema import check_schema
 from form_invariance.workflow.model_checks import known_folder
 
 UNKNOWN = 8_000_000_000
-"""Parameters of a model of which nothing is known but a name without a number."""
+"""Assumed number of parameters of a model that is not on this machine and has no size in its name."""
 
-SITE_KEYS = (
-    "slurm_account",
-    "slurm_partition",
-    "qos",
-    "constraint",
-    "gpu_model",
-    "gres",
-    "slurm_extra",
-    "clusters",
-)
-"""What the cluster file may say of a kind of job: resources of Snakemake's SLURM executor."""
-
-_SHELL = set(";&|<>$`\\\n()")
-"""Signs that a shell acts on: SLURM's executor quotes all other keys, but takes `slurm_extra` as it is."""
+_TEXT = {"type": "string", "minLength": 1}
+_NOT_FOR_A_SHELL = {
+    "type": "string",
+    "pattern": r"^[^;&|<>$`\\\n()]+\Z",
+    "description": r"text without the characters ; & | < > $ ` \ ( ) and line breaks, which a shell interprets",
+}
+_JOBS = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        **dict.fromkeys(["slurm_account", "slurm_partition", "qos", "constraint", "gpu_model", "gres"], _TEXT),
+        "slurm_extra": _NOT_FOR_A_SHELL,  # the SLURM executor quotes all other keys
+        "clusters": _TEXT,
+    },
+}
+_SITE = {"type": "object", "additionalProperties": False, "properties": {"cpu": _JOBS, "gpu": _JOBS}}
+"""Schema of the cluster file: resources of Snakemake's SLURM executor for each kind of job."""
 
 _DEVICES = Path("/dev")
 _NAMED = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)([bm])(?![a-z])", re.IGNORECASE)
@@ -36,16 +38,16 @@ _PARAMETERS_A_MINUTE = 5e7
 
 
 def has_gpu() -> bool:
-    """Whether this machine has a GPU, NVIDIA's, AMD's (kfd) or WSL's (dxg), whatever torch can do with it."""
+    """Whether this machine has a GPU (NVIDIA; AMD: kfd; WSL: dxg), whether or not torch can use it."""
     return any(found for pattern in ("nvidia[0-9]*", "kfd", "dxg") for found in _DEVICES.glob(pattern))
 
 
 @cache
 def parameters(source: str, revision: str | None = None) -> int:
-    """A model's parameters, without reading weights or asking the network.
+    """Number of parameters of a model, without reading weights or using the network.
 
-    From config.json, where the folder is here or the hub's file is cached; else from the name, such as
-    Llama-3.2-1B; else `UNKNOWN`.
+    It is computed from config.json if that is on this machine, else read from a name such as Llama-3.2-1B, else
+    `UNKNOWN`.
     """
     folder = known_folder(source, revision)
     if folder is not None:
@@ -67,47 +69,91 @@ def _counted(folder: Path) -> int:
 
 
 def memory_mb(n: int, on_gpu: bool, attempt: int) -> int:
-    """Main memory of a job that runs a model of n parameters, MB; more at every attempt.
+    """Main memory in MB of a job that runs a model of n parameters; it grows with every attempt.
 
-    On a CPU the weights stand there in float32, beside the file's bfloat16 while they are read, and so do
-    activations. On a GPU the file's pages alone pass through.
+    On a CPU it holds the weights in float32, a copy in the file's precision while they are read, and activations.
+    On a GPU the weights only pass through it.
     """
     megabytes = _GPU_BASE + 2.2e-6 * n if on_gpu else _CPU_BASE + 8e-6 * n
     return int(megabytes * attempt)
 
 
-def minutes(n: int, base: int, attempt: int) -> int:
-    """Time limit of such a job: `base`, and a minute for every 50 million parameters; more at every attempt."""
+def time_limit(n: int, base: int, attempt: int) -> int:
+    """Time limit of such a job: `base` plus a minute per 50 million parameters; it grows with every attempt."""
     return int((base + n / _PARAMETERS_A_MINUTE) * attempt)
 
 
+def kind(model: Mapping[str, Any]) -> str:
+    """Which jobs run a model: gpu, unless the configuration puts the model on a CPU."""
+    return "cpu" if model.get("device") == "cpu" else "gpu"
+
+
+def gpus(model: Mapping[str, Any], site: Mapping[str, Mapping[str, Any]], gpu_here: bool) -> int | None:
+    """GPUs that a job which runs a model asks for.
+
+    Args:
+        model: the model's part of the configuration.
+        site: the cluster file. If it has a gres, that names the GPU, and the answer is None.
+        gpu_here: whether there is a GPU where the job will run, as far as is known.
+    """
+    if kind(model) == "cpu":
+        return 0
+    if site["gpu"].get("gres"):
+        return None
+    return 1 if gpu_here or model.get("device", "auto") != "auto" else 0
+
+
+def model_job(
+    models: Mapping[str, Mapping[str, Any]],
+    site: Mapping[str, Mapping[str, Any]],
+    gpu_here: Callable[[], bool],
+    *,
+    minutes: int,
+    extra_mb: int = 0,
+) -> dict[str, Callable[..., Any]]:
+    """Resources of a rule whose jobs run a model, by the model's size and the attempt.
+
+    Args:
+        models: the configuration's models, by the wildcard `model`.
+        gpu_here: as in `gpus`, asked when a job is made.
+        minutes: time limit without the model's share.
+        extra_mb: memory beyond the model's.
+    """
+
+    def size(wildcards: Any) -> int:
+        model = models[wildcards.model]
+        return parameters(model["source"], model.get("revision"))
+
+    def mem_mb(wildcards: Any, attempt: int) -> int:
+        on_gpu = kind(models[wildcards.model]) == "gpu"
+        return extra_mb * attempt + memory_mb(size(wildcards), on_gpu, attempt)
+
+    def of_site(key: str) -> Callable[..., Any]:
+        return lambda wildcards: site[kind(models[wildcards.model])].get(key)
+
+    return {
+        "gpu": lambda wildcards: gpus(models[wildcards.model], site, gpu_here()),
+        "mem_mb": mem_mb,
+        "runtime": lambda wildcards, attempt: time_limit(size(wildcards), minutes, attempt),
+        **{key: of_site(key) for key in {**site["cpu"], **site["gpu"]}},
+    }
+
+
+def table_job(site: Mapping[str, Mapping[str, Any]], *, mem_mb: int, minutes: int = 10) -> dict[str, Any]:
+    """Resources of a rule whose jobs read and write tables or figures, by the attempt."""
+    return {
+        "mem_mb": lambda wildcards, attempt: mem_mb * attempt,
+        "runtime": lambda wildcards, attempt: minutes * attempt,
+        **site["cpu"],
+    }
+
+
 def read_site(path: Path) -> dict[str, dict[str, Any]]:
-    """What the cluster file says of `cpu` jobs and of `gpu` jobs; nothing where there is no file.
+    """The resources that the cluster file sets for `cpu` jobs and for `gpu` jobs; none if there is no file.
 
     Raises:
-        UserError: it is not of the form that config/cluster.example.yaml shows.
+        UserError: it does not have the form that config/cluster.example.yaml shows.
     """
-    site: dict[str, dict[str, Any]] = {"cpu": {}, "gpu": {}}
-    if not path.exists():
-        return site
-    for kind, given in load(path).items():
-        if kind not in site:
-            raise UserError(f"{path}: {kind!r} is no kind of job; there are cpu and gpu")
-        if not isinstance(given, Mapping):
-            raise UserError(f"{path}: {kind} must hold keys with values, such as slurm_partition: short")
-        for key, value in given.items():
-            _check(path, kind, key, value)
-        site[kind] = dict(given)
-    return site
-
-
-def _check(path: Path, kind: str, key: object, value: object) -> None:
-    if key not in SITE_KEYS:
-        near = closest(key, SITE_KEYS)
-        hint = f"did you mean {near}?" if near else f"known are {', '.join(SITE_KEYS)}"
-        raise UserError(f"{path}: {kind} has the unknown key {key!r}; {hint}")
-    if not (isinstance(value, str) and value):
-        raise UserError(f"{path}: {kind}.{key} must be text, not {value!r}; put it in quotes")
-    acted_on = sorted(_SHELL & set(value)) if key == "slurm_extra" else []
-    if acted_on:
-        raise UserError(f"{path}: {kind}.{key} has {acted_on[0]!r}, on which a shell would act; take it out")
+    given = load(path) if path.exists() else {}
+    check_schema(given, _SITE, str(path))
+    return {"cpu": {}, "gpu": {}, **given}

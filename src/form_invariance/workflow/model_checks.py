@@ -1,4 +1,4 @@
-"""Checks of the models that a configuration names: their folders, and what their tokenizers make of prompts."""
+"""Check a configuration against its models: their folders, sizes and tokenizers. No weights are read."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -14,11 +14,11 @@ from form_invariance.problems.prompts import PromptTokenizer, check_numbers, che
 from form_invariance.stages.late_layers import first_late_layer
 
 Variants = Mapping[tuple[str, str], Mapping[str, list[str]]]
-"""Texts of the measured variants by operator, for each (format, operator) that they are measured in."""
+"""Measured variants of each (format, operator), by the operator whose problems they state."""
 
 
 def local_folder(source: str) -> Path | None:
-    """The folder of a model that is here already; None for a hub id.
+    """The folder of a model on this machine; None for a hub id.
 
     Raises:
         UserError: the source names a folder that does not exist.
@@ -28,10 +28,17 @@ def local_folder(source: str) -> Path | None:
     return model_files.resolve(source)
 
 
-def known_folder(source: str, revision: str | None) -> Path | None:
-    """The folder of a model whose config.json is here: a local one, or a snapshot in the hub's cache.
+def local_files(source: str) -> list[str]:
+    """The files of a model on this machine, relative to the working folder if inside it; none for a hub id."""
+    folder = local_folder(source)
+    paths = [] if folder is None else model_files.files_read(folder)
+    return [str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path) for path in paths]
 
-    The snapshot may lack other files, which its job downloads. The network is not asked.
+
+def known_folder(source: str, revision: str | None) -> Path | None:
+    """The folder of a model whose config.json is on this machine: a local folder or a snapshot in the hub's cache.
+
+    Other files of the snapshot may be missing; a job downloads them. This function does not use the network.
 
     Raises:
         UserError: the source names a folder that does not exist.
@@ -49,14 +56,14 @@ def known_folder(source: str, revision: str | None) -> Path | None:
 
 
 def width(source: str) -> int | None:
-    """Neurons of a layer of a model that is here already; None for a hub id."""
+    """Neurons per layer of a model on this machine; None for a hub id."""
     folder = local_folder(source)
     return None if folder is None else model_files.read_config(folder)[0].d_mlp
 
 
 @contextmanager
 def _under(key: str) -> Iterator[None]:
-    """Puts the key of the configuration that it hangs on before a sentence about something else."""
+    """Prefix a UserError with the key of the configuration that causes it."""
     try:
         yield
     except UserError as error:
@@ -64,7 +71,7 @@ def _under(key: str) -> Iterator[None]:
 
 
 def check_sources(config: Mapping[str, Any]) -> None:
-    """Every source is a folder that exists, or may be a hub id."""
+    """Check that every source is an existing folder or has the form of a hub id."""
     for name, model in config["models"].items():
         with _under(f"models.{name}.source"):
             local_folder(model["source"])
@@ -73,11 +80,11 @@ def check_sources(config: Mapping[str, Any]) -> None:
 def _check_folder(
     name: str, model: Mapping[str, Any], folder: Path, config: Mapping[str, Any]
 ) -> PromptTokenizer | None:
-    """Check a model's folder and the keys that its shape limits; its tokenizer, or None where that is not here."""
+    """Check a model's folder and the keys that its sizes limit. Returns its tokenizer if that is here."""
     local = local_folder(model["source"]) is not None
     if local and set("{}") & set(str(folder)):
         raise UserError(
-            f"config key models.{name}.source: {model['source']!r} has braces, which Snakemake would take for "
+            f"config key models.{name}.source: {model['source']!r} contains braces, which Snakemake reads as "
             "wildcards; rename the folder"
         )
     with _under(f"models.{name}.source"):
@@ -96,13 +103,13 @@ def _check_shape(name: str, shape: DecoderConfig, config: Mapping[str, Any]) -> 
     if max(config["k"]) > shape.d_mlp:
         raise UserError(
             f"config key k: {max(config['k'])} is larger than the {shape.d_mlp} neurons that a layer of model "
-            f"{name} has; leave it out or choose k up to {shape.d_mlp}"
+            f"{name} has; remove it or choose k up to {shape.d_mlp}"
         )
     heads = shape.n_layers * shape.n_heads
     if max(config.get("heads", []), default=0) > heads:
         raise UserError(
             f"config key heads: {max(config['heads'])} is larger than the {heads} attention heads of model "
-            f"{name}; leave it out or choose numbers up to {heads}"
+            f"{name}; remove it or choose numbers up to {heads}"
         )
     if isinstance(config["late_from"], int) and config["late_from"] >= shape.n_layers:
         raise UserError(
@@ -118,7 +125,7 @@ def _check_shape(name: str, shape: DecoderConfig, config: Mapping[str, Any]) -> 
 
 
 def _check_prompts(name: str, tokenizer: PromptTokenizer, config: Mapping[str, Any], variants: Variants) -> None:
-    """Check the numbers, the templates and the measured variants by a model's tokenizer."""
+    """Check the numbers, the templates and the measured variants with a model's tokenizer."""
     limits = OperandRange(**config["operands"])
     with _under(f"operands with the tokenizer of {name}"):
         check_numbers(tokenizer, limits)
@@ -134,10 +141,10 @@ def _check_prompts(name: str, tokenizer: PromptTokenizer, config: Mapping[str, A
 
 
 def check_models(config: Mapping[str, Any], variants: Variants) -> None:
-    """Check every model that is here. Of models with one tokenizer, the first one's prompts stand for all.
+    """Check every model whose files are on this machine. Prompts are checked once for each tokenizer.
 
     Args:
-        variants: those that are measured.
+        variants: the measured variants.
 
     Raises:
         UserError: at the first mistake.

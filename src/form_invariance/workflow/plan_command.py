@@ -1,16 +1,18 @@
-"""What a run would do."""
+"""The command that prints the plan of a run."""
 
 import argparse
 from pathlib import Path
 
-HELP = "print what snakemake would run: pending jobs by stage and model, why, and how long by past runs"
+HELP = "print what snakemake would run: pending jobs of each rule and model, why, and the estimated time"
 _SNAKEFILES = ("Snakefile", "snakefile", "workflow/Snakefile", "workflow/snakefile")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="as for snakemake; default: everything")
-    parser.add_argument("--directory", "-d", type=Path, default=Path(), help="as for snakemake: where results lie")
+    parser.add_argument(
+        "--directory", "-d", type=Path, default=Path(), help="as for snakemake: the folder that contains results"
+    )
     parser.add_argument("--configfile", nargs="+", default=[], help="as for snakemake")
     parser.add_argument("--config", nargs="+", default=[], metavar="KEY=VALUE", help="as for snakemake")
 
@@ -23,7 +25,7 @@ def run(arguments: argparse.Namespace) -> None:
     if not any(Path(name).exists() for name in _SNAKEFILES):
         raise UserError(f"there is no Snakefile in {Path.cwd()}; run this in the checkout")
     for path in arguments.configfile:
-        # Snakemake would not name a file that it cannot read.
+        # Snakemake does not name a file that it cannot read.
         config_check.load(Path(path))
     every = plan.jobs(_dry_run(arguments, "--forceall"))
     pending = plan.jobs(_dry_run(arguments))

@@ -56,14 +56,15 @@ def imports_of(module: str) -> frozenset[str]:
     return frozenset(name for name in found if file_of(name))
 
 
-def modules_of(command: str) -> list[str]:
+def modules_of(command: str, *more: str) -> list[str]:
     """The package's modules that a command imports, transitively, sorted.
 
     Args:
         command: as on the command line, for instance ``mean-cache``.
+        more: modules of the package that the command imports by name, for instance ``stages.overlap.figure``.
     """
     seen: set[str] = set()
-    waiting = [command_modules()[command]]
+    waiting = [command_modules()[command], *(f"{_PACKAGE}.{name}" for name in more)]
     while waiting:
         module = waiting.pop()
         if module not in seen:
@@ -73,9 +74,9 @@ def modules_of(command: str) -> list[str]:
     return sorted(seen - {_PACKAGE})
 
 
-def source_digest(command: str) -> str:
-    """Digest of the modules of `modules_of(command)`, and of the data files in their folders."""
-    paths = [path for module in modules_of(command) if (path := file_of(module))]
+def source_digest(command: str, *more: str) -> str:
+    """Digest of the modules of `modules_of`, and of the data files in their folders."""
+    paths = [path for module in modules_of(command, *more) if (path := file_of(module))]
     data = {file for path in paths for file in path.parent.iterdir() if file.suffix in _DATA_SUFFIXES}
     digest = hashlib.sha256()
     for path in [*paths, *sorted(data)]:

@@ -1,4 +1,4 @@
-"""Whether a neuron carries the same heuristic families in every format (paper, section 4.6; method, section 9)."""
+"""Whether a neuron carries the same heuristic families in every format (paper, section 4.5; method, section 9)."""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -9,7 +9,6 @@ import pandas as pd
 from form_invariance.randomness import generator
 from form_invariance.stages.heuristics.names import FAMILIES
 
-PERMUTATIONS = 10_000
 _ROWS = 2**21
 
 STATISTICS = ("common", "exact", "pair_jaccard", "three_way_jaccard")

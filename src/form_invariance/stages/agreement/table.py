@@ -25,6 +25,6 @@ LABELLED = Schema(
     {
         **_LABELS,
         "formats": integer("number of formats"),
-        "neurons": integer("shared neurons that are labelled in exactly so many formats"),
+        "neurons": integer("shared neurons that are labelled in exactly this number of formats"),
     },
 )

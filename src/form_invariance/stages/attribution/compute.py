@@ -1,4 +1,4 @@
-"""Attribution patching of all late neurons at the last token (stage 1; paper, section 4.3, Eq. 4)."""
+"""Attribution patching of all late neurons at the last token (stage 1; paper, section 4.2, Eq. 5)."""
 
 import numpy as np
 import pandas as pd
@@ -7,7 +7,10 @@ from torch import Tensor
 
 from form_invariance.model.decoder import Decoder, logits
 from form_invariance.model.finite import check_finite
-from form_invariance.model.replay import LastTokenCache, build_cache, replay
+from form_invariance.model.replay import LastTokenCache, build_cache, last_token_neurons, replay
+from form_invariance.stages.dataset.prompts import TrainPrompts, of_partners
+from form_invariance.stages.run import Run
+from form_invariance.statistics import ranks
 
 
 def effect_gradient(model: Decoder, cache: LastTokenCache, answers: Tensor) -> Tensor:
@@ -40,7 +43,7 @@ def effect_gradient(model: Decoder, cache: LastTokenCache, answers: Tensor) -> T
 def attribute(
     model: Decoder, tokens: Tensor, corrupt: Tensor, answers: Tensor, first: int, batch: int = 128
 ) -> Tensor:
-    """First-order indirect effect of every late neuron on every prompt (paper, Eq. 4).
+    """First-order indirect effect of every late neuron on every prompt (paper, Eq. 5).
 
     Args:
         tokens: clean prompts, (P, T).
@@ -78,13 +81,13 @@ def attribution_table(effects: np.ndarray, first: int, candidates: int) -> pd.Da
         mean = values.mean(0)
         std = values.std(0, ddof=1) if len(values) > 1 else 0.0
         score = mean + std
-        rank = np.empty(len(score), dtype=np.int64)
-        rank[np.argsort(-score, kind="stable")] = np.arange(1, len(score) + 1)
+        neurons = np.arange(len(score))
+        rank = ranks(score, neurons) + 1
         tables.append(
             pd.DataFrame(
                 {
                     "layer": first + late,
-                    "neuron": np.arange(len(score)),
+                    "neuron": neurons,
                     "mean": mean,
                     "std": std,
                     "score": score,
@@ -94,3 +97,18 @@ def attribution_table(effects: np.ndarray, first: int, candidates: int) -> pd.Da
             )
         )
     return pd.concat(tables, ignore_index=True)
+
+
+def corrupt_activations(run: Run, partners: list[str]) -> Tensor:
+    """Last-token activations of the corrupt partners, (late layers, P, m)."""
+    model = run.model
+    return of_partners(
+        run.tokenizer, partners, lambda tokens: last_token_neurons(model, tokens.to(model.device), run.first)
+    )
+
+
+def first_stage(run: Run, train: TrainPrompts, candidates: int) -> pd.DataFrame:
+    """The attribution table of a cell, by the first draw of corrupt partners."""
+    corrupt = corrupt_activations(run, train.partners[0])
+    effects = attribute(run.model, train.tokens, corrupt, train.answers[0], run.first)
+    return attribution_table(effects.cpu().numpy(), run.first, candidates)

@@ -9,19 +9,13 @@ HELP = "recall of the exact top-k among the first stage's candidates, where ever
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     parser.add_argument("--rankings", nargs="+", required=True, metavar="FORMAT/OPERATOR=FILE")
     parser.add_argument("--width", type=int, required=True, help="neurons of a layer")
     parser.add_argument("--k", type=int, nargs="+", required=True, help="circuit sizes")
-    parser.add_argument("--title", required=True, help="the model's name")
     parser.add_argument("--output", type=Path, required=True, help="audit table")
-    parser.add_argument("--figure-output", type=Path, nargs="+", required=True, help="files, .png .svg or .pdf")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run the command."""
-    from form_invariance.drawing import style
-    from form_invariance.stages.audit import figure
     from form_invariance.stages.audit.compute import audit
     from form_invariance.stages.audit.table import AUDIT
     from form_invariance.stages.ranking.table import RANKING
@@ -29,5 +23,4 @@ def run(arguments: argparse.Namespace) -> None:
 
     rankings = read_tables(keyed_paths(arguments.rankings, "--rankings", 2), RANKING)
     table = audit(rankings, arguments.width, arguments.k)
-    style.save(figure.draw(table, arguments.width, arguments.title), arguments.figure_output)
     write_table(table[list(AUDIT.columns)], arguments.output, AUDIT, {"width": arguments.width})

@@ -7,7 +7,7 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from form_invariance.errors import UserError
-from form_invariance.stages.precision.compute import EVERY_LAYER
+from form_invariance.tables.columns import EVERY_LAYER
 
 SHARES = (0.02, 0.05, 0.1, 0.14, 0.2, 0.4, 0.8, 1.0)
 """Shares of a layer that go on to exact patching; 0.14 is 2,000 of Llama-3-8B's 14,336."""

@@ -16,7 +16,7 @@ from form_invariance.problems.operands import OperandRange, operand_pool, sample
 from form_invariance.problems.prompts import PromptTokenizer, check_prompts, check_template, render
 
 PER_ANSWER = 2
-"""Beside the uniform sample, so many pairs of every answer, so that the dataset can reach all answers."""
+"""Pairs of every answer that are added to the uniform sample, so that the dataset can reach all answers."""
 
 _BATCH_BYTES = 2**29
 

@@ -3,23 +3,23 @@
 import argparse
 from pathlib import Path
 
-from form_invariance.stages.options import add_effects_arguments, read_effects
+from form_invariance.stages.options import add_options, add_sizes_argument
 
 HELP = "the shared circuit: neurons that are in every format's top-k"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    add_effects_arguments(parser)
+    add_options(parser, "--effects")
+    add_sizes_argument(parser)
     parser.add_argument("--output", type=Path, required=True, help="circuit table")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run the command."""
+    from form_invariance.stages.circuit.compute import circuit_table
     from form_invariance.stages.circuit.table import CIRCUIT
-    from form_invariance.stages.overlap.compute import circuit_table
+    from form_invariance.stages.patching.effects import read_effects
     from form_invariance.tables.files import write_table
 
-    cells, models = read_effects(arguments)
+    cells, models = read_effects(arguments.effects)
     ks = sorted(set(arguments.k))
     write_table(circuit_table(cells, ks), arguments.output, CIRCUIT, {"models": models, "k": ks})

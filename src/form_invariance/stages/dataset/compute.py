@@ -1,14 +1,52 @@
 """Datasets: correctly answered pairs, split into train and eval, and corrupt partners (method, section 2)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from form_invariance.errors import UserError
+from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.randomness import generator
 
 _ATTEMPTS = 1000
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How many train and eval prompts and draws of corrupt partners are chosen, and by which seed."""
+
+    train: int
+    evaluation: int
+    draws: int
+    seed: int
+
+
+def make_dataset(
+    tokenizer: PromptTokenizer, censuses: Mapping[str, tuple[pd.DataFrame, str]], operator: str, choice: Choice
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The dataset of one cell, and the corrupt partners of its train prompts.
+
+    Args:
+        censuses: census table and template of each operator that corrupt partners come from: of `operator`
+            alone, or of several.
+
+    Returns:
+        The dataset table and the corrupt table.
+    """
+    chosen = {
+        name: choose_dataset(census, choice.train, choice.evaluation, choice.seed, name, template)
+        for name, (census, template) in sorted(censuses.items(), key=lambda item: item[0] != operator)
+    }
+    train = {name: table[table["split"] == "train"] for name, table in chosen.items()}
+    dataset, own = chosen[operator], train.pop(operator)
+    corrupt = draw_corrupt(own, train, operator, choice.draws, choice.seed)
+
+    def with_tokens(table: pd.DataFrame) -> pd.DataFrame:
+        return table.assign(answer_token=tokenizer.number_tokens(table["answer"].to_numpy()))
+
+    return with_tokens(dataset), with_tokens(corrupt)
 
 
 def choose_dataset(
@@ -19,7 +57,7 @@ def choose_dataset(
     Answers are visited in a seeded order, each once before any comes twice. {a, b} in either order counts
     as one pair. Which split a pair may go to depends on the census's pairs alone, which all models and
     formats share: no train prompt of one format is an eval prompt of another. Which of those it takes is each
-    format's own draw: formats that answer the same pairs right are ranked by different prompts all the same.
+    format's own draw: even formats that answer the same pairs right are ranked by different prompts.
 
     Args:
         census: census table.
@@ -114,7 +152,7 @@ def derangement(answers: np.ndarray, rng: np.random.Generator, where: str) -> np
         Positions of the partners, (n,).
 
     Raises:
-        UserError: there is none, since one answer is that of more than half of the prompts.
+        UserError: there is no such permutation, because more than half of the prompts have the same answer.
     """
     size = len(answers)
     _, counts = np.unique(answers, return_counts=True)
@@ -148,7 +186,7 @@ def draw_corrupt(
     Args:
         train: the cell's train prompts.
         others: train prompts of other operators of the same model and format, by operator; partners
-            then come from all operators alike. Empty: a derangement within the operator.
+            then come from all operators equally. Empty: a derangement within the operator.
 
     Returns:
         The corrupt table without answer_token.
@@ -181,6 +219,6 @@ def _other_answers(answers: np.ndarray, pool: np.ndarray, rng: np.random.Generat
     return np.array(chosen)
 
 
-def distinct_answers(dataset: pd.DataFrame, splits: Sequence[str] = ("train", "eval")) -> dict[str, int]:
+def distinct_answers(dataset: pd.DataFrame) -> dict[str, int]:
     """How many distinct answers each split has."""
-    return {split: int(dataset.loc[dataset["split"] == split, "answer"].nunique()) for split in splits}
+    return {split: int(dataset.loc[dataset["split"] == split, "answer"].nunique()) for split in ("train", "eval")}

@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 import torch
 
-from form_invariance.model.decoder import Decoder
-from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.randomness import generator
-from form_invariance.stages.transfer.directions import Plans, direction_table, only, run_donors
-from form_invariance.tables.progress import track
+from form_invariance.stages.run import Run
+from form_invariance.stages.transfer.compute import Shares
+from form_invariance.stages.transfer.directions import Plans, only, transfer_tables
 
 NO_DRAW = -1
 """The value of `seed` in rows that no random order made."""
@@ -58,7 +57,7 @@ def _each(
             yield "neurons_random", draw, dose, first_of(order, dose, width)
 
 
-def dose_variants(
+def dose_settings(
     orders: Sequence[np.ndarray], width: int, doses: Sequence[float], draws: int, seed: int, operator: str
 ) -> tuple[pd.DataFrame, np.ndarray]:
     """Every dose of every kind.
@@ -80,28 +79,21 @@ def dose_variants(
     return pd.DataFrame({"kind": kinds, "seed": seeds, "dose": np.array(given, float)}), np.stack(shares)
 
 
-def dose_table(
-    model: Decoder,
-    tokenizer: PromptTokenizer,
-    plans: Plans,
-    variants: pd.DataFrame,
-    shares: np.ndarray,
-    first: int,
-    center: bool,
-) -> pd.DataFrame:
+def dose_shares(
+    run: Run, orders: Sequence[np.ndarray], doses: Sequence[float], draws: int, seed: int, operator: str
+) -> Shares:
+    """`dose_settings` as they are transferred, in the model's precision."""
+    settings, shares = dose_settings(orders, run.width, doses, draws, seed, operator)
+    return Shares(settings, torch.from_numpy(shares).to(run.model.device, run.model.dtype))
+
+
+def dose_table(run: Run, plans: Plans, shares: Shares, center: bool) -> pd.DataFrame:
     """Recovery by dose in all directions: the dose table without its column k.
 
     Args:
-        plans: of `transfer_tables.plan`; their matched pairs are run.
-        variants: from `dose_variants`, as are the shares.
-        first: first late layer.
+        plans: of `transfer.directions.plan`; their matched pairs are run.
     """
-    moved = {False: torch.from_numpy(shares).to(model.device, model.dtype)}
-    matched = only(plans, "matched")
-    donors = run_donors(model, tokenizer, matched, first)
-    tables = []
-    for (donor, target), groups in track(matched.items(), len(matched), "directions"):
-        table = direction_table(model, tokenizer, groups, donors, moved, variants, first, center)
-        tables.append(table.assign(donor=donor, target=target))
-    table = pd.concat(tables, ignore_index=True).rename(columns={"normalized_logit_after": "normalized_logit"})
+    found = transfer_tables(run, only(plans, "matched"), shares, center)
+    table = pd.concat([table for _, table in found], ignore_index=True)
+    table = table.rename(columns={"normalized_logit_after": "normalized_logit"})
     return table.drop(columns=["condition", "donor_answer", "normalized_logit_before"])

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.errors import UserError
-from form_invariance.stages.overlap.compute import POOLED, Effects, overlap_table, reliability_table
-
-ALL, ROUTING = "all", "routing"
-"""Whose heads are ranked: every layer's, or those below the first late layer."""
+from form_invariance.stages.head_overlap.table import ALL, ROUTING
+from form_invariance.stages.overlap.compute import overlap_table, reliability_table
+from form_invariance.stages.patching.effects import Effects
+from form_invariance.tables.columns import EVERY_LAYER
 
 
 def _as_one_layer(effects: np.ndarray, layers: int) -> Effects:
@@ -26,7 +26,7 @@ def _as_one_layer(effects: np.ndarray, layers: int) -> Effects:
 def head_overlap_table(
     effects: Mapping[str, np.ndarray], sizes: Sequence[int], first_late: int, resamples: int, seed: int
 ) -> pd.DataFrame:
-    """Jaccard of the formats' best heads, of all formats and of each pair, beside chance and ceiling.
+    """Jaccard of the formats' best heads, of all formats and of each pair, with chance and ceiling.
 
     Args:
         effects: indirect effects of each format's prompts, (P, L, H).
@@ -59,21 +59,9 @@ def _scope(cells: Mapping[str, Effects], sizes: Sequence[int], resamples: int, s
     overlap = overlap_table(cells, sizes, resamples, seed)
     again = reliability_table(cells, sizes, seed)
     halves = again[again["kind"] == "split_half"].pivot(index="k", columns="format", values="jaccard")
-    pooled = overlap[overlap["layer"] == POOLED].drop(columns="layer").rename(columns={"k": "h"})
+    pooled = overlap[overlap["layer"] == EVERY_LAYER].drop(columns="layer").rename(columns={"k": "h"})
     ceiling = [
         halves.reindex(columns=formats.split("+")).loc[h].mean() if h in halves.index else np.nan
         for h, formats in zip(pooled["h"], pooled["formats"], strict=True)
     ]
     return pooled.assign(ceiling=ceiling)
-
-
-def of_all_formats(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the head overlap table that compare all formats."""
-    compared = table["formats"].str.count(r"\+")
-    return table[compared == compared.max()]
-
-
-def middle_size(table: pd.DataFrame) -> int:
-    """The number of heads that figure and report speak of: the middle one, of two the larger."""
-    sizes = sorted(table["h"].unique())
-    return int(sizes[len(sizes) // 2])

@@ -4,13 +4,12 @@ import argparse
 from pathlib import Path
 
 from form_invariance.errors import UserError
-from form_invariance.stages.options import add_model_arguments, load_model, model_provenance, named_paths
+from form_invariance.stages.options import add_model_arguments, named_paths
 
 HELP = "exact indirect effect of every attention head at the last token, and what it attends to"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     add_model_arguments(parser)
     parser.add_argument(
         "--datasets", nargs="+", required=True, metavar="FORMAT=FILE", help="dataset table of every format"
@@ -29,10 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run the command."""
-    from form_invariance.stages.cells import read_train
+    from form_invariance.stages.dataset.prompts import read_train
     from form_invariance.stages.heads.compute import heads_table, measure_cell
     from form_invariance.stages.heads.table import HEADS
+    from form_invariance.stages.model_options import load_model, model_provenance
     from form_invariance.tables.files import write_table, write_tensors
     from form_invariance.tables.progress import Progress
 

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from form_invariance.errors import UserError
 from form_invariance.model.decoder import Decoder, embed, run_layers
+from form_invariance.model.indirect_effect import effects_beside_clean
 from form_invariance.model.memory import replayed_rows
 from form_invariance.model.replay import (
     LastTokenCache,
@@ -24,9 +25,8 @@ from form_invariance.model.replay import (
     replay,
 )
 from form_invariance.problems.prompts import PromptTokenizer
-from form_invariance.stages.cells import TrainPrompts, of_partners
-from form_invariance.stages.patching.compute import effects_beside_clean
-from form_invariance.stages.ranking.compute import positions
+from form_invariance.stages.dataset.prompts import TrainPrompts, of_partners
+from form_invariance.statistics import ranks
 
 ATTENDED = ("a", "b", "bos")
 """What the table tells the attention to: the operands' tokens, and BOS."""
@@ -79,7 +79,7 @@ def patch_heads(model: Decoder, cache: LastTokenCache, corrupt: Tensor, answers:
         def patch(at: int, z: Tensor, layer: int = layer) -> Tensor:
             if at != layer:
                 return z
-            # Variant 0 stays as it is, variant 1 + h takes the corrupt output of head h.
+            # Row 0 stays as it is, row 1 + h takes the corrupt output of head h.
             z = z.clone()
             z[:, 1 + heads, heads] = corrupt[layer]
             return z
@@ -94,14 +94,14 @@ def attended_positions(train: TrainPrompts, bos: int | None) -> dict[str, int | 
     """The position of the first operand, of the second and of BOS in all prompts; None without BOS.
 
     Raises:
-        UserError: an operand does not stand at one position in all prompts.
+        UserError: an operand is not at the same position in all prompts.
     """
     found: dict[str, int | None] = {}
     for column, name in enumerate(("a", "b")):
         same = (train.tokens == train.operands[:, column : column + 1]).all(0).nonzero()
         if not len(same):
             raise UserError(
-                f"heads: operand {name} does not stand at one position in all train prompts; make them again"
+                f"heads: operand {name} is not at the same position in all train prompts; make the dataset again"
             )
         found[name] = int(same[0])
     return {**found, "bos": None if bos is None else 0}
@@ -116,7 +116,9 @@ def measure_cell(
         done: told after each piece how many single patches it held.
     """
     places = attended_positions(train, tokenizer.bos)
-    corrupt = of_partners(model, tokenizer, train.partners[0], lambda tokens: last_token_heads(model, tokens))
+    corrupt = of_partners(
+        tokenizer, train.partners[0], lambda tokens: last_token_heads(model, tokens.to(model.device))
+    )
     batch = max(1, replayed_rows(model) // (1 + model.config.n_heads))
     effects, weights = [], []
     for start in range(0, len(train.tokens), batch):
@@ -141,7 +143,7 @@ def heads_table(cell: CellHeads) -> pd.DataFrame:
         {
             "layer": layer,
             "head": head,
-            "rank": positions(mean, np.arange(len(mean))) + 1,
+            "rank": ranks(mean, np.arange(len(mean))) + 1,
             "ie_mean": mean,
             "ie_std": effects.std(0, ddof=1) if len(effects) > 1 else np.zeros_like(mean),
             "ie_median": np.median(effects, axis=0),

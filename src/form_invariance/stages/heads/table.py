@@ -1,6 +1,6 @@
 """Attention heads."""
 
-from form_invariance.tables.columns import Schema, integer, number, text
+from form_invariance.tables.columns import Schema, integer, number
 
 HEADS = Schema(
     "heads",
@@ -14,21 +14,5 @@ HEADS = Schema(
         "attention_a": number("attention from the last token to the first operand, mean over train prompts"),
         "attention_b": number("attention from the last token to the second operand, the same mean"),
         "attention_bos": number("attention from the last token to BOS, the same mean; NaN without BOS"),
-    },
-)
-HEAD_OVERLAP = Schema(
-    "head_overlap",
-    {
-        "layers": text("whose heads are ranked: all layers', or routing: those below the first late layer"),
-        "ranked": integer("heads of these layers, of which the best are taken"),
-        "h": integer("heads that are taken in each format"),
-        "formats": text("the formats compared, joined by +"),
-        "intersection": integer("heads in the best h of all of them"),
-        "union": integer("heads in the best h of any of them"),
-        "jaccard": number("intersection / union"),
-        "chance": number("expected Jaccard of random sets of the same size"),
-        "low": number("95 % interval's lower limit, by bootstrap over train prompts"),
-        "high": number("95 % interval's upper limit"),
-        "ceiling": number("mean Jaccard of the best h by disjoint halves of a format's train prompts"),
     },
 )

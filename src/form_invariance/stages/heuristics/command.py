@@ -1,20 +1,33 @@
-"""Heuristic scores of activation maps from anywhere."""
+"""Heuristics: labels of the shared neurons of one cell, and scores of activation maps from anywhere."""
 
 import argparse
 from pathlib import Path
 
 from form_invariance.stages.heuristics.names import KINDS
+from form_invariance.stages.options import add_model_arguments, add_options
 
-HELP = "score activation maps against the heuristics"
+HELP = "label the shared neurons with heuristics, or score activation maps against the heuristics"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    score = actions.add_parser("score", help="score every neuron of a table of activation maps")
+    _add_label(actions.add_parser("label", help="find the heuristics that a cell's shared neurons follow"))
+    _add_score(actions.add_parser("score", help="score every neuron of a table of activation maps"))
+
+
+def _add_label(parser: argparse.ArgumentParser) -> None:
+    add_model_arguments(parser)
+    add_options(parser, "--operator", "--expression", "--template", "--circuit", "--k", "--seed")
+    parser.add_argument("--max-operand", type=int, required=True, help="operands of the grid are below it")
+    parser.add_argument("--threshold", type=float, required=True, help="score that a label needs")
+    parser.add_argument("--output", type=Path, required=True, help="heuristics table")
+    parser.add_argument("--maps-output", type=Path, required=True, help="activation maps, as safetensors")
+
+
+def _add_score(score: argparse.ArgumentParser) -> None:
     mode = score.add_mutually_exclusive_group()
     mode.add_argument("--reference", action="store_true", help="the published scores, faults included")
-    mode.add_argument("--strict", action="store_true", help="the mended scores, with labels (the default)")
+    mode.add_argument("--strict", action="store_true", help="the corrected scores, with labels (the default)")
     score.add_argument("--operator", required=True, choices=KINDS, help="which operator the maps are of")
     score.add_argument(
         "--activations",
@@ -31,33 +44,52 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run the command."""
-    import numpy as np
+    (_label if arguments.action == "label" else _score)(arguments)
 
-    from form_invariance.errors import UserError
+
+def _label(arguments: argparse.Namespace) -> None:
+    from form_invariance.stages.circuit.table import CIRCUIT, neurons_of
+    from form_invariance.stages.heuristics import map_files
+    from form_invariance.stages.heuristics.labels import label_cell
+    from form_invariance.stages.heuristics.pairs import make_grid
+    from form_invariance.stages.heuristics.table import HEURISTICS
+    from form_invariance.stages.model_options import load_model, model_provenance
+    from form_invariance.tables.files import read_table, write_table, write_tensors
+
+    model, tokenizer = load_model(arguments)
+    grid = make_grid(arguments.expression, arguments.max_operand)
+    circuit = neurons_of(read_table(arguments.circuit, CIRCUIT), arguments.k)
+    neurons = {int(str(layer)): rows["neuron"].to_numpy() for layer, rows in circuit.groupby("layer")}
+    maps, table = label_cell(
+        model,
+        tokenizer,
+        arguments.template,
+        arguments.operator,
+        grid,
+        neurons,
+        arguments.threshold,
+        arguments.seed,
+    )
+    provenance = {
+        **model_provenance(arguments, "operator", "template", "k", "max_operand", "threshold", "seed"),
+        "neurons": len(circuit),
+    }
+    write_tensors(maps, arguments.maps_output, map_files.KIND, provenance)
+    write_table(table, arguments.output, HEURISTICS, provenance)
+
+
+def _score(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.heuristics import maps, published, strict
-    from form_invariance.stages.heuristics.pairs import LARGEST_ANSWER
     from form_invariance.stages.heuristics.table import PUBLISHED_SCORES, STRICT_SCORES
     from form_invariance.tables.files import write_table
 
-    if arguments.max_operand > LARGEST_ANSWER + 1:
-        raise UserError(
-            f"--max-operand: {arguments.max_operand} is too large; operands must be in 0..{LARGEST_ANSWER}, so "
-            f"give at most {LARGEST_ANSWER + 1}"
-        )
-    if not 0 < arguments.threshold <= 1:
-        raise UserError(f"--threshold: {arguments.threshold} must be above 0 and at most 1")
-    grid, operand_maps = maps.read_maps(arguments.activations, arguments.operator, arguments.max_operand)
-    result_maps = operand_maps
-    if arguments.result_activations:
-        other, result_maps = maps.read_maps(
-            arguments.result_activations, arguments.operator, arguments.max_operand
-        )
-        same = np.array_equal(other.a, grid.a) and np.array_equal(other.b, grid.b)
-        if result_maps.shape != operand_maps.shape or not same:
-            raise UserError(
-                f"{arguments.result_activations} must have the same pairs and neurons as {arguments.activations}"
-            )
+    grid, operand_maps, result_maps = maps.read_both(
+        arguments.activations,
+        arguments.result_activations,
+        arguments.operator,
+        arguments.max_operand,
+        arguments.threshold,
+    )
     provenance = {"operator": arguments.operator, "max_operand": arguments.max_operand}
     if arguments.reference:
         maps.check_whole(arguments.activations, grid)

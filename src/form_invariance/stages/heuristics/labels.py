@@ -5,18 +5,21 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from form_invariance.model.decoder import Decoder
+from form_invariance.problems.operands import OperandRange
+from form_invariance.problems.prompts import PromptTokenizer, check_template
 from form_invariance.randomness import generator
-from form_invariance.stages.heuristics import published, strict
+from form_invariance.stages.heuristics import map_files, published, strict
+from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
 from form_invariance.stages.heuristics.classes import members_of
 from form_invariance.stages.heuristics.names import family
-from form_invariance.stages.heuristics.pairs import LARGEST_ANSWER, Grid
+from form_invariance.stages.heuristics.pairs import Grid, published_part
 from form_invariance.stages.heuristics.table import HEURISTICS
 
 
 def _published(maps: np.ndarray, kv: np.ndarray, grid: Grid, threshold: float, floor: float) -> pd.DataFrame:
     """Scores of the published algorithm on its own grid, with base rates."""
-    keep = (grid.answer < LARGEST_ANSWER) | (grid.kind != "addition")
-    own = Grid(grid.a[keep], grid.b[keep], grid.answer[keep], grid.kind, grid.max_operand)
+    keep, own = published_part(grid)
     table = published.score(maps[:, keep], kv[:, keep], own, floor)
     # A pattern may have a row of either end; a neuron carries it once.
     table = table.sort_values("score", ascending=False)
@@ -33,7 +36,7 @@ def shuffled(maps: np.ndarray, seed: int, *names: str) -> np.ndarray:
     return generator(seed, "shuffled-activations", *names).permuted(maps, axis=1)
 
 
-def label_cell(
+def label_maps(
     maps: np.ndarray,
     logits: np.ndarray,
     grid: Grid,
@@ -81,3 +84,32 @@ def label_cell(
             )
     columns = ["mode", "activations", "layer", "neuron", "heuristic"]
     return pd.concat(tables).sort_values(columns, ignore_index=True)
+
+
+def label_cell(
+    model: Decoder,
+    tokenizer: PromptTokenizer,
+    template: str,
+    operator: str,
+    grid: Grid,
+    neurons: Mapping[int, np.ndarray],
+    threshold: float,
+    seed: int,
+) -> tuple[dict[str, np.ndarray], pd.DataFrame]:
+    """The activation maps of a cell's neurons, as named arrays for a file, and the heuristics table.
+
+    Args:
+        template: with the fields {a} and {b}.
+        operator: its name, for messages and for the seeded shuffle.
+        neurons: the neurons of each layer, by layer in ascending order.
+
+    Raises:
+        UserError: the template breaks a rule.
+    """
+    limits = OperandRange(int(grid.a.min()), grid.max_operand - 1, 0, int(grid.answer.max()))
+    check_template(tokenizer, template, f"template of {operator}", limits)
+    maps = operand_maps(model, tokenizer, template, grid, neurons)
+    logits = answer_logits(model, tokenizer, grid, neurons)
+    # Every format has a shuffle of its own: the same one would keep what the formats' maps have in common.
+    table = label_maps(maps, logits, grid, neurons, threshold, seed, f"{operator}/{template}")
+    return map_files.to_arrays(maps, logits, grid, neurons), table

@@ -1,5 +1,6 @@
 """Activation maps of a cell's neurons as a file: 8 bits a value, and the logits that they multiply."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,7 +33,7 @@ class ActivationMaps:
 
 
 def to_arrays(
-    maps: np.ndarray, logits: np.ndarray, grid: Grid, neurons: dict[int, np.ndarray]
+    maps: np.ndarray, logits: np.ndarray, grid: Grid, neurons: Mapping[int, np.ndarray]
 ) -> dict[str, np.ndarray]:
     """Named arrays for a file; `from_arrays` reads them back.
 

@@ -7,7 +7,8 @@ import pandas as pd
 
 from form_invariance.errors import UserError
 from form_invariance.problems.operands import evaluate
-from form_invariance.stages.heuristics.pairs import KINDS, LARGEST_ANSWER, Grid
+from form_invariance.stages.heuristics.names import EXPRESSIONS
+from form_invariance.stages.heuristics.pairs import LARGEST_ANSWER, Grid
 
 _PAIR = ["op1", "op2", "result"]
 
@@ -16,8 +17,8 @@ def read_maps(path: Path, kind: str, max_operand: int) -> tuple[Grid, np.ndarray
     """Read the pairs and the maps (neurons, N) of a table with the columns op1, op2, result and the neurons'.
 
     Raises:
-        UserError: the file is missing or no Parquet table, a column lacks, a pair is out of range, comes twice or
-            has another result than the operator gives, or an activation is not a finite number.
+        UserError: the file is missing or is not a Parquet table, a column is missing, a pair is out of range,
+            comes twice or has another result than the operator gives, or an activation is not a finite number.
     """
     try:
         table = pd.read_parquet(path)
@@ -49,7 +50,7 @@ def read_maps(path: Path, kind: str, max_operand: int) -> tuple[Grid, np.ndarray
         raise UserError(f"{path}: the pair op1 = {a[first]}, op2 = {b[first]} comes twice; keep one row of each")
     if answer.min() < 0 or answer.max() > LARGEST_ANSWER:
         raise UserError(f"{path}: results must be in 0..{LARGEST_ANSWER}")
-    expression = next((text for text, name in KINDS.items() if name == kind), None)
+    expression = EXPRESSIONS.get(kind)
     if expression and not np.array_equal(evaluate(expression, a, b)[0], answer):
         raise UserError(
             f"{path}: result is not {expression} of op1 and op2 in every row; give the right --operator"
@@ -57,6 +58,31 @@ def read_maps(path: Path, kind: str, max_operand: int) -> tuple[Grid, np.ndarray
     if not np.isfinite(maps).all():
         raise UserError(f"{path}: activations must be finite numbers")
     return Grid(a, b, answer, kind, max_operand), maps
+
+
+def read_both(
+    activations: Path, result_activations: Path | None, kind: str, max_operand: int, threshold: float
+) -> tuple[Grid, np.ndarray, np.ndarray]:
+    """The pairs, the K maps and the KV maps (neurons, N) of two tables, or of one that is both.
+
+    Raises:
+        UserError: an option is out of range, a table is wrong (`read_maps`), or the two do not fit.
+    """
+    if max_operand > LARGEST_ANSWER + 1:
+        raise UserError(
+            f"--max-operand: {max_operand} is too large; operands must be in 0..{LARGEST_ANSWER}, so give at "
+            f"most {LARGEST_ANSWER + 1}"
+        )
+    if not 0 < threshold <= 1:
+        raise UserError(f"--threshold: {threshold} must be above 0 and at most 1")
+    grid, operand_maps = read_maps(activations, kind, max_operand)
+    if result_activations is None:
+        return grid, operand_maps, operand_maps
+    other, result_maps = read_maps(result_activations, kind, max_operand)
+    same = np.array_equal(other.a, grid.a) and np.array_equal(other.b, grid.b)
+    if result_maps.shape != operand_maps.shape or not same:
+        raise UserError(f"{result_activations} must have the same pairs and neurons as {activations}")
+    return grid, operand_maps, result_maps
 
 
 def check_whole(path: Path, grid: Grid) -> None:

@@ -1,7 +1,10 @@
 """Names of operators' kinds and of heuristics' families; nothing heavy is imported here."""
 
-KINDS = ("addition", "subtraction", "multiplication", "division", "other")
-"""The operators that the published algorithm knows; any other expression is of kind `other`."""
+EXPRESSIONS = {"addition": "a + b", "subtraction": "a - b", "multiplication": "a * b", "division": "a // b"}
+"""The operators that the published algorithm knows."""
+
+KINDS = (*EXPRESSIONS, "other")
+"""Any other expression is of kind `other`."""
 
 FAMILIES = (
     ("both_operands_range_", "both range"),

@@ -7,11 +7,9 @@ import numpy as np
 
 from form_invariance.errors import UserError
 from form_invariance.problems.operands import evaluate
+from form_invariance.stages.heuristics.names import EXPRESSIONS
 
 LARGEST_ANSWER = 999
-
-KINDS = {"a + b": "addition", "a - b": "subtraction", "a * b": "multiplication", "a // b": "division"}
-"""The published algorithm knows four operators; any other expression is of kind `other`."""
 
 OPERAND_WIDTHS = {"multiplication": (3, 5, 10)}
 RESULT_WIDTHS = {"multiplication": (10, 30, 50, 100), "division": (2, 10, 100)}
@@ -49,22 +47,29 @@ def result_ranges(grid: Grid) -> list[tuple[int, int]]:
 
 
 def kind_of(expression: str) -> str:
-    """The kind of an operator's expression, whatever its spaces and the brackets around it."""
+    """The kind of an operator's expression; spaces and outer brackets do not matter."""
     try:
         plain = ast.unparse(ast.parse(expression.strip(), mode="eval"))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         # What is wrong with it is said where it is evaluated.
         return "other"
-    return KINDS.get(plain, "other")
+    return next((kind for kind, expression in EXPRESSIONS.items() if expression == plain), "other")
 
 
-def make_grid(expression: str, max_operand: int, published: bool = False) -> Grid:
+def published_part(grid: Grid) -> tuple[np.ndarray, Grid]:
+    """The pairs that the published algorithm's grid has too, as a mask and as a grid.
+
+    Its addition ends one short of the largest answer; its subtraction and multiplication are as here.
+    """
+    keep = (grid.answer < LARGEST_ANSWER) | (grid.kind != "addition")
+    return keep, Grid(grid.a[keep], grid.b[keep], grid.answer[keep], grid.kind, grid.max_operand)
+
+
+def make_grid(expression: str, max_operand: int) -> Grid:
     """All pairs of operands below `max_operand` whose answer is in 0..999.
 
     Args:
         expression: the operator's expression; operands begin at 1 where it divides, else at 0.
-        published: the published algorithm's grid, whose addition ends one short of the largest answer, and
-            whose subtraction and multiplication are as here.
 
     Raises:
         UserError: no pair is left.
@@ -74,8 +79,6 @@ def make_grid(expression: str, max_operand: int, published: bool = False) -> Gri
     a, b = (side.ravel() for side in np.meshgrid(operands, operands, indexing="ij"))
     answer, defined = evaluate(expression, a, b)
     keep = defined & (answer >= 0) & (answer <= LARGEST_ANSWER)
-    if published and kind == "addition":
-        keep &= answer < LARGEST_ANSWER
     if not keep.any():
         raise UserError(
             f"heuristics: no pair of operands below {max_operand} has an answer in 0..{LARGEST_ANSWER}"

@@ -1,6 +1,6 @@
-"""The published heuristic scores (Nikankin et al. 2025), to the last digit; only its crashes are mended.
+"""The published heuristic scores (Nikankin et al. 2025), to the last digit; only its crashes are fixed.
 
-Its known faults are kept here and mended in `strict`: the size of an operand range is counted on the first
+Its known faults are kept here and corrected in `strict`: the size of an operand range is counted on the first
 operand for both, top sizes are not the sizes of the classes, base rates are ignored.
 """
 
@@ -205,7 +205,7 @@ def score(operand_maps: np.ndarray, result_maps: np.ndarray, grid: Grid, floor: 
 
 
 def _place(name: str, order_of: dict[str, int]) -> float:
-    """Where a pattern or value stands among the classes: before the ranges of its prefix; sets come last."""
+    """The place of a pattern or value among the classes: before the ranges of its prefix; sets come last."""
     if name.startswith("result_multi"):
         return math.inf
     prefix = name.split("_")[0] + "_range"

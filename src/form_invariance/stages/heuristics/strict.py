@@ -1,9 +1,9 @@
-"""Heuristic labels with the published algorithm's faults mended (method, section 12, points 1 and 2).
+"""Heuristic labels with the published algorithm's faults corrected (method, section 12, points 1 and 2).
 
-Every heuristic looks at as many top pairs as its class has, counted for its own operand; patterns and values
-are classes like all others; two heuristics that hold for the very same pairs are one. A label needs a share
-of 0.6 beyond what its class's size alone gives, and a binomial test corrected for all heuristics tried. What
-a neuron's better labels already explain is no label of its own.
+Each heuristic of size n is scored on the top n pairs; n is counted on the heuristic's own operand. Patterns and
+values are classes like all others. Two heuristics that hold for the same pairs count once. A label needs a share
+of 0.6 beyond chance, and a binomial test corrected for all heuristics tried. A heuristic that a neuron's better
+labels already explain is not a label.
 """
 
 from collections.abc import Iterator
@@ -219,7 +219,7 @@ def _unexplained(
 
 
 def _remains(own: np.ndarray, explained: np.ndarray, order: np.ndarray, threshold: float) -> bool:
-    """Whether a class still stands out among the pairs that no other family's label holds for."""
+    """Whether a class is still over-represented among the top pairs that no other family's label holds for."""
     left = own & ~explained
     outside = order[~explained[order]]
     size = int(left.sum())

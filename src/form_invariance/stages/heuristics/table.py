@@ -21,7 +21,7 @@ STRICT_SCORES = Schema(
 HEURISTICS = Schema(
     "heuristics",
     {
-        "mode": text("reference (the published scores) or strict (its faults mended)"),
+        "mode": text("reference (the published scores) or strict (its faults corrected)"),
         "activations": text("observed, or shuffled over the pairs (what the value vector alone gives)"),
         **NEURON,
         "heuristic": text("name of the heuristic"),

@@ -1,30 +1,44 @@
 """The keep-only and knockout experiment of one cell: circuits, controls, faithfulness (method, section 7)."""
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 import torch
 
-from form_invariance.model.decoder import Decoder
-from form_invariance.stages.interventions.ablation import (
+from form_invariance.model.readout import Readout, stack
+from form_invariance.stages.circuit.compute import circuit_members
+from form_invariance.stages.circuit.controls import draw_controls
+from form_invariance.stages.interventions.table import FORMAT_MEANS
+from form_invariance.stages.mean_cache.ablation import (
     EvalRun,
-    Readout,
     ablate_all_positions,
     ablate_last_position,
     run_all_ablated,
     run_unmodified,
-    stack,
     start_run,
 )
-from form_invariance.stages.interventions.controls import draw_controls
 from form_invariance.stages.mean_cache.compute import MeanCache
+from form_invariance.stages.run import Run
 from form_invariance.statistics import bootstrap_weights
 
 NEARLY_ZERO = 1e-3
 """A good - bad gap of the normalised logit below this leaves a prompt's faithfulness undefined."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What a run measures of a cell: circuit sizes, controls and intervals."""
+
+    operator: str  # it has controls of its own, which its formats share
+    ks: Sequence[int]
+    random_seeds: int  # draws of the uniform control
+    matched_seeds: int  # draws of each of the controls matched by variance and by effect
+    resamples: int
+    seed: int
+    center: bool
 
 
 @dataclass(frozen=True)
@@ -37,29 +51,15 @@ class NeuronSet:
     members: np.ndarray  # bool, (late layers, m)
 
 
-def circuit_members(circuit: pd.DataFrame, k: int, first: int, layers: int, width: int) -> np.ndarray:
-    """The shared circuit at k as a mask, bool, (late layers, width), from the circuit table."""
-    members = np.zeros((layers - first, width), dtype=bool)
-    rows = circuit[circuit["k"] == k]
-    members[rows["layer"].to_numpy() - first, rows["neuron"].to_numpy()] = True
-    return members
-
-
-def effects_of(ranking: pd.DataFrame, first: int, layers: int, width: int) -> np.ndarray:
-    """Mean indirect effects as an array (late layers, width), NaN where a neuron was no candidate."""
-    effects = np.full((layers - first, width), np.nan)
-    effects[ranking["layer"].to_numpy() - first, ranking["neuron"].to_numpy()] = ranking["ie_mean"]
+def effects_of(ranking: pd.DataFrame, run: Run) -> np.ndarray:
+    """Mean indirect effects as an array (late layers, m), NaN where a neuron was no candidate."""
+    effects = np.full((len(run.late), run.width), np.nan)
+    effects[ranking["layer"].to_numpy() - run.first, ranking["neuron"].to_numpy()] = ranking["ie_mean"]
     return effects
 
 
 def neuron_sets(
-    circuits: dict[int, np.ndarray],
-    variance: np.ndarray,
-    effects: np.ndarray,
-    random_seeds: int,
-    matched_seeds: int,
-    seed: int,
-    operator: str,
+    circuits: dict[int, np.ndarray], variance: np.ndarray, effects: np.ndarray, choices: Choices
 ) -> list[NeuronSet]:
     """The circuit of every k and its controls, all with as many neurons in the same layers.
 
@@ -67,25 +67,21 @@ def neuron_sets(
         circuits: mask of each k, bool, (late layers, m).
         variance: variance of the last token's activations, (late layers, m).
         effects: mean indirect effects, (late layers, m).
-        random_seeds: draws of the uniform control.
-        matched_seeds: draws of each of the controls matched by variance and by effect.
-        seed: the run's seed.
-        operator: has draws of its own, which its formats share.
 
     Returns:
         In order; a control is absent where too few neurons lie outside the circuit.
     """
     kinds = {
-        "random": (None, random_seeds),
-        "random_variance": (variance, matched_seeds),
-        "random_effect": (effects, matched_seeds),
+        "random": (None, choices.random_seeds),
+        "random_variance": (variance, choices.matched_seeds),
+        "random_effect": (effects, choices.matched_seeds),
     }
     sets = []
     for k, members in circuits.items():
         sets.append(NeuronSet("circuit", k, -1, members))
         for kind, (values, draws) in kinds.items():
             for draw in range(draws):
-                control = draw_controls(members, values, seed, operator, kind, k, draw)
+                control = draw_controls(members, values, choices.seed, choices.operator, kind, k, draw)
                 if control is not None:
                     sets.append(NeuronSet(kind, k, draw, control))
     return sets
@@ -104,13 +100,11 @@ def _distinct(masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def run_cell(
-    model: Decoder,
+    run: Run,
     tokens: torch.Tensor,
     answers: torch.Tensor,
     sets: Sequence[NeuronSet],
     means: MeanCache,
-    first: int,
-    bos: bool,
     center: bool,
     batch: int = 100,
 ) -> Iterator[tuple[str, str, Readout]]:
@@ -124,28 +118,29 @@ def run_cell(
         ("good", "", readout (P,)), ("bad", "", readout (P,)), then (intervention, positions,
         readout (sets, P)) for each of the four combinations.
     """
+    model, bos = run.model, run.tokenizer.bos is not None
     with torch.no_grad():
-        runs: list[EvalRun] = []
+        parts: list[EvalRun] = []
         bad = []
         for start in range(0, len(tokens), batch):
             prompts, wanted = tokens[start : start + batch], answers[start : start + batch]
-            runs.append(start_run(model, prompts, wanted, first))
+            parts.append(start_run(model, prompts, wanted, run.first))
             bad.append(run_all_ablated(model, prompts, wanted, means, center))
-        yield "good", "", stack([run_unmodified(model, run, center) for run in runs])
+        yield "good", "", stack([run_unmodified(model, part, center) for part in parts])
         yield "bad", "", stack(bad)
         members = np.stack([one.members for one in sets])
         for intervention, masks in (("keep_only", ~members), ("knockout", members)):
             distinct, which = _distinct(masks)
             ablated = torch.from_numpy(distinct).to(model.device)
             rows = torch.from_numpy(which).to(model.device)
-            everywhere = [ablate_all_positions(model, run, ablated, means, bos, center) for run in runs]
+            everywhere = [ablate_all_positions(model, part, ablated, means, bos, center) for part in parts]
             yield intervention, "all", stack(everywhere)[rows]
-            last = [ablate_last_position(model, run, ablated, means, center) for run in runs]
+            last = [ablate_last_position(model, part, ablated, means, center) for part in parts]
             yield intervention, "last", stack(last)[rows]
 
 
 def faithfulness(values: np.ndarray, good: np.ndarray | float, bad: np.ndarray | float) -> np.ndarray:
-    """(value - bad) / (good - bad) (paper, section 4.4); NaN where the gap is nearly zero.
+    """(value - bad) / (good - bad) (paper, section 4.3); NaN where the gap is nearly zero.
 
     Args:
         values: normalised logits.
@@ -195,31 +190,27 @@ def summarize(
     }
 
 
+def _labels(sets: Sequence[NeuronSet]) -> pd.DataFrame:
+    """The columns that tell the sets apart, a row each."""
+    return pd.DataFrame([(one.neurons, one.k, one.seed) for one in sets], columns=["neurons", "k", "seed"])
+
+
 def _by_prompt(readout: Readout, sets: Sequence[NeuronSet], good: np.ndarray, bad: np.ndarray) -> pd.DataFrame:
     """Long table of a readout (sets, P): one row a set and prompt."""
     values = readout.normalized_logit.cpu().numpy()
-    runs, prompts = values.shape
-    return pd.DataFrame(
-        {
-            "neurons": np.repeat([one.neurons for one in sets], prompts),
-            "k": np.repeat([one.k for one in sets], prompts),
-            "seed": np.repeat([one.seed for one in sets], prompts),
-            "index": np.tile(np.arange(prompts), runs),
-            "normalized_logit": values.ravel(),
-            "faithfulness": faithfulness(values, good, bad).ravel(),
-            "correct": readout.correct.cpu().numpy().ravel(),
-            "probability": readout.probability.cpu().numpy().ravel(),
-        }
+    count, prompts = values.shape
+    labels = _labels(sets).loc[np.repeat(np.arange(count), prompts)].reset_index(drop=True)
+    return labels.assign(
+        index=np.tile(np.arange(prompts), count),
+        normalized_logit=values.ravel(),
+        faithfulness=faithfulness(values, good, bad).ravel(),
+        correct=readout.correct.cpu().numpy().ravel(),
+        probability=readout.probability.cpu().numpy().ravel(),
     )
 
 
 def cell_tables(
-    runs: Iterator[tuple[str, str, Readout]],
-    sets: Sequence[NeuronSet],
-    means: str,
-    center: bool,
-    resamples: int,
-    seed: int,
+    runs: Iterator[tuple[str, str, Readout]], sets: Sequence[NeuronSet], means: str, choices: Choices
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The summary table and the table by prompt of one cell, from `run_cell`'s readouts.
 
@@ -230,37 +221,59 @@ def cell_tables(
     good, bad = (baselines[name].normalized_logit.cpu().numpy() for name in ("good", "bad"))
     nobody = [NeuronSet("none", 0, -1, np.zeros((0, 0), dtype=bool))]
     by_prompt = [
-        _by_prompt(readout[None], nobody, good, bad).assign(intervention=name, means=means, positions="all")
+        _by_prompt(readout[None], nobody, good, bad).assign(intervention=name, positions="all")
         for name, readout in baselines.items()
     ]
     summaries = []
     for intervention, positions, readout in runs:
-        by_prompt.append(
-            _by_prompt(readout, sets, good, bad).assign(
-                intervention=intervention, means=means, positions=positions
-            )
-        )
+        done = {"intervention": intervention, "positions": positions}
+        by_prompt.append(_by_prompt(readout, sets, good, bad).assign(**done))
         values = readout.normalized_logit.cpu().numpy()
         summaries.append(
-            pd.DataFrame(
-                {
-                    "intervention": intervention,
-                    "means": means,
-                    "positions": positions,
-                    "neurons": [one.neurons for one in sets],
-                    "k": [one.k for one in sets],
-                    "seed": [one.seed for one in sets],
-                    "n_neurons": [int(one.members.sum()) for one in sets],
-                    "prompts": len(good),
-                    "undefined": int((np.abs(good - bad) < NEARLY_ZERO).sum()),
-                    **summarize(values, good, bad, resamples, seed),
-                    "normalized_logit": values.mean(1),
-                    "good": good.mean(),
-                    "bad": bad.mean(),
-                    "accuracy": readout.correct.double().mean(-1).cpu().numpy(),
-                    "probability": readout.probability.mean(-1).cpu().numpy(),
-                    "centered": center,
-                }
+            _labels(sets).assign(
+                **done,
+                n_neurons=[int(one.members.sum()) for one in sets],
+                prompts=len(good),
+                undefined=int((np.abs(good - bad) < NEARLY_ZERO).sum()),
+                **summarize(values, good, bad, choices.resamples, choices.seed),
+                normalized_logit=values.mean(1),
+                good=good.mean(),
+                bad=bad.mean(),
+                accuracy=readout.correct.double().mean(-1).cpu().numpy(),
+                probability=readout.probability.mean(-1).cpu().numpy(),
+                centered=choices.center,
             )
         )
-    return pd.concat(summaries, ignore_index=True), pd.concat(by_prompt, ignore_index=True)
+    summary, prompts = (pd.concat(parts, ignore_index=True) for parts in (summaries, by_prompt))
+    return summary.assign(means=means), prompts.assign(means=means)
+
+
+def intervene(
+    run: Run,
+    tokens: torch.Tensor,
+    answers: torch.Tensor,
+    circuit: pd.DataFrame,
+    ranking: pd.DataFrame,
+    means: Mapping[str, MeanCache],
+    choices: Choices,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Both interventions tables of one cell.
+
+    Args:
+        tokens: eval prompts (P, T).
+        answers: token ids (P,).
+        circuit: circuit table.
+        ranking: ranking table of the cell.
+        means: the format's mean cache under the name `format`; that of the template alone, if there is one,
+            under `template`.
+    """
+    variance = torch.stack(means[FORMAT_MEANS].variance[run.first :]).float().cpu().numpy()
+    circuits = {k: circuit_members(circuit, k, run.late, run.width) for k in choices.ks}
+    sets = neuron_sets(circuits, variance, effects_of(ranking, run), choices)
+    parts = []
+    for name, cache in means.items():
+        tried = sets if name == FORMAT_MEANS else also_by_template(sets)
+        runs = run_cell(run, tokens, answers, tried, cache, choices.center)
+        parts.append(cell_tables(runs, tried, name, choices))
+    summary, prompts = (pd.concat(tables, ignore_index=True) for tables in zip(*parts, strict=True))
+    return summary, prompts

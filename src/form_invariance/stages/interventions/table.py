@@ -7,7 +7,7 @@ from form_invariance.tables.columns import Schema, flag, integer, number, text
 FORMAT_MEANS, TEMPLATE_MEANS = "format", "template"
 """What the means that are put in are taken over: all operators' prompts of the format, or this one's alone."""
 
-_VARIANT = {
+_SETTING = {
     "intervention": text("keep_only or knockout; in the table by prompt also good and bad"),
     "means": text("put in: format = over all operators' prompts, template = over this operator's alone"),
     "positions": text("ablated positions: all (but BOS) or last"),
@@ -18,7 +18,7 @@ _VARIANT = {
 INTERVENTIONS = Schema(
     "interventions",
     {
-        **_VARIANT,
+        **_SETTING,
         "n_neurons": integer("neurons kept or knocked out, over all late layers"),
         "prompts": integer("eval prompts"),
         "undefined": integer("prompts whose good - bad gap is nearly zero, left out of the mean of ratios"),
@@ -39,7 +39,7 @@ INTERVENTIONS = Schema(
 INTERVENTIONS_PROMPTS = Schema(
     "interventions_prompts",
     {
-        **_VARIANT,
+        **_SETTING,
         "index": integer("number of the eval prompt"),
         "normalized_logit": number("logit[answer] / largest logit"),
         "faithfulness": number("(circuit - bad) / (good - bad); NaN where the gap is nearly zero"),

@@ -3,13 +3,12 @@
 import argparse
 from pathlib import Path
 
-from form_invariance.stages.options import add_model_arguments, load_model, model_provenance, named_paths
+from form_invariance.stages.options import add_model_arguments, add_options, named_paths
 
 HELP = "mean activation of every neuron and head, by position from the last token"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     add_model_arguments(parser)
     parser.add_argument(
         "--census", nargs="+", required=True, metavar="OPERATOR=FILE", help="census tables of one format"
@@ -17,8 +16,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--exclude", type=Path, nargs="*", default=[], help="datasets whose operand pairs are left out"
     )
-    parser.add_argument("--prompts", type=int, default=1000, help="prompts in all, shared by the operators")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the sample")
+    parser.add_argument("--prompts", type=int, required=True, help="prompts in all, shared by the operators")
+    add_options(parser, "--seed")
     parser.add_argument("--output", type=Path, required=True, help="mean cache (safetensors)")
     parser.add_argument(
         "--template-outputs", nargs="*", default=[], metavar="OPERATOR=FILE", help="those of one template each"
@@ -26,17 +25,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run the command."""
     from form_invariance.errors import UserError
     from form_invariance.stages.census.table import CENSUS
     from form_invariance.stages.dataset.table import DATASET
     from form_invariance.stages.mean_cache import compute as mean_cache
-    from form_invariance.tables.files import read_table, write_tensors
+    from form_invariance.stages.model_options import load_model, model_provenance
+    from form_invariance.tables.files import read_table, read_tables, write_tensors
 
-    censuses = {name: read_table(path, CENSUS) for name, path in named_paths(arguments.census, "--census").items()}
+    censuses = read_tables(named_paths(arguments.census, "--census"), CENSUS)
     outputs = named_paths(arguments.template_outputs, "--template-outputs")
     if unknown := set(outputs) - set(censuses):
-        raise UserError(f"--template-outputs: {min(unknown)} is none of the operators of --census")
+        raise UserError(f"--template-outputs: {min(unknown)} is not one of the operators of --census")
     excluded = [read_table(path, DATASET) for path in arguments.exclude]
     chosen = mean_cache.choose_prompts(censuses, excluded, arguments.prompts, arguments.seed)
     model, tokenizer = load_model(arguments)
@@ -44,8 +43,7 @@ def run(arguments: argparse.Namespace) -> None:
     for path, operators in ((arguments.output, list(chosen)), *((path, [name]) for name, path in outputs.items())):
         cache = mean_cache.means_of([sums[name] for name in operators], model.config.n_layers)
         provenance = {
-            **model_provenance(arguments),
-            "seed": arguments.seed,
+            **model_provenance(arguments, "seed"),
             "prompts": {name: len(chosen[name]) for name in operators},
             "positions": len(cache.count),
         }

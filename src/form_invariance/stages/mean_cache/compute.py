@@ -1,4 +1,4 @@
-"""Mean activations of every neuron and head, by position from the last token (paper, section 4.4).
+"""Mean activations of every neuron and head, by position from the last token (paper, section 4.3).
 
 The mean is taken over prompts that share no operand pair with any dataset: of all operators of a format
 together, and of each operator's template alone, where a position is the same word in every prompt. BOS is left

@@ -7,14 +7,12 @@ HELP = "check a model's files, and record their digests, by which its jobs know 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     parser.add_argument("--model", required=True, help="embedded:NAME, a Hugging Face folder, or a hub id")
     parser.add_argument("--revision", help="hub branch, tag or commit")
     parser.add_argument("--output", type=Path, required=True, help="table of the files")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run the command."""
     from form_invariance.model import loading as models
     from form_invariance.model.digests import MODEL_FILES, record
     from form_invariance.model.files import resolve

@@ -9,15 +9,10 @@ from torch import Tensor
 
 from form_invariance.model.decoder import Decoder
 from form_invariance.model.memory import replayed_rows
-from form_invariance.stages.interventions.ablation import (
-    EvalRun,
-    Readout,
-    ablate_last_position,
-    run_unmodified,
-    stack,
-    start_run,
-)
+from form_invariance.model.readout import Readout, stack
+from form_invariance.stages.mean_cache.ablation import EvalRun, ablate_last_position, run_unmodified, start_run
 from form_invariance.stages.mean_cache.compute import MeanCache
+from form_invariance.stages.run import Run
 from form_invariance.tables.progress import track
 
 _MEASURES = ("probability", "normalized_logit")
@@ -41,24 +36,23 @@ def single_neuron_masks(circuit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _ablated(
-    model: Decoder, runs: Sequence[EvalRun], masks: np.ndarray, means: MeanCache, center: bool, what: str
+    model: Decoder, parts: Sequence[EvalRun], masks: np.ndarray, means: MeanCache, center: bool, what: str
 ) -> Readout:
     """Readout (masks, P), a few masks at a time."""
     step = replayed_rows(model)
     found = []
     for start in track(range(0, len(masks), step), len(masks), what, weight=step):
         some = torch.from_numpy(masks[start : start + step]).to(model.device)
-        found.append(stack([ablate_last_position(model, run, some, means, center) for run in runs]))
-    return Readout(*(torch.cat(parts) for parts in zip(*(vars(one).values() for one in found), strict=True)))
+        found.append(stack([ablate_last_position(model, part, some, means, center) for part in parts]))
+    return stack(found, dim=0)
 
 
 @torch.no_grad()
 def neuron_effects(
-    model: Decoder,
+    run: Run,
     tokens: Tensor,
     answers: Tensor,
     circuit: np.ndarray,
-    first: int,
     means: MeanCache,
     center: bool,
     batch: int = 128,
@@ -69,28 +63,28 @@ def neuron_effects(
         tokens: prompts (P, T).
         answers: token ids (P,).
         circuit: bool, (late layers, m).
-        first: first late layer.
 
     Returns:
         Columns layer, neuron, and of the answer's probability and normalised logit: knockout_* (this neuron
         alone at its mean, minus the unmodified model) and keep_* (the circuit, minus the circuit without it,
         all other late neurons at their means).
     """
-    runs = [
-        start_run(model, tokens[start : start + batch], answers[start : start + batch], first)
+    model = run.model
+    parts = [
+        start_run(model, tokens[start : start + batch], answers[start : start + batch], run.first)
         for start in range(0, len(tokens), batch)
     ]
     alone, without = single_neuron_masks(circuit)
     layers, numbers = np.nonzero(circuit)
-    columns: dict[str, np.ndarray] = {"layer": layers + first, "neuron": numbers}
+    columns: dict[str, np.ndarray] = {"layer": layers + run.first, "neuron": numbers}
     if not len(alone):
         return pd.DataFrame(
             {**columns, **{f"{k}_{m}": np.empty(0) for k in ("knockout", "keep") for m in _MEASURES}}
         )
-    whole = stack([run_unmodified(model, run, center) for run in runs])
-    kept = _ablated(model, runs, ~circuit[None], means, center, "circuits")
-    knocked = _ablated(model, runs, alone, means, center, "neurons knocked out")
-    left = _ablated(model, runs, without, means, center, "neurons left out")
+    whole = stack([run_unmodified(model, part, center) for part in parts])
+    kept = _ablated(model, parts, ~circuit[None], means, center, "circuits")
+    knocked = _ablated(model, parts, alone, means, center, "neurons knocked out")
+    left = _ablated(model, parts, without, means, center, "neurons left out")
     for measure in _MEASURES:
         changes = {
             "knockout": getattr(knocked, measure) - getattr(whole, measure),

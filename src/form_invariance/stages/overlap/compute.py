@@ -1,110 +1,22 @@
 """Overlap of the formats' circuits, its chance level and its ceiling (method, sections 5 and 12.7)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 
-from form_invariance.errors import UserError
 from form_invariance.randomness import generator
-from form_invariance.stages.ranking.compute import positions, ranked_layers, trimmed_mean
-from form_invariance.statistics import bootstrap_weights, expected_jaccard, normal_interval
+from form_invariance.stages.patching.effects import Effects, Summary, check_sizes, mean_over_prompts
+from form_invariance.statistics import bootstrap_weights, expected_jaccard, normal_interval, trimmed_mean
+from form_invariance.tables.columns import EVERY_LAYER
 
 HALVES = 20
 """Random splits of the train prompts into halves, or into as many parts as there are formats."""
 
-Summary = Callable[[np.ndarray], np.ndarray]
 Way = Callable[[int], np.ndarray]
 """From a layer to the rank of each of its neurons, (width,)."""
-
-POOLED = -1
-"""The value of `layer` in rows that pool the late layers."""
-
-
-@dataclass
-class Effects:
-    """Exact indirect effects of one cell: per late layer (S, P, C), and the candidates (C,)."""
-
-    effects: dict[int, np.ndarray]
-    candidates: dict[int, np.ndarray]
-    width: int
-
-    @property
-    def prompts(self) -> int:
-        """Number of train prompts."""
-        return next(iter(self.effects.values())).shape[1]
-
-    @property
-    def draws(self) -> int:
-        """Number of draws of corrupt partners."""
-        return len(next(iter(self.effects.values())))
-
-
-def from_tensors(tensors: Mapping[str, np.ndarray], width: int) -> Effects:
-    """The effects of a file's tensors; `width` is the number of neurons of a layer."""
-    layers = ranked_layers(tensors)
-    return Effects(
-        {layer: tensors[f"effects.{layer}"] for layer in layers},
-        {layer: tensors[f"candidates.{layer}"] for layer in layers},
-        width,
-    )
-
-
-def of_prompts(cell: Effects, prompts: np.ndarray) -> Effects:
-    """The first draw's effects on some prompts alone: their positions, or a mask over all."""
-    chosen = {layer: effects[:1, prompts] for layer, effects in cell.effects.items()}
-    return Effects(chosen, cell.candidates, cell.width)
-
-
-def mean_effects(cell: Effects, layer: int) -> np.ndarray:
-    """Mean effect of every neuron of a layer, of the first draw, (width,); 0 where it was no candidate."""
-    means = np.zeros(cell.width)
-    means[cell.candidates[layer]] = cell.effects[layer][0].astype(np.float64).mean(0)
-    return means
-
-
-def mean_ranks(cell: Effects, layer: int) -> np.ndarray:
-    """Rank from 0 of every neuron of a layer by its mean effect of the first draw, (width,)."""
-    return ranks(cell, layer, _mean)
-
-
-def ranks(cell: Effects, layer: int, summary: Callable[[np.ndarray], np.ndarray], draw: int = 0) -> np.ndarray:
-    """Rank from 0 of every neuron of a layer, (..., width); neurons that were no candidates come last.
-
-    Args:
-        summary: from effects (P, C) to values (..., C) to rank by.
-    """
-    values = summary(cell.effects[layer][draw].astype(np.float64))
-    placed = positions(values, cell.candidates[layer])
-    result = np.full((*placed.shape[:-1], cell.width), cell.width, dtype=np.int32)
-    result[..., cell.candidates[layer]] = placed
-    return result
-
-
-def _mean(effects: np.ndarray) -> np.ndarray:
-    return np.asarray(effects.mean(0))
-
-
-def check_sizes(cells: Mapping[str, Effects], ks: Sequence[int]) -> None:
-    """Check that the cells have the same layers, and that every k can be chosen in every layer.
-
-    Raises:
-        UserError: layers differ, or a k is larger than the number of ranked neurons of a layer.
-    """
-    shapes = {name: (sorted(cell.candidates), cell.width) for name, cell in cells.items()}
-    if any(shape != next(iter(shapes.values())) for shape in shapes.values()):
-        listed = "; ".join(f"{name}: layers {layers} of {width}" for name, (layers, width) in shapes.items())
-        raise UserError(f"the formats' indirect effects have different layers ({listed}); rank all formats alike")
-    for name, cell in cells.items():
-        for layer, candidates in cell.candidates.items():
-            if max(ks) > len(candidates):
-                raise UserError(
-                    f"k: {max(ks)} is larger than the {len(candidates)} ranked neurons of layer {layer} in format "
-                    f"{name}; the model has {cell.width} neurons a layer: lower k or raise candidates"
-                )
 
 
 def set_sizes(tops: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -113,7 +25,7 @@ def set_sizes(tops: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     return intersection, np.logical_or.reduce(tops).sum(-1)
 
 
-def _resampled_means(cell: Effects, resamples: int, seed: int, name: str) -> Callable[[np.ndarray], np.ndarray]:
+def _resampled_means(cell: Effects, resamples: int, seed: int, name: str) -> Summary:
     """A summary that gives the means over `resamples` bootstrap samples of the prompts, (R, C)."""
     weights = bootstrap_weights(cell.prompts, resamples, seed, name) / cell.prompts
     return lambda effects: weights @ effects
@@ -141,8 +53,8 @@ def overlap_table(cells: Mapping[str, Effects], ks: Sequence[int], resamples: in
     observed: dict[tuple[int, int, tuple[str, ...]], tuple[int, int]] = {}
     pooled: dict[tuple[int, tuple[str, ...]], np.ndarray] = {}
     for layer in layers:
-        point = {name: ranks(cell, layer, _mean) for name, cell in cells.items()}
-        draws = {name: ranks(cell, layer, resampled[name]) for name, cell in cells.items()}
+        point = {name: cell.ranks(layer) for name, cell in cells.items()}
+        draws = {name: cell.ranks(layer, resampled[name]) for name, cell in cells.items()}
         for k in ks:
             for group in groups:
                 common, union = set_sizes([point[name] < k for name in group])
@@ -154,24 +66,14 @@ def overlap_table(cells: Mapping[str, Effects], ks: Sequence[int], resamples: in
         for group in groups:
             chance = expected_jaccard(k, width, len(group), seed)
             by_layer = [(layer, *observed[k, layer, group]) for layer in layers]
-            total = (POOLED, sum(row[1] for row in by_layer), sum(row[2] for row in by_layer))
+            total = (EVERY_LAYER, sum(row[1] for row in by_layer), sum(row[2] for row in by_layer))
             common, union = pooled[k, group]
             interval = normal_interval(total[1] / total[2], common / union)
             for layer, size, whole in [total, *by_layer]:
-                limits = interval if layer == POOLED else (np.nan, np.nan)
+                limits = interval if layer == EVERY_LAYER else (np.nan, np.nan)
                 rows.append((k, layer, "+".join(group), size, whole, size / whole, chance, *limits))
     columns = ["k", "layer", "formats", "intersection", "union", "jaccard", "chance", "low", "high"]
     return pd.DataFrame(rows, columns=columns)
-
-
-def circuit_table(cells: Mapping[str, Effects], ks: Sequence[int]) -> pd.DataFrame:
-    """The shared circuit of every k: the neurons in the top-k of all formats, layer by layer."""
-    check_sizes(cells, ks)
-    tables = []
-    for layer in next(iter(cells.values())).candidates:
-        worst = np.max([mean_ranks(cell, layer) for cell in cells.values()], axis=0)
-        tables += [pd.DataFrame({"k": k, "layer": layer, "neuron": np.flatnonzero(worst < k)}) for k in ks]
-    return pd.concat(tables).astype("int64").sort_values(["k", "layer", "neuron"], ignore_index=True)
 
 
 def random_halves(prompts: int, seed: int, name: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -182,7 +84,7 @@ def random_halves(prompts: int, seed: int, name: str) -> Iterator[tuple[np.ndarr
         yield order[: prompts // 2], order[prompts // 2 : prompts // 2 * 2]
 
 
-def _over(prompts: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+def _over(prompts: np.ndarray) -> Summary:
     return lambda effects: effects[prompts].mean(0)
 
 
@@ -192,9 +94,9 @@ def _comparisons(cell: Effects, name: str, seed: int) -> Iterator[tuple[str, lis
         for first, second in random_halves(cell.prompts, seed, name):
             yield "split_half", [(_over(first), 0), (_over(second), 0)]
     for draw in range(1, cell.draws):
-        yield "corrupt_seed", [(_mean, 0), (_mean, draw)]
-    yield "median", [(_mean, 0), (lambda effects: np.median(effects, axis=0), 0)]
-    yield "trimmed_mean", [(_mean, 0), (trimmed_mean, 0)]
+        yield "corrupt_seed", [(mean_over_prompts, 0), (mean_over_prompts, draw)]
+    yield "median", [(mean_over_prompts, 0), (lambda effects: np.median(effects, axis=0), 0)]
+    yield "trimmed_mean", [(mean_over_prompts, 0), (trimmed_mean, 0)]
 
 
 def pooled_jaccards(ways: Sequence[Way], layers: Iterable[int], ks: Sequence[int]) -> np.ndarray:
@@ -218,7 +120,7 @@ def _by_parts(cells: Mapping[str, Effects], seed: int) -> Iterator[tuple[str, st
         parts: dict[str, list[Way]] = {}
         for name, cell in cells.items():
             order = generator(seed, "parts", name, repeat).permutation(cell.prompts)
-            parts[name] = [partial(mean_ranks, of_prompts(cell, part)) for part in np.array_split(order, number)]
+            parts[name] = [cell.of_prompts(part).ranks for part in np.array_split(order, number)]
             yield name, "parts", parts[name]
         yield "+".join(cells), "across_parts", [own[place] for place, own in enumerate(parts.values())]
 
@@ -236,7 +138,7 @@ def reliability_table(cells: Mapping[str, Effects], ks: Sequence[int], seed: int
     found: dict[tuple[str, str], list[np.ndarray]] = {}
     for name, cell in cells.items():
         for kind, ways in _comparisons(cell, name, seed):
-            placed = [partial(ranks, cell, summary=summary, draw=draw) for summary, draw in ways]
+            placed = [partial(cell.ranks, summary=summary, draw=draw) for summary, draw in ways]
             found.setdefault((name, kind), []).append(pooled_jaccards(placed, cell.candidates, ks))
     layers = next(iter(cells.values())).candidates
     for name, kind, parts in _by_parts(cells, seed):

@@ -1,6 +1,8 @@
 """Overlap of the formats' circuits, and how well each agrees with itself."""
 
-from form_invariance.tables.columns import Schema, integer, number, text
+import pandas as pd
+
+from form_invariance.tables.columns import EVERY_LAYER, Schema, integer, number, text
 
 OVERLAP = Schema(
     "overlap",
@@ -33,3 +35,10 @@ RELIABILITY = Schema(
         "high": number("97.5 % percentile over repeats"),
     },
 )
+
+
+def all_formats(overlap: pd.DataFrame) -> pd.DataFrame:
+    """The pooled rows of an overlap table that compare all formats."""
+    pooled = overlap[overlap["layer"] == EVERY_LAYER]
+    compared = pooled["formats"].str.count(r"\+")
+    return pooled[compared == compared.max()]

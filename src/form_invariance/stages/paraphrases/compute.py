@@ -1,8 +1,8 @@
 """Is the circuit of one wording that of another? Overlap of the wordings' rankings (beyond the paper).
 
 Two wordings of one format are ranked by the same operand pairs, two formats by pairs of their own. Prompts that
-are shared make rankings alike whatever the wording. So both are also compared by halves: each is ranked by a half
-of its prompts that the other does not see, beside the same of a wording and itself, which is their ceiling.
+are shared make rankings similar in any wording. So both are also compared by halves: each is ranked by a half of
+its prompts that the other does not see. The same for a wording and itself is the ceiling.
 
 Templates of two formats may end in different tokens, and circuits are sought at the last token. Where they do, the
 two are compared once more, in wordings that end in the same token, if they have such wordings.
@@ -10,26 +10,19 @@ two are compared once more, in wordings that end in the same token, if they have
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
 
-from form_invariance.stages.overlap.compute import (
-    POOLED,
-    Effects,
-    from_tensors,
-    mean_effects,
-    mean_ranks,
-    of_prompts,
-    overlap_table,
-    pooled_jaccards,
-    random_halves,
-)
-from form_invariance.stages.paraphrases.table import CANONICAL, NO, UNKNOWN, YES
-from form_invariance.stages.ranking.compute import FEWEST, ranked_layers
+from form_invariance.errors import UserError
+from form_invariance.stages.options import named_paths
+from form_invariance.stages.overlap.compute import overlap_table, pooled_jaccards, random_halves
+from form_invariance.stages.paraphrases.table import CANONICAL, FEWEST, NO, UNKNOWN, YES
+from form_invariance.stages.patching.effects import Effects, from_tensors, layers_in
 from form_invariance.statistics import expected_jaccard
+from form_invariance.tables.columns import EVERY_LAYER
+from form_invariance.tables.files import read_tensors
 
 
 @dataclass(frozen=True)
@@ -55,22 +48,49 @@ def canonical(effects: Effects, final_token: int | None = None) -> Wording:
     return Wording(every, every, effects, final_token)
 
 
+def read_wordings(
+    cells: Mapping[str, Effects], models: Mapping[str, str], items: Sequence[str]
+) -> tuple[dict[str, dict[str, Wording]], dict[str, list[str]]]:
+    """The wordings of every format by name, and the texts of the variants of those that have some.
+
+    Args:
+        cells: effects of every format.
+        models: the model that each is of.
+        items: FORMAT=FILE, from the option --paraphrase-effects.
+
+    Raises:
+        UserError: a file does not belong to a format's effects.
+    """
+    formats = {name: {CANONICAL: canonical(cell)} for name, cell in cells.items()}
+    texts = {}
+    for name, path in named_paths(items, "--paraphrase-effects").items():
+        tensors, provenance = read_tensors(path, "paraphrase_effects")
+        found = provenance["model"], provenance["prompts"]
+        if name not in cells or found != (models[name], cells[name].prompts):
+            raise UserError(f"--paraphrase-effects: {path} does not belong to the effects of format {name}")
+        own, *others = provenance["final_tokens"]
+        template = canonical(cells[name], own)
+        formats[name] = {CANONICAL: template, **variants_from(tensors, cells[name].width, others)}
+        texts[name] = provenance["variants"]
+    return formats, texts
+
+
 def variants_from(
     tensors: Mapping[str, np.ndarray], width: int, final_tokens: Sequence[int]
 ) -> dict[str, Wording]:
-    """The variants of a file of their effects, by name: the tensors of variant N have the prefix N."""
+    """The variants in a file of their effects, by name: the tensors of variant N have the prefix N."""
     found = {}
     for number, final_token in enumerate(final_tokens, 1):
         prefix = f"{number}."
         own = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-        effects = from_tensors(own, width) if ranked_layers(own) else None
+        effects = from_tensors(own, width) if layers_in(own) else None
         found[f"variant_{number}"] = Wording(own["right"], own["partners_right"], effects, final_token)
     return found
 
 
 def _jaccards(one: Effects, other: Effects, ks: Sequence[int]) -> np.ndarray:
     """Pooled Jaccard of two rankings for every k, (len(ks),)."""
-    return pooled_jaccards([partial(mean_ranks, cell) for cell in (one, other)], one.candidates, ks)
+    return pooled_jaccards([one.ranks, other.ranks], one.candidates, ks)
 
 
 def by_halves(
@@ -88,7 +108,7 @@ def by_halves(
     across, within = [], []
     splits = [random_halves(cell.prompts, seed, name) for cell, name in zip((one, other), names, strict=True)]
     for first, second in zip(*splits, strict=True):
-        (a, b), (c, d) = ([of_prompts(one, half) for half in first], [of_prompts(other, half) for half in second])
+        (a, b), (c, d) = ([one.of_prompts(half) for half in first], [other.of_prompts(half) for half in second])
         across += [_jaccards(a, d, ks), _jaccards(b, c, ks)]
         within += [_jaccards(a, b, ks), _jaccards(c, d, ks)]
     return np.mean(across, axis=0), np.mean(within, axis=0)
@@ -98,11 +118,11 @@ def _effect_shares(giver: Effects, receiver: Effects, ks: Sequence[int]) -> dict
     """Mean effect in the receiver of the giver's top-k, over that of the receiver's own, by (k, layer)."""
     sums: dict[tuple[int, int], np.ndarray] = {}
     for layer in receiver.candidates:
-        means = mean_effects(receiver, layer)
-        placed = [mean_ranks(cell, layer) for cell in (giver, receiver)]
+        means = receiver.means(layer)
+        placed = [cell.ranks(layer) for cell in (giver, receiver)]
         for k in ks:
             sums[k, layer] = np.array([means[ranks < k].sum() for ranks in placed])
-            sums[k, POOLED] = sums.get((k, POOLED), 0) + sums[k, layer]
+            sums[k, EVERY_LAYER] = sums.get((k, EVERY_LAYER), 0) + sums[k, layer]
     return {key: float(given / own) for key, (given, own) in sums.items()}
 
 
@@ -113,7 +133,7 @@ def _compared(
     table = overlap_table({"first": one, "second": other}, ks, resamples, seed).drop(columns="formats")
     across, within = by_halves(one, other, ks, seed, paired)
     for name, values in (("across_halves", across), ("within_halves", within)):
-        table[name] = table["k"].map(dict(zip(ks, values, strict=True))).where(table["layer"] == POOLED)
+        table[name] = table["k"].map(dict(zip(ks, values, strict=True))).where(table["layer"] == EVERY_LAYER)
     keys = list(zip(table["k"], table["layer"], strict=True))
     given, taken = _effect_shares(one, other, ks), _effect_shares(other, one, ks)
     return table.assign(
@@ -123,7 +143,9 @@ def _compared(
 
 def _not_compared(cell: Effects, ks: Sequence[int]) -> pd.DataFrame:
     """The rows of two wordings in which too few prompts are right."""
-    rows = [(k, layer, expected_jaccard(k, cell.width, 2)) for k in ks for layer in (POOLED, *cell.candidates)]
+    rows = [
+        (k, layer, expected_jaccard(k, cell.width, 2)) for k in ks for layer in (EVERY_LAYER, *cell.candidates)
+    ]
     rates = ("jaccard", "low", "high", "across_halves", "within_halves", "effect_of_first", "effect_of_second")
     table = pd.DataFrame(rows, columns=["k", "layer", "chance"])
     return table.assign(intersection=0, union=0, **dict.fromkeys(rates, np.nan))
@@ -139,7 +161,7 @@ def _wordings(
         both = one.right & other.right
         prompts, partners = int(both.sum()), int((both & one.partners_right & other.partners_right).sum())
         if prompts >= FEWEST and one.effects is not None and other.effects is not None:
-            first, second = of_prompts(one.effects, both[one.right]), of_prompts(other.effects, both[other.right])
+            first, second = one.effects.of_prompts(both[one.right]), other.effects.of_prompts(both[other.right])
             table = _compared(first, second, ks, resamples, seed, paired=True)
             table = table.assign(prompts=prompts, partners_right=partners)
         else:
@@ -183,7 +205,7 @@ def _two_formats(one: Wording, other: Wording, ks: Sequence[int], resamples: int
     return table.assign(same_final_token=_same_token(one, other), **counts)
 
 
-def variants_table(
+def paraphrases_table(
     formats: Mapping[str, Mapping[str, Wording]], ks: Sequence[int], resamples: int, seed: int
 ) -> pd.DataFrame:
     """Overlap of every two wordings of a format, and of every two formats.
@@ -194,7 +216,7 @@ def variants_table(
         resamples: bootstrap resamples over the prompts, for the intervals.
 
     Returns:
-        The variants table.
+        The paraphrases table.
     """
     tables = []
     for name, wordings in formats.items():

@@ -9,17 +9,16 @@ from torch import Tensor
 
 from form_invariance.errors import UserError
 from form_invariance.model.decoder import Decoder
-from form_invariance.problems.prompts import PromptTokenizer, render
-from form_invariance.stages.attribution.compute import attribute, attribution_table
-from form_invariance.stages.cells import (
-    TrainPrompts,
-    candidates_of,
-    corrupt_activations,
-    patch_candidates,
-    train_prompts,
-)
+from form_invariance.problems.operands import OperandRange
+from form_invariance.problems.prompts import PromptTokenizer, check_template, render
+from form_invariance.stages.attribution.candidates import candidates_of
+from form_invariance.stages.attribution.compute import first_stage
 from form_invariance.stages.census.compute import ask
-from form_invariance.stages.ranking.compute import FEWEST
+from form_invariance.stages.dataset.prompts import TrainPrompts, train_prompts
+from form_invariance.stages.paraphrases.table import FEWEST
+from form_invariance.stages.patching.compute import patch_candidates
+from form_invariance.stages.patching.effects import to_tensors
+from form_invariance.stages.run import Run
 
 
 def reworded(pairs: pd.DataFrame, templates: Mapping[str, Sequence[str]], number: int) -> pd.DataFrame:
@@ -52,37 +51,29 @@ def answered(model: Decoder, tokenizer: PromptTokenizer, prompts: pd.DataFrame) 
     return right
 
 
-def exact_effects(
-    model: Decoder, tokenizer: PromptTokenizer, train: TrainPrompts, first: int, candidates: int
-) -> tuple[dict[int, Tensor], dict[int, Tensor]]:
+def exact_effects(run: Run, train: TrainPrompts, candidates: int) -> tuple[dict[int, Tensor], dict[int, Tensor]]:
     """Both stages of the ranking on some prompts: attribution, then exact patching of the best.
 
     Args:
         train: prompts with their corrupt partners, S draws of them; the first draw chooses the candidates.
-        first: first late layer.
         candidates: neurons of a layer that are patched.
 
     Returns:
         By late layer the exact effects (S, P, C) and the candidates (C,).
     """
-    corrupt = corrupt_activations(model, tokenizer, train.partners[0], first)
-    effects = attribute(model, train.tokens, corrupt, train.answers[0], first)
-    table = attribution_table(effects.cpu().numpy(), first, candidates)
-    chosen = candidates_of(table, model.device)
-    return patch_candidates(model, tokenizer, train, first, chosen), chosen
+    chosen = candidates_of(first_stage(run, train, candidates), run.model.device)
+    return patch_candidates(run, train, chosen), chosen
 
 
 def variant_tensors(
-    model: Decoder,
-    tokenizer: PromptTokenizer,
+    run: Run,
     train: pd.DataFrame,
     partners: pd.DataFrame,
     templates: Mapping[str, Sequence[str]],
     number: int,
-    first: int,
     candidates: int,
 ) -> dict[str, Tensor]:
-    """What one variant gives on a cell's train pairs.
+    """The measurements of one variant on a cell's train pairs.
 
     Args:
         train: the train pairs, columns operator, a, b, answer, answer_token.
@@ -95,11 +86,36 @@ def variant_tensors(
         of the right ones, where there are enough, `effects.L` (1, right, C) and `candidates.L` (C,).
     """
     own, other = (reworded(pairs, templates, number) for pairs in (train, partners))
-    right, partners_right = (answered(model, tokenizer, prompts) for prompts in (own, other))
+    right, partners_right = (answered(run.model, run.tokenizer, prompts) for prompts in (own, other))
     tensors = {"right": torch.from_numpy(right), "partners_right": torch.from_numpy(partners_right)}
     if right.sum() >= FEWEST:
-        prompts = train_prompts(own[right], [other[right]], tokenizer, model.device)
-        effects, chosen = exact_effects(model, tokenizer, prompts, first, candidates)
-        tensors |= {f"effects.{layer}": values for layer, values in effects.items()}
-        tensors |= {f"candidates.{layer}": neurons for layer, neurons in chosen.items()}
+        prompts = train_prompts(own[right], [other[right]], run.tokenizer, run.model.device)
+        tensors |= to_tensors(*exact_effects(run, prompts, candidates))
     return tensors
+
+
+def paraphrase_tensors(
+    run: Run, train: pd.DataFrame, partners: pd.DataFrame, templates: Mapping[str, Sequence[str]], candidates: int
+) -> dict[str, Tensor]:
+    """The tensors of all variants of a cell's operator; those of variant N have the prefix N, from 1."""
+    tensors: dict[str, Tensor] = {}
+    for number in range(len(templates[train["operator"].iloc[0]])):
+        found = variant_tensors(run, train, partners, templates, number, candidates)
+        tensors |= {f"{number + 1}.{name}": tensor for name, tensor in found.items()}
+    return tensors
+
+
+def check_templates(
+    tokenizer: PromptTokenizer, templates: Mapping[str, Sequence[str]], limits: OperandRange
+) -> None:
+    """Check every variant as the templates are checked (`problems.prompts.check_template`)."""
+    for operator, texts in templates.items():
+        for number, text in enumerate(texts):
+            check_template(tokenizer, text, f"variants.{operator}[{number}]", limits)
+
+
+def final_tokens(tokenizer: PromptTokenizer, train: pd.DataFrame, texts: Sequence[str]) -> list[int]:
+    """Ids of the last tokens of the cell's own prompts and of those of each variant."""
+    one = train.iloc[0]
+    wordings = [one["prompt"], *(render(text, one["a"], one["b"]) for text in texts)]
+    return [tokens[-1] for tokens in tokenizer.encode_each(wordings)]

@@ -1,15 +1,20 @@
 """Overlap of the circuits of two wordings."""
 
+import pandas as pd
+
 from form_invariance.tables.columns import Schema, integer, number, text
 
 CANONICAL = "canonical"
 """A cell's template among its wordings."""
 
+FEWEST = 10
+"""Fewer prompts than these do not rank the neurons of a paraphrase."""
+
 YES, NO, UNKNOWN = "yes", "no", "unknown"
 """Whether two wordings end in the same token."""
 
-VARIANTS = Schema(
-    "variants",
+PARAPHRASES = Schema(
+    "paraphrases",
     {
         "first_format": text("format of the first wording"),
         "first": text("the first wording of the operator's problems: canonical, variant_1, ..."),
@@ -34,3 +39,18 @@ VARIANTS = Schema(
         "effect_of_second": number("effect in the first of the second's top-k, over that of the first's own"),
     },
 )
+
+
+def one_format(table: pd.DataFrame) -> pd.Series:
+    """Which rows of a paraphrases table compare wordings of one format."""
+    return table["first_format"] == table["second_format"]
+
+
+def two_templates(table: pd.DataFrame) -> pd.Series:
+    """Which rows compare two formats' templates."""
+    return ~one_format(table) & (table["first"] == table["second"]) & (table["first"] == CANONICAL)
+
+
+def one_ending(table: pd.DataFrame) -> pd.Series:
+    """Which rows compare two formats in wordings that end in the same token."""
+    return ~one_format(table) & (table["same_final_token"] == YES)

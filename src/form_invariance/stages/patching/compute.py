@@ -1,4 +1,4 @@
-"""Exact activation patching of single neurons at the last token (stage 2; paper, section 4.3, Eq. 3)."""
+"""Exact activation patching of single neurons at the last token (stage 2; paper, section 4.2, Eq. 4)."""
 
 from collections.abc import Callable
 
@@ -6,74 +6,22 @@ import torch
 from torch import Tensor
 
 from form_invariance.model.decoder import Decoder, change_neurons
+from form_invariance.model.indirect_effect import effects_beside_clean
 from form_invariance.model.memory import replayed_rows
 from form_invariance.model.replay import LastTokenCache, build_cache, log_probabilities, replay, select
-
-_NO_OP_TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 0.25}
-_NO_OP_TOLERANCE_TF32 = 0.05
-
-
-def indirect_effect(change_corrupt: Tensor, change_clean: Tensor) -> Tensor:
-    """The indirect effect (paper, Eq. 3) in its numerically stable form.
-
-    Args:
-        change_corrupt: patched minus clean log-probability of the corrupt answer r'.
-        change_clean: patched minus clean log-probability of the clean answer r.
-
-    Returns:
-        ½[expm1(change_corrupt) + expm1(-change_clean)], the same shape.
-    """
-    return 0.5 * (torch.expm1(change_corrupt) + torch.expm1(-change_clean))
-
-
-@torch.no_grad()
-def last_token_neurons(model: Decoder, tokens: Tensor, first: int, batch: int = 256) -> Tensor:
-    """The last token's activations in the late layers, (late layers, prompts, m), of prompts (prompts, T)."""
-    return torch.cat([build_cache(model, piece, first).neurons for piece in tokens.split(batch)], dim=1)
-
-
-def effects_beside_clean(model: Decoder, layer: int, x: Tensor, ordinary: Tensor, answers: Tensor) -> Tensor:
-    """Indirect effects of variants of the last token that were run in one batch, the first of them unchanged.
-
-    The unchanged one's log-probabilities are the clean ones that the others are compared with (low precision
-    moves with the batch's shape), and they are checked against the ordinary pass.
-
-    Args:
-        layer: the patched layer, for messages.
-        x: residual stream after the last layer, (B, 1 + N, d).
-        ordinary: the answers' log-probabilities in the ordinary pass, (B, 1, 2).
-        answers: token ids of the clean and of the corrupt answer, (B, 2).
-
-    Returns:
-        Indirect effects, (B, N), float64: a strong one may exceed float32's range.
-
-    Raises:
-        RuntimeError: replay disagrees with the ordinary pass, or an effect is not a finite number.
-    """
-    logs = log_probabilities(model, x, answers)
-    clean = logs[:, :1]
-    error = (clean - ordinary).abs().max().item()
-    if not error <= _no_op_tolerance(model):
-        raise RuntimeError(f"layer {layer}: replay differs from the ordinary pass by {error:.1e} in log P")
-    moved = (logs[:, 1:] - clean).double()
-    effects = indirect_effect(moved[..., 1], moved[..., 0])
-    if not effects.isfinite().all():
-        raise RuntimeError(f"layer {layer}: an indirect effect is not a finite number; use --dtype float32")
-    return effects
+from form_invariance.stages.attribution.compute import corrupt_activations
+from form_invariance.stages.dataset.prompts import TrainPrompts
+from form_invariance.stages.run import Run
+from form_invariance.tables.progress import Progress
 
 
 @torch.no_grad()
 def patch_neurons(
-    model: Decoder,
-    cache: LastTokenCache,
-    layer: int,
-    candidates: Tensor,
-    corrupt: Tensor,
-    answers: Tensor,
+    model: Decoder, cache: LastTokenCache, layer: int, candidates: Tensor, corrupt: Tensor, answers: Tensor
 ) -> Tensor:
     """Indirect effect of every candidate neuron of one layer, each patched alone.
 
-    Every batch carries one variant that patches nothing (`effects_beside_clean`).
+    Every batch has one row that patches nothing (`effects_beside_clean`).
 
     Args:
         cache: of the clean prompts.
@@ -106,13 +54,6 @@ def patch_neurons(
             raise RuntimeError(f"layer {layer}: an indirect effect exceeds float32's range")
         effects.append(found)
     return torch.cat(effects, dim=1)
-
-
-def _no_op_tolerance(model: Decoder) -> float:
-    """How far replay may be from the ordinary pass in log P: other shapes of product round otherwise."""
-    if model.dtype == torch.float32 and torch.backends.cuda.matmul.allow_tf32:
-        return _NO_OP_TOLERANCE_TF32
-    return _NO_OP_TOLERANCE[model.dtype]
 
 
 def patch_layers(
@@ -156,3 +97,11 @@ def patch_layers(
             draws.append(torch.cat(pieces))
         effects[layer] = torch.stack(draws)
     return effects
+
+
+def patch_candidates(run: Run, train: TrainPrompts, candidates: dict[int, Tensor]) -> dict[int, Tensor]:
+    """Exact indirect effects of the candidates (C,) of some late layers, by layer (S, P, C), with progress."""
+    corrupt = torch.stack([corrupt_activations(run, partners) for partners in train.partners])
+    patches = sum(map(len, candidates.values())) * len(train.tokens) * len(corrupt)
+    done = Progress(patches, "patches").add
+    return patch_layers(run.model, train.tokens, run.first, candidates, corrupt, train.answers, done)

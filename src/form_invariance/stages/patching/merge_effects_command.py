@@ -7,13 +7,11 @@ HELP = "join the indirect effects that several patching jobs of one cell compute
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     parser.add_argument("--shards", type=Path, nargs="+", required=True, help="the jobs' indirect effects")
     parser.add_argument("--output", type=Path, required=True, help="indirect effects of the cell (safetensors)")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run the command."""
     from form_invariance.stages.patching.shards import merge
     from form_invariance.tables.files import read_tensors, write_tensors
 

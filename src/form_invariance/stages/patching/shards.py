@@ -12,12 +12,12 @@ Shard = tuple[dict[str, np.ndarray], dict[str, Any]]
 """Tensors and provenance of one piece."""
 
 
-def layers_of(shard: str, first: int, n_layers: int) -> list[int]:
-    """The late layers of one piece. Lower layers cost more, so each piece takes every so manieth layer.
+def layers_of(shard: str, late: range) -> list[int]:
+    """The late layers of one piece. Lower layers cost more, so layers are assigned to the pieces in turn.
 
     Args:
         shard: number of the piece and of all pieces, for instance 1/4.
-        first: first late layer.
+        late: all late layers.
 
     Raises:
         UserError: there is no such piece, or it would be empty.
@@ -25,7 +25,6 @@ def layers_of(shard: str, first: int, n_layers: int) -> list[int]:
     number, slash, count = shard.partition("/")
     if not (slash and number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
         raise UserError(f"--shard: {shard!r} must be a piece and the number of pieces, such as 1/4")
-    late = range(first, n_layers)
     if int(count) > len(late):
         raise UserError(f"patching_shards: {count} is more than the {len(late)} late layers of this model")
     return list(late)[int(number) - 1 :: int(count)]

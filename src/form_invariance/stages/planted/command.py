@@ -3,17 +3,17 @@
 import argparse
 from pathlib import Path
 
+from form_invariance.stages.options import add_options
+
 HELP = "run the pipeline on models whose circuit was built by hand, and say what it finds of it"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("--seed", type=int, default=0, help="seed of the models and of every choice of the stages")
+    add_options(parser, "--seed")
     parser.add_argument("--output", type=Path, required=True, help="planted table")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run the command."""
     import tempfile
 
     import pandas as pd
@@ -27,8 +27,8 @@ def run(arguments: argparse.Namespace) -> None:
     tables = []
     for shared in (True, False):
         with tempfile.TemporaryDirectory() as name:
-            model, folder = Path(name) / "model", Path(name) / "results"
+            model = Path(name) / "model"
             write_model(model, shared, arguments.seed)
-            run_stages(model, folder, arguments.seed)
-            tables.append(score(folder, planted_neurons(shared, arguments.seed), shared))
+            found = run_stages(model, arguments.seed)
+        tables.append(score(found, planted_neurons(shared, arguments.seed), shared))
     write_table(pd.concat(tables), arguments.output, PLANTED, {"seed": arguments.seed})

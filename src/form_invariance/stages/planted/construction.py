@@ -1,11 +1,11 @@
 """A Llama that adds by neurons that are known, because its weights are written down (method, section 11).
 
-Attention of layer 0 averages the operands' values at the last token, whatever the format. A few neurons in each
+Attention of layer 0 averages the operands' values at the last token, in every format. A few neurons in each
 late layer carry the sum to a dimension that the unembedding reads, which scores each number n by (2ns - n²) / 200:
 the largest score is that of the sum s. All other late neurons are random, and write where nothing reads. So that
-transfer has something to mend, two neurons of layer 1 add 7 to the larger sums of one format.
+transfer has wrong answers to correct, two neurons of layer 1 add 7 to the larger sums of one format.
 
-Normalisation turns a residual x into x √d / |x|, and |x| is K but for a trifle, √2 K at a number.
+Normalisation turns a residual x into x √d / |x|, and |x| is K to a good approximation, and √2 K at a number.
 """
 
 from pathlib import Path
@@ -40,7 +40,7 @@ _CONSTANT, _NUMBER, _VALUE, _SUM, _ANSWER = range(5)  # dimensions of the residu
 _MARKER = {name: _ANSWER + 1 + position for position, name in enumerate(TEMPLATES)}  # one a format
 _UNREAD = slice(_ANSWER + 1 + len(TEMPLATES), _D)
 _K, _LARGEST = 100.0, 200
-_MARK = 0.01  # of K: small beside the norm
+_MARK = 0.01  # of K: small compared with the norm
 _ROOT = _D**0.5
 _OPEN = 20.0  # silu(20) is 20, and silu(-20) is 0, to seven digits
 
@@ -133,7 +133,7 @@ def _layer(layer: int, gate: np.ndarray, up: np.ndarray, down: np.ndarray) -> di
     """A layer's weights by their Hugging Face names; attention works in layer 0 alone."""
     q, k, v, o = np.zeros((_HEAD, _D)), np.zeros((_HEAD, _D)), np.zeros((_HEAD, _D)), np.zeros((_D, _HEAD))
     if layer == 0:
-        # The slowest rotary pair hardly turns: every token looks for numbers, and finds all alike.
+        # The slowest rotary pair hardly turns: every token attends to all numbers equally.
         q[_HEAD // 2 - 1, _CONSTANT], k[_HEAD // 2 - 1, _NUMBER], v[0, _VALUE] = 4, 4, 1
         # A number's own norm is √2 K; the mean of two values becomes their sum over 100.
         o[_SUM, 0] = 2 * _K * 2**0.5 / _ROOT

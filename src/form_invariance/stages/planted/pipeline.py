@@ -1,109 +1,105 @@
-"""The pipeline's own commands on a planted model, in the order and with the options that the rules give them."""
+"""The stages on a planted model, with the settings that the rules would give them."""
 
-import argparse
-from itertools import permutations
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 
-from form_invariance.stages.attribution import command as attribution
-from form_invariance.stages.census import command as census
-from form_invariance.stages.circuit import command as circuit
-from form_invariance.stages.dataset import command as dataset
-from form_invariance.stages.interventions import command as interventions
-from form_invariance.stages.mean_cache import command as mean_cache
-from form_invariance.stages.overlap import command as overlap
-from form_invariance.stages.patching import command as patching
-from form_invariance.stages.planted.construction import EXPRESSION, LIMITS, PLANTED, TEMPLATES
-from form_invariance.stages.ranking import command as ranking
-from form_invariance.stages.transfer import command as transfer
+import pandas as pd
+import torch
 
-Words = tuple[object, ...]
+from form_invariance.model import loading as models
+from form_invariance.model.files import load_tokenizer, resolve
+from form_invariance.stages.attribution.candidates import candidates_of
+from form_invariance.stages.attribution.compute import first_stage
+from form_invariance.stages.census.compute import take_census
+from form_invariance.stages.circuit.compute import circuit_table
+from form_invariance.stages.dataset.compute import Choice, make_dataset
+from form_invariance.stages.dataset.prompts import eval_prompts, train_prompts
+from form_invariance.stages.interventions.compute import Choices, intervene
+from form_invariance.stages.interventions.table import FORMAT_MEANS
+from form_invariance.stages.mean_cache import compute as mean_cache
+from form_invariance.stages.overlap.compute import overlap_table
+from form_invariance.stages.patching.compute import patch_candidates
+from form_invariance.stages.patching.effects import Effects, from_tensors, to_tensors
+from form_invariance.stages.planted.construction import EXPRESSION, LATE, LIMITS, PLANTED, TEMPLATES
+from form_invariance.stages.ranking.compute import rank_cell
+from form_invariance.stages.run import Run
+from form_invariance.stages.transfer.directions import circuit_shares, plan, transfer_tables
 
 OPERATOR = "addition"
 _TRAIN, _EVALUATION, _MEAN_PROMPTS, _PAIRS, _RESAMPLES = 40, 30, 300, 200, 200
+_RANDOM_SEEDS, _MATCHED_SEEDS = 5, 2
 
 
-def _run(command: ModuleType, *words: object) -> None:
-    parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    command.run(parser.parse_args([str(word) for word in words]))
+@dataclass(frozen=True)
+class Found:
+    """The tables of one planted model, by format or by direction (donor, target)."""
+
+    census: dict[str, pd.DataFrame]
+    ranking: dict[str, pd.DataFrame]
+    overlap: pd.DataFrame
+    circuit: pd.DataFrame
+    interventions: dict[str, pd.DataFrame]
+    transfer: dict[tuple[str, str], pd.DataFrame]
 
 
-def cell(folder: Path, name: str, table: str) -> Path:
-    """The file of a table of one format."""
-    return folder / name / OPERATOR / f"{table}.parquet"
+@dataclass(frozen=True)
+class _Cell:
+    """The tables of one format that later stages need."""
+
+    census: pd.DataFrame
+    dataset: pd.DataFrame
+    effects: Effects
+    ranking: pd.DataFrame
 
 
-def overlap_of(folder: Path) -> Path:
-    """The file of the formats' overlap."""
-    return folder / "shared" / OPERATOR / "overlap.parquet"
-
-
-def transfers(folder: Path) -> dict[str, Path]:
-    """The files of transfer, by DONOR_to_TARGET."""
-    directions = [f"{donor}_to_{target}" for donor, target in permutations(TEMPLATES, 2)]
-    return {direction: folder / "transfer" / OPERATOR / f"{direction}.parquet" for direction in directions}
-
-
-def run_stages(model: Path, folder: Path, seed: int, how: Words = ("--device", "cpu")) -> None:
-    """Run every stage from the census to transfer.
+def run_stages(model: Path, seed: int) -> Found:
+    """Run every stage from the census to transfer, on the CPU.
 
     Args:
         model: the model's Hugging Face folder.
-        folder: receives the tables, laid out as `results/MODEL` is.
-        how: options that say where and in which precision the model runs.
+        seed: seed of every choice of the stages.
     """
-    on_model = ("--model", model, *how)
-    seeded = ("--seed", seed)
-    for name in TEMPLATES:
-        _rank(on_model, folder, name, seeded)
-    effects = [f"{name}={_effects(folder, name)}" for name in TEMPLATES]
-    shared = overlap_of(folder).with_stem("circuit")
-    _run(circuit, "--effects", *effects, "--k", PLANTED, "--output", shared)
-    outputs = ("--output", overlap_of(folder), "--reliability-output", overlap_of(folder).with_stem("reliability"))
-    _run(overlap, "--effects", *effects, "--k", PLANTED, "--bootstrap", _RESAMPLES, *seeded, *outputs)
-    with_circuit = ("--circuit", shared, "--k", PLANTED)
-    for name in TEMPLATES:
-        _intervene(on_model, folder, name, with_circuit, seeded)
-    censuses = [f"{name}={cell(folder, name, 'census')}" for name in TEMPLATES]
-    _run(
-        transfer,
-        *(*on_model, "--operator", OPERATOR, "--census", *censuses, *with_circuit, *seeded),
-        *("--pairs", _PAIRS, "--output-folder", folder / "transfer" / OPERATOR),
+    folder = resolve(str(model), None)
+    decoder = models.load(folder, dtype=torch.float32, device="cpu")
+    run = Run(decoder, load_tokenizer(folder), LATE[0])
+    cells = {name: _rank(run, template, seed) for name, template in TEMPLATES.items()}
+    effects = {name: cell.effects for name, cell in cells.items()}
+    circuit = circuit_table(effects, [PLANTED])
+    censuses = {name: cell.census for name, cell in cells.items()}
+    shares = circuit_shares(run, circuit, [PLANTED], seed, OPERATOR)
+    plans = plan(censuses, _PAIRS, seed, OPERATOR)
+    datasets = [cell.dataset for cell in cells.values()]
+    return Found(
+        censuses,
+        {name: cell.ranking for name, cell in cells.items()},
+        overlap_table(effects, [PLANTED], _RESAMPLES, seed),
+        circuit,
+        {name: _intervene(run, cell, circuit, datasets, seed) for name, cell in cells.items()},
+        dict(transfer_tables(run, plans, shares, center=True)),
     )
 
 
-def _effects(folder: Path, name: str) -> Path:
-    """The file of one format's exact indirect effects."""
-    return cell(folder, name, "indirect_effects").with_suffix(".safetensors")
-
-
-def _rank(on_model: Words, folder: Path, name: str, seeded: Words) -> None:
+def _rank(run: Run, template: str, seed: int) -> _Cell:
     """Census, dataset, attribution, exact patching and ranking of one format."""
-    of_operator = ("--operator", OPERATOR)
-    found, chosen, corrupt = (cell(folder, name, table) for table in ("census", "dataset", "corrupt"))
-    first = cell(folder, name, "attribution")
-    limits = [word for key, value in vars(LIMITS).items() for word in (f"--{key.replace('_', '-')}", value)]
-    problem = ("--template", TEMPLATES[name], *of_operator, "--expression", EXPRESSION, *limits)
-    _run(census, *on_model, *problem, *seeded, "--output", found)
-    sizes = ("--train", _TRAIN, "--eval", _EVALUATION, "--corrupt-seeds", 1)
-    outputs = ("--output", chosen, "--corrupt-output", corrupt)
-    _run(dataset, *of_operator, "--census", found, *on_model[:2], *sizes, *seeded, *outputs)
-    train = ("--dataset", chosen, "--corrupt-table", corrupt)
-    _run(attribution, *on_model, *train, "--output", first)
-    _run(patching, *on_model, *train, "--attribution", first, "--output", _effects(folder, name))
-    inputs = ("--attribution", first, "--effects", _effects(folder, name))
-    _run(ranking, *inputs, "--output", cell(folder, name, "ranking"))
+    census = take_census(run.model, run.tokenizer, template, OPERATOR, EXPRESSION, LIMITS, None, seed)
+    choice = Choice(_TRAIN, _EVALUATION, draws=1, seed=seed)
+    dataset, corrupt = make_dataset(run.tokenizer, {OPERATOR: (census, template)}, OPERATOR, choice)
+    prompts = dataset[dataset["split"] == "train"].sort_values("index", ignore_index=True)
+    train = train_prompts(prompts, [corrupt], run.tokenizer, run.model.device)
+    attribution = first_stage(run, train, run.width)
+    candidates = candidates_of(attribution, run.model.device)
+    tensors = to_tensors(patch_candidates(run, train, candidates), candidates)
+    arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
+    return _Cell(census, dataset, from_tensors(arrays, run.width), rank_cell(arrays, attribution))
 
 
-def _intervene(on_model: Words, folder: Path, name: str, with_circuit: Words, seeded: Words) -> None:
+def _intervene(
+    run: Run, cell: _Cell, circuit: pd.DataFrame, datasets: Sequence[pd.DataFrame], seed: int
+) -> pd.DataFrame:
     """Mean cache, keep-only and knockout of one format."""
-    means = folder / name / "mean_cache.safetensors"
-    datasets = [cell(folder, other, "dataset") for other in TEMPLATES]
-    sample = ("--census", f"{OPERATOR}={cell(folder, name, 'census')}", "--exclude", *datasets)
-    _run(mean_cache, *on_model, *sample, "--prompts", _MEAN_PROMPTS, *seeded, "--output", means)
-    inputs = ("--dataset", cell(folder, name, "dataset"), "--ranking", cell(folder, name, "ranking"))
-    settings = ("--mean-cache", means, *with_circuit, "--bootstrap", _RESAMPLES)
-    outputs = ("--output", cell(folder, name, "interventions"))
-    by_prompt = ("--prompts-output", cell(folder, name, "interventions_prompts"))
-    _run(interventions, *on_model, *inputs, *settings, *seeded, *outputs, *by_prompt)
+    chosen = mean_cache.choose_prompts({OPERATOR: cell.census}, datasets, _MEAN_PROMPTS, seed)
+    means = mean_cache.compute(run.model, run.tokenizer, list(chosen.values()))
+    choices = Choices(OPERATOR, [PLANTED], _RANDOM_SEEDS, _MATCHED_SEEDS, _RESAMPLES, seed, center=True)
+    tokens, answers = eval_prompts(cell.dataset, run.tokenizer, run.model.device)
+    return intervene(run, tokens, answers, circuit, cell.ranking, {FORMAT_MEANS: means}, choices)[0]

@@ -11,7 +11,7 @@ PLANTED = Schema(
         "measure": text(
             "first_stage, ranking (share of the planted neurons among a stage's first, as many as are planted: "
             "recall and precision in one), overlap (Jaccard of the formats' best), keep_only, knockout "
-            "(faithfulness), transfer (share of wrong answers mended)"
+            "(faithfulness), transfer (share of wrong answers that become right)"
         ),
         "of": integer("neurons (overlap: their union), eval prompts or pairs: the denominator"),
         "expected": number("the value by construction"),

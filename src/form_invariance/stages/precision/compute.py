@@ -5,12 +5,28 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
+from torch import Tensor
 
-from form_invariance.stages.ranking.compute import positions
+from form_invariance.stages.dataset.prompts import TrainPrompts
+from form_invariance.stages.patching.compute import patch_candidates
+from form_invariance.stages.run import Run
+from form_invariance.statistics import ranks
+from form_invariance.tables.columns import EVERY_LAYER
 
 TOP = 200
 """Size of the circuit whose overlap is measured: that of the paper's tables (deduced)."""
-EVERY_LAYER = -1
+
+
+def sample_effects(
+    run: Run, train: TrainPrompts, candidates: dict[int, Tensor], prompts: int
+) -> dict[int, np.ndarray]:
+    """Exact effects (P, C) by late layer on the first train prompts, with the first draw of corrupt partners."""
+    sample = slice(0, prompts)
+    some = TrainPrompts(
+        train.tokens[sample], [train.partners[0][sample]], train.answers[:1, sample], train.operands[sample]
+    )
+    found = patch_candidates(run, some, candidates)
+    return {layer: effects[0].cpu().numpy() for layer, effects in found.items()}
 
 
 def compare(
@@ -30,7 +46,7 @@ def compare(
     for layer, values in exact.items():
         means = [effects.astype(np.float64).mean(0) for effects in (values, lower[layer])]
         top = min(TOP, len(neurons[layer]))
-        best = [set(neurons[layer][positions(mean, neurons[layer]) < top].tolist()) for mean in means]
+        best = [set(neurons[layer][ranks(mean, neurons[layer]) < top].tolist()) for mean in means]
         rows.append(
             {
                 "layer": layer,

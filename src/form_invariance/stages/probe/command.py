@@ -3,13 +3,12 @@
 import argparse
 from pathlib import Path
 
-from form_invariance.stages.options import add_model_arguments, keyed_paths, load_model, model_provenance
+from form_invariance.stages.options import add_model_arguments, add_options, keyed_paths
 
 HELP = "fit linear probes of the answer to the residual stream"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     add_model_arguments(parser)
     parser.add_argument(
         "--census",
@@ -19,16 +18,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="census tables; of one format to probe every position, of several to probe the last token",
     )
     parser.add_argument("--prompts", type=int, required=True, help="prompts of each operator, over all formats")
-    parser.add_argument(
-        "--seed", type=int, default=0, help="seed of the choice, the split and the shuffled answers"
-    )
+    add_options(parser, "--seed")
     parser.add_argument("--output", type=Path, required=True, help="probe table")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run the command."""
+    from dataclasses import asdict
+
     from form_invariance.stages.census.table import CENSUS
+    from form_invariance.stages.model_options import load_model, model_provenance
     from form_invariance.stages.probe import compute as probe
+    from form_invariance.stages.probe.summary import curve, peak
     from form_invariance.stages.probe.table import PROBE
     from form_invariance.tables.files import read_tables, write_table
 
@@ -39,12 +39,13 @@ def run(arguments: argparse.Namespace) -> None:
     table = probe.run(model, tokenizer, chosen, arguments.seed, last_only=len(formats) > 1)
     labels = probe.token_labels(tokenizer, chosen) if len(formats) == 1 else [""]
     provenance = {
-        **model_provenance(arguments),
+        **model_provenance(arguments, "seed"),
         "formats": formats,
         "prompts": chosen.groupby(["format", "operator"], sort=False).size().unstack().T.to_dict(),
         "test_share": probe.TEST_SHARE,
-        "seed": arguments.seed,
     }
-    write_table(
-        table.assign(token=table["position"].map(dict(enumerate(labels)))), arguments.output, PROBE, provenance
-    )
+    if len(formats) == 1:
+        # The late layers may begin at the onset, which other commands read from here.
+        provenance["peak"] = asdict(peak(curve(table)))
+    tokens = table["position"].map(dict(enumerate(labels)))
+    write_table(table.assign(token=tokens), arguments.output, PROBE, provenance)

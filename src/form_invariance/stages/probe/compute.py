@@ -129,17 +129,15 @@ def tasks(chosen: pd.DataFrame) -> Iterator[Task]:
             yield Task(trained, operator, train, tests)
 
 
-def _rows(
-    task: Task, answers: np.ndarray, positions: range, results: Mapping[str, tuple[np.ndarray, np.ndarray]]
-) -> pd.DataFrame:
-    """The table's rows of one set of probes, from accuracies (layers, positions) of each test set."""
+def _rows(task: Task, answers: np.ndarray, positions: range, accuracy: np.ndarray) -> pd.DataFrame:
+    """The table's rows of one set of probes, from `_accuracies` as (2, test sets, layers, positions)."""
     parts = []
     # Of equally frequent answers the smallest is the majority's.
     values, counts = np.unique(answers[task.train], return_counts=True)
     most = values[counts.argmax()]
-    for tested, (observed, shuffled) in results.items():
-        layer, position = np.meshgrid(range(len(observed)), positions, indexing="ij")
-        size = int(task.tests[tested].sum())
+    layer, position = np.meshgrid(range(accuracy.shape[2]), positions, indexing="ij")
+    for (tested, members), observed, shuffled in zip(task.tests.items(), *accuracy, strict=True):
+        size = int(members.sum())
         low, high = wilson(observed * size, np.full_like(observed, size))
         parts.append(
             pd.DataFrame(
@@ -151,11 +149,11 @@ def _rows(
                     "position": position.ravel(),
                     "train_prompts": int(task.train.sum()),
                     "test_prompts": size,
-                    "answers": len(np.unique(answers[task.train | task.tests[tested]])),
+                    "answers": len(np.unique(answers[task.train | members])),
                     "accuracy": observed.ravel(),
                     "low": low.ravel(),
                     "high": high.ravel(),
-                    "majority": float((answers[task.tests[tested]] == most).mean()),
+                    "majority": float((answers[members] == most).mean()),
                     "shuffled": shuffled.ravel(),
                 }
             )
@@ -163,10 +161,8 @@ def _rows(
     return pd.concat(parts)
 
 
-def _fit_and_test(
-    x: Tensor, labels: Tensor, shuffled: Tensor, held_out: Tensor, task: Task
-) -> dict[str, tuple[Tensor, Tensor]]:
-    """Accuracies (G,) of a set's probes on each test set, and of probes of shuffled answers.
+def _accuracies(x: Tensor, labels: Tensor, shuffled: Tensor, held_out: Tensor, task: Task) -> Tensor:
+    """Accuracy of a set's probes on each test set, and of probes of shuffled answers, (2, test sets, G).
 
     Args:
         x: residual streams of all prompts, (G, prompts, d).
@@ -174,25 +170,20 @@ def _fit_and_test(
         held_out: training prompts that the shrinkage is chosen by, bool, (prompts,).
     """
     train = torch.from_numpy(task.train).to(x.device)
+    tests = [torch.from_numpy(members).to(x.device) for members in task.tests.values()]
     fitted = x[:, train]
     shrinkage = discriminant.choose_shrinkage(fitted, labels[train], held_out[train])
-    found = {}
-    for kind, given in (("observed", labels), ("shuffled", shuffled)):
+    found = []
+    for given in (labels, shuffled):
         probe, classes = discriminant.fit(fitted, given[train], shrinkage)
-        for tested, members in task.tests.items():
-            chosen = torch.from_numpy(members).to(x.device)
+        for chosen in tests:
             right = classes[discriminant.predict(probe, x[:, chosen])] == labels[chosen]
-            found[kind, tested] = right.double().mean(1).cpu()
-    return {tested: (found["observed", tested], found["shuffled", tested]) for tested in task.tests}
+            found.append(right.double().mean(1).cpu())
+    return torch.stack(found).view(2, len(tests), len(x))
 
 
 def run(
-    model: Decoder,
-    tokenizer: PromptTokenizer,
-    chosen: pd.DataFrame,
-    seed: int,
-    *,
-    last_only: bool = False,
+    model: Decoder, tokenizer: PromptTokenizer, chosen: pd.DataFrame, seed: int, *, last_only: bool = False
 ) -> pd.DataFrame:
     """Fit and test all probes.
 
@@ -228,7 +219,7 @@ def run(
 
 
 def _groups(chosen: pd.DataFrame) -> list[pd.Series]:
-    """Places of the prompts of each (format, operator), which stand together and have one length."""
+    """Places of the prompts of each (format, operator), which are adjacent and have one length."""
     places = pd.Series(np.arange(len(chosen)))
     keys = [chosen["format"].to_numpy(), chosen["operator"].to_numpy()]
     return [group for _, group in places.groupby(keys, sort=False)]
@@ -245,21 +236,17 @@ def _probe(x: Tensor, chosen: pd.DataFrame, positions: range, task: Task, seed: 
     flat = x.flatten(0, 1)
     prompts, width = flat.shape[1:]
     step = max(1, working_bytes(x.device, _FIT_BYTES) // (4 * width * (prompts + 4 * width)))
-    found = [
-        _fit_and_test(flat[at : at + step], labels, permuted, held_out, task) for at in range(0, len(flat), step)
+    pieces = [
+        _accuracies(flat[at : at + step], labels, permuted, held_out, task) for at in range(0, len(flat), step)
     ]
-
-    def joined(tested: str, kind: int) -> np.ndarray:
-        return torch.cat([one[tested][kind] for one in found]).view(x.shape[0], x.shape[1]).numpy()
-
-    results = {tested: (joined(tested, 0), joined(tested, 1)) for tested in task.tests}
-    return _rows(task, answers, positions, results)
+    found = torch.cat(pieces, dim=-1).unflatten(-1, x.shape[:2]).numpy()
+    return _rows(task, answers, positions, found)
 
 
 def token_labels(tokenizer: PromptTokenizer, chosen: pd.DataFrame) -> list[str]:
-    """What stands at each position counted from the last, for people: the token, or the operand's field.
+    """A readable label of each position, counted from the last: the token, or the operand's field.
 
-    Taken from the first operator's prompts; a position where they differ but no operand stands is empty.
+    Taken from the first operator's prompts; a position that differs without being an operand is empty.
     """
     rows = chosen[
         (chosen["operator"] == chosen["operator"].iloc[0]) & (chosen["format"] == chosen["format"].iloc[0])

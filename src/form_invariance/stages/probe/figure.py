@@ -3,90 +3,81 @@
 import math
 from collections.abc import Mapping
 
-import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
+import seaborn as sns
 from matplotlib.figure import Figure
 
 from form_invariance.drawing import style
+from form_invariance.drawing.lines import DASHED, DOTTED, Look, line, line_grid, looks_of
 from form_invariance.stages.probe.summary import EVERY_OPERATOR, ONSET_ACCURACY, curve, of_all_formats, peak
+from form_invariance.stages.probe.table import PROBE
+from form_invariance.tables.inputs import Input
+
+INPUTS = {"probe": Input(PROBE, ("format",)), "across": Input(PROBE, figures=("probe",))}
+
+TOGETHER, BASELINE = "all formats together", "majority or shuffled answers"
 
 
-def _draw_curves(axes: Axes, curves: Mapping[str, pd.DataFrame], together: pd.DataFrame) -> None:
-    """One panel: accuracy by layer of each format's probe and of the one over all formats, onsets marked."""
-    palette, markers = style.colours(list(curves)), style.markers(list(curves))
-    # Formats with the same onset stand side by side, not on top of each other.
-    shift = {name: 0.06 * (number - (len(curves) - 1) / 2) for number, name in enumerate(curves)}
-    for name, rows in curves.items():
-        axes.fill_between(rows["layer"], rows["low"], rows["high"], color=palette[name], alpha=0.2, lw=0)
-        axes.plot(rows["layer"], rows["accuracy"], color=palette[name], marker=markers[name], label=name)
-        onset = peak(rows).onset
-        if onset is not None:
-            axes.axvline(onset + shift[name], color=palette[name], ls=":", lw=0.9)
-    axes.plot([], [], color="black", ls=":", lw=0.9, label="onset")
-    axes.fill_between(together["layer"], together["low"], together["high"], color="black", alpha=0.1, lw=0)
-    axes.plot(
-        together["layer"], together["accuracy"], color="black", ls="--", lw=0.9, label="all formats together"
+def probe(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
+    """One panel for all operators together, and one for each: accuracy with Wilson intervals, onsets marked."""
+    table = tables["probe"]
+    operators, formats = (table[column].unique().tolist() for column in ("operator", "format"))
+    own, together = (
+        pd.concat([curve(rows, operator) for operator in operators])
+        for rows in (table, of_all_formats(tables["across"]))
     )
-    baseline = pd.concat(curves.values()).groupby("layer")[["majority", "shuffled"]].max()
-    axes.plot(baseline.index, baseline.max(axis=1), color=style.GREY, lw=0.7, label="majority or shuffled answers")
-    axes.axhline(ONSET_ACCURACY, color=style.LIGHT, lw=0.6, zorder=0)
-
-
-def draw(tables: Mapping[str, pd.DataFrame], across: pd.DataFrame, title: str) -> Figure:
-    """One panel for all operators together, and one for each.
-
-    Args:
-        tables: each format's probe table.
-        across: probe table over all formats.
-    """
-    together = of_all_formats(across)
-    operators = list(next(iter(tables.values()))["operator"].unique())
-    figure, grid = style.panels(1, len(operators), height=1.6)
-    for axes, operator in zip(grid[0], operators, strict=True):
-        _draw_curves(
-            axes,
-            {name: curve(table, operator) for name, table in tables.items()},
-            curve(together, operator),
-        )
-        axes.set_title("all operators" if operator == EVERY_OPERATOR else operator)
-        axes.set_xlabel("layer")
-    grid[0, 0].set(ylabel="probe accuracy", ylim=(-0.03, 1.03))
-    grid[0, 0].xaxis.get_major_locator().set_params(integer=True)
-    figure.suptitle(title, fontsize=8)
-    style.legend_below(figure, [grid[0, 0]])
-    return figure
+    baseline = own.groupby(["operator", "layer"])[["majority", "shuffled"]].max().max(axis=1).rename("majority")
+    lines = [
+        line(own, own["format"], "accuracy", "low", "high"),
+        line(together, TOGETHER, "accuracy", "low", "high"),
+        line(baseline.reset_index(), BASELINE, "majority"),
+    ]
+    looks = looks_of(formats)
+    looks[TOGETHER] = Look("black", dashes=DASHED, width=0.9)
+    looks[BASELINE] = Look(style.GREY, width=0.7)
+    others = {"first layer above 0.5 (onset)": Look("black", dashes=DOTTED, width=0.9)}
+    rows = pd.concat(lines).assign(panel=lambda rows: rows["operator"].replace(EVERY_OPERATOR, "all operators"))
+    grid = line_grid(rows, "layer", looks, "probe accuracy", title, col="panel", others=others)
+    for operator, axes in zip(operators, grid.axes.flat, strict=True):
+        axes.axhline(ONSET_ACCURACY, color=style.LIGHT, lw=0.6, zorder=0)
+        for number, name in enumerate(formats):
+            onset = peak(curve(table[table["format"] == name], operator)).onset
+            if onset is not None:
+                # Formats with the same onset are drawn next to each other.
+                place = onset + 0.06 * (number - (len(formats) - 1) / 2)
+                axes.axvline(place, color=looks[name].colour, ls=":", lw=0.9)
+        axes.xaxis.get_major_locator().set_params(integer=True)
+    return grid.figure
 
 
 _MOST_LABELS = 60
-"""So many rotated labels have room beside each other in two columns."""
+"""The rotated labels that have room in two columns."""
 
 
-def _label(token: str) -> str:
-    """A token for an axis: blanks and line breaks made visible."""
-    return token.replace(" ", "␣").replace("\n", "↵") or "…"
-
-
-def draw_positions(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
+def probe_positions(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     """A heat map of layer and position for each format; the last token is on the right.
 
     Where there are more positions than labels have room for, each second, third, ... is labelled.
     """
-    widths = [table["position"].max() + 1 for table in tables.values()]
-    figure, grid = style.panels(1, len(tables), height=2.0, widths=widths)
+    table = tables["probe"]
+    rows = table[(table["operator"] == EVERY_OPERATOR) & (table["trained"] == table["tested"])]
+    formats = rows["format"].unique()
+    widths = (rows.groupby("format")["position"].max() + 1).loc[formats].tolist()
+    figure, grid = style.panels(1, len(formats), height=2.0, widths=widths)
     step = math.ceil(sum(widths) / _MOST_LABELS)
-    for axes, (name, table) in zip(grid[0], tables.items(), strict=True):
-        rows = table[(table["operator"] == EVERY_OPERATOR) & (table["trained"] == table["tested"])]
-        wide = rows.pivot(index="layer", columns="position", values="accuracy").sort_index(axis=1, ascending=False)
-        image = axes.imshow(wide, vmin=0, vmax=1, cmap="viridis", aspect="auto", origin="lower")
-        tokens = rows.drop_duplicates("position").set_index("position")["token"]
-        labels = [_label(tokens[one]) for one in wide.columns]
-        places = range(len(labels) - 1, -1, -step)
-        axes.set_xticks(places, [labels[place] for place in places], rotation=90, parse_math=False)
-        axes.tick_params(axis="x", labelsize=6)
-        axes.set_yticks(np.arange(0, len(wide), max(1, len(wide) // 8)))
-        axes.set_title(name)
+    for axes, name in zip(grid[0], formats, strict=True):
+        own = rows[rows["format"] == name]
+        wide = own.pivot(index="layer", columns="position", values="accuracy").sort_index(axis=1, ascending=False)
+        labelled = {"xticklabels": False, "yticklabels": "auto" if axes is grid[0, 0] else False}
+        sns.heatmap(wide, ax=axes, vmin=0, vmax=1, cmap="viridis", cbar=False, rasterized=True, **labelled)
+        tokens = own.drop_duplicates("position").set_index("position")["token"]
+        places = range(len(wide.columns) - 1, -1, -step)
+        labels = [style.visible(tokens[wide.columns[place]]) or "…" for place in places]
+        axes.set_xticks([place + 0.5 for place in places], labels, rotation=90, size=6, parse_math=False)
+        axes.invert_yaxis()
+        axes.tick_params(axis="y", rotation=0)
+        axes.set(title=name, xlabel="", ylabel="")
     grid[0, 0].set_ylabel("layer")
-    figure.colorbar(image, ax=grid[0, -1], label="probe accuracy")
-    figure.suptitle(title, fontsize=8)
+    figure.colorbar(grid[0, -1].collections[0], ax=grid[0, -1], label="probe accuracy")
+    figure.suptitle(title)
     return figure

@@ -1,11 +1,8 @@
 """What the probes' table says in short: accuracy by layer, its peak, and the onset layer (paper, section 4.1)."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pandas as pd
-
-from form_invariance.errors import UserError
 
 EVERY_OPERATOR = "all"
 """Operator of the probes that are fitted to all operators together."""
@@ -38,21 +35,3 @@ def peak(rows: pd.DataFrame) -> Peak:
     best = rows.iloc[rows["accuracy"].to_numpy().argmax()]
     above = rows.loc[rows["accuracy"] > ONSET_ACCURACY, "layer"]
     return Peak(float(best["accuracy"]), int(best["layer"]), int(above.min()) if len(above) else None)
-
-
-def first_onset(tables: Mapping[str, pd.DataFrame]) -> int:
-    """The earliest of several formats' onset layers, so that no format's computation is left out.
-
-    Raises:
-        UserError: in a format the answer is nowhere decodable.
-    """
-    onsets = {}
-    for name, table in tables.items():
-        found = peak(curve(table))
-        if found.onset is None:
-            raise UserError(
-                f"late_from: onset, but no layer's probe of {name} is right on more than half of its prompts "
-                f"(best {found.accuracy:.2f} in layer {found.layer}); set late_from to half_depth or a number"
-            )
-        onsets[name] = found.onset
-    return min(onsets.values())

@@ -10,7 +10,9 @@ PROBE = Schema(
         "operator": text("operator of both, or all"),
         "layer": integer("layer whose output (resid_post) is read, from 0"),
         "position": integer("token counted from the last, 0 = the last"),
-        "token": text("what stands there in the first operator's prompts: a token, {a} or {b}; empty where mixed"),
+        "token": text(
+            "token of the first operator's prompts at this position, {a} or {b}; empty where it differs"
+        ),
         "train_prompts": integer("training prompts"),
         "test_prompts": integer("test prompts, of other operand pairs"),
         "answers": integer("distinct answers of both"),

@@ -3,18 +3,18 @@
 import argparse
 from pathlib import Path
 
+from form_invariance.stages.options import add_options
+
 HELP = "rank the candidates by their mean exact indirect effect"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("--attribution", type=Path, required=True, help="attribution table of the cell")
+    add_options(parser, "--attribution")
     parser.add_argument("--effects", type=Path, required=True, help="indirect effects of the cell")
     parser.add_argument("--output", type=Path, required=True, help="ranking table")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run the command."""
     from form_invariance.stages.attribution.table import ATTRIBUTION
     from form_invariance.stages.ranking.compute import rank_cell
     from form_invariance.stages.ranking.table import RANKING

@@ -1,4 +1,4 @@
-"""Cross-format transfer of the shared neurons' activations (paper, section 4.5; method, sections 8, 12.3)."""
+"""Cross-format transfer of the shared neurons' activations (paper, section 4.4; method, sections 8, 12.3)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,11 +10,10 @@ from torch import Tensor
 
 from form_invariance.model.decoder import Decoder
 from form_invariance.model.memory import replayed_rows
-from form_invariance.model.replay import LastTokenCache, build_cache, replay, select
-from form_invariance.problems.prompts import PromptTokenizer
+from form_invariance.model.readout import Readout, read_out, stack
+from form_invariance.model.replay import LastTokenCache, build_cache, last_token_neurons, replay, select
 from form_invariance.randomness import generator
-from form_invariance.stages.interventions.ablation import Readout, read_out, stack
-from form_invariance.stages.patching.compute import last_token_neurons
+from form_invariance.stages.run import Run
 
 
 @dataclass(frozen=True)
@@ -47,9 +46,32 @@ class Group:
     conditions: list[Condition]
 
 
+@dataclass(frozen=True)
+class Shares:
+    """How far each neuron moves to the donor's activation, from 0 to 1, in each of several settings.
+
+    Attributes:
+        settings: the columns that tell the settings apart, such as k; a row each.
+        circuit: of the circuit's neurons, (settings, late layers, m), bool or float.
+        random: of as many random ones, the same shape; in a setting without a random set none of them moves.
+            None where no condition is random.
+    """
+
+    settings: pd.DataFrame
+    circuit: Tensor
+    random: Tensor | None = None
+
+    def of(self, condition: Condition) -> Tensor:
+        """The shares that a condition transfers."""
+        if not condition.random:
+            return self.circuit
+        assert self.random is not None
+        return self.random
+
+
 @dataclass
 class Transferred:
-    """Readouts of one condition: before, (pairs,), and after for each variant, (variants, pairs)."""
+    """Readouts of one condition: before, (pairs,), and after in each setting, (settings, pairs)."""
 
     before: Readout
     after: Readout
@@ -100,7 +122,7 @@ def plan_direction(pairs: pd.DataFrame, donor: str, target: str, limit: int, see
         pairs: from `pair_censuses`.
         donor: format that gives.
         target: format that receives.
-        limit: at most so many pairs a group.
+        limit: largest number of pairs of a group.
         name: the operator's name, for the seeded choices.
     """
     rng = generator(seed, "transfer", name, donor, target)
@@ -141,12 +163,11 @@ def plan_direction(pairs: pd.DataFrame, donor: str, target: str, limit: int, see
 class Donors:
     """Last-token activations of donor prompts, each run once however many conditions use it."""
 
-    def __init__(self, model: Decoder, tokenizer: PromptTokenizer, prompts: Sequence[str], first: int) -> None:
+    def __init__(self, run: Run, prompts: Sequence[str]) -> None:
         """Run the prompts, which are of one length."""
         unique = sorted(set(prompts))
         self._position = {prompt: position for position, prompt in enumerate(unique)}
-        tokens = torch.from_numpy(tokenizer.encode_batch(unique)).to(model.device)
-        self._activations = last_token_neurons(model, tokens, first)
+        self._activations = last_token_neurons(run.model, run.tokens(unique), run.first)
 
     def of(self, prompts: Sequence[str]) -> Tensor:
         """Activations (late layers, prompts, m)."""
@@ -161,12 +182,11 @@ def transfer_neurons(
     Args:
         cache: of the target prompts.
         donors: the donor prompts' last-token activations, (late layers, B, m).
-        shares: how far each neuron moves, from 0 to 1 = it takes the donor's activation, or bool,
-            (variants, late layers, m).
+        shares: as in `Shares`, (settings, late layers, m).
         answers: token ids of the right answers, (B,).
 
     Returns:
-        Readout of shape (variants, B).
+        Readout of shape (settings, B).
     """
     weights = shares.to(donors.dtype)
 
@@ -182,43 +202,28 @@ def transfer_neurons(
 
 @torch.no_grad()
 def run_group(
-    model: Decoder,
-    tokenizer: PromptTokenizer,
-    group: Group,
-    donors: dict[str, Donors],
-    shares: dict[bool, Tensor],
-    first: int,
-    center: bool,
+    run: Run, group: Group, donors: dict[str, Donors], shares: Shares, center: bool
 ) -> dict[str, Transferred]:
     """Run all conditions of a group; a condition without pairs is absent from the result.
 
     Args:
         donors: of each format.
-        shares: how far the circuits' neurons move (False), and as many random ones (True), (variants, late
-            layers, m) each.
     """
-    per_batch = max(1, replayed_rows(model) // max(1, len(shares[False])))
+    per_batch = max(1, replayed_rows(run.model) // max(1, len(shares.circuit)))
     results: dict[str, list[tuple[Readout, Readout]]] = {c.name: [] for c in group.conditions}
     given = {c.name: donors[c.format].of(c.donors) for c in group.conditions if c.donors}
     for start in range(0, len(group.prompts), per_batch):
         batch = slice(start, start + per_batch)
-        tokens = torch.from_numpy(tokenizer.encode_batch(group.prompts[batch])).to(model.device)
-        answers = torch.from_numpy(tokenizer.number_tokens(group.answers[batch])).to(model.device)
-        cache = build_cache(model, tokens, first)
-        before = read_out(model, cache.residual[-1], answers, center)
+        answers = run.answer_tokens(group.answers[batch])
+        cache = build_cache(run.model, run.tokens(group.prompts[batch]), run.first)
+        before = read_out(run.model, cache.residual[-1], answers, center)
         for condition in group.conditions:
             rows = np.flatnonzero((condition.targets >= start) & (condition.targets < start + per_batch))
             if not len(rows):
                 continue
             here = torch.from_numpy(condition.targets[rows] - start)
-            after = transfer_neurons(
-                model,
-                select(cache, here),
-                given[condition.name][:, rows],
-                shares[condition.random],
-                answers[here],
-                center,
-            )
+            moved, share = given[condition.name][:, rows], shares.of(condition)
+            after = transfer_neurons(run.model, select(cache, here), moved, share, answers[here], center)
             results[condition.name].append((before[here], after))
     return {
         name: Transferred(stack([b for b, _ in parts]), stack([a for _, a in parts]))

@@ -1,26 +1,27 @@
 """The transfer experiment of one operator: all directions planned, run, and put into tables."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
-from form_invariance.model.decoder import Decoder
-from form_invariance.problems.prompts import PromptTokenizer
-from form_invariance.stages.interventions.compute import circuit_members
-from form_invariance.stages.interventions.controls import draw_controls
+from form_invariance.stages.circuit.compute import circuit_members
+from form_invariance.stages.circuit.controls import draw_controls
+from form_invariance.stages.run import Run
 from form_invariance.stages.transfer.compute import (
     Condition,
     Donors,
     Group,
+    Shares,
     Transferred,
     pair_censuses,
     plan_direction,
     run_group,
 )
 from form_invariance.statistics import wilson
+from form_invariance.tables.progress import track
 
 Plans = dict[tuple[str, str], list[Group]]
 
@@ -50,44 +51,76 @@ def only(plans: Plans, condition: str) -> Plans:
     }
 
 
-def circuit_masks(
-    model: Decoder, circuit: pd.DataFrame, ks: Sequence[int], first: int, seed: int, operator: str
-) -> dict[bool, Tensor]:
-    """The circuit of every k (False) and as many random neurons per layer (True), (ks, late layers, m).
+def circuit_shares(run: Run, circuit: pd.DataFrame, ks: Sequence[int], seed: int, operator: str) -> Shares:
+    """The circuit of every k moves as a whole, and as many random neurons per layer.
 
-    Where too few neurons lie outside the circuit, the random mask is empty and its rows are left out.
+    Where too few neurons lie outside the circuit, no random ones move, and these rows are left out of the table.
     """
-    layers, width = model.config.n_layers, model.config.d_mlp
-    members = [circuit_members(circuit, k, first, layers, width) for k in ks]
+    members = [circuit_members(circuit, k, run.late, run.width) for k in ks]
     random = [draw_controls(own, None, seed, "transfer", operator, k) for k, own in zip(ks, members, strict=True)]
-    empty = np.zeros((layers - first, width), dtype=bool)
-    return {
-        False: torch.from_numpy(np.stack(members)).to(model.device),
-        True: torch.from_numpy(np.stack([empty if r is None else r for r in random])).to(model.device),
-    }
+    drawn = [np.zeros_like(members[0]) if one is None else one for one in random]
+    both = (torch.from_numpy(np.stack(masks)).to(run.model.device) for masks in (members, drawn))
+    return Shares(pd.DataFrame({"k": ks}), *both)
 
 
-def run_donors(model: Decoder, tokenizer: PromptTokenizer, plans: Plans, first: int) -> dict[str, Donors]:
+def run_donors(run: Run, plans: Plans) -> dict[str, Donors]:
     """Run every donor prompt of every direction, each once."""
     prompts: dict[str, list[str]] = {}
     for groups in plans.values():
         for group in groups:
             for condition in group.conditions:
                 prompts.setdefault(condition.format, []).extend(condition.donors)
-    return {name: Donors(model, tokenizer, donors, first) for name, donors in prompts.items() if donors}
+    return {name: Donors(run, donors) for name, donors in prompts.items() if donors}
+
+
+def transfer_tables(
+    run: Run, plans: Plans, shares: Shares, center: bool
+) -> Iterator[tuple[tuple[str, str], pd.DataFrame]]:
+    """The transfer table of every direction (donor, target)."""
+    donors = run_donors(run, plans)
+    for (donor, target), groups in track(plans.items(), len(plans), "directions"):
+        table = direction_table(run, groups, donors, shares, center)
+        yield (donor, target), table.assign(donor=donor, target=target)
+
+
+def direction_table(
+    run: Run, groups: Sequence[Group], donors: dict[str, Donors], shares: Shares, center: bool
+) -> pd.DataFrame:
+    """Run one direction; the transfer table without its columns donor and target.
+
+    A condition without pairs has rows too, with 0 pairs and rates that are not a number.
+    """
+    wanted = _moving(shares.circuit)
+    tables = []
+    for group in groups:
+        results = run_group(run, group, donors, shares, center)
+        for condition in group.conditions:
+            if condition.name not in results:
+                tables.append(_empty_rows(condition, wanted, shares.settings))
+                continue
+            sizes = _moving(shares.of(condition))
+            tokens = run.answer_tokens(condition.donor_answers)
+            rows = _rows(condition, results[condition.name], sizes, shares.settings, tokens)
+            tables.append(rows[sizes == wanted])
+    return pd.concat(tables, ignore_index=True).assign(centered=center)
+
+
+def _moving(shares: Tensor) -> np.ndarray:
+    """How many neurons move in each setting, (settings,)."""
+    return (shares > 0).sum((1, 2)).cpu().numpy()
 
 
 def _rows(
-    condition: Condition, result: Transferred, sizes: Tensor, variants: pd.DataFrame, donor_tokens: Tensor
+    condition: Condition, result: Transferred, sizes: np.ndarray, settings: pd.DataFrame, donor_tokens: Tensor
 ) -> pd.DataFrame:
     harm = condition.name.startswith("harm")
     pairs = len(condition.targets)
     hits = (~result.after.correct if harm else result.after.correct).sum(-1).cpu().numpy()
     low, high = wilson(hits, np.full(len(hits), pairs))
-    return variants.assign(
+    return settings.assign(
         condition=condition.name,
         pairs=pairs,
-        n_neurons=sizes.cpu().numpy(),
+        n_neurons=sizes,
         recovered=hits / pairs,
         low=low,
         high=high,
@@ -97,41 +130,6 @@ def _rows(
     )
 
 
-def direction_table(
-    model: Decoder,
-    tokenizer: PromptTokenizer,
-    groups: Sequence[Group],
-    donors: dict[str, Donors],
-    shares: dict[bool, Tensor],
-    variants: pd.DataFrame,
-    first: int,
-    center: bool,
-) -> pd.DataFrame:
-    """Run one direction; the transfer table without its columns donor and target.
-
-    A condition without pairs has rows all the same, with 0 pairs and rates that are not a number.
-
-    Args:
-        shares: as in `run_group`.
-        variants: what tells the variants apart, such as their k; a row each.
-    """
-    sizes = {kind: (share > 0).sum((1, 2)) for kind, share in shares.items()}
-    tables = []
-    for group in groups:
-        results = run_group(model, tokenizer, group, donors, shares, first, center)
-        for condition in group.conditions:
-            if condition.name not in results:
-                tables.append(_empty_rows(condition, sizes[False], variants))
-                continue
-            tokens = torch.from_numpy(tokenizer.number_tokens(condition.donor_answers)).to(model.device)
-            rows = _rows(condition, results[condition.name], sizes[condition.random], variants, tokens)
-            drawn = (sizes[condition.random] == sizes[False]).cpu().numpy()
-            tables.append(rows[drawn])
-    return pd.concat(tables, ignore_index=True).assign(centered=center)
-
-
-def _empty_rows(condition: Condition, sizes: Tensor, variants: pd.DataFrame) -> pd.DataFrame:
+def _empty_rows(condition: Condition, sizes: np.ndarray, settings: pd.DataFrame) -> pd.DataFrame:
     rates = ("recovered", "low", "high", "donor_answer", "normalized_logit_before", "normalized_logit_after")
-    return variants.assign(
-        condition=condition.name, pairs=0, n_neurons=sizes.cpu().numpy(), **dict.fromkeys(rates, np.nan)
-    )
+    return settings.assign(condition=condition.name, pairs=0, n_neurons=sizes, **dict.fromkeys(rates, np.nan))

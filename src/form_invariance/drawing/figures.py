@@ -1,0 +1,38 @@
+"""The figures of the stages: functions of STAGE/figure.py that return a figure."""
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import get_type_hints
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from form_invariance.errors import UserError
+from form_invariance.tables.inputs import Input
+
+Draw = Callable[[Mapping[str, pd.DataFrame], str], Figure]
+"""From one table for each input, and the title."""
+
+_STAGES = Path(__file__).parents[1] / "stages"
+
+
+def figure_of(stage: str, name: str) -> tuple[Draw, dict[str, Input]]:
+    """The function that draws a figure, and its inputs: public functions of STAGE/figure.py return a figure each.
+
+    Raises:
+        UserError: there is no such stage or figure.
+    """
+    stages = sorted(path.parent.name for path in _STAGES.glob("*/figure.py"))
+    if stage not in stages:
+        raise UserError(f"figure: {stage!r} is not a stage with figures; these are {', '.join(stages)}")
+    module = import_module(f"form_invariance.stages.{stage}.figure")
+    figures: dict[str, Draw] = {
+        key: value
+        for key, value in vars(module).items()
+        if not key.startswith("_") and callable(value) and get_type_hints(value).get("return") is Figure
+    }
+    if name not in figures:
+        raise UserError(f"figure: {name!r} is not a figure of {stage}; it has {', '.join(figures)}")
+    inputs: dict[str, Input] = module.INPUTS
+    return figures[name], {key: one for key, one in inputs.items() if not one.figures or name in one.figures}

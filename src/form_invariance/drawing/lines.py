@@ -1,0 +1,189 @@
+"""Lines with their intervals, in one panel or in a grid of them.
+
+A table of lines has the columns line (its name), value, low and high (NaN: no interval), a horizontal axis, and
+those that say which panel.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from form_invariance.drawing import style
+
+SOLID, DASHED, DOTTED, DASH_DOT = "-", "--", ":", "-."
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a line looks like; `label` is its text in the legend where that is not its name."""
+
+    colour: str
+    marker: str = ""
+    dashes: str = SOLID
+    width: float = 1.2
+    label: str = ""
+
+    def arguments(self) -> dict[str, Any]:
+        """What matplotlib is given, the colour aside."""
+        return {"marker": self.marker, "linestyle": self.dashes, "linewidth": self.width}
+
+
+Looks = Mapping[str, Look]
+"""By line. Narrow lines are drawn above wide ones, so that both are seen where they agree; of equals the first."""
+
+
+def looks_of(names: Sequence[str], dashes: str = SOLID) -> dict[str, Look]:
+    """A fixed look for each name, in order: the same colour and marker in every figure."""
+    colours, markers = style.colours(names), style.markers(names)
+    return {name: Look(colours[name], markers[name], dashes) for name in names}
+
+
+def line(
+    table: pd.DataFrame, name: str | pd.Series, value: str, low: str | None = None, high: str | None = None
+) -> pd.DataFrame:
+    """The rows of one line; a series of names for several ones.
+
+    Args:
+        value: the column that is drawn.
+        low: the column of the interval's lower limit.
+        high: the column of its upper limit.
+    """
+    limits = {to: table[of] if of else math.nan for to, of in (("value", value), ("low", low), ("high", high))}
+    return table.assign(line=name, **limits)
+
+
+def spread(table: pd.DataFrame, by: list[str], name: str | pd.Series, value: str) -> pd.DataFrame:
+    """The rows of one line: the mean of a column in each group, and its range."""
+    groups = table.groupby(by, sort=False)[value].agg(value="mean", low="min", high="max")
+    return groups.reset_index().assign(line=name)
+
+
+def mean(table: pd.DataFrame, by: list[str], name: str, value: str) -> pd.DataFrame:
+    """The rows of one line: the mean of a column in each group."""
+    return line(table.groupby(by, sort=False)[value].mean().reset_index(), name, value)
+
+
+# Seaborn computes intervals from repeated rows, so a given one comes as three rows: the value and its limits.
+_GIVEN = {
+    "y": "y",
+    "sort": False,
+    "estimator": lambda values: values.iloc[0],
+    "errorbar": lambda values: tuple(values.iloc[1:]),
+    "err_kws": {"lw": 0},
+    "markeredgewidth": 0,
+    "legend": False,
+}
+
+
+def _rows(table: pd.DataFrame, x: str, *facets: str) -> pd.DataFrame:
+    """The table of lines with three rows for each point, by x."""
+    kept = ["line", x, *facets]
+    return table.sort_values(x, kind="stable").melt(kept, ["value", "low", "high"], value_name="y")
+
+
+def _in_order(table: pd.DataFrame, looks: Looks) -> list[str]:
+    """The lines of a table in the order in which they are drawn."""
+    known = reversed([name for name in looks if name in set(table["line"])])
+    return sorted(known, key=lambda name: -looks[name].width)
+
+
+def line_plot(axes: Axes, table: pd.DataFrame, x: str, looks: Looks) -> None:
+    """Draw the lines into one panel."""
+    rows = _rows(table, x)
+    for name in _in_order(table, looks):
+        look = looks[name]
+        own = rows[rows["line"] == name]
+        sns.lineplot(own, x=x, ax=axes, color=look.colour, **look.arguments(), **_GIVEN)
+    axes.set(xlabel="", ylabel="")
+    size_axis(axes, table[x].unique().tolist())
+
+
+def line_grid(
+    table: pd.DataFrame,
+    x: str,
+    looks: Looks,
+    label: str,
+    title: str,
+    *,
+    row: str | None = None,
+    col: str,
+    col_wrap: int | None = None,
+    width: float = style.TWO_COLUMNS,
+    height: float = 1.55,
+    others: Looks | None = None,
+) -> sns.FacetGrid:
+    """Small multiples of the lines with one legend.
+
+    Args:
+        x: the column of the horizontal axis, which is named after it; "k" are circuit sizes.
+        label: of the vertical axis.
+        row: the column of the table whose values are the rows of panels.
+        col: the column whose values are the columns of panels.
+        col_wrap: panels in a row, where there is no `row`.
+        width: inches of the figure.
+        height: inches of a row.
+        others: what else the legend explains.
+    """
+    names = _in_order(table, looks)
+    grid = sns.FacetGrid(
+        _rows(table, x, *(name for name in (row, col) if name)),
+        row=row,
+        col=col,
+        col_wrap=col_wrap,
+        hue="line",
+        hue_order=names,
+        palette=[looks[name].colour for name in names],
+        hue_kws=pd.DataFrame([looks[name].arguments() for name in names]).to_dict("list"),
+        ylim=(-0.03, 1.03),
+    )
+    grid.map_dataframe(sns.lineplot, x=x, **_GIVEN)
+    grid.set_titles("").set_axis_labels("neurons per layer, k" if x == "k" else x, label)
+    # Names above the first row and before the first column: seaborn would repeat them in every panel.
+    for axes, name in zip(grid.axes.flat, grid.col_names, strict=False):
+        axes.set_title(name)
+    for axes, name in zip(grid.axes[:, 0] if row else (), grid.row_names, strict=False):
+        axes.set_ylabel(f"{name}\n{label}".strip())
+    drawn = {name: look for name, look in looks.items() if name in names}
+    style.finish(grid, title, width, height, legend_handles({**drawn, **(others or {})}))
+    if x == "k":
+        size_axis(grid.axes.flat[0], table[x].unique().tolist())
+    return grid
+
+
+def legend_handles(looks: Looks) -> list[Line2D]:
+    """A piece of each line for the legend, each label once."""
+    handles: dict[str, Line2D] = {}
+    for name, look in looks.items():
+        label = look.label or name
+        handles.setdefault(label, Line2D([], [], color=look.colour, label=label, **look.arguments()))
+    return list(handles.values())
+
+
+_DIGIT = 0.062
+"""Inches that a digit of a label takes."""
+
+
+def size_axis(axes: Axes, sizes: Sequence[int]) -> None:
+    """A logarithmic axis with a tick for each circuit size, labelled where there is room: by hand, for matplotlib
+    labels such ticks all or not at all.
+    """
+    specification, figure = axes.get_subplotspec(), axes.get_figure(root=True)
+    assert specification is not None
+    assert figure is not None
+    # A column of panels leaves a fifth of its width to ticks and padding.
+    width = 0.8 * figure.get_figwidth() / specification.get_gridspec().ncols
+    inches = width / (math.log(max(sizes) / min(sizes)) or 1.0)
+    labelled = [max(sizes)]
+    for size in sorted(sizes)[-2::-1]:
+        digits = len(str(size)) + len(str(labelled[-1])) + 1
+        if inches * math.log(labelled[-1] / size) >= _DIGIT * digits / 2:
+            labelled.append(size)
+    axes.set_xscale("log")
+    axes.set_xticks(sizes, [str(size) if size in labelled else "" for size in sizes])
+    axes.minorticks_off()

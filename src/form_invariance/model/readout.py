@@ -1,0 +1,58 @@
+"""What the last token's logits say about the right answer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor
+
+from form_invariance.model.decoder import Decoder, logits
+from form_invariance.model.finite import check_finite
+from form_invariance.model.memory import working_bytes
+
+_READOUT_BYTES = 2**28
+
+
+@dataclass
+class Readout:
+    """What is measured at the last token; each tensor (..., ) has one entry a run."""
+
+    normalized_logit: Tensor  # logit[r] / largest logit, 1 where r has the largest, float64
+    correct: Tensor  # bool
+    probability: Tensor  # float64
+    predicted: Tensor  # int64, the most probable token
+
+    def __getitem__(self, runs: Tensor | None) -> "Readout":
+        """The readouts of some runs."""
+        return Readout(*(getattr(self, field.name)[runs] for field in fields(self)))
+
+
+def read_out(model: Decoder, x: Tensor, answers: Tensor, center: bool) -> Readout:
+    """Measure the answers after the last layer.
+
+    Args:
+        x: residual stream of the last token after the last layer, (..., d).
+        answers: token ids, broadcastable to (...).
+        center: subtract the mean logit over the vocabulary. Normalised logits are not invariant to a
+            constant added to the logits, and models differ in that constant.
+    """
+    shape = x.shape[:-1]
+    rows, wanted = x.reshape(-1, x.shape[-1]), answers.expand(shape).reshape(-1, 1)
+    step = max(1, working_bytes(model.device, _READOUT_BYTES) // (8 * model.config.vocabulary))
+    pieces = []
+    for start in range(0, len(rows), step):
+        z = check_finite(logits(model, rows[start : start + step]), "the model's logits").double()
+        if center:
+            z = z - z.mean(1, keepdim=True)
+        answer = z.gather(1, wanted[start : start + step])[:, 0]
+        largest, predicted = z.max(1)
+        # The largest logit itself is 1, also where it is 0.
+        normalized = torch.where(answer == largest, 1.0, answer / largest)
+        pieces.append((normalized, predicted, (answer - z.logsumexp(1)).exp()))
+    ratios, predicted, probability = (torch.cat(parts).view(shape) for parts in zip(*pieces, strict=True))
+    return Readout(ratios, predicted == answers, probability, predicted)
+
+
+def stack(readouts: Sequence[Readout], dim: int = -1) -> Readout:
+    """Readouts joined along an axis: the last one is that of the prompts."""
+    return Readout(*(torch.cat([getattr(r, field.name) for r in readouts], dim) for field in fields(Readout)))

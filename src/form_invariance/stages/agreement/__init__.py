@@ -1,1 +1,0 @@
-"""Agreement of the formats' heuristic families."""

@@ -1,0 +1,96 @@
+"""Heuristic families of the shared neurons in every format, and their agreement (paper, section 4.5)."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from form_invariance.drawing import style
+from form_invariance.stages.agreement.table import AGREEMENT, LABELLED
+from form_invariance.stages.heuristics.table import HEURISTICS
+from form_invariance.tables.inputs import Input
+
+INPUTS = {
+    "heuristics": Input(HEURISTICS, ("format", "operator")),
+    "agreement": Input(AGREEMENT, ("operator",)),
+    "labelled": Input(LABELLED, ("operator",)),
+}
+
+SHUFFLED = "the same, activations shuffled"
+MODES = {"reference": "published scores", "strict": "strict scores"}
+
+
+def shares(table: pd.DataFrame, labelled: pd.DataFrame, formats: list[str]) -> pd.DataFrame:
+    """Share of the shared neurons that carry each family, in each mode, operator and format.
+
+    Returns:
+        Columns mode, operator, format, family, and the shares of observed and of shuffled activations.
+    """
+    panel = ["mode", "operator", "format"]
+    neurons = table[table["label"]].drop_duplicates([*panel, "activations", "layer", "neuron", "family"])
+    counts = neurons.groupby([*panel, "family", "activations"]).size()
+    # An operator without shared neurons has no row in the table, and a panel all the same.
+    families = sorted(neurons["family"].unique()) or [""]
+    operators = labelled["operator"].unique().tolist()
+    levels = [list(MODES), operators, formats, families, ["observed", "shuffled"]]
+    every: pd.MultiIndex = pd.MultiIndex.from_product(levels, names=counts.index.names)
+    found = counts.reindex(every, fill_value=0).unstack("activations").reset_index()
+    whole = found["operator"].map(_neurons(labelled)).replace(0, np.nan)
+    return found.assign(observed=found["observed"] / whole, shuffled=found["shuffled"] / whole)
+
+
+def _neurons(labelled: pd.DataFrame) -> pd.Series:
+    """The number of shared neurons by operator."""
+    one = labelled[(labelled["mode"] == "strict") & (labelled["activations"] == "observed")]
+    return one.groupby("operator")["neurons"].sum()
+
+
+def agreement_text(agreement: pd.DataFrame) -> str:
+    """Observed agreement with its null in two lines, from one operator's rows of one mode."""
+    rows = agreement[(agreement["activations"] == "observed") & (agreement["scope"] == "all")]
+    lines = []
+    for statistic, over, name in (("exact", "all", "exact"), ("pair_jaccard", "any", "Jaccard")):
+        row = rows[(rows["statistic"] == statistic) & (rows["over"] == over)].iloc[0]
+        known = np.isfinite(row["observed"])
+        lines.append(
+            f"{name} {row['observed']:.2f} (null {row['null_mean']:.2f})" if known else f"{name}: no neuron"
+        )
+    return "\n".join(lines)
+
+
+def heuristics(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
+    """Rows are the two modes, columns operators: bars by family and format, marks for shuffled activations."""
+    formats = tables["heuristics"]["format"].unique().tolist() or ["no shared neuron"]
+    colours, hatches = style.colours(formats), style.hatches(formats)
+    grid = sns.FacetGrid(
+        shares(tables["heuristics"], tables["labelled"], formats),
+        row="mode",
+        col="operator",
+        row_order=MODES,
+        col_order=tables["labelled"]["operator"].unique(),
+        xlim=(0, 1),
+    )
+    bars = {"y": "family", "hue": "format", "hue_order": formats, "legend": False, "dodge": True}
+    solid = {"palette": colours, "saturation": 1, "linewidth": 0, "errorbar": None}
+    mark = {"palette": dict.fromkeys(formats, "black"), "marker": "|", "size": 4, "linewidth": 0.8}
+    grid.map_dataframe(sns.barplot, x="observed", **bars, **solid)
+    grid.map_dataframe(sns.stripplot, x="shuffled", jitter=False, clip_on=False, **bars, **mark)
+    grid.set_titles("").set_axis_labels("share of shared neurons", "").set(xticks=(0, 0.5, 1))
+    neurons = _neurons(tables["labelled"])
+    for (mode, operator), axes in grid.axes_dict.items():
+        for container, name in zip(axes.containers, formats, strict=False):
+            for bar in container:
+                bar.set_hatch(hatches[name])
+        agreement = tables["agreement"].query("mode == @mode and operator == @operator")
+        above = f"{operator}\n{neurons[operator]} neurons\n" if mode == next(iter(MODES)) else ""
+        axes.set_title(above + agreement_text(agreement), fontsize=6.5)
+    for axes, label in zip(grid.axes[:, 0], MODES.values(), strict=True):
+        axes.set_ylabel(label)
+    handles = [Patch(fc=colours[name], hatch=hatches[name], lw=0, label=name) for name in formats]
+    shuffled = Line2D([], [], ls="", marker="|", color="black", mew=0.8, ms=4, label=SHUFFLED)
+    style.finish(grid, f"{title}: heuristic families", style.TWO_COLUMNS, 2.2, [*handles, shuffled])
+    return grid.figure

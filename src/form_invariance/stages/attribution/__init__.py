@@ -1,1 +1,0 @@
-"""Stage 1 of the ranking: first-order indirect effects."""

@@ -1,1 +1,0 @@
-"""Audit of the first stage where every neuron was patched."""

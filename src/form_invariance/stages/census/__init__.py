@@ -1,1 +1,0 @@
-"""Census: what the model answers on the operand pool."""

@@ -1,1 +1,0 @@
-"""The shared circuit: neurons in the top k of every format."""

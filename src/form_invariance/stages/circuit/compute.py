@@ -1,0 +1,26 @@
+"""The shared circuit: the neurons that are among the best k in every format (paper, section 4.2)."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from form_invariance.stages.patching.effects import Effects, check_sizes
+
+
+def circuit_table(cells: Mapping[str, Effects], ks: Sequence[int]) -> pd.DataFrame:
+    """The shared circuit of every k: the neurons in the top-k of all formats, layer by layer."""
+    check_sizes(cells, ks)
+    tables = []
+    for layer in next(iter(cells.values())).candidates:
+        worst = np.max([cell.ranks(layer) for cell in cells.values()], axis=0)
+        tables += [pd.DataFrame({"k": k, "layer": layer, "neuron": np.flatnonzero(worst < k)}) for k in ks]
+    return pd.concat(tables).astype("int64").sort_values(["k", "layer", "neuron"], ignore_index=True)
+
+
+def circuit_members(circuit: pd.DataFrame, k: int, late: range, width: int) -> np.ndarray:
+    """The shared circuit at k as a mask, bool, (late layers, width), from the circuit table."""
+    members = np.zeros((len(late), width), dtype=bool)
+    rows = circuit[circuit["k"] == k]
+    members[rows["layer"].to_numpy() - late.start, rows["neuron"].to_numpy()] = True
+    return members

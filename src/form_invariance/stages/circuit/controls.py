@@ -1,0 +1,54 @@
+"""Random sets of neurons that an intervention on the circuit is compared with (method, sections 7 and 12.4)."""
+
+from bisect import bisect_left
+
+import numpy as np
+
+from form_invariance.randomness import generator
+
+NEAREST = 10
+"""A matched control is drawn among this many nearest neurons outside the circuit."""
+
+
+def draw_control(circuit: np.ndarray, values: np.ndarray | None, rng: np.random.Generator) -> np.ndarray | None:
+    """As many neurons of one layer as the circuit has there, none of them in it.
+
+    Args:
+        circuit: True where a neuron is in the circuit, bool, (m,).
+        values: what the control is matched by (variance, effect), (m,), NaN = not available; None draws
+            uniformly.
+
+    Returns:
+        The control, bool, (m,), or None where too few neurons lie outside the circuit.
+    """
+    available = ~circuit if values is None else ~circuit & np.isfinite(values)
+    outside, wanted = np.flatnonzero(available), np.flatnonzero(circuit)
+    if len(outside) < len(wanted):
+        return None
+    control = np.zeros_like(circuit)
+    if values is None:
+        control[rng.choice(outside, size=len(wanted), replace=False)] = True
+        return control
+    order = outside[np.argsort(values[outside], kind="stable")]
+    free, keys = order.tolist(), values[order].tolist()
+    for neuron in rng.permutation(wanted):
+        low = max(0, min(bisect_left(keys, values[neuron]) - NEAREST // 2, len(free) - NEAREST))
+        chosen = int(rng.integers(low, min(low + NEAREST, len(free))))
+        keys.pop(chosen)
+        control[free.pop(chosen)] = True
+    return control
+
+
+def draw_controls(circuit: np.ndarray, values: np.ndarray | None, seed: int, *names: object) -> np.ndarray | None:
+    """A control in every late layer; circuit and result are bool, (late layers, m).
+
+    None where a layer has too few neurons outside the circuit.
+    """
+    drawn = [
+        draw_control(
+            circuit[layer], None if values is None else values[layer], generator(seed, "control", layer, *names)
+        )
+        for layer in range(len(circuit))
+    ]
+    present = [control for control in drawn if control is not None]
+    return np.stack(present) if len(present) == len(drawn) else None

@@ -1,1 +1,0 @@
-"""Train and eval prompts and their corrupt partners."""

@@ -1,1 +1,0 @@
-"""How much of the donor's activations transfer needs."""

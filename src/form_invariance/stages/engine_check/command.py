@@ -1,0 +1,91 @@
+"""The fast engine against TransformerLens, for one model."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from form_invariance.stages.options import add_model_arguments, keyed_paths, named_paths
+
+if TYPE_CHECKING:
+    from form_invariance.stages.engine_check.sample import Cell, Sample, Values
+
+HELP = "compare the fast engine with TransformerLens hooks over whole sequences"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add_model_arguments(parser)
+    for option, what in (
+        ("--dataset", "dataset table of each cell"),
+        ("--corrupt-table", "corrupt partners of each cell"),
+        ("--attribution", "attribution table of each cell"),
+    ):
+        parser.add_argument(option, nargs="+", required=True, metavar="FORMAT/OPERATOR=FILE", help=what)
+    parser.add_argument(
+        "--mean-cache", nargs="+", required=True, metavar="FORMAT=FILE", help="mean cache of each format"
+    )
+    parser.add_argument("--prompts", type=int, default=3, help="train prompts of each cell")
+    parser.add_argument("--output", type=Path, required=True, help="engine check table")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    from form_invariance.model.files import resolve
+    from form_invariance.model.transformer_lens_bridge import NotSupportedError, boot
+    from form_invariance.stages.engine_check import compute
+    from form_invariance.stages.engine_check.hooked import hooked_values
+    from form_invariance.stages.engine_check.table import ENGINE_CHECK
+    from form_invariance.stages.model_options import device_of, dtype_of, model_provenance
+    from form_invariance.tables.files import write_table
+
+    samples, fast = _run_fast(arguments)
+    folder = resolve(arguments.model, arguments.revision)
+    try:
+        bridge = boot(folder, dtype_of(arguments), device_of(arguments))
+    except NotSupportedError as error:
+        print(f"the engine is not checked: {error}", file=sys.stderr)
+        table = compute.not_compared(samples, arguments.dtype, str(error))
+    else:
+        slow = {cell: hooked_values(bridge, sample) for cell, sample in samples.items()}
+        table = compute.compare(fast, slow, arguments.dtype)
+        compute.require_exact(table, arguments.model, arguments.dtype)
+    write_table(table, arguments.output, ENGINE_CHECK, model_provenance(arguments))
+
+
+def _run_fast(arguments: argparse.Namespace) -> tuple[dict["Cell", "Sample"], dict["Cell", "Values"]]:
+    """The samples, and the fast engine's values of each. On return the engine's weights are free again."""
+    from form_invariance.errors import UserError
+    from form_invariance.stages.attribution.table import ATTRIBUTION
+    from form_invariance.stages.dataset.prompts import read_train
+    from form_invariance.stages.engine_check.compute import fast_values
+    from form_invariance.stages.engine_check.sample import build_samples
+    from form_invariance.stages.mean_cache.compute import read_means
+    from form_invariance.stages.model_options import load_model
+    from form_invariance.tables.files import read_table
+
+    datasets = keyed_paths(arguments.dataset, "--dataset", 2)
+    partners = keyed_paths(arguments.corrupt_table, "--corrupt-table", 2)
+    attributions = keyed_paths(arguments.attribution, "--attribution", 2)
+    caches = named_paths(arguments.mean_cache, "--mean-cache")
+    for option, given, wanted in (
+        ("--corrupt-table", set(partners), set(datasets)),
+        ("--attribution", set(attributions), set(datasets)),
+        ("--mean-cache", set(caches), {name for name, _ in datasets}),
+    ):
+        if given != wanted:
+            raise UserError(f"{option} must have a file for each cell of --dataset and no other")
+    if arguments.prompts < 1:
+        raise UserError("--prompts: must be at least 1")
+    model, tokenizer = load_model(arguments)
+    samples = build_samples(
+        {
+            (name, operator): read_train(path, partners[name, operator], tokenizer, model.device)
+            for (name, operator), path in datasets.items()
+        },
+        {(name, operator): read_table(path, ATTRIBUTION) for (name, operator), path in attributions.items()},
+        {name: read_means(path, model) for name, path in caches.items()},
+        tokenizer,
+        arguments.prompts,
+    )
+    return samples, {cell: fast_values(model, sample) for cell, sample in samples.items()}

@@ -1,0 +1,147 @@
+"""The slow, plain methods: TransformerLens hooks over whole sequences. Nothing here uses the package's engine."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from form_invariance.model.transformer_lens_bridge import neurons_at, residual_before
+from form_invariance.stages.engine_check.sample import NO_LAYER, Sample, Values
+
+Hook = Callable[..., Tensor]
+
+
+def _logits(bridge: Any, tokens: Tensor, hooks: dict[int, Hook] | None = None) -> Tensor:
+    """Logits at the last token, (B, V), float32, under hooks on the neurons of some layers."""
+    named = [(neurons_at(layer), hook) for layer, hook in (hooks or {}).items()]
+    found: Tensor = bridge.run_with_hooks(tokens, fwd_hooks=named)[:, -1]
+    return found.float()
+
+
+def _last_token_neurons(bridge: Any, tokens: Tensor, layers: range) -> dict[int, Tensor]:
+    """The last token's activations in each layer, (B, m)."""
+    found = {}
+
+    def keep(layer: int) -> Hook:
+        def hook(activation: Tensor, hook: object) -> Tensor:
+            found[layer] = activation[:, -1].clone()
+            return activation
+
+        return hook
+
+    _logits(bridge, tokens, {layer: keep(layer) for layer in layers})
+    return found
+
+
+def _log_probability(z: Tensor, answers: Tensor) -> Tensor:
+    """Log-probability of the answers (B,) under logits z (B, V), float64."""
+    return z.double().log_softmax(-1).gather(1, answers[:, None])[:, 0]
+
+
+def _patched_effects(bridge: Any, sample: Sample, layer: int, own: Tensor, corrupt: Tensor) -> Tensor:
+    """Indirect effect of each neuron of one layer, patched alone, and last that of a patch that changes nothing.
+
+    One batch holds each prompt unpatched, with each patch, and with a neuron set to the value that it has.
+
+    Args:
+        own: the last token's activations in the layer, (B, m).
+        corrupt: the same of the corrupt prompts.
+
+    Returns:
+        (B, C + 1), float64.
+    """
+    patched = sample.neurons[layer]
+    neurons = torch.cat([patched, patched[:1]])  # (C + 1,)
+    given = torch.cat([corrupt[:, patched], own[:, patched[:1]]], dim=1)  # (B, C + 1)
+    rows = 1 + len(neurons)
+
+    def patch(activation: Tensor, hook: object) -> Tensor:
+        activation = activation.clone()
+        for number, neuron in enumerate(neurons.tolist()):
+            activation[1 + number :: rows, -1, neuron] = given[:, number].to(activation.dtype)
+        return activation
+
+    z = _logits(bridge, sample.tokens.repeat_interleave(rows, 0), {layer: patch}).unflatten(0, (-1, rows))
+    p = z.double().softmax(-1).gather(2, sample.answers[:, None].expand(-1, rows, -1))  # (B, rows, 2)
+    clean, changed = p[:, :1], p[:, 1:]
+    right, wrong = 0, 1
+    # The indirect effect as the paper prints it (Eq. 4).
+    return 0.5 * (
+        (changed[..., wrong] - clean[..., wrong]) / clean[..., wrong]
+        + (clean[..., right] - changed[..., right]) / changed[..., right]
+    )
+
+
+def _gradients(bridge: Any, sample: Sample, layers: range) -> dict[int, Tensor]:
+    """Gradient of half the logit difference (corrupt minus clean answer) by the last token's neurons, (B, m)."""
+    found = {}
+
+    def start(residual: Tensor, hook: object) -> Tensor:
+        return residual.detach().requires_grad_()
+
+    def keep(layer: int) -> Callable[..., None]:
+        def hook(gradient: Tensor, hook: object) -> None:
+            found[layer] = gradient[:, -1].clone()
+
+        return hook
+
+    backward = [(neurons_at(layer), keep(layer)) for layer in layers]
+    hooks = bridge.hooks(fwd_hooks=[(residual_before(layers[0]), start)], bwd_hooks=backward)
+    with torch.enable_grad(), hooks:
+        picked = bridge(sample.tokens)[:, -1].float().gather(1, sample.answers)
+        (0.5 * (picked[:, 1] - picked[:, 0]).sum()).backward()
+    return found
+
+
+def _kept(bridge: Any, sample: Sample, layers: range) -> Tensor:
+    """Log-probability of the right answer (B,) with all neurons but the chosen ones at their means."""
+    begin = int(sample.bos)
+
+    def ablate(layer: int) -> Hook:
+        def hook(activation: Tensor, hook: object) -> Tensor:
+            activation = activation.clone()
+            tail = activation[:, begin:]
+            means = sample.means.neurons[layer][: tail.shape[1]].flip(0).to(tail.dtype)
+            activation[:, begin:] = torch.where(sample.chosen[layer - layers[0]], tail, means)
+            return activation
+
+        return hook
+
+    hooks = {layer: ablate(layer) for layer in layers}
+    return _log_probability(_logits(bridge, sample.tokens, hooks), sample.answers[:, 0])
+
+
+def _transferred(bridge: Any, sample: Sample, layers: range) -> Tensor:
+    """Log-probability of the right answer (B,) with the chosen neurons' last token as in the donors' runs."""
+    donors = _last_token_neurons(bridge, sample.donors, layers)
+
+    def give(layer: int) -> Hook:
+        def hook(activation: Tensor, hook: object) -> Tensor:
+            activation = activation.clone()
+            mask = sample.chosen[layer - layers[0]]
+            activation[:, -1] = torch.where(mask, donors[layer], activation[:, -1])
+            return activation
+
+        return hook
+
+    hooks = {layer: give(layer) for layer in layers}
+    return _log_probability(_logits(bridge, sample.tokens, hooks), sample.answers[:, 0])
+
+
+@torch.no_grad()
+def hooked_values(bridge: Any, sample: Sample) -> Values:
+    """What TransformerLens gives, under the keys of `sample.Values`."""
+    layers = sample.layers
+    own = _last_token_neurons(bridge, sample.tokens, layers)
+    partners = [_last_token_neurons(bridge, partner, layers) for partner in sample.partners]
+    gradients = _gradients(bridge, sample, layers)
+    values: Values = {("logits", NO_LAYER): _logits(bridge, sample.tokens)}
+    for layer in layers:
+        corrupt = torch.cat([partner[layer] for partner in partners])
+        effects = _patched_effects(bridge, sample, layer, own[layer], corrupt)
+        values["patch", layer], values["no_op", layer] = effects[:, :-1], effects[:, -1:]
+        values["attribution", layer] = (corrupt - own[layer]) * gradients[layer]
+    values["keep_only", NO_LAYER] = _kept(bridge, sample, layers)
+    values["transfer", NO_LAYER] = _transferred(bridge, sample, layers)
+    return {key: found.double().cpu() for key, found in values.items()}

@@ -1,0 +1,92 @@
+"""What both engines run: a few prompts of every cell, and neurons of every late layer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from form_invariance.problems.prompts import PromptTokenizer
+from form_invariance.stages.dataset.prompts import TrainPrompts
+from form_invariance.stages.mean_cache.compute import MeanCache
+
+Cell = tuple[str, str]
+"""Format and operator."""
+
+Values = dict[tuple[str, int], Tensor]
+"""An engine's values by check and layer, float64, on the CPU."""
+
+NO_LAYER = -1
+"""The layer of a check that is not made layer by layer."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Prompts of one cell, and what is done to them."""
+
+    tokens: Tensor  # (B, T)
+    answers: Tensor  # (B, 2): token ids of the clean and of the corrupt answer
+    partners: list[Tensor]  # the corrupt prompts, (1, T') each: they may differ in length
+    donors: Tensor  # (B, T''): prompts of another format
+    neurons: dict[int, Tensor]  # of every late layer, (C,): each is patched alone
+    chosen: Tensor  # bool, (late layers, m): these are kept, and these are transferred
+    means: MeanCache
+    bos: bool
+
+    @property
+    def layers(self) -> range:
+        """The late layers."""
+        return range(min(self.neurons), max(self.neurons) + 1)
+
+
+def choose_neurons(attribution: pd.DataFrame, device: torch.device) -> tuple[dict[int, Tensor], Tensor]:
+    """Neurons to patch alone, and a set to keep and to transfer.
+
+    Args:
+        attribution: the attribution table of a cell.
+
+    Returns:
+        Of every late layer the two best neurons by attribution, the middle one and the last, (C,) each; and the
+        better half of every layer, bool, (late layers, m).
+    """
+    layers = attribution["layer"].nunique()
+    ordered = attribution.sort_values(["layer", "rank"])["neuron"].to_numpy().reshape(layers, -1)
+    width = ordered.shape[1]
+    places = sorted({0, min(1, width - 1), width // 2, width - 1})
+    first = int(attribution["layer"].min())
+    neurons = {first + late: torch.tensor(row[places], device=device) for late, row in enumerate(ordered)}
+    half = torch.tensor(ordered[:, : width // 2], device=device)
+    chosen = torch.zeros(layers, width, dtype=torch.bool, device=device).scatter_(1, half, value=True)
+    return neurons, chosen
+
+
+def build_samples(
+    trains: Mapping[Cell, TrainPrompts],
+    attributions: Mapping[Cell, pd.DataFrame],
+    means: Mapping[str, MeanCache],
+    tokenizer: PromptTokenizer,
+    prompts: int,
+) -> dict[Cell, Sample]:
+    """The sample of every cell: its first train prompts; the next format's give their activations."""
+    formats = list(means)
+    samples = {}
+    for (name, operator), train in trains.items():
+        donors = trains[formats[(formats.index(name) + 1) % len(formats)], operator].tokens
+        rows = slice(0, min(prompts, len(train.tokens), len(donors)))
+        device = train.tokens.device
+        neurons, chosen = choose_neurons(attributions[name, operator], device)
+        samples[name, operator] = Sample(
+            tokens=train.tokens[rows],
+            answers=train.answers[0, rows],
+            partners=[
+                torch.from_numpy(tokenizer.encode_batch([text])).to(device) for text in train.partners[0][rows]
+            ],
+            # Rolled, so that a run of one format has other donors than targets.
+            donors=donors[rows].roll(1, 0),
+            neurons=neurons,
+            chosen=chosen,
+            means=means[name],
+            bos=tokenizer.bos is not None,
+        )
+    return samples

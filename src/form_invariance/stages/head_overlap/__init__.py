@@ -1,1 +1,0 @@
-"""Overlap of the formats' best attention heads."""

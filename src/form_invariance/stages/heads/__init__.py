@@ -1,1 +1,0 @@
-"""Exact effects of attention heads, and what they attend to."""

@@ -1,1 +1,0 @@
-"""Which simple rule of the operands or of the answer each neuron follows (method, section 9)."""

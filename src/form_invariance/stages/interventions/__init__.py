@@ -1,1 +1,0 @@
-"""Keep-only and knockout of the shared circuit."""

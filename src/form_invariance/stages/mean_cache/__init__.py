@@ -1,1 +1,0 @@
-"""Mean activations for the ablations."""

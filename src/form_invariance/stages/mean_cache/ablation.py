@@ -1,0 +1,96 @@
+"""Keep-only and knockout by mean ablation (paper, section 4.3; method, section 7)."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from form_invariance.model.decoder import Decoder, embed, run_layers
+from form_invariance.model.memory import replayed_rows
+from form_invariance.model.readout import Readout, read_out, stack
+from form_invariance.model.replay import LastTokenCache, continue_cache, replay, select
+from form_invariance.stages.mean_cache.compute import MeanCache, aligned
+
+
+@dataclass
+class EvalRun:
+    """The unmodified run of a batch of eval prompts up to the first late layer, shared by all interventions."""
+
+    residual: Tensor  # (B, T, d) before the first late layer
+    last_token: LastTokenCache
+    answers: Tensor  # (B,)
+
+
+def start_run(model: Decoder, tokens: Tensor, answers: Tensor, first: int) -> EvalRun:
+    """Run the layers that no intervention touches, once."""
+    residual = run_layers(model, embed(model, tokens), stop=first)
+    return EvalRun(residual, continue_cache(model, residual, first), answers)
+
+
+def ablate_all_positions(
+    model: Decoder, run: EvalRun, masks: Tensor, means: MeanCache, bos: bool, center: bool
+) -> Readout:
+    """Replace neurons of the late layers by their means at every token position but BOS.
+
+    Args:
+        masks: True where a neuron is ablated, (sets, late layers, m).
+        bos: the prompts open with BOS.
+
+    Returns:
+        Readout of shape (sets, B).
+    """
+    first, tokens = run.last_token.first, run.residual.shape[1]
+    laid = [aligned(mean, tokens) for mean in means.neurons[first:]]
+    touched = torch.ones(tokens, 1, dtype=torch.bool, device=masks.device)
+    touched[0] = not bos
+    readouts = []
+    for mask in masks:
+
+        def on_neurons(layer: int, post: Tensor, mask: Tensor = mask) -> Tensor:
+            length = post.shape[1]
+            where = mask[layer - first] & touched[-length:]
+            return torch.where(where, laid[layer - first][-length:], post)
+
+        x = run_layers(model, run.residual, first, on_neurons=on_neurons, last_only=True)
+        readouts.append(read_out(model, x[:, -1], run.answers, center)[None])
+    return stack(readouts, dim=0)
+
+
+def ablate_last_position(model: Decoder, run: EvalRun, masks: Tensor, means: MeanCache, center: bool) -> Readout:
+    """Replace neurons of the late layers by their means at the last token alone, by replay.
+
+    Args and Returns as in `ablate_all_positions`.
+    """
+    cache, first = run.last_token, run.last_token.first
+    per_batch = max(1, replayed_rows(model) // len(masks))
+    pieces = []
+    for start in range(0, len(run.answers), per_batch):
+        prompts = slice(start, start + per_batch)
+        part = select(cache, prompts)
+
+        def on_neurons(layer: int, post: Tensor) -> Tensor:
+            return torch.where(masks[:, layer - first], means.neurons[layer][0], post)
+
+        before = part.residual[0][:, None].expand(-1, len(masks), -1)
+        x = replay(model, part, before, first, on_neurons=on_neurons)
+        pieces.append(read_out(model, x.transpose(0, 1), run.answers[prompts], center))
+    return stack(pieces)
+
+
+def run_unmodified(model: Decoder, run: EvalRun, center: bool) -> Readout:
+    """The good run: nothing replaced; shape (B,)."""
+    return read_out(model, run.last_token.residual[-1], run.answers, center)
+
+
+def run_all_ablated(model: Decoder, tokens: Tensor, answers: Tensor, means: MeanCache, center: bool) -> Readout:
+    """The bad run: all heads and all neurons of all layers at their means, at every position but BOS.
+
+    Where every head is at its mean, nothing of an earlier position reaches the last token, so it runs alone.
+    """
+    x = run_layers(
+        model,
+        embed(model, tokens)[:, -1:],
+        on_neurons=lambda layer, post: means.neurons[layer][0].expand_as(post),
+        on_heads=lambda layer, z: means.heads[layer][0].expand_as(z),
+    )
+    return read_out(model, x[:, 0], answers, center)

@@ -1,1 +1,0 @@
-"""Digests of a model's files."""

@@ -1,1 +1,0 @@
-"""What each shared neuron does alone."""

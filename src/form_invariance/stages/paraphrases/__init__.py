@@ -1,1 +1,0 @@
-"""Circuits of paraphrases compared with those of the templates."""

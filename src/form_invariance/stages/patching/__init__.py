@@ -1,1 +1,0 @@
-"""Stage 2 of the ranking: exact indirect effects by replay."""

@@ -1,0 +1,120 @@
+"""The exact indirect effects of one cell, as the stages after exact patching use them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from form_invariance.errors import UserError
+from form_invariance.stages.options import named_paths
+from form_invariance.statistics import ranks
+from form_invariance.tables.files import read_tensors
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Summary = Callable[[np.ndarray], np.ndarray]
+"""From effects (P, C) to the values (..., C) that neurons are ranked by."""
+
+
+def mean_over_prompts(effects: np.ndarray) -> np.ndarray:
+    """The values that rank the neurons: mean effects (C,), from effects (P, C)."""
+    return np.asarray(effects.mean(0))
+
+
+@dataclass
+class Effects:
+    """Exact indirect effects of one cell: per late layer (S, P, C), and the candidates (C,)."""
+
+    effects: dict[int, np.ndarray]
+    candidates: dict[int, np.ndarray]
+    width: int  # neurons of a layer
+
+    @property
+    def prompts(self) -> int:
+        """Number of train prompts."""
+        return next(iter(self.effects.values())).shape[1]
+
+    @property
+    def draws(self) -> int:
+        """Number of draws of corrupt partners."""
+        return len(next(iter(self.effects.values())))
+
+    def of_prompts(self, prompts: np.ndarray) -> "Effects":
+        """The first draw's effects on some prompts: their positions, or a mask over all."""
+        chosen = {layer: effects[:1, prompts] for layer, effects in self.effects.items()}
+        return Effects(chosen, self.candidates, self.width)
+
+    def means(self, layer: int) -> np.ndarray:
+        """Mean effect of every neuron of a layer in the first draw, (width,); 0 where it was no candidate."""
+        means = np.zeros(self.width)
+        means[self.candidates[layer]] = self.effects[layer][0].astype(np.float64).mean(0)
+        return means
+
+    def ranks(self, layer: int, summary: Summary = mean_over_prompts, draw: int = 0) -> np.ndarray:
+        """Rank from 0 of every neuron of a layer, (..., width); neurons that were no candidates come last."""
+        values = summary(self.effects[layer][draw].astype(np.float64))
+        placed = ranks(values, self.candidates[layer])
+        result = np.full((*placed.shape[:-1], self.width), self.width, dtype=np.int32)
+        result[..., self.candidates[layer]] = placed
+        return result
+
+
+def to_tensors(effects: Mapping[int, "Tensor"], candidates: Mapping[int, "Tensor"]) -> dict[str, "Tensor"]:
+    """Named tensors for a file, `effects.L` (S, P, C) and `candidates.L` (C,) of every late layer L."""
+    tensors = {f"effects.{layer}": values for layer, values in effects.items()}
+    return tensors | {f"candidates.{layer}": neurons for layer, neurons in candidates.items()}
+
+
+def layers_in(tensors: Mapping[str, np.ndarray]) -> list[int]:
+    """The layers whose effects a file's tensors contain, in order."""
+    return sorted(int(name.removeprefix("candidates.")) for name in tensors if name.startswith("candidates."))
+
+
+def from_tensors(tensors: Mapping[str, np.ndarray], width: int) -> Effects:
+    """The effects in a file's tensors; `width` is the number of neurons of a layer."""
+    layers = layers_in(tensors)
+    return Effects(
+        {layer: tensors[f"effects.{layer}"] for layer in layers},
+        {layer: tensors[f"candidates.{layer}"] for layer in layers},
+        width,
+    )
+
+
+def check_sizes(cells: Mapping[str, Effects], ks: Sequence[int]) -> None:
+    """Check that the cells have the same layers, and that every k can be chosen in every layer.
+
+    Raises:
+        UserError: layers differ, or a k is larger than the number of ranked neurons of a layer.
+    """
+    shapes = {name: (sorted(cell.candidates), cell.width) for name, cell in cells.items()}
+    if any(shape != next(iter(shapes.values())) for shape in shapes.values()):
+        listed = "; ".join(f"{name}: layers {layers} of {width}" for name, (layers, width) in shapes.items())
+        raise UserError(f"the formats' indirect effects have different layers ({listed}); rank all formats alike")
+    for name, cell in cells.items():
+        for layer, candidates in cell.candidates.items():
+            if max(ks) > len(candidates):
+                raise UserError(
+                    f"k: {max(ks)} is larger than the {len(candidates)} ranked neurons of layer {layer} in format "
+                    f"{name}; the model has {cell.width} neurons a layer: lower k or raise candidates"
+                )
+
+
+def read_effects(items: Sequence[str]) -> tuple[dict[str, Effects], dict[str, str]]:
+    """Each format's indirect effects, and the model that they are of.
+
+    Args:
+        items: FORMAT=FILE, from the option --effects.
+
+    Raises:
+        UserError: the models differ.
+    """
+    cells, models = {}, {}
+    for name, path in named_paths(items, "--effects").items():
+        tensors, provenance = read_tensors(path, "indirect_effects")
+        cells[name] = from_tensors(tensors, provenance["d_mlp"])
+        models[name] = provenance["model"]
+    if len(set(models.values())) > 1:
+        raise UserError(f"--effects: the files are of different models, {models}; give the formats of one model")
+    return cells, models

@@ -1,1 +1,0 @@
-"""What a lower precision does to the ranking."""

@@ -1,1 +1,0 @@
-"""Linear probes of the answer in the residual stream."""

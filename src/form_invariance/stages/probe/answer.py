@@ -1,0 +1,26 @@
+"""Where can the answer be read from the residual stream?"""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from form_invariance.stages.answers import Answer
+from form_invariance.stages.probe.summary import curve, peak
+from form_invariance.stages.probe.table import PROBE
+from form_invariance.tables.inputs import Input
+
+INPUTS = {"probe": Input(PROBE, ("format",))}
+
+
+def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
+    """Onset and peak of each format's probe."""
+    rows = []
+    for name, table in tables["probe"].groupby("format", sort=False):
+        found = peak(curve(table))
+        rows.append((str(name), found.onset, found.layer, found.accuracy))
+    onsets = [f"{'no layer' if onset is None else f'layer {onset}'} ({name})" for name, onset, *_ in rows]
+    sentence = (
+        f"At the last token, a linear probe reads more than half of the answers from {', '.join(onsets)} onwards."
+    )
+    table = pd.DataFrame(rows, columns=["format", "onset layer", "best layer", "accuracy there"])
+    return [Answer("Where can the answer be read?", sentence, table, ("probe", "probe_positions"))]

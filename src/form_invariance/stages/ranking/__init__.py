@@ -1,1 +1,0 @@
-"""The final ranking by mean exact effect."""

@@ -1,0 +1,53 @@
+"""What the stages after the probe are given: a model, its tokenizer and where its late layers begin."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from form_invariance.model.decoder import Decoder
+from form_invariance.problems.prompts import PromptTokenizer
+from form_invariance.stages.late_layers import late_layer_of
+from form_invariance.stages.model_options import load_model, model_provenance
+
+
+@dataclass(frozen=True)
+class Run:
+    """A model with its tokenizer, and the first of its late layers, whose neurons are studied."""
+
+    model: Decoder
+    tokenizer: PromptTokenizer
+    first: int
+
+    @property
+    def late(self) -> range:
+        """The late layers."""
+        return range(self.first, self.model.config.n_layers)
+
+    @property
+    def width(self) -> int:
+        """Neurons of a layer."""
+        return self.model.config.d_mlp
+
+    def tokens(self, prompts: Sequence[str]) -> Tensor:
+        """Token ids (P, T) of prompts of one length, on the model's device."""
+        return torch.from_numpy(self.tokenizer.encode_batch(prompts)).to(self.model.device)
+
+    def answer_tokens(self, answers: np.ndarray) -> Tensor:
+        """Token ids (P,) of answers, on the model's device."""
+        return torch.from_numpy(self.tokenizer.number_tokens(answers)).to(self.model.device)
+
+
+def load_run(arguments: argparse.Namespace) -> Run:
+    """The model that the options name, with its late layers."""
+    model, tokenizer = load_model(arguments)
+    return Run(model, tokenizer, late_layer_of(arguments, model.config.n_layers))
+
+
+def run_provenance(arguments: argparse.Namespace, run: Run, *names: str) -> dict[str, Any]:
+    """What a table records about its run, and the values of some other options."""
+    return {**model_provenance(arguments, *names), "first_late_layer": run.first}

@@ -1,1 +1,0 @@
-"""The figure that compares all models."""

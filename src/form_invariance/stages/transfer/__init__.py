@@ -1,1 +1,0 @@
-"""Transfer of the shared neurons' activations between formats."""

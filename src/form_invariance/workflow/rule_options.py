@@ -1,0 +1,46 @@
+"""Options and patterns that rules are made of: pure functions of names and paths."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+TableGroups = Mapping[str, Sequence[Any]]
+"""By a table's name: its paths, then the parts of a path (counted from its end) that are the table's key."""
+
+
+def one_of(names: Iterable[str]) -> str:
+    """A pattern that matches these names and nothing else."""
+    return "|".join(map(re.escape, names))
+
+
+def keyed(paths: str | Sequence[str], *parts: int) -> list[str]:
+    """KEY=PATH options. The key consists of some parts of the path without its suffix, counted from its end.
+
+    Args:
+        paths: files; Snakemake gives a single one as text.
+    """
+    every = [paths] if isinstance(paths, str) else paths
+    names = [PurePosixPath(path).with_suffix("").parts for path in every]
+    return [f"{'/'.join(name[part] for part in parts)}={path}" for name, path in zip(names, every, strict=True)]
+
+
+def table_options(groups: TableGroups) -> Callable[[Any, Any], list[str]]:
+    """A params function that gives a job's NAME/KEY=PATH options, for inputs that have the groups' names."""
+
+    def options(wildcards: Any, input: Any) -> list[str]:
+        items = {name: keyed(input.get(name, []), *parts) for name, (_, *parts) in groups.items()}
+        return [f"{name}/{item}".replace("/=", "=", 1) for name, some in items.items() for item in some]
+
+    return options
+
+
+def source_options(model: Mapping[str, Any]) -> list[str]:
+    """Options that say where a model comes from, one word each (a value may begin with a dash)."""
+    keys = {"source": "model", "revision": "revision"}
+    return [f"--{option}={model[key]}" for key, option in keys.items() if key in model]
+
+
+def run_options(model: Mapping[str, Any]) -> list[str]:
+    """Options that say how a model of the configuration runs."""
+    return [f"--{key}={model[key]}" for key in ("dtype", "device") if key in model]

@@ -1,0 +1,50 @@
+"""Values for the required options that a test does not vary."""
+
+from form_invariance.cli import command_module
+
+SETTINGS = {
+    "--seed": "0",
+    "--late-from": "half_depth",
+    "--candidates": "2000",
+    "--bootstrap": "200",
+    "--random-seeds": "5",
+    "--matched-seeds": "2",
+    "--permutations": "10000",
+    "--pairs": "600",
+    "--prompts": "10",
+    "--threshold": "0.6",
+    "--operand-min": "6",
+    "--operand-max": "999",
+    "--answer-min": "3",
+    "--answer-max": "999",
+}
+
+
+class _Declared:
+    """Takes the place of a parser, and remembers which options are required."""
+
+    def __init__(self):
+        self.required = set()
+
+    def add_argument(self, *names, required=False, **_):
+        self.required |= {names[0]} if required else set()
+
+    def add_mutually_exclusive_group(self):
+        return _Declared()
+
+    def add_subparsers(self, **_):
+        return self
+
+    def add_parser(self, *_, **__):
+        return self
+
+
+def complete(words):
+    """A command line with every required option that it leaves out and that has a value here."""
+    words = [str(word) for word in words]
+    declared = _Declared()
+    command_module(words[0]).add_arguments(declared)
+    given = {word.partition("=")[0] for word in words}
+    left_out = sorted(declared.required - given)
+    words += [word for name in left_out if name in SETTINGS for word in (name, SETTINGS[name])]
+    return [*words, *(["--center-logits"] if "--center-logits" in set(left_out) - {"--no-center-logits"} else [])]

@@ -1,0 +1,161 @@
+"""The command engine-check: tables of two formats in, its table out, or one sentence."""
+
+import socket
+import sys
+
+import pytest
+from schema_checks import check_columns
+from test_engine_check import ERRORS
+
+from form_invariance.cli import main
+from form_invariance.model.transformer_lens_bridge import NotSupportedError, boot
+from form_invariance.stages.engine_check import answer, compute
+from form_invariance.stages.engine_check.table import ENGINE_CHECK
+from form_invariance.tables.files import read_table
+
+MODEL = ["--model", "embedded:embedded-shared"]
+SIZE, LATE = ["--pairs", "60", "--seed", "0"], ["--late-from", "half_depth"]
+TEMPLATES = {"symbolic": "{a}+{b}=", "code": "a = {a}\nb = {b}\nprint(a + b)  # "}
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory):
+    """The command's options for the tables of one operator in two formats, without the output."""
+    folder = tmp_path_factory.mktemp("cells")
+    limits = ["--operand-min", "6", "--operand-max", "999", "--answer-min", "3", "--answer-max", "999"]
+    options = {"--dataset": [], "--corrupt-table": [], "--attribution": [], "--mean-cache": []}
+    for name, template in TEMPLATES.items():
+        files = {
+            kind: folder / name / f"{kind}.parquet" for kind in ("census", "dataset", "corrupt", "attribution")
+        }
+        means = folder / name / "mean_cache.safetensors"
+        census = [
+            "--operator",
+            "addition",
+            "--expression",
+            "a + b",
+            "--template",
+            template,
+            "--pairs",
+            "60",
+            "--seed",
+            "0",
+        ]
+        steps = [
+            ["census", *MODEL, *census, *limits, "--output", files["census"]],
+            [
+                *("dataset", *MODEL, "--census", files["census"], "--operator", "addition", "--train", "4"),
+                *("--eval", "2", "--corrupt-seeds", "1", "--seed", "0", "--output", files["dataset"]),
+                *("--corrupt-output", files["corrupt"]),
+            ],
+            [
+                *(
+                    "attribution",
+                    *MODEL,
+                    "--late-from",
+                    "half_depth",
+                    "--dataset",
+                    files["dataset"],
+                    "--corrupt-table",
+                    files["corrupt"],
+                ),
+                *("--candidates", "9", "--output", files["attribution"]),
+            ],
+            [
+                *("mean-cache", *MODEL, "--census", f"addition={files['census']}", "--exclude", files["dataset"]),
+                *("--prompts", "20", "--seed", "0", "--output", means),
+            ],
+        ]
+        for step in steps:
+            assert main([str(word) for word in step]) == 0
+        for option, kind in zip(options, ("dataset", "corrupt", "attribution"), strict=False):
+            options[option].append(f"{name}/addition={files[kind]}")
+        options["--mean-cache"].append(f"{name}={means}")
+    return ["engine-check", *MODEL, *(word for key, values in options.items() for word in (key, *values))]
+
+
+def answer_of(path):
+    (found,) = answer.answer({"engine_check": read_table(path, ENGINE_CHECK)}, 10)
+    return found
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_command(words, tmp_path, dtype, monkeypatch, capfd):
+    def refuse(*_):
+        raise AssertionError("the network was asked")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    output = tmp_path / "engine_check.parquet"
+    assert main([*words, "--dtype", dtype, "--prompts", "2", "--output", str(output)]) == 0
+    assert capfd.readouterr() == ("", "")
+    table = read_table(output, ENGINE_CHECK)
+    check_columns(table, ENGINE_CHECK)
+    assert table["within"].all()
+    assert (table["tolerance"] == compute.TOLERANCE[dtype]).all()
+    counts = table.groupby(["format", "operator", "check"])["values"].sum().unstack("check")
+    assert counts.index.tolist() == [("code", "addition"), ("symbolic", "addition")]
+    # 2 prompts; 3 late layers of 528 neurons, of which 4 are patched.
+    expected = {"attribution": 3168, "keep_only": 2, "no_op": 6, "patch": 24, "transfer": 2}
+    assert all((counts[check] == count).all() for check, count in expected.items())
+    sentence = answer_of(output).sentence
+    assert sentence.startswith(f"Yes, within the precision of {dtype}.")
+    assert f"Of {table['values'].sum():,} values" in sentence
+
+
+@pytest.mark.parametrize(("error", "found"), ERRORS[:2])
+def test_command_on_a_wrong_engine(words, tmp_path, monkeypatch, capsys, error, found):
+    error(monkeypatch)
+    output = tmp_path / "engine_check.parquet"
+    assert main([*words, "--output", str(output)]) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("error: model embedded:embedded-shared: ")
+    assert f"({min(found)}, " in message
+    assert not list(tmp_path.iterdir())
+
+
+def without_the_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, "transformer_lens.model_bridge", None)
+    return "TransformerLens cannot be imported"
+
+
+def without_the_architecture(monkeypatch):
+    from transformer_lens.factories.architecture_adapter_factory import SUPPORTED_ARCHITECTURES
+
+    monkeypatch.delitem(SUPPORTED_ARCHITECTURES, "LlamaForCausalLM")
+    return "TransformerLens does not know the architecture that"
+
+
+@pytest.mark.parametrize("remove", [without_the_package, without_the_architecture])
+def test_a_model_that_transformer_lens_cannot_run(words, tmp_path, monkeypatch, capsys, remove):
+    reason = remove(monkeypatch)
+    output = tmp_path / "engine_check.parquet"
+    assert main([*words, "--output", str(output)]) == 0
+    assert capsys.readouterr().err.startswith(f"the engine is not checked: {reason}")
+    table = read_table(output, ENGINE_CHECK)
+    check_columns(table, ENGINE_CHECK)
+    assert table["status"].str.startswith(reason).all()
+    assert len(table) == 2 * len(compute.CHECKS)
+    assert not table["within"].any()
+    assert reason in answer_of(output).sentence
+
+
+def test_other_errors_of_the_reference_are_not_taken_for_a_missing_architecture(tiny_folder, monkeypatch):
+    from transformer_lens.model_bridge import TransformerBridge
+
+    def fail(*_, **__):
+        raise ValueError("something else")
+
+    monkeypatch.setattr(TransformerBridge, "boot_transformers", fail)
+    with pytest.raises(ValueError, match="something else") as raised:
+        boot(tiny_folder)
+    assert not isinstance(raised.value, NotSupportedError)
+
+
+def test_wrong_options(words, tmp_path, capsys):
+    output = ["--output", str(tmp_path / "x.parquet")]
+    assert main([*words, "--prompts", "0", *output]) == 2
+    assert "--prompts: must be at least 1" in capsys.readouterr().err
+    for option in ("--corrupt-table", "--attribution", "--mean-cache"):
+        place = words.index(option) + 1
+        assert main([*words[:place], *words[place + 1 :], *output]) == 2
+        assert f"{option} must have a file for each cell of --dataset" in capsys.readouterr().err

@@ -1,0 +1,73 @@
+"""The house: which folder may import which, and in which order stages may import each other."""
+
+import re
+
+import pytest
+from stub_checkout import ROOT
+
+from form_invariance.workflow.source_digest import file_of, imports_of
+
+PACKAGE = ROOT / "src/form_invariance"
+FLOORS = (
+    {"errors", "randomness"},
+    {"json_yaml", "statistics", "tables", "problems"},
+    {"model", "drawing"},
+    {"embedded"},
+    {"stages"},
+    {"report", "browser", "bench", "paper"},
+    {"cli"},
+    {"workflow", "__main__"},
+)
+FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
+
+
+def modules():
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+        yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported(module):
+    """The modules that a module imports, without the packages that contain them."""
+    return {name for name in imports_of(module) if file_of(name).name != "__init__.py"}
+
+
+def stages_in_order():
+    included = re.findall(
+        r'^include: "rules/(\w+)\.smk"$', (ROOT / "workflow/Snakefile").read_text(), re.MULTILINE
+    )
+    return [name for name in included if (PACKAGE / "stages" / name).is_dir()]
+
+
+@pytest.mark.parametrize("module", [name for name in modules() if name.count(".")])
+def test_imports_point_down(module):
+    own = module.split(".")[1]
+    for name in imported(module):
+        room = name.split(".")[1]
+        assert room == own or FLOOR[room] < FLOOR[own] or room == "__init__", (module, name)
+
+
+def test_a_stage_imports_earlier_stages_alone():
+    order = stages_in_order()
+    for module in modules():
+        _, room, *rest = (*module.split("."), "")
+        if room != "stages" or len(rest) < 3:
+            continue
+        for name in imported(module):
+            parts = name.split(".")
+            if parts[1] == "stages" and len(parts) > 3:
+                assert order.index(parts[2]) <= order.index(rest[0]), (module, name)
+
+
+def test_every_stage_has_its_rules():
+    folders = {path.name for path in (PACKAGE / "stages").iterdir() if any(path.glob("*.py"))}
+    assert folders == set(stages_in_order())
+
+
+def test_no_module_is_long():
+    long = {module: len(file_of(module).read_text().splitlines()) for module in modules()}
+    assert max(long.values()) <= 300, max(long, key=long.get)
+
+
+def test_the_helpers_of_the_rules_fit_on_two_screens():
+    assert len((ROOT / "workflow/rules/common.smk").read_text().splitlines()) < 120

@@ -1,0 +1,51 @@
+"""Whether the shared neurons follow the same heuristics in every format, per (model, operator)."""
+
+AGREEMENT = {
+    table: [
+        expand(f"results/{{model}}/shared/{{operator}}/{table}.parquet", operator=OPERATORS, allow_missing=True),
+        -2,
+    ]
+    for table in ("agreement", "labelled")
+}
+FIGURES["agreement heuristics"] = MODELS, {"heuristics": [HEURISTICS, -3, -2], **AGREEMENT}
+ANSWERS["agreement"] = MODELS, {"agreement": AGREEMENT["agreement"]}
+TABLES += expand(
+    "results/{model}/shared/{operator}/{table}.parquet", model=MODELS, operator=OPERATORS, table=AGREEMENT
+)
+
+
+rule agreement:
+    input:
+        circuit="results/{model}/shared/{operator}/classified_circuit.parquet",
+        heuristics=expand(
+            "results/{model}/{format}/{operator}/heuristics.parquet", format=FORMATS, allow_missing=True
+        ),
+    output:
+        agreement="results/{model}/shared/{operator}/agreement.parquet",
+        labelled="results/{model}/shared/{operator}/labelled.parquet",
+    log:
+        "results/logs/agreement/{model}/{operator}.log",
+    benchmark:
+        "results/benchmarks/agreement/{model}/{operator}.tsv"
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=source_digest("agreement"),
+        heuristics=lambda wildcards, input: keyed(input.heuristics, -3),
+        k=config["heuristic_k"],
+        permutations=config["permutations"],
+        seed=config["seed"],
+    threads: 1
+    resources:
+        **table_job(mem_mb=2000),
+    shell:
+        "python -m form_invariance agreement --operator {wildcards.operator:q}"
+        " --heuristics {params.heuristics:q} --circuit {input.circuit:q} --k {params.k}"
+        " --permutations {params.permutations} --seed {params.seed} --output {output.agreement:q}"
+        " --labelled-output {output.labelled:q} 2> {log:q}"
+
+
+rule agreements_all:
+    input:
+        expand(AGREEMENT["agreement"][0], model=MODELS),
+    localrule: True

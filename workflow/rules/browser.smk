@@ -1,0 +1,46 @@
+"""The neuron browser: a page for each model, on which every shared neuron can be looked at."""
+
+PAGES += expand("results/browser/{model}.html", model=MODELS)
+BROWSED = {
+    name: [
+        expand(
+            f"results/{{model}}/{{format}}/{{operator}}/{name}.{kind}",
+            format=FORMATS,
+            operator=OPERATORS,
+            allow_missing=True,
+        ),
+        -3,
+        -2,
+    ]
+    for name, kind in {
+        "ranking": "parquet",
+        "heuristics": "parquet",
+        "neuron_effects": "parquet",
+        "activation_maps": "safetensors",
+    }.items()
+}
+
+
+rule browser:
+    input:
+        **{name: paths for name, (paths, *_) in BROWSED.items()},
+    output:
+        "results/browser/{model}.html",
+    log:
+        "results/logs/browser/{model}.log",
+    benchmark:
+        "results/benchmarks/browser/{model}.tsv"
+    conda:
+        "../../envs/plot.yaml"
+    params:
+        code=source_digest("browser"),
+        models=MODELS,
+        operators=[f"{name}={expression}" for name, expression in config["operators"].items()],
+        tables=table_options(BROWSED),
+        k=config["heuristic_k"],
+    threads: 1
+    resources:
+        **table_job(mem_mb=4000),
+    shell:
+        "python -m form_invariance browser --model {wildcards.model:q} --models {params.models:q}"
+        " --operators {params.operators:q} --tables {params.tables:q} --k {params.k} --output {output:q} 2> {log:q}"

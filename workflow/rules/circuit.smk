@@ -1,0 +1,34 @@
+"""The shared circuit: neurons in the top k of every format, per (model, operator)."""
+
+CIRCUITS = {"circuit": KS, "classified_circuit": [config["heuristic_k"]]}
+TABLES += expand(
+    "results/{model}/shared/{operator}/{circuit}.parquet", model=MODELS, operator=OPERATORS, circuit=CIRCUITS
+)
+EFFECTS = expand(
+    "results/{model}/{format}/{operator}/indirect_effects.safetensors", format=FORMATS, allow_missing=True
+)
+
+
+# The circuit whose neurons are classified has a file of its own, so that a change of k does not re-run the heuristics.
+rule circuit:
+    input:
+        effects=EFFECTS,
+    output:
+        "results/{model}/shared/{operator}/{circuit}.parquet",
+    log:
+        "results/logs/circuit/{model}/{operator}/{circuit}.log",
+    benchmark:
+        "results/benchmarks/circuit/{model}/{operator}/{circuit}.tsv"
+    wildcard_constraints:
+        circuit=one_of(CIRCUITS),
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=source_digest("circuit"),
+        effects=lambda wildcards, input: keyed(input.effects, -3),
+        k=lambda wildcards: CIRCUITS[wildcards.circuit],
+    threads: 1
+    resources:
+        **table_job(mem_mb=2000),
+    shell:
+        "python -m form_invariance circuit --effects {params.effects:q} --k {params.k} --output {output:q} 2> {log:q}"

@@ -1,0 +1,51 @@
+"""The fast engine against TransformerLens, on a few prompts of every cell of a model."""
+
+ENGINE_CHECK = ["results/{model}/engine_check.parquet"]
+ANSWERS["engine_check"] = MODELS, {"engine_check": ENGINE_CHECK}
+TABLES += expand(ENGINE_CHECK, model=MODELS)
+
+
+rule engine_check:
+    input:
+        model="results/{model}/model_files.parquet",
+        dataset=expand(
+            "results/{model}/{format}/{operator}/dataset.parquet",
+            format=FORMATS,
+            operator=OPERATORS,
+            allow_missing=True,
+        ),
+        corrupt=expand(
+            "results/{model}/{format}/{operator}/corrupt.parquet",
+            format=FORMATS,
+            operator=OPERATORS,
+            allow_missing=True,
+        ),
+        attribution=expand(
+            "results/{model}/{format}/{operator}/attribution.parquet",
+            format=FORMATS,
+            operator=OPERATORS,
+            allow_missing=True,
+        ),
+        mean_cache=expand("results/{model}/{format}/mean_cache.safetensors", format=FORMATS, allow_missing=True),
+    output:
+        "results/{model}/engine_check.parquet",
+    log:
+        "results/logs/engine_check/{model}.log",
+    benchmark:
+        "results/benchmarks/engine_check/{model}.tsv"
+    conda:
+        "../../envs/gpu.yaml"
+    params:
+        code=source_digest("engine-check"),
+        model=model_options,
+        dataset=lambda wildcards, input: keyed(input.dataset, -3, -2),
+        corrupt=lambda wildcards, input: keyed(input.corrupt, -3, -2),
+        attribution=lambda wildcards, input: keyed(input.attribution, -3, -2),
+        mean_cache=lambda wildcards, input: keyed(input.mean_cache, -2),
+    threads: 1
+    resources:
+        **model_job(minutes=10),
+    shell:
+        "python -m form_invariance engine-check {params.model:q} --dataset {params.dataset:q}"
+        " --corrupt-table {params.corrupt:q} --attribution {params.attribution:q}"
+        " --mean-cache {params.mean_cache:q} --output {output:q} 2> {log:q}"

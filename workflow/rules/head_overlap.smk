@@ -1,0 +1,49 @@
+"""How far the formats' best attention heads overlap, per (model, operator); only if the configuration names `heads`."""
+
+if HEADS:
+    HEAD_TABLES = {
+        "heads": [
+            expand(
+                "results/{model}/{format}/{operator}/heads.parquet",
+                format=FORMATS,
+                operator=OPERATORS,
+                allow_missing=True,
+            ),
+            -3,
+            -2,
+        ],
+        "head_overlap": [
+            expand(
+                "results/{model}/shared/{operator}/head_overlap.parquet", operator=OPERATORS, allow_missing=True
+            ),
+            -2,
+        ],
+    }
+    FIGURES["head_overlap heads"] = ANSWERS["head_overlap"] = MODELS, HEAD_TABLES
+    TABLES += expand("results/{model}/shared/{operator}/head_overlap.parquet", model=MODELS, operator=OPERATORS)
+
+
+rule head_overlap:
+    input:
+        probes=onset_probes,
+        effects="results/{model}/shared/{operator}/head_effects.safetensors",
+    output:
+        "results/{model}/shared/{operator}/head_overlap.parquet",
+    log:
+        "results/logs/head_overlap/{model}/{operator}.log",
+    benchmark:
+        "results/benchmarks/head_overlap/{model}/{operator}.tsv"
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=source_digest("head-overlap"),
+        late_from=late_options,
+        heads=HEADS,
+        bootstrap=config["bootstrap"],
+        seed=config["seed"],
+    threads: 1
+    resources:
+        **table_job(mem_mb=2000),
+    shell:
+        "python -m form_invariance head-overlap --effects {input.effects:q} {params.late_from:q}"
+        " --heads {params.heads} --bootstrap {params.bootstrap} --seed {params.seed} --output {output:q} 2> {log:q}"

@@ -1,0 +1,89 @@
+"""Circuits of paraphrases compared with those of the templates, for the operators in `variant_operators`."""
+
+VARIANTS = config_check.measured_variants(config)
+VARIANT_OPERATORS = [operator for operator in OPERATORS if operator in {cell[1] for cell in VARIANTS}]
+if VARIANTS:
+    PARAPHRASES = expand(
+        "results/{model}/shared/{operator}/paraphrases.parquet", operator=VARIANT_OPERATORS, allow_missing=True
+    )
+    FIGURES["paraphrases paraphrases"] = ANSWERS["paraphrases"] = MODELS, {"paraphrases": [PARAPHRASES, -2]}
+    TABLES += expand(PARAPHRASES, model=MODELS)
+
+
+rule paraphrase_effects:
+    input:
+        model="results/{model}/model_files.parquet",
+        probes=onset_probes,
+        dataset="results/{model}/{format}/{operator}/dataset.parquet",
+        corrupt="results/{model}/{format}/{operator}/corrupt.parquet",
+    output:
+        "results/{model}/{format}/{operator}/paraphrase_effects.safetensors",
+    log:
+        "results/logs/paraphrase_effects/{model}/{format}/{operator}.log",
+    benchmark:
+        "results/benchmarks/paraphrase_effects/{model}/{format}/{operator}.tsv"
+    wildcard_constraints:
+        format=one_of([name for name, _ in VARIANTS]),
+        operator=one_of(VARIANT_OPERATORS),
+    conda:
+        "../../envs/gpu.yaml"
+    params:
+        code=source_digest("paraphrase-effects"),
+        model=model_options,
+        late_from=late_options,
+        variants=lambda wildcards: [
+            f"--variant={operator}={text}"
+            for operator, texts in VARIANTS[wildcards.format, wildcards.operator].items()
+            for text in texts
+        ],
+        operand_min=config["operands"]["operand_min"],
+        operand_max=config["operands"]["operand_max"],
+        answer_min=config["operands"]["answer_min"],
+        answer_max=config["operands"]["answer_max"],
+        candidates=config["candidates"],
+    threads: 1
+    resources:
+        **model_job(minutes=20),
+    shell:
+        "python -m form_invariance paraphrase-effects {params.model:q} {params.late_from:q}"
+        " --operator {wildcards.operator:q} {params.variants:q}"
+        " --operand-min {params.operand_min} --operand-max {params.operand_max}"
+        " --answer-min {params.answer_min} --answer-max {params.answer_max}"
+        " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q} --candidates {params.candidates}"
+        " --output {output:q} 2> {log:q}"
+
+
+rule paraphrases:
+    input:
+        effects=expand(
+            "results/{model}/{format}/{operator}/indirect_effects.safetensors", format=FORMATS, allow_missing=True
+        ),
+        variants=lambda wildcards: expand(
+            "results/{model}/{format}/{operator}/paraphrase_effects.safetensors",
+            format=[name for name, operator in VARIANTS if operator == wildcards.operator],
+            **wildcards,
+        ),
+    output:
+        "results/{model}/shared/{operator}/paraphrases.parquet",
+    log:
+        "results/logs/paraphrases/{model}/{operator}.log",
+    benchmark:
+        "results/benchmarks/paraphrases/{model}/{operator}.tsv"
+    wildcard_constraints:
+        operator=one_of(VARIANT_OPERATORS),
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=source_digest("paraphrases"),
+        effects=lambda wildcards, input: keyed(input.effects, -3),
+        variants=lambda wildcards, input: keyed(input.variants, -3),
+        k=KS,
+        bootstrap=config["bootstrap"],
+        seed=config["seed"],
+    threads: 1
+    resources:
+        **table_job(mem_mb=4000),
+    shell:
+        "python -m form_invariance paraphrases --effects {params.effects:q}"
+        " --paraphrase-effects {params.variants:q} --k {params.k} --bootstrap {params.bootstrap}"
+        " --seed {params.seed} --output {output:q} 2> {log:q}"

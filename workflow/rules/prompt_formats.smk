@@ -1,0 +1,32 @@
+"""The prompts of every format with their tokens, by the first model's tokenizer."""
+
+from types import SimpleNamespace
+
+TABLES += expand("results/figures/prompt_formats.{kind}", kind=FIGURE_KINDS)
+
+
+rule prompt_formats:
+    input:
+        model=f"results/{MODELS[0]}/model_files.parquet",
+    output:
+        figure_files("prompt_formats"),
+    log:
+        "results/logs/figures/prompt_formats.log",
+    benchmark:
+        "results/benchmarks/figures/prompt_formats.tsv"
+    conda:
+        "../../envs/plot.yaml"
+    params:
+        code=source_digest("prompt-formats"),
+        model=tokenizer_options(SimpleNamespace(model=MODELS[0])),
+        templates=lambda wildcards: [
+            f"--template={name}/{operator}={config['formats'][name]['templates'][operator]}"
+            for name in FORMATS
+            for operator in OPERATORS
+        ],
+    threads: 1
+    resources:
+        **table_job(mem_mb=1000),
+    shell:
+        "python -m form_invariance prompt-formats {params.model:q} {params.templates:q}"
+        " --output {output:q} 2> {log:q}"
