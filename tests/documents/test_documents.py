@@ -27,7 +27,7 @@ DOCUMENTS = [
     ROOT / "SECURITY.md",
 ]
 TEXTS = {str(path.relative_to(ROOT)): path.read_text() for path in DOCUMENTS}
-DEMO = ROOT / "results/report.html"
+DEMO = ROOT / "results/embedded-separate/transfer/division/word_to_code.parquet"
 # Made by `make slurm-profile`; and a name that stands for any.
 NOT_HERE = ("config/cluster.yaml",)
 PLACEHOLDER = re.compile(r"\b(STAGE|NAME|MODEL)\b|(?<=_)STAGE\b")

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 GUIDE = (ROOT / "docs/extend.md").read_text()
 YAML, PYTHON = (re.findall(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL) for language in ("yaml", "python"))
-DEMO = ROOT / "results/embedded-shared/transfer/division/word_to_code.parquet"
+DEMO = ROOT / "results/embedded-separate/transfer/division/word_to_code.parquet"
 
 
 def merged(base, more):
