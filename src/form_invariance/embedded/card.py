@@ -8,7 +8,6 @@ import torch
 from safetensors.torch import load_file
 
 from form_invariance.embedded.batches import Problems
-from form_invariance.embedded.problems import Pool
 from form_invariance.embedded.recipe import Recipe
 from form_invariance.embedded.routing import neuron_format
 from form_invariance.model import loading as models
@@ -76,11 +75,6 @@ def _paper_pairs(expression: str, operator: str) -> tuple[np.ndarray, ...]:
     return tuple(pool[column].to_numpy()[chosen] for column in ("a", "b", "answer"))
 
 
-def _held_out_pairs(pool: Pool) -> tuple[np.ndarray, ...]:
-    chosen = pool.held_out[:SMALL_SAMPLE]
-    return pool.a[chosen], pool.b[chosen], pool.answer[chosen]
-
-
 @torch.no_grad()
 def largest_foreign_activation(model: Decoder, problems: Problems, recipe: Recipe) -> float:
     """Largest |activation| of a late neuron at the last token of a prompt in another format than its own."""
@@ -107,7 +101,8 @@ def _measure(model: Decoder, problems: Problems) -> tuple[list[str], list[str]]:
     for operator, expression in problems.templates.expressions.items():
         pairs = _paper_pairs(expression, operator)
         few = tuple(column[:SMALL_SAMPLE] for column in pairs)
-        held = _held_out_pairs(problems.pools[operator])
+        pool = problems.pools[operator]
+        held = tuple(column[pool.held_out[:SMALL_SAMPLE]] for column in (pool.a, pool.b, pool.answer))
         found = {name: right(model, problems, name, operator, pairs) for name in problems.formats}
         for name, hits in found.items():
             values = [
@@ -137,10 +132,9 @@ def write_card(folder: Path, name: str, recipe: Recipe, problems: Problems) -> N
     accuracies, differences = _measure(model, problems)
     parameters = sum(weight.numel() for weight in load_file(folder / "model.safetensors").values())
     directions = [f"{one} > {other}" for one in problems.formats for other in problems.formats if one != other]
+    history = _PLAIN
     if recipe.separate:
         history = _SEPARATE.format(foreign=largest_foreign_activation(model, problems, recipe))
-    else:
-        history = _PLAIN
     size = f"{parameters / 1e6:.2f} million parameters"
     paragraphs = [
         f"A small Llama ({size}) that does arithmetic in three formats. {history}",

@@ -69,8 +69,8 @@ def read_wordings(
         if name not in cells or found != (models[name], cells[name].prompts):
             raise UserError(f"--paraphrase-effects: {path} does not belong to the effects of format {name}")
         own, *others = provenance["final_tokens"]
-        template = canonical(cells[name], own)
-        formats[name] = {CANONICAL: template, **variants_from(tensors, cells[name].width, others)}
+        variants = variants_from(tensors, cells[name].width, others)
+        formats[name] = {CANONICAL: canonical(cells[name], own), **variants}
         texts[name] = provenance["variants"]
     return formats, texts
 
@@ -131,24 +131,23 @@ def _compared(
 ) -> pd.DataFrame:
     """The measures of two rankings, by k and layer."""
     table = overlap_table({"first": one, "second": other}, ks, resamples, seed).drop(columns="formats")
-    across, within = by_halves(one, other, ks, seed, paired)
-    for name, values in (("across_halves", across), ("within_halves", within)):
+    for name, values in zip(
+        ("across_halves", "within_halves"), by_halves(one, other, ks, seed, paired), strict=True
+    ):
         table[name] = table["k"].map(dict(zip(ks, values, strict=True))).where(table["layer"] == EVERY_LAYER)
     keys = list(zip(table["k"], table["layer"], strict=True))
-    given, taken = _effect_shares(one, other, ks), _effect_shares(other, one, ks)
-    return table.assign(
-        effect_of_first=[given[key] for key in keys], effect_of_second=[taken[key] for key in keys]
-    )
+    for name, giver, receiver in (("effect_of_first", one, other), ("effect_of_second", other, one)):
+        shares = _effect_shares(giver, receiver, ks)
+        table[name] = [shares[key] for key in keys]
+    return table
 
 
 def _not_compared(cell: Effects, ks: Sequence[int]) -> pd.DataFrame:
     """The rows of two wordings in which too few prompts are right."""
-    rows = [
-        (k, layer, expected_jaccard(k, cell.width, 2)) for k in ks for layer in (EVERY_LAYER, *cell.candidates)
-    ]
+    table = pd.DataFrame(product(ks, (EVERY_LAYER, *cell.candidates)), columns=["k", "layer"])
     rates = ("jaccard", "low", "high", "across_halves", "within_halves", "effect_of_first", "effect_of_second")
-    table = pd.DataFrame(rows, columns=["k", "layer", "chance"])
-    return table.assign(intersection=0, union=0, **dict.fromkeys(rates, np.nan))
+    chance = table["k"].map({k: expected_jaccard(k, cell.width, 2) for k in ks})
+    return table.assign(chance=chance, intersection=0, union=0, **dict.fromkeys(rates, np.nan))
 
 
 def _wordings(
@@ -182,12 +181,11 @@ def _across_formats(one: Mapping[str, Wording], other: Mapping[str, Wording]) ->
     compared = [(CANONICAL, CANONICAL)]
     if _same_token(one[CANONICAL], other[CANONICAL]) == NO:
         alike = [
-            (place_a, place_b)
-            for (place_a, a), (place_b, b) in product(enumerate(one.values()), enumerate(other.values()))
-            if _same_token(a, b) == YES and a.effects is not None and b.effects is not None
+            ((a > 0) + (b > 0), a + b, (first, second))
+            for (a, first), (b, second) in product(enumerate(one), enumerate(other))
+            if _same_token(one[first], other[second]) == YES and one[first].effects and other[second].effects
         ]
-        for a, b in sorted(alike, key=lambda places: (sum(map(bool, places)), sum(places)))[:1]:
-            compared.append((list(one)[a], list(other)[b]))
+        compared += [names for *_, names in sorted(alike, key=lambda pair: pair[:2])[:1]]
     return compared
 
 
@@ -195,14 +193,14 @@ def _two_formats(one: Wording, other: Wording, ks: Sequence[int], resamples: int
     """Two wordings of two formats, each ranked by the train pairs of its own format that are right in it."""
     assert one.effects is not None
     assert other.effects is not None
-    counts = {
-        "asked": min(len(wording.right) for wording in (one, other)),
-        "right": min(int(wording.right.sum()) for wording in (one, other)),
-        "prompts": min(one.effects.prompts, other.effects.prompts),
-        "partners_right": min(int((w.right & w.partners_right).sum()) for w in (one, other)),
-    }
     table = _compared(one.effects, other.effects, ks, resamples, seed, paired=False)
-    return table.assign(same_final_token=_same_token(one, other), **counts)
+    return table.assign(
+        same_final_token=_same_token(one, other),
+        asked=min(len(one.right), len(other.right)),
+        right=min(one.right.sum(), other.right.sum()),
+        prompts=min(one.effects.prompts, other.effects.prompts),
+        partners_right=min((one.right & one.partners_right).sum(), (other.right & other.partners_right).sum()),
+    )
 
 
 def paraphrases_table(

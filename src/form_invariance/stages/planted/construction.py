@@ -79,8 +79,7 @@ def write_model(folder: Path, shared: bool, seed: int) -> None:
             _misread(gate, up, down)
         if layer in LATE:
             shares = rng.uniform(0.5, 1.5, PLANTED)
-            formats = list(TEMPLATES)[:1] if shared else list(TEMPLATES)
-            for name in formats:
+            for name in list(TEMPLATES)[: 1 if shared else None]:
                 _plant(gate, up, down, planted[name, layer], shares, None if shared else name)
         weights |= _layer(layer, gate, up, down)
     tensors = {name: torch.tensor(weight, dtype=torch.float32) for name, weight in weights.items()}
@@ -130,10 +129,8 @@ def _plant(
 ) -> None:
     """Let neurons carry the sum, each its share; in one format alone, or in all."""
     gate[own], up[own], down[:, own] = 0, 0, 0
-    if only is None:
-        gate[own, _CONSTANT] = _OPEN / _ROOT
-    else:
-        gate[own, _CONSTANT] = -_OPEN / _ROOT
+    gate[own, _CONSTANT] = (_OPEN if only is None else -_OPEN) / _ROOT
+    if only is not None:
         gate[own, _MARKER[only]] = 2 * _OPEN / (_MARK * _ROOT)
     up[own, _SUM] = 1
     down[_ANSWER, own] = shares / (shares.sum() * len(LATE)) * _K / (_OPEN * _ROOT)
@@ -141,7 +138,7 @@ def _plant(
 
 def _layer(layer: int, gate: np.ndarray, up: np.ndarray, down: np.ndarray) -> dict[str, np.ndarray]:
     """A layer's weights by their Hugging Face names; attention works in layer 0 alone."""
-    q, k, v, o = np.zeros((_HEAD, _D)), np.zeros((_HEAD, _D)), np.zeros((_HEAD, _D)), np.zeros((_D, _HEAD))
+    (q, k, v), o = np.zeros((3, _HEAD, _D)), np.zeros((_D, _HEAD))
     if layer == 0:
         # The slowest rotary pair hardly turns: every token attends to all numbers equally.
         q[_HEAD // 2 - 1, _CONSTANT], k[_HEAD // 2 - 1, _NUMBER], v[0, _VALUE] = 4, 4, 1
