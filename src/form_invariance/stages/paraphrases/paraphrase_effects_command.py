@@ -23,17 +23,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     from form_invariance.problems.operands import OperandRange
+    from form_invariance.problems.prompts import check_template
     from form_invariance.stages.dataset.prompts import read_train_pairs
     from form_invariance.stages.paraphrases import effects
     from form_invariance.stages.run import load_run, run_provenance
     from form_invariance.tables.files import write_tensors
 
     own = load_run(arguments)
+    limits = OperandRange(**operand_limits(arguments))
     templates: dict[str, list[str]] = {}
     for item in arguments.variant:
         ((operator, text),) = named_values([item], "--variant", "TEXT").items()
-        templates.setdefault(operator, []).append(text)
-    effects.check_templates(own.tokenizer, templates, OperandRange(**operand_limits(arguments)))
+        variants = templates.setdefault(operator, [])
+        check_template(own.tokenizer, text, f"variants.{operator}[{len(variants)}]", limits)
+        variants.append(text)
     train, draws = read_train_pairs(arguments.dataset, arguments.corrupt_table)
     train = train.assign(operator=arguments.operator)
     tensors = effects.paraphrase_tensors(own, train, draws[0], templates, arguments.candidates)
