@@ -131,9 +131,8 @@ def _compared(
 ) -> pd.DataFrame:
     """The measures of two rankings, by k and layer."""
     table = overlap_table({"first": one, "second": other}, ks, resamples, seed).drop(columns="formats")
-    for name, values in zip(
-        ("across_halves", "within_halves"), by_halves(one, other, ks, seed, paired), strict=True
-    ):
+    across, within = by_halves(one, other, ks, seed, paired)
+    for name, values in (("across_halves", across), ("within_halves", within)):
         table[name] = table["k"].map(dict(zip(ks, values, strict=True))).where(table["layer"] == EVERY_LAYER)
     keys = list(zip(table["k"], table["layer"], strict=True))
     for name, giver, receiver in (("effect_of_first", one, other), ("effect_of_second", other, one)):
