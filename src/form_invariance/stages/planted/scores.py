@@ -23,12 +23,15 @@ def score(tables: Found, planted: dict[tuple[str, int], list[int]], shared: bool
         planted: from `planted_neurons`.
         shared: whether all formats have the same neurons, and so what is to be found.
     """
-    rows = [*_ranked(tables, planted), *_overlap(tables), *_intervened(tables), *_transferred(tables)]
-    expected = {"first_stage": 1, "ranking": 1, "knockout": not shared}
-    for row in rows:
-        row.setdefault("layer", EVERY_LAYER)
-        row["expected"] = float(expected.get(row["measure"], shared))
+    rows = [*_ranked(tables, planted), *_overlap(tables, shared), *_intervened(tables, shared)]
+    rows += _transferred(tables, shared)
     return pd.DataFrame(rows).assign(circuit="shared" if shared else "separate")
+
+
+def _row(where: str, layer: int, measure: str, of: int, expected: float, found: Row) -> Row:
+    """A row; `found` has value and random, and low and high where there is an interval."""
+    row: Row = {"format": where, "layer": layer, "measure": measure, "of": of, "expected": float(expected)}
+    return row | {name: found.get(name, float("nan")) for name in ("value", "low", "high", "random")}
 
 
 def _ranked(tables: Found, planted: dict[tuple[str, int], list[int]]) -> Iterator[Row]:
@@ -38,38 +41,40 @@ def _ranked(tables: Found, planted: dict[tuple[str, int], list[int]]) -> Iterato
         for measure, column in (("first_stage", "attribution_rank"), ("ranking", "rank")):
             first = ranking[ranking[column] <= PLANTED].groupby("layer")["neuron"].agg(set)
             found = {layer: len(first[layer] & set(planted[name, layer])) for layer in LATE}
-            counts = {EVERY_LAYER: sum(found.values()), **found}
-            for layer, count in counts.items():
-                of = PLANTED * (len(LATE) if layer == EVERY_LAYER else 1)
-                rates = {"value": count / of, "random": PLANTED / WIDTH}
-                yield {"format": name, "layer": layer, "measure": measure, "of": of, **rates}
+            counts = {EVERY_LAYER: (sum(found.values()), PLANTED * len(LATE))}
+            counts |= {layer: (count, PLANTED) for layer, count in found.items()}
+            for layer, (count, of) in counts.items():
+                yield _row(name, layer, measure, of, 1, {"value": count / of, "random": PLANTED / WIDTH})
 
 
-def _overlap(tables: Found) -> Iterator[Row]:
+def _overlap(tables: Found, shared: bool) -> Iterator[Row]:
     """Jaccard of all formats' best neurons."""
-    for row in tables.overlap[tables.overlap["formats"] == "+".join(TEMPLATES)].itertuples():
-        values = {"value": row.jaccard, "low": row.low, "high": row.high, "random": row.chance}
-        yield {"format": EVERY_FORMAT, "layer": row.layer, "measure": "overlap", "of": row.union, **values}
+    for found in tables.overlap[tables.overlap["formats"] == "+".join(TEMPLATES)].to_dict("records"):
+        values = {"value": found["jaccard"], "random": found["chance"], "low": found["low"], "high": found["high"]}
+        yield _row(EVERY_FORMAT, found["layer"], "overlap", found["union"], shared, values)
 
 
-def _intervened(tables: Found) -> Iterator[Row]:
+def _intervened(tables: Found, shared: bool) -> Iterator[Row]:
     """Faithfulness when only the neurons that were found to be shared work, and when all but these do."""
     for name in TEMPLATES:
-        for measure in ("keep_only", "knockout"):
+        for measure, expected in (("keep_only", shared), ("knockout", not shared)):
             own = rows_of(tables.interventions[name], measure)
             circuit = own[own["neurons"] == "circuit"].iloc[0]
-            random = own.loc[own["neurons"] == "random", "faithfulness_mean"].mean()
-            limits = {"low": circuit["mean_low"], "high": circuit["mean_high"], "random": random}
-            row = {"format": name, "measure": measure, "of": circuit["prompts"]}
-            yield {**row, "value": circuit["faithfulness_mean"], **limits}
+            values = {
+                "value": circuit["faithfulness_mean"],
+                "low": circuit["mean_low"],
+                "high": circuit["mean_high"],
+                "random": own.loc[own["neurons"] == "random", "faithfulness_mean"].mean(),
+            }
+            yield _row(name, EVERY_LAYER, measure, circuit["prompts"], expected, values)
 
 
-def _transferred(tables: Found) -> Iterator[Row]:
+def _transferred(tables: Found, shared: bool) -> Iterator[Row]:
     """Share of wrong answers that become right by transferring the shared neurons found, where any is wrong."""
     for (donor, target), found in tables.transfer.items():
         table = found.set_index("condition")
         matched = table.loc["matched"]
         if matched["pairs"]:
-            row = {"format": f"{donor}_to_{target}", "measure": "transfer", "of": matched["pairs"]}
-            limits = {"low": matched["low"], "high": matched["high"], "random": table.loc["random", "recovered"]}
-            yield {**row, "value": matched["recovered"], **limits}
+            values: Row = {"value": matched["recovered"], "low": matched["low"], "high": matched["high"]}
+            values["random"] = table.loc["random", "recovered"]
+            yield _row(f"{donor}_to_{target}", EVERY_LAYER, "transfer", matched["pairs"], shared, values)
