@@ -42,10 +42,11 @@ rule engine_check:
         corrupt=lambda wildcards, input: keyed(input.corrupt, -3, -2),
         attribution=lambda wildcards, input: keyed(input.attribution, -3, -2),
         mean_cache=lambda wildcards, input: keyed(input.mean_cache, -2),
+        prompts=3,
     threads: 1
     resources:
         **model_job(minutes=10),
     shell:
         "python -m form_invariance engine-check {params.model:q} --dataset {params.dataset:q}"
         " --corrupt-table {params.corrupt:q} --attribution {params.attribution:q}"
-        " --mean-cache {params.mean_cache:q} --output {output:q} 2> {log:q}"
+        " --mean-cache {params.mean_cache:q} --prompts {params.prompts} --output {output:q} 2> {log:q}"

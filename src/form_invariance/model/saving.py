@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from form_invariance.tables.files import write_atomically
+from form_invariance.tables.files import write_atomically, write_text
 
 LONGEST_PROMPT = 128
 
@@ -37,8 +37,7 @@ def write_folder(
         "model_max_length": LONGEST_PROMPT,
     }
     for name, content in (("config.json", config), ("tokenizer_config.json", options)):
-        text = json.dumps(content, indent=2) + "\n"
-        write_atomically(folder / name, lambda to, text=text: to.write_text(text))  # type: ignore[misc]
+        write_text(folder / name, json.dumps(content, indent=2) + "\n")
     write_atomically(folder / "tokenizer.json", lambda to: tokenizer.save(str(to)))
     plain = {name: tensor.detach().contiguous() for name, tensor in weights.items()}
     write_atomically(folder / "model.safetensors", lambda to: save_file(plain, to, metadata={"format": "pt"}))
