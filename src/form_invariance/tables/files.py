@@ -86,15 +86,6 @@ def reading(path: Path, kind: str, *more: type[Exception]) -> Iterator[None]:
         ) from None
 
 
-def _arrow_schema(schema: Schema) -> pa.Schema:
-    return pa.schema(
-        [
-            pa.field(name, _TYPES[column.type], metadata={"meaning": column.meaning})
-            for name, column in schema.columns.items()
-        ]
-    )
-
-
 def _checksum(stamp: Mapping[str, Any], content: str) -> str:
     return hashlib.sha256(f"{json.dumps(stamp, sort_keys=True)}\0{content}".encode()).hexdigest()
 
@@ -140,9 +131,11 @@ def write_table(frame: pd.DataFrame, path: Path, schema: Schema, provenance: Map
     """
     if set(frame.columns) != set(schema.columns):
         raise ValueError(f"{schema.name}: columns {sorted(frame.columns)} are not {sorted(schema.columns)}")
-    table = pa.Table.from_pandas(
-        frame[list(schema.columns)], schema=_arrow_schema(schema), preserve_index=False, safe=True
-    )
+    fields = [
+        pa.field(name, _TYPES[column.type], metadata={"meaning": column.meaning})
+        for name, column in schema.columns.items()
+    ]
+    table = pa.Table.from_pandas(frame[list(schema.columns)], pa.schema(fields), preserve_index=False, safe=True)
     content = checksums.of_table(table.to_pandas())
     table = table.replace_schema_metadata(_metadata(schema.name, provenance, content))
     write_atomically(path, lambda to: pq.write_table(table, to, compression="zstd"))
