@@ -4,9 +4,7 @@ CIRCUITS = {"circuit": KS, "classified_circuit": [config["heuristic_k"]]}
 TABLES += expand(
     "results/{model}/shared/{operator}/{circuit}.parquet", model=MODELS, operator=OPERATORS, circuit=CIRCUITS
 )
-EFFECTS = expand(
-    "results/{model}/{format}/{operator}/indirect_effects.safetensors", format=FORMATS, allow_missing=True
-)
+EFFECTS = every_format("results/{model}/{format}/{operator}/indirect_effects.safetensors")
 
 
 # The circuit whose neurons are classified has a file of its own, so that a change of k does not re-run the heuristics.
@@ -27,7 +25,6 @@ rule circuit:
         code=source_digest("circuit"),
         effects=lambda wildcards, input: keyed(input.effects, -3),
         k=lambda wildcards: CIRCUITS[wildcards.circuit],
-    threads: 1
     resources:
         **table_job(mem_mb=2000),
     shell:

@@ -3,19 +3,12 @@
 if HEADS:
     HEAD_TABLES = {
         "heads": [
-            expand(
-                "results/{model}/{format}/{operator}/heads.parquet",
-                format=FORMATS,
-                operator=OPERATORS,
-                allow_missing=True,
-            ),
+            every_cell("results/{model}/{format}/{operator}/heads.parquet"),
             -3,
             -2,
         ],
         "head_overlap": [
-            expand(
-                "results/{model}/shared/{operator}/head_overlap.parquet", operator=OPERATORS, allow_missing=True
-            ),
+            every_operator("results/{model}/shared/{operator}/head_overlap.parquet"),
             -2,
         ],
     }
@@ -41,7 +34,6 @@ rule head_overlap:
         heads=HEADS,
         bootstrap=config["bootstrap"],
         seed=config["seed"],
-    threads: 1
     resources:
         **table_job(mem_mb=2000),
     shell:

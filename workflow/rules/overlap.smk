@@ -2,7 +2,7 @@
 
 OVERLAP = {
     table: [
-        expand(f"results/{{model}}/shared/{{operator}}/{table}.parquet", operator=OPERATORS, allow_missing=True),
+        every_operator(f"results/{{model}}/shared/{{operator}}/{table}.parquet"),
         -2,
     ]
     for table in ("overlap", "reliability")
@@ -31,7 +31,6 @@ rule overlap:
         k=KS,
         bootstrap=config["bootstrap"],
         seed=config["seed"],
-    threads: 1
     resources:
         **table_job(mem_mb=4000),
     shell:

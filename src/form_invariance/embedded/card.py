@@ -14,7 +14,7 @@ from form_invariance.model import loading as models
 from form_invariance.model.decoder import Decoder, embed, logits, run_layers
 from form_invariance.problems.operands import OperandRange, operand_pool
 from form_invariance.randomness import generator
-from form_invariance.tables.files import write_atomically
+from form_invariance.tables.files import write_text
 
 SAMPLE = 20000
 SMALL_SAMPLE = 1500
@@ -173,4 +173,4 @@ def write_card(folder: Path, name: str, recipe: Recipe, problems: Problems) -> N
         rule="|---|---|" + "---|" * len(directions),
         differences="\n".join(differences),
     )
-    write_atomically(folder / "README.md", lambda to: to.write_text(text, encoding="utf-8"))
+    write_text(folder / "README.md", text)

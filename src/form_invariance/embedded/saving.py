@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from form_invariance.embedded.tokenizer import BOS, EOS
-from form_invariance.tables.files import write_atomically
+from form_invariance.tables.files import write_atomically, write_text
 
 
 def llama_config(sizes: Mapping[str, Any], vocabulary: int, **settings: Any) -> dict[str, Any]:
@@ -54,8 +54,7 @@ def write_description(folder: Path, config: Mapping[str, Any], tokenizer: Tokeni
         "model_max_length": config["max_position_embeddings"],
     }
     for name, content in (("config.json", {**config, **tokens}), ("tokenizer_config.json", options)):
-        text = json.dumps(content, indent=2) + "\n"
-        write_atomically(folder / name, lambda to, text=text: to.write_text(text))  # type: ignore[misc]
+        write_text(folder / name, json.dumps(content, indent=2) + "\n")
     write_atomically(folder / "tokenizer.json", lambda to: tokenizer.save(str(to)))
 
 

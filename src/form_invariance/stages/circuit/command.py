@@ -1,17 +1,15 @@
 """The shared circuit of one operator."""
 
 import argparse
-from pathlib import Path
 
-from form_invariance.stages.options import add_options, add_sizes_argument
+from form_invariance.stages.options import add_options, add_required
 
 HELP = "the shared circuit: neurons that are in every format's top-k"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, "--effects")
-    add_sizes_argument(parser)
-    parser.add_argument("--output", type=Path, required=True, help="circuit table")
+    add_options(parser, "--effects", output="circuit table")
+    add_required(parser, int, "+", k="circuit sizes")
 
 
 def run(arguments: argparse.Namespace) -> None:

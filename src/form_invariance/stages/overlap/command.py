@@ -1,18 +1,16 @@
 """Overlap of the formats' circuits for one operator."""
 
 import argparse
-from pathlib import Path
 
-from form_invariance.stages.options import add_options, add_sizes_argument, settings
+from form_invariance.stages.options import add_options, add_required, settings
 
 HELP = "how far the formats' top-k neurons overlap: Jaccard, chance and ceiling"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "--effects", "--bootstrap", "--seed")
-    add_sizes_argument(parser)
-    parser.add_argument("--output", type=Path, required=True, help="overlap table")
-    parser.add_argument("--reliability-output", type=Path, required=True, help="reliability table")
+    add_required(parser, int, "+", k="circuit sizes")
+    add_options(parser, output="overlap table", reliability_output="reliability table")
 
 
 def run(arguments: argparse.Namespace) -> None:

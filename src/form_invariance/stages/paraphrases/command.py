@@ -1,24 +1,17 @@
 """Overlap of the circuits of two wordings, and of two formats, for one operator."""
 
 import argparse
-from pathlib import Path
 
-from form_invariance.stages.options import add_options, add_sizes_argument, settings
+from form_invariance.stages.options import add_keyed, add_options, add_required, settings
 
 HELP = "how far the top-k neurons of a format's wordings overlap, and those of two formats"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, "--effects", "--bootstrap", "--seed")
-    add_sizes_argument(parser)
-    parser.add_argument(
-        "--paraphrase-effects",
-        nargs="+",
-        required=True,
-        metavar="FORMAT=FILE",
-        help="indirect effects of the variants, of the formats that have some",
-    )
-    parser.add_argument("--output", type=Path, required=True, help="paraphrases table")
+    add_options(parser, "--effects", "--bootstrap", "--seed", output="paraphrases table")
+    add_required(parser, int, "+", k="circuit sizes")
+    what = "indirect effects of the variants, of the formats that have some"
+    add_keyed(parser, "--paraphrase-effects", "FORMAT=FILE", what)
 
 
 def run(arguments: argparse.Namespace) -> None:

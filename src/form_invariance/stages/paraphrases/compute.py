@@ -11,12 +11,12 @@ two are compared once more, in wordings that end in the same token, if they have
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from form_invariance.errors import UserError
-from form_invariance.stages.options import named_paths
 from form_invariance.stages.overlap.compute import overlap_table, pooled_jaccards, random_halves
 from form_invariance.stages.paraphrases.table import CANONICAL, FEWEST, NO, UNKNOWN, YES
 from form_invariance.stages.patching.effects import Effects, from_tensors, layers_in
@@ -49,21 +49,21 @@ def canonical(effects: Effects, final_token: int | None = None) -> Wording:
 
 
 def read_wordings(
-    cells: Mapping[str, Effects], models: Mapping[str, str], items: Sequence[str]
+    cells: Mapping[str, Effects], models: Mapping[str, str], paths: Mapping[str, Path]
 ) -> tuple[dict[str, dict[str, Wording]], dict[str, list[str]]]:
     """The wordings of every format by name, and the texts of the variants of those that have some.
 
     Args:
         cells: effects of every format.
         models: the model that each is of.
-        items: FORMAT=FILE, from the option --paraphrase-effects.
+        paths: effects of the variants, of each format that has some.
 
     Raises:
         UserError: a file does not belong to a format's effects.
     """
     formats = {name: {CANONICAL: canonical(cell)} for name, cell in cells.items()}
     texts = {}
-    for name, path in named_paths(items, "--paraphrase-effects").items():
+    for name, path in paths.items():
         tensors, provenance = read_tensors(path, "paraphrase_effects")
         found = provenance["model"], provenance["prompts"]
         if name not in cells or found != (models[name], cells[name].prompts):

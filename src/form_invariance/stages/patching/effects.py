@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from form_invariance.errors import UserError
-from form_invariance.stages.options import named_paths
 from form_invariance.statistics import ranks
 from form_invariance.tables.files import read_tensors
 
@@ -101,17 +101,17 @@ def check_sizes(cells: Mapping[str, Effects], ks: Sequence[int]) -> None:
                 )
 
 
-def read_effects(items: Sequence[str]) -> tuple[dict[str, Effects], dict[str, str]]:
+def read_effects(paths: Mapping[str, Path]) -> tuple[dict[str, Effects], dict[str, str]]:
     """Each format's indirect effects, and the model that they are of.
 
     Args:
-        items: FORMAT=FILE, from the option --effects.
+        paths: file of each format.
 
     Raises:
         UserError: the models differ.
     """
     cells, models = {}, {}
-    for name, path in named_paths(items, "--effects").items():
+    for name, path in paths.items():
         tensors, provenance = read_tensors(path, "indirect_effects")
         cells[name] = from_tensors(tensors, provenance["d_mlp"])
         models[name] = provenance["model"]
