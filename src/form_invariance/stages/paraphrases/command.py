@@ -9,7 +9,7 @@ HELP = "how far the top-k neurons of a format's wordings overlap, and those of t
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, "--effects", "--bootstrap", "--seed")
+    add_options(parser, "--effects", "--membership", "--bootstrap", "--seed")
     add_sizes_argument(parser)
     parser.add_argument(
         "--paraphrase-effects",
@@ -24,10 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.paraphrases.compute import paraphrases_table, read_wordings
     from form_invariance.stages.paraphrases.table import PARAPHRASES
-    from form_invariance.stages.patching.effects import read_effects
+    from form_invariance.stages.patching.effects import Membership, read_effects
     from form_invariance.tables.files import write_table
 
-    cells, models = read_effects(arguments.effects)
+    cells, models = read_effects(arguments.effects, Membership(arguments.membership, arguments.seed))
     formats, texts = read_wordings(cells, models, arguments.paraphrase_effects)
     ks = sorted(set(arguments.k))
     table = paraphrases_table(formats, ks, arguments.bootstrap, arguments.seed)
