@@ -22,7 +22,7 @@ from form_invariance.tables.inputs import Input, input_paths, read_inputs
 
 
 def overlap(ks):
-    rows = [(k, -1, "symbolic+code", 3, 9, 0.3, 0.1, 0.2, 0.4) for k in ks]
+    rows = [(k, -1, "symbolic+code", "positive", True, 3, 3, 3, 9, 0.3, 0.1, 0.2, 0.4) for k in ks]
     return pd.DataFrame(rows, columns=list(OVERLAP.columns))
 
 

@@ -25,7 +25,10 @@ rule circuit:
         code=source_digest("circuit"),
         effects=lambda wildcards, input: keyed(input.effects, -3),
         k=lambda wildcards: CIRCUITS[wildcards.circuit],
+        membership=config["membership"],
+        seed=config["seed"],
     resources:
         **table_job(mem_mb=2000),
     shell:
-        "python -m form_invariance circuit --effects {params.effects:q} --k {params.k} --output {output:q} 2> {log:q}"
+        "python -m form_invariance circuit --effects {params.effects:q} --k {params.k}"
+        " --membership {params.membership} --seed {params.seed} --output {output:q} 2> {log:q}"

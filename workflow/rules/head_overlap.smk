@@ -33,9 +33,10 @@ rule head_overlap:
         late_from=late_options,
         heads=HEADS,
         bootstrap=config["bootstrap"],
+        membership=config["membership"],
         seed=config["seed"],
     resources:
         **table_job(mem_mb=2000),
     shell:
         "python -m form_invariance head-overlap --effects {input.effects:q} {params.late_from:q}"
-        " --heads {params.heads} --bootstrap {params.bootstrap} --seed {params.seed} --output {output:q} 2> {log:q}"
+        " --heads {params.heads} --membership {params.membership} --bootstrap {params.bootstrap} --seed {params.seed} --output {output:q} 2> {log:q}"

@@ -30,10 +30,11 @@ rule overlap:
         effects=lambda wildcards, input: keyed(input.effects, -3),
         k=KS,
         bootstrap=config["bootstrap"],
+        membership=config["membership"],
         seed=config["seed"],
     resources:
         **table_job(mem_mb=4000),
     shell:
         "python -m form_invariance overlap --effects {params.effects:q} --k {params.k}"
-        " --bootstrap {params.bootstrap} --seed {params.seed} --output {output.overlap:q}"
+        " --membership {params.membership} --bootstrap {params.bootstrap} --seed {params.seed} --output {output.overlap:q}"
         " --reliability-output {output.reliability:q} 2> {log:q}"

@@ -72,10 +72,11 @@ rule paraphrases:
         variants=lambda wildcards, input: keyed(input.variants, -3),
         k=KS,
         bootstrap=config["bootstrap"],
+        membership=config["membership"],
         seed=config["seed"],
     resources:
         **table_job(mem_mb=4000),
     shell:
         "python -m form_invariance paraphrases --effects {params.effects:q}"
-        " --paraphrase-effects {params.variants:q} --k {params.k} --bootstrap {params.bootstrap}"
+        " --paraphrase-effects {params.variants:q} --k {params.k} --membership {params.membership} --bootstrap {params.bootstrap}"
         " --seed {params.seed} --output {output:q} 2> {log:q}"

@@ -35,6 +35,10 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--circuit": {**_FILE, "help": "circuit table of the operator"},
     "--mean-cache": {**_FILE, "help": "mean cache of the format"},
     "--effects": {**_FILES, "help": "indirect effects of every format"},
+    "--membership": {
+        "choices": ("positive", "top_k"),
+        "help": "which neurons of the top k are members of its set",
+    },
     "--census": {**_FILES, "help": "census tables of the operator"},
     "--rankings": {**_FILES, "help": "ranking tables"},
     "--candidates": {**_NUMBER, "help": "neurons per layer that are patched exactly"},

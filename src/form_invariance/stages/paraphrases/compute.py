@@ -9,7 +9,7 @@ two are compared once more, in wordings that end in the same token, if they have
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 from pathlib import Path
 
@@ -19,7 +19,7 @@ import pandas as pd
 from form_invariance.errors import UserError
 from form_invariance.stages.overlap.compute import overlap_table, pooled_jaccards, random_halves
 from form_invariance.stages.paraphrases.table import CANONICAL, FEWEST, NO, UNKNOWN, YES
-from form_invariance.stages.patching.effects import Effects, from_tensors, layers_in
+from form_invariance.stages.patching.effects import Effects, Membership, from_tensors, layers_in
 from form_invariance.statistics import expected_jaccard
 from form_invariance.tables.columns import EVERY_LAYER
 from form_invariance.tables.files import read_tensors
@@ -43,7 +43,11 @@ class Wording:
 
 
 def canonical(effects: Effects, final_token: int | None = None) -> Wording:
-    """A cell's template, whose train pairs and their partners are all right."""
+    """A cell's template, whose train pairs and their partners are all right, by its first draw of partners.
+
+    Variants are patched with that draw alone.
+    """
+    effects = replace(effects, effects={layer: values[:1] for layer, values in effects.effects.items()})
     every = np.ones(effects.prompts, dtype=bool)
     return Wording(every, every, effects, final_token)
 
@@ -69,22 +73,25 @@ def read_wordings(
         if name not in cells or found != (models[name], cells[name].prompts):
             raise UserError(f"--paraphrase-effects: {path} does not belong to the effects of format {name}")
         own, *others = provenance["final_tokens"]
-        variants = variants_from(tensors, cells[name].width, others)
+        variants = variants_from(tensors, cells[name].width, others, cells[name].membership)
         formats[name] = {CANONICAL: canonical(cells[name], own), **variants}
         texts[name] = provenance["variants"]
     return formats, texts
 
 
 def variants_from(
-    tensors: Mapping[str, np.ndarray], width: int, final_tokens: Sequence[int]
+    tensors: Mapping[str, np.ndarray],
+    width: int,
+    final_tokens: Sequence[int],
+    membership: Membership,
 ) -> dict[str, Wording]:
     """The variants in a file of their effects, by name: the tensors of variant N have the prefix N."""
     found = {}
     for number, final_token in enumerate(final_tokens, 1):
-        prefix = f"{number}."
-        own = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-        effects = from_tensors(own, width) if layers_in(own) else None
-        found[f"variant_{number}"] = Wording(own["right"], own["partners_right"], effects, final_token)
+        prefix, name = f"{number}.", f"variant_{number}"
+        own = {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
+        effects = from_tensors(own, width, name, membership) if layers_in(own) else None
+        found[name] = Wording(own["right"], own["partners_right"], effects, final_token)
     return found
 
 
@@ -123,7 +130,8 @@ def _effect_shares(giver: Effects, receiver: Effects, ks: Sequence[int]) -> dict
         for k in ks:
             sums[k, layer] = np.array([means[ranks < k].sum() for ranks in placed])
             sums[k, EVERY_LAYER] = sums.get((k, EVERY_LAYER), 0) + sums[k, layer]
-    return {key: float(given / own) for key, (given, own) in sums.items()}
+    # Where the receiver's own set is empty, there is no effect to take a share of.
+    return {key: float(given / own) if own else float("nan") for key, (given, own) in sums.items()}
 
 
 def _compared(
@@ -145,8 +153,9 @@ def _not_compared(cell: Effects, ks: Sequence[int]) -> pd.DataFrame:
     """The rows of two wordings in which too few prompts are right."""
     table = pd.DataFrame(product(ks, (EVERY_LAYER, *cell.candidates)), columns=["k", "layer"])
     rates = ("jaccard", "low", "high", "across_halves", "within_halves", "effect_of_first", "effect_of_second")
-    chance = table["k"].map({k: expected_jaccard(k, cell.width, 2) for k in ks})
-    return table.assign(chance=chance, intersection=0, union=0, **dict.fromkeys(rates, np.nan))
+    counts = ("members", "positive", "intersection", "union")
+    chance = table["k"].map({k: expected_jaccard((k, k), cell.width) for k in ks})
+    return table.assign(chance=chance, **dict.fromkeys(counts, 0), **dict.fromkeys(rates, np.nan))
 
 
 def _wordings(
