@@ -25,6 +25,7 @@ from form_invariance.stages.heads.compute import measure_cell
 from form_invariance.stages.heuristics.activations import operand_maps
 from form_invariance.stages.heuristics.pairs import make_grid
 from form_invariance.stages.interventions import compute as interventions
+from form_invariance.stages.interventions.sets import NeuronSet
 from form_invariance.stages.mean_cache.compute import MeanCache, compute
 from form_invariance.stages.patching.compute import patch_layers
 from form_invariance.stages.probe import compute as probe
@@ -91,7 +92,7 @@ class _Cell:
         return compute(self.model, self.tokenizer, [self.prompts])
 
     def ablate(self, means: MeanCache) -> list[tuple[str, str, Readout]]:
-        sets = [interventions.NeuronSet("circuit", k, 0, one) for k, one in enumerate(self.members)]
+        sets = [NeuronSet("circuit", k, 0, one) for k, one in enumerate(self.members)]
         run = Run(self.model, self.tokenizer, self.first)
         return list(interventions.run_cell(run, self.tokens, self.answers[:, 0], sets, means, center=True))
 

@@ -1,0 +1,38 @@
+"""The circuits of one model compared with their strongest controls."""
+
+import argparse
+from pathlib import Path
+
+from form_invariance.stages.options import add_options, keyed_paths, settings
+
+HELP = "keep-only and knockout of the circuits compared with the strongest control, over all cells of a model"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    for name, what in (("--interventions", "interventions tables of all cells"), ("--by-prompt", "by prompt")):
+        parser.add_argument(name, nargs="+", required=True, metavar="FORMAT/OPERATOR=FILE", help=what)
+    add_options(parser, "--bootstrap", "--seed")
+    parser.add_argument("--output", type=Path, required=True, help="contrasts")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    from form_invariance.errors import UserError
+    from form_invariance.stages.interventions.contrasts import cell_of, contrast_table
+    from form_invariance.stages.interventions.table import (
+        INTERVENTION_CONTRASTS,
+        INTERVENTIONS,
+        INTERVENTIONS_PROMPTS,
+    )
+    from form_invariance.tables.files import read_table, write_table
+
+    summaries = keyed_paths(arguments.interventions, "--interventions", 2)
+    prompts = keyed_paths(arguments.by_prompt, "--by-prompt", 2)
+    if set(summaries) != set(prompts):
+        raise UserError("--by-prompt must name the same cells FORMAT/OPERATOR as --interventions")
+    # One cell's table by prompt at a time: all of them together are large.
+    cells = {
+        key: cell_of(read_table(path, INTERVENTIONS), read_table(prompts[key], INTERVENTIONS_PROMPTS))
+        for key, path in summaries.items()
+    }
+    table = contrast_table(cells, arguments.bootstrap, arguments.seed)
+    write_table(table, arguments.output, INTERVENTION_CONTRASTS, settings(arguments, "bootstrap", "seed"))
