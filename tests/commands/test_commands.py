@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from planted_run import run, run_stages, transfers
+from planted_run import contrasts_of, run, run_stages, transfers
 from pretended_gpu import CARD, pretended_gpu
 from safetensors.torch import load_file
 from settings import complete
@@ -55,7 +55,7 @@ ANSWERING = (
     "agreement",
     "dose",
 )
-ANSWERED = {*ANSWERING, "reliability", "heads"}
+ANSWERED = {*ANSWERING, "intervention_contrasts", "reliability", "heads"} - {"interventions"}
 NAMED, SIZE, TITLE = ("--operator", OPERATOR), ("--k", PLANTED), ("--title", MODEL)
 
 
@@ -153,6 +153,7 @@ def inputs(own):
         "probe": probes,
         "across": [f"across={own.folder / 'shared/probe.parquet'}"],
         "audit": [f"audit={own.folder / 'shared/audit.parquet'}"],
+        "intervention_contrasts": [f"intervention_contrasts={contrasts_of(own.folder)}"],
         "transfer": [f"transfer/{word}" for word in directions(own)],
     }
     return {**of_cells, **of_operators, **others}
