@@ -201,8 +201,8 @@ def test_the_verdict_is_that_of_the_metric_that_favours_the_circuit_least(bounds
         assert one.sentence.endswith(f"By {metric}, the metric that favours the shared neurons least: {word}.")
         assert "means over 2 cells" in one.sentence
         for name, (low, high) in zip(METRICS, bounds, strict=True):
-            interval = f"difference {low + 0.1:.2f}, 95% interval {low:.2f} to {high:.2f}"
-            told = f"{name} 0.75 (strongest control 0.50; {interval})"
+            interval = f"difference {low + 0.1:.3f}, 95% interval {low:.3f} to {high:.3f}"
+            told = f"{name} 0.750 (strongest control 0.500; {interval})"
             assert (told if low == low else f"{name} undefined") in one.sentence
         assert one.table["verdict"].tolist().count(word) >= 3
 

@@ -70,7 +70,7 @@ def _metric(row: Mapping[Any, Any]) -> str:
     if math.isnan(row["difference"]):
         return f"{row['metric']} undefined"
     value, control, difference, low, high = (
-        f"{round(row[name], 2) + 0.0:.2f}" for name in ("circuit", "control_value", "difference", "low", "high")
+        f"{round(row[name], 3) + 0.0:.3f}" for name in ("circuit", "control_value", "difference", "low", "high")
     )
     return (
         f"{row['metric']} {value} (strongest control {control}; difference {difference}, "
