@@ -231,7 +231,7 @@ def paper_tables(own, to):
 
 def test_every_file_says_what_made_it(finished):
     files = [*finished.folder.rglob("*.parquet"), finished.results / "planted.parquet"]
-    assert len(files) == 3 * 11 + 8 + 2 + 6 + 1
+    assert len(files) == 3 * 11 + 8 + 3 + 6 + 1
     for path in files:
         assert provenance_of(path), path
 
@@ -324,8 +324,9 @@ def test_the_report_answers_every_question(finished):
     assert len(said) == 12
     answers = dict(said)
     assert "to 100.0% (code addition)" in answers["Can the model do the problems?"]
-    assert "keep 100% of what" in answers["Do the shared neurons suffice?"]
-    assert "with as many random neurons 100%" in answers["Are the shared neurons needed?"]
+    assert "keep faithfulness 1.000 (" in answers["Do the shared neurons suffice?"]
+    for question in ("Do the shared neurons suffice?", "Are the shared neurons needed?"):
+        assert answers[question].endswith("the metric that favours the shared neurons least: yes.")
     assert (
         "100% of the wrong answers become correct"
         in answers["Do a format&#39;s activations correct another&#39;s answers?"]
