@@ -127,11 +127,11 @@ def verdict(low: float, high: float) -> str:
 
 
 def student_factor(count: int) -> float:
-    """Half a 95 % interval of a mean, in standard errors, of `count` draws; not a number below three.
+    """Half a 95 % interval of a mean, in standard errors, of `count` draws; not a number below five.
 
-    Two draws would give a factor of 12.7, an interval that says nothing.
+    The standard error of so few draws is itself too uncertain for an interval (method, section 13.11).
     """
-    return float(stdtrit(count - 1, 0.975)) if count >= 3 else float("nan")
+    return float(stdtrit(count - 1, 0.975)) if count >= 5 else float("nan")
 
 
 def _hypergeometric(population: int, marked: int, drawn: int, log_factorial: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from planted_run import run, run_stages, transfers
+from planted_run import contrasts_of, run, run_stages, transfers
 from pretended_gpu import CARD, pretended_gpu
 from safetensors.torch import load_file
 from settings import complete
@@ -55,7 +55,7 @@ ANSWERING = (
     "agreement",
     "dose",
 )
-ANSWERED = {*ANSWERING, "reliability", "heads"}
+ANSWERED = {*ANSWERING, "intervention_contrasts", "reliability", "heads"} - {"interventions"}
 NAMED, SIZE, TITLE = ("--operator", OPERATOR), ("--k", PLANTED), ("--title", MODEL)
 
 
@@ -153,6 +153,7 @@ def inputs(own):
         "probe": probes,
         "across": [f"across={own.folder / 'shared/probe.parquet'}"],
         "audit": [f"audit={own.folder / 'shared/audit.parquet'}"],
+        "intervention_contrasts": [f"intervention_contrasts={contrasts_of(own.folder)}"],
         "transfer": [f"transfer/{word}" for word in directions(own)],
     }
     return {**of_cells, **of_operators, **others}
@@ -230,7 +231,7 @@ def paper_tables(own, to):
 
 def test_every_file_says_what_made_it(finished):
     files = [*finished.folder.rglob("*.parquet"), finished.results / "planted.parquet"]
-    assert len(files) == 3 * 11 + 8 + 2 + 6 + 1
+    assert len(files) == 3 * 11 + 8 + 3 + 6 + 1
     for path in files:
         assert provenance_of(path), path
 
@@ -323,8 +324,9 @@ def test_the_report_answers_every_question(finished):
     assert len(said) == 12
     answers = dict(said)
     assert "to 100.0% (code addition)" in answers["Can the model do the problems?"]
-    assert "keep 100% of what" in answers["Do the shared neurons suffice?"]
-    assert "with as many random neurons 100%" in answers["Are the shared neurons needed?"]
+    assert "keep faithfulness 1.000 (" in answers["Do the shared neurons suffice?"]
+    for question in ("Do the shared neurons suffice?", "Are the shared neurons needed?"):
+        assert answers[question].endswith("the metric that favours the shared neurons least: yes.")
     assert (
         "100% of the wrong answers become correct"
         in answers["Do a format&#39;s activations correct another&#39;s answers?"]

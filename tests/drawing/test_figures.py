@@ -55,11 +55,14 @@ def intervention_table(ks=(10, 50)):
     rows = []
     runs = (("format", "all"), ("format", "last"), ("template", "all"))
     for kind, (means, place) in itertools.product(("keep_only", "knockout"), runs):
-        for neurons, draws in (("circuit", [-1]), ("random", [0, 1, 2]), ("random_effect", [0])):
+        for neurons, draws in (("circuit", [-1]), ("random", [0, 1, 2, 3, 4]), ("random_effect", [0])):
             for k, seed in itertools.product(ks[:1] if neurons == "random_effect" else ks, draws):
-                rows.append((kind, means, place, neurons, k, seed, 0.5 + 0.1 * seed, 0.4, 0.6))
-    which, values = ["intervention", "means", "positions", "neurons", "k", "seed"], ["ratio_low", "ratio_high"]
-    return pd.DataFrame(rows, columns=[*which, "faithfulness_ratio", *values])
+                rows.append((kind, means, place, neurons, k, seed, 7, 0.5 + 0.1 * seed))
+    which = ["intervention", "means", "positions", "neurons", "k", "seed", "n_neurons"]
+    table = pd.DataFrame(rows, columns=[*which, "faithfulness_ratio"])
+    for value, low, high in interventions.METRICS.values():
+        table = table.assign(**{value: table["faithfulness_ratio"], low: 0.4, high: 0.6})
+    return table
 
 
 def transfer_table(pairs=20, ks=(10, 50)):
@@ -265,6 +268,37 @@ def test_heads_are_marked_where_they_are_best_in_every_format_and_in_one():
     first, second = figure.axes[1:3]
     marks = [[(line.get_xydata() - 0.5).tolist() for line in axes.lines] for axes in (first, second)]
     assert marks == [[[[0, 0], [1, 0]], [[3, 2]]], [[[0, 0], [1, 0]], [[2, 0]]]]
+
+
+@pytest.mark.parametrize("draw", [interventions.keep_only, interventions.knockout])
+def test_a_circuit_without_neurons_is_not_drawn(draw):
+    full = intervention_table()
+    measured = [column for columns in interventions.METRICS.values() for column in columns]
+    empty = full[full["neurons"] == "circuit"].assign(n_neurons=0, **dict.fromkeys(measured, np.nan))
+    partly = pd.concat([empty[empty["k"] == 10], full[full["k"] == 50]])
+    cells = {("s", "+"): full, ("c", "+"): empty, ("w", "+"): partly}
+    figure = draw({"interventions": joined(cells, "format", "operator")}, "m")
+    for place, axes in enumerate(figure.axes):
+        name = "scw"[place % 3]
+        assert axes.get_ylabel() == f"{name}\n{list(interventions.METRICS)[place // 3]}"
+        assert [text.get_text() for text in axes.texts] == (["no shared neuron"] if name == "c" else [])
+        points = [x for line in axes.lines if line.get_marker() == "o" for x, y in line.get_xydata() if y == y]
+        assert points == {"s": [10, 50], "c": [], "w": [50]}[name]
+
+
+def test_the_summary_says_where_no_neuron_is_shared():
+    full = intervention_table()
+    rows = full[full["neurons"] == "circuit"]
+    made = {"m": full, "n": rows.assign(faithfulness_ratio=np.nan)}
+    done = joined({(model, "s", "+"): one for model, one in made.items()}, "model", "format", "operator")
+    others = {"overlap": overlap("sc"), "reliability": reliability("sc"), "transfer": transfer_table()}
+    others["transfer"] = others["transfer"].assign(direction="s_to_c")
+    tables = {
+        name: joined({("m", "+"): one, ("n", "+"): one}, "model", "operator") for name, one in others.items()
+    }
+    figure = summary.summary({**tables, "interventions": done}, "all models")
+    said = [[text.get_text() for text in axes.texts] for axes in figure.axes]
+    assert said == [[]] * 5 + [["no shared neuron"]] * 2 + [[]]
 
 
 @pytest.mark.parametrize("which", [["division"], ["addition", "division"]])

@@ -51,12 +51,29 @@ def run_stages(model, folder, seed, how=("--device", "cpu")):
     with_circuit = ("--circuit", shared, "--k", PLANTED)
     for name in TEMPLATES:
         _intervene(on_model, folder, name, with_circuit, seeded)
+    _contrast(folder, seeded)
     censuses = [f"{name}={cell(folder, name, 'census')}" for name in TEMPLATES]
     run(
         "transfer",
         *(*on_model, "--operator", OPERATOR, "--census", *censuses, *with_circuit, *seeded),
         *("--pairs", _PAIRS, "--output-folder", folder / "transfer" / OPERATOR),
     )
+
+
+def contrasts_of(folder):
+    """The file of the contrasts of all cells."""
+    return folder / "shared/intervention_contrasts.parquet"
+
+
+def _contrast(folder, seeded):
+    """Circuits compared with their strongest controls, over the formats."""
+    tables = {"--interventions": "interventions", "--by-prompt": "interventions_prompts"}
+    given = [
+        word
+        for option, table in tables.items()
+        for word in (option, *(f"{name}/{OPERATOR}={cell(folder, name, table)}" for name in TEMPLATES))
+    ]
+    run("intervention-contrasts", *given, "--bootstrap", _RESAMPLES, *seeded, "--output", contrasts_of(folder))
 
 
 def _effects(folder, name):

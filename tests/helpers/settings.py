@@ -9,7 +9,7 @@ SETTINGS = {
     "--candidates": "2000",
     "--bootstrap": "200",
     "--random-seeds": "5",
-    "--matched-seeds": "2",
+    "--matched-seeds": "5",
     "--permutations": "10000",
     "--pairs": "600",
     "--prompts": "10",

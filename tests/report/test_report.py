@@ -15,52 +15,11 @@ from form_invariance.stages.audit.table import AUDIT
 from form_invariance.stages.head_overlap import answer as heads
 from form_invariance.stages.head_overlap.table import HEAD_OVERLAP
 from form_invariance.stages.heads.table import HEADS
-from form_invariance.stages.interventions import answer as interventions
 from form_invariance.stages.planted import answer as planted
 from form_invariance.stages.transfer import answer as transfer
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width="9" height="9"/></svg>'
 DEMO = ROOT / "results/report.html"
-
-
-def intervened(name, circuit, random):
-    """An interventions table of a format, in which circuit and random control have these values everywhere."""
-    rows = [
-        {
-            "format": name,
-            "operator": "addition",
-            "intervention": kind,
-            "means": means,
-            "positions": "all",
-            "neurons": neurons,
-            "k": 100,
-            "n_neurons": 7,
-            "faithfulness_mean": value / scale,
-            "accuracy": value / scale,
-        }
-        for kind in ("keep_only", "knockout")
-        for means, scale in (("format", 1), ("template", 2))
-        for neurons, value in (("circuit", circuit), ("random", random))
-    ]
-    return pd.DataFrame(rows)
-
-
-@pytest.mark.parametrize(
-    ("values", "kept", "half", "better", "worse"),
-    [
-        ([(0.9, 0.1), (0.7, 0.3)], "80%", "40%", "in all 2", "in none of 2"),
-        ([(0, 0.5), (0.5, 0.1)], "25%", "12%", "in 1 of 2", "in 1 of 2"),
-    ],
-)
-def test_sentences_follow_the_numbers(values, kept, half, better, worse):
-    tables = [intervened(name, *pair) for name, pair in zip(("symbolic", "word"), values, strict=True)]
-    keep, knock = interventions.answer({"interventions": pd.concat(tables)}, 100)
-    assert keep.table["circuit"].tolist() == [pair[0] for pair in values]
-    assert f"keep {kept} of" in keep.sentence
-    assert f"{better} cells" in keep.sentence
-    assert f"instead of the format's: {half} (" in keep.sentence
-    assert f"{worse} cells" in knock.sentence
-    assert f"instead of the format's: {half} (" in knock.sentence
 
 
 def heads_tables(best):
@@ -140,8 +99,8 @@ def planted_table(deviation):
             ("first_stage", "symbolic", 1.0),
             ("ranking", "symbolic", 1.0),
             ("overlap", "all", float(circuit == "shared")),
-            ("keep_only", "symbolic", float(circuit == "shared")),
-            ("knockout", "symbolic", float(circuit != "shared")),
+            ("keep_only", "symbolic", 1.0 if circuit == "shared" else float("nan")),
+            ("knockout", "symbolic", 0.0 if circuit == "shared" else float("nan")),
             ("transfer", "code_to_word", float(circuit == "shared")),
         )
     ]
@@ -162,9 +121,18 @@ def planted_table(deviation):
 def test_the_ground_truth_follows_the_numbers(deviation, phrases):
     answer = planted.answer({"planted": planted_table(deviation)})
     assert "Of these 32 neurons" in answer.sentence
-    assert "0% of the formats' best are found to be shared" in answer.sentence
+    assert "0% of the formats' best are found to be shared; what shared neurons keep there is undefined" in (
+        answer.sentence
+    )
     for phrase in phrases:
         assert phrase in answer.sentence, answer.sentence
+
+
+def test_a_value_where_none_is_expected_shows_in_the_deviation():
+    table = planted_table(0.0)
+    table.loc[table["expected"].isna(), "value"] = 0.5
+    assert "what shared neurons keep there is 50%" in planted.answer({"planted": table}).sentence
+    assert planted.answer({"planted": table}).sentence.endswith("is nan.")
 
 
 def test_answers_are_read_as_they_were_written(tmp_path):

@@ -1,7 +1,12 @@
 """Keep-only, knockout and full ablation against TransformerLens hooks over whole sequences."""
 
+import collections
+import dataclasses
+import itertools
+
 import numpy as np
 import oracles
+import pandas as pd
 import pytest
 import torch
 from test_patching import PAIRS, prepared
@@ -9,8 +14,11 @@ from test_patching import PAIRS, prepared
 from form_invariance.model import decoder, readout
 from form_invariance.model.replay import last_token_neurons, select
 from form_invariance.problems.prompts import PromptTokenizer
-from form_invariance.stages.circuit.controls import draw_control
+from form_invariance.stages.circuit.controls import circuit_share, draw_control, draw_from_all, match_distance
 from form_invariance.stages.interventions import compute as interventions
+from form_invariance.stages.interventions import sets as neuron_sets
+from form_invariance.stages.interventions.sets import NeuronSet
+from form_invariance.stages.interventions.table import INTERVENTIONS, INTERVENTIONS_PROMPTS
 from form_invariance.stages.mean_cache import ablation
 from form_invariance.stages.mean_cache import compute as mean_cache
 from form_invariance.stages.mean_cache.compute import aligned
@@ -206,9 +214,7 @@ def test_faithfulness_by_hand():
 
 
 def choices(operator):
-    return interventions.Choices(
-        operator, [50], random_seeds=1, matched_seeds=1, resamples=20, seed=0, center=True
-    )
+    return neuron_sets.Choices(operator, [50], random_seeds=1, matched_seeds=1, resamples=20, seed=0, center=True)
 
 
 def test_every_operator_draws_controls_of_its_own():
@@ -216,13 +222,13 @@ def test_every_operator_draws_controls_of_its_own():
     members[:, :50] = True
     values = np.random.default_rng(0).random((2, 1000))
     drawn = {
-        operator: interventions.neuron_sets({50: members}, values, values, choices(operator))
+        operator: neuron_sets.neuron_sets({50: members}, values, values, choices(operator))
         for operator in ("addition", "division")
     }
     for one, other in zip(*drawn.values(), strict=True):
         alike = (one.members & other.members).sum()
         assert alike == (100 if one.neurons == "circuit" else pytest.approx(0, abs=45))
-    again = interventions.neuron_sets({50: members}, values, values, choices("addition"))
+    again = neuron_sets.neuron_sets({50: members}, values, values, choices("addition"))
     assert all((one.members == other.members).all() for one, other in zip(again, drawn["addition"], strict=True))
 
 
@@ -246,13 +252,119 @@ def test_controls_have_the_circuits_size_and_lie_outside_it():
     assert draw_control(np.zeros(10, dtype=bool), variance[:10], rng).sum() == 0
 
 
+def test_controls_of_all_neurons_have_the_circuits_size_in_each_layer_and_contain_some_of_it():
+    circuit = np.zeros((2, 12), dtype=bool)
+    circuit[0, :4] = circuit[1, 5:10] = True
+    drawn = np.stack([draw_from_all(circuit, 0, "random_any", draw) for draw in range(3000)])
+    assert (drawn.sum(2) == [4, 5]).all()
+    # Each of a layer's 12 neurons, members too, is drawn as often as any other.
+    np.testing.assert_allclose(drawn.mean(0), np.array([4, 5])[:, None] / 12 * np.ones(12), atol=0.04)
+    shares = [circuit_share(circuit, one) for one in drawn]
+    places = np.argwhere(circuit).tolist()
+    assert shares[:50] == [sum(one[layer, neuron] for layer, neuron in places) / 9 for one in drawn[:50]]
+    np.testing.assert_allclose(np.mean(shares), (4 * 4 / 12 + 5 * 5 / 12) / 9, atol=0.01)
+
+
+def test_the_match_is_the_closest_of_all_pairings():
+    rng = np.random.default_rng(0)
+    values = rng.random((2, 9)) ** 3
+    values[1, 8] = np.nan
+    circuit, control = np.zeros((2, 9), dtype=bool), np.zeros((2, 9), dtype=bool)
+    circuit[0, [0, 3, 5]] = circuit[1, [1, 2]] = True
+    control[0, [1, 2, 7]] = control[1, [4, 6]] = True
+    total = 0.0
+    for layer in range(2):
+        ours, theirs = values[layer][circuit[layer]], values[layer][control[layer]]
+        closest = min(np.abs(ours - np.array(order)).sum() for order in itertools.permutations(theirs))
+        present = [value for value in values[layer] if not np.isnan(value)]
+        total += closest / np.sqrt(np.mean([(value - np.mean(present)) ** 2 for value in present]))
+    assert match_distance(circuit, control, values) == pytest.approx(total / 5)
+    assert match_distance(circuit, circuit, values) == 0
+    assert match_distance(circuit, control, np.ones((2, 9))) == 0
+
+
+def test_each_control_says_how_well_it_fits():
+    rng = np.random.default_rng(0)
+    members = rng.random((2, 300)) < 0.1
+    variance, effects = rng.random((2, 300)), np.where(members, 2.0, 0.0) + rng.random((2, 300))
+    many = neuron_sets.Choices("addition", [1], random_seeds=5, matched_seeds=6, resamples=1, seed=0, center=True)
+    circuit, *controls = neuron_sets.neuron_sets({30: members}, variance, effects, many)
+    assert np.isnan([circuit.match_distance, circuit.circuit_share]).all()
+    counts = collections.Counter(one.neurons for one in controls)
+    assert counts == {"random": 5, "random_variance": 6, "random_effect": 6, "random_any": 5}
+    for one in controls:
+        assert (one.members.sum(1) == members.sum(1)).all()
+        assert (one.circuit_share > 0) == (one.neurons == "random_any")
+        assert np.isnan(one.match_distance) == (one.neurons in ("random", "random_any"))
+    # No neuron outside this circuit comes near its effects, but many come near its variances.
+    distance = {one.neurons: one.match_distance for one in controls}
+    assert distance["random_variance"] < 0.1 < 1 < distance["random_effect"]
+
+
+def test_variance_is_matched_by_the_templates_own(tiny, monkeypatch):
+    model, tokenizer = tiny
+    tokens, answers, means = prepare(model, tokenizer, "symbolic")
+    own = dataclasses.replace(means, variance=[2 * one + 1 for one in means.variance])
+    seen = []
+
+    def record(circuits, variance, effects, choices):
+        seen.append(variance)
+        return neuron_sets.neuron_sets(circuits, variance, effects, choices)
+
+    monkeypatch.setattr(interventions, "neuron_sets", record)
+    columns = {"layer": [2, 3], "neuron": [1, 4]}
+    circuit, ranking = (pd.DataFrame(columns).assign(**more) for more in ({"k": 50}, {"ie_mean": 1.0}))
+    for caches in ({"format": means}, {"format": means, "template": own}):
+        interventions.intervene(
+            Run(model, tokenizer, 2), tokens, answers, circuit, ranking, caches, choices("addition")
+        )
+    np.testing.assert_array_equal(seen[0], torch.stack(means.variance[2:]))
+    np.testing.assert_array_equal(seen[1], torch.stack(own.variance[2:]))
+
+
+def test_an_empty_circuit_has_no_controls_and_nothing_measured(tiny):
+    model, tokenizer = tiny
+    tokens, answers, means = prepare(model, tokenizer, "symbolic")
+    circuit = pd.DataFrame({"k": [50], "layer": [2], "neuron": [3]})
+    ranking = pd.DataFrame({"layer": [2], "neuron": [3], "ie_mean": [1.0]})
+    both = dataclasses.replace(choices("addition"), ks=[1, 50])
+    given = Run(model, tokenizer, 2), tokens, answers, circuit, ranking, {"format": means}, both
+    summary, prompts = interventions.intervene(*given)
+    empty = summary[summary["k"] == 1]
+    assert empty["neurons"].tolist() == ["circuit"] * 4
+    assert (empty["n_neurons"] == 0).all()
+    defined = {"intervention", "means", "positions", "neurons", "k", "seed", "n_neurons"}
+    defined |= {"prompts", "undefined", "good", "bad", "centered"}
+    assert set(empty.columns[empty.notna().all()]) == defined
+    assert set(empty.columns[empty.isna().all()]) == set(empty.columns) - defined
+    assert set(prompts["k"]) == {0, 50}
+    whole = summary[(summary["k"] == 50) & (summary["neurons"] == "circuit")]
+    assert whole.drop(columns=["match_distance", "circuit_share"]).notna().to_numpy().all()
+    with_none = interventions.intervene(*given[:3], circuit[:0], *given[4:])
+    assert with_none[0]["faithfulness_mean"].isna().all()
+    assert set(with_none[1]["intervention"]) == {"good", "bad"}
+    for table, schema in zip(with_none, (INTERVENTIONS, INTERVENTIONS_PROMPTS), strict=True):
+        assert set(table.columns) == set(schema.columns)
+
+
+def test_intervals_of_accuracy_and_probability_hold_their_means():
+    values = np.random.default_rng(0).random((3, 40))
+    found = interventions.mean_with_interval("accuracy", values, 300, seed=0)
+    np.testing.assert_allclose(found["accuracy"], values.mean(1))
+    half = 1.96 * values.std(1) / np.sqrt(40)
+    np.testing.assert_allclose(found["accuracy_low"], values.mean(1) - half, atol=0.03)
+    np.testing.assert_allclose(found["accuracy_high"], values.mean(1) + half, atol=0.03)
+
+
 def test_equal_sets_are_run_once_and_reported_for_each(tiny):
     model, tokenizer = tiny
     tokens, answers, means = prepare(model, tokenizer, "symbolic")
     empty = np.zeros((2, model.config.d_mlp), dtype=bool)
     one = empty.copy()
     one[0, 3] = True
-    sets = [interventions.NeuronSet("circuit", k, -1, mask) for k, mask in ((1, empty), (2, one), (3, empty))]
+    other = empty.copy()
+    other[1, 5] = True
+    sets = [NeuronSet("circuit", k, -1, mask) for k, mask in ((1, other), (2, one), (3, other))]
     runs = list(interventions.run_cell(Run(model, tokenizer, 2), tokens, answers, sets, means, True, batch=3))
     assert [run[:2] for run in runs] == [
         ("good", ""),

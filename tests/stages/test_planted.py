@@ -11,11 +11,13 @@ from form_invariance.cli import main
 from form_invariance.drawing import style
 from form_invariance.model import indirect_effect
 from form_invariance.model.files import load_tokenizer
+from form_invariance.stages.interventions.answer import answer
 from form_invariance.stages.planted import figure
 from form_invariance.stages.planted.construction import LATE, PLANTED, TEMPLATES, planted_neurons, write_model
 from form_invariance.stages.planted.pipeline import run_stages
 from form_invariance.stages.planted.scores import score
 from form_invariance.stages.planted.table import PLANTED as SCHEMA
+from form_invariance.statistics import verdict
 from form_invariance.tables.columns import EVERY_LAYER
 from form_invariance.tables.files import read_table
 
@@ -78,8 +80,10 @@ def test_the_pipeline_finds_what_was_built(runs, shared):
     assert table.groupby("measure").size().to_dict() == {
         **{"first_stage": 9, "ranking": 9, "overlap": 3, "keep_only": 3, "knockout": 3, "transfer": 2}
     }
+    undefined = table["measure"].isin(["keep_only", "knockout"]) & (not shared)
+    assert (table["expected"].isna() == undefined).all()
     for row in table.itertuples():
-        assert row.value == pytest.approx(row.expected, abs=TOLERANCE[row.measure]), row
+        assert row.value == pytest.approx(row.expected, abs=TOLERANCE[row.measure], nan_ok=True), row
         if shared:
             assert abs(row.random - row.expected) > 0.8, row
 
@@ -91,6 +95,33 @@ def test_the_shared_circuit_is_the_planted_one(runs):
 
 def test_what_is_not_shared_is_not_reported(runs):
     assert circuit_of(runs[False][1]) == {}
+
+
+def test_the_verdict_is_yes_where_a_circuit_is_shared_and_undefined_where_none_is(runs, shared):
+    table = runs[shared][1].contrasts
+    assert len(table) == (len(TEMPLATES) + 1) * 2 * 3
+    verdicts = [verdict(row.low, row.high) for row in table.itertuples()]
+    assert set(verdicts) == ({"yes"} if shared else {"undefined"})
+    every = table[table["format"] == "all"]
+    assert (every["cells"] == (len(TEMPLATES) if shared else 0)).all()
+    numbers = table[["circuit", "control_value", "difference", "low", "high"]]
+    assert numbers.notna().to_numpy().all() if shared else numbers.isna().to_numpy().all()
+    told = answer({"intervention_contrasts": table}, PLANTED)
+    for one in told:
+        if shared:
+            assert one.sentence.endswith("least: yes.")
+        else:
+            assert one.sentence == "No neuron is shared in any of the 3 cells, so this is undefined."
+
+
+def test_an_empty_circuit_has_no_values_no_controls_and_no_prompts(runs):
+    for summary in runs[False][1].interventions.values():
+        assert (summary["neurons"] == "circuit").all()
+        assert (summary["n_neurons"] == 0).all()
+        measured = ["faithfulness_mean", "mean_low", "faithfulness_ratio", "ratio_high", "normalized_logit"]
+        measured += ["accuracy", "accuracy_low", "probability", "probability_high", "match_distance"]
+        assert summary[measured].isna().to_numpy().all()
+        assert summary[["good", "bad"]].notna().to_numpy().all()
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
@@ -139,7 +170,8 @@ def test_the_command_writes_the_table_and_its_figure_the_same_twice(tmp_path):
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
     table = read_table(tmp_path / "one.parquet", SCHEMA)
     assert set(table["circuit"]) == {"shared", "separate"}
-    assert all(row.value == pytest.approx(row.expected, abs=TOLERANCE[row.measure]) for row in table.itertuples())
+    for row in table.itertuples():
+        assert row.value == pytest.approx(row.expected, abs=TOLERANCE[row.measure], nan_ok=True), row
 
 
 def test_the_figure_shows_every_value(runs):

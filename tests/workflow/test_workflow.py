@@ -241,7 +241,16 @@ def test_a_change_of_source_reruns_what_imports_it(finished, module, rules):
         ("transfer_pairs=7", {"transfer", "transfer_figure", "summary_figure", "dose", "dose_figure"}),
         (
             "random_seeds=3",
-            {"interventions", "keep_only_figure", "knockout_figure", "summary_figure", "dose", "dose_figure"},
+            {
+                *{
+                    "interventions",
+                    "intervention_contrasts",
+                    "keep_only_figure",
+                    "knockout_figure",
+                    "summary_figure",
+                },
+                *{"dose", "dose_figure"},
+            },
         ),
         ("permutations=300", {"agreement", "paper_tables", "heuristics_figure"}),
         ("heuristic_threshold=0.7", {"heuristics", "agreement", "paper_tables", "heuristics_figure", "browser"}),

@@ -8,12 +8,14 @@ INTERVENTIONS = {
     ]
 }
 FIGURES["interventions keep_only"] = FIGURES["interventions knockout"] = MODELS, INTERVENTIONS
-ANSWERS["interventions"] = MODELS, INTERVENTIONS
+CONTRASTS = "results/{model}/shared/intervention_contrasts.parquet"
+ANSWERS["interventions"] = MODELS, {"intervention_contrasts": [CONTRASTS]}
 TABLES += expand(
     "results/{model}/{format}/{operator}/{table}.parquet",
     table=["interventions", "interventions_prompts"],
     **CELLS,
 )
+TABLES += expand(CONTRASTS, model=MODELS)
 
 
 rule interventions:
@@ -52,6 +54,33 @@ rule interventions:
         " --template-mean-cache {input.template_mean_cache:q} --ranking {input.ranking:q} --k {params.k}"
         " --random-seeds {params.random_seeds} --matched-seeds {params.matched_seeds} {params.center}"
         " --bootstrap {params.bootstrap} --seed {params.seed} --output {output.summary:q} --prompts-output {output.prompts:q} 2> {log:q}"
+
+
+# The circuits compared with their strongest controls, over the cells of a model: from tables alone, without the model.
+rule intervention_contrasts:
+    input:
+        interventions=INTERVENTIONS["interventions"][0],
+        prompts=every_cell("results/{model}/{format}/{operator}/interventions_prompts.parquet"),
+    output:
+        CONTRASTS,
+    log:
+        "results/logs/intervention_contrasts/{model}.log",
+    benchmark:
+        "results/benchmarks/intervention_contrasts/{model}.tsv"
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=source_digest("intervention-contrasts"),
+        interventions=lambda wildcards, input: keyed(input.interventions, -3, -2),
+        prompts=lambda wildcards, input: keyed(input.prompts, -3, -2),
+        bootstrap=config["bootstrap"],
+        seed=config["seed"],
+    resources:
+        **table_job(mem_mb=2000),
+    shell:
+        "python -m form_invariance intervention-contrasts --interventions {params.interventions:q}"
+        " --by-prompt {params.prompts:q} --bootstrap {params.bootstrap} --seed {params.seed}"
+        " --output {output:q} 2> {log:q}"
 
 
 rule interventions_all:

@@ -26,6 +26,7 @@ from form_invariance.stages.heads.compute import measure_cell
 from form_invariance.stages.heuristics.activations import operand_maps
 from form_invariance.stages.heuristics.pairs import make_grid
 from form_invariance.stages.interventions import compute as interventions
+from form_invariance.stages.interventions.sets import NeuronSet
 from form_invariance.stages.mean_cache.compute import MeanCache, compute
 from form_invariance.stages.patching.compute import patch_layers
 from form_invariance.stages.probe import compute as probe
@@ -82,7 +83,7 @@ class _Cell:
         measure_cell(self.model, self.run.tokenizer, train, lambda _: None)
 
     def ablate(self, means: MeanCache) -> None:
-        sets = [interventions.NeuronSet("circuit", k, 0, one) for k, one in enumerate(self.circuits)]
+        sets = [NeuronSet("circuit", k, 0, one) for k, one in enumerate(self.circuits)]
         list(interventions.run_cell(self.run, self.tokens, self.right, sets, means, center=True))
 
     @torch.no_grad()

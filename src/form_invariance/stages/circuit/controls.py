@@ -52,3 +52,40 @@ def draw_controls(circuit: np.ndarray, values: np.ndarray | None, seed: int, *na
     ]
     present = [control for control in drawn if control is not None]
     return np.stack(present) if len(present) == len(drawn) else None
+
+
+def draw_from_all(circuit: np.ndarray, seed: int, *names: object) -> np.ndarray:
+    """As many neurons of every late layer, drawn uniformly among all of them, those of the circuit included.
+
+    Args and result: bool, (late layers, m).
+    """
+    control = np.zeros_like(circuit)
+    for layer, wanted in enumerate(circuit.sum(1)):
+        rng = generator(seed, "control", layer, *names)
+        control[layer, rng.choice(circuit.shape[1], size=wanted, replace=False)] = True
+    return control
+
+
+def match_distance(circuit: np.ndarray, control: np.ndarray, values: np.ndarray) -> float:
+    """How far a control's values are from the circuit's: 0 is a perfect match.
+
+    The mean over the circuit's neurons of |value - control's value|, in standard deviations of the values of all
+    neurons of the layer that have one. Neurons are paired within a layer in the order of their values, which is
+    the pairing of the smallest mean.
+
+    Args:
+        circuit: bool, (late layers, m).
+        control: as many neurons in each layer, bool, (late layers, m).
+        values: what the control is matched by, (late layers, m), NaN = not available.
+    """
+    distances = []
+    for chosen, drawn, own in zip(circuit, control, values, strict=True):
+        difference = np.abs(np.sort(own[chosen]) - np.sort(own[drawn]))
+        deviation = np.nanstd(own) if len(difference) else 0.0
+        distances.append(difference / deviation if deviation else difference)
+    return float(np.concatenate(distances).mean())
+
+
+def circuit_share(circuit: np.ndarray, control: np.ndarray) -> float:
+    """The share of the circuit's neurons that a control contains; both bool, (late layers, m)."""
+    return float((circuit & control).sum() / circuit.sum())

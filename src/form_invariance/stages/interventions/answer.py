@@ -1,53 +1,78 @@
-"""Do the shared neurons suffice, and are they needed?"""
+"""Are the shared neurons sufficient, and are they necessary, more than the strongest control?"""
 
+import math
 from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 
-from form_invariance.stages.answers import Answer, in_how_many, percent
-from form_invariance.stages.interventions.table import FORMAT_MEANS, INTERVENTIONS, TEMPLATE_MEANS, rows_of
+from form_invariance.stages.answers import Answer
+from form_invariance.stages.interventions.contrasts import EVERY_CELL
+from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS, rows_of
+from form_invariance.statistics import verdict
 from form_invariance.tables.inputs import Input
 
-INPUTS = {"interventions": Input(INTERVENTIONS, ("format", "operator"))}
-_BY_TEMPLATE = ("circuit, template's means", "random, template's means")
+INPUTS = {"intervention_contrasts": Input(INTERVENTION_CONTRASTS)}
 
-
-def _measured(table: pd.DataFrame, intervention: str, measure: str) -> pd.DataFrame:
-    """The measure of circuit and random neurons in each cell, with either kind of means; `table` has one k."""
-    cell = ["format", "operator"]
-    parts = [table[table["neurons"] == "circuit"].groupby(cell, sort=False)[["n_neurons"]].first()]
-    for means in (FORMAT_MEANS, TEMPLATE_MEANS):
-        rows = rows_of(table, intervention, means=means)
-        by_neurons = rows.groupby([*cell, "neurons"])[measure].mean().unstack("neurons")
-        parts.append(by_neurons.reindex(index=parts[0].index, columns=["circuit", "random"]))
-    found = pd.concat(parts, axis=1).reset_index()
-    found.columns = pd.Index([*cell, "neurons", "circuit", "random", *_BY_TEMPLATE])
-    return found
-
-
-def _by_template(table: pd.DataFrame) -> str:
-    circuit, random = (percent(table[name].mean()) for name in _BY_TEMPLATE)
-    return f" With the means of each template instead of the format's: {circuit} ({random})."
+_LEAST_FIRST = ("no", "undefined", "undecided", "yes")
+_SHOWN = {
+    **{"format": "format", "operator": "operator", "metric": "metric", "n_neurons": "neurons"},
+    **{"prompts": "prompts", "circuit": "circuit", "control": "strongest control", "control_value": "control"},
+    **{"difference": "difference", "low": "low", "high": "high", "verdict": "verdict"},
+}
 
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
-    """Keep-only by faithfulness, and knockout by accuracy."""
-    own = tables["interventions"][tables["interventions"]["k"] == k]
-    kept = _measured(own, "keep_only", "faithfulness_mean")
-    circuit, random = (percent(kept[name].mean()) for name in ("circuit", "random"))
-    sufficient = (
-        f"If all other late neurons are set to their means, the shared ones (k = {k}) keep {circuit} of what the "
-        f"model does beyond a fully ablated one; as many random neurons keep {random}. The circuit is better "
-        f"{in_how_many(kept['circuit'] > kept['random'])} cells."
-    )
-    lost = _measured(own, "knockout", "accuracy")
-    circuit, random = (percent(lost[name].mean()) for name in ("circuit", "random"))
-    necessary = (
-        f"If the shared neurons (k = {k}) are set to their means, {circuit} of the answers stay correct; with as "
-        f"many random neurons {random}. The circuit's loss is larger "
-        f"{in_how_many(lost['circuit'] < lost['random'])} cells."
-    )
+    """Keep-only and knockout by all metrics, compared with the strongest control."""
+    table = tables["intervention_contrasts"]
+    own = table[table["k"] == k]
+    own = own.assign(verdict=[verdict(*bounds) for bounds in zip(own["low"], own["high"], strict=True)])
     return [
-        Answer("Do the shared neurons suffice?", sufficient + _by_template(kept), kept, ("keep_only",)),
-        Answer("Are the shared neurons needed?", necessary + _by_template(lost), lost, ("knockout",)),
+        _answer(
+            rows_of(own, "keep_only"),
+            "Do the shared neurons suffice?",
+            f"With every other late neuron at its mean, the shared neurons (k = {k}) keep",
+            "Do they keep more than the strongest control?",
+            "keep_only",
+        ),
+        _answer(
+            rows_of(own, "knockout"),
+            "Are the shared neurons needed?",
+            f"With the shared neurons (k = {k}) at their means, the model loses",
+            "Does it lose more than with the strongest control?",
+            "knockout",
+        ),
     ]
+
+
+def _answer(rows: pd.DataFrame, question: str, opening: str, compared: str, figure: str) -> Answer:
+    """One answer from the rows of one k and intervention."""
+    every = rows[rows["format"] == EVERY_CELL]
+    cells = rows[rows["format"] != EVERY_CELL].drop_duplicates(["format", "operator"])
+    count, empty = len(cells), int((cells["n_neurons"] == 0).sum())
+    shown = rows[list(_SHOWN)].rename(columns=_SHOWN)
+    if empty == count:
+        sentence = f"No neuron is shared in any of the {count} cells, so this is undefined."
+        return Answer(question, sentence, shown, (figure,))
+    least = min(every.to_dict("records"), key=lambda row: (_LEAST_FIRST.index(row["verdict"]), row["low"]))
+    metrics = ", ".join(_metric(row) for row in every.to_dict("records"))
+    sentence = (
+        f"{opening} {metrics}; means over {count - empty} cells. {compared} By {least['metric']}, the metric that "
+        f"favours the shared neurons least: {least['verdict']}."
+    )
+    if empty:
+        sentence += f" In {empty} of {count} cells no neuron is shared; they are left out."
+    return Answer(question, sentence, shown, (figure,))
+
+
+def _metric(row: Mapping[Any, Any]) -> str:
+    """One metric with its control, difference and interval, in words."""
+    if math.isnan(row["difference"]):
+        return f"{row['metric']} undefined"
+    value, control, difference, low, high = (
+        f"{round(row[name], 3) + 0.0:.3f}" for name in ("circuit", "control_value", "difference", "low", "high")
+    )
+    return (
+        f"{row['metric']} {value} (strongest control {control}; difference {difference}, "
+        f"95% interval {low} to {high})"
+    )

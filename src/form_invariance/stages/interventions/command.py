@@ -21,7 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.circuit.table import CIRCUIT
     from form_invariance.stages.dataset.prompts import read_eval
-    from form_invariance.stages.interventions.compute import Choices, intervene
+    from form_invariance.stages.interventions.compute import intervene
+    from form_invariance.stages.interventions.sets import Choices
     from form_invariance.stages.interventions.table import (
         FORMAT_MEANS,
         INTERVENTIONS,

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -10,8 +9,14 @@ import torch
 
 from form_invariance.model.readout import Readout, stack
 from form_invariance.stages.circuit.compute import circuit_members
-from form_invariance.stages.circuit.controls import draw_controls
-from form_invariance.stages.interventions.table import FORMAT_MEANS
+from form_invariance.stages.interventions.sets import (
+    Choices,
+    NeuronSet,
+    also_by_template,
+    effects_of,
+    neuron_sets,
+)
+from form_invariance.stages.interventions.table import FORMAT_MEANS, TEMPLATE_MEANS
 from form_invariance.stages.mean_cache.ablation import (
     EvalRun,
     ablate_all_positions,
@@ -26,70 +31,6 @@ from form_invariance.statistics import bootstrap_weights
 
 NEARLY_ZERO = 1e-3
 """A good - bad gap of the normalised logit below this leaves a prompt's faithfulness undefined."""
-
-
-@dataclass(frozen=True)
-class Choices:
-    """What a run measures of a cell: circuit sizes, controls and intervals."""
-
-    operator: str  # it has controls of its own, which its formats share
-    ks: Sequence[int]
-    random_seeds: int  # draws of the uniform control
-    matched_seeds: int  # draws of each of the controls matched by variance and by effect
-    resamples: int
-    seed: int
-    center: bool
-
-
-@dataclass(frozen=True)
-class NeuronSet:
-    """A set of neurons to keep or knock out: the circuit at one k, or a control of it."""
-
-    neurons: str
-    k: int
-    seed: int
-    members: np.ndarray  # bool, (late layers, m)
-
-
-def effects_of(ranking: pd.DataFrame, run: Run) -> np.ndarray:
-    """Mean indirect effects as an array (late layers, m), NaN where a neuron was no candidate."""
-    effects = np.full((len(run.late), run.width), np.nan)
-    effects[ranking["layer"].to_numpy() - run.first, ranking["neuron"].to_numpy()] = ranking["ie_mean"]
-    return effects
-
-
-def neuron_sets(
-    circuits: dict[int, np.ndarray], variance: np.ndarray, effects: np.ndarray, choices: Choices
-) -> list[NeuronSet]:
-    """The circuit of every k and its controls, all with as many neurons in the same layers.
-
-    Args:
-        circuits: mask of each k, bool, (late layers, m).
-        variance: variance of the last token's activations, (late layers, m).
-        effects: mean indirect effects, (late layers, m).
-
-    Returns:
-        In order; a control is absent where too few neurons lie outside the circuit.
-    """
-    kinds = {
-        "random": (None, choices.random_seeds),
-        "random_variance": (variance, choices.matched_seeds),
-        "random_effect": (effects, choices.matched_seeds),
-    }
-    sets = []
-    for k, members in circuits.items():
-        sets.append(NeuronSet("circuit", k, -1, members))
-        for kind, (values, draws) in kinds.items():
-            for draw in range(draws):
-                control = draw_controls(members, values, choices.seed, choices.operator, kind, k, draw)
-                if control is not None:
-                    sets.append(NeuronSet(kind, k, draw, control))
-    return sets
-
-
-def also_by_template(sets: Sequence[NeuronSet]) -> list[NeuronSet]:
-    """The sets that are tried with the template's own means too: every circuit, and one random control of it."""
-    return [one for one in sets if one.neurons == "circuit" or (one.neurons == "random" and one.seed == 0)]
 
 
 def _distinct(masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -190,6 +131,29 @@ def summarize(
     }
 
 
+def mean_with_interval(name: str, values: np.ndarray, resamples: int, seed: int) -> dict[str, np.ndarray]:
+    """Mean over prompts of values (runs, P), with its bootstrap interval over prompts.
+
+    Returns:
+        Columns NAME, NAME_low, NAME_high, each (runs,).
+    """
+    resampled = bootstrap_weights(values.shape[1], resamples, seed, "prompts") @ values.T / values.shape[1]
+    low, high = np.quantile(resampled, [0.025, 0.975], axis=0)
+    return {name: values.mean(1), f"{name}_low": low, f"{name}_high": high}
+
+
+def _measured(readout: Readout, good: np.ndarray, bad: np.ndarray, choices: Choices) -> dict[str, np.ndarray]:
+    """The summary's measured columns of a readout (sets, P), each (sets,)."""
+    values = readout.normalized_logit.cpu().numpy()
+    bootstrap = choices.resamples, choices.seed
+    return {
+        **summarize(values, good, bad, *bootstrap),
+        "normalized_logit": values.mean(1),
+        **mean_with_interval("accuracy", readout.correct.double().cpu().numpy(), *bootstrap),
+        **mean_with_interval("probability", readout.probability.cpu().numpy(), *bootstrap),
+    }
+
+
 def _labels(sets: Sequence[NeuronSet]) -> pd.DataFrame:
     """The columns that tell the sets apart, a row each."""
     return pd.DataFrame([(one.neurons, one.k, one.seed) for one in sets], columns=["neurons", "k", "seed"])
@@ -224,24 +188,27 @@ def cell_tables(
         _by_prompt(readout[None], nobody, good, bad).assign(intervention=name, positions="all")
         for name, readout in baselines.items()
     ]
+    filled = np.array([one.members.any() for one in sets])
+    present = [one for one in sets if one.members.any()]
     summaries = []
     for intervention, positions, readout in runs:
         done = {"intervention": intervention, "positions": positions}
-        by_prompt.append(_by_prompt(readout, sets, good, bad).assign(**done))
-        values = readout.normalized_logit.cpu().numpy()
+        if present:
+            by_prompt.append(_by_prompt(readout[torch.from_numpy(filled)], present, good, bad).assign(**done))
+        measured = _measured(readout, good, bad, choices)
         summaries.append(
             _labels(sets).assign(
                 **done,
                 n_neurons=[int(one.members.sum()) for one in sets],
+                match_distance=[one.match_distance for one in sets],
+                circuit_share=[one.circuit_share for one in sets],
                 prompts=len(good),
                 undefined=int((np.abs(good - bad) < NEARLY_ZERO).sum()),
-                **summarize(values, good, bad, choices.resamples, choices.seed),
-                normalized_logit=values.mean(1),
                 good=good.mean(),
                 bad=bad.mean(),
-                accuracy=readout.correct.double().mean(-1).cpu().numpy(),
-                probability=readout.probability.mean(-1).cpu().numpy(),
                 centered=choices.center,
+                # To keep or to knock out no neuron is no intervention.
+                **{name: np.where(filled, values, np.nan) for name, values in measured.items()},
             )
         )
     summary, prompts = (pd.concat(parts, ignore_index=True) for parts in (summaries, by_prompt))
@@ -265,9 +232,10 @@ def intervene(
         circuit: circuit table.
         ranking: ranking table of the cell.
         means: the format's mean cache under the name `format`; that of the template alone, if there is one,
-            under `template`.
+            under `template`. Controls are matched by the template's variance where it is given.
     """
-    variance = torch.stack(means[FORMAT_MEANS].variance[run.first :]).float().cpu().numpy()
+    own = means.get(TEMPLATE_MEANS, means[FORMAT_MEANS])
+    variance = torch.stack(own.variance[run.first :]).float().cpu().numpy()
     circuits = {k: circuit_members(circuit, k, run.late, run.width) for k in choices.ks}
     sets = neuron_sets(circuits, variance, effects_of(ranking, run), choices)
     parts = []

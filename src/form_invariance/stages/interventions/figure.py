@@ -1,4 +1,4 @@
-"""Faithfulness under keep-only and under knockout over circuit size (paper, Figures 4 and 5)."""
+"""Faithfulness (paper, Figures 4 and 5), accuracy and probability under keep-only and knockout by circuit size."""
 
 from collections.abc import Mapping
 
@@ -17,16 +17,24 @@ LOOKS = {
     "circuit": Look(COLOURS[0], "o", width=2.0, label="shared circuit"),
     "last": Look(COLOURS[1], dashes=DOTTED, label="shared circuit, last token only"),
     "template": Look(COLOURS[2], dashes=DASH_DOT, label="shared circuit, its template's means"),
-    "random": Look(GREY, label="random neurons"),
+    "random": Look(GREY, label="random neurons outside the circuit"),
+    "random_any": Look(GREY, dashes=DASHED, label="random, of all neurons"),
     "random_variance": Look(COLOURS[4], dashes=DASHED, label="random, equal variance"),
     "random_effect": Look(COLOURS[3], dashes=DOTTED, label="random, equal effect"),
 }
 """By what is kept or knocked out, and how."""
 
+METRICS = {
+    "faithfulness": ("faithfulness_mean", "mean_low", "mean_high"),
+    "accuracy": ("accuracy", "accuracy_low", "accuracy_high"),
+    "probability": ("probability", "probability_low", "probability_high"),
+}
+"""A metric's column, and the limits of its interval over prompts."""
 
-def over_draws(rows: pd.DataFrame) -> pd.DataFrame:
-    """Mean over the draws of each control, and its 95 % t interval (not a number below three draws)."""
-    draws = rows.groupby(["format", "operator", "neurons", "k"], sort=False)["faithfulness_ratio"]
+
+def over_draws(rows: pd.DataFrame, value: str) -> pd.DataFrame:
+    """Mean of a column over the draws of each control, and its 95 % t interval (not a number below five draws)."""
+    draws = rows.groupby(["format", "operator", "neurons", "k"], sort=False)[value]
     stats = draws.agg(["mean", "std", "count"]).reset_index()
     half = stats["count"].map(student_factor) * stats["std"] / stats["count"] ** 0.5
     return stats.assign(low=stats["mean"] - half, high=stats["mean"] + half)
@@ -34,31 +42,40 @@ def over_draws(rows: pd.DataFrame) -> pd.DataFrame:
 
 def keep_only(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     """Every neuron but the circuit's is ablated."""
-    return _faithfulness(tables["interventions"], "keep_only", f"{title}: keep-only")
+    return _by_size(tables["interventions"], "keep_only", f"{title}: keep-only")
 
 
 def knockout(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     """The circuit's neurons are ablated."""
-    return _faithfulness(tables["interventions"], "knockout", f"{title}: knockout")
+    return _by_size(tables["interventions"], "knockout", f"{title}: knockout")
 
 
-def _faithfulness(table: pd.DataFrame, intervention: str, title: str) -> Figure:
-    """Rows are formats, columns operators: circuits with bootstrap intervals, controls with those over draws."""
+def _by_size(table: pd.DataFrame, intervention: str, title: str) -> Figure:
+    """Rows are metrics and formats, columns operators."""
+    parts = []
+    for metric, columns in METRICS.items():
+        rows = _lines(table, intervention, *columns)
+        parts.append(rows.assign(row=rows["format"] + "\n" + metric))
+    lines = pd.concat(parts)
+    grid = line_grid(lines, "k", LOOKS, "", title, row="row", col="operator", height=0.93)
+    for (name, operator), axes in grid.axes_dict.items():
+        own = table[(table["format"] == name.split("\n")[0]) & (table["operator"] == operator)]
+        if own.loc[own["neurons"] == "circuit", "n_neurons"].eq(0).all():
+            axes.text(0.5, 0.5, "no shared neuron", transform=axes.transAxes, ha="center", va="center", size=6.5)
+        for level in (0, 1):
+            axes.axhline(level, color=LIGHT, lw=0.5, zorder=0)
+        axes.set_ylim(auto=True)
+    return grid.figure
+
+
+def _lines(table: pd.DataFrame, intervention: str, value: str, low: str, high: str) -> pd.DataFrame:
+    """The lines of one metric: circuits with bootstrap intervals, controls with those over draws."""
     rows = rows_of(table, intervention)
     circuits = {
         "circuit": rows,
         "last": rows_of(table, intervention, positions="last"),
         "template": rows_of(table, intervention, means=TEMPLATE_MEANS),
     }
-    parts = [
-        line(one[one["neurons"] == "circuit"], name, "faithfulness_ratio", "ratio_low", "ratio_high")
-        for name, one in circuits.items()
-    ]
-    controls = over_draws(rows[rows["neurons"] != "circuit"])
-    parts.append(line(controls, controls["neurons"], "mean", "low", "high"))
-    grid = line_grid(pd.concat(parts), "k", LOOKS, "faithfulness", title, row="format", col="operator")
-    for axes in grid.axes.flat:
-        for level in (0, 1):
-            axes.axhline(level, color=LIGHT, lw=0.5, zorder=0)
-        axes.set_ylim(auto=True)
-    return grid.figure
+    parts = [line(one[one["neurons"] == "circuit"], name, value, low, high) for name, one in circuits.items()]
+    controls = over_draws(rows[rows["neurons"] != "circuit"], value)
+    return pd.concat([*parts, line(controls, controls["neurons"], "mean", "low", "high")])

@@ -11,7 +11,7 @@ _SETTING = {
     "intervention": text("keep_only or knockout; in the table by prompt also good and bad"),
     "means": text("put in: format = over all operators' prompts, template = over this operator's alone"),
     "positions": text("ablated positions: all (but BOS) or last"),
-    "neurons": text("circuit, random, random_variance or random_effect"),
+    "neurons": text("circuit, random, random_variance, random_effect or random_any"),
     "k": integer("circuit size: neurons per layer and format"),
     "seed": integer("draw of the random control; -1 for the circuit"),
 }
@@ -19,7 +19,14 @@ INTERVENTIONS = Schema(
     "interventions",
     {
         **_SETTING,
-        "n_neurons": integer("neurons kept or knocked out, over all late layers"),
+        "n_neurons": integer(
+            "neurons kept or knocked out, over all late layers; where 0, everything measured under it is NaN"
+        ),
+        "match_distance": number(
+            "mean |circuit neuron's value - control neuron's value| of what the control is matched by, in "
+            "standard deviations of the layer; NaN for the circuit and uniform controls"
+        ),
+        "circuit_share": number("share of the circuit's neurons that the control contains; NaN for the circuit"),
         "prompts": integer("eval prompts"),
         "undefined": integer("prompts whose good - bad gap is nearly zero, left out of the mean of ratios"),
         "faithfulness_mean": number("mean over prompts of (circuit - bad) / (good - bad)"),
@@ -32,7 +39,11 @@ INTERVENTIONS = Schema(
         "good": number("mean normalised logit of the unmodified model"),
         "bad": number("mean normalised logit with all heads and neurons at their means"),
         "accuracy": number("fraction of prompts whose most probable token is the answer"),
+        "accuracy_low": number("2.5 % bootstrap percentile over prompts"),
+        "accuracy_high": number("97.5 % bootstrap percentile over prompts"),
         "probability": number("mean probability of the answer"),
+        "probability_low": number("2.5 % bootstrap percentile over prompts"),
+        "probability_high": number("97.5 % bootstrap percentile over prompts"),
         "centered": flag("logits centred over the vocabulary"),
     },
 )
@@ -45,6 +56,30 @@ INTERVENTIONS_PROMPTS = Schema(
         "faithfulness": number("(circuit - bad) / (good - bad); NaN where the gap is nearly zero"),
         "correct": flag("the most probable token is the answer"),
         "probability": number("probability of the answer"),
+    },
+)
+INTERVENTION_CONTRASTS = Schema(
+    "intervention_contrasts",
+    {
+        "format": text("format; all = over all cells"),
+        "operator": text("operator; all = over all cells"),
+        "k": integer("circuit size: neurons per layer and format"),
+        "intervention": text("keep_only or knockout"),
+        "positions": text("ablated positions: all (but BOS)"),
+        "means": text("put in: format = over all operators' prompts"),
+        "metric": text("faithfulness (mean of ratios), accuracy or probability"),
+        "n_neurons": integer("neurons of the circuit; all = over all cells"),
+        "cells": integer("cells that have a difference: 0 or 1; all = how many"),
+        "prompts": integer("prompts that have a difference"),
+        "circuit": number(
+            "keep_only: the metric's mean over prompts; knockout: its loss, unmodified - knocked out. all = mean "
+            "over the cells that have a difference"
+        ),
+        "control": text("the strongest control: the kind with the largest mean; all = strongest (of each cell)"),
+        "control_value": number("the same of this control, mean over its draws"),
+        "difference": number("circuit - control, paired over the same prompts; NaN without a neuron or a control"),
+        "low": number("2.5 % bootstrap percentile over prompts; all = over cells, and over prompts within them"),
+        "high": number("97.5 % percentile likewise"),
     },
 )
 

@@ -24,6 +24,8 @@ def answer(tables: Mapping[str, pd.DataFrame]) -> Answer:
     def with_control(measure: str) -> str:
         return f"{mean(measure, 'shared')} ({mean(measure, 'shared', 'random')} with as many random neurons)"
 
+    rightly_undefined = table["expected"].isna() & table["value"].isna()
+    deviations = (table["value"] - table["expected"]).abs()[~rightly_undefined]
     ranked = table[table["measure"].isin(["first_stage", "ranking"])]
     first = (ranked["value"] * ranked["of"]).groupby(ranked["measure"]).sum().round().astype(int)
     planted = ranked.loc[ranked["measure"] == "ranking", "of"].sum()
@@ -33,8 +35,8 @@ def answer(tables: Mapping[str, pd.DataFrame]) -> Answer:
         f"{first['ranking']} first, attribution {first['first_stage']}. The shared ones alone keep "
         f"{with_control('keep_only')} of what the model does; without them {with_control('knockout')} is left; "
         f"their activations correct {with_control('transfer')} of the wrong answers. In the model whose formats "
-        f"have different neurons, {mean('overlap', 'separate')} of the formats' best are found to be shared. The "
-        "largest deviation from the construction is "
-        f"{(table['value'] - table['expected']).abs().max(skipna=False):.3f}."
+        f"have different neurons, {mean('overlap', 'separate')} of the formats' best are found to be shared; what "
+        f"shared neurons keep there is {mean('keep_only', 'separate')}. The largest deviation from the "
+        f"construction is {deviations.max(skipna=False):.3f}."
     )
     return Answer("Does the pipeline find what was planted?", sentence, table, ("planted",))

@@ -15,7 +15,9 @@ from form_invariance.stages.census.compute import take_census
 from form_invariance.stages.circuit.compute import circuit_table
 from form_invariance.stages.dataset.compute import Choice, make_dataset
 from form_invariance.stages.dataset.prompts import eval_prompts, train_prompts
-from form_invariance.stages.interventions.compute import Choices, intervene
+from form_invariance.stages.interventions.compute import intervene
+from form_invariance.stages.interventions.contrasts import Cell, cell_of, contrast_table
+from form_invariance.stages.interventions.sets import Choices
 from form_invariance.stages.interventions.table import FORMAT_MEANS
 from form_invariance.stages.mean_cache import compute as mean_cache
 from form_invariance.stages.overlap.compute import overlap_table
@@ -28,7 +30,7 @@ from form_invariance.stages.transfer.directions import circuit_shares, plan, tra
 
 OPERATOR = "addition"
 _TRAIN, _EVALUATION, _MEAN_PROMPTS, _PAIRS, _RESAMPLES = 40, 30, 300, 200, 200
-_RANDOM_SEEDS, _MATCHED_SEEDS = 5, 2
+_RANDOM_SEEDS, _MATCHED_SEEDS = 5, 5
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class Found:
     overlap: pd.DataFrame
     circuit: pd.DataFrame
     interventions: dict[str, pd.DataFrame]
+    contrasts: pd.DataFrame
     transfer: dict[tuple[str, str], pd.DataFrame]
 
 
@@ -70,12 +73,15 @@ def run_stages(model: Path, seed: int) -> Found:
     shares = circuit_shares(run, circuit, [PLANTED], seed, OPERATOR)
     plans = plan(censuses, _PAIRS, seed, OPERATOR)
     datasets = [cell.dataset for cell in cells.values()]
+    intervened = {name: _intervene(run, cell, circuit, datasets, seed) for name, cell in cells.items()}
+    compared: dict[tuple[str, ...], Cell] = {(name, OPERATOR): cell_of(*both) for name, both in intervened.items()}
     return Found(
         censuses,
         {name: cell.ranking for name, cell in cells.items()},
         overlap_table(effects, [PLANTED], _RESAMPLES, seed),
         circuit,
-        {name: _intervene(run, cell, circuit, datasets, seed) for name, cell in cells.items()},
+        {name: summary for name, (summary, _) in intervened.items()},
+        contrast_table(compared, _RESAMPLES, seed),
         dict(transfer_tables(run, plans, shares, center=True)),
     )
 
@@ -96,10 +102,10 @@ def _rank(run: Run, template: str, seed: int) -> _Cell:
 
 def _intervene(
     run: Run, cell: _Cell, circuit: pd.DataFrame, datasets: Sequence[pd.DataFrame], seed: int
-) -> pd.DataFrame:
-    """Mean cache, keep-only and knockout of one format."""
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Mean cache, keep-only and knockout of one format: the summary and the table by prompt."""
     chosen = mean_cache.choose_prompts({OPERATOR: cell.census}, datasets, _MEAN_PROMPTS, seed)
     means = mean_cache.compute(run.model, run.tokenizer, list(chosen.values()))
     choices = Choices(OPERATOR, [PLANTED], _RANDOM_SEEDS, _MATCHED_SEEDS, _RESAMPLES, seed, center=True)
     tokens, answers = eval_prompts(cell.dataset, run.tokenizer, run.model.device)
-    return intervene(run, tokens, answers, circuit, cell.ranking, {FORMAT_MEANS: means}, choices)[0]
+    return intervene(run, tokens, answers, circuit, cell.ranking, {FORMAT_MEANS: means}, choices)

@@ -55,9 +55,13 @@ def _overlap(tables: Found, shared: bool) -> Iterator[Row]:
 
 
 def _intervened(tables: Found, shared: bool) -> Iterator[Row]:
-    """Faithfulness when only the neurons that were found to be shared work, and when all but these do."""
+    """Faithfulness when only the neurons that were found to be shared work, and when all but these do.
+
+    By construction it is undefined where no neuron is shared.
+    """
     for name in TEMPLATES:
-        for measure, expected in (("keep_only", shared), ("knockout", not shared)):
+        for measure, with_all in (("keep_only", 1.0), ("knockout", 0.0)):
+            expected = with_all if shared else float("nan")
             own = rows_of(tables.interventions[name], measure)
             circuit = own[own["neurons"] == "circuit"].iloc[0]
             values = {

@@ -65,6 +65,8 @@ def summary(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
         axes.set_xlabel(axis)
         for level in (0, 1) if finding in (SUFFICIENT, NECESSARY) else ():
             axes.axhline(level, color=LIGHT, lw=0.5, zorder=0)
+        if own["value"].isna().all():
+            axes.text(0.5, 0.5, "no shared neuron", transform=axes.transAxes, ha="center", va="center", size=6.5)
     grid.axes[0, 0].set_ylim(-0.25, 1.1)
     return grid.figure
 

@@ -1,0 +1,216 @@
+"""Contrasts of circuits with their strongest control, against plain loops over prompts and draws."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from form_invariance.cli import main
+from form_invariance.stages.interventions.answer import answer
+from form_invariance.stages.interventions.contrasts import METRICS, cell_of, contrast_table
+from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS, INTERVENTIONS, INTERVENTIONS_PROMPTS
+from form_invariance.statistics import bootstrap_weights, hierarchical_interval
+from form_invariance.tables.columns import Column
+from form_invariance.tables.files import read_table, write_table
+
+PROMPTS, SEED, RESAMPLES = 12, 7, 200
+# By name, with numbers of draws whose means of flags are exact: equal controls are equal to the bit.
+DRAWS = {
+    **{"circuit": [-1], "random": [0, 1, 2, 3], "random_any": [0], "random_effect": [0, 1]},
+    **{"random_variance": [0, 1]},
+}
+COLUMN = {"faithfulness": "faithfulness", "accuracy": "correct", "probability": "probability"}
+
+
+def made_up(seed, filled=(10, 50)):
+    """An interventions table and its table by prompt of one cell; the third prompt has no faithfulness.
+
+    Of the sizes 10 and 50, the circuits of those in `filled` have neurons.
+    """
+    rng = np.random.default_rng(seed)
+    rows = [("good", "all", "format", "none", 0, -1, i, 1.0, True, 0.9 - i / 100) for i in range(PROMPTS)]
+    for kind, positions, means, k in itertools.product(
+        ("keep_only", "knockout"), ("all", "last"), ("format", "template"), filled
+    ):
+        for neurons, draws in DRAWS.items():
+            for draw, index in itertools.product(draws, range(PROMPTS)):
+                values = rng.random(), bool(rng.random() < 0.5), rng.random()
+                rows.append((kind, positions, means, neurons, k, draw, index, *values))
+    names = ["intervention", "positions", "means", "neurons", "k", "seed", "index", *COLUMN.values()]
+    prompts = pd.DataFrame(rows, columns=names).assign(normalized_logit=0.5)
+    prompts.loc[prompts["index"] == 2, "faithfulness"] = np.nan
+    summary = pd.DataFrame(
+        [
+            (kind, "all", "format", "circuit", k, 7 * (k in filled))
+            for kind, k in itertools.product(("keep_only", "knockout"), (10, 50))
+        ],
+        columns=[*names[:5], "n_neurons"],
+    )
+    return summary, prompts
+
+
+def plain_contrast(prompts, intervention, k, metric):
+    """Strongest control, and circuit, control and difference on each prompt, by loops."""
+    rows = prompts.query("positions == 'all' and means == 'format'").to_dict("records")
+
+    def value(wanted, neurons, size, index):
+        found = [
+            float(row[COLUMN[metric]])
+            for row in rows
+            if (row["intervention"], row["neurons"], row["k"], row["index"]) == (wanted, neurons, size, index)
+        ]
+        return sum(found) / len(found)
+
+    def told(neurons, index):
+        done = value(intervention, neurons, k, index)
+        return done if intervention == "keep_only" else value("good", "none", 0, index) - done
+
+    by_neurons = {neurons: np.array([told(neurons, index) for index in range(PROMPTS)]) for neurons in DRAWS}
+    circuit = by_neurons.pop("circuit")
+    strongest = max(by_neurons, key=lambda neurons: np.nanmean(by_neurons[neurons]))
+    return strongest, circuit, by_neurons[strongest]
+
+
+@pytest.fixture(scope="module")
+def cells():
+    return {
+        ("word", "addition"): made_up(0),
+        ("code", "addition"): made_up(1),
+        ("code", "division"): made_up(2, [50]),
+    }
+
+
+@pytest.fixture(scope="module")
+def table(cells):
+    return contrast_table({key: cell_of(*both) for key, both in cells.items()}, RESAMPLES, SEED)
+
+
+def test_each_cell_equals_plain_loops(cells, table):
+    chosen = set()
+    for row in table[table["format"] != "all"].to_dict("records"):
+        if not row["n_neurons"]:
+            continue
+        prompts = cells[row["format"], row["operator"]][1]
+        name, circuit, control = plain_contrast(prompts, row["intervention"], row["k"], row["metric"])
+        chosen.add(name)
+        assert row["control"] == name
+        assert row["circuit"] == pytest.approx(np.nanmean(circuit))
+        assert row["control_value"] == pytest.approx(np.nanmean(control))
+        difference = (circuit - control)[~np.isnan(circuit)]
+        assert row["difference"] == pytest.approx(difference.mean())
+        assert row["prompts"] == len(difference) == PROMPTS - (row["metric"] == "faithfulness")
+        names = ("contrasts", row["format"], row["operator"])
+        draws = bootstrap_weights(len(difference), RESAMPLES, SEED, *names, "0")
+        means = [sum(w * d for w, d in zip(draw, difference, strict=True)) / len(difference) for draw in draws]
+        np.testing.assert_allclose([row["low"], row["high"]], np.quantile(means, [0.025, 0.975]))
+        assert (row["cells"], row["n_neurons"]) == (1, 7)
+    assert len(chosen) > 2, "else the choice of the control is not tested"
+
+
+def test_all_cells_are_those_with_neurons(cells, table):
+    for row in table[table["format"] == "all"].to_dict("records"):
+        wanted = [key for key in cells if row["k"] == 50 or key != ("code", "division")]
+        found = [plain_contrast(cells[key][1], row["intervention"], row["k"], row["metric"]) for key in wanted]
+        assert row["operator"] == "all"
+        assert row["cells"] == len(wanted)
+        assert row["n_neurons"] == 7 * len(wanted)
+        assert row["control"] == "strongest"
+        for column, place in (("circuit", 1), ("control_value", 2)):
+            assert row[column] == pytest.approx(np.mean([np.nanmean(one[place]) for one in found]))
+        bounds = hierarchical_interval([one[1] - one[2] for one in found], RESAMPLES, SEED, "contrasts")
+        np.testing.assert_allclose([row["difference"], row["low"], row["high"]], bounds)
+
+
+def test_a_circuit_without_neurons_has_a_row_and_no_values(table):
+    empty = table[table["n_neurons"] == 0]
+    assert len(empty) == 2 * len(METRICS)
+    assert set(empty["operator"]) == {"division"}
+    assert (empty["control"] == "none").all()
+    assert (empty[["prompts", "cells"]] == 0).to_numpy().all()
+    assert empty[["circuit", "control_value", "difference", "low", "high"]].isna().to_numpy().all()
+
+
+def test_a_circuit_without_a_control_has_its_value_and_no_difference(cells):
+    summary, prompts = cells["word", "addition"]
+    alone = prompts[prompts["neurons"].isin(["none", "circuit"])]
+    table = contrast_table({("word", "addition"): cell_of(summary, alone)}, RESAMPLES, SEED)
+    cell = table[table["format"] == "word"]
+    assert cell["circuit"].notna().all()
+    assert (cell["control"] == "none").all()
+    assert table[["control_value", "difference", "low", "high"]].isna().to_numpy().all()
+
+
+def test_the_command_writes_what_the_function_gives(cells, table, tmp_path):
+    words = ["intervention-contrasts", "--bootstrap", str(RESAMPLES), "--seed", str(SEED)]
+    paths = {"--interventions": [], "--by-prompt": []}
+    for key, both in cells.items():
+        for option, schema, own in zip(paths, (INTERVENTIONS, INTERVENTIONS_PROMPTS), both, strict=True):
+            path = tmp_path / f"{schema.name}_{'_'.join(key)}.parquet"
+            write_table(completed(own, schema), path, schema, {})
+            paths[option].append(f"{'/'.join(key)}={path}")
+    given = [word for option, items in paths.items() for word in (option, *items)]
+    assert main([*words, *given, "--output", str(tmp_path / "x.parquet")]) == 0
+    found = read_table(tmp_path / "x.parquet", INTERVENTION_CONTRASTS)
+    pd.testing.assert_frame_equal(found, table[found.columns], check_dtype=False)
+    assert (found["positions"] == "all").all()
+    assert (found["means"] == "format").all()
+
+
+def test_the_command_refuses_tables_of_other_cells(tmp_path, capsys):
+    given = ["--interventions", "word/+=a", "--by-prompt", "code/+=b", "--output", str(tmp_path / "x")]
+    assert main(["intervention-contrasts", "--bootstrap", "2", "--seed", "0", *given]) == 2
+    assert "--by-prompt must name the same cells FORMAT/OPERATOR as --interventions" in capsys.readouterr().err
+
+
+def completed(own, schema):
+    """A table with zeros in the columns that it lacks."""
+    zeros = {"int64": 0, "float64": 0.0, "bool": False, "string": ""}
+    missing = {name: zeros[column.type] for name, column in schema.columns.items() if name not in own}
+    assert all(isinstance(column, Column) for column in schema.columns.values())
+    return own.assign(**missing)
+
+
+def rows_with(bounds, n_neurons=(5, 5)):
+    """A contrasts table of two cells whose metrics have these (low, high) over all cells."""
+    rows = [
+        (name, "addition" if name != "all" else "all", kind, metric, n, 0.75, 0.5, low + 0.1, low, high)
+        for kind in ("keep_only", "knockout")
+        for metric, (low, high) in zip(METRICS, bounds, strict=True)
+        for name, n in (("word", n_neurons[0]), ("code", n_neurons[1]), ("all", sum(n_neurons)))
+    ]
+    names = ["format", "operator", "intervention", "metric", "n_neurons", "circuit", "control_value"]
+    table = pd.DataFrame(rows, columns=[*names, "difference", "low", "high"])
+    return table.assign(k=100, positions="all", means="format", control="random_effect", prompts=9)
+
+
+NOTHING = (float("nan"), float("nan"))
+
+
+@pytest.mark.parametrize(
+    ("bounds", "metric", "word"),
+    [
+        ([(0.1, 0.3), (0.05, 0.3), (0.2, 0.3)], "accuracy", "yes"),
+        ([(0.1, 0.3), (0.2, 0.3), (-0.2, 0.3)], "probability", "undecided"),
+        ([(-0.3, -0.1), (-0.5, 0.3), (-0.2, 0.3)], "faithfulness", "no"),
+        ([NOTHING, (0.2, 0.3), (-0.2, 0.3)], "faithfulness", "undefined"),
+    ],
+)
+def test_the_verdict_is_that_of_the_metric_that_favours_the_circuit_least(bounds, metric, word):
+    for one in answer({"intervention_contrasts": rows_with(bounds)}, 100):
+        assert one.sentence.endswith(f"By {metric}, the metric that favours the shared neurons least: {word}.")
+        assert "means over 2 cells" in one.sentence
+        for name, (low, high) in zip(METRICS, bounds, strict=True):
+            interval = f"difference {low + 0.1:.3f}, 95% interval {low:.3f} to {high:.3f}"
+            told = f"{name} 0.750 (strongest control 0.500; {interval})"
+            assert (told if low == low else f"{name} undefined") in one.sentence
+        assert one.table["verdict"].tolist().count(word) >= 3
+
+
+def test_cells_without_a_shared_neuron_are_told():
+    bounds = [(0.1, 0.3)] * 3
+    for one in answer({"intervention_contrasts": rows_with(bounds, (0, 5))}, 100):
+        assert one.sentence.endswith("In 1 of 2 cells no neuron is shared; they are left out.")
+        assert "means over 1 cells" in one.sentence
+    for one in answer({"intervention_contrasts": rows_with([NOTHING] * 3, (0, 0))}, 100):
+        assert one.sentence == "No neuron is shared in any of the 2 cells, so this is undefined."
