@@ -4,8 +4,6 @@ import math
 from collections import Counter
 from functools import cache
 
-from scipy.stats import binom
-
 from form_invariance.stages.heuristics.names import family
 
 WIDTHS = {"multiplication": (3, 5, 10)}
@@ -162,74 +160,90 @@ def candidates(grid):
 
 
 def mended_classes(grid):
-    """Every class once, under its first name, without the empty and the whole: {heuristic: places}."""
-    classes, seen = {}, {frozenset(), frozenset(range(len(grid.a)))}
+    """Every class of five pairs or more once, under its first name, without the whole: {heuristic: places}."""
+    classes, seen = {}, {frozenset(range(len(grid.a)))}
     for name, members in candidates(grid):
-        if members not in seen:
+        if members not in seen and len(members) >= 5:
             classes[name] = members
         seen.add(members)
     return classes
 
 
-def mended_multi(grid, order):
-    """{heuristic: (its places, how many sets of as many answers there are)} of two to five answers, or {}."""
-    top = grid.answer[order[: min(1000, len(order) // 10)]].tolist()
-    counted = Counter(top)
-    best = sorted(counted, key=lambda answer: (-counted[answer], answer))
+def credited(values, members, size):
+    """Expected hits of `members` among the `size` highest values if ties are broken at random, {place: value}."""
+    by_value = {}
+    for place, value in values.items():
+        by_value.setdefault(value + 0.0, []).append(place)
+    left, hits = size, 0.0
+    for value in sorted(by_value, reverse=True):
+        tied = by_value[value]
+        hits += sum(place in members for place in tied) * min(left, len(tied)) / len(tied)
+        left -= min(left, len(tied))
+    return hits
+
+
+def mended_multi(grid, values):
+    """{heuristic: its places} of the two to five answers of the top pairs, or {}."""
+    size = min(1000, len(values) // 10)
+    answers = grid.answer.tolist()
+    places = {answer: frozenset(p for p, one in enumerate(answers) if one == answer) for answer in set(answers)}
+    counted = {answer: credited(values, own, size) for answer, own in places.items()}
+    best = sorted(counted, key=lambda answer: (-round(counted[answer], 9), answer))
     for several in range(1, min(5, len(best)) + 1):
-        if sum(counted[answer] for answer in best[:several]) >= 0.95 * len(top):
+        if sum(counted[answer] for answer in best[:several]) >= 0.95 * size - 1e-9:
             chosen = sorted(best[:several])
-            sets = math.comb(len(set(grid.answer.tolist())), several)
-            found = {
-                f"result_multi_value_{several}={chosen}": (places_where(grid, (2,), chosen.__contains__), sets)
-            }
-            return found if several > 1 else {}
+            members = frozenset().union(*(places[answer] for answer in chosen))
+            fits = several > 1 and 5 <= len(members) < len(answers)
+            return {f"result_multi_value_{several}={chosen}": members} if fits else {}
     return {}
 
 
-def plain_strict(grid, classes, operand_map, result_map, threshold):
-    """The mended scores of one neuron, {heuristic: (score, base rate, p)}, and its labels.
+def plain_strict(grid, classes, operand_map, result_map):
+    """The mended scores of one neuron: {heuristic: (score, base rate, evidence, places, values by place)}.
 
     classes: `mended_classes`.
     """
-    by_operand, by_result = ordered(operand_map), ordered(result_map)
+    by_operand, by_result = (dict(enumerate(one.tolist())) for one in (operand_map, result_map))
     both_ends = {name: not name.startswith("result") or "mod" in name for name in classes}
-    tests = sum(2 if both else 1 for both in both_ends.values()) + (4 if grid.kind == "division" else 0)
     sets = mended_multi(grid, by_result) if grid.kind == "division" else {}
-    scores, significant = {}, {}
-    for name, members in {**classes, **{name: members for name, (members, _) in sets.items()}}.items():
-        order = by_result if name.startswith("result") else by_operand
-        size = len(members)
-        found = [
-            len(members.intersection(part[:size])) for part in (order, order[::-1])[: 1 + both_ends.get(name, 0)]
-        ]
-        base = size / len(order)
-        count = tests + (sets[name][1] if name in sets else 0)
-        p_value = min(1.0, count * binom.sf(max(found) - 1, size, base))
-        score = max(found) / size
-        scores[name] = (score, base, p_value)
-        if p_value < 1e-3 and (score - base) / (1 - base) >= threshold:
-            hits, misses = max(found), size - max(found)
-            evidence = hits * math.log(score / base) + (
-                misses * math.log((1 - score) / (1 - base)) if misses else 0
-            )
-            significant[name] = (evidence, members, order[::-1] if found[-1] > found[0] else order)
+    found = {}
+    for name, members in {**classes, **sets}.items():
+        values = by_result if name.startswith("result") else by_operand
+        sides = [values, {place: -value for place, value in values.items()}][: 1 + both_ends.get(name, 0)]
+        hits = [credited(side, members, len(members)) for side in sides]
+        score, base = max(hits) / len(members), len(members) / len(values)
+        found[name] = (score, base, plain_evidence(score, base, len(members)), members, sides[hits[-1] > hits[0]])
+    return found
+
+
+def plain_evidence(score, base, size):
+    """Log likelihood ratio of a score above its base rate."""
+    if score <= base:
+        return 0.0
+    return size * (
+        score * math.log(score / base) + ((1 - score) * math.log((1 - score) / (1 - base)) if score < 1 else 0)
+    )
+
+
+def plain_labels(found, significant, threshold):
+    """The labels among the significant rules of `plain_strict`."""
     labels = {}
-    # Of two with the same evidence an operand's goes before a result's.
-    for name in sorted(significant, key=lambda name: (-significant[name][0], name.startswith("result"))):
-        _, members, order = significant[name]
+    rows = [name for name in significant if (found[name][0] - found[name][1]) / (1 - found[name][1]) >= threshold]
+    # Of two with the same evidence the first in the rules' order goes first.
+    for name in sorted(rows, key=lambda name: -found[name][2]):
+        members, values = found[name][3:]
         others = [labels[other] for other in labels if family(other) != family(name)]
-        if not others or remains(members, frozenset().union(*others), order, threshold):
+        if not others or remains(members, frozenset().union(*others), values, threshold):
             labels[name] = members
-    return scores, set(labels)
+    return set(labels)
 
 
-def remains(members, explained, order, threshold):
+def remains(members, explained, values, threshold):
     """Whether a class stands out among the pairs that are not explained."""
-    rest = [place for place in order if place not in explained]
-    size = len(members - explained)
-    if size in (0, len(rest)):
+    rest = {place: value for place, value in values.items() if place not in explained}
+    left = members - explained
+    size = len(left)
+    if size < 5 or size == len(rest):
         return False
-    found = len((members - explained).intersection(rest[:size]))
     base = size / len(rest)
-    return (found / size - base) / (1 - base) >= threshold and binom.sf(found - 1, size, base) < 1e-3
+    return (credited(rest, left, size) / size - base) / (1 - base) >= threshold

@@ -22,8 +22,9 @@ from form_invariance.stages.heuristics.activations import answer_logits, operand
 from form_invariance.stages.heuristics.classes import members_of
 from form_invariance.stages.heuristics.labels import label_maps, shuffled
 from form_invariance.stages.heuristics.names import family
+from form_invariance.stages.heuristics.null import make_null
 from form_invariance.stages.heuristics.pairs import Grid, make_grid
-from form_invariance.stages.heuristics.strict import make_tests
+from form_invariance.stages.heuristics.rules import make_rules
 from form_invariance.stages.heuristics.table import HEURISTICS
 from form_invariance.tables.files import read_table, read_tensors, write_table, write_tensors
 
@@ -136,7 +137,7 @@ def test_answer_logits_of_models_with_other_norms(family_folders, family):
 @pytest.mark.parametrize("expression", ["a + b", "a - b", "a * b", "a // b", "max(a, b)"])
 def test_members_by_name_are_the_members_of_every_class(expression):
     grid = make_grid(expression, 40)
-    for one in make_tests(grid).classes:
+    for one in make_rules(grid).classes:
         np.testing.assert_array_equal(members_of(one.name, grid), one.members, one.name)
     several = members_of("result_multi_value_2=[4, 9]", grid)
     np.testing.assert_array_equal(several, np.isin(grid.answer, (4, 9)))
@@ -194,7 +195,7 @@ def test_the_table_of_a_cell_is_both_modes_scores_of_observed_and_of_shuffled_ma
         # Both modes' own scores, of observed maps from half the threshold on, of shuffled ones the labels alone.
         old = published.score(k_maps[:, below], kv_maps[:, below], short)
         old = old.groupby(["neuron", "heuristic"], as_index=False)["score"].max()
-        new = strict.score(k_maps, kv_maps, grid, 0.6)
+        new = strict.score(k_maps, kv_maps, grid, 0.6, null=make_null(grid, 7))
         labelled = old["score"] >= 0.6
         for mode, scores, label in (("reference", old, labelled), ("strict", new, new["label"])):
             chosen = scores[scores["score"] >= 0.3] if activations_name == "observed" else scores[label]

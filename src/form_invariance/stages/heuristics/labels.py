@@ -13,6 +13,7 @@ from form_invariance.stages.heuristics import map_files, published, strict
 from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
 from form_invariance.stages.heuristics.classes import members_of
 from form_invariance.stages.heuristics.names import family
+from form_invariance.stages.heuristics.null import make_null
 from form_invariance.stages.heuristics.pairs import Grid, published_part
 from form_invariance.stages.heuristics.table import HEURISTICS
 
@@ -63,13 +64,14 @@ def label_maps(
         )
     layers = np.repeat(list(neurons), [len(own) for own in neurons.values()])
     numbers = np.concatenate(list(neurons.values()))
+    null = make_null(grid, seed)
     tables = []
     for activations, k_maps in (("observed", maps), ("shuffled", shuffled(maps, seed, name))):
         kv_maps = k_maps * logits
         floor = threshold / 2 if activations == "observed" else threshold
         for mode, table in (
             ("reference", _published(k_maps, kv_maps, grid, threshold, floor)),
-            ("strict", strict.score(k_maps, kv_maps, grid, threshold, floor)),
+            ("strict", strict.score(k_maps, kv_maps, grid, threshold, floor, null)),
         ):
             table = table if activations == "observed" else table[table["label"]]
             row = table["neuron"].to_numpy()

@@ -14,7 +14,7 @@ STRICT_SCORES = Schema(
         **_SCORE,
         "base_rate": number("share of all pairs that the heuristic holds for"),
         "lift": number("score / base_rate"),
-        "p_value": number("binomial, Bonferroni-corrected over all heuristics tried on the neuron"),
+        "p_value": number("share of equally smooth random maps with as much evidence for any heuristic"),
         "label": flag("the neuron carries this label"),
     },
 )
@@ -29,7 +29,9 @@ HEURISTICS = Schema(
         "score": number("share of the neuron's top pairs that the heuristic holds for"),
         "base_rate": number("share of all pairs that the heuristic holds for"),
         "lift": number("score / base_rate"),
-        "p_value": number("strict: binomial, corrected over all heuristics tried on the neuron; else NaN"),
+        "p_value": number(
+            "strict: share of equally smooth random maps with as much evidence for any heuristic; else NaN"
+        ),
         "label": flag("the neuron carries this heuristic"),
     },
 )

@@ -1,0 +1,128 @@
+"""What rules random smooth maps follow by chance: the null distribution of the strict labels.
+
+Neighbouring pairs have similar activations, so a rule's hits are not independent. A map is compared with random
+maps of the same smoothness. The evidence of a rule is its log likelihood ratio against the base rate, divided by
+what equally smooth maps reach in the mean. The test statistic is its maximum over all rules, which corrects for
+every rule tried (docs/heuristics.md gives the reasons).
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import xlogy
+
+from form_invariance.randomness import generator
+from form_invariance.stages.heuristics.answer_sets import answer_set
+from form_invariance.stages.heuristics.classes import ROWS
+from form_invariance.stages.heuristics.pairs import Grid
+from form_invariance.stages.heuristics.rules import Rules, make_rules
+from form_invariance.stages.heuristics.smoothness import autocorrelation, random_maps
+from form_invariance.stages.heuristics.ties import Ranks, rank, scores
+
+SCALE_MAPS, MAPS = 800, 2200
+"""Random maps that a rule's mean evidence is taken from, and random maps that neurons are compared with."""
+LOCAL, NEIGHBOURS = 60, 160
+"""How many of each: those nearest to a neuron in smoothness."""
+FLOOR = 0.5
+"""Smallest mean evidence: that of a rule whose pairs are independent."""
+LARGEST = 0.95
+"""Autocorrelations are compared up to here: closer to 1, z grows without limit."""
+_ROUNDING = 1e-5
+
+
+def evidence(score: np.ndarray, base: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Log likelihood ratio of a score against its base rate; 0 where it is not above the base rate."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = sizes * (xlogy(score, score / base) + xlogy(1 - score, (1 - score) / (1 - base)))
+    return np.where(score > base, ratio, 0.0)
+
+
+@dataclass(frozen=True)
+class Null:
+    """Random maps of a grid."""
+
+    rules: Rules
+    scale_smoothness: np.ndarray  # (maps, lags)
+    scale_evidence: np.ndarray
+    """Of the maps that mean evidence is taken from, (maps, rules + 1); the last column is the set of answers."""
+    smoothness: np.ndarray
+    """Of the maps that neurons are compared with, (other maps, lags)."""
+    largest: tuple[np.ndarray, np.ndarray]
+    """Their largest evidence in units of its local mean: of operand rules, of result rules, (other maps,) each."""
+
+
+def rule_evidence(ranks: Ranks, found: np.ndarray, grid: Grid, rules: Rules) -> np.ndarray:
+    """Evidence of every rule, and of the set of answers (division), (neurons, rules + 1)."""
+    result = np.zeros((len(found), len(rules.classes) + 1))
+    result[:, :-1] = evidence(found, rules.base, rules.sizes)
+    if grid.kind == "division":
+        for neuron in range(len(found)):
+            chosen = answer_set(ranks, neuron, grid)
+            if chosen is not None:
+                result[neuron, -1] = evidence(*map(np.asarray, (chosen.score, chosen.base, chosen.size)))
+    return result
+
+
+def make_null(grid: Grid, seed: int = 0, maps: tuple[int, int] = (SCALE_MAPS, MAPS)) -> Null:
+    """The random maps of a grid; they depend on the grid and the seed alone.
+
+    The two sets of maps are independent: a mean that comes out low by chance would be low for the very maps that
+    it is taken from, and neurons would exceed them too often.
+    """
+    rules = make_rules(grid)
+    scale_smoothness, scale_evidence = _draw(grid, rules, maps[0], seed, "scale")
+    smoothness, found = _draw(grid, rules, maps[1], seed, "compared")
+    null = Null(rules, scale_smoothness, scale_evidence, smoothness, (np.empty(0), np.empty(0)))
+    units = [row / _local_mean(null, own) for row, own in zip(found, smoothness, strict=True)]
+    kinds = result_columns(rules)
+    operand, result = (np.array([row[kind].max(initial=0.0) for row in units]) for kind in (~kinds, kinds))
+    return replace(null, largest=(operand, result))
+
+
+def _draw(grid: Grid, rules: Rules, count: int, seed: int, purpose: str) -> tuple[np.ndarray, np.ndarray]:
+    """Smoothness (count, lags) and evidence (count, rules + 1) of new random maps."""
+    drawn = random_maps(grid, count, generator(seed, "smooth-maps", purpose))
+    smoothness, found = [], []
+    for start in range(0, count, ROWS):
+        ranks = rank(np.stack([next(drawn) for _ in range(min(ROWS, count - start))]))
+        smoothness.append(autocorrelation(ranks, grid))
+        own = rule_evidence(ranks, scores(ranks, rules.classes)[0], grid, rules)
+        found.append(own.astype(np.float32))
+    return np.concatenate(smoothness), np.concatenate(found)
+
+
+def result_columns(rules: Rules) -> np.ndarray:
+    """Which columns of the evidence are read from the KV map, (rules + 1,) bool."""
+    return np.append(rules.result, True)
+
+
+def _nearest(smoothness: np.ndarray, own: np.ndarray, count: int) -> np.ndarray:
+    """The maps (maps, lags) whose autocorrelation is nearest to `own` (lags,), in Fisher's z, nearest first."""
+    z, own_z = (np.arctanh(np.clip(values, -LARGEST, LARGEST)) for values in (smoothness, own))
+    return np.argsort(((z - own_z) ** 2).sum(1), kind="stable")[:count]
+
+
+def _local_mean(null: Null, own: np.ndarray) -> np.ndarray:
+    """Mean evidence of each rule over equally smooth maps, (rules + 1,)."""
+    return np.maximum(FLOOR, null.scale_evidence[_nearest(null.scale_smoothness, own, LOCAL)].mean(0))
+
+
+def p_values(null: Null, found: np.ndarray, smoothness: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """Share of equally smooth random maps whose largest evidence is at least a rule's, (rules + 1,).
+
+    Args:
+        found: evidence of one neuron, operand rules from its K map and result rules from its KV map, (rules + 1,).
+        smoothness: of the K map and of the KV map, (lags,) each. Where both are one map, both are compared with
+            the same random maps.
+
+    Returns:
+        (1 + maps at least as large) / (1 + maps), corrected for all rules by the maximum.
+    """
+    by_result = result_columns(null.rules)
+    units, drawn = np.empty(len(found)), []
+    for own, kind, largest in zip(smoothness, (~by_result, by_result), null.largest, strict=True):
+        units[kind] = (found / _local_mean(null, own))[kind]
+        drawn.append(largest[_nearest(null.smoothness, own, NEIGHBOURS)])
+    ordered = np.sort(np.maximum(*drawn))
+    larger = len(ordered) - np.searchsorted(ordered, units * (1 - _ROUNDING), side="left")
+    return (1 + larger) / (1 + len(ordered))

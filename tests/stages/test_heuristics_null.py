@@ -1,0 +1,229 @@
+"""Strict labels on maps that follow no rule: ties, constant maps, smooth noise; and the null by plain loops."""
+
+from collections import defaultdict
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from plain_heuristics import credited, mended_classes, plain_strict
+from scipy.ndimage import gaussian_filter
+from scipy.special import ndtri
+from scipy.stats import kstest, kstwobign, rankdata
+
+from form_invariance.cli import main
+from form_invariance.randomness import generator
+from form_invariance.stages.heuristics import null as nulls
+from form_invariance.stages.heuristics import strict
+from form_invariance.stages.heuristics.classes import PairClass
+from form_invariance.stages.heuristics.names import EXPRESSIONS, of_result
+from form_invariance.stages.heuristics.null import make_null
+from form_invariance.stages.heuristics.pairs import make_grid
+from form_invariance.stages.heuristics.smoothness import LAGS, autocorrelation, gaussian_field, random_maps
+from form_invariance.stages.heuristics.ties import rank, scores
+
+pytestmark = pytest.mark.slow
+
+EVERY = {**EXPRESSIONS, "other": "max(a, b)"}
+
+
+@cache
+def null_of(expression, max_operand, maps=(nulls.SCALE_MAPS, nulls.MAPS)):
+    return make_null(make_grid(expression, max_operand), maps=maps)
+
+
+def featureless(grid):
+    """Maps of few values that have no relation to the operands, by name."""
+    rng = np.random.default_rng(0)
+    total = len(grid.a)
+    one = np.zeros(total)
+    one[total // 3] = 5
+    return {
+        "zero": np.zeros(total),
+        "constant": np.full(total, -0.7),
+        "two values": rng.integers(2, size=total),
+        "three values": rng.integers(3, size=total),
+        "two values, rare": rng.random(total) < 0.02,
+        "one pair": one,
+        "one pair below": -one,
+        "first pair": (np.arange(total) == 0) * 1.0,
+        "last pair": (np.arange(total) == total - 1) * 1.0,
+        "mostly zero": np.maximum(rng.normal(size=total) - 1.5, 0),
+        "zeros of both signs": np.where(rng.random(total) < 0.5, 0.0, -0.0),
+        "denormals": rng.integers(3, size=total) * 1e-42,
+    }
+
+
+@pytest.mark.parametrize("operator", EVERY)
+def test_maps_of_few_values_have_no_strict_label(operator):
+    grid = make_grid(EVERY[operator], 40)
+    named = featureless(grid)
+    maps = np.stack(list(named.values())).astype(np.float32)
+    table = strict.score(maps, maps, grid, null=null_of(EVERY[operator], 40, (200, 400)))
+    labelled = table[table["label"]]
+    assert labelled.empty, labelled.assign(name=labelled["neuron"].map(dict(enumerate(named)))).to_string()
+    constant = table[table["neuron"].isin([0, 1, [*named].index("zeros of both signs")])]
+    np.testing.assert_allclose(constant["score"], constant["base_rate"], rtol=1e-12)
+    assert (constant["p_value"] == 1).all()
+
+
+def test_a_constant_neuron_has_no_label_whatever_it_writes(tmp_path):
+    """Its KV map is its value vector alone."""
+    grid = make_grid("a + b", 40)
+    pairs = pd.DataFrame({"op1": grid.a, "op2": grid.b, "result": grid.answer})
+    logits = 6.0 * (grid.answer % 7 == 2) + np.random.default_rng(0).normal(size=len(grid.a))
+    pairs.assign(m=0.3, n=np.random.default_rng(1).normal(size=len(grid.a))).to_parquet(tmp_path / "k.parquet")
+    pairs.assign(m=logits, n=logits).to_parquet(tmp_path / "kv.parquet")
+    options = [
+        "--operator",
+        "addition",
+        "--max-operand",
+        "40",
+        "--strict",
+        "--output",
+        str(tmp_path / "s.parquet"),
+    ]
+    maps = ["--activations", str(tmp_path / "k.parquet"), "--result-activations", str(tmp_path / "kv.parquet")]
+    assert main(["heuristics", "score", *options, *maps]) == 0
+    table = pd.read_parquet(tmp_path / "s.parquet")
+    assert table[table["label"]][["neuron", "heuristic"]].to_numpy().tolist() == [[1, "result_2mod7"]]
+
+
+def test_credit_is_the_mean_over_random_orders_of_the_ties():
+    rng = np.random.default_rng(0)
+    values = np.concatenate([rng.integers(4, size=40), np.zeros(20)])[None]
+    members = rng.random(60) < 0.3
+    for both_ends in (False, True):
+        one = PairClass("x", members, int(members.sum()), both_ends)
+        found, bottom = scores(rank(values), [one])
+        trials = np.stack([rng.permutation(60) for _ in range(20_000)])
+        sides = [1, -1] if both_ends else [1]
+        orders = [
+            np.take_along_axis(trials, np.argsort(-side * values[0][trials], kind="stable"), 1) for side in sides
+        ]
+        means = [members[order[:, : one.size]].mean(1).mean() for order in orders]
+        assert found[0, 0] == pytest.approx(max(means), abs=0.004)
+        assert bottom[0, 0] == (means[-1] > means[0])
+        exact = [
+            credited(dict(enumerate((side * values[0]).tolist())), set(np.flatnonzero(members)), one.size)
+            for side in sides
+        ]
+        assert found[0, 0] == pytest.approx(max(exact) / one.size, rel=1e-12)
+
+
+def smooth_units(grid, count, seed):
+    """Gaussian random fields of several correlation lengths on a grid's pairs, (count, N), and their lengths."""
+    rng = np.random.default_rng(seed)
+    lengths = np.resize([1, 2, 4, 8, 16, 30], count)
+    side = grid.max_operand
+    fields = (gaussian_filter(rng.normal(size=(2 * side, 2 * side)), one / 2**0.5) for one in lengths)
+    return np.stack([field[grid.a, grid.b] for field in fields]), lengths
+
+
+@pytest.mark.parametrize("operator", EXPRESSIONS)
+def test_p_of_smooth_noise_is_uniform(operator, capsys):
+    grid = make_grid(EXPRESSIONS[operator], 100)
+    maps, lengths = smooth_units(grid, 500, seed=3)
+    table = strict.score(maps, maps, grid, null=null_of(EXPRESSIONS[operator], 100))
+    p = table.groupby("neuron")["p_value"].min().to_numpy()
+    # p is a multiple of 1 / (1 + maps).
+    spread = p - np.random.default_rng(0).random(len(p)) / (1 + nulls.NEIGHBOURS)
+    # All units of one length are compared with the same random maps, so this is a comparison of two samples.
+    compared = nulls.NEIGHBOURS * len(np.unique(lengths))
+    distance = kstest(spread, "uniform").statistic
+    uniform = kstwobign.sf(distance * np.sqrt(len(p) * compared / (len(p) + compared)))
+    labelled = table[table["label"]]["neuron"].nunique()
+    shares = [round(float((p <= level).mean()), 3) for level in (0.01, 0.05, 0.5)]
+    with capsys.disabled():
+        print(f"\n{operator}: distance {distance:.3f}, p <= .01 .05 .5: {shares}, {labelled} labels")
+    assert uniform > 0.01
+    assert labelled <= 5
+
+
+def test_the_null_equals_plain_loops(monkeypatch):
+    monkeypatch.setattr(nulls, "NEIGHBOURS", 30)
+    monkeypatch.setattr(nulls, "LOCAL", 12)
+    grid = make_grid("a // b", 20)
+    null = make_null(grid, seed=4, maps=(40, 50))
+    scale, compared = (
+        list(random_maps(grid, count, generator(4, "smooth-maps", purpose)))
+        for count, purpose in ((40, "scale"), (50, "compared"))
+    )
+    known = mended_classes(grid)
+    names = [one.name for one in null.rules.classes]
+    kinds = [of_result(name) for name in names] + [True]
+
+    def plain_row(operand, result):
+        found = plain_strict(grid, known, operand, result)
+        sets = [row[2] for name, row in found.items() if "multi" in name] or [0.0]
+        return [*(found[name][2] for name in names), *sets]
+
+    def nearest(own, among, count):
+        z = [np.arctanh(np.clip(one, -0.95, 0.95)) for one in (*among, own)]
+        return sorted(range(len(among)), key=lambda one: (sum((z[one] - z[-1]) ** 2), one))[:count]
+
+    rows = [plain_row(one, one) for one in scale]
+    smooth = [plain_autocorrelation(one, grid) for one in scale]
+    np.testing.assert_allclose(null.scale_evidence, rows, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(null.scale_smoothness, smooth, atol=1e-5)
+
+    def units(row, own):
+        near = nearest(own, smooth, 12)
+        return [row[i] / max(0.5, np.mean([rows[one][i] for one in near])) for i in range(len(row))]
+
+    smooth_compared = [plain_autocorrelation(one, grid) for one in compared]
+    largest = defaultdict(list)
+    for one, own in zip(compared, smooth_compared, strict=True):
+        values = units(plain_row(one, one), own)
+        for kind in (False, True):
+            largest[kind].append(max(value for value, other in zip(values, kinds, strict=True) if other == kind))
+    rng = np.random.default_rng(0)
+    operand, result = rng.normal(size=(2, len(grid.a))) + 3 * (grid.a < 5)
+    table = strict.score(operand[None], result[None], grid, null=null).set_index("heuristic")
+    own = {False: plain_autocorrelation(operand, grid), True: plain_autocorrelation(result, grid)}
+    near = {kind: nearest(own[kind], smooth_compared, 30) for kind in own}
+    chance = [max(largest[False][x], largest[True][y]) for x, y in zip(near[False], near[True], strict=True)]
+    row = plain_row(operand, result)
+    in_units = {kind: units(row, own[kind]) for kind in own}
+    for i, name in enumerate(names):
+        larger = sum(one >= in_units[kinds[i]][i] * (1 - 1e-5) for one in chance)
+        assert table.loc[name, "p_value"] == pytest.approx((1 + larger) / 31)
+
+
+def plain_autocorrelation(values, grid):
+    scored = ndtri((rankdata(values) - 0.5) / len(values))
+    scored = (scored - scored.mean()) / scored.std()
+    at = {(a, b): value for a, b, value in zip(grid.a.tolist(), grid.b.tolist(), scored.tolist(), strict=True)}
+    found = []
+    for lag in LAGS:
+        own = []
+        for step in ((lag, 0), (0, lag)):
+            products = [
+                value * at[a + step[0], b + step[1]]
+                for (a, b), value in at.items()
+                if (a + step[0], b + step[1]) in at
+            ]
+            side = np.ptp(grid.a if step[0] else grid.b) + 1
+            own += [np.mean(products)] if products and 2 * lag < side else []
+        found.append(np.mean(own) if own else 0.0)
+    return found
+
+
+@pytest.mark.parametrize("expression", ["a - b", "a * 60 + b"])
+def test_smoothness_of_a_grid_that_is_no_rectangle(expression):
+    grid = make_grid(expression, 25)
+    maps = np.stack([np.random.default_rng(0).normal(size=len(grid.a)), grid.a // 3, 0 * grid.a]).astype(float)
+    found = autocorrelation(rank(maps), grid)
+    for row, values in zip(found[:2], maps, strict=False):
+        np.testing.assert_allclose(row, plain_autocorrelation(values, grid), atol=1e-5)
+    assert found[2].tolist() == [0] * len(LAGS)
+
+
+def test_random_fields_have_the_covariance_of_their_length():
+    rng = np.random.default_rng(0)
+    for white in (0.0, 0.4):
+        fields = np.stack([gaussian_field((200, 210), 4.0, white, rng) for _ in range(40)])
+        found = [np.mean(fields[:, lag:] * fields[:, :-lag]) for lag in (1, 4, 8)]
+        expected = [(1 - white) * np.exp(-((lag / 4) ** 2) / 2) for lag in (1, 4, 8)]
+        np.testing.assert_allclose(found, expected, atol=0.02)
+        np.testing.assert_allclose(np.var(fields), 1, atol=0.02)
