@@ -27,6 +27,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--effects": {**_FILES, "help": "indirect effects of every format"},
     "--census": {**_FILES, "help": "census tables of the operator"},
     "--rankings": {**_FILES, "help": "ranking tables"},
+    "--exclude-train": {**_FILE, "nargs": "+", "help": "datasets whose train pairs are left out, in either order"},
     "--candidates": {**_NUMBER, "help": "neurons per layer that are patched exactly"},
     "--prompts": {**_NUMBER, "help": "prompts in all"},
     "--pairs": {**_NUMBER, "help": "largest number of pairs in each direction"},
@@ -128,7 +129,7 @@ def add_late_arguments(parser: argparse.ArgumentParser) -> None:
     """The options that say where the late layers begin."""
     add_options(parser, "--late-from")
     parser.add_argument(
-        "--probes", nargs="+", default=[], metavar="FORMAT=FILE", help="probe tables, for --late-from onset"
+        "--probes", nargs="+", default=[], metavar="FORMAT=FILE", help="probe tables, for the onset"
     )
 
 

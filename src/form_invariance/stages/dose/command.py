@@ -11,7 +11,7 @@ HELP = "transfer a part of the shared neurons' activations, or of the neurons"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_arguments(parser)
     add_options(parser, "--operator", "--census", "--circuit", "--pairs", "--center-logits", "--seed")
-    add_options(parser, "--k", "--rankings")
+    add_options(parser, "--k", "--rankings", "--exclude-train")
     parser.add_argument("--dose", type=float, nargs="+", required=True, help="doses from 0 to 1")
     parser.add_argument("--random-seeds", type=int, required=True, help="random orders of the neurons")
     parser.add_argument("--output", type=Path, required=True, help="dose table")
@@ -20,16 +20,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.census.table import CENSUS
     from form_invariance.stages.circuit.table import CIRCUIT
+    from form_invariance.stages.dataset.table import DATASET
     from form_invariance.stages.dose import compute as dose
     from form_invariance.stages.dose.table import DOSE
     from form_invariance.stages.ranking.table import RANKING
     from form_invariance.stages.run import load_run, run_provenance
-    from form_invariance.stages.transfer import directions
+    from form_invariance.stages.transfer.conditions import plan
     from form_invariance.tables.files import read_table, read_tables, write_table
 
     censuses = read_tables(named_paths(arguments.census, "--census"), CENSUS)
     rankings = read_tables(named_paths(arguments.rankings, "--rankings"), RANKING)
-    plans = directions.plan(censuses, arguments.pairs, arguments.seed, arguments.operator)
+    datasets = [read_table(path, DATASET) for path in arguments.exclude_train]
+    plans = plan(censuses, datasets, arguments.pairs, arguments.seed, arguments.operator)
     own = load_run(arguments)
     arguments.dose = sorted(set(arguments.dose))
     orders = dose.best_first(read_table(arguments.circuit, CIRCUIT), arguments.k, rankings, own.late)

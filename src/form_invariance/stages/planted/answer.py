@@ -27,6 +27,7 @@ def answer(tables: Mapping[str, pd.DataFrame]) -> Answer:
     ranked = table[table["measure"].isin(["first_stage", "ranking"])]
     first = (ranked["value"] * ranked["of"]).groupby(ranked["measure"]).sum().round().astype(int)
     planted = ranked.loc[ranked["measure"] == "ranking", "of"].sum()
+    defined = table[table["expected"].notna()]
     sentence = (
         "Two models were built by hand, so the neurons that carry the answer are known: the same neurons in every "
         f"format, or different ones in each. Of these {planted} neurons (over formats), exact patching ranks "
@@ -35,6 +36,6 @@ def answer(tables: Mapping[str, pd.DataFrame]) -> Answer:
         f"their activations correct {with_control('transfer')} of the wrong answers. In the model whose formats "
         f"have different neurons, {mean('overlap', 'separate')} of the formats' best are found to be shared. The "
         "largest deviation from the construction is "
-        f"{(table['value'] - table['expected']).abs().max(skipna=False):.3f}."
+        f"{(defined['value'] - defined['expected']).abs().max(skipna=False):.3f}."
     )
     return Answer("Does the pipeline find what was planted?", sentence, table, ("planted",))

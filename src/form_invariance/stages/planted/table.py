@@ -14,7 +14,7 @@ PLANTED = Schema(
             "(faithfulness), transfer (share of wrong answers that become right)"
         ),
         "of": integer("neurons (overlap: their union), eval prompts or pairs: the denominator"),
-        "expected": number("the value by construction"),
+        "expected": number("the value by construction; NaN where nothing is shared that could be transferred"),
         "value": number("the value that the pipeline found"),
         "low": number("its 95 % lower limit"),
         "high": number("its 95 % upper limit"),
