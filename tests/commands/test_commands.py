@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from planted_run import contrasts_of, run, run_stages, transfers
+from planted_run import contrasts_of, run, run_stages, transfer_contrasts_of, transfers
 from pretended_gpu import CARD, pretended_gpu
 from safetensors.torch import load_file
 from settings import complete
@@ -36,6 +36,7 @@ FIGURES = {
     ("paraphrases", "paraphrases"): ("paraphrases",),
     ("dose", "dose"): ("dose",),
     ("transfer", "transfer"): ("transfer",),
+    ("transfer", "transfer_contrasts"): ("transfer_contrasts",),
     ("agreement", "heuristics"): ("heuristics", "agreement", "labelled"),
     ("head_overlap", "heads"): ("heads", "head_overlap"),
     ("interventions", "keep_only"): ("interventions",),
@@ -55,7 +56,7 @@ ANSWERING = (
     "agreement",
     "dose",
 )
-ANSWERED = {*ANSWERING, "intervention_contrasts", "reliability", "heads"} - {"interventions"}
+ANSWERED = {*ANSWERING, "intervention_contrasts", "transfer_contrasts", "reliability", "heads"} - {"interventions"}
 NAMED, SIZE, TITLE = ("--operator", OPERATOR), ("--k", PLANTED), ("--title", MODEL)
 
 
@@ -135,6 +136,7 @@ def of_all_formats(own):
     run("head-overlap", "--effects", effects, "--heads", 1, 2, "--output", own.shared("head_overlap.parquet"))
     circuit = ("--circuit", own.shared("circuit.parquet"), *SIZE)
     moved = ("--census", *own.each("census.parquet"), *circuit, "--pairs", 200)
+    moved += ("--exclude-train", *(own.cell(name, "dataset.parquet") for name in TEMPLATES))
     doses = ("--rankings", *own.each("ranking.parquet"), "--dose", 0, 0.5, 1, "--random-seeds", 2)
     run("dose", *own.on_model, *NAMED, *moved, *doses, "--output", own.shared("dose.parquet"))
     labels = ("--heuristics", *own.each("heuristics.parquet"), *circuit, "--permutations", 50)
@@ -155,6 +157,7 @@ def inputs(own):
         "audit": [f"audit={own.folder / 'shared/audit.parquet'}"],
         "intervention_contrasts": [f"intervention_contrasts={contrasts_of(own.folder)}"],
         "transfer": [f"transfer/{word}" for word in directions(own)],
+        "transfer_contrasts": [f"transfer_contrasts={transfer_contrasts_of(own.folder)}"],
     }
     return {**of_cells, **of_operators, **others}
 
@@ -231,7 +234,7 @@ def paper_tables(own, to):
 
 def test_every_file_says_what_made_it(finished):
     files = [*finished.folder.rglob("*.parquet"), finished.results / "planted.parquet"]
-    assert len(files) == 3 * 11 + 8 + 3 + 6 + 1
+    assert len(files) == 3 * 11 + 10 + 3 + 6 + 1
     for path in files:
         assert provenance_of(path), path
 

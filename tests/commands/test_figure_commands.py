@@ -161,9 +161,23 @@ def test_the_interval_over_draws_is_students():
 
 
 def test_every_rate_of_transfer_has_its_denominator_in_the_panel():
-    rows = [(10, c, n, 0.5, 0.4, 0.6) for c, n in (("matched", 23), ("harm_matched", 310), ("harm_random", 310))]
+    rows = [(10, c, n, 0.5, 0.4, 0.6) for c, n in (("matched", 23), ("mismatched", 23), ("random", 23))]
+    rows += [(10, c, 310, 0.5, 0.4, 0.6) for c in ("harm_matched", "harm_random")]
     table = pd.DataFrame(rows, columns=["k", "condition", "pairs", "recovered", "low", "high"])
-    empty = table.assign(pairs=0, recovered=np.nan, low=np.nan, high=np.nan)
-    both = pd.concat([table.assign(operator="+"), empty.assign(operator="-")]).assign(direction="a_to_b")
-    figure = transfer.transfer({"transfer": both}, "m")
-    assert [axes.texts[0].get_text() for axes in figure.axes] == ["n = 23, harm n = 310", "no pairs"]
+    table = table.assign(n_neurons=4, donor_answer=0.5)
+    rates = dict.fromkeys(["recovered", "low", "high", "donor_answer"], np.nan)
+    panels = {"+": table, "-": table.assign(pairs=0, **rates), "*": table.assign(n_neurons=0, **rates)}
+    both = pd.concat([one.assign(operator=operator) for operator, one in panels.items()])
+    figure = transfer.transfer({"transfer": both.assign(direction="a_to_b")}, "m")
+    words = ["n = 23, harm n = 310", "no pairs", "no neuron is shared"]
+    assert [axes.texts[0].get_text() for axes in figure.axes] == words
+
+
+def test_the_strongest_control_is_drawn_by_its_mean_over_draws():
+    rows = [("random", 0, 0.1), ("random", 1, 0.7), ("not_shared", -1, 0.5), ("matched", -1, 0.9)]
+    table = pd.DataFrame(rows, columns=["condition", "seed", "recovered"])
+    table = table.assign(k=10, low=0.0, high=1.0, pairs=5, n_neurons=1, donor_answer=0.0, operator="+")
+    table = pd.concat([table, table.iloc[:1].assign(condition="all_late", k=-1, recovered=0.95)])
+    lines = transfer._lines(table.assign(direction="a_to_b")).set_index("line")
+    assert lines.loc["control", "value"] == 0.5
+    assert (lines.loc["all_late", "k"], lines.loc["all_late", "value"]) == (10, 0.95)

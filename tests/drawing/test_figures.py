@@ -68,9 +68,24 @@ def intervention_table(ks=(10, 50)):
 def transfer_table(pairs=20, ks=(10, 50)):
     value = 0.5 if pairs else np.nan
     rows = [
-        (k, c, pairs, value, value - 0.1, value + 0.1) for k in ks for c in ("matched", "mismatched", "random")
+        (k, c, pairs, value, value - 0.1, value + 0.1)
+        for k in ks
+        for c in ("matched", "mismatched", "same_answer", "harm_matched", "random", "not_shared")
     ]
-    return pd.DataFrame(rows, columns=["k", "condition", "pairs", "recovered", "low", "high"])
+    rows += [(-1, c, pairs, value, value - 0.1, value + 0.1) for c in ("all_late", "residual")]
+    table = pd.DataFrame(rows, columns=["k", "condition", "pairs", "recovered", "low", "high"])
+    return table.assign(n_neurons=9, donor_answer=table["recovered"])
+
+
+def contrasts_table(operators, directions, ks=(10, 50)):
+    cells = [*itertools.product(operators, directions), ("all", "all")]
+    rows = [
+        (*cell, k, name, 0.1 * place, 0.1 * place - 0.2, 0.1 * place + 0.1)
+        for cell in cells
+        for k in ks
+        for place, name in enumerate(transfer.TITLES)
+    ]
+    return pd.DataFrame(rows, columns=["operator", "direction", "k", "contrast", "value", "low", "high"])
 
 
 def heads_table(seed, layers=3, per_layer=4):
@@ -211,13 +226,19 @@ def all_figures(formats, operators, models, ks=(10, 50)):
     probes = {"probe": joined(probes, "format"), "across": probe_table("+".join(formats), operators, 1)}
     worded = {o: variants_table(formats, 30 * n) for n, o in enumerate(operators)}
     doses = {o: dose_table(formats, n) for n, o in enumerate(operators)}
-    every = {**of_cells, **shared, "transfer": moved}
+    every = {
+        **of_cells,
+        **shared,
+        "transfer": moved,
+        "transfer_contrasts": contrasts_table(operators, directions, ks),
+    }
     yield "probe", probe.probe(probes, "m")
     yield "probe_positions", probe.probe_positions(probes, "m")
     yield "overlap", overlap_figure.overlap(every, "m")
     yield "keep_only", interventions.keep_only(every, "m")
     yield "knockout", interventions.knockout(every, "m")
     yield "transfer", transfer.transfer(every, "m")
+    yield "transfer_contrasts", transfer.transfer_contrasts(every, "m")
     yield "paraphrases", paraphrases.paraphrases({"paraphrases": joined(worded, "operator")}, "m")
     yield "dose", dose.dose({"dose": joined(doses, "operator")}, "m")
     yield "heuristics", heuristics.heuristics(every, "m")
@@ -392,7 +413,8 @@ def test_intervals_are_drawn(paper):
         "probe": len(FORMATS) + 1,
         "overlap": 1 + 1 + 3,
         "knockout": 4,  # three circuits and the control with enough draws
-        "transfer": 3,
+        "transfer": 4,
+        "transfer_contrasts": 1,
         "audit": len(KS),
         "dose": len(dose.LOOKS),
     }

@@ -25,6 +25,11 @@ def overlap_of(folder):
     return folder / "shared" / OPERATOR / "overlap.parquet"
 
 
+def transfer_contrasts_of(folder):
+    """The file of the contrasts of transfer."""
+    return folder / "shared" / "transfer_contrasts.parquet"
+
+
 def transfers(folder):
     """The files of transfer, by DONOR_to_TARGET."""
     directions = [f"{donor}_to_{target}" for donor, target in permutations(TEMPLATES, 2)]
@@ -52,12 +57,21 @@ def run_stages(model, folder, seed, how=("--device", "cpu")):
     for name in TEMPLATES:
         _intervene(on_model, folder, name, with_circuit, seeded)
     _contrast(folder, seeded)
-    censuses = [f"{name}={cell(folder, name, 'census')}" for name in TEMPLATES]
+    each = {
+        table: [f"{name}={cell(folder, name, table)}" for name in TEMPLATES] for table in ("census", "ranking")
+    }
+    means = [f"{name}={folder / name / 'mean_cache.safetensors'}" for name in TEMPLATES]
+    by_pair = overlap_of(folder).with_stem("transfer_pairs")
     run(
         "transfer",
-        *(*on_model, "--operator", OPERATOR, "--census", *censuses, *with_circuit, *seeded),
-        *("--pairs", _PAIRS, "--output-folder", folder / "transfer" / OPERATOR),
+        *(*on_model, "--operator", OPERATOR, "--census", *each["census"], *with_circuit, *seeded),
+        *("--exclude-train", *(cell(folder, name, "dataset") for name in TEMPLATES)),
+        *("--rankings", *each["ranking"], "--mean-caches", *means, "--pairs", _PAIRS),
+        *("--output-folder", folder / "transfer" / OPERATOR, "--pairs-output", by_pair),
     )
+    moved = [f"transfer/{OPERATOR}/{direction}={path}" for direction, path in transfers(folder).items()]
+    tables = ("--tables", *moved, f"transfer_pairs/{OPERATOR}={by_pair}", "--bootstrap", _RESAMPLES)
+    run("transfer-contrasts", *tables, *seeded, "--output", transfer_contrasts_of(folder))
 
 
 def contrasts_of(folder):

@@ -66,28 +66,31 @@ def test_the_audits_recall_is_told():
     assert answer.sentence.endswith("is 0.50.")
 
 
-def test_every_direction_is_told():
-    parts = [
-        pd.DataFrame(
-            {
-                "operator": "addition",
-                "direction": f"{donor}_to_{target}",
-                "donor": donor,
-                "target": target,
-                "k": 100,
-                "pairs": 10,
-                "condition": ["matched", "random", "mismatched"],
-                "recovered": [recovered, 0.0, 0.0],
-            }
-        )
-        for donor, target, recovered in (("symbolic", "word", 0.2), ("word", "symbolic", 0.4))
+def test_transfer_is_told_by_its_contrasts():
+    values = {"matched": 0.3, "random": 0.0, "all_late": 0.9, "residual": 1.0}
+    moved = [
+        ("+", d, -1 if name in ("all_late", "residual") else 100, name, 4, value + shift)
+        for d, shift in (("symbolic_to_word", -0.1), ("word_to_symbolic", 0.0))
+        for name, value in values.items()
     ]
-    (answer,) = transfer.answer({"transfer": pd.concat(parts)}, 100)
-    assert "30% of the wrong answers become correct" in answer.sentence
-    assert answer.table[["donor", "target", "matched"]].to_numpy().tolist() == [
-        ["symbolic", "word", 0.2],
-        ["word", "symbolic", 0.4],
+    names = ["operator", "direction", "k", "condition", "n_neurons", "recovered"]
+    contrasts = [
+        ("matched_minus_same_answer", -0.2, -0.3, -0.1),
+        ("imposed", 0.1, -0.05, 0.2),
+        ("matched_minus_control", 0.25, 0.2, 0.3),
     ]
+    table = pd.DataFrame(contrasts, columns=["contrast", "value", "low", "high"])
+    table = pd.concat([table.assign(operator="all", k=100), table.assign(operator="all", value=0.9, k=200)])
+    (answer,) = transfer.answer({"transfer": pd.DataFrame(moved, columns=names), "transfer_contrasts": table}, 100)
+    for words in (
+        "25% of the wrong answers become correct",
+        "same answer): -20% [-30%, -10%] (no).",
+        "imposes that answer: 10% [-5%, 20%] (undecided).",
+        "strongest control: 25% [20%, 30%] (yes).",
+        "correct 85% and 95%.",
+    ):
+        assert words in answer.sentence
+    assert answer.table["verdict"].tolist() == ["no", "undecided", "yes"]
 
 
 def planted_table(deviation):

@@ -10,7 +10,6 @@ from form_invariance.problems.operands import OperandRange
 from form_invariance.stages.census.compute import take_census
 from form_invariance.stages.dose.answer import answer
 from form_invariance.stages.dose.compute import (
-    NO_DRAW,
     best_first,
     dose_settings,
     dose_shares,
@@ -19,7 +18,10 @@ from form_invariance.stages.dose.compute import (
 )
 from form_invariance.stages.dose.figure import pooled
 from form_invariance.stages.run import Run
-from form_invariance.stages.transfer.directions import circuit_shares, plan, transfer_tables
+from form_invariance.stages.transfer.conditions import only, plan
+from form_invariance.stages.transfer.directions import transfer_tables
+from form_invariance.stages.transfer.names import NONE
+from form_invariance.stages.transfer.neuron_sets import Choices, measure, neuron_sets
 
 SAME = ["pairs", "n_neurons", "recovered", "low", "high"]
 
@@ -31,7 +33,7 @@ def measured(packaged):
     first, k, width = 3, 300, model.config.d_mlp
     limits = OperandRange(6, 999, 3, 999)
     censuses = {
-        name: take_census(model, tokenizer, PROMPTS[name], "addition", "a + b", limits, 100, 0)
+        name: take_census(model, tokenizer, PROMPTS[name], "addition", "a + b", limits, 600, 0)
         for name in ("symbolic", "word")
     }
     rng = np.random.default_rng(0)
@@ -39,12 +41,14 @@ def measured(packaged):
     ranks = np.concatenate([rng.permutation(width) + 1 for _ in range(3)])
     ranking = pd.DataFrame({"layer": layers, "neuron": np.tile(np.arange(width), 3), "rank": ranks})
     circuit = ranking[ranking["rank"] <= k].drop(columns="rank").assign(k=k)
-    plans = plan(censuses, 40, 0, "addition")
+    plans = plan(censuses, [], 40, 0, "addition")
     orders = best_first(circuit, k, {"symbolic": ranking}, range(3, 6))
     run = Run(model, tokenizer, first)
     table = dose_table(run, plans, dose_shares(run, orders, [0, 0.4, 1], 2, 0, "addition"), True)
-    whole = transfer_tables(run, plans, circuit_shares(run, circuit, [k], 0, "addition"), True)
-    return table, {direction: moved.query("condition == 'matched'") for direction, moved in whole}
+    known = measure(run, ranking.assign(ie_mean=0.0), np.ones((3, width)), None)
+    sets = neuron_sets(run, circuit, dict.fromkeys(censuses, known), Choices("addition", [k], 1, 1, 0))
+    whole = transfer_tables(run, only(plans, "matched"), sets, True)
+    return table, {direction: moved for direction, moved, _ in whole}
 
 
 def test_the_whole_dose_is_the_matched_transfer(measured):
@@ -91,7 +95,7 @@ def test_random_orders_stay_inside_the_circuit_and_grow():
     orders = [np.array([7, 1, 5, 3]), np.array([2, 8])]
     circuit = first_of(orders, 1, 10)
     settings, shares = dose_settings(orders, 10, [0, 0.25, 0.5, 1], 3, 0, "addition")
-    assert settings["seed"][settings["kind"] != "neurons_random"].eq(NO_DRAW).all()
+    assert settings["seed"][settings["kind"] != "neurons_random"].eq(NONE).all()
     random = settings[settings["kind"] == "neurons_random"]
     assert len(random) == 12
     for _, draw in random.groupby("seed"):
@@ -107,11 +111,32 @@ def test_random_orders_stay_inside_the_circuit_and_grow():
     assert torch.equal(torch.from_numpy(strength[2]), torch.from_numpy(0.5 * circuit))
 
 
+def test_without_a_circuit_no_dose_is_defined(tiny):
+    run = Run(*tiny, first=2)
+    pairs = [(a, b) for a in range(6, 12) for b in range(6, 9)]
+    table = pd.DataFrame(pairs, columns=["a", "b"])
+    table = table.assign(answer=table["a"] + table["b"], uniform=True, predicted_token=0)
+    censuses = {
+        name: table.assign(prompt=[PROMPTS[name].format(a=a, b=b) for a, b in pairs], correct=name == "word")
+        for name in ("symbolic", "word")
+    }
+    empty = [np.array([], dtype=int)] * 2
+    shares = dose_shares(run, empty, [0, 1], 1, 0, "addition")
+    found = dose_table(run, plan(censuses, [], 5, 0, "addition"), shares, True)
+    assert found["pairs"].max() == 5
+    assert found["n_neurons"].eq(0).all()
+    assert found[["recovered", "low", "high", "normalized_logit"]].isna().all(axis=None)
+    found = found.assign(operator="+", k=50)
+    assert pooled(found)["recovered"].isna().all()
+    (told,) = answer({"dose": found}, 50)
+    assert told.sentence == "No neuron is shared (k = 50), so there is nothing to transfer."
+
+
 def made_up(pairs, strengths):
     """A dose table of one direction: recovery at doses 0, 0.5, 1 of strength; none before 1 of the others."""
     rows = [
-        ("strength", NO_DRAW, *zip([0, 0.5, 1], strengths, strict=True)),
-        ("neurons", NO_DRAW, (0, 0), (0.5, 0), (1, strengths[-1])),
+        ("strength", NONE, *zip([0, 0.5, 1], strengths, strict=True)),
+        ("neurons", NONE, (0, 0), (0.5, 0), (1, strengths[-1])),
         *(("neurons_random", seed, (0, 0), (0.5, 0.1 * seed), (1, strengths[-1])) for seed in (0, 1)),
     ]
     table = pd.DataFrame(

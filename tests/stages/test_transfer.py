@@ -1,4 +1,4 @@
-"""Transfer against TransformerLens hooks over whole sequences, and the choice of pairs."""
+"""Transfer against TransformerLens hooks over whole sequences, and the choice of pairs and neurons."""
 
 import numpy as np
 import oracles
@@ -9,36 +9,49 @@ from test_patching import PROMPTS
 
 from form_invariance.model.readout import read_out
 from form_invariance.model.replay import build_cache, replay
+from form_invariance.model.transformer_lens_bridge import residual_before
 from form_invariance.stages.run import Run
-from form_invariance.stages.transfer.compute import (
+from form_invariance.stages.transfer.compute import Donors, run_group, transfer_neurons, transfer_residual
+from form_invariance.stages.transfer.conditions import (
     Condition,
-    Donors,
     Group,
-    Shares,
     pair_censuses,
+    plan,
     plan_direction,
-    run_group,
-    transfer_neurons,
+    without_train,
 )
-from form_invariance.stages.transfer.directions import plan
+from form_invariance.stages.transfer.directions import RATES, transfer_tables
+from form_invariance.stages.transfer.names import BANDS, CEILINGS, CIRCUIT, CONTROLS, NONE, RESIDUAL
+from form_invariance.stages.transfer.neuron_sets import (
+    Choices,
+    Measured,
+    Shares,
+    best_not_shared,
+    measure,
+    neuron_sets,
+    split_at_onset,
+)
+
+PAIRS = [(226, 68), (17, 433), (99, 6)]
+
+
+def encoded(tokenizer, name):
+    return torch.from_numpy(tokenizer.encode_batch([PROMPTS[name].format(a=a, b=b) for a, b in PAIRS]))
 
 
 @pytest.mark.parametrize("partly", [False, True])
 def test_transfer_equals_hooks(tiny, tiny_folder, partly):
     model, tokenizer = tiny
-    pairs = [(226, 68), (17, 433), (99, 6)]
     first, layers, width = 2, 4, model.config.d_mlp
-
-    def encode(name):
-        return torch.from_numpy(tokenizer.encode_batch([PROMPTS[name].format(a=a, b=b) for a, b in pairs]))
-
-    target, donor = encode("symbolic"), encode("word")
-    answers = torch.from_numpy(tokenizer.number_tokens([a + b for a, b in pairs]))
+    target, donor = encoded(tokenizer, "symbolic"), encoded(tokenizer, "word")
+    answers = torch.from_numpy(tokenizer.number_tokens([a + b for a, b in PAIRS]))
     generator = torch.Generator().manual_seed(0)
     shares = (torch.rand(4, layers - first, width, generator=generator) < 0.4).float()
     if partly:
         shares *= torch.rand(shares.shape, generator=generator)
         shares[0] = 0.25
+    # Every late neuron takes the donor's value: the ceiling all_late.
+    shares[3] = 1
     bridge = oracles.bridge(tiny_folder)
     given = oracles.all_neurons(bridge, donor, range(first, layers))[:, :, -1]  # (late, B, m)
     got = transfer_neurons(model, build_cache(model, target, first), given, shares, answers, True)
@@ -62,6 +75,41 @@ def test_transfer_equals_hooks(tiny, tiny_folder, partly):
         assert got.predicted[setting].tolist() == z.argmax(-1).tolist()
 
 
+def test_the_residual_ceiling_equals_hooks(tiny, tiny_folder):
+    model, tokenizer = tiny
+    first = 2
+    run = Run(model, tokenizer, first)
+    prompts = {name: [PROMPTS[name].format(a=a, b=b) for a, b in PAIRS] for name in ("symbolic", "word")}
+    target, donor = (run.tokens(prompts[name]) for name in ("symbolic", "word"))
+    answers = run.answer_tokens(np.array([a + b for a, b in PAIRS]))
+    bridge = oracles.bridge(tiny_folder)
+    found = {}
+
+    def keep(residual, hook):
+        found["donor"] = residual[:, -1].clone()
+        return residual
+
+    def give(residual, hook):
+        residual = residual.clone()
+        residual[:, -1] = found["donor"]
+        return residual
+
+    oracles.last_logits(bridge, donor, [(residual_before(first), keep)])
+    z = oracles.last_logits(bridge, target, [(residual_before(first), give)])
+    given = Donors(run, prompts["word"]).residual(prompts["word"])
+    np.testing.assert_allclose(given, found["donor"], atol=1e-5)
+    got = transfer_residual(model, build_cache(model, target, first), given, answers, True)
+    assert got.predicted.shape == (1, len(PAIRS))
+    assert got.predicted[0].tolist() == z.argmax(-1).tolist()
+    np.testing.assert_allclose(got.normalized_logit[0], oracles.normalized_logit(z, answers, True), atol=1e-4)
+    # Another format's late heads read other positions, so this is not the donor's own output ...
+    own = read_out(model, build_cache(model, donor, first).residual[-1], answers, True)
+    assert not np.allclose(got.normalized_logit[0], own.normalized_logit, atol=1e-3)
+    # ... and it is where donor and target share the earlier positions.
+    same = transfer_residual(model, build_cache(model, donor, first), given, answers, True)
+    np.testing.assert_allclose(same.normalized_logit[0], own.normalized_logit, atol=1e-6)
+
+
 def test_ends_are_exact(tiny):
     model, tokenizer = tiny
     tokens = torch.from_numpy(tokenizer.encode_batch(["17+68=", "99+6="]))
@@ -80,63 +128,263 @@ def test_ends_are_exact(tiny):
     assert torch.equal(got.normalized_logit, expected.normalized_logit)
 
 
-def census(correct, name):
+def census(correct, name, uniform=lambda a, b: True):
+    """Every pair of a small grid; a wrong answer is one too large, and a number's token is its hundredfold."""
     rows = [(a, b, a + b) for a in range(6, 16) for b in range(6, 12)]
+    right = np.array([correct(a, b) for a, b, _ in rows])
     table = pd.DataFrame(rows, columns=["a", "b", "answer"])
     return table.assign(
-        prompt=[f"{name} {a} {b}" for a, b, _ in rows], correct=[correct(a, b) for a, b, _ in rows]
+        prompt=[f"{name} {a} {b}" for a, b, _ in rows],
+        correct=right,
+        uniform=[uniform(a, b) for a, b, _ in rows],
+        predicted_token=100 * (table["answer"] + ~right),
     )
+
+
+def operands(prompts):
+    return [tuple(map(int, prompt.split()[1:])) for prompt in prompts]
 
 
 def test_conditions_choose_the_right_pairs():
     pairs = pair_censuses(census(lambda a, b: a != 7, "D"), census(lambda a, b: b > 8, "T"))
-    failed, both = plan_direction(pairs, "D", "T", 1000, 0, "addition")
+    failed, both, reverse = plan_direction(pairs, "D", "T", 1000, 0, "addition")
     right = {c.name: c for c in failed.conditions}
-    assert len(failed.prompts) == 9 * 3
-    assert all(int(p.split()[2]) <= 8 and int(p.split()[1]) != 7 for p in failed.prompts)
-    assert [p.replace("T", "D") for p in failed.prompts] == right["matched"].donors == right["random"].donors
+    prompts = failed.pairs["prompt"].tolist()
+    assert len(prompts) == 9 * 3
+    assert all(b <= 8 and a != 7 for a, b in operands(prompts))
+    assert operands(prompts) == list(zip(failed.pairs["a"], failed.pairs["b"], strict=True))
+    matched = {"matched", *CONTROLS, *CEILINGS, *(f"matched_{band}" for band in BANDS)}
+    assert set(right) == matched | {"mismatched", "same_answer", "same_format"}
+    for name in matched:
+        assert right[name].donors == [prompt.replace("T", "D") for prompt in prompts], name
+        assert right[name].neurons == (CIRCUIT if name == "matched" else name.removeprefix("matched_"))
+        assert (right[name].donor_tokens == 100 * failed.pairs["answer"]).all()
+    answers = failed.pairs["answer"].to_numpy()
     other = right["mismatched"]
-    assert (other.donor_answers != failed.answers[other.targets]).all()
+    assert (other.donor_tokens != 100 * answers[other.targets]).all()
+    assert set(other.donors) <= set(right["matched"].donors)
     same = right["same_answer"]
-    assert (same.donor_answers == failed.answers[same.targets]).all()
-    assert all(d.replace("D", "T") != failed.prompts[t] for d, t in zip(same.donors, same.targets, strict=True))
+    assert (same.donor_tokens == 100 * answers[same.targets]).all()
+    for given, target in zip(operands(same.donors), operands(np.array(prompts)[same.targets]), strict=True):
+        assert sorted(given) != sorted(target)
     own = right["same_format"]
     assert own.format == "T"
-    assert all(int(p.split()[2]) > 8 for p in own.donors)
-    assert len(both.prompts) == 9 * 3
+    assert all(b > 8 for _, b in operands(own.donors))
+    assert len(both.pairs) == 9 * 3
     assert {c.name for c in both.conditions} == {"harm_matched", "harm_random"}
-    limited = plan_direction(pairs, "D", "T", 5, 0, "addition")
-    assert [len(group.prompts) for group in limited] == [5, 5]
-    again = plan_direction(pairs, "D", "T", 5, 0, "addition")
-    assert [group.prompts for group in again] == [group.prompts for group in limited]
-    assert len(plan({"D": pairs_of("D"), "T": pairs_of("T"), "U": pairs_of("U")}, 5, 0, "x")) == 6
+    (backwards,) = reverse.conditions
+    assert len(reverse.pairs) == 3
+    assert all(a == 7 and b > 8 for a, b in operands(reverse.pairs["prompt"]))
+    assert backwards.donors == [prompt.replace("T", "D") for prompt in reverse.pairs["prompt"]]
+    assert (backwards.donor_tokens == 100 * (reverse.pairs["answer"] + 1)).all()
+    assert [group.right_before for group in (failed, both, reverse)] == [False, True, True]
 
 
-def pairs_of(name):
-    return census(lambda a, b: True, name)
+def test_the_choice_is_limited_and_repeated():
+    pairs = pair_censuses(census(lambda a, b: a != 7, "D"), census(lambda a, b: b > 8, "T"))
+    limited, again = (plan_direction(pairs, "D", "T", 3, 0, "addition") for _ in range(2))
+    assert [len(group.pairs) for group in limited] == [3, 3, 3]
+    for one, other in zip(limited, again, strict=True):
+        pd.testing.assert_frame_equal(one.pairs, other.pairs)
+        assert [c.donors for c in one.conditions] == [c.donors for c in other.conditions]
+
+
+def test_no_train_pair_gives_or_receives_and_no_pair_added_later_receives():
+    def uniform(a, b):
+        return a != 9
+
+    right = {"D": lambda a, b: a % 3 != 0, "T": lambda a, b: b % 2 == 0, "U": lambda a, b: a % 2 == 1}
+    censuses = {name: census(correct, name, uniform) for name, correct in right.items()}
+    datasets = [
+        pd.DataFrame({"split": ["train", "train", "eval"], "a": [10, 14, 13], "b": [8, 7, 8]}),
+        pd.DataFrame({"split": ["train", "eval"], "a": [11, 11], "b": [7, 9]}),
+    ]
+    plans = plan(censuses, datasets, 1000, 0, "addition")
+    assert len(plans) == 6
+    train = {(8, 10), (7, 14), (7, 11)}
+    received, given = set(), set()
+    for groups in plans.values():
+        for group in groups:
+            received |= set(zip(group.pairs["a"], group.pairs["b"], strict=True))
+            given |= {pair for c in group.conditions for pair in operands(c.donors)}
+    assert not train & {tuple(sorted(pair)) for pair in received | given}
+    # Without this exclusion they would be there, and so are an eval pair and the pair in no dataset.
+    assert {(10, 8), (8, 10), (14, 7), (11, 7)} <= set(zip(censuses["D"]["a"], censuses["D"]["b"], strict=True))
+    assert {(13, 8), (11, 9), (12, 6)} <= received
+    assert 9 not in {a for a, _ in received}
+    assert 9 in {a for a, _ in given}
+    pairs = pair_censuses(censuses["D"], censuses["T"])
+    assert len(without_train(pairs, datasets)) == len(pairs) - 5
+
+
+def test_the_best_that_are_not_shared():
+    circuit = np.array([[True, False, True, False, False, False], [False] * 6])
+    rank = np.array([[1, 4, 2, 3, np.nan, 5], [1, 2, 3, 4, 5, 6.0]])
+    chosen = best_not_shared(circuit, rank)
+    assert [np.flatnonzero(row).tolist() for row in chosen] == [[1, 3], []]
+    rank[0, [1, 3]] = np.nan
+    assert best_not_shared(circuit, rank) is None
+
+
+@pytest.mark.parametrize(("onset", "below"), [(None, None), (2, 0), (1, 0), (3, 1), (9, 3)])
+def test_the_bands_part_the_circuit_at_the_onset(onset, below):
+    circuit = np.random.default_rng(0).random((3, 8)) < 0.5
+    parts = split_at_onset(circuit, onset, first=2)
+    if below is None:
+        assert not np.any(parts)
+        return
+    assert (parts[0] ^ parts[1] == circuit).all()
+    assert (parts[0][:below] == circuit[:below]).all()
+    assert not parts[0][below:].any()
+
+
+def measured_formats(run, onset=3):
+    """Random effects and variances of two formats."""
+    size = (len(run.late), run.width)
+    formats = {}
+    for seed, name in enumerate(("symbolic", "word")):
+        rng = np.random.default_rng(seed)
+        ranks = np.stack([rng.permutation(run.width) + 1 for _ in run.late])
+        ranking = pd.DataFrame({"rank": ranks.ravel(), "ie_mean": -ranks.ravel() / run.width})
+        layers, neurons = np.indices(size).reshape(2, -1)
+        ranking = ranking.assign(layer=layers + run.first, neuron=neurons)
+        formats[name] = measure(run, ranking, rng.random(size), onset)
+    return formats
+
+
+def circuit_of(run, ks, sizes):
+    """A circuit table: in each k so many neurons, spread over the late layers."""
+    rng = np.random.default_rng(5)
+    rows = [
+        (k, layer, neuron)
+        for k, size in zip(ks, sizes, strict=True)
+        for layer in run.late
+        for neuron in rng.permutation(run.width)[:size]
+    ]
+    return pd.DataFrame(rows, columns=["k", "layer", "neuron"])
+
+
+CHOICES = {"operator": "addition", "random_seeds": 5, "matched_seeds": 3, "seed": 0}
+
+
+def test_every_set_has_its_neurons(tiny):
+    run = Run(*tiny, first=2)
+    formats = measured_formats(run)
+    ks, sizes = [4, 9, 60], [3, 6, 60]
+    circuit = circuit_of(run, ks, sizes)
+    found = neuron_sets(run, circuit, formats, Choices(ks=ks, **CHOICES))
+    assert set(found) == {("symbolic", "word"), ("word", "symbolic")}
+    for (donor, _), sets in found.items():
+        members = sets[CIRCUIT].moved
+        assert sets[CIRCUIT].settings["k"].tolist() == ks
+        assert members.sum((1, 2)).tolist() == [2 * size for size in sizes]
+        for name, draws in (("random", 5), ("random_variance", 3), ("random_effect", 3)):
+            # 60 of 80 neurons leave too few others for a control.
+            assert len(sets[name].settings) == 2 * draws
+            for row, mask in zip(sets[name].settings.itertuples(), sets[name].moved, strict=True):
+                own = members[ks.index(row.k)]
+                assert not (mask & own).any()
+                assert mask.sum(1).tolist() == own.sum(1).tolist()
+            assert len(torch.unique(sets[name].moved.flatten(1), dim=0)) == 2 * draws
+        best = sets["not_shared"]
+        assert best.settings["k"].tolist() == [4, 9]
+        for own, mask in zip(members, best.moved, strict=False):
+            for late in range(2):
+                order = np.argsort(formats[donor].rank[late])
+                wanted = [neuron for neuron in order if not own[late, neuron]][: int(own[late].sum())]
+                assert set(np.flatnonzero(mask[late])) == set(wanted)
+        below, above = (sets[band].moved for band in BANDS)
+        assert torch.equal(below[:, 0], members[:, 0])
+        assert torch.equal(above[:, 1], members[:, 1])
+        assert not below[:, 1].any()
+        assert not above[:, 0].any()
+        assert sets["all_late"].moved.all()
+        assert sets["all_late"].settings.to_numpy().tolist() == [[NONE, NONE]]
+        assert sets[RESIDUAL].sizes().tolist() == [0]
+
+
+def test_the_matched_control_follows_the_target(tiny):
+    run = Run(*tiny, first=2)
+    size = (len(run.late), run.width)
+    order = np.tile(np.arange(run.width, dtype=float), (2, 1))
+    formats = {
+        "symbolic": Measured(order, order, order + 1, None),
+        "word": Measured(order[:, ::-1], np.full(size, np.nan), order + 1, None),
+    }
+    # In the circuit are the ten largest of the one, which are the ten smallest of the other.
+    circuit = pd.DataFrame([(10, layer, run.width - 1 - n) for layer in run.late for n in range(10)])
+    circuit.columns = ["k", "layer", "neuron"]
+    sets = neuron_sets(run, circuit, formats, Choices(ks=[10], **CHOICES))
+    for target, donor in (("symbolic", "word"), ("word", "symbolic")):
+        drawn = sets[donor, target]["random_variance"].moved
+        assert drawn[:, :, run.width // 2 :].sum() == drawn.sum()
+    assert len(sets["symbolic", "word"]["random_effect"].settings) == 0
+    assert len(sets["word", "symbolic"]["random_effect"].settings) == 3
+
+
+def small_group(neurons=CIRCUIT):
+    pairs = [(6, 7), (8, 9), (10, 11), (12, 13), (14, 15)]
+    given = [PROMPTS["word"].format(a=a, b=b) for a, b in pairs]
+    table = pd.DataFrame(pairs, columns=["a", "b"])
+    table = table.assign(answer=table["a"] + table["b"], prompt=[f"{a}+{b}=" for a, b in pairs])
+    tokens = table["answer"].to_numpy()
+    some = Condition("some", np.array([0, 1, 4]), "word", [given[0], given[1], given[4]], tokens[[0, 1, 4]])
+    every = Condition("every", np.arange(5), "word", given, tokens)
+    nobody = Condition("nobody", np.array([], dtype=int), "word", [], np.array([], dtype=int))
+    ceiling = Condition(RESIDUAL, np.arange(5), "word", given, tokens, RESIDUAL)
+    return Group(table, [every, some, nobody, ceiling])
+
+
+def small_sets(run, masks):
+    nothing = torch.zeros(1, len(run.late), run.width)
+    return {
+        CIRCUIT: Shares(pd.DataFrame({"k": range(1, len(masks) + 1), "seed": NONE}), masks),
+        RESIDUAL: Shares(pd.DataFrame({"k": [NONE], "seed": [NONE]}), nothing),
+    }
 
 
 def test_a_group_in_batches_and_a_condition_without_pairs(tiny, monkeypatch):
     run = Run(*tiny, first=2)
-    pairs = [(6, 7), (8, 9), (10, 11), (12, 13), (14, 15)]
-    prompts = [f"{a}+{b}=" for a, b in pairs]
-    answers = np.array([a + b for a, b in pairs])
-    donors = {"word": Donors(run, [PROMPTS["word"].format(a=a, b=b) for a, b in pairs])}
-    given = [PROMPTS["word"].format(a=a, b=b) for a, b in pairs]
-    some = Condition("some", np.array([4, 1, 0]), "word", [given[4], given[1], given[0]], answers[[4, 1, 0]])
-    every = Condition("every", np.arange(5), "word", given, answers)
-    nobody = Condition("nobody", np.array([], dtype=int), "word", [], np.array([], dtype=int))
-    group = Group(prompts, answers, [every, some, nobody])
-    shares = Shares(pd.DataFrame({"k": [1, 2]}), torch.rand(2, 2, run.width) < 0.5)
-    whole = run_group(run, group, donors, shares, True)
-    assert set(whole) == {"every", "some"}
+    group = small_group()
+    donors = {"word": Donors(run, group.conditions[0].donors)}
+    sets = small_sets(run, torch.rand(2, 2, run.width, generator=torch.Generator().manual_seed(0)) < 0.5)
+    whole = run_group(run, group, donors, sets, True)
+    assert set(whole) == {"every", "some", RESIDUAL}
     np.testing.assert_allclose(
-        np.sort(whole["some"].after.normalized_logit[0]),
-        np.sort(whole["every"].after.normalized_logit[0][[4, 1, 0]]),
-        atol=1e-5,
+        whole["some"].after.normalized_logit, whole["every"].after.normalized_logit[:, [0, 1, 4]], atol=1e-5
     )
     monkeypatch.setattr("form_invariance.stages.transfer.compute.replayed_rows", lambda model: 4)
-    pieces = run_group(run, group, donors, shares, True)
-    np.testing.assert_allclose(
-        pieces["every"].after.normalized_logit, whole["every"].after.normalized_logit, atol=1e-5
-    )
+    pieces = run_group(run, group, donors, sets, True)
+    for name, one in pieces.items():
+        np.testing.assert_allclose(
+            one.after.normalized_logit, whole[name].after.normalized_logit, atol=1e-5, err_msg=name
+        )
+
+
+def test_rates_are_means_over_pairs_and_nothing_is_not_zero(tiny):
+    run = Run(*tiny, first=2)
+    masks = torch.rand(3, 2, run.width, generator=torch.Generator().manual_seed(0)) < 0.5
+    masks[1] = False
+    sets = {("word", "symbolic"): small_sets(run, masks)}
+    ((direction, rates, by_pair),) = transfer_tables(run, {("word", "symbolic"): [small_group()]}, sets, True)
+    assert direction == ("word", "symbolic")
+    key = ["condition", "k", "seed"]
+    assert rates[key].to_numpy().tolist() == [
+        *[["every", k, NONE] for k in (1, 2, 3)],
+        *[["some", k, NONE] for k in (1, 2, 3)],
+        *[["nobody", k, NONE] for k in (1, 2, 3)],
+        [RESIDUAL, NONE, NONE],
+    ]
+    empty = rates["k"] == 2
+    assert rates.loc[empty, "n_neurons"].eq(0).all()
+    assert rates.loc[empty | (rates["condition"] == "nobody"), RATES].isna().all(axis=None)
+    defined = rates[~empty & (rates["condition"] != "nobody")].set_index(key)
+    assert defined[RATES].notna().all(axis=None)
+    means = by_pair.groupby(key)[["recovered", "donor_answer"]].mean()
+    pd.testing.assert_frame_equal(means, defined[["recovered", "donor_answer"]].sort_index(), check_like=True)
+    assert by_pair.groupby(key).size().eq(defined["pairs"].sort_index()).all()
+    group = small_group()
+    results = run_group(run, group, {"word": Donors(run, group.conditions[0].donors)}, sets[direction], True)
+    third = by_pair[(by_pair["condition"] == "some") & (by_pair["k"] == 3)]
+    assert third[["a", "b"]].to_numpy().tolist() == [[6, 7], [8, 9], [14, 15]]
+    np.testing.assert_allclose(third["probability"], results["some"].after.probability[2])

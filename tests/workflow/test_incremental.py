@@ -74,8 +74,8 @@ CHANGES = {
     ),
     "a dose": (lambda config: config["dose"].append(0.3), [("dose", {})]),
     "a number of heads": (lambda config: config["heads"].append(12), [("head_overlap", {})]),
-    "uniform controls": (lambda config: config.update(random_seeds=4), [("interventions dose", {})]),
-    "matched controls": (lambda config: config.update(matched_seeds=4), [("interventions", {})]),
+    "uniform controls": (lambda config: config.update(random_seeds=4), [("interventions transfer dose", {})]),
+    "matched controls": (lambda config: config.update(matched_seeds=4), [("interventions transfer", {})]),
     "a template": (
         reword,
         [("census heuristics", WORD | ADDITION), ("prompt_formats", {})],
@@ -130,7 +130,7 @@ def test_a_model_is_added(finished):
     ("module", "rules"),
     [
         ("drawing/style.py", "*_figure prompt_formats"),
-        ("stages/transfer/figure.py", "transfer_figure"),
+        ("stages/transfer/figure.py", "transfer_figure transfer_contrasts_figure"),
         ("stages/mean_cache/ablation.py", "interventions neuron_effects planted engine_check"),
         ("stages/heads/compute.py", "heads"),
         ("stages/transfer/answer.py", "answers"),

@@ -37,6 +37,14 @@ def wildcards_by_rule(out):
 
 
 MODELS = ("embedded-shared", "embedded-separate")
+TRANSFER = {
+    "transfer",
+    "transfer_contrasts",
+    "transfer_figure",
+    "transfer_contrasts_figure",
+    "summary_figure",
+}
+"""What a change of the transfer reruns."""
 GRID = {
     "model": set(MODELS),
     "format": {"symbolic", "code", "word"},
@@ -236,9 +244,9 @@ def test_a_change_of_source_reruns_what_imports_it(finished, module, rules):
     [
         (
             "probe_prompts=99",
-            {"probe", "probe_across_formats", "probe_figure", "probe_positions_figure", "paper_tables"},
+            {"probe", "probe_across_formats", "probe_figure", "probe_positions_figure", "paper_tables", *TRANSFER},
         ),
-        ("transfer_pairs=7", {"transfer", "transfer_figure", "summary_figure", "dose", "dose_figure"}),
+        ("transfer_pairs=7", {*TRANSFER, "dose", "dose_figure"}),
         (
             "random_seeds=3",
             {
@@ -249,6 +257,7 @@ def test_a_change_of_source_reruns_what_imports_it(finished, module, rules):
                     "knockout_figure",
                     "summary_figure",
                 },
+                *TRANSFER,
                 *{"dose", "dose_figure"},
             },
         ),
@@ -426,7 +435,7 @@ def test_a_changed_column_concerns_who_writes_and_reads_the_table(package):
     transfer = package / "stages/transfer/table.py"
     transfer.write_text(transfer.read_text().replace("equal answer", "the same answer"))
     changed = {command for command in commands if source_digest.source_digest(command) != before[command]}
-    assert changed == {"transfer"}
+    assert changed == {"transfer", "transfer-contrasts"}
 
 
 def test_digest_is_of_contents(package):

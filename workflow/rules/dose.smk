@@ -12,6 +12,7 @@ rule dose:
         model="results/{model}/model_files.parquet",
         probes=onset_probes,
         census=every_format("results/{model}/{format}/{operator}/census.parquet"),
+        datasets=every_format("results/{model}/{format}/{operator}/dataset.parquet"),
         rankings=every_format("results/{model}/{format}/{operator}/ranking.parquet"),
         circuit="results/{model}/shared/{operator}/classified_circuit.parquet",
     output:
@@ -38,6 +39,7 @@ rule dose:
         **model_job(minutes=20),
     shell:
         "python -m form_invariance dose {params.model:q} {params.late_from:q}"
-        " --operator {wildcards.operator:q} --census {params.census:q} --rankings {params.rankings:q}"
+        " --operator {wildcards.operator:q} --census {params.census:q} --exclude-train {input.datasets:q}"
+        " --rankings {params.rankings:q}"
         " --circuit {input.circuit:q} --k {params.k} --dose {params.dose} --random-seeds {params.random_seeds}"
         " --pairs {params.pairs} {params.center} --seed {params.seed} --output {output:q} 2> {log:q}"

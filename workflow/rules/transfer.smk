@@ -6,18 +6,29 @@ TRANSFERS = expand(
     direction=DIRECTIONS,
     allow_missing=True,
 )
-FIGURES["transfer transfer"] = ANSWERS["transfer"] = MODELS, {"transfer": [TRANSFERS, -2, -1]}
-TABLES += expand(TRANSFERS, model=MODELS)
+TRANSFER_PAIRS = expand(
+    "results/{model}/shared/{operator}/transfer_pairs.parquet", operator=OPERATORS, allow_missing=True
+)
+TRANSFER = {"transfer": [TRANSFERS, -2, -1]}
+TRANSFER_CONTRASTS = {"transfer_contrasts": ["results/{model}/shared/transfer_contrasts.parquet"]}
+FIGURES["transfer transfer"] = MODELS, TRANSFER
+FIGURES["transfer transfer_contrasts"] = MODELS, TRANSFER_CONTRASTS
+ANSWERS["transfer"] = MODELS, TRANSFER | TRANSFER_CONTRASTS
+TABLES += expand([*TRANSFERS, *TRANSFER_PAIRS, *TRANSFER_CONTRASTS["transfer_contrasts"]], model=MODELS)
 
 
 rule transfer:
     input:
         model="results/{model}/model_files.parquet",
-        probes=onset_probes,
+        probes=every_format("results/{model}/{format}/probe.parquet"),
         census=every_format("results/{model}/{format}/{operator}/census.parquet"),
+        datasets=every_format("results/{model}/{format}/{operator}/dataset.parquet"),
+        rankings=every_format("results/{model}/{format}/{operator}/ranking.parquet"),
+        mean_caches=every_format("results/{model}/{format}/{operator}/mean_cache.safetensors"),
         circuit="results/{model}/shared/{operator}/circuit.parquet",
     output:
-        expand("results/{{model}}/transfer/{{operator}}/{direction}.parquet", direction=DIRECTIONS),
+        directions=expand("results/{{model}}/transfer/{{operator}}/{direction}.parquet", direction=DIRECTIONS),
+        pairs="results/{model}/shared/{operator}/transfer_pairs.parquet",
     log:
         "results/logs/transfer/{model}/{operator}.log",
     benchmark:
@@ -27,9 +38,14 @@ rule transfer:
     params:
         code=source_digest("transfer"),
         model=model_options,
-        late_from=late_options,
+        late_from=config["late_from"],
+        probes=lambda wildcards, input: keyed(input.probes, -2),
         census=lambda wildcards, input: keyed(input.census, -3),
+        rankings=lambda wildcards, input: keyed(input.rankings, -3),
+        mean_caches=lambda wildcards, input: keyed(input.mean_caches, -3),
         k=KS,
+        random_seeds=config["random_seeds"],
+        matched_seeds=config["matched_seeds"],
         pairs=config["transfer_pairs"],
         center=CENTER,
         seed=config["seed"],
@@ -37,10 +53,36 @@ rule transfer:
     resources:
         **model_job(minutes=20),
     shell:
-        "python -m form_invariance transfer {params.model:q} {params.late_from:q}"
-        " --operator {wildcards.operator:q} --census {params.census:q} --circuit {input.circuit:q}"
-        " --k {params.k} --pairs {params.pairs} {params.center} --seed {params.seed}"
-        " --output-folder {params.folder:q} 2> {log:q}"
+        "python -m form_invariance transfer {params.model:q} --late-from {params.late_from:q}"
+        " --probes {params.probes:q} --operator {wildcards.operator:q} --census {params.census:q}"
+        " --exclude-train {input.datasets:q} --rankings {params.rankings:q} --mean-caches {params.mean_caches:q}"
+        " --circuit {input.circuit:q} --k {params.k} --random-seeds {params.random_seeds}"
+        " --matched-seeds {params.matched_seeds} --pairs {params.pairs} {params.center} --seed {params.seed}"
+        " --output-folder {params.folder:q} --pairs-output {output.pairs:q} 2> {log:q}"
+
+
+rule transfer_contrasts:
+    input:
+        transfer=TRANSFERS,
+        transfer_pairs=TRANSFER_PAIRS,
+    output:
+        "results/{model}/shared/transfer_contrasts.parquet",
+    log:
+        "results/logs/transfer_contrasts/{model}.log",
+    benchmark:
+        "results/benchmarks/transfer_contrasts/{model}.tsv"
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=source_digest("transfer-contrasts"),
+        tables=table_options({**TRANSFER, "transfer_pairs": [TRANSFER_PAIRS, -2]}),
+        bootstrap=config["bootstrap"],
+        seed=config["seed"],
+    resources:
+        **table_job(mem_mb=4000),
+    shell:
+        "python -m form_invariance transfer-contrasts --tables {params.tables:q} --bootstrap {params.bootstrap}"
+        " --seed {params.seed} --output {output:q} 2> {log:q}"
 
 
 rule transfers_all:

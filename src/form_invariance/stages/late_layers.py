@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from form_invariance.errors import UserError
 from form_invariance.tables.files import provenance_of
@@ -29,16 +30,30 @@ def first_late_layer(late_from: str, n_layers: int, probes: Mapping[str, Path]) 
     return int(late_from)
 
 
+def onset_of(path: Path) -> int | None:
+    """The onset in the probe table of one format: the first layer whose probe is right on more than half.
+
+    Raises:
+        UserError: it is not the probe table of one format.
+    """
+    onset = _peak(path)["onset"]
+    return None if onset is None else int(onset)
+
+
+def _peak(path: Path) -> dict[str, Any]:
+    recorded = provenance_of(path)
+    if recorded.get("table") != "probe" or "peak" not in recorded:
+        raise UserError(f"{path} is not the probe table of one format; delete it and run snakemake again")
+    return dict(recorded["peak"])
+
+
 def _first_onset(probes: Mapping[str, Path]) -> int:
     """The earliest of the formats' onset layers, so that no format's computation is left out."""
     if not probes:
         raise UserError("late_from: onset needs the formats' probe tables; give them with --probes")
     onsets = []
     for name, path in probes.items():
-        recorded = provenance_of(path)
-        if recorded.get("table") != "probe" or "peak" not in recorded:
-            raise UserError(f"{path} is not the probe table of one format; delete it and run snakemake again")
-        peak = recorded["peak"]
+        peak = _peak(path)
         if peak["onset"] is None:
             raise UserError(
                 f"late_from: onset, but no layer's probe of {name} is right on more than half of its prompts "

@@ -41,9 +41,11 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     },
     "--census": {**_FILES, "help": "census tables of the operator"},
     "--rankings": {**_FILES, "help": "ranking tables"},
+    "--exclude-train": {**_FILE, "nargs": "+", "help": "datasets whose train pairs are left out, in either order"},
     "--candidates": {**_NUMBER, "help": "neurons per layer that are patched exactly"},
     "--pairs": {**_NUMBER, "help": "largest number of pairs in each direction"},
     "--random-seeds": {**_NUMBER, "help": "draws of the uniform random control"},
+    "--matched-seeds": {**_NUMBER, "help": "draws of each matched control"},
     "--bootstrap": {**_NUMBER, "help": "bootstrap resamples for the intervals"},
     "--seed": {**_NUMBER, "help": "seed of every random choice"},
     "--center-logits": {"action": argparse.BooleanOptionalAction, "help": "centre over the vocabulary"},
@@ -113,7 +115,7 @@ def add_model_arguments(parser: argparse.ArgumentParser, default: str | None = N
 def add_late_arguments(parser: argparse.ArgumentParser) -> None:
     """The options that say where the late layers begin."""
     add_options(parser, "--late-from")
-    add_keyed(parser, "--probes", "FORMAT=FILE", "probe tables, for --late-from onset", required=False)
+    add_keyed(parser, "--probes", "FORMAT=FILE", "probe tables, for the onset", required=False)
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:

@@ -25,7 +25,9 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     sentence = (
         f"The whole transfer corrects {percent(whole)} of the wrong answers, so there is no effect to halve."
     )
-    if whole > 0:
+    if not rows["n_neurons"].any():
+        sentence = f"No neuron is shared (k = {rows['k'].iloc[0]}), so there is nothing to transfer."
+    elif whole > 0:
         kinds = ("strength", "neurons", "neurons_random")
         strength, best, random = (_smallest(found[kind], whole / 2) for kind in kinds)
         sentence = (

@@ -11,11 +11,10 @@ import torch
 
 from form_invariance.randomness import generator
 from form_invariance.stages.run import Run
-from form_invariance.stages.transfer.compute import Shares
-from form_invariance.stages.transfer.directions import Plans, only, transfer_tables
-
-NO_DRAW = -1
-"""The value of `seed` in rows that no random order made."""
+from form_invariance.stages.transfer.conditions import Plans, only
+from form_invariance.stages.transfer.directions import RATES, run_directions
+from form_invariance.stages.transfer.names import CIRCUIT, NONE
+from form_invariance.stages.transfer.neuron_sets import Shares
 
 
 def best_first(
@@ -51,8 +50,8 @@ def _each(
         rng = generator(seed, "dose", operator, draw)
         shuffled.append([rng.permutation(np.sort(order)) for order in orders])
     for dose in doses:
-        yield "strength", NO_DRAW, dose, dose * first_of(orders, 1, width)
-        yield "neurons", NO_DRAW, dose, first_of(orders, dose, width)
+        yield "strength", NONE, dose, dose * first_of(orders, 1, width)
+        yield "neurons", NONE, dose, first_of(orders, dose, width)
         for draw, order in enumerate(shuffled):
             yield "neurons_random", draw, dose, first_of(order, dose, width)
 
@@ -90,10 +89,15 @@ def dose_shares(
 def dose_table(run: Run, plans: Plans, shares: Shares, center: bool) -> pd.DataFrame:
     """Recovery by dose in all directions: the dose table without its column k.
 
+    Where the circuit has no neuron, the rates are not numbers.
+
     Args:
-        plans: of `transfer.directions.plan`; their matched pairs are run.
+        plans: of `transfer.conditions.plan`; their matched pairs are run.
     """
-    found = transfer_tables(run, only(plans, "matched"), shares, center)
-    table = pd.concat([table for _, table in found], ignore_index=True)
+    matched = only(plans, "matched")
+    found = run_directions(run, matched, {key: {CIRCUIT: shares} for key in matched}, center)
+    table = pd.concat([rates for _, rates, _ in found], ignore_index=True)
+    if not table["n_neurons"].any():
+        table[RATES] = np.nan
     table = table.rename(columns={"normalized_logit_after": "normalized_logit"})
     return table.drop(columns=["condition", "donor_answer", "normalized_logit_before"])

@@ -30,6 +30,7 @@ def pooled(table: pd.DataFrame) -> pd.DataFrame:
     """
     key = ["donor", "target", "kind", "dose"]
     averaged = table.groupby([*key, "operator"], sort=False)[["pairs", "recovered"]].mean().reset_index()
+    averaged = averaged[averaged["recovered"].notna() | (averaged["pairs"] == 0)]
     averaged["hits"] = (averaged["pairs"] * averaged["recovered"]).fillna(0)
     total = averaged.groupby(key, sort=False)[["pairs", "hits"]].sum().reset_index()
     low, high = wilson(total["hits"].to_numpy(), total["pairs"].to_numpy())

@@ -10,10 +10,11 @@ HELP = "keep-only and knockout of the shared circuit, with random controls"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_arguments(parser)
-    add_options(parser, "--dataset", "--circuit", "--mean-cache", "--random-seeds", "--center-logits")
+    add_options(
+        parser, "--dataset", "--circuit", "--mean-cache", "--random-seeds", "--matched-seeds", "--center-logits"
+    )
     add_options(parser, "--bootstrap", "--seed", ranking="ranking table of the cell")
     add_required(parser, int, "+", k="circuit sizes")
-    add_required(parser, int, matched_seeds="draws of each matched control")
     parser.add_argument("--template-mean-cache", type=Path, help="that of the template alone, tried too")
     add_options(parser, output="summary table", prompts_output="table by prompt")
 

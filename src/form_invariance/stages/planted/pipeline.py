@@ -26,7 +26,10 @@ from form_invariance.stages.patching.effects import Effects, from_tensors, to_te
 from form_invariance.stages.planted.construction import EXPRESSION, LATE, LIMITS, PLANTED, TEMPLATES
 from form_invariance.stages.ranking.compute import rank_cell
 from form_invariance.stages.run import Run
-from form_invariance.stages.transfer.directions import circuit_shares, plan, transfer_tables
+from form_invariance.stages.transfer.conditions import plan
+from form_invariance.stages.transfer.directions import transfer_tables
+from form_invariance.stages.transfer.neuron_sets import Choices as TransferChoices
+from form_invariance.stages.transfer.neuron_sets import measure, neuron_sets
 
 OPERATOR = "addition"
 _TRAIN, _EVALUATION, _MEAN_PROMPTS, _PAIRS, _RESAMPLES = 40, 30, 300, 200, 200
@@ -70,11 +73,15 @@ def run_stages(model: Path, seed: int) -> Found:
     effects = {name: cell.effects for name, cell in cells.items()}
     circuit = circuit_table(effects, [PLANTED])
     censuses = {name: cell.census for name, cell in cells.items()}
-    shares = circuit_shares(run, circuit, [PLANTED], seed, OPERATOR)
-    plans = plan(censuses, _PAIRS, seed, OPERATOR)
     datasets = [cell.dataset for cell in cells.values()]
-    intervened = {name: _intervene(run, cell, circuit, datasets, seed) for name, cell in cells.items()}
+    means = {name: _means(run, cell, datasets, seed) for name, cell in cells.items()}
+    variance = {name: torch.stack(own.variance[run.first :]).numpy() for name, own in means.items()}
+    formats = {name: measure(run, cell.ranking, variance[name], None) for name, cell in cells.items()}
+    choices = TransferChoices(OPERATOR, [PLANTED], _RANDOM_SEEDS, _MATCHED_SEEDS, seed)
+    sets = neuron_sets(run, circuit, formats, choices)
+    intervened = {name: _intervene(run, cell, circuit, means[name], seed) for name, cell in cells.items()}
     compared: dict[tuple[str, ...], Cell] = {(name, OPERATOR): cell_of(*both) for name, both in intervened.items()}
+    moved = transfer_tables(run, plan(censuses, datasets, _PAIRS, seed, OPERATOR), sets, center=True)
     return Found(
         censuses,
         {name: cell.ranking for name, cell in cells.items()},
@@ -82,7 +89,7 @@ def run_stages(model: Path, seed: int) -> Found:
         circuit,
         {name: summary for name, (summary, _) in intervened.items()},
         contrast_table(compared, _RESAMPLES, seed),
-        dict(transfer_tables(run, plans, shares, center=True)),
+        {direction: rates for direction, rates, _ in moved},
     )
 
 
@@ -100,12 +107,16 @@ def _rank(run: Run, template: str, seed: int) -> _Cell:
     return _Cell(census, dataset, from_tensors(arrays, run.width), rank_cell(arrays, attribution))
 
 
-def _intervene(
-    run: Run, cell: _Cell, circuit: pd.DataFrame, datasets: Sequence[pd.DataFrame], seed: int
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Mean cache, keep-only and knockout of one format: the summary and the table by prompt."""
+def _means(run: Run, cell: _Cell, datasets: Sequence[pd.DataFrame], seed: int) -> mean_cache.MeanCache:
+    """Mean cache of one format."""
     chosen = mean_cache.choose_prompts({OPERATOR: cell.census}, datasets, _MEAN_PROMPTS, seed)
-    means = mean_cache.compute(run.model, run.tokenizer, list(chosen.values()))
+    return mean_cache.compute(run.model, run.tokenizer, list(chosen.values()))
+
+
+def _intervene(
+    run: Run, cell: _Cell, circuit: pd.DataFrame, means: mean_cache.MeanCache, seed: int
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Keep-only and knockout of one format: the summary and the table by prompt."""
     choices = Choices(OPERATOR, [PLANTED], _RANDOM_SEEDS, _MATCHED_SEEDS, _RESAMPLES, seed, center=True)
     tokens, answers = eval_prompts(cell.dataset, run.tokenizer, run.model.device)
     return intervene(run, tokens, answers, circuit, cell.ranking, {FORMAT_MEANS: means}, choices)

@@ -76,9 +76,10 @@ def _intervened(tables: Found, shared: bool) -> Iterator[Row]:
 def _transferred(tables: Found, shared: bool) -> Iterator[Row]:
     """Share of wrong answers that become right by transferring the shared neurons found, where any is wrong."""
     for (donor, target), found in tables.transfer.items():
-        table = found.set_index("condition")
-        matched = table.loc["matched"]
+        matched = found[found["condition"] == "matched"].iloc[0]
         if matched["pairs"]:
             values: Row = {"value": matched["recovered"], "low": matched["low"], "high": matched["high"]}
-            values["random"] = table.loc["random", "recovered"]
-            yield _row(f"{donor}_to_{target}", EVERY_LAYER, "transfer", matched["pairs"], shared, values)
+            values["random"] = found.loc[found["condition"] == "random", "recovered"].mean()
+            # Where no neuron is shared, there is nothing to transfer.
+            expected = 1.0 if shared else float("nan")
+            yield _row(f"{donor}_to_{target}", EVERY_LAYER, "transfer", matched["pairs"], expected, values)

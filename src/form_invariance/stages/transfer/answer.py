@@ -1,29 +1,53 @@
-"""Do a format's activations correct another's answers?"""
+"""Do a format's activations correct another's answers, or do they only bring their own answer?"""
 
 from collections.abc import Mapping
 
 import pandas as pd
 
-from form_invariance.stages.answers import Answer, in_how_many, percent
-from form_invariance.stages.transfer.table import TRANSFER
+from form_invariance.stages.answers import Answer, percent
+from form_invariance.stages.transfer.names import CEILINGS, EVERY, NONE
+from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_CONTRASTS
+from form_invariance.statistics import verdict
 from form_invariance.tables.inputs import Input
 
-INPUTS = {"transfer": Input(TRANSFER, ("operator", "direction"))}
-_CONDITIONS = ["matched", "random", "mismatched"]
+INPUTS = {
+    "transfer": Input(TRANSFER, ("operator", "direction")),
+    "transfer_contrasts": Input(TRANSFER_CONTRASTS),
+}
+
+_QUESTION = "Do a format's activations correct another's answers?"
+_FIGURES = ("transfer_contrasts", "transfer")
 
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
-    """The share of wrong answers that transfer corrects, by operator and direction."""
-    own = tables["transfer"][tables["transfer"]["k"] == k]
-    key = ["operator", "donor", "target"]
-    pairs = own[own["condition"] == "matched"].set_index(key)["pairs"]
-    rates = own.set_index([*key, "condition"])["recovered"].unstack("condition")
-    found = pd.concat([pairs, rates.reindex(index=pairs.index, columns=_CONDITIONS)], axis=1).reset_index()
-    matched, random, mismatched = (percent(found[name].mean()) for name in _CONDITIONS)
-    sentence = (
+    """The contrasts over all cells with their verdicts, and the ceilings."""
+    contrasts = tables["transfer_contrasts"][tables["transfer_contrasts"]["k"] == k].drop(columns="k")
+    contrasts = contrasts.assign(verdict=list(map(verdict, contrasts["low"], contrasts["high"])))
+    own = tables["transfer"][tables["transfer"]["k"].isin([k, NONE])]
+    matched = own[own["condition"] == "matched"]
+    if not matched["n_neurons"].any():
+        sentence = f"No neuron is shared (k = {k}), so there is nothing to transfer."
+        return [Answer(_QUESTION, sentence, contrasts, _FIGURES)]
+    return [Answer(_QUESTION, _sentence(own, contrasts, k), contrasts, _FIGURES)]
+
+
+def _sentence(own: pd.DataFrame, contrasts: pd.DataFrame, k: int) -> str:
+    means = own.groupby(["operator", "direction", "condition"])["recovered"].mean().groupby("condition").mean()
+    rates = {name: percent(value) for name, value in means.items()}
+    whole = contrasts[contrasts["operator"] == EVERY].set_index("contrast")
+
+    def told(name: str) -> str:
+        value, low, high = (percent(float(whole[column][name])) for column in ("value", "low", "high"))
+        word = whole["verdict"][name]
+        return str(word) if word == "undefined" else f"{value} [{low}, {high}] ({word})"
+
+    ceilings = " and ".join(rates.get(name, "undefined") for name in CEILINGS)
+    return (
         "Some problems are answered correctly in one format and wrongly in another. If the shared neurons "
-        f"(k = {k}) take their activations from the correct run, {matched} of the wrong answers become correct; "
-        f"with as many random neurons {random}; with another problem's activations {mismatched}. The circuit "
-        f"corrects more than random neurons {in_how_many(found['matched'] > found['random'])} directions."
+        f"(k = {k}) take their activations from the correct run, {rates['matched']} of the wrong answers become "
+        "correct. What the operands add beyond the answer (matched donor minus a donor of other operands with the "
+        f"same answer): {told('matched_minus_same_answer')}. A donor with another answer imposes that answer: "
+        f"{told('imposed')}. Matched donor minus the strongest control: {told('matched_minus_control')}. The "
+        f"ceilings, all late neurons and the residual stream below them, correct {ceilings}. In brackets: 95 % "
+        "intervals over cells and pairs; in parentheses: whether the value is above zero."
     )
-    return [Answer("Do a format's activations correct another's answers?", sentence, found, ("transfer",))]

@@ -2,31 +2,58 @@
 
 import argparse
 
-from form_invariance.stages.options import add_options, add_required, add_run_arguments
+from form_invariance.stages.options import add_keyed, add_options, add_required, add_run_arguments
 
 HELP = "transfer the shared neurons' activations between formats"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_arguments(parser)
-    add_options(parser, "--operator", "--census", "--circuit", "--pairs", "--center-logits", "--seed")
+    add_options(parser, "--operator", "--census", "--exclude-train", "--circuit", "--rankings", "--pairs")
+    add_options(parser, "--random-seeds", "--matched-seeds", "--center-logits", "--seed")
     add_required(parser, int, "+", k="circuit sizes")
+    add_keyed(parser, "--mean-caches", "FORMAT=FILE", "mean cache of every format's own template")
     add_options(parser, output_folder="receives DONOR_to_TARGET.parquet of every direction")
+    add_options(parser, pairs_output="table by pair")
 
 
 def run(arguments: argparse.Namespace) -> None:
+    import pandas as pd
+    import torch
+
     from form_invariance.stages.census.table import CENSUS
     from form_invariance.stages.circuit.table import CIRCUIT
+    from form_invariance.stages.dataset.table import DATASET
+    from form_invariance.stages.late_layers import onset_of
+    from form_invariance.stages.mean_cache.compute import read_means
+    from form_invariance.stages.ranking.table import RANKING
     from form_invariance.stages.run import load_run, run_provenance
-    from form_invariance.stages.transfer import directions
-    from form_invariance.stages.transfer.table import TRANSFER
+    from form_invariance.stages.transfer.conditions import plan
+    from form_invariance.stages.transfer.directions import transfer_tables
+    from form_invariance.stages.transfer.neuron_sets import Choices, measure, neuron_sets
+    from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_PAIRS
     from form_invariance.tables.files import read_table, read_tables, write_table
 
     censuses = read_tables(arguments.census, CENSUS)
-    plans = directions.plan(censuses, arguments.pairs, arguments.seed, arguments.operator)
-    circuit = read_table(arguments.circuit, CIRCUIT)
+    rankings = read_tables(arguments.rankings, RANKING)
+    datasets = [read_table(path, DATASET) for path in arguments.exclude_train]
+    plans = plan(censuses, datasets, arguments.pairs, arguments.seed, arguments.operator)
     own = load_run(arguments)
-    shares = directions.circuit_shares(own, circuit, arguments.k, arguments.seed, arguments.operator)
-    provenance = run_provenance(arguments, own, "center_logits", "pairs", "seed")
-    for (donor, target), table in directions.transfer_tables(own, plans, shares, arguments.center_logits):
-        write_table(table, arguments.output_folder / f"{donor}_to_{target}.parquet", TRANSFER, provenance)
+    formats, probes = {}, arguments.probes
+    for name, ranking in rankings.items():
+        variance = (
+            torch.stack(read_means(arguments.mean_caches[name], own.model).variance[own.first :])
+            .float()
+            .cpu()
+            .numpy()
+        )
+        formats[name] = measure(own, ranking, variance, onset_of(probes[name]) if name in probes else None)
+    draws = (arguments.random_seeds, arguments.matched_seeds)
+    choices = Choices(arguments.operator, arguments.k, *draws, arguments.seed)
+    sets = neuron_sets(own, read_table(arguments.circuit, CIRCUIT), formats, choices)
+    provenance = run_provenance(arguments, own, "center_logits", "pairs", "random_seeds", "matched_seeds", "seed")
+    by_pair = []
+    for (donor, target), rates, pairs in transfer_tables(own, plans, sets, arguments.center_logits):
+        write_table(rates, arguments.output_folder / f"{donor}_to_{target}.parquet", TRANSFER, provenance)
+        by_pair.append(pairs)
+    write_table(pd.concat(by_pair, ignore_index=True), arguments.pairs_output, TRANSFER_PAIRS, provenance)

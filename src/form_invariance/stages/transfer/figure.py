@@ -1,44 +1,108 @@
-"""Recovery by cross-format transfer over circuit size, all directions (paper, Figures 6 and 7)."""
+"""Recovery by cross-format transfer over circuit size (paper, Figures 6 and 7), and its contrasts."""
 
 from collections.abc import Mapping
 
 import pandas as pd
 from matplotlib.figure import Figure
 
-from form_invariance.drawing.lines import DASHED, DOTTED, Look, line, line_grid
+from form_invariance.drawing.lines import DASH_DOT, DASHED, DOTTED, Look, line, line_grid, looks_of
 from form_invariance.drawing.style import COLOURS, GREY, LIGHT
-from form_invariance.stages.transfer.table import TRANSFER
+from form_invariance.stages.transfer.names import CEILINGS, CONTROLS, EVERY
+from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_CONTRASTS
+from form_invariance.statistics import wilson
 from form_invariance.tables.inputs import Input
 
-INPUTS = {"transfer": Input(TRANSFER, ("operator", "direction"))}
+INPUTS = {
+    "transfer": Input(TRANSFER, ("operator", "direction"), ("transfer",)),
+    "transfer_contrasts": Input(TRANSFER_CONTRASTS, figures=("transfer_contrasts",)),
+}
 
 LOOKS = {
     "matched": Look(COLOURS[0], "o", label="matched donor"),
-    "same_answer": Look(COLOURS[2], "^", DASHED, label="other operands, equal answer"),
-    "mismatched": Look(COLOURS[1], "s", label="mismatched donor"),
-    "same_format": Look(COLOURS[4], "D", DASHED, label="donor of the target's format"),
-    "random": Look(GREY, label="random neurons"),
+    "same_answer": Look(COLOURS[2], "^", DASHED, label="donor: other operands, equal answer"),
+    "imposed": Look(COLOURS[1], "s", label="mismatched donor imposes its answer"),
+    "control": Look(GREY, "v", label="strongest control"),
+    "all_late": Look("black", dashes=DOTTED, width=0.9, label="ceiling: all late neurons"),
+    "residual": Look("black", dashes=DASH_DOT, width=0.7, label="ceiling: residual stream"),
     "harm_matched": Look(COLOURS[3], "X", DOTTED, 0.9, label="harm: right answers turned wrong"),
-    "harm_random": Look(LIGHT, dashes=DOTTED, width=1.8, label="harm by random neurons"),
 }
-"""By condition."""
+"""By line."""
+
+TITLES = {
+    "matched_minus_same_answer": "matched − same answer",
+    "imposed": "mismatched donor\nimposes its answer",
+    "matched_minus_mismatched": "matched − mismatched",
+    "matched_minus_control": "matched −\nstrongest control",
+}
+"""By contrast."""
+
+_PANEL = ["direction", "operator"]
 
 
 def transfer(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     """Rows are directions, columns operators: rates with their Wilson intervals, and the number of pairs."""
     table = tables["transfer"].assign(direction=tables["transfer"]["direction"].str.replace("_to_", "\nto "))
-    rates = line(table, table["condition"], "recovered", "low", "high")
     heading = f"{title}: share of wrong answers corrected by a donor's activations"
-    grid = line_grid(rates, "k", LOOKS, "", heading, row="direction", col="operator", height=1.25)
-    pairs = table.groupby(["direction", "operator", "condition"])["pairs"].max()
+    grid = line_grid(_lines(table), "k", LOOKS, "", heading, row="direction", col="operator", height=1.25)
+    pairs = table.groupby([*_PANEL, "condition"])["pairs"].max()
+    shared = table[table["condition"] == "matched"].groupby(_PANEL)["n_neurons"].max()
     for panel, axes in grid.axes_dict.items():
-        axes.text(0.03, 1.0, _denominators(pairs[panel]), transform=axes.transAxes, va="bottom", fontsize=6)
+        words = _denominators(pairs[panel]) if shared[panel] else "no neuron is shared"
+        axes.text(0.03, 1.0, words, transform=axes.transAxes, va="bottom", fontsize=6)
     for axes in grid.axes[0]:
         axes.set_title(axes.get_title(), pad=12)
     return grid.figure
+
+
+def _lines(table: pd.DataFrame) -> pd.DataFrame:
+    """The lines of LOOKS in every panel."""
+    conditions = table["condition"]
+    own = table[conditions.isin(["matched", "same_answer", "harm_matched"])]
+    mismatched = table[conditions == "mismatched"]
+    low, high = wilson(
+        (mismatched["donor_answer"] * mismatched["pairs"]).to_numpy(), mismatched["pairs"].to_numpy()
+    )
+    imposed = mismatched.assign(low=low, high=high)
+    draws = table[conditions.isin(CONTROLS)].groupby([*_PANEL, "k", "condition"])["recovered"].mean()
+    strongest = draws.groupby([*_PANEL, "k"]).max().reset_index()
+    ceilings = table[conditions.isin(CEILINGS)].drop(columns="k")
+    ceilings = ceilings.merge(own[["k"]].drop_duplicates(), how="cross")
+    return pd.concat(
+        [
+            line(own, own["condition"], "recovered", "low", "high"),
+            line(imposed, "imposed", "donor_answer", "low", "high"),
+            line(strongest, "control", "recovered"),
+            line(ceilings, ceilings["condition"], "recovered"),
+        ],
+        ignore_index=True,
+    )
 
 
 def _denominators(pairs: pd.Series) -> str:
     """The numbers of pairs, from those by condition."""
     shown = f"n = {pairs['matched']}" if pairs.get("matched", 0) else "no pairs"
     return f"{shown}, harm n = {pairs['harm_matched']}" if pairs.get("harm_matched", 0) else shown
+
+
+def transfer_contrasts(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
+    """A panel for each contrast: over all cells with its interval, and each operator's mean over directions."""
+    table = tables["transfer_contrasts"].assign(title=tables["transfer_contrasts"]["contrast"].map(TITLES))
+    whole, cells = (table[(table["operator"] == EVERY) == wanted] for wanted in (True, False))
+    means = cells.groupby(["title", "operator", "k"], sort=False)["value"].mean().reset_index()
+    looks = {
+        EVERY: Look("black", "o", width=1.8, label="all operators and directions"),
+        **_thin(means["operator"]),
+    }
+    drawn = pd.concat([line(whole, EVERY, "value", "low", "high"), line(means, means["operator"], "value")])
+    heading = f"{title}: what the donor's operands add to its answer"
+    grid = line_grid(drawn, "k", looks, "difference, share", heading, col="title", col_wrap=len(TITLES))
+    for axes in grid.axes.flat:
+        axes.axhline(0, color=LIGHT, lw=0.5, zorder=0)
+    lowest = min(-0.03, *(float(drawn[column].min()) - 0.03 for column in ("value", "low")))
+    grid.axes.flat[0].set_ylim(bottom=lowest)
+    return grid.figure
+
+
+def _thin(operators: pd.Series) -> dict[str, Look]:
+    names = operators.unique().tolist()
+    return {name: Look(look.colour, "", DASHED, 0.9) for name, look in looks_of(names).items()}

@@ -2,25 +2,62 @@
 
 from form_invariance.tables.columns import Schema, flag, integer, number, text
 
+_SETTING = {
+    "donor": text("format whose activations are transferred"),
+    "target": text("format of the run that receives them"),
+    "k": integer("circuit size: neurons per layer and format; -1 for all_late and residual"),
+    "condition": text(
+        "matched (same operands), mismatched (another pair), same_answer (other operands, equal answer), "
+        "same_format (another pair, target's own format); with the same operands as matched: other neurons, as "
+        "many per layer (random; random_variance, random_effect: matched by the target's variance or effect; "
+        "not_shared: the donor's best outside the circuit), the circuit's layers below the target's probe onset "
+        "and from it on (matched_below_onset, matched_from_onset), all_late (every late neuron), residual "
+        "(residual stream before the first late layer); harm_matched, harm_random (pairs right in both "
+        "formats); reverse (pairs right in the target alone)"
+    ),
+    "seed": integer("draw of a random control; -1 for the other conditions"),
+}
 TRANSFER = Schema(
     "transfer",
     {
-        "donor": text("format whose activations are transferred"),
-        "target": text("format of the run that receives them"),
-        "k": integer("circuit size: neurons per layer and format"),
-        "condition": text(
-            "matched (same operands), mismatched (another pair), random (other neurons), same_answer "
-            "(other operands, equal answer), same_format (another pair, target's own format), harm_matched, "
-            "harm_random (pairs right in both formats)"
-        ),
+        **_SETTING,
         "pairs": integer("pairs, the denominator of every rate of the row"),
-        "n_neurons": integer("neurons transferred, over all late layers"),
-        "recovered": number("fraction whose output is the right answer (harm: whose output is wrong)"),
+        "n_neurons": integer("neurons transferred, over all late layers; rates of none are NaN (but residual)"),
+        "recovered": number("fraction whose output is the right answer (harm, reverse: whose output is wrong)"),
         "low": number("Wilson 95 % lower limit of it"),
         "high": number("Wilson 95 % upper limit of it"),
-        "donor_answer": number("fraction whose output is the donor's answer"),
+        "donor_answer": number("fraction whose output is that of the donor's own run"),
         "normalized_logit_before": number("mean normalised logit of the right answer before"),
         "normalized_logit_after": number("mean normalised logit of the right answer after"),
         "centered": flag("logits centred over the vocabulary"),
+    },
+)
+TRANSFER_PAIRS = Schema(
+    "transfer_pairs",
+    {
+        **_SETTING,
+        "a": integer("first operand of the pair that receives"),
+        "b": integer("second operand of it"),
+        "recovered": flag("the output is the right answer (harm, reverse: the output is wrong)"),
+        "donor_answer": flag("the output is that of the donor's own run"),
+        "probability": number("probability of the right answer"),
+    },
+)
+TRANSFER_CONTRASTS = Schema(
+    "transfer_contrasts",
+    {
+        "operator": text("operator; all = over the cells (operator, direction)"),
+        "direction": text("DONOR_to_TARGET; all = over the cells"),
+        "k": integer("circuit size: neurons per layer and format"),
+        "contrast": text(
+            "matched_minus_same_answer, matched_minus_mismatched, matched_minus_control (differences of "
+            "recovered), imposed (a mismatched donor's own answer comes out)"
+        ),
+        "control": text("matched_minus_control: the control that recovers most in the cell; else empty"),
+        "value": number("mean over pairs; all: mean over cells of their means"),
+        "low": number("95 % lower limit, bootstrap over pairs; all: over cells, then pairs within each"),
+        "high": number("95 % upper limit of it"),
+        "pairs": integer("pairs that have both values"),
+        "cells": integer("cells that have such a pair"),
     },
 )

@@ -1,0 +1,204 @@
+"""Who gives to whom: the operand pairs of a transfer, and its conditions (method, sections 8, 12.3, 13.4)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from form_invariance.randomness import generator
+from form_invariance.stages.transfer.names import CEILINGS, CIRCUIT, CONTROLS
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Which donors give which neurons.
+
+    Attributes:
+        name: as in the table.
+        targets: positions of the receiving prompts in their group, ascending, (n,).
+        format: the donors' format.
+        donors: prompts that give, n of them.
+        donor_tokens: token ids that the donors' own runs predict, (n,).
+        neurons: name of the neurons that are given, as in `neuron_sets`.
+    """
+
+    name: str
+    targets: np.ndarray
+    format: str
+    donors: list[str]
+    donor_tokens: np.ndarray
+    neurons: str = CIRCUIT
+
+
+@dataclass(frozen=True)
+class Group:
+    """Receiving prompts, and the conditions that they are run in.
+
+    Attributes:
+        pairs: columns a, b, answer, prompt; a row for each receiving prompt.
+        conditions: each has a name of its own.
+        right_before: the receiving runs are right, and what is counted is that they turn wrong.
+    """
+
+    pairs: pd.DataFrame
+    conditions: list[Condition]
+    right_before: bool = False
+
+
+Plans = dict[tuple[str, str], list[Group]]
+"""The groups of every ordered pair of formats (donor, target)."""
+
+
+def pair_censuses(donor: pd.DataFrame, target: pd.DataFrame) -> pd.DataFrame:
+    """The operand pairs that both censuses hold.
+
+    Returns:
+        Columns a, b, answer, and prompt, correct, uniform, predicted_token of each, with _donor or _target.
+    """
+    columns = ["a", "b", "answer", "prompt", "correct", "uniform", "predicted_token"]
+    return donor[columns].merge(target[columns], on=["a", "b", "answer"], suffixes=("_donor", "_target"))
+
+
+def _unordered(pairs: pd.DataFrame) -> pd.MultiIndex:
+    """The operands of each pair, the smaller one first."""
+    operands = np.sort(pairs[["a", "b"]].to_numpy(), axis=1)
+    return pd.MultiIndex.from_arrays([operands[:, 0], operands[:, 1]])
+
+
+def without_train(pairs: pd.DataFrame, datasets: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The pairs whose operands are, in either order, in no dataset's train set."""
+    for dataset in datasets:
+        train = dataset[dataset["split"] == "train"]
+        pairs = pairs[~_unordered(pairs).isin(_unordered(train))]
+    return pairs.reset_index(drop=True)
+
+
+def plan(
+    censuses: Mapping[str, pd.DataFrame], datasets: Sequence[pd.DataFrame], limit: int, seed: int, operator: str
+) -> Plans:
+    """The groups of every direction. No pair of any train set, which ranked the neurons, gives or receives.
+
+    Args:
+        censuses: census table of each format.
+        datasets: dataset tables of all formats.
+        limit: largest number of pairs of a group.
+        operator: names the seeded choices.
+    """
+    return {
+        (donor, target): plan_direction(
+            without_train(pair_censuses(censuses[donor], censuses[target]), datasets),
+            donor,
+            target,
+            limit,
+            seed,
+            operator,
+        )
+        for donor in censuses
+        for target in censuses
+        if donor != target
+    }
+
+
+def only(plans: Plans, condition: str) -> Plans:
+    """The plans with one condition alone, in the groups that have it."""
+    return {
+        direction: [
+            replace(group, conditions=[one])
+            for group in groups
+            for one in group.conditions
+            if one.name == condition
+        ]
+        for direction, groups in plans.items()
+    }
+
+
+def _sample(pairs: pd.DataFrame, size: int, rng: np.random.Generator) -> pd.DataFrame:
+    return pairs.iloc[rng.permutation(len(pairs))[:size]].reset_index(drop=True)
+
+
+def _other_pair(
+    targets: pd.DataFrame, donors: pd.DataFrame, equal_answer: bool, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """For each target a donor with another answer, or one with the same answer and other operands in any order.
+
+    Returns:
+        Positions of the targets that have one, and positions of their donors.
+    """
+    answers = donors["answer"].to_numpy()
+    operands = np.sort(donors[["a", "b"]].to_numpy(), axis=1)
+    by_answer = donors.groupby("answer").indices
+    found: list[tuple[int, int]] = []
+    for position, (a, b, answer) in enumerate(zip(targets["a"], targets["b"], targets["answer"], strict=True)):
+        if equal_answer:
+            pool = by_answer.get(answer, np.empty(0, dtype=np.int64))
+            pool = pool[(operands[pool] != (min(a, b), max(a, b))).any(1)]
+        else:
+            pool = np.flatnonzero(answers != answer)
+        if len(pool):
+            found.append((position, int(pool[rng.integers(len(pool))])))
+    chosen = np.array(found, dtype=np.int64).reshape(-1, 2)
+    return chosen[:, 0], chosen[:, 1]
+
+
+def _same_operands(name: str, targets: pd.DataFrame, donor: str, neurons: str = CIRCUIT) -> Condition:
+    prompts, tokens = targets["prompt_donor"].tolist(), targets["predicted_token_donor"].to_numpy()
+    return Condition(name, np.arange(len(targets)), donor, prompts, tokens, neurons)
+
+
+def _group(targets: pd.DataFrame, conditions: list[Condition], right_before: bool = False) -> Group:
+    pairs = targets[["a", "b", "answer"]].assign(prompt=targets["prompt_target"])
+    return Group(pairs, conditions, right_before)
+
+
+def plan_direction(pairs: pd.DataFrame, donor: str, target: str, limit: int, seed: int, name: str) -> list[Group]:
+    """The groups of one direction: right in the donor alone, right in both, right in the target alone.
+
+    Only pairs that both censuses drew uniformly receive, since they carry the rates; any pair may give.
+
+    Args:
+        pairs: from `pair_censuses`.
+        donor: format that gives.
+        target: format that receives.
+        limit: largest number of pairs of a group.
+        name: the operator's name, for the seeded choices.
+    """
+    rng = generator(seed, "transfer", name, donor, target)
+    right_donor, right_target = pairs["correct_donor"], pairs["correct_target"]
+    uniform = pairs["uniform_donor"] & pairs["uniform_target"]
+    failed = _sample(pairs[uniform & right_donor & ~right_target], limit, rng)
+    both = _sample(pairs[uniform & right_donor & right_target], limit, rng)
+    reverse = _sample(pairs[uniform & ~right_donor & right_target], limit, rng)
+
+    def other_operands(name: str, donors: pd.DataFrame, side: str, equal_answer: bool) -> Condition:
+        positions, chosen = _other_pair(failed, donors, equal_answer, rng)
+        given = donors.iloc[chosen]
+        source = donor if side == "donor" else target
+        tokens = given[f"predicted_token_{side}"].to_numpy()
+        return Condition(name, positions, source, given[f"prompt_{side}"].tolist(), tokens)
+
+    right_there = pairs[right_donor].reset_index(drop=True)
+    right_here = pairs[right_target].reset_index(drop=True)
+    return [
+        _group(
+            failed,
+            [
+                _same_operands("matched", failed, donor),
+                other_operands("mismatched", failed, "donor", equal_answer=False),
+                other_operands("same_answer", right_there, "donor", equal_answer=True),
+                other_operands("same_format", right_here, "target", equal_answer=False),
+                *(_same_operands(control, failed, donor, control) for control in CONTROLS),
+                *(
+                    _same_operands(f"matched_{band}", failed, donor, band)
+                    for band in ("below_onset", "from_onset")
+                ),
+                *(_same_operands(ceiling, failed, donor, ceiling) for ceiling in CEILINGS),
+            ],
+        ),
+        _group(
+            both,
+            [_same_operands("harm_matched", both, donor), _same_operands("harm_random", both, donor, "random")],
+            right_before=True,
+        ),
+        _group(reverse, [_same_operands("reverse", reverse, donor)], right_before=True),
+    ]

@@ -1,0 +1,107 @@
+"""What transfer does beyond injecting an answer: contrasts between its conditions (method, section 13.4)."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pandas as pd
+
+from form_invariance.stages.transfer.names import CONTROLS, EVERY
+from form_invariance.statistics import hierarchical_interval, paired_interval
+
+_CELL = ["operator", "direction", "k"]
+
+Contrast = Callable[[pd.DataFrame], tuple[pd.Series, str]]
+"""From a cell's means by pair: the contrast of each pair, and the name of the control, if there is one."""
+
+
+def _minus(other: str) -> Contrast:
+    return lambda cell: (cell["recovered", "matched"] - cell["recovered", other], "")
+
+
+def _imposed(cell: pd.DataFrame) -> tuple[pd.Series, str]:
+    return cell["donor_answer", "mismatched"], ""
+
+
+def _minus_strongest(cell: pd.DataFrame) -> tuple[pd.Series, str]:
+    """The strongest control recovers most in this cell, in the mean over its draws."""
+    controls = pd.DataFrame({name: cell["recovered", name] for name in CONTROLS})
+    means = controls.mean()
+    if means.isna().all():
+        return pd.Series(np.nan, cell.index), ""
+    strongest = str(means.idxmax())
+    return cell["recovered", "matched"] - controls[strongest], strongest
+
+
+CONTRASTS: dict[str, Contrast] = {
+    "matched_minus_same_answer": _minus("same_answer"),
+    "imposed": _imposed,
+    "matched_minus_mismatched": _minus("mismatched"),
+    "matched_minus_control": _minus_strongest,
+}
+"""By name, as in the table."""
+
+
+def _by_pair(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Means over draws: rows are cells and operands, columns (recovered or donor_answer, condition)."""
+    conditions = ["matched", "same_answer", "mismatched", *CONTROLS]
+    own = pairs[pairs["condition"].isin(conditions)]
+    values = own.astype({"recovered": float, "donor_answer": float})
+    means = values.groupby([*_CELL, "a", "b", "condition"])[["recovered", "donor_answer"]].mean()
+    wide = pd.DataFrame(means.unstack("condition"))
+    return wide.reindex(columns=pd.MultiIndex.from_product([["recovered", "donor_answer"], conditions]))
+
+
+def contrast_table(transfer: pd.DataFrame, pairs: pd.DataFrame, resamples: int, seed: int) -> pd.DataFrame:
+    """The contrasts of every cell (operator, direction) and k, and those over all cells.
+
+    Args:
+        transfer: transfer tables with the columns operator and direction; they say which cells there are.
+        pairs: tables by pair with the column operator.
+        resamples: bootstrap resamples.
+    """
+    cells = transfer.loc[transfer["condition"] == "matched", _CELL].drop_duplicates()
+    by_pair = _by_pair(pairs.assign(direction=pairs["donor"] + "_to_" + pairs["target"]))
+    by_cell = dict(iter(by_pair.groupby(_CELL, sort=False)))
+    rows = [row for name in CONTRASTS for row in _rows(name, cells, by_cell, by_pair.iloc[:0], resamples, seed)]
+    return pd.DataFrame(rows)
+
+
+def _rows(
+    name: str,
+    cells: pd.DataFrame,
+    by_cell: dict[tuple[object, ...], pd.DataFrame],
+    nobody: pd.DataFrame,
+    resamples: int,
+    seed: int,
+) -> Iterator[dict[str, object]]:
+    """The rows of one contrast; `nobody` stands for a cell without any pair."""
+    for k, own in cells.groupby("k"):
+        values = []
+        for key in own.itertuples(index=False, name=None):
+            differences, control = CONTRASTS[name](by_cell.get(key, nobody))
+            values.append(differences.to_numpy(dtype=float))
+            interval = paired_interval(values[-1], resamples, seed, "transfer", *map(str, key[:2]))
+            yield _row(dict(zip(_CELL, key, strict=True)), name, control, interval, values[-1:])
+        interval = hierarchical_interval(values, resamples, seed, "transfer")
+        yield _row({"operator": EVERY, "direction": EVERY, "k": k}, name, "", interval, values)
+
+
+def _row(
+    cell: dict[str, object],
+    name: str,
+    control: str,
+    interval: tuple[float, float, float],
+    values: list[np.ndarray],
+) -> dict[str, object]:
+    counts = [int((~np.isnan(one)).sum()) for one in values]
+    value, low, high = interval
+    return {
+        **cell,
+        "contrast": name,
+        "control": control,
+        "value": value,
+        "low": low,
+        "high": high,
+        "pairs": sum(counts),
+        "cells": sum(count > 0 for count in counts),
+    }

@@ -1,0 +1,46 @@
+"""A model whose shared neurons carry a value of the operands, not the answer: the counterpart of the planted one.
+
+Each operand n is the sum of a part g(n) and a rest. Attention puts the sum of the parts where the planted neurons
+read, and the sum of the rests straight where the unembedding reads. The planted neurons carry the sum of the parts
+to the answer, and one format misreads it. So a donor with the same operands repairs the answer; one with the same
+answer and other operands does not, and no donor brings its own answer unless its rest is the same.
+"""
+
+import numpy as np
+import torch
+from safetensors.numpy import load_file
+from safetensors.torch import save_file
+
+from form_invariance.embedded.tokenizer import LARGEST_NUMBER, build_tokenizer
+from form_invariance.stages.planted import construction
+from form_invariance.stages.planted.construction import TEMPLATES
+
+MISREAD_FROM = 40
+"""The misreading format adds 7 to larger sums of the parts."""
+_REST = 31  # read in layer 0 alone, before any neuron writes there
+
+
+def part(number):
+    """g(n): two pairs of operands with the same sum seldom have the same sum of parts."""
+    return number**2 % 31
+
+
+def write_model(folder, seed):
+    """Write the model as an ordinary Hugging Face folder."""
+    construction.write_model(folder, shared=True, seed=seed)
+    weights = {name: np.array(weight) for name, weight in load_file(folder / "model.safetensors").items()}
+    tokenizer = build_tokenizer(TEMPLATES.values())
+    embedding = weights["model.embed_tokens.weight"]
+    for number in range(LARGEST_NUMBER + 1):
+        token = tokenizer.token_to_id(str(number))
+        embedding[token, construction._VALUE] = part(number) / 100
+        embedding[token, _REST] = (number - part(number)) / 100
+    attention = "model.layers.0.self_attn."
+    weights[f"{attention}v_proj.weight"][1, _REST] = 1
+    output = weights[f"{attention}o_proj.weight"]
+    output[construction._ANSWER, 1] = output[construction._SUM, 0]
+    gate = weights["model.layers.1.mlp.gate_proj.weight"]
+    for neuron in (0, 1):
+        gate[neuron, construction._CONSTANT] *= (MISREAD_FROM + neuron) / (construction.READ_RIGHT_TO + neuron)
+    tensors = {name: torch.from_numpy(weight) for name, weight in weights.items()}
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})

@@ -1,0 +1,198 @@
+"""The contrasts of transfer by brute force, and on two models that were built to inject and to repair answers."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import repairing_model
+import torch
+
+from form_invariance.model import loading as models
+from form_invariance.model.files import load_tokenizer, resolve
+from form_invariance.stages.census.compute import take_census
+from form_invariance.stages.planted import construction
+from form_invariance.stages.planted.construction import EXPRESSION, LATE, LIMITS, PLANTED, TEMPLATES, WIDTH
+from form_invariance.stages.run import Run
+from form_invariance.stages.transfer.answer import answer
+from form_invariance.stages.transfer.conditions import plan
+from form_invariance.stages.transfer.contrasts import CONTRASTS, contrast_table
+from form_invariance.stages.transfer.directions import transfer_tables
+from form_invariance.stages.transfer.names import EVERY
+from form_invariance.stages.transfer.neuron_sets import Choices, measure, neuron_sets
+from form_invariance.statistics import bootstrap_weights, verdict
+
+DRAWS = {"random": 3, "random_variance": 2, "not_shared": None}
+
+
+@pytest.fixture(scope="module")
+def tables():
+    """Transfer table and table by pair of made-up cells: two operators, two directions, two k."""
+    rng = np.random.default_rng(0)
+    rows, cells = [], []
+    for operator in ("+", "-"):
+        for donor, target in (("D", "T"), ("T", "D")):
+            for k in (10, 50):
+                cells.append((operator, f"{donor}_to_{target}", k, "matched", 0.5))
+                if (operator, donor, k) == ("-", "T", 10):
+                    continue  # nothing is shared there
+                pairs = [(a, a + 1) for a in rng.permutation(40)[: rng.integers(8, 20)]]
+                for condition in ("matched", "mismatched", "same_answer", "harm_matched", *DRAWS):
+                    for seed in range(DRAWS[condition]) if DRAWS.get(condition) else [-1]:
+                        for a, b in pairs:
+                            if condition == "same_answer" and a % 3 == 0:
+                                continue
+                            flags = rng.random(2) < rng.random()
+                            rows.append((operator, donor, target, k, condition, seed, a, b, *flags))
+    names = ["operator", "donor", "target", "k", "condition", "seed", "a", "b", "recovered", "donor_answer"]
+    transfer = pd.DataFrame(cells, columns=["operator", "direction", "k", "condition", "recovered"])
+    return transfer, pd.DataFrame(rows, columns=names)
+
+
+def plain(pairs, operator, direction, k):
+    """By contrast: its values by pair; by loops."""
+    donor, target = direction.split("_to_")
+    by = {}
+    for row in pairs.itertuples():
+        if (row.operator, row.donor, row.target, row.k) == (operator, donor, target, k):
+            by.setdefault(row.condition, {}).setdefault((row.a, row.b), []).append(
+                (row.recovered, row.donor_answer)
+            )
+    mean = {name: {pair: np.mean(got, axis=0) for pair, got in own.items()} for name, own in by.items()}
+    if not mean:
+        return {name: [] for name in CONTRASTS}, ""
+
+    def minus(other):
+        return [mean["matched"][pair][0] - mean[other][pair][0] for pair in mean["matched"] if pair in mean[other]]
+
+    strongest = max(DRAWS, key=lambda name: np.mean([got[0] for got in mean[name].values()]))
+    found = {
+        "matched_minus_same_answer": minus("same_answer"),
+        "imposed": [got[1] for got in mean["mismatched"].values()],
+        "matched_minus_mismatched": minus("mismatched"),
+        "matched_minus_control": minus(strongest),
+    }
+    return found, strongest
+
+
+def test_contrasts_are_those_of_plain_loops(tables):
+    transfer, pairs = tables
+    table = contrast_table(transfer, pairs, resamples=300, seed=1)
+    assert len(table) == len(CONTRASTS) * (8 + 2)
+    means = {}
+    for row in table[table["operator"] != EVERY].itertuples():
+        values, strongest = plain(pairs, row.operator, row.direction, row.k)
+        values = values[row.contrast]
+        assert row.control == (strongest if row.contrast == "matched_minus_control" else "")
+        assert (row.pairs, row.cells) == (len(values), int(bool(values)))
+        if not values:
+            assert np.isnan([row.value, row.low, row.high]).all()
+            continue
+        assert row.value == pytest.approx(np.mean(values))
+        assert row.low <= row.value <= row.high
+        assert row.high - row.low == pytest.approx(4 * np.std(values) / len(values) ** 0.5, rel=0.3)
+        means.setdefault((row.contrast, row.k), []).append((row.value, len(values)))
+    for row in table[table["operator"] == EVERY].itertuples():
+        cells = means[row.contrast, row.k]
+        assert row.value == pytest.approx(np.mean([value for value, _ in cells]))
+        assert (row.direction, row.cells, row.pairs) == (EVERY, len(cells), sum(n for _, n in cells))
+        assert row.low < row.value < row.high
+
+
+def test_a_cells_interval_is_the_bootstraps(tables):
+    transfer, pairs = tables
+    table = contrast_table(transfer, pairs, resamples=200, seed=3)
+    row = table[(table["contrast"] == "imposed") & (table["operator"] == "+") & (table["k"] == 50)].iloc[0]
+    own = pairs[(pairs["operator"] == "+") & (pairs["donor"] == "D") & (pairs["k"] == 50)]
+    own = own[own["condition"] == "mismatched"].sort_values(["a", "b"])
+    weights = bootstrap_weights(len(own), 200, 3, "transfer", "+", "D_to_T", "0")
+    resampled = weights @ own["donor_answer"].to_numpy(float) / len(own)
+    assert np.quantile(resampled, [0.025, 0.975]) == pytest.approx([row["low"], row["high"]])
+
+
+def test_the_order_of_rows_does_not_matter(tables):
+    transfer, pairs = tables
+    mixed = pairs.sample(frac=1, random_state=0)
+    first, second = (contrast_table(transfer, one, resamples=50, seed=0) for one in (pairs, mixed))
+    pd.testing.assert_frame_equal(first, second)
+
+
+WRITERS = {
+    "injects": lambda folder: construction.write_model(folder, shared=True, seed=0),
+    "repairs": lambda folder: repairing_model.write_model(folder, seed=0),
+}
+
+
+@pytest.fixture(scope="module", params=WRITERS)
+def built(request, tmp_path_factory):
+    """Name, contrasts over all cells, rates of all directions, and the report's answer of a constructed model."""
+    folder = tmp_path_factory.mktemp(request.param) / "model"
+    WRITERS[request.param](folder)
+    decoder = models.load(resolve(str(folder), None), dtype=torch.float32, device="cpu")
+    run = Run(decoder, load_tokenizer(folder), LATE[0])
+    censuses = {
+        name: take_census(run.model, run.tokenizer, template, "addition", EXPRESSION, LIMITS, None, 0)
+        for name, template in TEMPLATES.items()
+    }
+    planted = construction.planted_neurons(True, seed=0)
+    circuit = pd.DataFrame(
+        [(PLANTED, layer, neuron) for layer in LATE for neuron in planted["code", layer]],
+        columns=["k", "layer", "neuron"],
+    )
+    every = pd.DataFrame({"layer": np.repeat(LATE, WIDTH), "neuron": np.tile(np.arange(WIDTH), len(LATE))})
+    ranking = every.assign(rank=every["neuron"] + 1, ie_mean=-every["neuron"] / WIDTH)
+    variance = np.random.default_rng(0).random((len(LATE), WIDTH))
+    formats = {name: measure(run, ranking, variance, onset=3) for name in TEMPLATES}
+    sets = neuron_sets(run, circuit, formats, Choices("addition", [PLANTED], 5, 2, 0))
+    moved = list(transfer_tables(run, plan(censuses, [], 200, 0, "addition"), sets, center=True))
+    rates = pd.concat([one.assign(direction="_to_".join(direction)) for direction, one, _ in moved])
+    rates, pairs = rates.assign(operator="addition"), pd.concat([one for _, _, one in moved])
+    table = contrast_table(rates, pairs.assign(operator="addition"), 300, 0)
+    (told,) = answer({"transfer": rates, "transfer_contrasts": table}, PLANTED)
+    whole = table[table["operator"] == EVERY].set_index("contrast")
+    return request.param, whole, rates.groupby("condition")[["recovered", "donor_answer"]].mean(), told
+
+
+def test_injecting_is_told_from_repairing(built):
+    name, contrasts, rates, _ = built
+    assert rates.loc["matched", "recovered"] == 1
+    assert contrasts.loc["matched_minus_control", "value"] == 1
+    beyond, imposed = contrasts.loc["matched_minus_same_answer"], contrasts.loc["imposed"]
+    if name == "injects":
+        assert (beyond["value"], imposed["value"]) == (0, 1)
+        assert verdict(beyond["low"], beyond["high"]) == "undecided"
+        assert verdict(imposed["low"], imposed["high"]) == "yes"
+    else:
+        # Chance: another pair with the same sum has the same sum of parts, or another pair the same rest.
+        assert beyond["value"] > 0.9
+        assert verdict(beyond["low"], beyond["high"]) == "yes"
+        assert imposed["high"] < 0.1
+
+
+def test_ceilings_controls_bands_and_the_reverse_are_as_built(built):
+    _, _, rates, _ = built
+    # The heads of these late layers read nothing, so the residual stream alone makes the donor's output.
+    assert (rates.loc[["all_late", "residual"]] == 1).all(axis=None)
+    assert (rates.loc[["random", "random_variance", "random_effect", "not_shared"], "recovered"] == 0).all()
+    # Each late layer adds half of what is wrong: neither band alone corrects it.
+    assert (rates.loc[["matched_below_onset", "matched_from_onset"], "recovered"] == 0).all()
+    assert (rates.loc["reverse"] == 1).all()
+    assert (rates.loc["harm_matched", "recovered"], rates.loc["harm_random", "recovered"]) == (0, 0)
+
+
+def test_the_answer_says_which(built):
+    name, contrasts, _, told = built
+    beyond = contrasts.loc["matched_minus_same_answer"]
+    words = {"injects": "0% [0%, 0%] (undecided)", "repairs": f"{beyond['value']:.0%} ["}[name]
+    assert f"same answer): {words}" in told.sentence
+    assert "residual stream below them, correct 100% and 100%." in told.sentence
+    assert set(told.table["verdict"]) <= {"yes", "no", "undecided", "undefined"}
+
+
+def test_the_answer_says_that_nothing_is_shared():
+    transfer = pd.DataFrame(
+        {"operator": "+", "direction": "D_to_T", "k": [10], "condition": "matched", "n_neurons": 0}
+    )
+    contrasts = pd.DataFrame({"operator": [EVERY], "direction": EVERY, "k": 10, "contrast": "imposed"})
+    contrasts = contrasts.assign(control="", value=np.nan, low=np.nan, high=np.nan, pairs=0, cells=0)
+    (told,) = answer({"transfer": transfer, "contrasts": contrasts}, 10)
+    assert told.sentence == "No neuron is shared (k = 10), so there is nothing to transfer."
+    assert told.table["verdict"].tolist() == ["undefined"]
