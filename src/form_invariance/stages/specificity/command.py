@@ -1,0 +1,129 @@
+"""Every operator's circuit on every task, for one model."""
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from form_invariance.stages.options import (
+    OPERANDS,
+    add_options,
+    add_run_arguments,
+    add_sizes_argument,
+    keyed_paths,
+    named_paths,
+    named_values,
+    operand_limits,
+)
+
+if TYPE_CHECKING:
+    from form_invariance.stages.mean_cache.compute import MeanCache
+    from form_invariance.stages.run import Run
+    from form_invariance.stages.specificity.compute import NeuronSet
+    from form_invariance.stages.specificity.tasks import Task
+
+HELP = "keep and knock out every operator's circuit on every operator, on copying, comparing and plain text"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_run_arguments(parser)
+    add_sizes_argument(parser)
+    add_options(parser, *OPERANDS, "--center-logits", "--bootstrap", "--seed")
+    for option, key, what in (
+        ("--dataset", "FORMAT/OPERATOR", "dataset table of each cell"),
+        ("--rankings", "FORMAT/OPERATOR", "ranking table of each cell"),
+        ("--circuit", "OPERATOR", "circuit table of each operator"),
+        ("--mean-cache", "FORMAT", "mean cache of each format"),
+    ):
+        parser.add_argument(option, nargs="+", required=True, metavar=f"{key}=FILE", help=what)
+    parser.add_argument("--task", nargs="*", default=[], metavar="TASK=EXPRESSION", help="tasks on numbers")
+    parser.add_argument(
+        "--task-template", nargs="*", default=[], metavar="FORMAT/TASK=TEMPLATE", help="their prompts"
+    )
+    parser.add_argument("--text", type=Path, help="plain text, UTF-8; default: a short text of the package")
+    parser.add_argument(
+        "--prompts", type=int, required=True, help="prompts of each task that is no operator, at most"
+    )
+    parser.add_argument("--matched-seeds", type=int, required=True, help="draws of each matched control")
+    parser.add_argument("--output", type=Path, required=True, help="specificity table")
+    parser.add_argument("--contrasts-output", type=Path, required=True, help="table of the contrasts")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    import pandas as pd
+
+    from form_invariance.stages.mean_cache.compute import read_means
+    from form_invariance.stages.run import load_run, run_provenance
+    from form_invariance.stages.specificity.compute import damages, matrix
+    from form_invariance.stages.specificity.contrasts import contrasts_table
+    from form_invariance.stages.specificity.table import SPECIFICITY, SPECIFICITY_CONTRASTS
+    from form_invariance.tables.files import write_table
+
+    circuits = named_paths(arguments.circuit, "--circuit")
+    own = load_run(arguments)
+    found, parts, sets = [], [], {}
+    for name, path in named_paths(arguments.mean_cache, "--mean-cache").items():
+        means = read_means(path, own.model)
+        sets[name] = _sets(arguments, own, name, circuits, means)
+        for task in _tasks(arguments, own, name, list(circuits), means):
+            for one in damages(
+                own, name, task, sets[name], arguments.bootstrap, arguments.seed, arguments.center_logits
+            ):
+                found.append(one)
+                parts.append(matrix(one, sets[name], arguments.center_logits))
+    contrasts = contrasts_table(found, sets, list(circuits), arguments.seed)
+    names = ("center_logits", "bootstrap", "seed", "prompts", "matched_seeds", "task", "task_template")
+    provenance = {
+        **run_provenance(arguments, own, *names),
+        "text": str(arguments.text) if arguments.text else None,
+    }
+    write_table(pd.concat(parts, ignore_index=True), arguments.output, SPECIFICITY, provenance)
+    write_table(contrasts, arguments.contrasts_output, SPECIFICITY_CONTRASTS, provenance)
+
+
+def _sets(
+    arguments: argparse.Namespace, run: "Run", name: str, circuits: Mapping[str, Path], means: "MeanCache"
+) -> list["NeuronSet"]:
+    """Every operator's circuits, and their controls in one format."""
+    import torch
+
+    from form_invariance.stages.circuit.compute import circuit_members
+    from form_invariance.stages.circuit.table import CIRCUIT
+    from form_invariance.stages.interventions.compute import effects_of
+    from form_invariance.stages.ranking.table import RANKING
+    from form_invariance.stages.specificity.compute import neuron_sets
+    from form_invariance.tables.files import read_table
+
+    rankings = keyed_paths(arguments.rankings, "--rankings", 2)
+    variance = torch.stack(means.variance[run.first :]).float().cpu().numpy()
+    sets = []
+    for operator, path in circuits.items():
+        table = read_table(path, CIRCUIT)
+        members = {k: circuit_members(table, k, run.late, run.width) for k in sorted(set(arguments.k))}
+        effects = effects_of(read_table(rankings[name, operator], RANKING), run)
+        matched = {"random_variance": variance, "random_effect": effects}
+        sets += neuron_sets(operator, members, matched, arguments.matched_seeds, arguments.seed)
+    return sets
+
+
+def _tasks(
+    arguments: argparse.Namespace, run: "Run", name: str, operators: list[str], means: "MeanCache"
+) -> list["Task"]:
+    """The tasks of one format: the operators, those on numbers that have a template in it, and plain text."""
+    from form_invariance.problems.operands import OperandRange
+    from form_invariance.stages.dataset.prompts import read_eval
+    from form_invariance.stages.specificity.plain_text import PLAIN_TEXT
+    from form_invariance.stages.specificity.tasks import FEWEST, Task, number_task, read_text, text_task
+
+    datasets = keyed_paths(arguments.dataset, "--dataset", 2)
+    found = []
+    for operator in operators:
+        prompts = read_eval(datasets[name, operator], run.tokenizer, run.model.device)
+        found.append(Task(operator, *prompts, means))
+    templates = named_values(arguments.task_template, "--task-template", "TEMPLATE")
+    limits, most = OperandRange(**operand_limits(arguments)), max(FEWEST, arguments.prompts)
+    for task, expression in named_values(arguments.task, "--task", "EXPRESSION").items():
+        if template := templates.get(f"{name}/{task}"):
+            found.append(number_task(run, task, expression, template, limits, most, arguments.seed))
+    text = read_text(arguments.text) if arguments.text else PLAIN_TEXT
+    return [*found, text_task(run, text, most)]
