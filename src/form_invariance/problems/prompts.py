@@ -248,6 +248,7 @@ def check_next_token(
     ):
         if after != [*before, token]:
             raise UserError(
-                f"{where}: {tokenizer.name} splits {text!r} as {tokenizer.tokens(text)}, but the answer must be the "
-                "next token after the prompt, and a single one; a prompt that ends in a word must end in a space"
+                f"{where}: {tokenizer.name} splits {text!r} as {tokenizer.tokens(text)}, but the answer must be "
+                "the next token after the prompt, and a single one; a prompt that ends in a word needs a space "
+                "at its end"
             )

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--text", type=Path, help="plain text, UTF-8; default: a short text of the package")
     parser.add_argument(
-        "--prompts", type=int, required=True, help="prompts of each task that is no operator, at most"
+        "--prompts", type=int, required=True, help="prompts of a task that is no operator, at most"
     )
     parser.add_argument("--matched-seeds", type=int, required=True, help="draws of each matched control")
     parser.add_argument("--output", type=Path, required=True, help="specificity table")

@@ -45,9 +45,7 @@ class Damages:
     intervention: str
     ablated: Mapping[str, np.ndarray]  # by metric, (sets, P); NaN for sets without neurons
     damage: Mapping[str, np.ndarray]  # by metric, (sets, P): above zero is worse
-    resampled: Mapping[
-        str, np.ndarray
-    ]  # by metric, (R, sets): mean damage in each bootstrap sample of the prompts
+    resampled: Mapping[str, np.ndarray]  # by metric, (R, sets): mean damage in each bootstrap sample
 
 
 def neuron_sets(
@@ -117,14 +115,13 @@ def damages(
     present = members.any(axis=(1, 2))
     measured = present.any() and not task.undefined
     before = _values(unmodified(run, task.tokens, task.answers, center)) if measured else {}
-    weights = (
-        bootstrap_weights(prompts, resamples, seed, "specificity", name, task.name) / prompts if measured else None
-    )
+    names = "specificity", name, task.name
+    weights = bootstrap_weights(prompts, resamples, seed, *names) / prompts if measured else np.empty((0, 0))
     for intervention in INTERVENTIONS:
         ablated = {metric: np.full(shape, np.nan) for metric in METRICS}
         damage = {metric: np.full(shape, np.nan) for metric in METRICS}
         resampled = {metric: np.full((resamples, len(sets)), np.nan) for metric in METRICS}
-        if weights is not None:
+        if measured:
             masks = members[present] if intervention == "knockout" else ~members[present]
             for metric, values in _values(_ablated(run, task, masks, center)).items():
                 ablated[metric][present] = values
@@ -132,6 +129,11 @@ def damages(
                 damage[metric] = -change if metric == "loss" else change
                 resampled[metric] = weights @ damage[metric].T
         yield Damages(name, task, intervention, ablated, damage, resampled)
+
+
+def mean_over_prompts(values: np.ndarray) -> np.ndarray:
+    """Means (sets,) of values (sets, P); NaN without prompts."""
+    return values.mean(1) if values.shape[1] else np.full(len(values), np.nan)
 
 
 def matrix(found: Damages, sets: Sequence[NeuronSet], center: bool) -> pd.DataFrame:
@@ -154,10 +156,7 @@ def matrix(found: Damages, sets: Sequence[NeuronSet], center: bool) -> pd.DataFr
     )
     for metric in METRICS:
         low, high = np.quantile(found.resampled[metric], [0.025, 0.975], axis=0)
-        empty = len(found.task.tokens) == 0
-        means = [
-            np.full(len(sets), np.nan) if empty else own[metric].mean(1) for own in (found.ablated, found.damage)
-        ]
+        means = [mean_over_prompts(own[metric]) for own in (found.ablated, found.damage)]
         for column, values in zip(("", "_damage", "_low", "_high"), (*means, low, high), strict=True):
             table[f"{metric}{column}"] = values
     return table

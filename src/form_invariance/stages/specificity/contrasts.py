@@ -1,8 +1,8 @@
 """Own damage against damage to other tasks, and circuit against matched control, with bootstrap intervals.
 
 Every contrast is computed from the same bootstrap samples of each task's prompts, so differences on one task are
-paired by prompt, and two tasks are resampled independently. Over cells the bootstrap has two stages: cells are drawn
-with replacement, and for each drawn cell one of its samples.
+paired by prompt, and two tasks are resampled independently. Over cells the bootstrap has two stages: cells are
+drawn with replacement, and for each drawn cell one of its samples.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,14 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.randomness import generator
-from form_invariance.stages.specificity.compute import CIRCUIT, CONTROLS, INTERVENTIONS, Damages, NeuronSet
+from form_invariance.stages.specificity.compute import (
+    CIRCUIT,
+    CONTROLS,
+    INTERVENTIONS,
+    Damages,
+    NeuronSet,
+    mean_over_prompts,
+)
 from form_invariance.stages.specificity.table import ALL, OTHER_OPERATORS, OWN
 from form_invariance.statistics import verdict
 
@@ -134,9 +141,7 @@ def _by_task(found: Sequence[Damages], name: str, intervention: str, metric: str
     result = {}
     for one in found:
         if (one.format, one.intervention) == (name, intervention):
-            damage = one.damage[metric]
-            estimate = damage.mean(1) if damage.shape[1] else np.full(len(damage), np.nan)
-            result[one.task.name] = np.vstack([estimate, one.resampled[metric]])
+            result[one.task.name] = np.vstack([mean_over_prompts(one.damage[metric]), one.resampled[metric]])
     return result
 
 

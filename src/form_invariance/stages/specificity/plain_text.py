@@ -19,11 +19,11 @@ on the mainland. Then she calls the captain, and he starts the engine, whatever 
 a young woman gave birth on the boat, halfway between the two harbours. The mother wanted to name the child after \
 the captain, but he shook his head and said that the boat had done the work.
 
-A garden needs less care than most people think. The soil should be loose and dark, and it should hold water for a \
-few days after the rain. If leaves are left on the ground in autumn, worms will pull them down and turn them into \
-food for the plants. Weeds are best removed while they are small. Tall plants belong at the back, where they do \
-not take the light away from the others, and herbs belong near the kitchen door. Whoever plants a tree should \
-think of its size when it is old, and of the neighbours, who may like the sun as well.
+A garden needs less care than most people think. The soil should be loose and dark, and it should hold water for \
+a few days after the rain. If leaves are left on the ground in autumn, worms will pull them down and turn them \
+into food for the plants. Weeds are best removed while they are small. Tall plants belong at the back, where \
+they do not take the light away from the others, and herbs belong near the kitchen door. Whoever plants a tree \
+should think of its size when it is old, and of the neighbours, who may like the sun as well.
 
 Water is a strange substance. Almost everything else shrinks when it freezes, but ice takes more room than the \
 water it is made of, and so it floats. If it sank, lakes would freeze from the bottom to the top, and few fish \

@@ -44,9 +44,7 @@ SPECIFICITY = Schema(
         "neurons": text("circuit, or the control matched to it: random_variance or random_effect"),
         "seed": integer("draw of the control; -1 for the circuit"),
         "n_neurons": integer("neurons kept or knocked out, over all late layers"),
-        "prompts": integer(
-            "prompts of the task that the unmodified model answers correctly; text: predicted tokens"
-        ),
+        "prompts": integer("prompts that the unmodified model answers correctly; text: predicted tokens"),
         "undefined": text("why nothing is measured; empty where it is"),
         **_damages(),
         "centered": flag("logits centred over the vocabulary"),
@@ -57,13 +55,13 @@ SPECIFICITY_CONTRASTS = Schema(
     {
         **_CIRCUIT,
         "contrast": text(
-            "own_minus_other (the circuit's damage to its own operator, and to another task), circuit_minus_control "
-            "(damage by the circuit and by its strongest matched control, same prompts), or "
+            "own_minus_other (the circuit's damage to its own operator, and to another task), "
+            "circuit_minus_control (damage by the circuit and by its strongest matched control, same prompts), or "
             "own_minus_other_beyond_control (own_minus_other of what the circuit does beyond that control)"
         ),
         "task": text(
-            "the other task; for circuit_minus_control the task: own, another operator, other_operators (their mean), "
-            "a task of specificity_tasks, or text"
+            "the other task; for circuit_minus_control the task: own, another operator, other_operators (their "
+            "mean), a task of specificity_tasks, or text"
         ),
         "control": text("the strongest matched control on this task; empty where there is none or several"),
         "metric": text("accuracy, probability or loss"),

@@ -122,7 +122,8 @@ def text_task(run: Run, text: str, most: int) -> Task:
     tokens = run.tokenizer.encode(text)
     if len(tokens) < 2 * CONTEXT:
         raise UserError(
-            f"the plain text has {len(tokens)} tokens; the task {TEXT} needs at least {2 * CONTEXT}, better thousands"
+            f"the plain text has {len(tokens)} tokens; the task {TEXT} needs at least {2 * CONTEXT}, better "
+            "thousands"
         )
     windows = np.lib.stride_tricks.sliding_window_view(np.array(tokens), CONTEXT + 1)
     chosen = np.unique(np.linspace(0, len(windows) - 1, min(most, len(windows) // 2)).round().astype(int))
