@@ -21,6 +21,7 @@ from form_invariance.stages.paraphrases import figure as paraphrases
 from form_invariance.stages.planted import figure as planted
 from form_invariance.stages.probe import figure as probe
 from form_invariance.stages.prompt_formats import token_boxes
+from form_invariance.stages.specificity import figure as specificity
 from form_invariance.stages.summary import figure as summary
 from form_invariance.stages.transfer import figure as transfer
 
@@ -36,6 +37,35 @@ def overlap(formats, ks=(10, 50)):
                     rows.append((k, layer, "+".join(group), 3, 9, 1 / 3, 0.01, 0.3, 0.4))
     names = ["k", "layer", "formats", "intersection", "union", "jaccard", "chance", "low", "high"]
     return pd.DataFrame(rows, columns=names)
+
+
+def operator_overlap(formats, operators, ks=(10, 50)):
+    rows = [
+        (name, k, "+".join(pair), 0.2, 0.02)
+        for name in formats
+        for k in ks
+        for pair in itertools.combinations(operators, 2)
+    ]
+    return pd.DataFrame(rows, columns=["format", "k", "operators", "jaccard", "chance"])
+
+
+def specificity_table(formats, operators, ks=(10, 50)):
+    tasks = [*operators, "copying", "comparing", "text"]
+    kinds = ("circuit", "random_effect", "random_variance")
+    rows = [
+        (
+            name,
+            operator,
+            k,
+            "knockout",
+            task,
+            neurons,
+            0.9 if operator == task else np.nan if task == "text" else 0.1,
+        )
+        for name, operator, k, task, neurons in itertools.product(formats, operators, ks, tasks, kinds)
+    ]
+    columns = ["format", "operator", "k", "intervention", "task", "neurons", "accuracy_damage"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def reliability(formats, ks=(10, 50)):
@@ -202,12 +232,17 @@ def all_figures(formats, operators, models, ks=(10, 50)):
     probes = {"probe": joined(probes, "format"), "across": probe_table("+".join(formats), operators, 1)}
     worded = {o: variants_table(formats, 30 * n) for n, o in enumerate(operators)}
     doses = {o: dose_table(formats, n) for n, o in enumerate(operators)}
-    every = {**of_cells, **shared, "transfer": moved}
+    others = operator_overlap(formats, operators, ks)
+    every = {**of_cells, **shared, "transfer": moved, "operator_overlap": others}
     yield "probe", probe.probe(probes, "m")
     yield "probe_positions", probe.probe_positions(probes, "m")
     yield "overlap", overlap_figure.overlap(every, "m")
     yield "keep_only", interventions.keep_only(every, "m")
     yield "knockout", interventions.knockout(every, "m")
+    yield (
+        "specificity",
+        specificity.specificity({"specificity": specificity_table(formats, operators, ks)}, "m"),
+    )
     yield "transfer", transfer.transfer(every, "m")
     yield "paraphrases", paraphrases.paraphrases({"paraphrases": joined(worded, "operator")}, "m")
     yield "dose", dose.dose({"dose": joined(doses, "operator")}, "m")

@@ -26,7 +26,12 @@ rule specificity:
             allow_missing=True,
         ),
         circuit=expand("results/{model}/shared/{operator}/circuit.parquet", operator=OPERATORS, allow_missing=True),
-        mean_cache=expand("results/{model}/{format}/mean_cache.safetensors", format=FORMATS, allow_missing=True),
+        mean_cache=expand(
+            "results/{model}/{format}/{operator}/mean_cache.safetensors",
+            format=FORMATS,
+            operator=OPERATORS,
+            allow_missing=True,
+        ),
         text=config.get("specificity_text", []),
     output:
         table="results/{model}/shared/specificity.parquet",
@@ -44,7 +49,7 @@ rule specificity:
         dataset=lambda wildcards, input: keyed(input.dataset, -3, -2),
         rankings=lambda wildcards, input: keyed(input.rankings, -3, -2),
         circuit=lambda wildcards, input: keyed(input.circuit, -2),
-        mean_cache=lambda wildcards, input: keyed(input.mean_cache, -2),
+        mean_cache=lambda wildcards, input: keyed(input.mean_cache, -3, -2),
         tasks=[f"{name}={task['expression']}" for name, task in TASKS.items()],
         # A function, because Snakemake would take the fields of a template for wildcards.
         templates=lambda wildcards: [

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("--dataset", "FORMAT/OPERATOR", "dataset table of each cell"),
         ("--rankings", "FORMAT/OPERATOR", "ranking table of each cell"),
         ("--circuit", "OPERATOR", "circuit table of each operator"),
-        ("--mean-cache", "FORMAT", "mean cache of each format"),
+        ("--mean-cache", "FORMAT/OPERATOR", "mean cache of each cell's own template"),
     ):
         parser.add_argument(option, nargs="+", required=True, metavar=f"{key}=FILE", help=what)
     parser.add_argument("--task", nargs="*", default=[], metavar="TASK=EXPRESSION", help="tasks on numbers")
@@ -60,29 +60,29 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.tables.files import write_table
 
     circuits = named_paths(arguments.circuit, "--circuit")
-    own = load_run(arguments)
+    caches = keyed_paths(arguments.mean_cache, "--mean-cache", 2)
+    own, center = load_run(arguments), arguments.center_logits
     found, parts, sets = [], [], {}
-    for name, path in named_paths(arguments.mean_cache, "--mean-cache").items():
-        means = read_means(path, own.model)
+    for name in dict.fromkeys(name for name, _ in caches):
+        means = {operator: read_means(caches[name, operator], own.model) for operator in circuits}
         sets[name] = _sets(arguments, own, name, circuits, means)
-        for task in _tasks(arguments, own, name, list(circuits), means):
-            for one in damages(
-                own, name, task, sets[name], arguments.bootstrap, arguments.seed, arguments.center_logits
-            ):
+        for task in _tasks(arguments, own, name, means):
+            for one in damages(own, name, task, sets[name], arguments.bootstrap, arguments.seed, center):
                 found.append(one)
-                parts.append(matrix(one, sets[name], arguments.center_logits))
+                parts.append(matrix(one, sets[name], center))
     contrasts = contrasts_table(found, sets, list(circuits), arguments.seed)
     names = ("center_logits", "bootstrap", "seed", "prompts", "matched_seeds", "task", "task_template")
-    provenance = {
-        **run_provenance(arguments, own, *names),
-        "text": str(arguments.text) if arguments.text else None,
-    }
+    provenance = {**run_provenance(arguments, own, *names), "text": arguments.text and str(arguments.text)}
     write_table(pd.concat(parts, ignore_index=True), arguments.output, SPECIFICITY, provenance)
     write_table(contrasts, arguments.contrasts_output, SPECIFICITY_CONTRASTS, provenance)
 
 
 def _sets(
-    arguments: argparse.Namespace, run: "Run", name: str, circuits: Mapping[str, Path], means: "MeanCache"
+    arguments: argparse.Namespace,
+    run: "Run",
+    name: str,
+    circuits: Mapping[str, Path],
+    means: Mapping[str, "MeanCache"],
 ) -> list["NeuronSet"]:
     """Every operator's circuits, and their controls in one format."""
     import torch
@@ -95,20 +95,19 @@ def _sets(
     from form_invariance.tables.files import read_table
 
     rankings = keyed_paths(arguments.rankings, "--rankings", 2)
-    variance = torch.stack(means.variance[run.first :]).float().cpu().numpy()
     sets = []
     for operator, path in circuits.items():
         table = read_table(path, CIRCUIT)
         members = {k: circuit_members(table, k, run.late, run.width) for k in sorted(set(arguments.k))}
-        effects = effects_of(read_table(rankings[name, operator], RANKING), run)
-        matched = {"random_variance": variance, "random_effect": effects}
+        matched = {
+            "random_variance": torch.stack(means[operator].variance[run.first :]).float().cpu().numpy(),
+            "random_effect": effects_of(read_table(rankings[name, operator], RANKING), run),
+        }
         sets += neuron_sets(operator, members, matched, arguments.matched_seeds, arguments.seed)
     return sets
 
 
-def _tasks(
-    arguments: argparse.Namespace, run: "Run", name: str, operators: list[str], means: "MeanCache"
-) -> list["Task"]:
+def _tasks(arguments: argparse.Namespace, run: "Run", name: str, means: Mapping[str, "MeanCache"]) -> list["Task"]:
     """The tasks of one format: the operators, those on numbers that have a template in it, and plain text."""
     from form_invariance.problems.operands import OperandRange
     from form_invariance.stages.dataset.prompts import read_eval
@@ -117,9 +116,9 @@ def _tasks(
 
     datasets = keyed_paths(arguments.dataset, "--dataset", 2)
     found = []
-    for operator in operators:
+    for operator, own in means.items():
         prompts = read_eval(datasets[name, operator], run.tokenizer, run.model.device)
-        found.append(Task(operator, *prompts, means))
+        found.append(Task(operator, *prompts, own))
     templates = named_values(arguments.task_template, "--task-template", "TEMPLATE")
     limits, most = OperandRange(**operand_limits(arguments)), max(FEWEST, arguments.prompts)
     for task, expression in named_values(arguments.task, "--task", "EXPRESSION").items():
