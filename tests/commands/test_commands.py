@@ -29,10 +29,12 @@ MODEL, OPERATOR = "planted", "addition"
 LIMITS = [f"--{key.replace('_', '-')}={value}" for key, value in vars(construction.LIMITS).items()]
 OF_CELLS = ("census", "interventions", "heuristics", "heads", "ranking", "neuron_effects")
 OF_OPERATORS = ("overlap", "reliability", "paraphrases", "dose", "agreement", "labelled", "head_overlap")
+OF_MODELS = ("audit", "operator_overlap", "specificity", "specificity_contrasts")
 FIGURES = {
     ("probe", "probe"): ("probe", "across"),
     ("probe", "probe_positions"): ("probe",),
-    ("overlap", "overlap"): ("overlap", "reliability"),
+    ("overlap", "overlap"): ("overlap", "reliability", "operator_overlap"),
+    ("specificity", "specificity"): ("specificity",),
     ("paraphrases", "paraphrases"): ("paraphrases",),
     ("dose", "dose"): ("dose",),
     ("transfer", "transfer"): ("transfer",),
@@ -54,8 +56,9 @@ ANSWERING = (
     "audit",
     "agreement",
     "dose",
+    "specificity",
 )
-ANSWERED = {*ANSWERING, "reliability", "heads"}
+ANSWERED = {*ANSWERING, "reliability", "heads", "specificity_contrasts"}
 NAMED, SIZE, TITLE = ("--operator", OPERATOR), ("--k", PLANTED), ("--title", MODEL)
 
 
@@ -142,6 +145,20 @@ def of_all_formats(own):
     run("agreement", *NAMED, *labels, *files)
     rankings = ("--rankings", *own.each("ranking.parquet", "{}/addition"), "--width", WIDTH, "--k", 4, PLANTED)
     run("audit", *rankings, "--output", own.folder / "shared/audit.parquet")
+    effects = ("--effects", *own.each("indirect_effects.safetensors", "{}/addition"), *SIZE, "--bootstrap", 20)
+    run("operator-overlap", *effects, "--output", own.folder / "shared/operator_overlap.parquet")
+    whose_circuit(own)
+
+
+def whose_circuit(own):
+    """The one operator's circuit on its own prompts, on copying and on plain text."""
+    tables = {"--dataset": "dataset.parquet", "--rankings": "ranking.parquet"}
+    given = [word for option, table in tables.items() for word in (option, *own.each(table, "{}/addition"))]
+    means = [f"{name}/{OPERATOR}={own.folder / name / 'mean_cache.safetensors'}" for name in TEMPLATES]
+    circuit = ("--circuit", own.of_operator("circuit.parquet"), "--mean-cache", *means, *SIZE, *LIMITS)
+    task = ("--task", "copying=a", "--task-template", "symbolic/copying={a}={a}=")
+    table, contrasts = (own.folder / f"shared/{name}.parquet" for name in OF_MODELS[2:])
+    run("specificity", *own.on_model, *given, *circuit, *task, "--output", table, "--contrasts-output", contrasts)
 
 
 def inputs(own):
@@ -152,7 +169,7 @@ def inputs(own):
     others = {
         "probe": probes,
         "across": [f"across={own.folder / 'shared/probe.parquet'}"],
-        "audit": [f"audit={own.folder / 'shared/audit.parquet'}"],
+        **{name: [f"{name}={own.folder / f'shared/{name}.parquet'}"] for name in OF_MODELS},
         "transfer": [f"transfer/{word}" for word in directions(own)],
     }
     return {**of_cells, **of_operators, **others}
@@ -230,7 +247,7 @@ def paper_tables(own, to):
 
 def test_every_file_says_what_made_it(finished):
     files = [*finished.folder.rglob("*.parquet"), finished.results / "planted.parquet"]
-    assert len(files) == 3 * 11 + 8 + 2 + 6 + 1
+    assert len(files) == 3 * 11 + 8 + 2 + 6 + 1 + 3
     for path in files:
         assert provenance_of(path), path
 

@@ -55,12 +55,16 @@ def _other_task(task: str, rows: pd.DataFrame, over: _Rows) -> str:
     return f"{name}: {percent(row['second'])} are lost; own minus {task} {_points(row)}."
 
 
-def _sentences(over: _Rows, k: int) -> list[str]:
-    """Own against the other operators, and circuit against control, by accuracy."""
+def _sentences(own: pd.DataFrame, over: _Rows, k: int) -> list[str]:
+    """Own against the other operators, and circuit against control, by accuracy.
+
+    Args:
+        own: the circuits' rows of the specificity table, of the knockout.
+    """
     control = over["accuracy", "circuit_minus_control", OWN]
     other = over["accuracy", "own_minus_other", OTHER_OPERATORS]
     beyond = over["accuracy", "own_minus_other_beyond_control", OTHER_OPERATORS]
-    lost = percent(control["first"] if control["cells"] else other["first"])
+    lost = percent(own.loc[own["task"] == own["operator"], "accuracy_damage"].mean())
     found = [
         f"If an operator's shared neurons (k = {k}) are knocked out at the last token, {lost} of its own answers"
     ]
@@ -85,11 +89,11 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     chosen = contrasts[(contrasts["k"] == k) & (contrasts["intervention"] == "knockout")]
     named = chosen["task"].isin([OWN, OTHER_OPERATORS]) & (chosen["metric"] == "accuracy")
     shown = chosen[named].drop(columns=["k", "intervention", "metric"]).reset_index(drop=True)
-    own = table[(table["k"] == k) & (table["neurons"] == "circuit")]
+    own = table[(table["k"] == k) & (table["neurons"] == "circuit") & (table["intervention"] == "knockout")]
     if not own["n_neurons"].any():
         return [Answer(QUESTION, f"Undefined: no neuron is shared at k = {k}.", shown, ("specificity",))]
     rows = chosen[chosen["format"] == ALL].to_dict("records")
     over = {(row["metric"], row["contrast"], row["task"]): row for row in rows}
     others = own[~own["task"].isin(own["operator"])].groupby("task", sort=False)
-    sentences = [*_sentences(over, k), *(_other_task(str(task), part, over) for task, part in others)]
+    sentences = [*_sentences(own, over, k), *(_other_task(str(task), part, over) for task, part in others)]
     return [Answer(QUESTION, " ".join(sentences), shown, ("specificity",))]

@@ -1,4 +1,4 @@
-"""Is it a circuit of one operator? Each operator's circuit kept and knocked out on every task (method, 13).
+"""Is it a circuit of one operator? Each circuit is kept and knocked out on every task (method, section 13).
 
 Everything is done at the last token, where the neurons were ranked. An ablated neuron takes its mean over prompts
 of the task itself. The mean over other tasks would move a neuron that is at rest in this one, and do damage
