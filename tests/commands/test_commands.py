@@ -347,7 +347,7 @@ def test_the_report_answers_every_question(finished):
         in answers["Do a format&#39;s activations correct another&#39;s answers?"]
     )
     assert "100% are among the best" in answers["Can the ranking&#39;s first stage be trusted?"]
-    assert page.count("data:image/svg+xml;base64,") == 14
+    assert page.count("data:image/svg+xml;base64,") == 15
 
 
 def test_figures_are_whole(finished):
