@@ -29,10 +29,12 @@ MODEL, OPERATOR = "planted", "addition"
 LIMITS = [f"--{key.replace('_', '-')}={value}" for key, value in vars(construction.LIMITS).items()]
 OF_CELLS = ("census", "interventions", "heuristics", "heads", "ranking", "neuron_effects")
 OF_OPERATORS = ("overlap", "reliability", "paraphrases", "dose", "agreement", "labelled", "head_overlap")
+OF_MODELS = ("audit", "operator_overlap", "specificity", "specificity_contrasts")
 FIGURES = {
     ("probe", "probe"): ("probe", "across"),
     ("probe", "probe_positions"): ("probe",),
-    ("overlap", "overlap"): ("overlap", "reliability"),
+    ("overlap", "overlap"): ("overlap", "reliability", "operator_overlap"),
+    ("specificity", "specificity"): ("specificity",),
     ("paraphrases", "paraphrases"): ("paraphrases",),
     ("dose", "dose"): ("dose",),
     ("transfer", "transfer"): ("transfer",),
@@ -55,8 +57,16 @@ ANSWERING = (
     "audit",
     "agreement",
     "dose",
+    "specificity",
 )
-ANSWERED = {*ANSWERING, "intervention_contrasts", "transfer_contrasts", "reliability", "heads"} - {"interventions"}
+ANSWERED = {
+    *ANSWERING,
+    "intervention_contrasts",
+    "transfer_contrasts",
+    "reliability",
+    "heads",
+    "specificity_contrasts",
+} - {"interventions"}
 NAMED, SIZE, TITLE = ("--operator", OPERATOR), ("--k", PLANTED), ("--title", MODEL)
 
 
@@ -144,6 +154,20 @@ def of_all_formats(own):
     run("agreement", *NAMED, *labels, *files)
     rankings = ("--rankings", *own.each("ranking.parquet", "{}/addition"), "--width", WIDTH, "--k", 4, PLANTED)
     run("audit", *rankings, "--output", own.folder / "shared/audit.parquet")
+    effects = ("--effects", *own.each("indirect_effects.safetensors", "{}/addition"), *SIZE, "--bootstrap", 20)
+    run("operator-overlap", *effects, "--output", own.folder / "shared/operator_overlap.parquet")
+    whose_circuit(own)
+
+
+def whose_circuit(own):
+    """The one operator's circuit on its own prompts, on copying and on plain text."""
+    tables = {"--dataset": "dataset.parquet", "--rankings": "ranking.parquet"}
+    given = [word for option, table in tables.items() for word in (option, *own.each(table, "{}/addition"))]
+    means = [f"{name}/{OPERATOR}={own.folder / name / 'mean_cache.safetensors'}" for name in TEMPLATES]
+    circuit = ("--circuit", own.of_operator("circuit.parquet"), "--mean-cache", *means, *SIZE, *LIMITS)
+    task = ("--task", "copying=a", "--task-template", "symbolic/copying={a}={a}=")
+    table, contrasts = (own.folder / f"shared/{name}.parquet" for name in OF_MODELS[2:])
+    run("specificity", *own.on_model, *given, *circuit, *task, "--output", table, "--contrasts-output", contrasts)
 
 
 def inputs(own):
@@ -154,7 +178,7 @@ def inputs(own):
     others = {
         "probe": probes,
         "across": [f"across={own.folder / 'shared/probe.parquet'}"],
-        "audit": [f"audit={own.folder / 'shared/audit.parquet'}"],
+        **{name: [f"{name}={own.folder / f'shared/{name}.parquet'}"] for name in OF_MODELS},
         "intervention_contrasts": [f"intervention_contrasts={contrasts_of(own.folder)}"],
         "transfer": [f"transfer/{word}" for word in directions(own)],
         "transfer_contrasts": [f"transfer_contrasts={transfer_contrasts_of(own.folder)}"],
@@ -234,7 +258,7 @@ def paper_tables(own, to):
 
 def test_every_file_says_what_made_it(finished):
     files = [*finished.folder.rglob("*.parquet"), finished.results / "planted.parquet"]
-    assert len(files) == 3 * 11 + 10 + 3 + 6 + 1
+    assert len(files) == 3 * 11 + 10 + 3 + 6 + 1 + 3
     for path in files:
         assert provenance_of(path), path
 
@@ -324,7 +348,7 @@ def test_every_format_shuffles_its_activations_on_its_own(finished, tmp_path, mo
 def test_the_report_answers_every_question(finished):
     page = (finished.results / "report.html").read_text()
     said = re.findall(r"<h3>(.*?)</h3>\s*<p[^>]*>(.*?)</p>", page, re.DOTALL)
-    assert len(said) == 12
+    assert len(said) == 13
     answers = dict(said)
     assert "to 100.0% (code addition)" in answers["Can the model do the problems?"]
     assert "keep faithfulness 1.000 (" in answers["Do the shared neurons suffice?"]
@@ -335,13 +359,13 @@ def test_the_report_answers_every_question(finished):
         in answers["Do a format&#39;s activations correct another&#39;s answers?"]
     )
     assert "100% are among the best" in answers["Can the ranking&#39;s first stage be trusted?"]
-    assert page.count("data:image/svg+xml;base64,") == 14
+    assert page.count("data:image/svg+xml;base64,") == 15
 
 
 def test_figures_are_whole(finished):
     files = sorted((finished.results / "figures").rglob("*"))
     drawn = [path for path in files if path.is_file()]
-    assert len(drawn) == 3 + 2 * 11
+    assert len(drawn) == 3 + 2 * 12
     for path in drawn:
         content = path.read_bytes()
         assert content.startswith(b"\x89PNG") if path.suffix == ".png" else content.rstrip().endswith(b"</svg>")

@@ -14,7 +14,7 @@ from form_invariance.drawing.figures import figure_of
 from form_invariance.errors import UserError
 from form_invariance.stages.interventions import figure as interventions
 from form_invariance.stages.overlap import figure as overlap_figure
-from form_invariance.stages.overlap.table import OVERLAP, RELIABILITY
+from form_invariance.stages.overlap.table import OPERATOR_OVERLAP, OVERLAP, RELIABILITY
 from form_invariance.stages.transfer import figure as transfer
 from form_invariance.statistics import student_factor
 from form_invariance.tables.files import write_table
@@ -31,7 +31,17 @@ def reliability(ks):
     return pd.DataFrame(rows, columns=list(RELIABILITY.columns))
 
 
-TABLES = ("overlap/addition=overlap.parquet", "reliability/addition=reliability.parquet")
+def operator_overlap(operators, ks):
+    """Of every two neighbouring operators."""
+    rows = [("code", k, f"{a}+{b}", 3, 3, 3, 9, 0.3, 0.1, 0.2, 0.4) for a, b in pairwise(operators) for k in ks]
+    return pd.DataFrame(rows, columns=list(OPERATOR_OVERLAP.columns))
+
+
+TABLES = (
+    "overlap/addition=overlap.parquet",
+    "reliability/addition=reliability.parquet",
+    "operator_overlap=operator_overlap.parquet",
+)
 
 
 def command(folder, tables=TABLES, seed="0"):
@@ -50,6 +60,8 @@ def command(folder, tables=TABLES, seed="0"):
 def folder(tmp_path):
     write_table(overlap([10, 200]), tmp_path / "overlap.parquet", OVERLAP, {})
     write_table(reliability([10, 200]), tmp_path / "reliability.parquet", RELIABILITY, {})
+    others = operator_overlap(["addition", "division"], [10, 200])
+    write_table(others, tmp_path / "operator_overlap.parquet", OPERATOR_OVERLAP, {})
     return tmp_path
 
 
@@ -121,7 +133,7 @@ def test_a_wrong_file_is_named(folder, monkeypatch, file, sentence):
     monkeypatch.chdir(folder)
     _, inputs = figure_of("overlap", "overlap")
     with pytest.raises(UserError, match=sentence):
-        read_inputs(input_paths([f"overlap/addition={file}", TABLES[1]], inputs, "this figure"), inputs)
+        read_inputs(input_paths([f"overlap/addition={file}", *TABLES[1:]], inputs, "this figure"), inputs)
 
 
 def test_tables_come_as_one_with_their_keys_in_the_order_given(folder, monkeypatch):
@@ -139,6 +151,7 @@ def test_tables_come_as_one_with_their_keys_in_the_order_given(folder, monkeypat
 def test_labels_of_k_do_not_touch(ks, operators):
     made = {"overlap": overlap(ks), "reliability": reliability(ks)}
     tables = {name: pd.concat([one.assign(operator=o) for o in operators]) for name, one in made.items()}
+    tables["operator_overlap"] = operator_overlap(operators, ks)
     figure = overlap_figure.overlap({name: one.reset_index() for name, one in tables.items()}, "m")
     figure.draw_without_rendering()
     for axes in figure.axes:

@@ -21,6 +21,7 @@ from form_invariance.stages.paraphrases import figure as paraphrases
 from form_invariance.stages.planted import figure as planted
 from form_invariance.stages.probe import figure as probe
 from form_invariance.stages.prompt_formats import token_boxes
+from form_invariance.stages.specificity import figure as specificity
 from form_invariance.stages.summary import figure as summary
 from form_invariance.stages.transfer import figure as transfer
 
@@ -42,6 +43,35 @@ def overlap(formats, ks=(10, 50)):
         (1 - table[["jaccard"]]).join(table.drop(columns="jaccard")).assign(membership="top_k", used=False),
     ]
     return pd.concat(rules, ignore_index=True)
+
+
+def operator_overlap(formats, operators, ks=(10, 50)):
+    rows = [
+        (name, k, "+".join(pair), 0.2, 0.02)
+        for name in formats
+        for k in ks
+        for pair in itertools.combinations(operators, 2)
+    ]
+    return pd.DataFrame(rows, columns=["format", "k", "operators", "jaccard", "chance"])
+
+
+def specificity_table(formats, operators, ks=(10, 50)):
+    tasks = [*operators, "copying", "comparing", "text"]
+    kinds = ("circuit", "random_effect", "random_variance")
+    rows = [
+        (
+            name,
+            operator,
+            k,
+            "knockout",
+            task,
+            neurons,
+            0.9 if operator == task else np.nan if task == "text" else 0.1,
+        )
+        for name, operator, k, task, neurons in itertools.product(formats, operators, ks, tasks, kinds)
+    ]
+    columns = ["format", "operator", "k", "intervention", "task", "neurons", "accuracy_damage"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def reliability(formats, ks=(10, 50)):
@@ -231,12 +261,17 @@ def all_figures(formats, operators, models, ks=(10, 50)):
         **shared,
         "transfer": moved,
         "transfer_contrasts": contrasts_table(operators, directions, ks),
+        "operator_overlap": operator_overlap(formats, operators, ks),
     }
     yield "probe", probe.probe(probes, "m")
     yield "probe_positions", probe.probe_positions(probes, "m")
     yield "overlap", overlap_figure.overlap(every, "m")
     yield "keep_only", interventions.keep_only(every, "m")
     yield "knockout", interventions.knockout(every, "m")
+    yield (
+        "specificity",
+        specificity.specificity({"specificity": specificity_table(formats, operators, ks)}, "m"),
+    )
     yield "transfer", transfer.transfer(every, "m")
     yield "transfer_contrasts", transfer.transfer_contrasts(every, "m")
     yield "paraphrases", paraphrases.paraphrases({"paraphrases": joined(worded, "operator")}, "m")

@@ -7,8 +7,11 @@ import pytest
 from form_invariance.errors import UserError
 from form_invariance.stages.circuit.compute import circuit_table
 from form_invariance.stages.overlap.compute import by_both_rules, overlap_table, reliability_table
+from form_invariance.stages.overlap.operators import operator_overlap_table
+from form_invariance.stages.overlap.table import OPERATOR_OVERLAP, with_another
 from form_invariance.stages.patching.effects import Effects, Membership
 from form_invariance.statistics import expected_jaccard, wilson
+from form_invariance.tables.files import read_table, write_table
 
 
 @pytest.mark.parametrize(
@@ -215,3 +218,29 @@ def test_different_layers_are_refused():
     other = Effects({3: one.effects[3]}, {3: one.candidates[3]}, one.width)
     with pytest.raises(UserError, match="different layers"):
         circuit_table({"s": one, "c": other}, [4])
+
+
+def test_overlap_of_operators_equals_sets():
+    cells = {
+        name: {operator: cell(10 * place + n) for n, operator in enumerate("abc")}
+        for place, name in enumerate("sw")
+    }
+    table = operator_overlap_table(cells, [3, 8], resamples=20, seed=0)
+    assert len(table) == 2 * 3 * 2
+    for row in table.itertuples():
+        one, two = (cells[row.format][operator] for operator in row.operators.split("+"))
+        tops = [[brute_top(one, layer, row.k), brute_top(two, layer, row.k)] for layer in (3, 4)]
+        common, union = sum(len(a & b) for a, b in tops), sum(len(a | b) for a, b in tops)
+        assert (row.intersection, row.union) == (common, union)
+        assert row.jaccard == pytest.approx(common / union)
+        assert row.chance == pytest.approx(3 / 77 if row.k == 3 else row.chance, abs=0.01)
+        assert row.low <= row.jaccard <= row.high
+    twice = with_another(table)
+    assert twice.groupby("operator").size().to_dict() == dict.fromkeys("abc", 8)
+    assert all(own in both.split("+") for own, both in zip(twice["operator"], twice["operators"], strict=True))
+
+
+def test_one_operator_overlaps_with_no_other(tmp_path):
+    table = operator_overlap_table({"s": {"a": cell(0)}}, [3], resamples=20, seed=0)
+    write_table(table, tmp_path / "table.parquet", OPERATOR_OVERLAP, {})
+    assert with_another(read_table(tmp_path / "table.parquet", OPERATOR_OVERLAP)).empty

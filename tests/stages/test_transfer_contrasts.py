@@ -193,6 +193,6 @@ def test_the_answer_says_that_nothing_is_shared():
     )
     contrasts = pd.DataFrame({"operator": [EVERY], "direction": EVERY, "k": 10, "contrast": "imposed"})
     contrasts = contrasts.assign(control="", value=np.nan, low=np.nan, high=np.nan, pairs=0, cells=0)
-    (told,) = answer({"transfer": transfer, "contrasts": contrasts}, 10)
+    (told,) = answer({"transfer": transfer, "transfer_contrasts": contrasts}, 10)
     assert told.sentence == "No neuron is shared (k = 10), so there is nothing to transfer."
     assert told.table["verdict"].tolist() == ["undefined"]

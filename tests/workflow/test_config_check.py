@@ -251,6 +251,43 @@ def test_what_may_be_left_out(key, value):
     config_check.check(changed(key, value), SCHEMA)
 
 
+@pytest.mark.parametrize("value", [{}, ...])
+def test_tasks_may_be_left_out(value):
+    config_check.check(changed("specificity_tasks", value), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("task", "parts"),
+    [
+        ({"expression": "a"}, ["specificity_tasks.mine", "'templates' is missing"]),
+        ({"expression": "c", "templates": {}}, ["'c'", "something other than a, b"]),
+        ({"expression": "max(a, b)", "templates": {"code": "{a}="}}, ["templates.code", "{b}"]),
+        ({"expression": "a", "templates": {"code": "{x}{a}="}}, ["templates.code", "no other field"]),
+        ({"expression": "a", "templates": {"word": "It is {a}"}}, ["templates.word", "next token"]),
+    ],
+)
+def test_tasks_that_cannot_be_measured(task, parts):
+    text = sentence(changed("specificity_tasks", {"mine": task}))
+    assert all(part in text for part in parts), text
+
+
+@pytest.mark.parametrize("name", ["text", "addition", "a b"])
+def test_names_of_tasks(name):
+    text = sentence(changed("specificity_tasks", {name: {"expression": "a", "templates": {}}}))
+    assert f"specificity_tasks.{name}: choose another name" in text
+
+
+def test_a_task_without_a_template_in_a_format_is_not_measured_there():
+    task = {"expression": "a", "templates": {"code": "{a}={a}=", "nowhere": "It is {a}"}}
+    config_check.check(changed("specificity_tasks", {"mine": task}), SCHEMA)
+
+
+def test_the_plain_text_must_exist(tmp_path):
+    (tmp_path / "text.txt").write_text("A text.")
+    config_check.check(changed("specificity_text", str(tmp_path / "text.txt")), SCHEMA)
+    assert "there is no file" in sentence(changed("specificity_text", str(tmp_path / "none.txt")))
+
+
 def test_variants_that_are_not_measured_wait_unchecked():
     config = changed("variant_operators", ["maximum", "subtraction"])
     config["formats"]["word"]["variants"]["addition"] = ["{a}{b}"]

@@ -70,12 +70,22 @@ CIRCUIT = {"circuit": "circuit"}
 CHANGES = {
     "a k": (
         lambda config: config["k"].append(100),
-        [("circuit", CIRCUIT), ("audit overlap paraphrases transfer interventions", {})],
+        [
+            ("circuit", CIRCUIT),
+            ("audit overlap operator_overlap paraphrases transfer interventions specificity", {}),
+        ],
     ),
     "a dose": (lambda config: config["dose"].append(0.3), [("dose", {})]),
     "a number of heads": (lambda config: config["heads"].append(12), [("head_overlap", {})]),
     "uniform controls": (lambda config: config.update(random_seeds=4), [("interventions transfer dose", {})]),
-    "matched controls": (lambda config: config.update(matched_seeds=4), [("interventions transfer", {})]),
+    "matched controls": (
+        lambda config: config.update(matched_seeds=4),
+        [("interventions transfer specificity", {})],
+    ),
+    "a task": (
+        lambda config: config["specificity_tasks"]["copying"]["templates"].update(word="{a} is "),
+        [("specificity", {})],
+    ),
     "a template": (
         reword,
         [("census heuristics", WORD | ADDITION), ("prompt_formats", {})],
@@ -131,7 +141,7 @@ def test_a_model_is_added(finished):
     [
         ("drawing/style.py", "*_figure prompt_formats"),
         ("stages/transfer/figure.py", "transfer_figure transfer_contrasts_figure"),
-        ("stages/mean_cache/ablation.py", "interventions neuron_effects planted engine_check"),
+        ("stages/mean_cache/ablation.py", "interventions specificity neuron_effects planted engine_check"),
         ("stages/heads/compute.py", "heads"),
         ("stages/transfer/answer.py", "answers"),
         ("browser/browser.js", "browser"),
@@ -172,6 +182,7 @@ CALLERS = {
     "attribution": {"paraphrase_effects"},
     "patching": {"paraphrase_effects", "head_overlap", "engine_check"},
     "overlap": {"paraphrases", "head_overlap"},
+    "interventions": {"specificity"},
     "transfer": {"dose", "engine_check"},
 }
 

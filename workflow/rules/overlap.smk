@@ -7,10 +7,13 @@ OVERLAP = {
     ]
     for table in ("overlap", "reliability")
 }
-FIGURES["overlap overlap"] = ANSWERS["overlap"] = MODELS, OVERLAP
+OPERATOR_OVERLAP = ["results/{model}/shared/operator_overlap.parquet"]
+FIGURES["overlap overlap"] = MODELS, {**OVERLAP, "operator_overlap": [OPERATOR_OVERLAP]}
+ANSWERS["overlap"] = MODELS, OVERLAP
 TABLES += expand(
     "results/{model}/shared/{operator}/{table}.parquet", model=MODELS, operator=OPERATORS, table=OVERLAP
 )
+TABLES += expand(OPERATOR_OVERLAP, model=MODELS)
 
 
 rule overlap:
@@ -38,3 +41,28 @@ rule overlap:
         "python -m form_invariance overlap --effects {params.effects:q} --k {params.k}"
         " --membership {params.membership} --bootstrap {params.bootstrap} --seed {params.seed} --output {output.overlap:q}"
         " --reliability-output {output.reliability:q} 2> {log:q}"
+
+
+rule operator_overlap:
+    input:
+        effects=every_operator(EFFECTS),
+    output:
+        "results/{model}/shared/operator_overlap.parquet",
+    log:
+        "results/logs/operator_overlap/{model}.log",
+    benchmark:
+        "results/benchmarks/operator_overlap/{model}.tsv"
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=source_digest("operator-overlap"),
+        effects=lambda wildcards, input: keyed(input.effects, -3, -2),
+        k=KS,
+        bootstrap=config["bootstrap"],
+        membership=config["membership"],
+        seed=config["seed"],
+    resources:
+        **table_job(mem_mb=4000),
+    shell:
+        "python -m form_invariance operator-overlap --effects {params.effects:q} --k {params.k}"
+        " --membership {params.membership} --bootstrap {params.bootstrap} --seed {params.seed} --output {output:q} 2> {log:q}"

@@ -231,3 +231,24 @@ def check_prompts(
         for text, one, want in zip(texts, tokenizer.encode_each(texts), ids.tolist(), strict=True):
             if one != want:
                 raise UserError(f"{where}: {tokenizer.name} splits {text!r} as {tokenizer.tokens(text)}: {rule}")
+
+
+def check_next_token(
+    tokenizer: PromptTokenizer, prompts: Sequence[str], answers: Sequence[int], where: str
+) -> None:
+    """Check that each answer is the next single token after its prompt.
+
+    Raises:
+        UserError: naming the first prompt for which it is not.
+    """
+    ended = [f"{prompt}{answer}" for prompt, answer in zip(prompts, answers, strict=True)]
+    wanted = tokenizer.number_tokens(answers)
+    for text, before, after, token in zip(
+        ended, tokenizer.encode_each(prompts), tokenizer.encode_each(ended), wanted, strict=True
+    ):
+        if after != [*before, token]:
+            raise UserError(
+                f"{where}: {tokenizer.name} splits {text!r} as {tokenizer.tokens(text)}, but the answer must be "
+                "the next token after the prompt, and a single one; a prompt that ends in a word needs a space "
+                "at its end"
+            )

@@ -22,6 +22,8 @@ _RESERVED = {
     "operators": ("all",),
     "formats": ("shared", "transfer"),
 }
+_RESERVED_TASKS = ("text", "all", "own", "other_operators")
+"""Words of the specificity tables."""
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -142,6 +144,28 @@ def _check_variants(config: Mapping[str, Any]) -> None:
                 )
 
 
+def _check_tasks(config: Mapping[str, Any]) -> None:
+    """Check the names and fields of the tasks on numbers, and that the plain text exists."""
+    for name, task in config.get("specificity_tasks", {}).items():
+        key = f"config key specificity_tasks.{name}"
+        if not _NAME.fullmatch(str(name)) or name in (*config["operators"], *_RESERVED_TASKS):
+            raise UserError(
+                f"{key}: choose another name, of letters, digits, '_', '-' and '.', that is not an operator's and "
+                f"none of {', '.join(_RESERVED_TASKS)}"
+            )
+        used = set(re.findall(r"\b[ab]\b", task["expression"]))
+        for format_name, template in task["templates"].items():
+            fields = set(re.findall(r"\{(.*?)\}", template))
+            if not used <= fields or not "a" in fields <= {"a", "b"}:
+                raise UserError(
+                    f"{key}.templates.{format_name}: template {template!r} must have the field {{a}}, the field "
+                    f"{{b}} if the expression {task['expression']!r} contains b, and no other field"
+                )
+    text = config.get("specificity_text")
+    if text and not Path(text).is_file():
+        raise UserError(f"config key specificity_text: there is no file {text!r}; name a file with plain text")
+
+
 def _digest(config: Mapping[str, Any]) -> str:
     """Digest of everything that the slow checks read."""
     digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode())
@@ -168,13 +192,15 @@ def check(config: Mapping[str, Any], schema: Mapping[str, Any], remembered: Path
     _check_templates(config)
     _check_numbers(config)
     _check_variants(config)
+    _check_tasks(config)
     check_sources(config)
     digest = _digest(config)
     if remembered and remembered.exists() and remembered.read_bytes() == digest.encode():
         return
     check_models(config, measured_variants(config))
     # After the tokenizers' checks, which limit the operands: a pool contains all pairs of operands.
-    for expression in config["operators"].values():
+    tasks = config.get("specificity_tasks", {}).values()
+    for expression in [*config["operators"].values(), *(task["expression"] for task in tasks)]:
         operand_pool(expression, OperandRange(**config["operands"]))
     if config["heuristic_k"] not in config["k"]:
         raise UserError(

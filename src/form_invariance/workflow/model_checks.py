@@ -10,7 +10,13 @@ from form_invariance.errors import UserError
 from form_invariance.model import files as model_files
 from form_invariance.model.families import DecoderConfig
 from form_invariance.problems.operands import OperandRange
-from form_invariance.problems.prompts import PromptTokenizer, check_numbers, check_template
+from form_invariance.problems.prompts import (
+    PromptTokenizer,
+    check_next_token,
+    check_numbers,
+    check_template,
+    render,
+)
 from form_invariance.stages.late_layers import first_late_layer
 
 Variants = Mapping[tuple[str, str], Mapping[str, list[str]]]
@@ -138,6 +144,12 @@ def _check_prompts(name: str, tokenizer: PromptTokenizer, config: Mapping[str, A
             for number, text in enumerate(texts):
                 key = f"config key formats.{format_name}.variants.{operator}[{number}]"
                 check_template(tokenizer, text, f"{key} with the tokenizer of {name}", limits)
+    for task, one in config.get("specificity_tasks", {}).items():
+        for format_name in set(one["templates"]) & set(config["formats"]):
+            where = f"config key specificity_tasks.{task}.templates.{format_name} with the tokenizer of {name}"
+            a, b = limits.operand_min, limits.operand_max
+            prompts = [render(one["templates"][format_name], *pair) for pair in ((a, b), (b, a))]
+            check_next_token(tokenizer, prompts, [limits.answer_min, limits.answer_max], where)
 
 
 def check_models(config: Mapping[str, Any], variants: Variants) -> None:

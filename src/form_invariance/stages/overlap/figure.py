@@ -7,29 +7,47 @@ from matplotlib.figure import Figure
 
 from form_invariance.drawing.lines import DASH_DOT, DASHED, DOTTED, Look, line, line_grid, mean, spread
 from form_invariance.drawing.style import COLOURS, GREY
-from form_invariance.stages.overlap.table import OVERLAP, RELIABILITY, all_formats, of_all_layers
+from form_invariance.stages.overlap.table import (
+    OPERATOR_OVERLAP,
+    OVERLAP,
+    RELIABILITY,
+    all_formats,
+    of_all_layers,
+    with_another,
+)
 from form_invariance.tables.inputs import Input
 
-INPUTS = {"overlap": Input(OVERLAP, ("operator",)), "reliability": Input(RELIABILITY, ("operator",))}
+INPUTS = {
+    "overlap": Input(OVERLAP, ("operator",)),
+    "reliability": Input(RELIABILITY, ("operator",)),
+    "operator_overlap": Input(OPERATOR_OVERLAP),
+}
 
 PARTS_WITHIN = "one format, parts of its prompts (ceiling)"
+OTHER_OPERATOR = "another operator, same format"
 PARTS_ACROSS = "all formats, part of the prompts each"
 LOOKS = {
     "all formats": Look(COLOURS[0], "o", width=1.6),
     PARTS_ACROSS: Look(COLOURS[0], dashes=DASHED),
     PARTS_WITHIN: Look(GREY, dashes=DASHED, width=2.0),
     "other corrupt partners": Look(GREY, dashes=DASH_DOT, width=0.7),
+    OTHER_OPERATOR: Look(COLOURS[1], "s"),
     "chance": Look("black", dashes=DOTTED),
+    "chance, two sets": Look("black", dashes=DOTTED, width=0.6),
 }
 
 
 def overlap(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
-    """One panel for each operator: all formats and pairs with intervals; dashed, by parts of the prompts."""
+    """One panel for each operator: all formats and pairs with intervals; dashed, by parts of the prompts.
+
+    Two operators of one format are compared with the pairs of formats: both are overlaps of two sets.
+    """
     every = all_formats(tables["overlap"])
     pooled = of_all_layers(tables["overlap"])
     pairs = pooled.drop(every.index)
     again = tables["reliability"]
     by = ["operator", "k"]
+    others = with_another(tables["operator_overlap"])
     table = pd.concat(
         [
             line(every, "all formats", "jaccard", "low", "high"),
@@ -37,7 +55,9 @@ def overlap(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
             spread(again[again["kind"] == "parts"], by, PARTS_WITHIN, "jaccard"),
             line(pairs, pairs["formats"], "jaccard", "low", "high"),
             mean(again[again["kind"] == "corrupt_seed"], by, "other corrupt partners", "jaccard"),
+            spread(others, by, OTHER_OPERATOR, "jaccard"),
             line(every, "chance", "chance"),
+            mean(others, by, "chance, two sets", "chance"),
         ]
     )
     of_pairs = dict.fromkeys(pairs["formats"], Look(COLOURS[5], width=0.7, label="pairs of formats"))

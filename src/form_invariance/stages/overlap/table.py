@@ -39,6 +39,22 @@ RELIABILITY = Schema(
         "high": number("97.5 % percentile over repeats"),
     },
 )
+OPERATOR_OVERLAP = Schema(
+    "operator_overlap",
+    {
+        "format": text("format"),
+        "k": integer("circuit size: neurons per layer"),
+        "operators": text("the two operators compared, joined by +"),
+        "members": integer("members of the smaller of the two sets, over the late layers"),
+        "positive": integer("members with a positive effect, in the operator that has fewer"),
+        "intersection": integer("neurons in the top-k of both, over the late layers"),
+        "union": integer("neurons in the top-k of either"),
+        "jaccard": number("intersection / union"),
+        "chance": number("expected Jaccard of random sets of the same size"),
+        "low": number("lower 95 % limit: normal, with the standard error of a bootstrap over train prompts"),
+        "high": number("upper 95 % limit"),
+    },
+)
 
 
 def of_all_layers(overlap: pd.DataFrame) -> pd.DataFrame:
@@ -51,3 +67,8 @@ def all_formats(overlap: pd.DataFrame) -> pd.DataFrame:
     pooled = of_all_layers(overlap)
     compared = pooled["formats"].str.count(r"\+")
     return pooled[compared == compared.max()]
+
+
+def with_another(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of an operator_overlap table for each operator of their pair: each row twice, column operator."""
+    return table.assign(operator=table["operators"].str.split("+")).explode("operator", ignore_index=True)

@@ -8,6 +8,7 @@ transfer has wrong answers to correct, two neurons of layer 1 add 7 to the large
 Normalisation turns a residual x into x √d / |x|, and |x| is K to a good approximation, and √2 K at a number.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -82,6 +83,11 @@ def write_model(folder: Path, shared: bool, seed: int) -> None:
             for name in list(TEMPLATES)[: 1 if shared else None]:
                 _plant(gate, up, down, planted[name, layer], shares, None if shared else name)
         weights |= _layer(layer, gate, up, down)
+    save(folder, weights, tokenizer)
+
+
+def save(folder: Path, weights: Mapping[str, np.ndarray], tokenizer: Tokenizer) -> None:
+    """Write weights of this shape, by their Hugging Face names, as a folder."""
     tensors = {name: torch.tensor(weight, dtype=torch.float32) for name, weight in weights.items()}
     sizes = {
         "n_layers": LAYERS,

@@ -1,0 +1,32 @@
+"""Overlap of the operators' circuits in each format."""
+
+import argparse
+
+from form_invariance.stages.options import add_keyed, add_options, add_required, settings
+
+HELP = "how far the top-k neurons of two operators of one format overlap"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_keyed(parser, "--effects", "FORMAT/OPERATOR=FILE", "indirect effects of every cell")
+    add_options(parser, "--membership", "--bootstrap", "--seed")
+    add_required(parser, int, "+", k="circuit sizes")
+    add_options(parser, output="operator overlap table")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    from form_invariance.stages.overlap.operators import operator_overlap_table
+    from form_invariance.stages.overlap.table import OPERATOR_OVERLAP
+    from form_invariance.stages.patching.effects import Effects, Membership, read_effects
+    from form_invariance.tables.files import write_table
+
+    membership = Membership(arguments.membership, arguments.seed)
+    effects, models = read_effects({"/".join(key): path for key, path in arguments.effects.items()}, membership)
+    cells: dict[str, dict[str, Effects]] = {}
+    for key, one in effects.items():
+        name, operator = key.split("/")
+        cells.setdefault(name, {})[operator] = one
+    ks = sorted(set(arguments.k))
+    table = operator_overlap_table(cells, ks, arguments.bootstrap, arguments.seed)
+    provenance = {"models": models, "k": ks, **settings(arguments, "membership", "bootstrap", "seed")}
+    write_table(table, arguments.output, OPERATOR_OVERLAP, provenance)

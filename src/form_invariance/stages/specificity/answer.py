@@ -1,0 +1,99 @@
+"""Is it a circuit of this operator, or of saying numbers?"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from form_invariance.stages.answers import Answer, percent
+from form_invariance.stages.specificity.table import (
+    ALL,
+    OTHER_OPERATORS,
+    OWN,
+    SPECIFICITY,
+    SPECIFICITY_CONTRASTS,
+    TEXT,
+)
+from form_invariance.tables.inputs import Input
+
+INPUTS = {"specificity": Input(SPECIFICITY), "specificity_contrasts": Input(SPECIFICITY_CONTRASTS)}
+
+QUESTION = "Is it a circuit of this operator?"
+
+_Rows = Mapping[tuple[str, str, str], Any]
+"""The contrasts over all cells at one k, of the knockout, by metric, contrast and task."""
+
+
+def _points(row: Mapping[str, Any]) -> str:
+    """A difference of shares with its interval, in percentage points."""
+    value, low, high = (f"{round(100 * row[name]):+d}" for name in ("difference", "low", "high"))
+    return f"{value} points (95 % interval {low} to {high}): {row['verdict']}"
+
+
+def _ratio(row: Mapping[str, Any]) -> str:
+    if np.isnan(row["ratio"]):
+        return "no ratio, because the interval of the latter is not above zero"
+    return f"own / other {row['ratio']:.1f} ({row['ratio_low']:.1f} to {row['ratio_high']:.1f})"
+
+
+def _other_task(task: str, rows: pd.DataFrame, over: _Rows) -> str:
+    """What the knockout does to a task that is no operator, or why that is undefined."""
+    name = "Plain text" if task == TEXT else task.capitalize()
+    if not (rows["undefined"] == "").any():
+        reason = rows.loc[rows["n_neurons"] > 0, "undefined"].iloc[0]
+        least, most = rows["prompts"].min(), rows["prompts"].max()
+        return f"{name}: undefined, n = {least if least == most else f'{least} to {most}'} ({reason})."
+    if task == TEXT:
+        row = over["loss", "own_minus_other", task]
+        limits = f"{row['difference']:.2f} (95 % interval {row['low']:.2f} to {row['high']:.2f})"
+        return (
+            f"{name}: its loss rises by {row['second']:.2f} nats per token, that of the own answers by "
+            f"{row['first']:.2f}; own minus text {limits}: {row['verdict']}."
+        )
+    row = over["accuracy", "own_minus_other", task]
+    return f"{name}: {percent(row['second'])} are lost; own minus {task} {_points(row)}."
+
+
+def _sentences(own: pd.DataFrame, over: _Rows, k: int) -> list[str]:
+    """Own against the other operators, and circuit against control, by accuracy.
+
+    Args:
+        own: the circuits' rows of the specificity table, of the knockout.
+    """
+    control = over["accuracy", "circuit_minus_control", OWN]
+    other = over["accuracy", "own_minus_other", OTHER_OPERATORS]
+    beyond = over["accuracy", "own_minus_other_beyond_control", OTHER_OPERATORS]
+    lost = percent(own.loc[own["task"] == own["operator"], "accuracy_damage"].mean())
+    found = [
+        f"If an operator's shared neurons (k = {k}) are knocked out at the last token, {lost} of its own answers"
+    ]
+    if other["cells"]:
+        found[0] += f" and {percent(other['second'])} of the other operators' answers are lost; {_ratio(other)}."
+        found.append(f"Own minus other {_points(other)}.")
+    else:
+        found[0] += " are lost. There is no other operator."
+    if control["cells"]:
+        found.append(
+            f"The strongest matched control loses {percent(control['second'])} of the own answers; circuit minus "
+            f"control {_points(control)}."
+        )
+    if beyond["cells"]:
+        found.append(f"Own minus other, of what the circuit does beyond its control: {_points(beyond)}.")
+    return found
+
+
+def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
+    """The damage of a knockout to the own operator, to other tasks, and by matched controls."""
+    contrasts, table = tables["specificity_contrasts"], tables["specificity"]
+    chosen = contrasts[(contrasts["k"] == k) & (contrasts["intervention"] == "knockout")]
+    named = chosen["task"].isin([OWN, OTHER_OPERATORS]) & (chosen["metric"] == "accuracy")
+    shown = chosen[named].drop(columns=["k", "intervention", "metric"]).reset_index(drop=True)
+    own = table[(table["k"] == k) & (table["neurons"] == "circuit") & (table["intervention"] == "knockout")]
+    if not own["n_neurons"].any():
+        return [Answer(QUESTION, f"Undefined: no neuron is shared at k = {k}.", shown, ("specificity",))]
+    rows = chosen[chosen["format"] == ALL].to_dict("records")
+    over = {(row["metric"], row["contrast"], row["task"]): row for row in rows}
+    others = own[~own["task"].isin(own["operator"])].groupby("task", sort=False)
+    sentences = [*_sentences(own, over, k), *(_other_task(str(task), part, over) for task, part in others)]
+    return [Answer(QUESTION, " ".join(sentences), shown, ("specificity",))]

@@ -1,0 +1,116 @@
+"""Every operator's circuit on every task, for one model."""
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from form_invariance.stages.options import (
+    OPERANDS,
+    add_keyed,
+    add_options,
+    add_required,
+    add_run_arguments,
+    operand_limits,
+)
+
+if TYPE_CHECKING:
+    from form_invariance.stages.mean_cache.compute import MeanCache
+    from form_invariance.stages.run import Run
+    from form_invariance.stages.specificity.compute import NeuronSet
+    from form_invariance.stages.specificity.tasks import Task
+
+HELP = "keep and knock out every operator's circuit on every operator, on copying, comparing and plain text"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_run_arguments(parser)
+    add_options(parser, *OPERANDS, "--center-logits", "--matched-seeds", "--bootstrap", "--seed")
+    add_required(parser, int, "+", k="circuit sizes")
+    add_keyed(parser, "--dataset", "FORMAT/OPERATOR=FILE", "dataset table of each cell")
+    add_keyed(parser, "--rankings", "FORMAT/OPERATOR=FILE", "ranking table of each cell")
+    add_keyed(parser, "--circuit", "OPERATOR=FILE", "circuit table of each operator")
+    add_keyed(parser, "--mean-cache", "FORMAT/OPERATOR=FILE", "mean cache of each cell's own template")
+    add_keyed(parser, "--task", "TASK=EXPRESSION", "tasks on numbers", required=False)
+    add_keyed(parser, "--task-template", "FORMAT/TASK=TEMPLATE", "their prompts", required=False)
+    parser.add_argument("--text", type=Path, help="plain text, UTF-8; default: a short text of the package")
+    add_required(parser, int, prompts="prompts of a task that is no operator, at most")
+    add_options(parser, output="specificity table", contrasts_output="table of the contrasts")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    import pandas as pd
+
+    from form_invariance.stages.mean_cache.compute import read_means
+    from form_invariance.stages.run import load_run, run_provenance
+    from form_invariance.stages.specificity.compute import damages, matrix
+    from form_invariance.stages.specificity.contrasts import contrasts_table
+    from form_invariance.stages.specificity.table import SPECIFICITY, SPECIFICITY_CONTRASTS
+    from form_invariance.tables.files import write_table
+
+    circuits, caches = arguments.circuit, arguments.mean_cache
+    own, center = load_run(arguments), arguments.center_logits
+    found, parts, sets = [], [], {}
+    for name in dict.fromkeys(name for name, _ in caches):
+        means = {operator: read_means(caches[name, operator], own.model) for operator in circuits}
+        sets[name] = _sets(arguments, own, name, circuits, means)
+        for task in _tasks(arguments, own, name, means):
+            for one in damages(own, name, task, sets[name], arguments.bootstrap, arguments.seed, center):
+                found.append(one)
+                parts.append(matrix(one, sets[name], center))
+    contrasts = contrasts_table(found, sets, list(circuits), arguments.seed)
+    provenance = {
+        **run_provenance(arguments, own, "center_logits", "bootstrap", "seed", "prompts", "matched_seeds", "task"),
+        "task_template": {"/".join(key): template for key, template in arguments.task_template.items()},
+        "text": arguments.text and str(arguments.text),
+    }
+    write_table(pd.concat(parts, ignore_index=True), arguments.output, SPECIFICITY, provenance)
+    write_table(contrasts, arguments.contrasts_output, SPECIFICITY_CONTRASTS, provenance)
+
+
+def _sets(
+    arguments: argparse.Namespace,
+    run: "Run",
+    name: str,
+    circuits: Mapping[str, Path],
+    means: Mapping[str, "MeanCache"],
+) -> list["NeuronSet"]:
+    """Every operator's circuits, and their controls in one format."""
+    import torch
+
+    from form_invariance.stages.circuit.compute import circuit_members
+    from form_invariance.stages.circuit.table import CIRCUIT
+    from form_invariance.stages.interventions.sets import effects_of
+    from form_invariance.stages.ranking.table import RANKING
+    from form_invariance.stages.specificity.compute import neuron_sets
+    from form_invariance.tables.files import read_table
+
+    sets = []
+    for operator, path in circuits.items():
+        table = read_table(path, CIRCUIT)
+        members = {k: circuit_members(table, k, run.late, run.width) for k in sorted(set(arguments.k))}
+        matched = {
+            "random_variance": torch.stack(means[operator].variance[run.first :]).float().cpu().numpy(),
+            "random_effect": effects_of(read_table(arguments.rankings[name, operator], RANKING), run),
+        }
+        sets += neuron_sets(operator, members, matched, arguments.matched_seeds, arguments.seed)
+    return sets
+
+
+def _tasks(arguments: argparse.Namespace, run: "Run", name: str, means: Mapping[str, "MeanCache"]) -> list["Task"]:
+    """The tasks of one format: the operators, those on numbers that have a template in it, and plain text."""
+    from form_invariance.problems.operands import OperandRange
+    from form_invariance.stages.dataset.prompts import read_eval
+    from form_invariance.stages.specificity.plain_text import PLAIN_TEXT
+    from form_invariance.stages.specificity.tasks import FEWEST, Task, number_task, read_text, text_task
+
+    found = []
+    for operator, own in means.items():
+        prompts = read_eval(arguments.dataset[name, operator], run.tokenizer, run.model.device)
+        found.append(Task(operator, *prompts, own))
+    limits, most = OperandRange(**operand_limits(arguments)), max(FEWEST, arguments.prompts)
+    for task, expression in arguments.task.items():
+        if template := arguments.task_template.get((name, task)):
+            found.append(number_task(run, task, expression, template, limits, most, arguments.seed))
+    text = read_text(arguments.text) if arguments.text else PLAIN_TEXT
+    return [*found, text_task(run, text, most)]

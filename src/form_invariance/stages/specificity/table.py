@@ -1,0 +1,79 @@
+"""What a circuit does to other tasks: the damage matrix, and its contrasts."""
+
+from form_invariance.tables.columns import Column, Schema, flag, integer, number, text
+
+ALL = "all"
+"""The value of `format` and `operator` in rows over all cells."""
+TEXT = "text"
+"""The task of predicting the next token of plain text."""
+OTHER_OPERATORS, OWN = "other_operators", "own"
+"""Tasks of the contrasts: the mean over the other operators' prompts, and the circuit's own operator's prompts."""
+
+METRICS = {
+    "accuracy": "fraction of prompts whose most probable token is the answer",
+    "probability": "mean probability of the answer",
+    "normalized_logit": "mean of logit[answer] / largest logit",
+    "loss": "mean of -log p(answer), nats per token",
+}
+"""What is measured on every task. Of all but the loss, less is worse."""
+
+
+def _damages() -> dict[str, Column]:
+    """Four columns for each metric."""
+    found = {}
+    for name, meaning in METRICS.items():
+        change = "ablated - unmodified" if name == "loss" else "unmodified - ablated"
+        found[name] = number(f"{meaning}, ablated")
+        found[f"{name}_damage"] = number(change)
+        found[f"{name}_low"] = number("2.5 % bootstrap percentile of the damage over prompts")
+        found[f"{name}_high"] = number("97.5 % bootstrap percentile of the damage over prompts")
+    return found
+
+
+_CIRCUIT = {
+    "format": text("format of the prompts; in contrasts also all"),
+    "operator": text("operator whose shared circuit it is; in contrasts also all"),
+    "k": integer("circuit size: neurons per layer and format"),
+    "intervention": text("keep_only or knockout, at the last token"),
+}
+SPECIFICITY = Schema(
+    "specificity",
+    {
+        **_CIRCUIT,
+        "task": text("an operator (its eval prompts), a task of specificity_tasks, or text (next token)"),
+        "neurons": text("circuit, or the control matched to it: random_variance or random_effect"),
+        "seed": integer("draw of the control; -1 for the circuit"),
+        "n_neurons": integer("neurons kept or knocked out, over all late layers"),
+        "prompts": integer("prompts that the unmodified model answers correctly; text: predicted tokens"),
+        "undefined": text("why nothing is measured; empty where it is"),
+        **_damages(),
+        "centered": flag("logits centred over the vocabulary"),
+    },
+)
+SPECIFICITY_CONTRASTS = Schema(
+    "specificity_contrasts",
+    {
+        **_CIRCUIT,
+        "contrast": text(
+            "own_minus_other (the circuit's damage to its own operator, and to another task), "
+            "circuit_minus_control (damage by the circuit and by its strongest matched control, same prompts), or "
+            "own_minus_other_beyond_control (own_minus_other of what the circuit does beyond that control)"
+        ),
+        "task": text(
+            "the other task; for circuit_minus_control the task: own, another operator, other_operators (their "
+            "mean), a task of specificity_tasks, or text"
+        ),
+        "control": text("the strongest matched control on this task; empty where there is none or several"),
+        "metric": text("accuracy, probability or loss"),
+        "cells": integer("cells (format and operator) in which both damages are defined"),
+        "first": number("mean damage: own, or the circuit's"),
+        "second": number("mean damage: the other task's, or the control's"),
+        "ratio": number("first / second; NaN where the lower 95 % limit of second is not above zero"),
+        "ratio_low": number("2.5 % bootstrap percentile"),
+        "ratio_high": number("97.5 % bootstrap percentile"),
+        "difference": number("first - second of a knockout, second - first of keep-only: above zero is specific"),
+        "low": number("2.5 % bootstrap percentile over prompts; over cells and prompts in rows over all cells"),
+        "high": number("97.5 % bootstrap percentile"),
+        "verdict": text("yes (the interval is above zero), no (below), undecided, or undefined"),
+    },
+)

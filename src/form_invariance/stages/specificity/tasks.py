@@ -1,0 +1,145 @@
+"""The tasks on which a circuit is tried: eval prompts of operators, copying, comparing, plain text."""
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from form_invariance.errors import UserError, one_line
+from form_invariance.model.readout import Readout, stack
+from form_invariance.model.replay import last_token_neurons
+from form_invariance.problems.operands import OperandRange, operand_pool
+from form_invariance.problems.prompts import check_next_token, render
+from form_invariance.randomness import generator
+from form_invariance.stages.mean_cache.ablation import run_unmodified, start_run
+from form_invariance.stages.mean_cache.compute import MeanCache
+from form_invariance.stages.run import Run
+from form_invariance.stages.specificity.table import TEXT
+
+FEWEST = 20
+"""With fewer correct prompts a task is undefined."""
+SCREENED = 500
+"""Prompts of copying or comparing that the unmodified model answers, and as many others that give the means."""
+CONTEXT = 32
+"""Tokens of plain text before the predicted one."""
+GUESSING = 0.7
+"""A model whose loss on plain text is above this share of log(vocabulary) cannot read it."""
+
+BATCH = 100
+
+
+@dataclass(frozen=True)
+class Task:
+    """Prompts of one length with their answers, and what replaces an ablated neuron in them."""
+
+    name: str
+    tokens: Tensor  # (P, T)
+    answers: Tensor  # (P,): token ids
+    means: MeanCache
+    undefined: str = ""
+    """Why nothing is measured on it; empty if it is."""
+
+
+def unmodified(run: Run, tokens: Tensor, answers: Tensor, center: bool) -> Readout:
+    """The unmodified model's answers to prompts (P, T); shape (P,)."""
+    with torch.no_grad():
+        return stack(
+            [
+                run_unmodified(run.model, start_run(run.model, own, wanted, run.first), center)
+                for own, wanted in zip(tokens.split(BATCH), answers.split(BATCH), strict=True)
+            ]
+        )
+
+
+def last_token_means(run: Run, tokens: Tensor) -> MeanCache:
+    """Means over prompts (P, T) of the late neurons at the last token, which is all that is ablated here."""
+    means = last_token_neurons(run.model, tokens, run.first).mean(1)  # (late layers, m)
+    earlier = [means.new_empty(0, run.width)] * run.first
+    count = means.new_full((1,), len(tokens))
+    return MeanCache([*earlier, *means[:, None]], [], [], count)
+
+
+def number_task(
+    run: Run, name: str, expression: str, template: str, limits: OperandRange, most: int, seed: int
+) -> Task:
+    """A task on numbers: the prompts of a template that the unmodified model answers correctly.
+
+    Args:
+        expression: of the answer, for instance ``max(a, b)``.
+        template: with the field ``{a}``, and ``{b}`` if the answer depends on it; a field may come twice.
+        most: prompts at most; at least `FEWEST`.
+
+    Raises:
+        UserError: the answer is not the next single token after a prompt, or the prompts differ in length.
+    """
+    pool = operand_pool(expression, limits)
+    pool = pool[pool["a"] != pool["b"]]  # of two equal numbers none is the larger one
+    pool = pool if "{b}" in template else pool.drop_duplicates("a")
+    order = generator(seed, "specificity", name).permutation(len(pool))
+    tried, others = (pool.iloc[order[start : start + SCREENED]] for start in (0, SCREENED))
+    others = others if len(others) else tried
+    prompts = rendered(template, tried)
+    check_next_token(run.tokenizer, prompts, tried["answer"].tolist(), f"the task {name}")
+    tokens, answers = run.tokens(prompts), run.answer_tokens(tried["answer"].to_numpy())
+    right = unmodified(run, tokens, answers, center=False).correct
+    means = last_token_means(run, run.tokens(rendered(template, others)))
+    task = Task(name, tokens[right][:most], answers[right][:most], means)
+    if len(task.tokens) < FEWEST:
+        return replace(task, undefined=f"fewer than {FEWEST} of {len(tokens)} prompts are answered correctly")
+    return task
+
+
+def rendered(template: str, pairs: pd.DataFrame) -> list[str]:
+    """The prompt of each pair of operands (columns a and b)."""
+    return [render(template, a, b) for a, b in zip(pairs["a"], pairs["b"], strict=True)]
+
+
+def read_text(path: Path) -> str:
+    """The text of a file.
+
+    Raises:
+        UserError: it cannot be read as UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise UserError(f"the plain text {path} cannot be read as UTF-8: {one_line(error)}") from None
+
+
+def text_task(run: Run, text: str, most: int) -> Task:
+    """Plain text: the next token after windows of `CONTEXT` tokens, evenly spaced. Other windows give the means.
+
+    Args:
+        most: predicted tokens at most.
+
+    Raises:
+        UserError: the text is too short.
+    """
+    tokens = run.tokenizer.encode(text)
+    if len(tokens) < 2 * CONTEXT:
+        raise UserError(
+            f"the plain text has {len(tokens)} tokens; the task {TEXT} needs at least {2 * CONTEXT}, better "
+            "thousands"
+        )
+    windows = np.lib.stride_tricks.sliding_window_view(np.array(tokens), CONTEXT + 1)
+    chosen = np.unique(np.linspace(0, len(windows) - 1, min(most, len(windows) // 2)).round().astype(int))
+    rest = np.setdiff1d(np.arange(len(windows)), chosen)
+    spaced = rest[np.linspace(0, len(rest) - 1, min(SCREENED, len(rest))).round().astype(int)]
+    measured, others = (_with_bos(run, windows[where]) for where in (chosen, spaced))
+    task = Task(TEXT, measured[:, :-1], measured[:, -1], last_token_means(run, others[:, :-1]))
+    probability = unmodified(run, task.tokens, task.answers, center=False).probability
+    loss, guess = float(-probability.log().mean()), math.log(run.model.config.vocabulary)
+    if loss > GUESSING * guess:
+        return replace(task, undefined=f"loss {loss:.2f} is near that of a uniform guess, {guess:.2f}")
+    return task
+
+
+def _with_bos(run: Run, windows: np.ndarray) -> Tensor:
+    """Windows (n, tokens) with BOS in front, if the model has one, on its device."""
+    bos = [] if run.tokenizer.bos is None else [run.tokenizer.bos]
+    opened = np.hstack([np.tile(np.array(bos, dtype=np.int64), (len(windows), 1)), windows])
+    return torch.from_numpy(opened).to(run.model.device)

@@ -1,0 +1,346 @@
+"""Damage matrices: circuits of their own give a diagonal, a common circuit a flat one; values against hooks."""
+
+import numpy as np
+import oracles
+import pandas as pd
+import pytest
+import torch
+import two_operators
+from schema_checks import check_columns
+from test_interventions import CACHE_PROMPTS, plain_means, prepare
+
+from form_invariance.errors import UserError
+from form_invariance.model import loading
+from form_invariance.model.files import load_tokenizer
+from form_invariance.problems.operands import OperandRange
+from form_invariance.problems.prompts import render
+from form_invariance.randomness import generator
+from form_invariance.stages.mean_cache import compute as mean_cache
+from form_invariance.stages.planted.construction import LATE
+from form_invariance.stages.run import Run
+from form_invariance.stages.specificity import compute, tasks
+from form_invariance.stages.specificity.answer import answer
+from form_invariance.stages.specificity.compute import Damages, NeuronSet, damages, matrix, neuron_sets
+from form_invariance.stages.specificity.contrasts import Pair, contrasts_table, over_cells
+from form_invariance.stages.specificity.figure import damage_matrix, middle, specificity
+from form_invariance.stages.specificity.plain_text import PLAIN_TEXT
+from form_invariance.stages.specificity.table import SPECIFICITY, SPECIFICITY_CONTRASTS
+from form_invariance.stages.specificity.tasks import Task, last_token_means, number_task, text_task
+
+LIMITS = OperandRange(6, 60, 12, 140)
+K, DRAWS, RESAMPLES = 8, 3, 100
+
+
+def pairs(seed, count):
+    """Operands of which no pair comes twice."""
+    drawn = np.random.default_rng(seed).permutation(54 * 54)[:count]
+    return [(6 + number // 54, 6 + number % 54) for number in drawn.tolist()]
+
+
+def prompts(run, operator, chosen):
+    """Tokens and answers of an operator's prompts."""
+    tokens = run.tokens([render(two_operators.TEMPLATES[operator], *pair) for pair in chosen])
+    return tokens, run.answer_tokens(np.array([sum(pair) + 20 * (operator == "shifted") for pair in chosen]))
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["own", "common"])
+def measured(request, tmp_path_factory):
+    """Whether the circuit is common; the sets; both tables of the constructed model."""
+    folder = tmp_path_factory.mktemp("two") / "model"
+    members = two_operators.write_model(folder, request.param, seed=0)
+    run = Run(loading.load(folder), load_tokenizer(folder), LATE[0])
+    found, sets, chosen = [], [], []
+    for place, operator in enumerate(two_operators.OPERATORS):
+        train, evaluation = pairs(place, 200)[:160], pairs(place, 200)[160:]
+        template = two_operators.TEMPLATES[operator]
+        means = mean_cache.compute(run.model, run.tokenizer, [[render(template, *pair) for pair in train]])
+        chosen.append(Task(operator, *prompts(run, operator, evaluation), means))
+        values = {kind: np.random.default_rng(place).random(members[operator].shape) for kind in compute.CONTROLS}
+        circuits = {K: members[operator], 2 * K: np.zeros_like(members[operator])}
+        sets += neuron_sets(operator, circuits, values, DRAWS, seed=0)
+    for name, expression in (("sum", "a + b"), ("copying", "a")):
+        chosen.append(number_task(run, name, expression, "{a}+{b}=", LIMITS, 25, seed=0))
+    chosen.append(text_task(run, PLAIN_TEXT, 25))
+    for task in chosen:
+        found += damages(run, "symbolic", task, sets, RESAMPLES, 0, center=True)
+    table = pd.concat([matrix(one, sets, True) for one in found], ignore_index=True)
+    contrasts = contrasts_table(found, {"symbolic": sets}, list(two_operators.OPERATORS), seed=0)
+    return request.param, sets, table, contrasts
+
+
+def accuracy_damage(table, intervention, neurons="circuit"):
+    rows = table[(table["intervention"] == intervention) & (table["neurons"] == neurons) & (table["k"] == K)]
+    return damage_matrix(rows, list(two_operators.OPERATORS), [*two_operators.OPERATORS, "sum"])
+
+
+def test_circuits_of_their_own_give_a_diagonal_and_a_common_one_a_flat_matrix(measured):
+    common, _, table, _ = measured
+    check_columns(table, SPECIFICITY)
+    lost, kept = (accuracy_damage(table, one) for one in ("knockout", "keep_only"))
+    ones = np.ones((2, 3))
+    # The task "sum" is addition by another name.
+    own = np.array([[1, 0, 1], [0, 1, 0]])
+    np.testing.assert_allclose(lost, ones if common else own, atol=0.1)
+    np.testing.assert_allclose(kept, 0 * ones if common else 1 - own, atol=0.1)
+    for kind in compute.CONTROLS:
+        controls = accuracy_damage(table, "knockout", kind)
+        if common:
+            np.testing.assert_allclose(controls, 0 * ones, atol=0.1)
+        else:
+            assert (np.diag(controls) < 0.5).all()
+
+
+def test_contrasts_say_whether_a_circuit_is_the_operators_own(measured):
+    common, _, _, contrasts = measured
+    check_columns(contrasts, SPECIFICITY_CONTRASTS)
+    chosen = contrasts.query("format == 'all' and metric == 'accuracy' and k == @K")
+    found = chosen.set_index(["intervention", "contrast", "task"])
+    for intervention in compute.INTERVENTIONS:
+        row = found.loc[(intervention, "own_minus_other", "other_operators")]
+        assert row["cells"] == 2
+        assert row["difference"] == pytest.approx(0 if common else 1, abs=0.1)
+        assert row["verdict"] == "yes" if not common else row["low"] <= 0 <= row["high"] or abs(row["high"]) < 0.1
+        row = found.loc[(intervention, "circuit_minus_control", "own")]
+        assert row["verdict"] == "yes"
+        assert row["low"] <= row["difference"] <= row["high"]
+    ratio = found.loc[("knockout", "own_minus_other", "other_operators")]["ratio"]
+    assert ratio == pytest.approx(1, abs=0.1) if common else np.isnan(ratio)
+
+
+def test_what_the_model_cannot_do_is_undefined_with_its_number(measured):
+    _, _, table, contrasts = measured
+    cannot = table[table["task"].isin(["copying", "text"])]
+    measures = [name for name, column in SPECIFICITY.columns.items() if column.type == "float64"]
+    assert cannot[measures].isna().all(axis=None)
+    assert cannot.loc[cannot["task"] == "copying", "undefined"].str.startswith("fewer than 20").all()
+    assert cannot.loc[cannot["task"] == "copying", "prompts"].lt(20).all()
+    assert cannot.loc[cannot["task"] == "text", "undefined"].str.contains("uniform guess").all()
+    assert contrasts[contrasts["task"] == "copying"]["verdict"].eq("undefined").all()
+    text = answer({"specificity": table, "specificity_contrasts": contrasts}, K)[0].sentence
+    assert "Copying: undefined, n = " in text
+    assert "Plain text: undefined, n = 25" in text
+
+
+def test_a_circuit_without_neurons_is_undefined_and_never_zero(measured):
+    _, _, table, contrasts = measured
+    empty = table[table["k"] == 2 * K]
+    assert set(empty["neurons"]) == {"circuit"}
+    assert empty["n_neurons"].eq(0).all()
+    measures = [name for name, column in SPECIFICITY.columns.items() if column.type == "float64"]
+    assert empty[measures].isna().all(axis=None)
+    assert empty.loc[empty["task"] == "addition", "undefined"].eq("no neuron is shared").all()
+    rows = contrasts[contrasts["k"] == 2 * K]
+    assert rows["verdict"].eq("undefined").all()
+    assert rows["cells"].eq(0).all()
+    (found,) = answer({"specificity": table, "specificity_contrasts": contrasts}, 2 * K)
+    assert found.sentence == "Undefined: no neuron is shared at k = 16."
+
+
+def test_the_answer_says_it(measured):
+    common, _, table, contrasts = measured
+    (found,) = answer({"specificity": table, "specificity_contrasts": contrasts}, K)
+    assert found.question == "Is it a circuit of this operator?"
+    row = contrasts.query("format == 'all' and metric == 'accuracy' and k == @K and intervention == 'knockout'")
+    row = row.query("contrast == 'own_minus_other' and task == 'other_operators'").iloc[0]
+    low, high = (f"{round(100 * row[name]):+d}" for name in ("low", "high"))
+    difference = f"{round(100 * row['difference']):+d} points (95 % interval {low} to {high}): {row['verdict']}."
+    assert f"Own minus other {difference}" in found.sentence
+    assert ("own / other 1.0 (" in found.sentence) == common
+
+
+def test_the_figure_has_a_panel_for_each_kind_of_neurons(measured):
+    _, _, table, _ = measured
+    figure = specificity({"specificity": table}, "m")
+    texts = [[text.get_text() for text in axes.texts] for axes in figure.axes[:3]]
+    assert middle(table["k"]) == 2 * K
+    assert [len(own) for own in texts] == [10, 10, 10]
+    assert all(set(own) == {"–"} for own in texts)
+    shown = specificity({"specificity": table[table["k"] == K]}, "m")
+    numbers = [text.get_text() for text in shown.axes[0].texts]
+    expected = accuracy_damage(table, "knockout")
+    assert numbers[:2] == [str(round(100 * value)) for value in expected.iloc[0][:2]]
+    assert numbers[3:5] == ["–", "–"]
+
+
+def random_sets(width, seed=3):
+    """Two operators' circuits of random neurons."""
+    rng = np.random.default_rng(seed)
+    return [NeuronSet(name, 5, "circuit", -1, rng.random((2, width)) < 0.3) for name in ("one", "two")]
+
+
+def expected_values(bridge, tokens, answers, plain, mask, center):
+    """The metrics by hooks over whole sequences: neurons in mask (late layers, m) at `plain` (late layers, m)."""
+    hooks = [
+        (
+            oracles.post_name(2 + place),
+            oracles.replace_neurons(own, mean.expand(tokens.shape[1], -1), slice(-1, None)),
+        )
+        for place, (own, mean) in enumerate(zip(mask, plain, strict=True))
+    ]
+    z = oracles.last_logits(bridge, tokens, hooks)
+    log_probability = z.double().log_softmax(-1).gather(1, answers[:, None])[:, 0].numpy()
+    return {
+        "accuracy": (z.argmax(-1) == answers).double().numpy(),
+        "probability": np.exp(log_probability),
+        "normalized_logit": oracles.normalized_logit(z, answers, center),
+        "loss": -log_probability,
+    }
+
+
+def compare(bridge, found, sets, task, plain, center):
+    """Both interventions of every set, and the damages, with hooks."""
+    nothing = torch.zeros(2, sets[0].members.shape[1], dtype=torch.bool)
+    before = expected_values(bridge, task.tokens, task.answers, plain, nothing, center)
+    for one in found:
+        for row, chosen in enumerate(sets):
+            mask = torch.from_numpy(chosen.members)
+            mask = mask if one.intervention == "knockout" else ~mask
+            after = expected_values(bridge, task.tokens, task.answers, plain, mask, center)
+            for metric, values in after.items():
+                np.testing.assert_allclose(one.ablated[metric][row], values, atol=2e-4)
+                sign = -1 if metric == "loss" else 1
+                damage = sign * (before[metric] - values)
+                np.testing.assert_allclose(one.damage[metric][row], damage, atol=2e-4)
+            assert np.abs(one.damage["loss"][row]).max() > 1e-3, "the ablation did nothing"
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_damages_equal_hooks(tiny, tiny_folder, center):
+    model, tokenizer = tiny
+    tokens, answers, means = prepare(model, tokenizer, "word")
+    plain = plain_means(tiny_folder, tokenizer, CACHE_PROMPTS["word"], 4)[2:, -1]
+    sets, task = random_sets(model.config.d_mlp), Task("one", tokens, answers, means)
+    found = list(damages(Run(model, tokenizer, 2), "word", task, sets, 20, 0, center))
+    compare(oracles.bridge(tiny_folder), found, sets, task, plain, center)
+
+
+def test_plain_text_is_cut_in_windows_and_its_damage_equals_hooks(tiny, tiny_folder, monkeypatch):
+    model, tokenizer = tiny
+    run, bridge = Run(model, tokenizer, 2), oracles.bridge(tiny_folder)
+    assert "uniform guess" in text_task(run, PLAIN_TEXT, 6).undefined
+    monkeypatch.setattr(tasks, "GUESSING", np.inf)
+    monkeypatch.setattr(tasks, "SCREENED", 40)
+    task, sets = text_task(run, PLAIN_TEXT, 6), random_sets(model.config.d_mlp)
+    whole = tokenizer.encode(PLAIN_TEXT)
+    bos, *first = task.tokens[0].tolist()
+    assert task.tokens.shape == (6, 1 + tasks.CONTEXT)
+    assert (bos, first, int(task.answers[0])) == (tokenizer.bos, whole[:32], whole[32])
+    assert [*task.tokens[-1].tolist()[1:], int(task.answers[-1])] == whole[-33:]
+    assert not task.undefined
+    seen = []
+    monkeypatch.setattr(
+        tasks, "last_token_means", lambda run, tokens: seen.append(tokens) or last_token_means(run, tokens)
+    )
+    text_task(run, PLAIN_TEXT, 6)
+    assert len(seen[0]) == 40
+    measured = {tuple(row) for row in task.tokens.tolist()}
+    assert not measured & {tuple(row) for row in seen[0].tolist()}, "the means come from other windows"
+    plain = oracles.all_neurons(bridge, seen[0], range(2, 4))[:, :, -1].mean(1)
+    found = list(damages(run, "word", task, sets, 20, 0, True))
+    compare(bridge, found, sets, task, plain, True)
+
+
+def test_texts_that_cannot_be_used(tiny, tmp_path):
+    model, tokenizer = tiny
+    with pytest.raises(UserError, match="at least 64"):
+        text_task(Run(model, tokenizer, 2), "Short.", 20)
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\xfd")
+    for name in ("binary", "missing"):
+        with pytest.raises(UserError, match=f"{name} cannot be read as UTF-8"):
+            tasks.read_text(tmp_path / name)
+
+
+def test_a_task_whose_answer_is_not_the_next_token_is_refused(tiny):
+    model, tokenizer = tiny
+    with pytest.raises(UserError, match="next token"):
+        number_task(Run(model, tokenizer, 2), "copying", "a", "{a} is 0", LIMITS, 20, 0)
+
+
+def test_prompts_that_count_are_answered_correctly_and_come_once(measured, tmp_path):
+    two_operators.write_model(tmp_path, True, seed=0)
+    run = Run(loading.load(tmp_path), load_tokenizer(tmp_path), LATE[0])
+    task = number_task(run, "sum", "a + b", "{a}+{b}=", LIMITS, 30, seed=0)
+    rows = task.tokens.tolist()
+    assert len(rows) == len({tuple(row) for row in rows}) == 30
+    number = {run.tokenizer.encode(str(n))[0]: n for n in range(141)}
+    for row, wanted in zip(rows, task.answers.tolist(), strict=True):
+        a, b = (number[token] for token in row if token in number)
+        assert a + b == number[wanted]
+        assert a != b
+
+
+def made_up(seed, cells=("s", "c"), operators=("one", "two"), draws=2):
+    """Damages of two formats in which each set does a known mean damage, and their sets."""
+    rng = np.random.default_rng(seed)
+    sets = []
+    for operator in operators:
+        sets.append(NeuronSet(operator, 5, "circuit", -1, np.ones((1, 4), dtype=bool)))
+        for kind in compute.CONTROLS:
+            sets += [NeuronSet(operator, 5, kind, draw, np.ones((1, 4), dtype=bool)) for draw in range(draws)]
+    found = []
+    for name in cells:
+        for place, task in enumerate((*operators, "copying")):
+            values = {m: rng.normal(size=(len(sets), 30 + 10 * place)) for m in compute.METRICS}
+            chosen = Task(task, torch.zeros(30 + 10 * place, 2), torch.zeros(30 + 10 * place), None)
+            drawn = generator(7, "bootstrap", "specificity", name, task).integers(
+                30 + 10 * place, size=(50, 30 + 10 * place)
+            )
+            means = {m: np.stack([own[:, sample].mean(1) for sample in drawn]) for m, own in values.items()}
+            found.append(Damages(name, chosen, "knockout", values, values, means))
+            found.append(Damages(name, chosen, "keep_only", values, values, means))
+    return found, dict.fromkeys(cells, sets)
+
+
+def test_contrasts_equal_a_plain_computation():
+    found, sets = made_up(0)
+    table = contrasts_table(found, sets, ["one", "two"], seed=7)
+    rows = table.set_index(["format", "operator", "intervention", "contrast", "task", "metric"])
+    by = {(one.format, one.task.name): one for one in found if one.intervention == "knockout"}
+    for name in ("s", "c"):
+        one, two = by[name, "one"], by[name, "two"]
+        own, other = one.damage["accuracy"][0], two.damage["accuracy"][0]
+        row = rows.loc[(name, "one", "knockout", "own_minus_other", "two", "accuracy")]
+        assert row["difference"] == pytest.approx(own.mean() - other.mean())
+        samples = one.resampled["accuracy"][:, 0] - two.resampled["accuracy"][:, 0]
+        assert [row["low"], row["high"]] == pytest.approx(np.quantile(samples, [0.025, 0.975]))
+        kept = rows.loc[(name, "one", "keep_only", "own_minus_other", "two", "accuracy")]
+        assert kept["difference"] == pytest.approx(-row["difference"])
+        assert [kept["low"], kept["high"]] == pytest.approx([-row["high"], -row["low"]])
+        # Of two kinds of controls the one that does more damage, the draws averaged; paired by prompt.
+        kinds = {"random_variance": [1, 2], "random_effect": [3, 4]}
+        means = {kind: one.damage["accuracy"][draws].mean(0) for kind, draws in kinds.items()}
+        strongest = max(means, key=lambda kind: means[kind].mean())
+        row = rows.loc[(name, "one", "knockout", "circuit_minus_control", "own", "accuracy")]
+        assert row["control"] == strongest
+        difference = own - means[strongest]
+        assert row["difference"] == pytest.approx(difference.mean())
+        drawn = generator(7, "bootstrap", "specificity", name, "one").integers(30, size=(50, 30))
+        limits = np.quantile([difference[sample].mean() for sample in drawn], [0.025, 0.975])
+        assert [row["low"], row["high"]] == pytest.approx(limits)
+    assert not table.duplicated(["format", "operator", "k", "intervention", "contrast", "task", "metric"]).any()
+
+
+def test_over_cells_both_stages_vary():
+    rng = np.random.default_rng(0)
+    cells = [np.append(mean, mean + 0.1 * rng.normal(size=2000)) for mean in (0.0, 1.0, 2.0, 3.0)]
+    pair = over_cells([Pair(one, np.zeros_like(one)) for one in cells], 0, "x")
+    assert pair.first[0] == pytest.approx(1.5)
+    # Variance of a mean of four drawn cells, and of their prompts.
+    assert pair.first[1:].std() == pytest.approx(np.sqrt((1.25 + 0.01) / 4), rel=0.06)
+    one = over_cells([Pair(cells[2], np.zeros(2001)), Pair(np.full(2001, np.nan), np.zeros(2001))], 0, "x")
+    assert one.first[0] == 2
+    assert one.first[1:].std() == pytest.approx(0.1, rel=0.06)
+    assert np.isnan(over_cells([Pair(np.full(11, np.nan), np.zeros(11))], 0).first).all()
+
+
+def test_a_ratio_needs_a_damage_above_zero():
+    found, sets = made_up(1)
+    for one in found:
+        for metric in compute.METRICS:
+            one.damage[metric][:] = {"one": 3.0, "two": 2.0, "copying": 0.0}[one.task.name]
+            one.resampled[metric][:] = {"one": 3.0, "two": 2.0, "copying": 0.0}[one.task.name]
+    rows = contrasts_table(found, sets, ["one", "two"], seed=7).query("contrast == 'own_minus_other'")
+    rows = rows.set_index(["format", "operator", "intervention", "task", "metric"])
+    row = rows.loc[("s", "one", "knockout", "two", "loss")]
+    assert [row["ratio"], row["ratio_low"], row["ratio_high"]] == [1.5, 1.5, 1.5]
+    assert np.isnan(rows.loc[("s", "one", "knockout", "copying", "loss")]["ratio"])

@@ -1,0 +1,62 @@
+"""Every operator's circuit on every operator, on copying, comparing and plain text, per model."""
+
+SPECIFICITY = {
+    table: [[f"results/{{model}}/shared/{table}.parquet"]] for table in ("specificity", "specificity_contrasts")
+}
+FIGURES["specificity specificity"] = MODELS, {"specificity": SPECIFICITY["specificity"]}
+ANSWERS["specificity"] = MODELS, SPECIFICITY
+TABLES += expand("results/{model}/shared/{table}.parquet", model=MODELS, table=SPECIFICITY)
+TASKS = config.get("specificity_tasks", {})
+
+
+rule specificity:
+    input:
+        model="results/{model}/model_files.parquet",
+        probes=onset_probes,
+        dataset=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
+        rankings=every_cell("results/{model}/{format}/{operator}/ranking.parquet"),
+        circuit=every_operator("results/{model}/shared/{operator}/circuit.parquet"),
+        mean_cache=every_cell("results/{model}/{format}/{operator}/mean_cache.safetensors"),
+        text=config.get("specificity_text", []),
+    output:
+        table="results/{model}/shared/specificity.parquet",
+        contrasts="results/{model}/shared/specificity_contrasts.parquet",
+    log:
+        "results/logs/specificity/{model}.log",
+    benchmark:
+        "results/benchmarks/specificity/{model}.tsv"
+    conda:
+        "../../envs/gpu.yaml"
+    params:
+        code=source_digest("specificity"),
+        model=model_options,
+        late_from=late_options,
+        dataset=lambda wildcards, input: keyed(input.dataset, -3, -2),
+        rankings=lambda wildcards, input: keyed(input.rankings, -3, -2),
+        circuit=lambda wildcards, input: keyed(input.circuit, -2),
+        mean_cache=lambda wildcards, input: keyed(input.mean_cache, -3, -2),
+        tasks=[f"{name}={task['expression']}" for name, task in TASKS.items()],
+        # A function, because Snakemake would take the fields of a template for wildcards.
+        templates=lambda wildcards: [
+            f"{form}/{name}={template}"
+            for name, task in TASKS.items()
+            for form, template in task["templates"].items()
+            if form in FORMATS
+        ],
+        text=lambda wildcards, input: [f"--text={input.text}"] if input.get("text") else [],
+        operands=OPERANDS,
+        prompts=config["eval_prompts"],
+        k=KS,
+        matched_seeds=config["matched_seeds"],
+        center=CENTER,
+        bootstrap=config["bootstrap"],
+        seed=config["seed"],
+    resources:
+        **model_job(minutes=20),
+    shell:
+        "python -m form_invariance specificity {params.model:q} {params.late_from:q}"
+        " --dataset {params.dataset:q} --rankings {params.rankings:q} --circuit {params.circuit:q}"
+        " --mean-cache {params.mean_cache:q} --task {params.tasks:q} --task-template {params.templates:q}"
+        " {params.text:q} {params.operands:q} --prompts {params.prompts} --k {params.k}"
+        " --matched-seeds {params.matched_seeds} {params.center} --bootstrap {params.bootstrap} --seed {params.seed}"
+        " --output {output.table:q} --contrasts-output {output.contrasts:q} 2> {log:q}"
