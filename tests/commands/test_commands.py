@@ -34,6 +34,7 @@ FIGURES = {
     ("probe", "probe_positions"): ("probe",),
     ("overlap", "overlap"): ("overlap", "reliability"),
     ("paraphrases", "paraphrases"): ("paraphrases",),
+    ("disagreement", "disagreement"): ("disagreement", "format_correlation"),
     ("dose", "dose"): ("dose",),
     ("transfer", "transfer"): ("transfer",),
     ("agreement", "heuristics"): ("heuristics", "agreement", "labelled"),
@@ -49,13 +50,14 @@ ANSWERING = (
     "overlap",
     "head_overlap",
     "paraphrases",
+    "disagreement",
     "interventions",
     "transfer",
     "audit",
     "agreement",
     "dose",
 )
-ANSWERED = {*ANSWERING, "reliability", "heads"}
+ANSWERED = {*ANSWERING, "reliability", "format_correlation", "heads"}
 NAMED, SIZE, TITLE = ("--operator", OPERATOR), ("--k", PLANTED), ("--title", MODEL)
 
 
@@ -126,6 +128,10 @@ def of_all_formats(own):
     effects = ("--effects", *own.each("indirect_effects.safetensors"), *SIZE, "--bootstrap", 20)
     variants = ("--paraphrase-effects", *own.each("paraphrase_effects.safetensors"))
     run("paraphrases", *effects, *variants, "--output", own.shared("paraphrases.parquet"))
+    of_cells = ("--effects", *own.each("indirect_effects.safetensors", "{}/addition"), "--bootstrap", 20)
+    variants = ("--paraphrase-effects", *own.each("paraphrase_effects.safetensors", "{}/addition"))
+    tables = [own.folder / f"shared/{name}.parquet" for name in ("disagreement", "format_correlation")]
+    run("disagreement", *of_cells, *variants, "--output", tables[0], "--correlation-output", tables[1])
     train = ("--datasets", *own.each("dataset.parquet"), "--corrupt-tables", *own.each("corrupt.parquet"))
     effects, tables = (
         own.shared("head_effects.safetensors"),
@@ -152,7 +158,10 @@ def inputs(own):
     others = {
         "probe": probes,
         "across": [f"across={own.folder / 'shared/probe.parquet'}"],
-        "audit": [f"audit={own.folder / 'shared/audit.parquet'}"],
+        **{
+            name: [f"{name}={own.folder / f'shared/{name}.parquet'}"]
+            for name in ("audit", "disagreement", "format_correlation")
+        },
         "transfer": [f"transfer/{word}" for word in directions(own)],
     }
     return {**of_cells, **of_operators, **others}
@@ -230,7 +239,7 @@ def paper_tables(own, to):
 
 def test_every_file_says_what_made_it(finished):
     files = [*finished.folder.rglob("*.parquet"), finished.results / "planted.parquet"]
-    assert len(files) == 3 * 11 + 8 + 2 + 6 + 1
+    assert len(files) == 3 * 11 + 8 + 4 + 6 + 1
     for path in files:
         assert provenance_of(path), path
 
@@ -275,6 +284,16 @@ def test_a_variant_that_is_the_template_has_its_circuit(finished):
     assert len(own) == len(TEMPLATES) * (1 + len(LATE))
     assert (own["right"] == own["asked"]).all()
     assert (own[["jaccard", "effect_of_first", "effect_of_second"]].dropna() == 1).all(axis=None)
+
+
+def test_a_variant_that_is_the_template_is_no_other_wording(finished):
+    table = pd.read_parquet(finished.folder / "shared/disagreement.parquet").query("layer == -1")
+    share = table[table["operator"] == OPERATOR].set_index("component")["share"]
+    assert share["wording"] == pytest.approx(0, abs=1e-9)
+    assert share["format"] == pytest.approx(share["template"], abs=1e-9)
+    related = pd.read_parquet(finished.folder / "shared/format_correlation.parquet").query("layer == -1")
+    assert (related["spearman"] <= 1).all()
+    assert (related["pearson"] > 0.5).all()
 
 
 def test_single_neurons_are_those_that_were_planted(finished):

@@ -179,6 +179,16 @@ def test_intervals_cover_what_the_neurons_truly_do():
     assert {name: sum(some) >= 31 for name, some in hits.items()} == dict.fromkeys(hits, True), hits
 
 
+def test_without_a_difference_formats_do_not_differ_beyond_noise():
+    noise = {"neuron": 1.0, "prompt": 1.2, "partner": 1.6}
+    lows = []
+    for seed in range(30):
+        cells, _, _ = simulated(seed, noise, operators="+", variants=0)
+        lows.append(tables_of(cells, resamples=100, seed=seed)[0].loc[("+", "template"), "low"])
+    # 2.5 % of 30 is less than one.
+    assert sum(low > 0 for low in lows) <= 2
+
+
 @pytest.mark.parametrize("rho", [0.0, 0.5, 1.0])
 def test_the_corrected_correlation_is_the_true_one(rho):
     sd = {"neuron": np.sqrt(rho), "format": np.sqrt(1 - rho), "prompt": 2.5}

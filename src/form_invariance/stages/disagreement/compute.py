@@ -1,4 +1,4 @@
-"""What the formats' disagreement is made of in tables (method, section 13)."""
+"""What the formats' disagreement is made of: prompts, partners, wording or format (method, section 13)."""
 
 from collections.abc import Mapping, Sequence
 
