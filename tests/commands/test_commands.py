@@ -129,9 +129,11 @@ def of_all_formats(own):
     variants = ("--paraphrase-effects", *own.each("paraphrase_effects.safetensors"))
     run("paraphrases", *effects, *variants, "--output", own.shared("paraphrases.parquet"))
     of_cells = ("--effects", *own.each("indirect_effects.safetensors", "{}/addition"), "--bootstrap", 20)
+    drawn = ("--datasets", *own.each("dataset.parquet", "{}/addition"))
+    drawn += ("--corrupt-tables", *own.each("corrupt.parquet", "{}/addition"))
     variants = ("--paraphrase-effects", *own.each("paraphrase_effects.safetensors", "{}/addition"))
     tables = [own.folder / f"shared/{name}.parquet" for name in ("disagreement", "format_correlation")]
-    run("disagreement", *of_cells, *variants, "--output", tables[0], "--correlation-output", tables[1])
+    run("disagreement", *of_cells, *drawn, *variants, "--output", tables[0], "--correlation-output", tables[1])
     train = ("--datasets", *own.each("dataset.parquet"), "--corrupt-tables", *own.each("corrupt.parquet"))
     effects, tables = (
         own.shared("head_effects.safetensors"),

@@ -126,7 +126,7 @@ def dose_table(formats, pairs):
 
 def disagreement_tables(formats, operators):
     """Components and correlations; the first operator has paraphrases, the last one no defined share."""
-    shares = {"template": 0.7, "scale": 0.1, "draw": -0.02, "partner": 0.12, "prompt": 0.2, "total": 1.0}
+    shares = {"template": 0.7, "scale": 0.1, "draw": 0.1, "prompt": 0.2, "total": 1.0}
     parts, pairs = [], []
     for place, operator in enumerate(operators):
         worded = {"format": 0.6, "wording": 0.1} if place == 0 else {"format": np.nan, "wording": np.nan}

@@ -15,6 +15,18 @@ rule disagreement:
             operator=OPERATORS,
             allow_missing=True,
         ),
+        datasets=expand(
+            "results/{model}/{format}/{operator}/dataset.parquet",
+            format=FORMATS,
+            operator=OPERATORS,
+            allow_missing=True,
+        ),
+        corrupt=expand(
+            "results/{model}/{format}/{operator}/corrupt.parquet",
+            format=FORMATS,
+            operator=OPERATORS,
+            allow_missing=True,
+        ),
         variants=[
             f"results/{{model}}/{name}/{operator}/paraphrase_effects.safetensors" for name, operator in VARIANTS
         ],
@@ -30,6 +42,8 @@ rule disagreement:
     params:
         code=source_digest("disagreement"),
         effects=lambda wildcards, input: keyed(input.effects, -3, -2),
+        datasets=lambda wildcards, input: keyed(input.datasets, -3, -2),
+        corrupt=lambda wildcards, input: keyed(input.corrupt, -3, -2),
         variants=lambda wildcards, input: (
             ["--paraphrase-effects", *keyed(input.variants, -3, -2)] if VARIANTS else []
         ),
@@ -39,6 +53,7 @@ rule disagreement:
     resources:
         **table_job(mem_mb=6000),
     shell:
-        "python -m form_invariance disagreement --effects {params.effects:q} {params.variants:q}"
+        "python -m form_invariance disagreement --effects {params.effects:q} --datasets {params.datasets:q}"
+        " --corrupt-tables {params.corrupt:q} {params.variants:q}"
         " --bootstrap {params.bootstrap} --seed {params.seed} --output {output.components:q}"
         " --correlation-output {output.correlation:q} 2> {log:q}"

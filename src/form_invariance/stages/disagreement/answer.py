@@ -38,7 +38,7 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     shown = wide(table, "share").drop(columns="operator", errors="ignore").reset_index()
     corrected = related[related["formats"] == ALL].set_index("operator")["corrected"]
     shown["corrected correlation"] = shown["operator"].map(corrected)
-    shares = ["template", "scale", "format", "wording", "draw", "partner", "prompt"]
+    shares = ["template", "scale", "format", "wording", "draw", "prompt"]
     shown = shown[["operator", *shares, "corrected correlation"]].rename_axis(columns=None)
     return [Answer(QUESTION, sentence, shown, ("disagreement",))]
 

@@ -3,17 +3,22 @@
 import argparse
 from pathlib import Path
 
+from form_invariance.errors import UserError
 from form_invariance.stages.options import add_options, keyed_paths, settings
 
 HELP = "variance components of the neurons' effects, and the formats' correlation corrected for reliability"
 _FILES = "FORMAT/OPERATOR=FILE"
+_INPUTS = {
+    "--effects": "indirect effects of every cell",
+    "--datasets": "dataset tables of every cell",
+    "--corrupt-tables": "corrupt partners of every cell",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "--bootstrap", "--seed")
-    parser.add_argument(
-        "--effects", nargs="+", required=True, metavar=_FILES, help="indirect effects of every cell"
-    )
+    for option, text in _INPUTS.items():
+        parser.add_argument(option, nargs="+", required=True, metavar=_FILES, help=text)
     parser.add_argument(
         "--paraphrase-effects",
         nargs="+",
@@ -26,32 +31,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
+    from form_invariance.stages.dataset.prompts import read_train_pairs
     from form_invariance.stages.disagreement.compute import disagreement_tables
-    from form_invariance.stages.disagreement.products import Variant
+    from form_invariance.stages.disagreement.products import Measured, Variant, answers_of
     from form_invariance.stages.disagreement.table import DISAGREEMENT, FORMAT_CORRELATION
     from form_invariance.stages.paraphrases.compute import read_wordings
     from form_invariance.stages.paraphrases.table import CANONICAL
     from form_invariance.stages.patching.effects import read_effects
     from form_invariance.tables.files import write_table
 
-    keys = {"/".join(key): key for key in keyed_paths(arguments.effects, "--effects", 2)}
     effects, models = read_effects(arguments.effects)
     worded, _ = read_wordings(effects, models, arguments.paraphrase_effects)
-    cells = {key: effects[name] for name, key in keys.items()}
-    variants = {
-        key: [
+    datasets, corrupt = (
+        keyed_paths(files, option, 2)
+        for files, option in ((arguments.datasets, "--datasets"), (arguments.corrupt_tables, "--corrupt-tables"))
+    )
+    cells = {}
+    for cell in keyed_paths(arguments.effects, "--effects", 2):
+        name = "/".join(cell)
+        if cell not in datasets or cell not in corrupt:
+            raise UserError(
+                f"--datasets, --corrupt-tables: {name} is missing; give those of every cell in --effects"
+            )
+        train, draws = read_train_pairs(datasets[cell], corrupt[cell])
+        variants = [
             Variant(one.right, one.effects)
             for wording, one in worded[name].items()
             if wording != CANONICAL and one.effects is not None
         ]
-        for name, key in keys.items()
-    }
-    tables = disagreement_tables(cells, variants, arguments.bootstrap, arguments.seed)
+        cells[cell] = Measured(effects[name], answers_of(train, draws, effects[name], name), variants)
+    tables = disagreement_tables(cells, arguments.bootstrap, arguments.seed)
     provenance = {"model": next(iter(models.values())), **settings(arguments, "bootstrap", "seed")}
-    for table, path, schema in zip(
-        tables,
-        (arguments.output, arguments.correlation_output),
-        (DISAGREEMENT, FORMAT_CORRELATION),
-        strict=True,
-    ):
+    outputs = arguments.output, arguments.correlation_output
+    for table, path, schema in zip(tables, outputs, (DISAGREEMENT, FORMAT_CORRELATION), strict=True):
         write_table(table, path, schema, provenance)

@@ -10,17 +10,16 @@ from form_invariance.stages.disagreement.components import Parts, across_operato
 from form_invariance.stages.disagreement.correlation import correlation_rows, correlations
 from form_invariance.stages.disagreement.products import (
     Cell,
-    Variant,
+    Measured,
     layer_products,
     pooled,
     products_across,
-    prompts_in_both,
     total,
     weights_of,
 )
 from form_invariance.stages.disagreement.resampled import interval, mean_of
 from form_invariance.stages.disagreement.table import ALL, COMPONENTS, DISAGREEMENT, FORMAT_CORRELATION
-from form_invariance.stages.patching.effects import Effects, check_sizes
+from form_invariance.stages.patching.effects import check_sizes
 from form_invariance.tables.columns import EVERY_LAYER
 
 Row = tuple[object, ...]
@@ -47,23 +46,26 @@ def _shares(parts: Parts) -> Parts:
     return {name: part / whole for name, part in parts.items()}
 
 
-def _mean_over_operators(every: Sequence[Parts]) -> Parts:
-    """Mean of each component over the operators in which it is known."""
-    means = {}
-    for name in every[0]:
-        known = [one[name] for one in every if not np.isnan(one[name][0])]
-        means[name] = mean_of(known or [every[0][name]])
-    return means
+def _mean_over_operators(every: Sequence[tuple[Parts, Parts]]) -> tuple[Parts, Parts]:
+    """Means over the operators in which a component is known, and shares of these operators' mean total."""
+    values: Parts = {}
+    shares: Parts = {}
+    for name in every[0][0]:
+        known = [both for both in every if not np.isnan(both[0][name][0])] or every
+        values[name] = mean_of([own[name] for own, _ in known])
+        if name in every[0][1]:
+            parts = {key: mean_of([own[key] for _, own in known]) for key in (name, "total")}
+            shares[name] = _shares(parts)[name]
+    return values, shares
 
 
 def disagreement_tables(
-    cells: Mapping[Cell, Effects], variants: Mapping[Cell, Sequence[Variant]], resamples: int, seed: int
+    cells: Mapping[Cell, Measured], resamples: int, seed: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Variance components, and correlations of the formats' effects, by operator and layer.
 
     Args:
-        cells: effects of every (format, operator) of a model.
-        variants: paraphrases of a cell, where they were measured.
+        cells: what was measured in every (format, operator) of a model.
         resamples: bootstrap resamples over the prompts of each cell.
 
     Returns:
@@ -72,36 +74,33 @@ def disagreement_tables(
     Raises:
         UserError: the cells have different layers, or an operator has one format only.
     """
-    check_sizes({"/".join(cell): effects for cell, effects in cells.items()}, [1])
+    check_sizes({"/".join(cell): one.effects for cell, one in cells.items()}, [1])
     weights = weights_of(cells, resamples, seed)
-    draws = {cell: effects.draws for cell, effects in cells.items()}
-    shared = {cell: prompts_in_both(effects.prompts, variants.get(cell, ())) for cell, effects in cells.items()}
-    layers = list(next(iter(cells.values())).candidates)
-    products = {
-        operator: [layer_products(own, variants, layer, weights) for layer in layers]
-        for operator, own in _by_operator(cells).items()
-    }
+    layers = list(next(iter(cells.values())).effects.candidates)
+    of = _by_operator(cells)
+    products = {operator: [layer_products(own, layer) for layer in layers] for operator, own in of.items()}
     whole = [products_across(cells, layer, weights) for layer in layers]
-    sizes = min(effects.prompts for effects in cells.values()), min(draws.values())
+    sizes = [
+        min(values) for values in zip(*((c.effects.prompts, c.effects.draws) for c in cells.values()), strict=True)
+    ]
     rows: list[Row] = []
     related: list[Row] = []
     for layer in (EVERY_LAYER, *layers):
         chosen = slice(None) if layer == EVERY_LAYER else slice(layers.index(layer), layers.index(layer) + 1)
-        every, every_share, correlated = [], [], []
-        for operator, by_layer in products.items():
-            one = pooled(by_layer[chosen])
-            values, parts = operator_components(one, weights, draws, shared)
-            shares = _shares(parts)
-            found = correlations(one, weights, draws, seed)
-            rows += _rows(operator, layer, values, shares, (one.neurons, *sizes))
+        every, correlated = [], []
+        for operator, own in of.items():
+            one = pooled(products[operator][chosen])
+            values, parts = operator_components(one, own, weights)
+            found = correlations(one, own, weights)
+            rows += _rows(operator, layer, values, _shares(parts), (one.neurons, *sizes))
             related += correlation_rows(operator, layer, found, one.neurons)
-            every.append(values)
-            every_share.append(shares)
+            every.append((values, parts))
             correlated += found
-        across = total([one.across for one in whole[chosen]])
-        values = _mean_over_operators(every) | across_operators(across, sum(one.degrees for one in whole[chosen]))
+        values, shares = _mean_over_operators(every)
+        across = total([one.products for one in whole[chosen]])
+        values |= across_operators(across, sum(one.degrees for one in whole[chosen]), values["neuron"])
         neurons = sum(one.neurons for one in whole[chosen])
-        rows += _rows(ALL, layer, values, _mean_over_operators(every_share), (neurons, *sizes))
+        rows += _rows(ALL, layer, values, shares, (neurons, *sizes))
         related += correlation_rows(ALL, layer, correlated, neurons)[-1:]
     return (
         pd.DataFrame(rows, columns=list(DISAGREEMENT.columns)),
@@ -109,15 +108,15 @@ def disagreement_tables(
     )
 
 
-def _by_operator(cells: Mapping[Cell, Effects]) -> dict[str, dict[Cell, Effects]]:
+def _by_operator(cells: Mapping[Cell, Measured]) -> dict[str, dict[Cell, Measured]]:
     """The cells of each operator.
 
     Raises:
         UserError: an operator has one format only.
     """
-    found: dict[str, dict[Cell, Effects]] = {}
-    for cell, effects in cells.items():
-        found.setdefault(cell[1], {})[cell] = effects
+    found: dict[str, dict[Cell, Measured]] = {}
+    for cell, one in cells.items():
+        found.setdefault(cell[1], {})[cell] = one
     for operator, own in found.items():
         if len(own) < 2:
             raise UserError(

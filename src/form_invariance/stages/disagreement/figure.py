@@ -21,7 +21,7 @@ PARTS = {
     "format": (style.COLOURS[0], ""),
     "format and wording": (style.COLOURS[0], "/////"),
     "wording": (style.COLOURS[5], ""),
-    "corrupt partners": (style.COLOURS[4], "....."),
+    "pairing with partners": (style.COLOURS[4], "....."),
     "prompts": (style.LIGHT, ""),
 }
 """Colour and hatch of each part of a bar, from left to right."""
@@ -42,7 +42,7 @@ def parts_of(shares: pd.DataFrame) -> pd.DataFrame:
             "format": shares["format"].where(separate, 0),
             "format and wording": shares["template"].mask(separate, 0),
             "wording": shares["wording"].where(separate, 0),
-            "corrupt partners": shares[["draw", "partner"]].sum(axis=1),
+            "pairing with partners": shares["draw"].fillna(0),
             "prompts": shares["prompt"],
         }
     ).clip(lower=0)

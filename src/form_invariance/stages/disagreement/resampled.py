@@ -6,8 +6,8 @@ import numpy as np
 
 
 def mean_of(values: Sequence[np.ndarray]) -> np.ndarray:
-    """Mean of (1 + R,) each; NaN if there are none."""
-    return np.asarray(np.mean(values, axis=0) if values else np.nan)
+    """Mean of (1 + R,) each."""
+    return np.asarray(np.mean(values, axis=0))
 
 
 def interval(values: np.ndarray) -> tuple[float, float, float]:

@@ -18,9 +18,8 @@ COMPONENTS = {
     "scale": "the part of template that one factor for each format explains (not unbiased; no interval)",
     "format": "neuron x format: template less wording (operators with paraphrases)",
     "wording": "neuron x wording within a format (operators with paraphrases)",
-    "draw": "neuron x draw of the corrupt partners",
-    "prompt": "neuron x prompt; with one draw also what is due to the partner",
-    "partner": "neuron x prompt x draw: the partner of a prompt",
+    "draw": "neuron x draw: of the mean over prompts, by how prompts are paired with partners",
+    "prompt": "neuron x prompt, as a prompt and as a partner (with one draw also draw)",
     "total": "half the variance of the difference of two formats' mean effects",
 }
 """The variance components and their meaning."""
@@ -34,7 +33,7 @@ DISAGREEMENT = Schema(
         "value": number("variance over neurons; unbiased, so it can be negative; NaN: cannot be separated"),
         "low": number("lower 95 % limit, bootstrap percentiles over the prompts of each cell"),
         "high": number("upper 95 % limit"),
-        "share": number("share of total at this number of prompts and draws; NaN: no part of it"),
+        "share": number("share of total (all operators: of the mean total); NaN: no part of it"),
         "share_low": number("lower 95 % limit of the share"),
         "share_high": number("upper 95 % limit of the share"),
         "neurons": integer("neurons that are candidates in every cell and wording"),
@@ -51,9 +50,13 @@ FORMAT_CORRELATION = Schema(
         "formats": text("two formats, joined by +; all: mean over the pairs"),
         "pearson": number("Pearson's correlation over neurons of the formats' mean effects, all draws"),
         "spearman": number("Spearman's correlation of the same, ranks within a layer"),
-        "reliability_first": number("of the first format: split halves of its prompts, Spearman-Brown"),
+        "reliability_first": number(
+            "of the first format's mean effects: variance of the true effects / their variance"
+        ),
         "reliability_second": number("of the second format (formats = all: the mean of both)"),
-        "corrected": number("pearson / sqrt(reliability_first reliability_second); NaN where one is below 0.3"),
+        "corrected": number(
+            "correlation of the true effects, without noise; NaN where a reliability is below 0.3"
+        ),
         "low": number("lower 95 % limit of corrected, bootstrap percentiles over prompts"),
         "high": number("upper 95 % limit of corrected"),
         "neurons": integer("neurons that are candidates in every format and wording of the operator"),
