@@ -341,7 +341,7 @@ def test_every_format_shuffles_its_activations_on_its_own(finished, tmp_path, mo
 def test_the_report_answers_every_question(finished):
     page = (finished.results / "report.html").read_text()
     said = re.findall(r"<h3>(.*?)</h3>\s*<p[^>]*>(.*?)</p>", page, re.DOTALL)
-    assert len(said) == 12
+    assert len(said) == 13
     answers = dict(said)
     assert "to 100.0% (code addition)" in answers["Can the model do the problems?"]
     assert "keep 100% of what" in answers["Do the shared neurons suffice?"]
@@ -351,13 +351,13 @@ def test_the_report_answers_every_question(finished):
         in answers["Do a format&#39;s activations correct another&#39;s answers?"]
     )
     assert "100% are among the best" in answers["Can the ranking&#39;s first stage be trusted?"]
-    assert page.count("data:image/svg+xml;base64,") == 14
+    assert page.count("data:image/svg+xml;base64,") == 15
 
 
 def test_figures_are_whole(finished):
     files = sorted((finished.results / "figures").rglob("*"))
     drawn = [path for path in files if path.is_file()]
-    assert len(drawn) == 3 + 2 * 11
+    assert len(drawn) == 3 + 2 * 12
     for path in drawn:
         content = path.read_bytes()
         assert content.startswith(b"\x89PNG") if path.suffix == ".png" else content.rstrip().endswith(b"</svg>")

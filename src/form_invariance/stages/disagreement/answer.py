@@ -46,7 +46,7 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
 def _share(rows: Rows, component: str) -> str:
     value, low, high = (rows[component][name] for name in ("share", "share_low", "share_high"))
     limits = "" if np.isnan(low) else f" [{percent(low)}, {percent(high)}]"
-    return f"{percent(value)}{limits}"
+    return f"{percent(value)}{limits}{' (unbiased, so it can be negative)' if value < 0 else ''}"
 
 
 def _verdict(rows: Rows, component: str) -> str:

@@ -57,7 +57,7 @@ def disagreement(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     height = 0.5 + max(0.3, 0.09 * len(formats)) * len(operators)
     figure, ((left, right),) = style.panels(1, 2, height=height, widths=[1.25, 1])
     shares = wide(table, "share").loc[operators]
-    _draw_parts(left, parts_of(shares), shares["scale"])
+    _draw_parts(left, parts_of(shares), shares["scale"].clip(upper=shares["template"]))
     _draw_correlations(right, related[related["formats"] != ALL], operators, formats)
     left.set_yticks(range(len(operators)), operators)
     right.set_yticks(range(len(operators)), [""] * len(operators))
@@ -85,9 +85,9 @@ def _draw_parts(axes: Axes, parts: pd.DataFrame, scale: pd.Series) -> None:
         axes.barh(places, width, left=start, height=0.62, color=colour, hatch=hatch, lw=0)
         start = start + width
     for place, known in enumerate(parts.notna().all(axis=1)):
-        if known:
+        if known and scale.iloc[place] > 0:
             axes.plot(scale.iloc[place], place, ls="", marker="|", color="black", ms=9, mew=1.2, clip_on=False)
-        else:
+        elif not known:
             axes.text(0.02, place, "undefined", va="center")
     axes.set(xlim=(0, 1), xlabel="share of the variance of two formats' difference")
 
