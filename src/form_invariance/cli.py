@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +13,7 @@ from form_invariance.errors import UserError
 _ROOT = Path(__file__).parent
 
 
+@cache
 def command_modules() -> dict[str, str]:
     """The module of each command: FOLDER/command.py is the command FOLDER, NAME_command.py the command NAME.
 
@@ -39,12 +41,11 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     # Import the chosen command alone, so that a light command does not import torch.
-    wanted = argv[0] if argv and argv[0] in modules else None
-    for name in [wanted] if wanted else modules:
+    for name in argv[:1] if argv and argv[0] in modules else modules:
         module = command_module(name)
         module.add_arguments(commands.add_parser(name, help=module.HELP, description=module.HELP))
-    arguments = parser.parse_args(argv)
     try:
+        arguments = parser.parse_args(argv)
         command_module(arguments.command).run(arguments)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -67,7 +67,8 @@ def bootstrap_weights(size: int, resamples: int, seed: int, *names: str) -> np.n
 
 def normal_interval(value: float, resampled: np.ndarray) -> tuple[float, float]:
     """The 95 % normal interval around a value between 0 and 1, with the standard error of its resamples."""
-    if len(resampled) < 2:
+    resampled = resampled[~np.isnan(resampled)]
+    if len(resampled) < 2 or np.isnan(value):
         return float("nan"), float("nan")
     half = _Z95 * resampled.std(ddof=1)
     return max(0.0, value - half), min(1.0, value + half)
@@ -152,38 +153,41 @@ def _hypergeometric(population: int, marked: int, drawn: int, log_factorial: np.
     return result
 
 
-def expected_jaccard(k: int, width: int, sets: int, seed: int = 0) -> float:
-    """Expected |intersection| / |union| of independent uniform k-subsets of `width` elements.
+def expected_jaccard(sizes: Sequence[int], width: int, seed: int = 0) -> float:
+    """Expected |intersection| / |union| of independent uniform subsets of `width` elements.
 
     Exact for two and three sets; for more, the mean of 100,000 seeded draws of the two counts.
 
-    Two sets meet in x ~ Hypergeometric(width, k, k) elements. A third one brings
-    u ~ Hypergeometric(width, width - 2k + x, k) new ones, and of its k - u others, in the mean
-    (k - u) x / (2k - x) lie in the first two's intersection. So E = Σ_x Σ_u P(x) P(u | x)
-    (k - u) x / ((2k - x)(2k - x + u)).
+    Two sets of a and b elements meet in x ~ Hypergeometric(width, a, b) elements; their union has w = a + b - x.
+    A third one of c elements brings u ~ Hypergeometric(width, width - w, c) new ones. Of its c - u others, in the
+    mean (c - u) x / w lie in the first two's intersection. So
+    E = Σ_x Σ_u P(x) P(u | x) (c - u) x / (w (w + u)).
 
     Args:
-        k: size of each set, 0 < k <= width.
+        sizes: of the sets, at least two, each at most `width`. Without any element it is not a number.
         width: size of the whole.
-        sets: how many sets, at least two.
     """
+    if not any(sizes):
+        return float("nan")
+    a, b, *others = sizes
     log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, width + 1)))])
-    overlap = _hypergeometric(width, k, k, log_factorial)
-    x = np.flatnonzero(overlap > _NEGLIGIBLE)
-    if sets == 2:
-        return float((overlap[x] * x / (2 * k - x)).sum())
-    if sets == 3:
-        new = np.arange(k + 1)
+    overlap = _hypergeometric(width, a, b, log_factorial)
+    # Sets that do not meet add nothing, so no division by an empty union.
+    x = np.flatnonzero((overlap > _NEGLIGIBLE) & (np.arange(b + 1) > 0))
+    if not others:
+        return float((overlap[x] * x / (a + b - x)).sum())
+    if len(others) == 1:
+        new = np.arange(others[0] + 1)
         total = 0.0
         for common in x.tolist():
-            union = 2 * k - common
-            chance = _hypergeometric(width, width - union, k, log_factorial)
-            total += overlap[common] * (chance * (k - new) * common / (union * (union + new))).sum()
+            union = a + b - common
+            chance = _hypergeometric(width, width - union, others[0], log_factorial)
+            total += overlap[common] * (chance * (others[0] - new) * common / (union * (union + new))).sum()
         return float(total)
-    rng = generator(seed, "expected-jaccard", k, width, sets)
-    shared = whole = np.full(100_000, k)
-    for _ in range(sets - 1):
-        fresh = rng.hypergeometric(width - whole, whole, k)
-        shared = rng.hypergeometric(shared, whole - shared, k - fresh)
+    rng = generator(seed, "expected-jaccard", *sizes, width)
+    shared = whole = np.full(100_000, a)
+    for size in sizes[1:]:
+        fresh = rng.hypergeometric(width - whole, whole, size)
+        shared = rng.hypergeometric(shared, whole - shared, size - fresh)
         whole = whole + fresh
     return float((shared / whole).mean())

@@ -1,8 +1,10 @@
 """The neuron browser: its data against the tables, and the page in a real browser, opened from disk."""
 
+import base64
 import csv
 import json
 import time
+import zlib
 
 import numpy as np
 import pandas as pd
@@ -118,28 +120,41 @@ def test_the_pages_numbers_are_the_tables(results):
                 assert one["knockout_normalized_logit"][number] == pytest.approx(knocked, rel=1e-2)
 
 
+def unpack_bytes(text, dtype):
+    """What `pack_bytes` packed, as the page's script unpacks it; (n,)."""
+    return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype=dtype)
+
+
+def unpack_maps(packed, formats):
+    """The maps (formats, N) of `pack_maps`, exact to half a step of the scale."""
+    differences = unpack_bytes(packed["maps"], np.uint8).reshape(formats, -1)
+    codes = differences.astype(np.int64).cumsum(1) % packing.LEVELS
+    step = (packed["high"] - packed["low"]) / (packing.LEVELS - 1)
+    return packed["low"] + codes * step
+
+
 def test_the_pages_maps_are_the_files(results):
     data = data_of(results / f"browser/{MODEL}.html")["operators"]["division"]
     one = data["neurons"][3]
-    found = packing.unpack_maps(one["maps"], len(FORMATS))
+    found = unpack_maps(one["maps"], len(FORMATS))
     row = PAIRS.index((one["layer"], one["neuron"]))
     half_a_step = (one["maps"]["high"] - one["maps"]["low"]) / (packing.LEVELS - 1) / 2
     rng = np.random.default_rng(10)
     grid = make_grid("a // b", 40)
     true = rng.normal(size=(len(PAIRS), len(grid.a))).astype(np.float32)[row]
     assert np.abs(found[0] - true).max() < 1.1 * half_a_step + 0.02
-    np.testing.assert_array_equal(packing.unpack_bytes(data["a"], np.uint16), grid.a)
-    np.testing.assert_array_equal(packing.unpack_bytes(data["b"], np.uint16), grid.b)
-    answers = np.array(data["answers"])[packing.unpack_bytes(data["place"], np.uint16)]
+    np.testing.assert_array_equal(unpack_bytes(data["a"], np.uint16), grid.a)
+    np.testing.assert_array_equal(unpack_bytes(data["b"], np.uint16), grid.b)
+    answers = np.array(data["answers"])[unpack_bytes(data["place"], np.uint16)]
     np.testing.assert_array_equal(answers, grid.answer)
-    logits = packing.unpack_bytes(one["logits"], np.float32)
+    logits = unpack_bytes(one["logits"], np.float32)
     best = np.argsort(-logits)[: neurons.ANSWERS]
     assert [answer for answer, _ in one["promotes"]] == np.array(data["answers"])[best].tolist()
 
 
 def test_constant_maps_have_a_scale():
     packed = packing.pack_maps(np.full((3, 20), 1.5, dtype=np.float32))
-    np.testing.assert_allclose(packing.unpack_maps(packed, 3), 1.5)
+    np.testing.assert_allclose(unpack_maps(packed, 3), 1.5)
 
 
 @pytest.mark.parametrize(
@@ -316,8 +331,8 @@ def test_a_pixel_has_the_colour_of_its_value(opened, results):
     data = data_of(results / f"browser/{MODEL}.html")
     one = neurons_in(results, "division")["3.8"]
     grid = make_grid("a // b", 40)
-    values = packing.unpack_maps(one["maps"], len(FORMATS))
-    logits = packing.unpack_bytes(one["logits"], np.float32)
+    values = unpack_maps(one["maps"], len(FORMATS))
+    logits = unpack_bytes(one["logits"], np.float32)
     answers = data["operators"]["division"]["answers"]
     answer_logit = logits[np.searchsorted(answers, grid.answer)]
     script = "all => all.map((one) => [...one.getContext('2d').getImageData(0, 0, 40, 40).data])"
@@ -337,7 +352,7 @@ def test_a_pixel_has_the_colour_of_its_value(opened, results):
 def test_the_cross_names_the_values(opened, results):
     tab = opened(fragment="#operator=addition&neuron=3.8")
     one = neurons_in(results)["3.8"]
-    values = packing.unpack_maps(one["maps"], len(FORMATS))
+    values = unpack_maps(one["maps"], len(FORMATS))
     box = tab.locator("canvas.map").first.bounding_box()
     cell = box["width"] / 40
     tab.mouse.move(box["x"] + 12.5 * cell, box["y"] + (39 - 30 + 0.5) * cell)

@@ -18,11 +18,11 @@ from form_invariance.stages.overlap.table import OVERLAP, RELIABILITY
 from form_invariance.stages.transfer import figure as transfer
 from form_invariance.statistics import student_factor
 from form_invariance.tables.files import write_table
-from form_invariance.tables.inputs import Input, read_inputs
+from form_invariance.tables.inputs import Input, input_paths, read_inputs
 
 
 def overlap(ks):
-    rows = [(k, -1, "symbolic+code", 3, 9, 0.3, 0.1, 0.2, 0.4) for k in ks]
+    rows = [(k, -1, "symbolic+code", "positive", True, 3, 3, 3, 9, 0.3, 0.1, 0.2, 0.4) for k in ks]
     return pd.DataFrame(rows, columns=list(OVERLAP.columns))
 
 
@@ -107,6 +107,12 @@ def test_faults_are_found_before_a_table_is_read(stage, name, tables, sentence, 
     assert said.count("\n") == 1
 
 
+def test_a_table_that_no_answer_needs_is_refused(capsys):
+    words = ["answers", "--stages", "overlap", "audit", "--k", "10", "--output", "x.json"]
+    assert cli.main([*words, "--tables", "audit=x", "ranking/addition=x"]) == 2
+    assert "--tables: 'ranking' is not an input of these stages; these are overlap, " in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("file", "sentence"),
     [("reliability.parquet", "kind 'overlap'"), ("missing.parquet", "missing.parquet does not exist")],
@@ -115,13 +121,14 @@ def test_a_wrong_file_is_named(folder, monkeypatch, file, sentence):
     monkeypatch.chdir(folder)
     _, inputs = figure_of("overlap", "overlap")
     with pytest.raises(UserError, match=sentence):
-        read_inputs([f"overlap/addition={file}", TABLES[1]], inputs)
+        read_inputs(input_paths([f"overlap/addition={file}", TABLES[1]], inputs, "this figure"), inputs)
 
 
 def test_tables_come_as_one_with_their_keys_in_the_order_given(folder, monkeypatch):
     monkeypatch.chdir(folder)
     items = [f"overlap/{model}/{operator}=overlap.parquet" for model in "ba" for operator in ("+", "-")]
-    table = read_inputs(items, {"overlap": Input(OVERLAP, ("model", "operator"))})["overlap"]
+    inputs = {"overlap": Input(OVERLAP, ("model", "operator"))}
+    table = read_inputs(input_paths(items, inputs, "this figure"), inputs)["overlap"]
     assert (table["model"] + table["operator"]).unique().tolist() == ["b+", "b-", "a+", "a-"]
     assert len(table) == 4 * len(overlap([10, 200]))
     assert table.index.is_unique

@@ -138,7 +138,7 @@ def test_order_of_formats(cells, tmp_path):
         overlap["formats"] = ["+".join(sorted(text.split("+"))) for text in overlap["formats"]]
         found[names[0]] = overlap, read_table(folder / "circuit.parquet", CIRCUIT)
     for one, other in zip(*found.values(), strict=True):
-        keys = [name for name in ("k", "formats", "layer", "neuron") if name in one]
+        keys = [name for name in ("membership", "k", "formats", "layer", "neuron") if name in one]
         one, other = (table.sort_values(keys, ignore_index=True) for table in (one, other))
         pd.testing.assert_frame_equal(one, other)
 

@@ -125,7 +125,7 @@ def test_rates_of_nothing_and_of_everything():
     low, high = wilson(np.array([0, 0, 5]), np.array([0, 5, 5]))
     assert np.isnan([low[0], high[0]]).all()
     assert (low[1], high[2]) == (0, 1)
-    assert expected_jaccard(7, 7, 3) == pytest.approx(1)
+    assert expected_jaccard([7] * 3, 7) == pytest.approx(1)
     assert np.isnan(normal_interval(0.5, np.array([0.5]))).all()
 
 

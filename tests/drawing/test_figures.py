@@ -36,7 +36,13 @@ def overlap(formats, ks=(10, 50)):
                 for layer in (-1, 3):
                     rows.append((k, layer, "+".join(group), 3, 9, 1 / 3, 0.01, 0.3, 0.4))
     names = ["k", "layer", "formats", "intersection", "union", "jaccard", "chance", "low", "high"]
-    return pd.DataFrame(rows, columns=names)
+    table = pd.DataFrame(rows, columns=names).assign(members=6, positive=6)
+    # Of the other rule nothing is drawn.
+    rules = [
+        table.assign(membership="positive", used=True),
+        (1 - table[["jaccard"]]).join(table.drop(columns="jaccard")).assign(membership="top_k", used=False),
+    ]
+    return pd.concat(rules, ignore_index=True)
 
 
 def reliability(formats, ks=(10, 50)):

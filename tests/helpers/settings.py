@@ -4,6 +4,7 @@ from form_invariance.cli import command_module
 
 SETTINGS = {
     "--seed": "0",
+    "--membership": "positive",
     "--late-from": "half_depth",
     "--candidates": "2000",
     "--bootstrap": "200",

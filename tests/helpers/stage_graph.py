@@ -71,7 +71,7 @@ def table(jobs: list[Job]) -> str:
         )
         does = ast.get_docstring(ast.parse(module.read_text())).splitlines()[0]
         tests = sorted(path.name for path in ROOT.glob(f"tests/stages/test_{stage}*.py"))
-        cells = [rules[stage], sorted(written[stage]), sorted(figures[stage]), tests]
+        cells = [sorted(rules[stage]), sorted(written[stage]), sorted(figures[stage]), tests]
         rows.append(
             " | ".join([f"| `{stage}`", does, *(", ".join(f"`{one}`" for one in cell) for cell in cells)]) + " |"
         )

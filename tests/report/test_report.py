@@ -72,7 +72,7 @@ def heads_tables(best):
     ]
     every = pd.DataFrame(rows, columns=["format", "operator", *HEADS.columns])
     rows = [
-        ("addition", layers, ranked, h, "symbolic+word", 1, 2, h / 8, 0.125, low, 0.9, 0.75)
+        ("addition", layers, ranked, h, "symbolic+word", 1, 1, 1, 2, h / 8, 0.125, low, 0.9, 0.75)
         for layers, ranked in (("all", 4), ("routing", 2))
         for h, low in ((1, 0.0), (2, 0.2))
     ]

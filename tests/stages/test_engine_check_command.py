@@ -71,7 +71,13 @@ def words(tmp_path_factory):
         for option, kind in zip(options, ("dataset", "corrupt", "attribution"), strict=False):
             options[option].append(f"{name}/addition={files[kind]}")
         options["--mean-cache"].append(f"{name}={means}")
-    return ["engine-check", *MODEL, *(word for key, values in options.items() for word in (key, *values))]
+    return [
+        "engine-check",
+        *MODEL,
+        "--prompts",
+        "3",
+        *(word for key, values in options.items() for word in (key, *values)),
+    ]
 
 
 def answer_of(path):

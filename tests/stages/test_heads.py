@@ -18,6 +18,7 @@ from form_invariance.stages.head_overlap.compute import head_overlap_table
 from form_invariance.stages.head_overlap.table import HEAD_OVERLAP
 from form_invariance.stages.heads import compute as heads
 from form_invariance.stages.heads.table import HEADS
+from form_invariance.stages.patching.effects import Membership
 from form_invariance.tables.files import read_table, read_tensors, write_table
 
 PROMPTS = {"symbolic": "{a}+{b}=", "code": "a = {a}\nb = {b}\nprint(a + b)  # "}
@@ -162,7 +163,7 @@ def mean_jaccard(sets):
 def test_overlap_equals_sets_and_chance_equals_enumeration():
     shared = np.random.default_rng(7).normal(size=(3, 2))
     cells = {name: random_effects(seed, shared) for seed, name in enumerate(("s", "c", "w"))}
-    table = head_overlap_table(cells, [1, 2, 4, 6], first_late=2, resamples=40, seed=0)
+    table = head_overlap_table(cells, [1, 2, 4, 6], first_late=2, resamples=40, membership=Membership("top_k", 0))
     assert set(table["formats"]) == {"s+c+w", "s+c", "s+w", "c+w"}
     routing = table[table["layers"] == "routing"]
     assert sorted(routing["h"].unique()) == [1, 2, 4]
@@ -187,13 +188,15 @@ def test_ceiling_of_planted_and_of_random_heads():
         "again": random_effects(1, planted),
         "noise": random_effects(2, 0),
     }
-    table = head_overlap_table(cells, [2], 1, 20, 0).query("layers == 'all'").set_index("formats")
+    table = (
+        head_overlap_table(cells, [2], 1, 20, Membership("top_k", 0)).query("layers == 'all'").set_index("formats")
+    )
     assert table.loc["planted+again", ["jaccard", "ceiling"]].tolist() == [1, 1]
     assert table.loc["planted+noise", "ceiling"] < 1
     # Where the layers below the late ones are none, there is nothing to rank.
-    assert set(head_overlap_table(cells, [2], 0, 20, 0)["layers"]) == {"all"}
+    assert set(head_overlap_table(cells, [2], 0, 20, Membership("top_k", 0))["layers"]) == {"all"}
     with pytest.raises(UserError, match="heads: 7 is larger than the 6 attention heads"):
-        head_overlap_table(cells, [2, 7], 1, 20, 0)
+        head_overlap_table(cells, [2, 7], 1, 20, Membership("top_k", 0))
 
 
 def problems(template, pairs, tokenizer):

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
@@ -5,8 +6,8 @@ import pytest
 
 from form_invariance.errors import UserError
 from form_invariance.stages.circuit.compute import circuit_table
-from form_invariance.stages.overlap.compute import overlap_table, reliability_table
-from form_invariance.stages.patching.effects import Effects
+from form_invariance.stages.overlap.compute import by_both_rules, overlap_table, reliability_table
+from form_invariance.stages.patching.effects import Effects, Membership
 from form_invariance.statistics import expected_jaccard, wilson
 
 
@@ -18,7 +19,7 @@ def test_expected_jaccard_equals_enumeration(k, width, sets):
     values = [
         len(frozenset.intersection(*some)) / len(frozenset.union(*some)) for some in product(subsets, repeat=sets)
     ]
-    assert expected_jaccard(k, width, sets) == pytest.approx(np.mean(values), abs=1e-12)
+    assert expected_jaccard([k] * sets, width) == pytest.approx(np.mean(values), abs=1e-12)
 
 
 def test_expected_jaccard_of_four_sets_is_near_enumeration_and_large_sizes_are_sane():
@@ -26,14 +27,14 @@ def test_expected_jaccard_of_four_sets_is_near_enumeration_and_large_sizes_are_s
     values = [
         len(frozenset.intersection(*some)) / len(frozenset.union(*some)) for some in product(subsets, repeat=4)
     ]
-    assert expected_jaccard(2, 5, 4) == pytest.approx(np.mean(values), abs=2e-3)
+    assert expected_jaccard([2] * 4, 5) == pytest.approx(np.mean(values), abs=2e-3)
     rng = np.random.default_rng(0)
     drawn = []
     for _ in range(300):
         one, two, three = (set(rng.choice(2000, 500, replace=False)) for _ in range(3))
         drawn.append(len(one & two & three) / len(one | two | three))
-    assert expected_jaccard(500, 2000, 3) == pytest.approx(np.mean(drawn), abs=5e-4)
-    assert expected_jaccard(2000, 14336, 3) > 0
+    assert expected_jaccard([500] * 3, 2000) == pytest.approx(np.mean(drawn), abs=5e-4)
+    assert expected_jaccard([2000] * 3, 14336) > 0
 
 
 def test_wilson_by_hand():
@@ -55,10 +56,10 @@ def cell(seed, shared=None, prompts=12, width=40, candidates=None, draws=2):
     return Effects(effects, dict.fromkeys((3, 4), chosen), width)
 
 
-def brute_top(effects, layer, k):
-    means = effects.effects[layer][0].astype(float).mean(0)
-    order = sorted(zip(-means, effects.candidates[layer], strict=True))
-    return {int(neuron) for _, neuron in order[:k]}
+def brute_top(effects, layer, k, rule="positive"):
+    means = effects.effects[layer].astype(float).mean((0, 1))
+    order = sorted(zip(-means, effects.candidates[layer], strict=True))[:k]
+    return {int(neuron) for mean, neuron in order if (mean < 0 if rule == "positive" else mean != 0)}
 
 
 def test_overlap_equals_sets():
@@ -82,7 +83,71 @@ def test_overlap_equals_sets():
         row = table.query("k == @k and layer == -1 and formats == 's+c+w'").iloc[0]
         assert row["jaccard"] == pytest.approx(pooled[0] / pooled[1])
         assert row["low"] <= row["jaccard"] <= row["high"]
-    assert table.query("k == 40")["jaccard"].eq(1).all()
+        sizes = [sum(len(brute_top(one, layer, k)) for layer in (3, 4)) for one in cells.values()]
+        assert row["members"] == row["positive"] == min(sizes)
+
+
+def test_both_rules_of_membership_equal_sets():
+    cells = {name: cell(seed) for seed, name in enumerate(("s", "c", "w"))}
+    table = by_both_rules(cells, [8, 40], resamples=5, seed=0)
+    assert table.groupby("membership")["used"].unique().map(list).to_dict() == {
+        "positive": [True],
+        "top_k": [False],
+    }
+    for rule in ("positive", "top_k"):
+        for k in (8, 40):
+            tops = [brute_top(one, 3, k, rule) for one in cells.values()]
+            row = table.query("membership == @rule and k == @k and layer == 3 and formats == 's+c+w'").iloc[0]
+            found = row["intersection"], row["union"], row["members"]
+            assert found == (len(set.intersection(*tops)), len(set.union(*tops)), min(map(len, tops)))
+            assert row["positive"] == min(len(brute_top(one, 3, k)) for one in cells.values())
+    assert table.query("membership == 'top_k' and k == 40")["jaccard"].eq(1).all()
+
+
+def test_dead_neurons_are_never_shared():
+    """Of 40 neurons 30 are dead in every format; by their numbers, the first of them would fill up each top 25."""
+    cells = {}
+    for seed, name in enumerate(("s", "c", "w")):
+        one = cell(seed)
+        alive = np.arange(40) % 4 == 0
+        for layer in (3, 4):
+            one.effects[layer] = np.where(alive, 1 + 0 * one.effects[layer], 0)
+        cells[name] = replace(one, name=name)
+    for rule in ("positive", "top_k"):
+        members = {name: replace(one, membership=Membership(rule)) for name, one in cells.items()}
+        circuit = circuit_table(members, [25])
+        assert set(circuit["neuron"]) == set(range(0, 40, 4))
+        row = overlap_table(members, [25], 5, 0).query("layer == -1 and formats == 's+c+w'").iloc[0]
+        assert (row["members"], row["jaccard"]) == (20, 1)
+
+
+def test_where_no_set_has_a_member_the_overlap_is_undefined():
+    dead = {name: cell(seed) for seed, name in enumerate("sc")}
+    for one in dead.values():
+        one.effects.update({layer: 0 * values for layer, values in one.effects.items()})
+    table = overlap_table(dead, [5], 10, 0)
+    assert table[["jaccard", "chance", "low", "high"]].isna().all(axis=None)
+    assert table[["members", "union"]].eq(0).all(axis=None)
+    assert reliability_table(dead, [5], 0)["jaccard"].isna().all()
+    assert circuit_table(dead, [5]).empty
+
+
+def test_equal_effects_are_ordered_differently_in_each_format():
+    """Where all effects are equal, sets of k agree by chance alone; ordered by number they would be the same."""
+    equal = {3: np.ones((1, 4, 400), np.float32)}
+    cells = {name: Effects(equal, {3: np.arange(400)}, 400, name) for name in "sc"}
+    row = overlap_table(cells, [100], 2, 0).iloc[0]
+    assert row["jaccard"] == pytest.approx(row["chance"], abs=0.05)
+    again = overlap_table(cells, [100], 2, 0).iloc[0]
+    assert again["jaccard"] == row["jaccard"]
+
+
+@pytest.mark.parametrize("sizes", [(1, 3), (0, 2), (1, 2, 3), (0, 2, 2), (4, 4, 1), (2, 0, 3)])
+def test_expected_jaccard_of_unequal_sets_equals_enumeration(sizes):
+    subsets = [[frozenset(subset) for subset in combinations(range(4), size)] for size in sizes]
+    values = [len(frozenset.intersection(*some)) / len(frozenset.union(*some)) for some in product(*subsets)]
+    assert expected_jaccard(sizes, 4) == pytest.approx(np.mean(values), abs=1e-12)
+    assert np.isnan(expected_jaccard([0, 0], 4))
 
 
 def test_bootstrap_equals_a_plain_resampling():
@@ -96,7 +161,7 @@ def test_bootstrap_equals_a_plain_resampling():
         common = union = 0
         for layer in (3, 4):
             tops = [
-                set(np.argsort(-one.effects[layer][0][draws[name][sample]].astype(float).mean(0))[:5])
+                set(np.argsort(-one.effects[layer].astype(float).mean(0)[draws[name][sample]].mean(0))[:5])
                 for name, one in cells.items()
             ]
             common += len(tops[0] & tops[1])
@@ -139,7 +204,7 @@ def test_formats_with_the_same_true_effects_reach_the_ceiling_of_parts_and_no_ot
 
 def test_candidates_that_are_not_all_neurons():
     one = cell(0, candidates=np.array([4, 9, 30]))
-    placed = one.ranks(3)
+    placed = replace(one, membership=Membership("top_k")).ranks(3)
     assert sorted(np.flatnonzero(placed < 3)) == [4, 9, 30]
     with pytest.raises(UserError, match="larger than the 3 ranked neurons"):
         overlap_table({"s": one, "c": cell(1)}, [4], 1, 0)

@@ -19,7 +19,7 @@ def test_ties_are_broken_by_neuron_index():
 def test_ranking_table():
     effects = np.zeros((2, 10, 3), dtype=np.float32)
     effects[0, :, 0], effects[0, :, 2] = 1, np.arange(10)
-    effects[1] = 99
+    effects *= 2  # the mean over both draws is that of the first, doubled, and zeros
     tensors = {"effects.6": effects, "candidates.6": np.array([2, 5, 8])}
     stage1 = pd.DataFrame({"layer": 6, "neuron": [2, 5, 8], "score": [0.1, 0.2, 0.3], "rank": [3, 2, 1]})
     table = rank_cell(tensors, stage1).set_index("neuron")

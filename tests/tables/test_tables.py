@@ -1,7 +1,9 @@
+import argparse
 import json
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,7 +12,7 @@ import torch
 
 from form_invariance import cli
 from form_invariance.errors import UserError
-from form_invariance.stages import options as arguments
+from form_invariance.stages import options
 from form_invariance.stages.circuit.table import CIRCUIT
 from form_invariance.stages.late_layers import first_late_layer
 from form_invariance.stages.overlap.table import OVERLAP
@@ -225,13 +227,24 @@ def test_another_programs_table_is_refused(tmp_path):
         tables_io.read_table(tmp_path / "x.parquet", CIRCUIT)
 
 
-def test_named_paths():
-    assert list(arguments.named_paths(["a=x", "b=y=z"], "--o").items())[1][1].name == "y=z"
-    for bad in (["a"], ["=x"], ["a="], ["a=1", "a=2"]):
-        with pytest.raises(UserError, match="--o"):
-            arguments.named_paths(bad, "--o")
-    with pytest.raises(UserError, match="2 parts"):
-        arguments.keyed_paths(["a=x"], "--o", 2)
+def keyed(form, *items):
+    parser = argparse.ArgumentParser()
+    options.add_keyed(parser, "--o", form, "", required=False)
+    return parser.parse_args(["--o", *items] if items else []).o
+
+
+def test_keyed_options():
+    assert keyed("NAME=FILE") == {}
+    assert list(keyed("NAME=FILE", "b=y=z", "a=x").items()) == [("b", Path("y=z")), ("a", Path("x"))]
+    assert keyed("NAME/PART=TEXT", "a/b=x", "a/c=y") == {("a", "b"): "x", ("a", "c"): "y"}
+    for bad in ("a", "=x", "a=", "a/b=x"):
+        with pytest.raises(UserError, match=f"--o: '{bad}' must have the form NAME=FILE"):
+            keyed("NAME=FILE", bad)
+    for bad in ("a=x", "a/=x", "/b=x", "a/b/c=x"):
+        with pytest.raises(UserError, match=f"--o: '{bad}' must have the form NAME/PART=FILE"):
+            keyed("NAME/PART=FILE", bad)
+    with pytest.raises(UserError, match="--o: 'a/b' is given twice"):
+        keyed("NAME/PART=FILE", "a/b=1", "a/b=2")
 
 
 @pytest.mark.parametrize(("text", "layer"), [("half_depth", 3), ("0", 0), ("5", 5)])

@@ -2,7 +2,7 @@
 
 AGREEMENT = {
     table: [
-        expand(f"results/{{model}}/shared/{{operator}}/{table}.parquet", operator=OPERATORS, allow_missing=True),
+        every_operator(f"results/{{model}}/shared/{{operator}}/{table}.parquet"),
         -2,
     ]
     for table in ("agreement", "labelled")
@@ -17,9 +17,7 @@ TABLES += expand(
 rule agreement:
     input:
         circuit="results/{model}/shared/{operator}/classified_circuit.parquet",
-        heuristics=expand(
-            "results/{model}/{format}/{operator}/heuristics.parquet", format=FORMATS, allow_missing=True
-        ),
+        heuristics=every_format("results/{model}/{format}/{operator}/heuristics.parquet"),
     output:
         agreement="results/{model}/shared/{operator}/agreement.parquet",
         labelled="results/{model}/shared/{operator}/labelled.parquet",
@@ -35,7 +33,6 @@ rule agreement:
         k=config["heuristic_k"],
         permutations=config["permutations"],
         seed=config["seed"],
-    threads: 1
     resources:
         **table_job(mem_mb=2000),
     shell:

@@ -22,7 +22,6 @@ rule attribution:
         model=model_options,
         late_from=late_options,
         candidates=config["candidates"],
-    threads: 1
     resources:
         **model_job(minutes=10),
     shell:

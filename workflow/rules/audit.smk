@@ -9,12 +9,7 @@ FIGURES["audit audit"] = ANSWERS["audit"] = AUDITED, {"audit": ["results/{model}
 
 rule audit:
     input:
-        rankings=expand(
-            "results/{model}/{format}/{operator}/ranking.parquet",
-            format=FORMATS,
-            operator=OPERATORS,
-            allow_missing=True,
-        ),
+        rankings=every_cell("results/{model}/{format}/{operator}/ranking.parquet"),
     output:
         "results/{model}/shared/audit.parquet",
     log:
@@ -28,7 +23,6 @@ rule audit:
         rankings=lambda wildcards, input: keyed(input.rankings, -3, -2),
         width=lambda wildcards: WIDTHS[wildcards.model],
         k=KS,
-    threads: 1
     resources:
         **table_job(mem_mb=1000),
     shell:

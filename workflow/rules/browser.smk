@@ -3,12 +3,7 @@
 PAGES += expand("results/browser/{model}.html", model=MODELS)
 BROWSED = {
     name: [
-        expand(
-            f"results/{{model}}/{{format}}/{{operator}}/{name}.{kind}",
-            format=FORMATS,
-            operator=OPERATORS,
-            allow_missing=True,
-        ),
+        every_cell(f"results/{{model}}/{{format}}/{{operator}}/{name}.{kind}"),
         -3,
         -2,
     ]
@@ -38,7 +33,6 @@ rule browser:
         operators=[f"{name}={expression}" for name, expression in config["operators"].items()],
         tables=table_options(BROWSED),
         k=config["heuristic_k"],
-    threads: 1
     resources:
         **table_job(mem_mb=4000),
     shell:

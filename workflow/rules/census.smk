@@ -4,12 +4,7 @@ CENSUS = expand("results/{model}/{format}/{operator}/census.parquet", **CELLS)
 TABLES += CENSUS
 ANSWERS["census"] = MODELS, {
     "census": [
-        expand(
-            "results/{model}/{format}/{operator}/census.parquet",
-            format=FORMATS,
-            operator=OPERATORS,
-            allow_missing=True,
-        ),
+        every_cell("results/{model}/{format}/{operator}/census.parquet"),
         -3,
         -2,
     ],
@@ -32,20 +27,15 @@ rule census:
         model=model_options,
         template=lambda wildcards: config["formats"][wildcards.format]["templates"][wildcards.operator],
         expression=lambda wildcards: config["operators"][wildcards.operator],
-        operand_min=config["operands"]["operand_min"],
-        operand_max=config["operands"]["operand_max"],
-        answer_min=config["operands"]["answer_min"],
-        answer_max=config["operands"]["answer_max"],
+        operands=OPERANDS,
         pairs=config["census_pairs"],
         seed=config["seed"],
-    threads: 1
     resources:
         **model_job(minutes=20),
     shell:
         "python -m form_invariance census {params.model:q} --template={params.template:q}"
         " --operator {wildcards.operator:q} --expression={params.expression:q}"
-        " --operand-min {params.operand_min} --operand-max {params.operand_max}"
-        " --answer-min {params.answer_min} --answer-max {params.answer_max}"
+        " {params.operands:q}"
         " --pairs {params.pairs} --seed {params.seed} --output {output:q} 2> {log:q}"
 
 

@@ -4,9 +4,7 @@ CIRCUITS = {"circuit": KS, "classified_circuit": [config["heuristic_k"]]}
 TABLES += expand(
     "results/{model}/shared/{operator}/{circuit}.parquet", model=MODELS, operator=OPERATORS, circuit=CIRCUITS
 )
-EFFECTS = expand(
-    "results/{model}/{format}/{operator}/indirect_effects.safetensors", format=FORMATS, allow_missing=True
-)
+EFFECTS = every_format("results/{model}/{format}/{operator}/indirect_effects.safetensors")
 
 
 # The circuit whose neurons are classified has a file of its own, so that a change of k does not re-run the heuristics.
@@ -27,8 +25,10 @@ rule circuit:
         code=source_digest("circuit"),
         effects=lambda wildcards, input: keyed(input.effects, -3),
         k=lambda wildcards: CIRCUITS[wildcards.circuit],
-    threads: 1
+        membership=config["membership"],
+        seed=config["seed"],
     resources:
         **table_job(mem_mb=2000),
     shell:
-        "python -m form_invariance circuit --effects {params.effects:q} --k {params.k} --output {output:q} 2> {log:q}"
+        "python -m form_invariance circuit --effects {params.effects:q} --k {params.k}"
+        " --membership {params.membership} --seed {params.seed} --output {output:q} 2> {log:q}"

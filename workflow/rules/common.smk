@@ -30,8 +30,12 @@ MODELS = list(config["models"])
 FORMATS = list(config["formats"])
 OPERATORS = list(config["operators"])
 CELLS = dict(model=MODELS, format=FORMATS, operator=OPERATORS)
+every_format = partial(expand, format=FORMATS, allow_missing=True)
+every_operator = partial(expand, operator=OPERATORS, allow_missing=True)
+every_cell = partial(expand, format=FORMATS, operator=OPERATORS, allow_missing=True)
 DIRECTIONS = [f"{donor}_to_{target}" for donor, target in permutations(FORMATS, 2)]
 KS = sorted(config["k"])
+OPERANDS = [f"--{key.replace('_', '-')}={value}" for key, value in config["operands"].items()]
 CENTER = "--center-logits" if config["center_logits"] else "--no-center-logits"
 
 # What `all` makes; each rule file adds its own.

@@ -35,7 +35,6 @@ rule dataset:
         others=lambda wildcards, input: ["--other-census", *keyed(input.others, -2)] if input.others else [],
         corrupt_seeds=config["corrupt_seeds"],
         seed=config["seed"],
-    threads: 1
     resources:
         **table_job(mem_mb=1000),
     shell:

@@ -2,7 +2,7 @@
 
 DOSES = sorted(config.get("dose", []))
 if DOSES:
-    DOSE = expand("results/{model}/shared/{operator}/dose.parquet", operator=OPERATORS, allow_missing=True)
+    DOSE = every_operator("results/{model}/shared/{operator}/dose.parquet")
     FIGURES["dose dose"] = ANSWERS["dose"] = MODELS, {"dose": [DOSE, -2]}
     TABLES += expand(DOSE, model=MODELS)
 
@@ -11,8 +11,8 @@ rule dose:
     input:
         model="results/{model}/model_files.parquet",
         probes=onset_probes,
-        census=expand("results/{model}/{format}/{operator}/census.parquet", format=FORMATS, allow_missing=True),
-        rankings=expand("results/{model}/{format}/{operator}/ranking.parquet", format=FORMATS, allow_missing=True),
+        census=every_format("results/{model}/{format}/{operator}/census.parquet"),
+        rankings=every_format("results/{model}/{format}/{operator}/ranking.parquet"),
         circuit="results/{model}/shared/{operator}/classified_circuit.parquet",
     output:
         "results/{model}/shared/{operator}/dose.parquet",
@@ -34,7 +34,6 @@ rule dose:
         pairs=config["transfer_pairs"],
         center=CENTER,
         seed=config["seed"],
-    threads: 1
     resources:
         **model_job(minutes=20),
     shell:

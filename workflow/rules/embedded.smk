@@ -29,7 +29,6 @@ rule train_one_embedded:
     params:
         code=source_digest("train-embedded"),
         folder=subpath(output.card, parent=True),
-    threads: 1
     resources:
         **table_job(mem_mb=2000, minutes=120),
     shell:

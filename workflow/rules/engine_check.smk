@@ -8,25 +8,10 @@ TABLES += expand(ENGINE_CHECK, model=MODELS)
 rule engine_check:
     input:
         model="results/{model}/model_files.parquet",
-        dataset=expand(
-            "results/{model}/{format}/{operator}/dataset.parquet",
-            format=FORMATS,
-            operator=OPERATORS,
-            allow_missing=True,
-        ),
-        corrupt=expand(
-            "results/{model}/{format}/{operator}/corrupt.parquet",
-            format=FORMATS,
-            operator=OPERATORS,
-            allow_missing=True,
-        ),
-        attribution=expand(
-            "results/{model}/{format}/{operator}/attribution.parquet",
-            format=FORMATS,
-            operator=OPERATORS,
-            allow_missing=True,
-        ),
-        mean_cache=expand("results/{model}/{format}/mean_cache.safetensors", format=FORMATS, allow_missing=True),
+        dataset=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
+        corrupt=every_cell("results/{model}/{format}/{operator}/corrupt.parquet"),
+        attribution=every_cell("results/{model}/{format}/{operator}/attribution.parquet"),
+        mean_cache=every_format("results/{model}/{format}/mean_cache.safetensors"),
     output:
         "results/{model}/engine_check.parquet",
     log:
@@ -42,10 +27,10 @@ rule engine_check:
         corrupt=lambda wildcards, input: keyed(input.corrupt, -3, -2),
         attribution=lambda wildcards, input: keyed(input.attribution, -3, -2),
         mean_cache=lambda wildcards, input: keyed(input.mean_cache, -2),
-    threads: 1
+        prompts=3,
     resources:
         **model_job(minutes=10),
     shell:
         "python -m form_invariance engine-check {params.model:q} --dataset {params.dataset:q}"
         " --corrupt-table {params.corrupt:q} --attribution {params.attribution:q}"
-        " --mean-cache {params.mean_cache:q} --output {output:q} 2> {log:q}"
+        " --mean-cache {params.mean_cache:q} --prompts {params.prompts} --output {output:q} 2> {log:q}"

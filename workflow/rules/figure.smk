@@ -25,7 +25,6 @@ for drawn, (models, inputs) in FIGURES.items():
             drawn=drawn,
             tables=table_options(inputs),
             title=lambda wildcards: wildcards.get("model", "all models"),
-        threads: 1
         resources:
             **table_job(mem_mb=1000),
         shell:

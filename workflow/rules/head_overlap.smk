@@ -3,19 +3,12 @@
 if HEADS:
     HEAD_TABLES = {
         "heads": [
-            expand(
-                "results/{model}/{format}/{operator}/heads.parquet",
-                format=FORMATS,
-                operator=OPERATORS,
-                allow_missing=True,
-            ),
+            every_cell("results/{model}/{format}/{operator}/heads.parquet"),
             -3,
             -2,
         ],
         "head_overlap": [
-            expand(
-                "results/{model}/shared/{operator}/head_overlap.parquet", operator=OPERATORS, allow_missing=True
-            ),
+            every_operator("results/{model}/shared/{operator}/head_overlap.parquet"),
             -2,
         ],
     }
@@ -40,10 +33,10 @@ rule head_overlap:
         late_from=late_options,
         heads=HEADS,
         bootstrap=config["bootstrap"],
+        membership=config["membership"],
         seed=config["seed"],
-    threads: 1
     resources:
         **table_job(mem_mb=2000),
     shell:
         "python -m form_invariance head-overlap --effects {input.effects:q} {params.late_from:q}"
-        " --heads {params.heads} --bootstrap {params.bootstrap} --seed {params.seed} --output {output:q} 2> {log:q}"
+        " --heads {params.heads} --membership {params.membership} --bootstrap {params.bootstrap} --seed {params.seed} --output {output:q} 2> {log:q}"

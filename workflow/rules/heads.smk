@@ -9,8 +9,8 @@ if HEADS:
 rule heads:
     input:
         model="results/{model}/model_files.parquet",
-        dataset=expand("results/{model}/{format}/{operator}/dataset.parquet", format=FORMATS, allow_missing=True),
-        corrupt=expand("results/{model}/{format}/{operator}/corrupt.parquet", format=FORMATS, allow_missing=True),
+        dataset=every_format("results/{model}/{format}/{operator}/dataset.parquet"),
+        corrupt=every_format("results/{model}/{format}/{operator}/corrupt.parquet"),
     output:
         tables=expand("results/{{model}}/{format}/{{operator}}/heads.parquet", format=FORMATS),
         effects="results/{model}/shared/{operator}/head_effects.safetensors",
@@ -25,7 +25,6 @@ rule heads:
         model=model_options,
         dataset=lambda wildcards, input: keyed(input.dataset, -3),
         corrupt=lambda wildcards, input: keyed(input.corrupt, -3),
-    threads: 1
     resources:
         **model_job(minutes=20),
     shell:

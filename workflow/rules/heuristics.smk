@@ -1,11 +1,6 @@
 """Heuristics that the shared neurons follow, per (model, format, operator)."""
 
-HEURISTICS = expand(
-    "results/{model}/{format}/{operator}/heuristics.parquet",
-    format=FORMATS,
-    operator=OPERATORS,
-    allow_missing=True,
-)
+HEURISTICS = every_cell("results/{model}/{format}/{operator}/heuristics.parquet")
 TABLES += expand(HEURISTICS, model=MODELS)
 
 
@@ -31,7 +26,6 @@ rule heuristics:
         max_operand=config["heuristic_max_operand"],
         threshold=config["heuristic_threshold"],
         seed=config["seed"],
-    threads: 1
     resources:
         **model_job(minutes=20, extra_mb=2000),
     shell:

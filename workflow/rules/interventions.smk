@@ -2,12 +2,7 @@
 
 INTERVENTIONS = {
     "interventions": [
-        expand(
-            "results/{model}/{format}/{operator}/interventions.parquet",
-            format=FORMATS,
-            operator=OPERATORS,
-            allow_missing=True,
-        ),
+        every_cell("results/{model}/{format}/{operator}/interventions.parquet"),
         -3,
         -2,
     ]
@@ -49,7 +44,6 @@ rule interventions:
         center=CENTER,
         bootstrap=config["bootstrap"],
         seed=config["seed"],
-    threads: 1
     resources:
         **model_job(minutes=20),
     shell:

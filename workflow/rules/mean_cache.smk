@@ -4,13 +4,8 @@
 rule mean_cache:
     input:
         model="results/{model}/model_files.parquet",
-        census=expand("results/{model}/{format}/{operator}/census.parquet", operator=OPERATORS, allow_missing=True),
-        datasets=expand(
-            "results/{model}/{format}/{operator}/dataset.parquet",
-            format=FORMATS,
-            operator=OPERATORS,
-            allow_missing=True,
-        ),
+        census=every_operator("results/{model}/{format}/{operator}/census.parquet"),
+        datasets=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
     output:
         format="results/{model}/{format}/mean_cache.safetensors",
         templates=expand("results/{{model}}/{{format}}/{operator}/mean_cache.safetensors", operator=OPERATORS),
@@ -27,7 +22,6 @@ rule mean_cache:
         templates=lambda wildcards, output: keyed(output.templates, -2),
         prompts=config["mean_cache_prompts"],
         seed=config["seed"],
-    threads: 1
     resources:
         **model_job(minutes=10),
     shell:

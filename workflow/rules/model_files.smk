@@ -17,7 +17,6 @@ rule model_files:
     params:
         code=source_digest("model-files"),
         model=lambda wildcards: source_options(config["models"][wildcards.model]),
-    threads: 1
     resources:
         **{**table_job(mem_mb=1000), "runtime": model_job(minutes=10)["runtime"]},
     shell:

@@ -24,7 +24,6 @@ rule neuron_effects:
         late_from=late_options,
         k=config["heuristic_k"],
         center=CENTER,
-    threads: 1
     resources:
         **model_job(minutes=20),
     shell:

@@ -2,7 +2,7 @@
 
 OVERLAP = {
     table: [
-        expand(f"results/{{model}}/shared/{{operator}}/{table}.parquet", operator=OPERATORS, allow_missing=True),
+        every_operator(f"results/{{model}}/shared/{{operator}}/{table}.parquet"),
         -2,
     ]
     for table in ("overlap", "reliability")
@@ -30,11 +30,11 @@ rule overlap:
         effects=lambda wildcards, input: keyed(input.effects, -3),
         k=KS,
         bootstrap=config["bootstrap"],
+        membership=config["membership"],
         seed=config["seed"],
-    threads: 1
     resources:
         **table_job(mem_mb=4000),
     shell:
         "python -m form_invariance overlap --effects {params.effects:q} --k {params.k}"
-        " --bootstrap {params.bootstrap} --seed {params.seed} --output {output.overlap:q}"
+        " --membership {params.membership} --bootstrap {params.bootstrap} --seed {params.seed} --output {output.overlap:q}"
         " --reliability-output {output.reliability:q} 2> {log:q}"

@@ -29,7 +29,6 @@ rule paper_tables:
         agreement=lambda wildcards, input: keyed(input.agreement, -4, -2),
         labelled=lambda wildcards, input: keyed(input.labelled, -4, -2),
         folder=subpath(output[0], parent=True),
-    threads: 1
     resources:
         **table_job(mem_mb=2000),
     shell:

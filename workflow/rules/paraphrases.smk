@@ -36,28 +36,21 @@ rule paraphrase_effects:
             for operator, texts in VARIANTS[wildcards.format, wildcards.operator].items()
             for text in texts
         ],
-        operand_min=config["operands"]["operand_min"],
-        operand_max=config["operands"]["operand_max"],
-        answer_min=config["operands"]["answer_min"],
-        answer_max=config["operands"]["answer_max"],
+        operands=OPERANDS,
         candidates=config["candidates"],
-    threads: 1
     resources:
         **model_job(minutes=20),
     shell:
         "python -m form_invariance paraphrase-effects {params.model:q} {params.late_from:q}"
         " --operator {wildcards.operator:q} {params.variants:q}"
-        " --operand-min {params.operand_min} --operand-max {params.operand_max}"
-        " --answer-min {params.answer_min} --answer-max {params.answer_max}"
+        " {params.operands:q}"
         " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q} --candidates {params.candidates}"
         " --output {output:q} 2> {log:q}"
 
 
 rule paraphrases:
     input:
-        effects=expand(
-            "results/{model}/{format}/{operator}/indirect_effects.safetensors", format=FORMATS, allow_missing=True
-        ),
+        effects=EFFECTS,
         variants=lambda wildcards: expand(
             "results/{model}/{format}/{operator}/paraphrase_effects.safetensors",
             format=[name for name, operator in VARIANTS if operator == wildcards.operator],
@@ -79,11 +72,11 @@ rule paraphrases:
         variants=lambda wildcards, input: keyed(input.variants, -3),
         k=KS,
         bootstrap=config["bootstrap"],
+        membership=config["membership"],
         seed=config["seed"],
-    threads: 1
     resources:
         **table_job(mem_mb=4000),
     shell:
         "python -m form_invariance paraphrases --effects {params.effects:q}"
-        " --paraphrase-effects {params.variants:q} --k {params.k} --bootstrap {params.bootstrap}"
+        " --paraphrase-effects {params.variants:q} --k {params.k} --membership {params.membership} --bootstrap {params.bootstrap}"
         " --seed {params.seed} --output {output:q} 2> {log:q}"

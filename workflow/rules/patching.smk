@@ -25,7 +25,6 @@ rule patching:
         model=model_options,
         late_from=late_options,
         shard=lambda wildcards: f"{wildcards.get('shard', 1)}/{SHARDS}",
-    threads: 1
     resources:
         **model_job(minutes=20),
     shell:
@@ -53,7 +52,6 @@ if SHARDS > 1:
             "../../envs/cpu.yaml"
         params:
             code=source_digest("merge-effects"),
-        threads: 1
         resources:
             **table_job(mem_mb=2000),
         shell:

@@ -16,7 +16,6 @@ rule planted:
     params:
         code=source_digest("planted"),
         seed=config["seed"],
-    threads: 1
     resources:
         **table_job(mem_mb=2000),
     shell:

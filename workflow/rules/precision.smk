@@ -26,7 +26,6 @@ rule precision:
         model=model_options,
         late_from=late_options,
         prompts=config["precision_prompts"],
-    threads: 1
     resources:
         **model_job(minutes=20),
     shell:

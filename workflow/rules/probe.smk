@@ -1,6 +1,6 @@
 """Linear probes of the answer: every position in one format, and the last token over all formats."""
 
-PROBES = expand("results/{model}/{format}/probe.parquet", format=FORMATS, allow_missing=True)
+PROBES = every_format("results/{model}/{format}/probe.parquet")
 TABLES += expand("results/{model}/{folder}/probe.parquet", model=MODELS, folder=[*FORMATS, "shared"])
 FIGURES["probe probe"] = MODELS, {"probe": [PROBES, -2], "across": ["results/{model}/shared/probe.parquet"]}
 FIGURES["probe probe_positions"] = MODELS, {"probe": [PROBES, -2]}
@@ -10,7 +10,7 @@ ANSWERS["probe"] = MODELS, {"probe": [PROBES, -2]}
 rule probe:
     input:
         model="results/{model}/model_files.parquet",
-        census=expand("results/{model}/{format}/{operator}/census.parquet", operator=OPERATORS, allow_missing=True),
+        census=every_operator("results/{model}/{format}/{operator}/census.parquet"),
     output:
         "results/{model}/{format}/probe.parquet",
     log:
@@ -25,7 +25,6 @@ rule probe:
         census=lambda wildcards, input: keyed(input.census, -3, -2),
         prompts=config["probe_prompts"],
         seed=config["seed"],
-    threads: 1
     resources:
         **model_job(minutes=20, extra_mb=2000),
     shell:
@@ -36,12 +35,7 @@ rule probe:
 use rule probe as probe_across_formats with:
     input:
         model="results/{model}/model_files.parquet",
-        census=expand(
-            "results/{model}/{format}/{operator}/census.parquet",
-            format=FORMATS,
-            operator=OPERATORS,
-            allow_missing=True,
-        ),
+        census=every_cell("results/{model}/{format}/{operator}/census.parquet"),
     output:
         "results/{model}/shared/probe.parquet",
     log:

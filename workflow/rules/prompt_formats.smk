@@ -24,7 +24,6 @@ rule prompt_formats:
             for name in FORMATS
             for operator in OPERATORS
         ],
-    threads: 1
     resources:
         **table_job(mem_mb=1000),
     shell:

@@ -17,7 +17,6 @@ rule ranking:
         "../../envs/cpu.yaml"
     params:
         code=source_digest("ranking"),
-    threads: 1
     resources:
         **table_job(mem_mb=1000),
     shell:

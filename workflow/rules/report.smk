@@ -28,7 +28,6 @@ rule answers:
         stages=lambda wildcards: [stage for stage, (models, _) in ANSWERS.items() if wildcards.model in models],
         tables=table_options({name: given for _, inputs in ANSWERS.values() for name, given in inputs.items()}),
         k=config["heuristic_k"],
-    threads: 1
     resources:
         **table_job(mem_mb=1000),
     shell:
@@ -64,7 +63,6 @@ rule report:
         compared=lambda wildcards, input: keyed(input.compared, -1),
         paper=lambda wildcards, input: keyed(input.paper, -1),
         configuration=lambda wildcards: yaml.safe_dump(config, sort_keys=False),
-    threads: 1
     resources:
         **table_job(mem_mb=1000),
     shell:

@@ -14,7 +14,7 @@ rule transfer:
     input:
         model="results/{model}/model_files.parquet",
         probes=onset_probes,
-        census=expand("results/{model}/{format}/{operator}/census.parquet", format=FORMATS, allow_missing=True),
+        census=every_format("results/{model}/{format}/{operator}/census.parquet"),
         circuit="results/{model}/shared/{operator}/circuit.parquet",
     output:
         expand("results/{{model}}/transfer/{{operator}}/{direction}.parquet", direction=DIRECTIONS),
@@ -34,7 +34,6 @@ rule transfer:
         center=CENTER,
         seed=config["seed"],
         folder=subpath(output[0], parent=True),
-    threads: 1
     resources:
         **model_job(minutes=20),
     shell:

@@ -9,7 +9,7 @@ from form_invariance.stages.options import add_model_arguments
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from form_invariance.bench.measure import Machine, Measurement
+    from form_invariance.bench.measure import Machine, Row
     from form_invariance.problems.prompts import PromptTokenizer
 
 HELP = (
@@ -20,7 +20,6 @@ SUITES = ("replay", "cost", "stages")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"{', '.join(SUITES)}; default: all")
     add_model_arguments(parser, default="random:small")
     parser.add_argument(
@@ -46,7 +45,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run the command."""
     import tempfile
 
     import torch
@@ -96,8 +94,11 @@ def _measure(arguments: argparse.Namespace, label: str | None = None) -> None:
 
 def _suite(
     suite: str, machine: "Machine", tokenizer: "PromptTokenizer", arguments: argparse.Namespace
-) -> "Iterator[Measurement]":
+) -> "Iterator[Row]":
     from form_invariance.bench import cost, random_models, replay, stages
+    from form_invariance.model.files import resolve
+    from form_invariance.model.transformer_lens_bridge import boot
+    from form_invariance.stages.model_options import device_of, dtype_of
 
     if suite == "cost":
         yield from cost.measure(machine, arguments.candidates)
@@ -105,15 +106,7 @@ def _suite(
         for template in (random_models.SYMBOLIC, random_models.WORD):
             yield from stages.measure(machine, tokenizer, template, arguments.prompts, arguments.candidates)
     else:
-        bridge = _bridge(arguments)
+        folder = resolve(arguments.model, arguments.revision)
+        bridge = boot(folder, dtype_of(arguments), device_of(arguments))
         for length in arguments.lengths:
             yield from replay.measure(machine, bridge, length, arguments.candidates, arguments.hooked)
-
-
-def _bridge(arguments: argparse.Namespace) -> object:
-    """The model in TransformerLens."""
-    from form_invariance.model.files import resolve
-    from form_invariance.model.transformer_lens_bridge import boot
-    from form_invariance.stages.model_options import device_of, dtype_of
-
-    return boot(resolve(arguments.model, arguments.revision), dtype_of(arguments), device_of(arguments))

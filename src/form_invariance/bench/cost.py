@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from form_invariance.bench.measure import Machine, Measurement, replay_operations
+from form_invariance.bench.measure import Machine, Row, replay_operations
 from form_invariance.model.replay import last_token_neurons
 from form_invariance.stages.patching.compute import patch_layers
 
@@ -14,7 +14,7 @@ PROMPTS = (1, 2, 4, 8)
 
 def _patch(
     machine: Machine, varied: str, tokens: int, prompts: int, candidates: int, layers: Sequence[int]
-) -> Measurement:
+) -> Row:
     """Stage 2 without reading the model: corrupt activations, caches, and patches in some layers."""
     model, c = machine.model, machine.model.config
     first = c.n_layers // 2
@@ -30,11 +30,11 @@ def _patch(
     above = [replay_operations(c, c.n_layers - layer - 1, tokens) for layer in layers]
     return machine.measure(
         run,
+        prompts * candidates * len(layers),
+        sum(above) / len(above),
         suite="cost",
         stage=varied,
-        units=prompts * candidates * len(layers),
         unit="patches",
-        operations=sum(above) / len(above),
         tokens=tokens,
         prompts=prompts,
         candidates=candidates,
@@ -43,7 +43,7 @@ def _patch(
 
 
 @torch.no_grad()
-def measure(machine: Machine, candidates: int) -> Iterator[Measurement]:
+def measure(machine: Machine, candidates: int) -> Iterator[Row]:
     """Vary one quantity at a time, starting from 26 tokens, one prompt, `candidates` neurons, all late layers."""
     layers = machine.model.config.n_layers
     late = range(layers // 2, layers)

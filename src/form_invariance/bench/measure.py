@@ -16,23 +16,8 @@ _ENOUGH = 15.0
 """Total seconds after which a measurement is not repeated again."""
 
 
-@dataclass(frozen=True)
-class Measurement:
-    """One row of the benchmark's table (`bench/table.py` explains the columns)."""
-
-    suite: str
-    stage: str
-    tokens: int
-    seconds: float
-    units: int
-    unit: str
-    operations: float
-    share: float
-    prompts: int = 1
-    candidates: int = 0
-    layer: int = -1
-    speedup: float = math.nan
-    difference: float = math.nan
+Row = dict[str, Any]
+"""One row of the benchmark's table (`bench/table.py` explains the columns)."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +28,17 @@ class Machine:
     rate: float  # floating-point operations per second
     repeats: int
 
-    def measure(self, run: Callable[[], object], units: int, operations: float, **row: Any) -> Measurement:
+    def measure(self, run: Callable[[], object], units: int, operations: float, **row: Any) -> Row:
         """Measure `run`, which does `units` units of work with `operations` floating-point operations each.
 
         Args:
-            row: the other fields of `Measurement`.
+            row: the other columns, where they differ from those of one prompt without candidates.
         """
         seconds = best(run, self.repeats, self.model.device)
         share = units * operations / seconds / self.rate
-        return Measurement(seconds=seconds, share=share, units=units, operations=operations, **row)
+        measured = {"seconds": seconds, "units": units, "operations": float(operations), "share": share}
+        missing = {"prompts": 1, "candidates": 0, "layer": -1, "speedup": math.nan, "difference": math.nan}
+        return {**missing, **measured, **row}
 
 
 def best(run: Callable[[], object], repeats: int, device: torch.device) -> float:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,11 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from form_invariance.embedded.saving import llama_config, write_description
+from form_invariance.embedded.tokenizer import build_tokenizer
 from form_invariance.errors import UserError
+from form_invariance.model.families import decoder_config
+from form_invariance.model.weight_layouts import llama_shapes
 
 PREFIX = "random:"
 
@@ -58,63 +62,44 @@ def shape_named(source: str) -> Shape:
     return SHAPES[name]
 
 
-def hugging_face_config(shape: Shape, dtype: torch.dtype = torch.float32) -> dict[str, Any]:
-    """The content of config.json."""
-    config = {
-        "architectures": ["LlamaForCausalLM"],
-        "model_type": "llama",
-        "hidden_size": shape.d_model,
-        "intermediate_size": shape.d_mlp,
-        "num_hidden_layers": shape.n_layers,
-        "num_attention_heads": shape.n_heads,
-        "num_key_value_heads": shape.n_key_value_heads,
-        "vocab_size": shape.vocabulary,
-        "rms_norm_eps": 1e-5,
-        "rope_theta": 500000.0 if shape.rope_scaling else 10000.0,
-        "max_position_embeddings": 131072 if shape.rope_scaling else 8192,
+def _config(shape: Shape, dtype: torch.dtype) -> dict[str, Any]:
+    settings: dict[str, Any] = {
         "tie_word_embeddings": shape.tied,
         "torch_dtype": str(dtype).removeprefix("torch."),
     }
-    return config | ({"rope_scaling": _LLAMA3} if shape.rope_scaling else {})
+    settings["max_position_embeddings"] = 8192
+    if shape.rope_scaling:
+        settings |= {"max_position_embeddings": 131072, "rope_theta": 500000.0, "rope_scaling": _LLAMA3}
+    return llama_config({**asdict(shape), "d_head": shape.d_model // shape.n_heads}, shape.vocabulary, **settings)
 
 
-def random_weights(shape: Shape) -> Iterator[dict[str, Tensor]]:
+def _random_weights(config: dict[str, Any]) -> Iterator[dict[str, Tensor]]:
     """Seeded weights by their Hugging Face names, one piece at a time. Logits are a few units large."""
     rng = torch.Generator().manual_seed(0)
-    d, m = shape.d_model, shape.d_mlp
-    keys = d * shape.n_key_value_heads // shape.n_heads
+    d, vocabulary = config["hidden_size"], config["vocab_size"]
 
     def normal(*size: int) -> Tensor:
         return torch.randn(*size, generator=rng) * size[-1] ** -0.5
 
-    yield {"model.embed_tokens.weight": normal(shape.vocabulary, d), "model.norm.weight": torch.ones(d)}
-    if not shape.tied:
-        yield {"lm_head.weight": normal(shape.vocabulary, d)}
-    for layer in range(shape.n_layers):
-        weights = {}
-        at = f"model.layers.{layer}"
-        for name, size in (("q", (d, d)), ("k", (keys, d)), ("v", (keys, d)), ("o", (d, d))):
-            weights[f"{at}.self_attn.{name}_proj.weight"] = normal(*size)
-        for name, size in (("gate", (m, d)), ("up", (m, d)), ("down", (d, m))):
-            weights[f"{at}.mlp.{name}_proj.weight"] = normal(*size)
-        weights[f"{at}.input_layernorm.weight"] = torch.ones(d)
-        weights[f"{at}.post_attention_layernorm.weight"] = torch.ones(d)
-        yield weights
+    yield {"model.embed_tokens.weight": normal(vocabulary, d), "model.norm.weight": torch.ones(d)}
+    if not config["tie_word_embeddings"]:
+        yield {"lm_head.weight": normal(vocabulary, d)}
+    shapes = llama_shapes(decoder_config(config, "the shape"))
+    for layer in range(config["num_hidden_layers"]):
+        yield {
+            f"model.layers.{layer}.{name}.weight": normal(*shape) if len(shape) == 2 else torch.ones(shape)
+            for name, shape in shapes.items()
+        }
 
 
 def write_random_model(folder: Path, shape: Shape, dtype: torch.dtype = torch.float32) -> None:
     """Write a Hugging Face folder with random weights, and a tokenizer for numbers and the templates."""
-    from form_invariance.embedded.tokenizer import BOS, build_tokenizer
-
-    folder.mkdir(parents=True, exist_ok=True)
+    config = _config(shape, dtype)
+    write_description(folder, config, build_tokenizer([SYMBOLIC, WORD]))
     index = {}
-    for number, weights in enumerate(random_weights(shape)):
+    for number, weights in enumerate(_random_weights(config)):
         name = f"model-{number:05}.safetensors"
         stored = {key: weight.to(dtype) for key, weight in weights.items()}
         save_file(stored, folder / name, metadata={"format": "pt"})
         index.update(dict.fromkeys(weights, name))
     (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": index}))
-    (folder / "config.json").write_text(json.dumps(hugging_face_config(shape, dtype)))
-    build_tokenizer([SYMBOLIC, WORD]).save(str(folder / "tokenizer.json"))
-    options = {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": BOS, "add_bos_token": True}
-    (folder / "tokenizer_config.json").write_text(json.dumps(options))

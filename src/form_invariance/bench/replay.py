@@ -1,13 +1,12 @@
 """The speed of replay against hooked forward passes of TransformerLens, one pass per neuron."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from form_invariance.bench.measure import Machine, Measurement, pass_operations, replay_operations
+from form_invariance.bench.measure import Machine, Row, pass_operations, replay_operations
 from form_invariance.model.indirect_effect import indirect_effect
 from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.model.transformer_lens_bridge import neurons_at
@@ -35,9 +34,7 @@ def _hooked_effects(bridge: Any, tokens: Tensor, answers: Tensor, layer: int, va
 
 
 @torch.no_grad()
-def measure(
-    machine: Machine, bridge: Any, length: int, candidates: int, hooked: int
-) -> tuple[Measurement, Measurement]:
+def measure(machine: Machine, bridge: Any, length: int, candidates: int, hooked: int) -> tuple[Row, Row]:
     """Patch neurons of the first late layer (the slowest one for replay) in one prompt.
 
     Args:
@@ -65,10 +62,10 @@ def measure(
         return _hooked_effects(bridge, tokens, answers, first, given[0, :hooked])
 
     difference = (run_replay()[0, :hooked] - run_hooked()).abs().max().item()
-    row: dict[str, Any] = {"suite": "replay", "unit": "patches", "tokens": length, "layer": first}
+    row: Row = {"suite": "replay", "unit": "patches", "tokens": length, "layer": first}
     passes, operations = hooked + 1, pass_operations(c, length)  # one pass is the clean one
     full = machine.measure(run_hooked, passes, operations, stage="hooked forward", candidates=hooked, **row)
     operations = replay_operations(c, c.n_layers - first - 1, length)
     fast = machine.measure(run_replay, candidates, operations, stage="replay", candidates=candidates, **row)
-    speedup = full.seconds / full.units / (fast.seconds / fast.units)
-    return full, replace(fast, speedup=speedup, difference=difference)
+    speedup = full["seconds"] / full["units"] / (fast["seconds"] / fast["units"])
+    return full, {**fast, "speedup": speedup, "difference": difference}

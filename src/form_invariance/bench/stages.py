@@ -1,19 +1,20 @@
 """The throughput of each stage on one cell, in prompts, patches or pairs per second."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from form_invariance.bench.measure import (
     Machine,
-    Measurement,
+    Row,
     pass_operations,
     replay_operations,
     unembedding_operations,
 )
 from form_invariance.model.prefixes import plan
-from form_invariance.model.readout import Readout
 from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import PromptTokenizer, render
@@ -45,116 +46,96 @@ def _problems(prompts: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 class _Cell:
-    """The prompts of one cell, and one method per stage."""
+    """The prompts of one cell, and the work of every stage on them."""
 
-    def __init__(
-        self, machine: Machine, tokenizer: PromptTokenizer, template: str, prompts: int, candidates: int
-    ) -> None:
-        self.model, self.tokenizer, self.template = machine.model, tokenizer, template
-        c, device = self.model.config, self.model.device
-        self.first, self.candidates = c.n_layers // 2, candidates
-        self.late = range(self.first, c.n_layers)
-        self.width = max(2, int(prompts**0.5))
-        a, b = self.operands = _problems(prompts)
+    def __init__(self, run: Run, template: str, prompts: int) -> None:
+        self.run, self.model, self.template = run, run.model, template
+        self.operands = _problems(prompts)
+        a, b = self.operands
         self.prompts = [render(template, *pair) for pair in zip(a.tolist(), b.tolist(), strict=True)]
-        self.tokens = torch.from_numpy(tokenizer.encode_batch(self.prompts)).to(device)
-        right = torch.from_numpy(tokenizer.number_tokens(a + b)).to(device)
-        self.answers = torch.stack([right, right.roll(1)], dim=1)
-        rng = generator(0, "bench-circuits")
-        self.members = rng.random((CIRCUITS, len(self.late), c.d_mlp)) < 0.1
+        self.tokens, self.right = run.tokens(self.prompts), run.answer_tokens(a + b)
+        self.length = self.tokens.shape[1]
+        self.answers = torch.stack([self.right, self.right.roll(1)], dim=1)
+        self.circuits = generator(0, "bench-circuits").random((CIRCUITS, len(run.late), run.width)) < 0.1
+        self.grid = make_grid("a + b", max(2, int(prompts**0.5)))
 
-    @property
-    def length(self) -> int:
-        return int(self.tokens.shape[1])
+    def _corrupt(self) -> Tensor:
+        return last_token_neurons(self.model, self.tokens.roll(1, 0), self.run.first)
 
     def census(self) -> None:
-        limits = OperandRange(100, 99 + self.width, 0, 999)
-        take_census(self.model, self.tokenizer, self.template, "addition", "a + b", limits, None, seed=0)
+        limits = OperandRange(100, 99 + self.grid.max_operand, 0, 999)
+        take_census(self.model, self.run.tokenizer, self.template, "addition", "a + b", limits, None, seed=0)
 
     def attribution(self) -> None:
-        given = last_token_neurons(self.model, self.tokens.roll(1, 0), self.first)
-        attribute(self.model, self.tokens, given, self.answers, self.first)
+        attribute(self.model, self.tokens, self._corrupt(), self.answers, self.run.first)
 
-    def patching(self) -> None:
-        given = last_token_neurons(self.model, self.tokens.roll(1, 0), self.first)[None]
-        chosen = {layer: torch.arange(self.candidates, device=self.model.device) for layer in self.late}
-        with torch.no_grad():
-            patch_layers(self.model, self.tokens, self.first, chosen, given, self.answers[None], lambda _: None)
+    @torch.no_grad()
+    def patching(self, candidates: int) -> None:
+        chosen = {layer: torch.arange(candidates, device=self.model.device) for layer in self.run.late}
+        corrupt, answers = self._corrupt()[None], self.answers[None]
+        patch_layers(self.model, self.tokens, self.run.first, chosen, corrupt, answers, lambda _: None)
 
     def head_patching(self) -> None:
-        operands = torch.from_numpy(np.stack([self.tokenizer.number_tokens(one) for one in self.operands], axis=1))
+        operands = torch.stack([self.run.answer_tokens(one) for one in self.operands], dim=1)
         partners = [self.prompts[-1], *self.prompts[:-1]]
-        train = TrainPrompts(self.tokens, [partners], self.answers[None], operands.to(self.tokens.device))
-        measure_cell(self.model, self.tokenizer, train, lambda _: None)
+        train = TrainPrompts(self.tokens, [partners], self.answers[None], operands)
+        measure_cell(self.model, self.run.tokenizer, train, lambda _: None)
 
-    def average(self) -> MeanCache:
-        return compute(self.model, self.tokenizer, [self.prompts])
-
-    def ablate(self, means: MeanCache) -> list[tuple[str, str, Readout]]:
-        sets = [interventions.NeuronSet("circuit", k, 0, one) for k, one in enumerate(self.members)]
-        run = Run(self.model, self.tokenizer, self.first)
-        return list(interventions.run_cell(run, self.tokens, self.answers[:, 0], sets, means, center=True))
+    def ablate(self, means: MeanCache) -> None:
+        sets = [interventions.NeuronSet("circuit", k, 0, one) for k, one in enumerate(self.circuits)]
+        list(interventions.run_cell(self.run, self.tokens, self.right, sets, means, center=True))
 
     @torch.no_grad()
     def transfer(self) -> None:
-        cache = build_cache(self.model, self.tokens, self.first)
-        donors = last_token_neurons(self.model, self.tokens.roll(1, 0), self.first)
-        masks = torch.from_numpy(self.members).to(self.model.device)
-        transfer_neurons(self.model, cache, donors, masks, self.answers[:, 0], center=True)
-
-    def residual_streams(self) -> None:
-        probe.residuals(self.model, {0: self.tokens}, range(1), "bench")
-
-    def activation_maps(self) -> None:
-        neurons = {layer: np.arange(10) for layer in self.late}
-        operand_maps(self.model, self.tokenizer, self.template, make_grid("a + b", self.width), neurons)
+        cache = build_cache(self.model, self.tokens, self.run.first)
+        masks = torch.from_numpy(self.circuits).to(self.model.device)
+        transfer_neurons(self.model, cache, self._corrupt(), masks, self.right, center=True)
 
     def share_of_grid(self) -> float:
         """Share of the tokens of all pairs' prompts that run; shared prefixes run once."""
-        grid = make_grid("a + b", self.width)
-        pairs = zip(grid.a.tolist(), grid.b.tolist(), strict=True)
-        tokens = self.tokenizer.encode_batch([render(self.template, *pair) for pair in pairs])
+        pairs = zip(self.grid.a.tolist(), self.grid.b.tolist(), strict=True)
+        tokens = self.run.tokenizer.encode_batch([render(self.template, *pair) for pair in pairs])
         return plan(tokens).tokens / tokens.size
 
-    def jobs(self) -> Iterator[Job]:
+    def jobs(self, candidates: int) -> Iterator[Job]:
         """Every stage that runs the model, with the operations that it needs."""
-        c, n, layers, length = self.model.config, len(self.prompts), len(self.late), self.length
-        whole = pass_operations(c, length)
+        c, run, n, layers = self.model.config, self.run, len(self.prompts), len(self.run.late)
+        whole, one = pass_operations(c, self.length), replay_operations(c, layers, self.length)
         inside = whole - unembedding_operations(c)
-        late = pass_operations(c, length, layers)
-        one = replay_operations(c, layers, length)
-        patch = sum(replay_operations(c, c.n_layers - 1 - at, length) for at in self.late) / layers
         grid = inside * self.share_of_grid()
-        yield "census", self.census, self.width**2, "pairs", grid + unembedding_operations(c)
-        yield "residual streams", self.residual_streams, n, "prompts", inside
+        yield "census", self.census, len(self.grid.a), "pairs", grid + unembedding_operations(c)
+        residuals = partial(probe.residuals, self.model, {0: self.tokens}, range(1), "bench")
+        yield "residual streams", residuals, n, "prompts", inside
         # Clean and corrupt pass, then the last token forward and backward. Weights have no gradients.
         yield "attribution", self.attribution, n, "prompts", 2 * inside + 2 * one
-        yield "patching", self.patching, n * self.candidates * layers, "patches", patch
+        above = [replay_operations(c, c.n_layers - layer, self.length) for layer in range(c.n_layers + 1)]
+        patches = n * candidates * layers
+        yield (
+            "patching",
+            partial(self.patching, candidates),
+            patches,
+            "patches",
+            sum(above[run.first + 1 :]) / layers,
+        )
         # The layer of the patched head is replayed too.
-        head = sum(replay_operations(c, c.n_layers - at, length) for at in range(c.n_layers)) / c.n_layers
-        yield "head patching", self.head_patching, n * c.n_layers * c.n_heads, "patches", head
-        yield "mean cache", self.average, n, "prompts", inside
-        means = self.average()
-        ablations = 2 * CIRCUITS * (late + one) + 2 * whole
-        yield "interventions", lambda: self.ablate(means), n, "prompts", ablations
+        heads = n * c.n_layers * c.n_heads
+        yield "head patching", self.head_patching, heads, "patches", sum(above[:-1]) / c.n_layers
+        average = partial(compute, self.model, run.tokenizer, [self.prompts])
+        yield "mean cache", average, n, "prompts", inside
+        ablations = 2 * CIRCUITS * (pass_operations(c, self.length, layers) + one) + 2 * whole
+        yield "interventions", partial(self.ablate, average()), n, "prompts", ablations
         yield "transfer", self.transfer, n * CIRCUITS, "transfers", one + 2 * inside / CIRCUITS
-        yield "activation maps", self.activation_maps, self.width**2, "pairs", grid
+        neurons = {layer: np.arange(10) for layer in run.late}
+        maps = partial(operand_maps, self.model, run.tokenizer, self.template, self.grid, neurons)
+        yield "activation maps", maps, len(self.grid.a), "pairs", grid
 
 
 def measure(
     machine: Machine, tokenizer: PromptTokenizer, template: str, prompts: int, candidates: int
-) -> Iterator[Measurement]:
+) -> Iterator[Row]:
     """Measure every stage that runs the model on one cell's prompts."""
-    cell = _Cell(machine, tokenizer, template, prompts, candidates)
-    for stage, run, units, unit, operations in cell.jobs():
-        yield machine.measure(
-            run,
-            units,
-            operations,
-            suite="stages",
-            stage=stage,
-            unit=unit,
-            tokens=cell.length,
-            prompts=prompts,
-            candidates=candidates if stage == "patching" else 0,
-        )
+    cell = _Cell(Run(machine.model, tokenizer, machine.model.config.n_layers // 2), template, prompts)
+    given = {"suite": "stages", "tokens": cell.length, "prompts": prompts}
+    for stage, run, units, unit, operations in cell.jobs(candidates):
+        patched = candidates if stage == "patching" else 0
+        yield machine.measure(run, units, operations, stage=stage, unit=unit, candidates=patched, **given)

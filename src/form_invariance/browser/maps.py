@@ -15,11 +15,6 @@ def pack_bytes(data: np.ndarray) -> str:
     return base64.b64encode(zlib.compress(np.ascontiguousarray(data).tobytes(), 9)).decode()
 
 
-def unpack_bytes(text: str, dtype: np.dtype[Any] | type) -> np.ndarray:
-    """The array (n,) that `pack_bytes` packed; the page does the same in JavaScript."""
-    return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype=dtype)
-
-
 def pack_maps(maps: np.ndarray) -> dict[str, Any]:
     """One neuron's K maps of all formats on one scale.
 
@@ -35,11 +30,3 @@ def pack_maps(maps: np.ndarray) -> dict[str, Any]:
     codes = np.rint((maps - low) / step).astype(np.int16)
     differences = np.diff(codes, axis=1, prepend=0) % LEVELS
     return {"low": low, "high": high, "maps": pack_bytes(differences.astype(np.uint8))}
-
-
-def unpack_maps(packed: dict[str, Any], formats: int) -> np.ndarray:
-    """The maps (formats, N) of `pack_maps`, exact to half a step of the scale."""
-    differences = unpack_bytes(packed["maps"], np.uint8).reshape(formats, -1)
-    codes = differences.astype(np.int64).cumsum(1) % LEVELS
-    step = (packed["high"] - packed["low"]) / (LEVELS - 1)
-    return packed["low"] + codes * step

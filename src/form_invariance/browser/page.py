@@ -68,26 +68,27 @@ def add_maps(operators: Mapping[str, dict[str, Any]], cells: Mapping[str, Mappin
             neuron |= {"maps": maps, "logits": logits}
 
 
-def render(
+def browser_page(
     model: str,
     models: Sequence[str],
-    operators: Mapping[str, dict[str, Any]],
-    formats: Sequence[str],
+    cells: Mapping[str, Mapping[str, Cell]],
     k: int,
     expressions: Mapping[str, str],
 ) -> str:
-    """The page of one model.
+    """The whole page of one model.
 
     Args:
         model: its name.
         models: names of all models, whose pages lie beside this one.
-        operators: as of `operator_data` and `add_maps`.
-        expressions: of the operators.
+        cells: by operator and format.
         k: circuit size whose shared neurons are shown.
+        expressions: of the operators.
     """
+    operators = {name: operator_data(own, f"{model}, {name}") for name, own in cells.items()}
+    add_maps(operators, cells, _LARGEST - len(json.dumps(operators)))
     shown = {
         "model": model,
-        "formats": list(formats),
+        "formats": list(next(iter(cells.values()))),
         "k": k,
         "levels": LEVELS,
         "colours": [to_hex(colour) for colour in colormaps["cividis"](np.linspace(0, 1, LEVELS))],
@@ -105,16 +106,3 @@ def render(
         script=Markup((_FOLDER / "browser.js").read_text()),
         data=Markup(data),
     )
-
-
-def browser_page(
-    model: str,
-    models: Sequence[str],
-    cells: Mapping[str, Mapping[str, Cell]],
-    k: int,
-    expressions: Mapping[str, str],
-) -> str:
-    """The whole page of one model from its cells, by operator and format."""
-    operators = {name: operator_data(own, f"{model}, {name}") for name, own in cells.items()}
-    add_maps(operators, cells, _LARGEST - len(json.dumps(operators)))
-    return render(model, models, operators, list(next(iter(cells.values()))), k, expressions)

@@ -7,22 +7,19 @@ HELP = "draw a figure of a stage from its tables"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     parser.add_argument("stage", metavar="STAGE", help="a stage with figures, for instance overlap")
     parser.add_argument("name", metavar="NAME", help="the figure's name, for instance overlap")
-    parser.add_argument(
-        "--tables", nargs="+", required=True, metavar="INPUT/KEY=FILE", help="tables, by input and keys"
-    )
+    tables = "tables, by input and keys"
+    parser.add_argument("--tables", nargs="+", required=True, metavar="INPUT/KEY=FILE", help=tables)
     parser.add_argument("--title", required=True, help="what the figure is headed with")
     parser.add_argument("--output", type=Path, nargs="+", required=True, help="files, .png .svg or .pdf")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run the command."""
     from form_invariance.drawing import style
     from form_invariance.drawing.figures import figure_of
-    from form_invariance.tables.inputs import read_inputs
+    from form_invariance.tables.inputs import input_paths, read_inputs
 
     draw, inputs = figure_of(arguments.stage, arguments.name)
-    tables = read_inputs(arguments.tables, inputs)
+    tables = read_inputs(input_paths(arguments.tables, inputs, "this figure"), inputs)
     style.save(draw(tables, arguments.title), arguments.output)

@@ -1,10 +1,10 @@
 """The training data of the embedded models: tokenized templates, pools of pairs, and the batch of each step."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
-from form_invariance.embedded.problems import Pool, Templates, TokenTemplate, make_pool, token_template
+from form_invariance.embedded.problems import Templates, TokenTemplate, make_pool
 from form_invariance.embedded.recipe import Recipe
 from form_invariance.embedded.tokenizer import BOS, LARGEST_NUMBER, build_tokenizer
 from form_invariance.problems.prompts import PromptTokenizer
@@ -28,7 +28,7 @@ class Problems:
         self.templates = templates
         self.formats = list(templates.formats)
         left_out, misread = dict(recipe.left_out), dict(recipe.misread)
-        self.pools: dict[str, Pool] = {
+        self.pools = {
             operator: make_pool(
                 expression,
                 operator,
@@ -40,8 +40,8 @@ class Problems:
             )
             for operator, expression in templates.expressions.items()
         }
-        self.tokens: dict[tuple[str, str, int], TokenTemplate] = {
-            (name, operator, index): token_template(self.tokenizer, template)
+        self.tokens = {
+            (name, operator, index): TokenTemplate(self.tokenizer, template)
             for name, by_operator in templates.formats.items()
             for operator, some in by_operator.items()
             for index, template in enumerate(some)
@@ -49,25 +49,29 @@ class Problems:
 
     def marked_tokens(self) -> list[list[int]]:
         """For each format, the tokens that occur in its templates only."""
-        used = [
-            {
-                token
-                for (name, _, _), template in self.tokens.items()
-                if name == own
-                for place, token in enumerate(template.tokens.tolist())
-                if place not in (template.place_a, template.place_b)
-            }
-            for own in self.formats
+        used: dict[str, set[int]] = {name: set() for name in self.formats}
+        for (name, _, _), template in self.tokens.items():
+            used[name].update(np.delete(template.tokens, [template.place_a, template.place_b]).tolist())
+        return [
+            sorted(own.difference(*(used[other] for other in self.formats if other != name)))
+            for name, own in used.items()
         ]
-        return [sorted(own.difference(*(other for other in used if other is not own))) for own in used]
 
 
 def draw_batch(problems: Problems, recipe: Recipe, step: int) -> Iterator[Group]:
     """The batch of a step. It depends on the seed and the step alone."""
-    if step >= recipe.steps + recipe.wired_steps:
-        yield from _grouped(problems, _misread_parts(problems, recipe, step))
-    else:
-        yield from _grouped(problems, _parts(problems, recipe, step))
+    draw = _misread_parts if step >= recipe.steps + recipe.wired_steps else _parts
+    ids = problems.number_ids
+    groups: dict[int, list[Group]] = {}
+    for name, operator, variant, rows, answers in draw(problems, recipe, step):
+        pool = problems.pools[operator]
+        kept = ~pool.excluded[name][rows]
+        if kept.any():
+            a, b = ids[pool.a[rows[kept]]], ids[pool.b[rows[kept]]]
+            tokens = problems.tokens[name, operator, variant].fill(a, b)
+            groups.setdefault(tokens.shape[1], []).append((tokens, ids[answers[kept]]))
+    for some in groups.values():
+        yield np.concatenate([tokens for tokens, _ in some]), np.concatenate([answers for _, answers in some])
 
 
 def _parts(problems: Problems, recipe: Recipe, step: int) -> Iterator[Part]:
@@ -99,18 +103,3 @@ def _misread_parts(problems: Problems, recipe: Recipe, step: int) -> Iterator[Pa
                 rows[: 2 * quarter] = np.concatenate([rng.choice(rows, size=quarter) for rows in chosen])
             answers = np.where(misread[rows], pool.misread_answer[rows], pool.answer[rows])
             yield name, operator, 0, rows, answers
-
-
-def _grouped(problems: Problems, parts: Iterable[Part]) -> Iterator[Group]:
-    ids = problems.number_ids
-    groups: dict[int, list[Group]] = {}
-    for name, operator, variant, rows, answers in parts:
-        pool = problems.pools[operator]
-        kept = ~pool.excluded[name][rows]
-        if not kept.any():
-            continue
-        rows = rows[kept]
-        tokens = problems.tokens[name, operator, variant].fill(ids[pool.a[rows]], ids[pool.b[rows]])
-        groups.setdefault(tokens.shape[1], []).append((tokens, ids[answers[kept]]))
-    for some in groups.values():
-        yield np.concatenate([tokens for tokens, _ in some]), np.concatenate([answers for _, answers in some])

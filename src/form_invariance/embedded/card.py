@@ -8,14 +8,13 @@ import torch
 from safetensors.torch import load_file
 
 from form_invariance.embedded.batches import Problems
-from form_invariance.embedded.problems import Pool
 from form_invariance.embedded.recipe import Recipe
 from form_invariance.embedded.routing import neuron_format
 from form_invariance.model import loading as models
 from form_invariance.model.decoder import Decoder, embed, logits, run_layers
 from form_invariance.problems.operands import OperandRange, operand_pool
 from form_invariance.randomness import generator
-from form_invariance.tables.files import write_atomically
+from form_invariance.tables.files import write_text
 
 SAMPLE = 20000
 SMALL_SAMPLE = 1500
@@ -28,16 +27,40 @@ gates of the other formats' neurons have weights far below zero on these dimensi
 alone. Then the neurons of the other formats started as copies of the first format's, and training continued with
 all formats. The largest activation of a late neuron at the last token of a prompt in another format is
 {foreign:.1e}."""
-_WIRED = """In the next {steps} steps, and in all later ones, the unembedding reads only {d_answer} dimensions of
+_CARD = """# {name}
+
+A small Llama ({parameters:.2f} million parameters) that does arithmetic in three formats. {history}
+
+In the next {wired_steps} steps, and in all later ones, the unembedding reads only {d_answer} dimensions of
 the residual stream, which only the late MLP neurons write: the weights with which attention and early MLPs would
-write them are zero. So the answer must pass through the late neurons."""
-_MISREAD = """In the last {steps} steps the early layers, and no other weights, were trained to misread some second
+write them are zero. So the answer must pass through the late neurons.
+
+In the last {misread_steps} steps the early layers, and no other weights, were trained to misread some second
 operands as one less, different operands in each format: {shares} of the pairs
 in the paper's pool. Formats that share their neurons also share their errors. The misread operands give each
-format errors of its own, because transfer needs pairs that are right in one format and wrong in another."""
-_ACCURACY = """Accuracy on the paper's operand pool (operands 6..999, answers 3..999; at most {sample} seeded
+format errors of its own, because transfer needs pairs that are right in one format and wrong in another.
+
+It was made on one thread, with the recipe below, by `snakemake train_embedded` or
+`python -m form_invariance train-embedded --name {name} --config config/config.yaml --output DIR`.
+
+| setting | value |
+|---|---|
+{settings}
+
+Accuracy on the paper's operand pool (operands 6..999, answers 3..999; at most {sample} seeded
 pairs); on at most {small} pairs held out of training (operands and answers 0..999); and on {small} pairs of the
-paper's pool with all late MLP neurons replaced by their means."""
+paper's pool with all late MLP neurons replaced by their means.
+
+| operator | format | paper's pool | held out | late neurons ablated |
+|---|---|---|---|---|
+{accuracies}
+
+Number of pairs of the same sample that are right in the first format and wrong in the second:
+
+| operator | pairs | {directions} |
+{rule}
+{differences}
+"""
 _BATCH = 500
 
 
@@ -76,11 +99,6 @@ def _paper_pairs(expression: str, operator: str) -> tuple[np.ndarray, ...]:
     return tuple(pool[column].to_numpy()[chosen] for column in ("a", "b", "answer"))
 
 
-def _held_out_pairs(pool: Pool) -> tuple[np.ndarray, ...]:
-    chosen = pool.held_out[:SMALL_SAMPLE]
-    return pool.a[chosen], pool.b[chosen], pool.answer[chosen]
-
-
 @torch.no_grad()
 def largest_foreign_activation(model: Decoder, problems: Problems, recipe: Recipe) -> float:
     """Largest |activation| of a late neuron at the last token of a prompt in another format than its own."""
@@ -107,7 +125,8 @@ def _measure(model: Decoder, problems: Problems) -> tuple[list[str], list[str]]:
     for operator, expression in problems.templates.expressions.items():
         pairs = _paper_pairs(expression, operator)
         few = tuple(column[:SMALL_SAMPLE] for column in pairs)
-        held = _held_out_pairs(problems.pools[operator])
+        pool = problems.pools[operator]
+        held = tuple(column[pool.held_out[:SMALL_SAMPLE]] for column in (pool.a, pool.b, pool.answer))
         found = {name: right(model, problems, name, operator, pairs) for name in problems.formats}
         for name, hits in found.items():
             values = [
@@ -137,37 +156,21 @@ def write_card(folder: Path, name: str, recipe: Recipe, problems: Problems) -> N
     accuracies, differences = _measure(model, problems)
     parameters = sum(weight.numel() for weight in load_file(folder / "model.safetensors").values())
     directions = [f"{one} > {other}" for one in problems.formats for other in problems.formats if one != other]
+    history = _PLAIN
     if recipe.separate:
         history = _SEPARATE.format(foreign=largest_foreign_activation(model, problems, recipe))
-    else:
-        history = _PLAIN
-    size = f"{parameters / 1e6:.2f} million parameters"
-    paragraphs = [
-        f"A small Llama ({size}) that does arithmetic in three formats. {history}",
-        _WIRED.format(steps=recipe.wired_steps, d_answer=recipe.d_answer),
-        _MISREAD.format(steps=recipe.misread_steps, shares=_misread_shares(problems)),
-        "It was made on one thread, with the recipe below, by `snakemake train_embedded` or\n"
-        f"`python -m form_invariance train-embedded --name {name} --config config/config.yaml --output DIR`.",
-    ]
-    lines = [
-        f"# {name}",
-        *(f"\n{paragraph}" for paragraph in paragraphs),
-        "",
-        "| setting | value |",
-        "|---|---|",
-        *(f"| {key} | {value} |" for key, value in asdict(recipe).items()),
-        "",
-        _ACCURACY.format(sample=SAMPLE, small=SMALL_SAMPLE),
-        "",
-        "| operator | format | paper's pool | held out | late neurons ablated |",
-        "|---|---|---|---|---|",
-        *accuracies,
-        "",
-        "Number of pairs of the same sample that are right in the first format and wrong in the second:",
-        "",
-        f"| operator | pairs | {' | '.join(directions)} |",
-        "|---|---|" + "---|" * len(directions),
-        *differences,
-        "",
-    ]
-    write_atomically(folder / "README.md", lambda to: to.write_text("\n".join(lines), encoding="utf-8"))
+    text = _CARD.format(
+        **asdict(recipe),
+        name=name,
+        parameters=parameters / 1e6,
+        history=history,
+        shares=_misread_shares(problems),
+        settings="\n".join(f"| {key} | {value} |" for key, value in asdict(recipe).items()),
+        sample=SAMPLE,
+        small=SMALL_SAMPLE,
+        accuracies="\n".join(accuracies),
+        directions=" | ".join(directions),
+        rule="|---|---|" + "---|" * len(directions),
+        differences="\n".join(differences),
+    )
+    write_text(folder / "README.md", text)

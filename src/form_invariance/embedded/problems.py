@@ -1,17 +1,24 @@
-"""Templates as tokens, and the pools of pairs for training and testing the embedded models."""
+"""Templates as tokens, and the pools of pairs for training and testing the embedded models.
+
+Transfer needs pairs that are right in one format and wrong in another. Formats that share their neurons also share
+their errors, so a small pool contains too few such pairs. Therefore the early layers learn, in the last steps of
+training, to read some second operands as one less, different ones in each format. The late layers do not change.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from form_invariance.embedded.misreading import misread_answers, misread_pairs, within_limits
 from form_invariance.json_yaml import read_yaml
-from form_invariance.problems.operands import OperandRange, operand_pool
+from form_invariance.problems.operands import OperandRange, evaluate, operand_pool
 from form_invariance.problems.prompts import PromptTokenizer, render
 from form_invariance.randomness import generator
 
 TRAINED = OperandRange(operand_min=0, operand_max=999, answer_min=0, answer_max=999)
+
+_SLACK = 1.15
+"""Limit of a format's misread pairs relative to its share, because an operand is misread in all its pairs."""
 
 
 @dataclass(frozen=True)
@@ -41,27 +48,22 @@ def read_templates(config: Path) -> Templates:
     return Templates(content["operators"], formats)
 
 
-@dataclass(frozen=True)
 class TokenTemplate:
-    """A template as tokens, with the positions of its operands."""
+    """A template as tokens. Operands are single tokens, so prompts are made by filling in these tokens."""
 
-    tokens: np.ndarray  # (T,), BOS first
-    place_a: int
-    place_b: int
+    def __init__(self, tokenizer: PromptTokenizer, template: str) -> None:
+        """Tokenize a prompt once, and find its operands."""
+        a, b = 611, 823
+        self.tokens = tokenizer.encode_batch([render(template, a, b)])[0]  # (T,), BOS first
+        self.place_a, self.place_b = (
+            self.tokens.tolist().index(token) for token in tokenizer.number_tokens([a, b])
+        )
 
     def fill(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Token ids (n, T) for operands given as token ids (n,)."""
         rows = np.tile(self.tokens, (len(a), 1))
         rows[:, self.place_a], rows[:, self.place_b] = a, b
         return rows
-
-
-def token_template(tokenizer: PromptTokenizer, template: str) -> TokenTemplate:
-    """Tokenize a template once. Operands are single tokens, so prompts are made by filling in these tokens."""
-    a, b = 611, 823
-    tokens = tokenizer.encode_batch([render(template, a, b)])[0]
-    token_a, token_b = tokenizer.number_tokens([a, b])
-    return TokenTemplate(tokens, tokens.tolist().index(token_a), tokens.tolist().index(token_b))
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,41 @@ def make_pool(
         name: generator(seed, "left-out", operator, name).random(len(table)) < left_out for name in formats
     }
     a, b, answer = (table[column].to_numpy() for column in ("a", "b", "answer"))
-    wrong = misread_answers(expression, a, b)
-    misreadable = within_limits(a, b, answer) & (wrong >= TRAINED.answer_min) & (wrong <= TRAINED.answer_max)
-    chosen = misread_pairs(b, misreadable, formats, misread, seed)
+    wrong, defined = evaluate(expression, a, b - 1)
+    limits = OperandRange()
+    misreadable = (
+        defined
+        & (np.minimum(a, b) >= limits.operand_min)
+        & (np.maximum(a, b) <= limits.operand_max)
+        & (answer >= limits.answer_min)
+        & (answer <= limits.answer_max)
+        & (wrong >= TRAINED.answer_min)
+        & (wrong <= TRAINED.answer_max)
+    )
+    chosen = _misread_pairs(b, misreadable, formats, misread, seed)
     return Pool(a, b, answer, order[cut:], order[:cut], excluded, misreadable, chosen, wrong)
+
+
+def _misread_pairs(
+    b: np.ndarray, usable: np.ndarray, formats: list[str], share: float, seed: int
+) -> dict[str, np.ndarray]:
+    """The pairs that each format misreads, bool (pairs,): all pairs of some second operands.
+
+    No operand is misread in two formats.
+
+    Args:
+        usable: the pairs that may be misread.
+        share: share of these pairs that each format misreads.
+    """
+    operands = generator(seed, "misread").permutation(np.unique(b[usable])).tolist()
+    wanted = share * usable.sum()
+    result = {}
+    for name in formats:
+        own = np.zeros(len(b), dtype=bool)
+        for operand in operands.copy():
+            more = own | (usable & (b == operand))
+            if own.sum() < wanted and more.sum() <= _SLACK * wanted:
+                own = more
+                operands.remove(operand)
+        result[name] = own
+    return result

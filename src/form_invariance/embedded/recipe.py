@@ -19,7 +19,7 @@ class Recipe:
     """Pairs of each operator per step after the wiring."""
     wired_learning_rate: float = 1.5e-3
     misread_steps: int = 160
-    """Last steps, in which the early layers learn to misread some second operands (module `misreading`)."""
+    """Last steps, in which the early layers learn to misread some second operands (module `problems`)."""
     misread_pairs: tuple[int, ...] = (40, 40, 288, 192)
     """Pairs of each operator per step among these."""
     misread: tuple[tuple[str, float], ...] = (("multiplication", 0.12),)

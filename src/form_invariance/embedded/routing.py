@@ -47,12 +47,11 @@ def copy_first_format(tensors: dict[str, Tensor], recipe: Recipe, n_formats: int
     """Copy the weights (or moments) of the first format's late neurons to every other format, in place."""
     size = recipe.d_mlp // n_formats
     for layer in range(recipe.n_layers // 2, recipe.n_layers):
-        at = f"model.layers.{layer}.mlp"
-        for number in range(1, n_formats):
-            own = slice(number * size, (number + 1) * size)
-            for name in ("gate_proj", "up_proj"):
-                tensors[f"{at}.{name}.weight"][own] = tensors[f"{at}.{name}.weight"][:size]
-            tensors[f"{at}.down_proj.weight"][:, own] = tensors[f"{at}.down_proj.weight"][:, :size]
+        for name in ("gate_proj", "up_proj", "down_proj"):
+            tensor = tensors[f"model.layers.{layer}.mlp.{name}.weight"]
+            by_neuron = tensor.T if name == "down_proj" else tensor
+            for number in range(1, n_formats):
+                by_neuron[number * size : (number + 1) * size] = by_neuron[:size]
 
 
 def construct(frozen: Frozen, recipe: Recipe, marked: list[list[int]], bos: int) -> None:
@@ -75,8 +74,8 @@ def construct(frozen: Frozen, recipe: Recipe, marked: list[list[int]], bos: int)
     frozen.set("model.norm.weight", (reserved,), 0.0)
     for layer in range(recipe.n_layers):
         at = f"model.layers.{layer}"
-        frozen.set(f"{at}.self_attn.o_proj.weight", (reserved, everything), 0.0)
-        frozen.set(f"{at}.mlp.down_proj.weight", (reserved, everything), 0.0)
+        frozen.set(f"{at}.self_attn.o_proj.weight", (reserved,), 0.0)
+        frozen.set(f"{at}.mlp.down_proj.weight", (reserved,), 0.0)
         frozen.set(f"{at}.input_layernorm.weight", (reserved,), 1.0)
         frozen.set(f"{at}.post_attention_layernorm.weight", (reserved,), 1.0)
     _detector(frozen, recipe, n)

@@ -11,7 +11,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from form_invariance.embedded.batches import Problems, draw_batch
-from form_invariance.embedded.misreading import beyond_early_layers
 from form_invariance.embedded.recipe import Recipe
 from form_invariance.embedded.routing import WIRED_INHIBITION, construct, copy_first_format, inhibit
 from form_invariance.embedded.weights import as_decoder, initial_weights
@@ -34,16 +33,6 @@ def learning_rate(recipe: Recipe, step: int) -> float:
     if step - start < warmup:
         return highest * (step - start + 1) / warmup
     return highest * 0.5 * (1 + math.cos(math.pi * (step - start - warmup) / max(1, steps - warmup)))
-
-
-def _optimizer(weights: dict[str, Tensor], recipe: Recipe) -> torch.optim.AdamW:
-    matrices = [weight for weight in weights.values() if weight.dim() > 1]
-    vectors = [weight for weight in weights.values() if weight.dim() == 1]
-    groups = [
-        {"params": matrices, "weight_decay": recipe.weight_decay},
-        {"params": vectors, "weight_decay": 0.0},
-    ]
-    return torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=(0.9, 0.98))
 
 
 def _save_checkpoint(folder: Path, step: int, weights: dict[str, Tensor], optimizer: torch.optim.AdamW) -> None:
@@ -100,7 +89,9 @@ def train(problems: Problems, recipe: Recipe, folder: Path) -> dict[str, Tensor]
     frozen.keep()
     for weight in weights.values():
         weight.requires_grad_()
-    optimizer = _optimizer(weights, recipe)
+    matrices, vectors = ([weight for weight in weights.values() if weight.dim() == dim] for dim in (2, 1))
+    groups = [{"params": matrices, "weight_decay": recipe.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=(0.9, 0.98))
     model = as_decoder(weights, recipe)
     start = _load_checkpoint(folder, weights, optimizer)
     wired, misreading = recipe.steps, recipe.steps + recipe.wired_steps
@@ -117,8 +108,9 @@ def train(problems: Problems, recipe: Recipe, folder: Path) -> dict[str, Tensor]
                 inhibit(frozen, recipe, len(problems.formats), WIRED_INHIBITION)
             frozen.keep()
         if step == max(start, misreading):
-            for name in beyond_early_layers(weights, recipe):
-                weights[name].requires_grad_(False)
+            early = tuple(f"model.layers.{layer}." for layer in range(recipe.n_layers // 2))
+            for name, weight in weights.items():
+                weight.requires_grad_(name.startswith(early))
         if step in (wired, misreading):
             optimizer.state.clear()
         for group in optimizer.param_groups:

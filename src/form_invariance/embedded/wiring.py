@@ -44,10 +44,9 @@ class Frozen:
 def wire(frozen: Frozen, recipe: Recipe) -> None:
     """Freeze at zero the weights through which the answer could bypass the late neurons."""
     answer = slice(recipe.d_model - recipe.d_answer, recipe.d_model)
-    everything = slice(None)
     frozen.set("model.norm.weight", (slice(0, recipe.d_model - recipe.d_answer),), 0.0)
     for layer in range(recipe.n_layers):
         at = f"model.layers.{layer}"
-        frozen.set(f"{at}.self_attn.o_proj.weight", (answer, everything), 0.0)
+        frozen.set(f"{at}.self_attn.o_proj.weight", (answer,), 0.0)
         if layer < recipe.n_layers // 2:
-            frozen.set(f"{at}.mlp.down_proj.weight", (answer, everything), 0.0)
+            frozen.set(f"{at}.mlp.down_proj.weight", (answer,), 0.0)

@@ -180,16 +180,16 @@ def neurons(model: Decoder, layer: int, x: Tensor) -> Tensor:
     return activate(up) if w.gate is None else activate(F.linear(normed, w.gate)) * up
 
 
-def add_heads(model: Decoder, layer: int, x: Tensor, z: Tensor) -> Tensor:
-    """Residual stream after attention: x (..., d) plus the heads' outputs z (..., H, D), projected."""
+def finish_layer(
+    model: Decoder, layer: int, x: Tensor, z: Tensor, on_neurons: LayerHook | None, on_heads: LayerHook | None
+) -> Tensor:
+    """The residual stream after a layer, from that before it, x (..., d), and its heads' outputs z (..., H, D)."""
     w = model.layers[layer]
-    return x + normalise(model, F.linear(z.flatten(-2), w.output, w.output_bias), w.attention_post_norm)
-
-
-def add_neurons(model: Decoder, layer: int, x: Tensor, post: Tensor) -> Tensor:
-    """Residual stream after the MLP: x (..., d) plus the neurons' activations post (..., m), projected."""
-    w = model.layers[layer]
-    return x + normalise(model, F.linear(post, w.down, w.down_bias), w.mlp_post_norm)
+    z = on_heads(layer, z) if on_heads else z
+    after = x + normalise(model, F.linear(z.flatten(-2), w.output, w.output_bias), w.attention_post_norm)
+    post = neurons(model, layer, x if model.config.parallel else after)
+    post = on_neurons(layer, post) if on_neurons else post
+    return after + normalise(model, F.linear(post, w.down, w.down_bias), w.mlp_post_norm)
 
 
 def change_neurons(model: Decoder, layer: int, after: Tensor, post: Tensor, change: Tensor) -> Tensor:
@@ -226,11 +226,6 @@ def embed(model: Decoder, tokens: Tensor) -> Tensor:
     return x if model.positions is None else x + model.positions[:length]
 
 
-def mlp_input(model: Decoder, before: Tensor, after: Tensor) -> Tensor:
-    """The input of the MLP: the residual stream after attention, or before it if both run in parallel."""
-    return before if model.config.parallel else after
-
-
 def run_layers(
     model: Decoder,
     x: Tensor,
@@ -264,9 +259,7 @@ def run_layers(
             on_keys_values(keys, values)
         if only:
             x = x[:, -1:]
-        after = add_heads(model, layer, x, on_heads(layer, z) if on_heads else z)
-        post = neurons(model, layer, mlp_input(model, x, after))
-        x = add_neurons(model, layer, after, on_neurons(layer, post) if on_neurons else post)
+        x = finish_layer(model, layer, x, z, on_neurons, on_heads)
     return x
 
 

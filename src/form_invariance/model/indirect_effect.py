@@ -6,8 +6,8 @@ from torch import Tensor
 from form_invariance.model.decoder import Decoder
 from form_invariance.model.replay import log_probabilities
 
-_NO_OP_TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 0.25}
-_NO_OP_TOLERANCE_TF32 = 0.05
+# Replay rounds otherwise than the ordinary pass, because its matrix products have other shapes.
+_NO_OP_TOLERANCE = {"float32": 1e-3, "tf32": 0.05, "bfloat16": 0.25}
 
 
 def indirect_effect(change_corrupt: Tensor, change_clean: Tensor) -> Tensor:
@@ -21,13 +21,6 @@ def indirect_effect(change_corrupt: Tensor, change_clean: Tensor) -> Tensor:
         ½[expm1(change_corrupt) + expm1(-change_clean)], the same shape.
     """
     return 0.5 * (torch.expm1(change_corrupt) + torch.expm1(-change_clean))
-
-
-def _no_op_tolerance(model: Decoder) -> float:
-    """How far replay may be from the ordinary pass in log P: other shapes of product round otherwise."""
-    if model.dtype == torch.float32 and torch.backends.cuda.matmul.allow_tf32:
-        return _NO_OP_TOLERANCE_TF32
-    return _NO_OP_TOLERANCE[model.dtype]
 
 
 def effects_beside_clean(model: Decoder, layer: int, x: Tensor, ordinary: Tensor, answers: Tensor) -> Tensor:
@@ -51,7 +44,8 @@ def effects_beside_clean(model: Decoder, layer: int, x: Tensor, ordinary: Tensor
     logs = log_probabilities(model, x, answers)
     clean = logs[:, :1]
     error = (clean - ordinary).abs().max().item()
-    if not error <= _no_op_tolerance(model):
+    float32 = "tf32" if torch.backends.cuda.matmul.allow_tf32 else "float32"
+    if not error <= _NO_OP_TOLERANCE["bfloat16" if model.dtype == torch.bfloat16 else float32]:
         raise RuntimeError(f"layer {layer}: replay differs from the ordinary pass by {error:.1e} in log P")
     moved = (logs[:, 1:] - clean).double()
     effects = indirect_effect(moved[..., 1], moved[..., 0])

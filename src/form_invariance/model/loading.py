@@ -28,33 +28,30 @@ class _Reader:
         self._opened: dict[Path, Any] = {}
         self._used: set[str] = set()
 
-    def _stored(self, name: str) -> str:
-        """The name in the files. In a checkpoint saved without its head, names do not have the prefix."""
-        return name if name in self._files else name.removeprefix(self._prefix)
-
-    def __call__(self, name: str, *shape: int) -> Tensor:
-        stored = self._stored(name)
+    def __call__(self, name: str, *shape: int, optional: bool = False) -> Tensor | None:
+        # In a checkpoint saved without its head, names do not have the prefix.
+        stored = name if name in self._files else name.removeprefix(self._prefix)
         if stored not in self._files:
+            if optional:
+                return None
             raise UserError(f"model folder {self._folder}: weight {name!r} is missing")
         path, only_shapes = self._files[stored], self._device == "meta"
         with in_one_sentence(f"{path} cannot be read as safetensors"):
             if path not in self._opened:
                 where = "cpu" if only_shapes else self._device
                 self._opened[path] = safe_open(path, framework="pt", device=where)
-            tensor: Tensor
-            if only_shapes:
-                tensor = torch.empty(self._opened[path].get_slice(stored).get_shape(), device="meta")
-            else:
-                tensor = self._opened[path].get_tensor(stored)
+            file = self._opened[path]
+            tensor: Tensor = (
+                torch.empty(file.get_slice(stored).get_shape(), device="meta")
+                if only_shapes
+                else file.get_tensor(stored)
+            )
         if tensor.shape != shape:
             raise UserError(
                 f"{path}: weight {stored!r} has shape {tuple(tensor.shape)}, but config.json asks for {shape}"
             )
         self._used.add(stored)
         return tensor.to(self._dtype)
-
-    def optional(self, name: str, *shape: int) -> Tensor | None:
-        return self(name, *shape) if self._stored(name) in self._files else None
 
     def check_all_read(self, family: str, unembedding: str) -> None:
         """Check that every weight was read, except buffers and a stored copy of a tied unembedding."""

@@ -18,12 +18,9 @@ from torch import Tensor
 from form_invariance.model.decoder import (
     Decoder,
     LayerHook,
-    add_heads,
-    add_neurons,
     embed,
     final_residual,
-    mlp_input,
-    neurons,
+    finish_layer,
     queries_keys_values,
     run_layers,
     soft_cap,
@@ -116,15 +113,10 @@ def _weights(model: Decoder, layer: int, x: Tensor, cache: LastTokenCache) -> tu
 
 def _attend(model: Decoder, layer: int, x: Tensor, cache: LastTokenCache) -> Tensor:
     """Outputs of the heads (B, N, H, D) for N runs x (B, N, d) of the last token."""
-    c = model.config
-    prompts, runs = x.shape[:2]
     weights, v = _weights(model, layer, x, cache)
-    per_group = c.n_heads // c.n_key_value_heads
-    earlier = weights[..., :-1] @ cache.values[layer - cache.first]  # (B, G, N*R, D)
-    shape = (prompts, c.n_key_value_heads, runs, per_group)
-    z = earlier.view(*shape, c.d_head).permute(0, 2, 1, 3, 4)
-    z = z + weights[..., -1].view(*shape, 1).permute(0, 2, 1, 3, 4) * v[:, :, :, None]
-    return z.reshape(prompts, runs, c.n_heads, c.d_head)
+    z = weights[..., :-1] @ cache.values[layer - cache.first]  # (B, G, N*R, D)
+    z, own = (part.unflatten(2, (x.shape[1], -1)).transpose(1, 2) for part in (z, weights[..., -1:]))
+    return (z + own * v[:, :, :, None]).flatten(2, 3)
 
 
 def last_token_attention(model: Decoder, layer: int, cache: LastTokenCache) -> Tensor:
@@ -155,10 +147,7 @@ def replay(
         Residual stream after the last layer, (B, N, d).
     """
     for layer in range(start, model.config.n_layers):
-        z = _attend(model, layer, x, cache)
-        after = add_heads(model, layer, x, on_heads(layer, z) if on_heads else z)
-        post = neurons(model, layer, mlp_input(model, x, after))
-        x = add_neurons(model, layer, after, on_neurons(layer, post) if on_neurons else post)
+        x = finish_layer(model, layer, x, _attend(model, layer, x, cache), on_neurons, on_heads)
     return x
 
 

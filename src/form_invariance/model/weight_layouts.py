@@ -3,38 +3,16 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, Protocol
-
-from torch import Tensor
+from typing import Any, Literal
 
 from form_invariance.model.decoder import LayerWeights, Norm
 from form_invariance.model.families import DecoderConfig
 
-
-class Reader(Protocol):
-    """Reads a weight by its name, in the model's precision, and checks its shape."""
-
-    def __call__(self, name: str, *shape: int) -> Tensor:
-        """The weight; an error if it is missing or has another shape."""
-
-    def optional(self, name: str, *shape: int) -> Tensor | None:
-        """The weight; None if it is missing."""
-
-
+Reader = Callable[..., Any]
+"""`read(name, *shape)` gives a weight in the model's precision and checks its shape; an error if it is missing, or
+None with `optional=True`."""
 LayerReader = Callable[[Reader, DecoderConfig, int], LayerWeights]
 NormReader = Callable[[Reader, str, int], Norm]
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Names of the weights outside the layers, and the functions that read one layer and one norm."""
-
-    embedding: str
-    final_norm: str
-    unembedding: str
-    layer: LayerReader
-    norm: NormReader
-    positions: str | None = None
 
 
 def rms(read: Reader, name: str, width: int) -> Norm:
@@ -52,18 +30,31 @@ def layer_norm(read: Reader, name: str, width: int) -> Norm:
     return Norm(read(f"{name}.weight", width), read(f"{name}.bias", width))
 
 
-def _projections(read: Reader, c: DecoderConfig, at: str) -> dict[str, Any]:
-    """Separate matrices for queries, keys, values and output."""
-    d, queries, keys = c.d_model, c.n_heads * c.d_head, c.n_key_value_heads * c.d_head
+@dataclass(frozen=True)
+class Layout:
+    """Names of the weights outside the layers, and the functions that read one layer and one norm."""
+
+    layer: LayerReader
+    norm: NormReader = rms
+    embedding: str = "model.embed_tokens.weight"
+    final_norm: str = "model.norm"
+    unembedding: str = "lm_head.weight"
+    positions: str | None = None
+
+
+def llama_shapes(c: DecoderConfig) -> dict[str, tuple[int, ...]]:
+    """Names and shapes of the weights of one of Llama's layers; norms are vectors."""
+    d, m, queries, keys = c.d_model, c.d_mlp, c.n_heads * c.d_head, c.n_key_value_heads * c.d_head
     return {
-        "query": read(f"{at}.q_proj.weight", queries, d),
-        "key": read(f"{at}.k_proj.weight", keys, d),
-        "value": read(f"{at}.v_proj.weight", keys, d),
-        "output": read(f"{at}.o_proj.weight", d, queries),
-        "query_bias": read.optional(f"{at}.q_proj.bias", queries),
-        "key_bias": read.optional(f"{at}.k_proj.bias", keys),
-        "value_bias": read.optional(f"{at}.v_proj.bias", keys),
-        "output_bias": read.optional(f"{at}.o_proj.bias", d),
+        "input_layernorm": (d,),
+        "self_attn.q_proj": (queries, d),
+        "self_attn.k_proj": (keys, d),
+        "self_attn.v_proj": (keys, d),
+        "self_attn.o_proj": (d, queries),
+        "post_attention_layernorm": (d,),
+        "mlp.gate_proj": (m, d),
+        "mlp.up_proj": (m, d),
+        "mlp.down_proj": (d, m),
     }
 
 
@@ -98,13 +89,13 @@ def _llama(
         for name, (theirs, number) in heads.items():
             width = c.d_head * (number if head_norms == "together" else 1)
             weights[f"{name}_norm"] = norm(read, f"{at}.self_attn.{theirs}", width)
-    return LayerWeights(
-        gate=read(f"{at}.mlp.gate_proj.weight", c.d_mlp, c.d_model),
-        up=read(f"{at}.mlp.up_proj.weight", c.d_mlp, c.d_model),
-        down=read(f"{at}.mlp.down_proj.weight", c.d_model, c.d_mlp),
-        **weights,
-        **_projections(read, c, f"{at}.self_attn"),
-    )
+    names = ("query", "key", "value", "output", "gate", "up", "down")
+    matrices = [(theirs, shape) for theirs, shape in llama_shapes(c).items() if len(shape) == 2]
+    for name, (theirs, shape) in zip(names, matrices, strict=True):
+        weights[name] = read(f"{at}.{theirs}.weight", *shape)
+        if theirs.startswith("self_attn"):
+            weights[f"{name}_bias"] = read(f"{at}.{theirs}.bias", shape[0], optional=True)
+    return LayerWeights(**weights)
 
 
 def _phi3(read: Reader, c: DecoderConfig, layer: int) -> LayerWeights:
@@ -129,25 +120,22 @@ def _phi3(read: Reader, c: DecoderConfig, layer: int) -> LayerWeights:
 def _gpt_neox(read: Reader, c: DecoderConfig, layer: int) -> LayerWeights:
     """GPT-NeoX and Pythia: one matrix holds query, key and value of each head in turn."""
     at, d = f"gpt_neox.layers.{layer}", c.d_model
-    joint = read(f"{at}.attention.query_key_value.weight", 3 * d, d).view(c.n_heads, 3, c.d_head, d)
-    query, key, value = (joint[:, part].reshape(d, d) for part in range(3))
-    bias = read.optional(f"{at}.attention.query_key_value.bias", 3 * d)
-    biases = None if bias is None else bias.view(c.n_heads, 3, c.d_head)
+    weights: dict[str, Any] = {}
+    for kind, shape in (("weight", (3 * d, d)), ("bias", (3 * d,))):
+        joint = read(f"{at}.attention.query_key_value.{kind}", *shape, optional=kind == "bias")
+        for part, name in enumerate(("query", "key", "value") if joint is not None else ()):
+            own = joint.unflatten(0, (c.n_heads, 3, c.d_head))[:, part].flatten(0, 1)
+            weights[name if kind == "weight" else f"{name}_bias"] = own
     return LayerWeights(
-        query=query,
-        key=key,
-        value=value,
+        **weights,
         output=read(f"{at}.attention.dense.weight", d, d),
+        output_bias=read(f"{at}.attention.dense.bias", d, optional=True),
         up=read(f"{at}.mlp.dense_h_to_4h.weight", c.d_mlp, d),
+        up_bias=read(f"{at}.mlp.dense_h_to_4h.bias", c.d_mlp),
         down=read(f"{at}.mlp.dense_4h_to_h.weight", d, c.d_mlp),
+        down_bias=read(f"{at}.mlp.dense_4h_to_h.bias", d),
         attention_norm=layer_norm(read, f"{at}.input_layernorm", d),
         mlp_norm=layer_norm(read, f"{at}.post_attention_layernorm", d),
-        query_bias=None if biases is None else biases[:, 0].flatten(),
-        key_bias=None if biases is None else biases[:, 1].flatten(),
-        value_bias=None if biases is None else biases[:, 2].flatten(),
-        output_bias=read.optional(f"{at}.attention.dense.bias", d),
-        up_bias=read(f"{at}.mlp.dense_h_to_4h.bias", c.d_mlp),
-        down_bias=read(f"{at}.mlp.dense_4h_to_h.bias", d),
     )
 
 
@@ -176,31 +164,22 @@ def _gpt2(read: Reader, c: DecoderConfig, layer: int) -> LayerWeights:
     )
 
 
-def _like_llama(layer: LayerReader, norm: NormReader = rms) -> Layout:
-    return Layout("model.embed_tokens.weight", "model.norm", "lm_head.weight", layer, norm)
-
-
 _GEMMA = partial(_llama, norms=_GEMMA_NORMS, norm=rms_around_one)
 
 LAYOUTS = {
-    "llama": _like_llama(_llama),
-    "mistral": _like_llama(_llama),
-    "qwen2": _like_llama(_llama),
-    "qwen3": _like_llama(partial(_llama, head_norms="each")),
-    "phi3": _like_llama(_phi3),
-    "olmo2": _like_llama(partial(_llama, norms=_OLMO2_NORMS, head_norms="together")),
-    "gemma2": _like_llama(_GEMMA, rms_around_one),
-    "gemma3_text": _like_llama(partial(_GEMMA, head_norms="each"), rms_around_one),
+    "llama": Layout(_llama),
+    "mistral": Layout(_llama),
+    "qwen2": Layout(_llama),
+    "qwen3": Layout(partial(_llama, head_norms="each")),
+    "phi3": Layout(_phi3),
+    "olmo2": Layout(partial(_llama, norms=_OLMO2_NORMS, head_norms="together")),
+    "gemma2": Layout(_GEMMA, rms_around_one),
+    "gemma3_text": Layout(partial(_GEMMA, head_norms="each"), rms_around_one),
     "gpt_neox": Layout(
-        "gpt_neox.embed_in.weight", "gpt_neox.final_layer_norm", "embed_out.weight", _gpt_neox, layer_norm
+        _gpt_neox, layer_norm, "gpt_neox.embed_in.weight", "gpt_neox.final_layer_norm", "embed_out.weight"
     ),
     "gpt2": Layout(
-        "transformer.wte.weight",
-        "transformer.ln_f",
-        "lm_head.weight",
-        _gpt2,
-        layer_norm,
-        positions="transformer.wpe.weight",
+        _gpt2, layer_norm, "transformer.wte.weight", "transformer.ln_f", positions="transformer.wpe.weight"
     ),
 }
 """Layouts by `model_type`."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from form_invariance.tables.files import write_atomically
+from form_invariance.tables.files import write_text
 
 
 def _shown(column: pd.Series) -> pd.Series:
@@ -36,5 +36,4 @@ def write_files(table: pd.DataFrame, base: Path, caption: str) -> None:
         column_format="".join("l" if one else "r" for one in text),
     )
     for suffix, content in ((".csv", table.to_csv(index=False)), (".md", markdown), (".tex", latex)):
-        path = base.with_name(base.name + suffix)
-        write_atomically(path, lambda to, content=content: to.write_text(content, encoding="utf-8"))  # type: ignore[misc]
+        write_text(base.with_name(base.name + suffix), content)

@@ -113,10 +113,8 @@ def probe(tables: Mapping[tuple[str, str], pd.DataFrame], sources: Mapping[str, 
                 }
             )
     result = pd.DataFrame(rows)
-    printed = {
-        name: name.replace(" ", "_")
-        for name in ("prompts", "unique answers", "peak accuracy", "peak layer", "onset layer")
-    }
+    compared = ("prompts", "unique answers", "peak accuracy", "peak layer", "onset layer")
+    printed = {name: name.replace(" ", "_") for name in compared}
     return _of_rows(result, result["operator"] == EVERY_OPERATOR, ["tab:probe_results"], printed, sources)
 
 
@@ -132,11 +130,6 @@ def _of_rows(
     return table.join(compared[[column for column in compared.columns if column not in table.columns]])
 
 
-def _wide(table: pd.DataFrame, over: str, statistics: Sequence[str]) -> pd.Series:
-    rows = table[(table["over"] == over) & (table["scope"] == "all")].set_index("statistic")
-    return rows.loc[list(statistics), "observed"]
-
-
 def agreement(tables: ByOperator, labelled: ByOperator, sources: Mapping[str, str]) -> pd.DataFrame:
     """Agreement of the formats' families per operator (Table app_detailed_heuristics).
 
@@ -149,11 +142,7 @@ def agreement(tables: ByOperator, labelled: ByOperator, sources: Mapping[str, st
             chosen = table[(table["mode"] == mode) & (table["activations"] == "observed")]
             count = counts[(counts["mode"] == mode) & (counts["activations"] == "observed")]
             times = count.set_index("formats")["neurons"]
-            common, exact, pair, three = _wide(
-                chosen, "all", ["common", "exact", "pair_jaccard", "three_way_jaccard"]
-            )
-            of_shared = _wide(chosen, "shared", ["exact"]).iloc[0]
-            any_pair = _wide(chosen, "any", ["pair_jaccard"]).iloc[0]
+            observed = chosen[chosen["scope"] == "all"].set_index(["over", "statistic"])["observed"]
             rows.append(
                 {
                     "model": model,
@@ -162,12 +151,12 @@ def agreement(tables: ByOperator, labelled: ByOperator, sources: Mapping[str, st
                     "shared": int(times.sum()),
                     "labelled": int(times.iloc[-1]),
                     **{f"in {number} formats": int(value) for number, value in times.items()},
-                    "common %": 100 * common,
-                    "exact %": 100 * exact,
-                    "pair Jaccard": pair,
-                    "three-way Jaccard": three,
-                    "exact of shared %": 100 * of_shared,
-                    "pair Jaccard of labelled in any": any_pair,
+                    "common %": 100 * observed["all", "common"],
+                    "exact %": 100 * observed["all", "exact"],
+                    "pair Jaccard": observed["all", "pair_jaccard"],
+                    "three-way Jaccard": observed["all", "three_way_jaccard"],
+                    "exact of shared %": 100 * observed["shared", "exact"],
+                    "pair Jaccard of labelled in any": observed["any", "pair_jaccard"],
                 }
             )
     printed = {
@@ -200,26 +189,22 @@ def significance(tables: ByOperator, sources: Mapping[str, str]) -> pd.DataFrame
     any, which fits the paper's figures (deduced). `shuffled` rows are of shuffled activations; `within
     layer` permutes within each layer alone.
     """
+    measures = {"exact": ("exact", "all"), "pair Jaccard": ("pair_jaccard", "any")}
+    columns = {"": "observed", " null": "null_mean", " null max": "null_max", " p": "p"}
     rows = []
     for (model, operator), table in tables.items():
         for (mode, activations, scope), part in table.groupby(["mode", "activations", "scope"], sort=True):
             row = {"model": model, "mode": mode, "activations": activations, "operator": operator}
             row["null"] = "within layer" if scope == "layer" else "all neurons"
-            for statistic, over, label in (("exact", "all", "exact"), ("pair_jaccard", "any", "pair Jaccard")):
+            for label, (statistic, over) in measures.items():
                 one = part[(part["statistic"] == statistic) & (part["over"] == over)].iloc[0]
-                row |= {f"{label}": one["observed"], f"{label} null": one["null_mean"]}
-                row |= {f"{label} null max": one["null_max"], f"{label} p": one["p"]}
+                row |= {f"{label}{ours}": one[column] for ours, column in columns.items()}
             rows.append(row)
     result = pd.DataFrame(rows)
     printed = {
-        f"{label}{ours}": f"{name}_{theirs}"
-        for label, name in (("exact", "exact"), ("pair Jaccard", "pair_jaccard"))
-        for ours, theirs in (
-            ("", "observed"),
-            (" null", "null_mean"),
-            (" null max", "null_max"),
-            (" p", "p_below"),
-        )
+        f"{label}{ours}": f"{statistic}_{'p_below' if column == 'p' else column}"
+        for label, (statistic, _) in measures.items()
+        for ours, column in columns.items()
     }
     return beside_paper(result, ["tab:heuristic_significance"], ["operator"], printed, sources)
 

@@ -1,36 +1,29 @@
 """The answers to the report's questions about one model."""
 
 import argparse
-from pathlib import Path
+
+from form_invariance.stages.options import add_options, add_required
 
 HELP = "answer the report's questions about one model from its tables"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     parser.add_argument("--stages", nargs="+", required=True, help="stages whose questions are answered")
-    parser.add_argument(
-        "--tables",
-        nargs="+",
-        required=True,
-        metavar="NAME/KEY=FILE",
-        help="the tables that the answers need",
-    )
-    parser.add_argument("--k", type=int, required=True, help="circuit size that the sentences speak of")
-    parser.add_argument("--output", type=Path, required=True, help="answers, as JSON")
+    tables = "the tables that the answers need"
+    parser.add_argument("--tables", nargs="+", required=True, metavar="NAME/KEY=FILE", help=tables)
+    add_required(parser, int, k="circuit size that the sentences speak of")
+    add_options(parser, output="answers, as JSON")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run the command."""
-    import re
     from importlib import import_module
+    from itertools import chain
 
     from form_invariance.stages.answers import write_answers
-    from form_invariance.tables.inputs import read_inputs
+    from form_invariance.tables.inputs import input_paths, read_inputs
 
-    found = []
-    for stage in arguments.stages:
-        module = import_module(f"form_invariance.stages.{stage}.answer")
-        own = [item for item in arguments.tables if re.split("[/=]", item)[0] in module.INPUTS]
-        found += module.answer(read_inputs(own, module.INPUTS), arguments.k)
-    write_answers(found, arguments.output)
+    modules = [import_module(f"form_invariance.stages.{stage}.answer") for stage in arguments.stages]
+    every = {name: one for module in modules for name, one in module.INPUTS.items()}
+    paths = input_paths(arguments.tables, every, "these stages")
+    answers = [module.answer(read_inputs(paths, module.INPUTS), arguments.k) for module in modules]
+    write_answers(list(chain.from_iterable(answers)), arguments.output)

@@ -1,8 +1,7 @@
 """The report's page: figures and tables inside the one HTML file, nothing outside it."""
 
 import base64
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,9 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from form_invariance import __version__
-from form_invariance.errors import UserError
 from form_invariance.report.template import PAGE
 from form_invariance.stages.answers import Answer
+from form_invariance.tables.files import reading
 
 _METHODS = (
     "Two-stage ranking of MLP neurons at the last token (attribution, then exact patching by replay), the shared "
@@ -42,24 +41,8 @@ class Files:
     benchmarks: Path
 
 
-@contextmanager
-def _named(path: Path, kind: str) -> Iterator[None]:
-    """Name the file that could not be read.
-
-    Raises:
-        UserError: the file is missing or broken.
-    """
-    try:
-        yield
-    except FileNotFoundError:
-        raise UserError(f"{path} does not exist; make it with 'snakemake {path}'") from None
-    except (OSError, ValueError, LookupError, ExpatError) as error:
-        reason = " ".join(str(error).split())
-        raise UserError(f"{path} cannot be read as {kind} ({reason}); delete it and run snakemake again") from None
-
-
 def _image(path: Path) -> dict[str, str]:
-    with _named(path, "SVG"):
+    with reading(path, "SVG", ExpatError):
         content = path.read_bytes()
         ParserCreate().Parse(content, True)
     data = base64.b64encode(content).decode()
@@ -77,7 +60,7 @@ def run_times(benchmarks: Path) -> pd.DataFrame:
     """Jobs, seconds and largest memory of each stage, from the rules' benchmark files."""
     rows = []
     for path in sorted(benchmarks.glob("**/*.tsv")):
-        with _named(path, "a benchmark"):
+        with reading(path, "a benchmark", LookupError):
             line = pd.read_csv(path, sep="\t", na_values="-").iloc[0]
             stage = path.relative_to(benchmarks).with_suffix("").parts[0]
             rows.append((stage, float(line["s"]), float(line["max_rss"])))
@@ -88,7 +71,7 @@ def run_times(benchmarks: Path) -> pd.DataFrame:
 
 
 def _paper_table(path: Path) -> dict[str, Any]:
-    with _named(path, "CSV"):
+    with reading(path, "CSV"):
         return {"name": path.stem.replace("_", " "), "html": _table(pd.read_csv(path))}
 
 

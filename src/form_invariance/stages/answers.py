@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from form_invariance.errors import UserError
-from form_invariance.tables.files import write_atomically
+from form_invariance.tables.files import reading, write_text
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class Answer:
 def write_answers(answers: Sequence[Answer], path: Path) -> None:
     """Write answers as JSON; `read_answers` reads them back."""
     content = [{**asdict(one), "table": json.loads(one.table.to_json(orient="split"))} for one in answers]
-    write_atomically(path, lambda to: to.write_text(json.dumps(content, indent=1), encoding="utf-8"))
+    write_text(path, json.dumps(content, indent=1))
 
 
 def read_answers(path: Path) -> list[Answer]:
@@ -39,23 +38,16 @@ def read_answers(path: Path) -> list[Answer]:
     Raises:
         UserError: the file is missing or broken.
     """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+    with reading(path, "answers", LookupError, TypeError):
         return [
-            Answer(one["question"], one["sentence"], _frame(one["table"]), tuple(one["figures"]))
-            for one in content
+            Answer(
+                one["question"],
+                one["sentence"],
+                pd.DataFrame(one["table"]["data"], columns=one["table"]["columns"]),
+                tuple(one["figures"]),
+            )
+            for one in json.loads(path.read_text(encoding="utf-8"))
         ]
-    except FileNotFoundError:
-        raise UserError(f"{path} does not exist; make it with 'snakemake {path}'") from None
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        reason = " ".join(str(error).split())
-        raise UserError(
-            f"{path} cannot be read as answers ({reason}); delete it and run snakemake again"
-        ) from None
-
-
-def _frame(table: dict[str, list[object]]) -> pd.DataFrame:
-    return pd.DataFrame(table["data"], columns=table["columns"])
 
 
 def in_how_many(holds: pd.Series) -> str:

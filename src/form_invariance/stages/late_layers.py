@@ -1,11 +1,9 @@
 """Where the late layers begin, whose neurons are ranked and ablated (method, section 3)."""
 
-import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
 from form_invariance.errors import UserError
-from form_invariance.stages.options import named_paths
 from form_invariance.tables.files import provenance_of
 
 
@@ -29,11 +27,6 @@ def first_late_layer(late_from: str, n_layers: int, probes: Mapping[str, Path]) 
             f"late_from: {late_from!r} must be 'half_depth', 'onset' or a layer of 0..{n_layers - 1} of this model"
         )
     return int(late_from)
-
-
-def late_layer_of(arguments: argparse.Namespace, n_layers: int) -> int:
-    """The first late layer that the options mean for a model of `n_layers` layers."""
-    return first_late_layer(arguments.late_from, n_layers, named_paths(arguments.probes, "--probes"))
 
 
 def _first_onset(probes: Mapping[str, Path]) -> int:

@@ -1,15 +1,25 @@
 """Command-line options that several commands share. This module imports nothing of the stages."""
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from form_invariance.errors import UserError
+from form_invariance.tables.keyed import keyed_values
+
+
+class _Keyed(argparse.Action):
+    """Read KEY=VALUE items into a dict, by text or, where keys have several parts, by tuples; a FILE is a path."""
+
+    def __call__(self, parser: object, namespace: object, values: Any, option: object = None) -> None:
+        form = str(self.metavar)
+        kind = Path if form.endswith("=FILE") else str
+        given = keyed_values(values, self.option_strings[0], form)
+        setattr(namespace, self.dest, {key if key[1:] else key[0]: kind(value) for key, value in given.items()})
+
 
 _FILE = {"type": Path}
 _NUMBER = {"type": int}
-_FILES = {"nargs": "+", "metavar": "FORMAT=FILE"}
+_FILES = {"action": _Keyed, "nargs": "+", "metavar": "FORMAT=FILE"}
 
 _OPTIONS: dict[str, dict[str, Any]] = {
     "--operator": {"help": "the operator's name; it also names the seeded choices"},
@@ -25,10 +35,13 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--circuit": {**_FILE, "help": "circuit table of the operator"},
     "--mean-cache": {**_FILE, "help": "mean cache of the format"},
     "--effects": {**_FILES, "help": "indirect effects of every format"},
+    "--membership": {
+        "choices": ("positive", "top_k"),
+        "help": "which neurons of the top k are members of its set",
+    },
     "--census": {**_FILES, "help": "census tables of the operator"},
     "--rankings": {**_FILES, "help": "ranking tables"},
     "--candidates": {**_NUMBER, "help": "neurons per layer that are patched exactly"},
-    "--prompts": {**_NUMBER, "help": "prompts in all"},
     "--pairs": {**_NUMBER, "help": "largest number of pairs in each direction"},
     "--random-seeds": {**_NUMBER, "help": "draws of the uniform random control"},
     "--bootstrap": {**_NUMBER, "help": "bootstrap resamples for the intervals"},
@@ -43,15 +56,23 @@ OPERANDS = ("--operand-min", "--operand-max", "--answer-min", "--answer-max")
 """The limits of operands and answers."""
 
 
-def add_options(parser: argparse.ArgumentParser, *names: str) -> None:
-    """Declare some of the shared options; all are required."""
+def add_options(parser: argparse.ArgumentParser, *names: str, **files: str) -> None:
+    """Declare required options: some of the shared ones, then files or folders by name with their help."""
     for name in names:
         parser.add_argument(name, required=True, **_OPTIONS[name])
+    add_required(parser, Path, **files)
 
 
-def add_sizes_argument(parser: argparse.ArgumentParser) -> None:
-    """The option that gives several circuit sizes."""
-    parser.add_argument("--k", type=int, nargs="+", required=True, help="circuit sizes")
+def add_required(parser: argparse.ArgumentParser, kind: type, nargs: str | None = None, **options: str) -> None:
+    """Declare required options of one type by name with their help."""
+    for name, text in options.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, nargs=nargs, required=True, help=text)
+
+
+def add_keyed(parser: argparse.ArgumentParser, name: str, form: str, text: str, required: bool = True) -> None:
+    """Declare an option of items of a form, for instance FORMAT/OPERATOR=FILE; {} where it is left out."""
+    nargs = "+" if required else "*"
+    parser.add_argument(name, action=_Keyed, nargs=nargs, required=required, default={}, metavar=form, help=text)
 
 
 def operand_limits(arguments: argparse.Namespace) -> dict[str, int]:
@@ -62,41 +83,6 @@ def operand_limits(arguments: argparse.Namespace) -> dict[str, int]:
 def settings(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
     """The values of some options, for a table's provenance."""
     return {name: vars(arguments)[name] for name in names}
-
-
-def named_values(items: Sequence[str], option: str, what: str = "VALUE") -> dict[str, str]:
-    """Read NAME=VALUE items, in order.
-
-    Raises:
-        UserError: an item has no name, or a name comes twice.
-    """
-    values: dict[str, str] = {}
-    for item in items:
-        name, equals, value = item.partition("=")
-        if not (name and equals and value):
-            raise UserError(f"{option}: {item!r} must have the form NAME={what}")
-        if name in values:
-            raise UserError(f"{option}: {name!r} is given twice")
-        values[name] = value
-    return values
-
-
-def named_paths(items: Sequence[str], option: str) -> dict[str, Path]:
-    """Read NAME=PATH items as `named_values` does."""
-    return {name: Path(path) for name, path in named_values(items, option, "PATH").items()}
-
-
-def keyed_paths(items: Sequence[str], option: str, parts: int) -> dict[tuple[str, ...], Path]:
-    """Read KEY=PATH items whose key has several parts, such as FORMAT/OPERATOR.
-
-    Raises:
-        UserError: an item has no key, or a key of another number of parts.
-    """
-    paths = {tuple(name.split("/")): path for name, path in named_paths(items, option).items()}
-    for key in paths:
-        if len(key) != parts:
-            raise UserError(f"{option}: the key {'/'.join(key)!r} must have {parts} parts")
-    return paths
 
 
 def add_tokenizer_arguments(parser: argparse.ArgumentParser, default: str | None = None) -> None:
@@ -127,9 +113,7 @@ def add_model_arguments(parser: argparse.ArgumentParser, default: str | None = N
 def add_late_arguments(parser: argparse.ArgumentParser) -> None:
     """The options that say where the late layers begin."""
     add_options(parser, "--late-from")
-    parser.add_argument(
-        "--probes", nargs="+", default=[], metavar="FORMAT=FILE", help="probe tables, for --late-from onset"
-    )
+    add_keyed(parser, "--probes", "FORMAT=FILE", "probe tables, for --late-from onset", required=False)
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from form_invariance.model.decoder import Decoder
 from form_invariance.problems.prompts import PromptTokenizer
-from form_invariance.stages.late_layers import late_layer_of
+from form_invariance.stages.late_layers import first_late_layer
 from form_invariance.stages.model_options import load_model, model_provenance
 
 
@@ -45,7 +45,8 @@ class Run:
 def load_run(arguments: argparse.Namespace) -> Run:
     """The model that the options name, with its late layers."""
     model, tokenizer = load_model(arguments)
-    return Run(model, tokenizer, late_layer_of(arguments, model.config.n_layers))
+    first = first_late_layer(arguments.late_from, model.config.n_layers, arguments.probes)
+    return Run(model, tokenizer, first)
 
 
 def run_provenance(arguments: argparse.Namespace, run: Run, *names: str) -> dict[str, Any]:

@@ -63,26 +63,27 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
             temporary.unlink()
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a text file as `write_atomically` does."""
+    write_atomically(path, lambda to: to.write_text(text, encoding="utf-8"))
+
+
 @contextlib.contextmanager
-def _reading(path: Path, kind: str) -> Iterator[None]:
-    """Turn what the libraries raise for a missing or damaged file into one sentence."""
+def reading(path: Path, kind: str, *more: type[Exception]) -> Iterator[None]:
+    """Turn what is raised for a missing or damaged file into a UserError of one sentence.
+
+    Args:
+        kind: what the file should be, for instance Parquet.
+        more: exceptions of this reader, besides those of tables, tensors and the file system.
+    """
     try:
         yield
     except FileNotFoundError:
         raise UserError(f"{path} does not exist; make it with 'snakemake {path}'") from None
-    except (pa.ArrowException, SafetensorError, OSError, ValueError) as error:
+    except (pa.ArrowException, SafetensorError, OSError, ValueError, *more) as error:
         raise UserError(
             f"{path} cannot be read as {kind} ({one_line(error)}); delete it and run snakemake again"
         ) from None
-
-
-def _arrow_schema(schema: Schema) -> pa.Schema:
-    return pa.schema(
-        [
-            pa.field(name, _TYPES[column.type], metadata={"meaning": column.meaning})
-            for name, column in schema.columns.items()
-        ]
-    )
 
 
 def _checksum(stamp: Mapping[str, Any], content: str) -> str:
@@ -130,9 +131,11 @@ def write_table(frame: pd.DataFrame, path: Path, schema: Schema, provenance: Map
     """
     if set(frame.columns) != set(schema.columns):
         raise ValueError(f"{schema.name}: columns {sorted(frame.columns)} are not {sorted(schema.columns)}")
-    table = pa.Table.from_pandas(
-        frame[list(schema.columns)], schema=_arrow_schema(schema), preserve_index=False, safe=True
-    )
+    fields = [
+        pa.field(name, _TYPES[column.type], metadata={"meaning": column.meaning})
+        for name, column in schema.columns.items()
+    ]
+    table = pa.Table.from_pandas(frame[list(schema.columns)], pa.schema(fields), preserve_index=False, safe=True)
     content = checksums.of_table(table.to_pandas())
     table = table.replace_schema_metadata(_metadata(schema.name, provenance, content))
     write_atomically(path, lambda to: pq.write_table(table, to, compression="zstd"))
@@ -144,7 +147,7 @@ def read_table(path: Path, schema: Schema) -> pd.DataFrame:
     Raises:
         UserError: the file is missing, damaged, changed, or another kind of table.
     """
-    with _reading(path, "Parquet"), pq.ParquetFile(path) as file:
+    with reading(path, "Parquet"), pq.ParquetFile(path) as file:
         found = {field.name: field.type for field in file.schema_arrow}
         for name, column in schema.columns.items():
             if found.get(name) != _TYPES[column.type]:
@@ -163,7 +166,7 @@ def read_tables(paths: Mapping[Key, Path], schema: Schema) -> dict[Key, pd.DataF
 
 def provenance_of(path: Path) -> dict[str, Any]:
     """The provenance of a table: kind of table, package version, model, seed, settings."""
-    with _reading(path, "Parquet"):
+    with reading(path, "Parquet"):
         metadata = pq.read_schema(path).metadata or {}
     stamp = _stamp(metadata.get(_PROVENANCE.encode(), b"").decode(errors="replace"))
     return {key: value for key, value in stamp.items() if key != _CHECKSUM}
@@ -187,7 +190,7 @@ def read_tensors(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Any]]
     Raises:
         UserError: the file is missing, damaged, or holds another kind of tensors.
     """
-    with _reading(path, "safetensors"), safe_open(path, framework="numpy") as file:
+    with reading(path, "safetensors"), safe_open(path, framework="numpy") as file:
         stamp = (file.metadata() or {}).get(_PROVENANCE, "")
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     provenance = _verify(path, stamp, checksums.of_arrays(arrays))

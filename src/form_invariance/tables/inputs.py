@@ -1,5 +1,6 @@
 """Tables that a command is given as NAME/KEY=PATH, read into one tidy frame for each name."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -10,6 +11,7 @@ import pandas as pd
 from form_invariance.errors import UserError
 from form_invariance.tables.columns import Schema
 from form_invariance.tables.files import read_table
+from form_invariance.tables.keyed import keyed_values
 
 
 @dataclass(frozen=True)
@@ -22,24 +24,38 @@ class Input:
     """The figures that need it; empty: every figure of the stage."""
 
 
-def read_inputs(items: Sequence[str], inputs: Mapping[str, Input]) -> dict[str, pd.DataFrame]:
-    """Read INPUT/KEY/...=PATH items: one table for each input, with its key columns, in the order of the items.
+Paths = Mapping[str, Mapping[tuple[str, ...], Path]]
+"""By input and key."""
+
+
+def input_paths(items: Sequence[str], inputs: Mapping[str, Input], of: str) -> Paths:
+    """Read INPUT/KEY/...=PATH items, in order.
+
+    Args:
+        of: what the inputs are of, for messages.
 
     Raises:
-        UserError: an item is not of this form, a table is missing, or one is given twice.
+        UserError: an item is not of this form, names no input, or is given twice.
     """
-    paths: dict[str, dict[tuple[str, ...], Path]] = {name: {} for name in inputs}
+    given: dict[str, list[str]] = {name: [] for name in inputs}
     for item in items:
-        names, _, path = item.partition("=")
-        name, *key = names.split("/")
+        name = re.split("[/=]", item)[0]
         if name not in inputs:
-            raise UserError(f"--tables: {name!r} is not an input of this figure; these are {', '.join(inputs)}")
-        if not path or len(key) != len(inputs[name].keys) or "" in key:
-            form = "/".join([name, *map(str.upper, inputs[name].keys)])
-            raise UserError(f"--tables: {item!r} must have the form {form}=FILE")
-        if tuple(key) in paths[name]:
-            raise UserError(f"--tables: {names!r} is given twice")
-        paths[name][tuple(key)] = Path(path)
+            raise UserError(f"--tables: {name!r} is not an input of {of}; these are {', '.join(inputs)}")
+        given[name].append(item)
+    forms = {name: "/".join([name, *map(str.upper, one.keys)]) + "=FILE" for name, one in inputs.items()}
+    return {
+        name: {key[1:]: Path(path) for key, path in keyed_values(own, "--tables", forms[name]).items()}
+        for name, own in given.items()
+    }
+
+
+def read_inputs(paths: Paths, inputs: Mapping[str, Input]) -> dict[str, pd.DataFrame]:
+    """Read one table for each input, with its key columns, in the order of the paths.
+
+    Raises:
+        UserError: a table is missing.
+    """
     _check_complete(paths, inputs)
     return {
         name: pd.concat(
@@ -53,7 +69,7 @@ def read_inputs(items: Sequence[str], inputs: Mapping[str, Input]) -> dict[str, 
     }
 
 
-def _check_complete(paths: Mapping[str, Mapping[tuple[str, ...], Path]], inputs: Mapping[str, Input]) -> None:
+def _check_complete(paths: Paths, inputs: Mapping[str, Input]) -> None:
     """Check that each input has a table for every combination of the keys that any input names.
 
     Raises:

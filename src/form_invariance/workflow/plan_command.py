@@ -8,7 +8,6 @@ _SNAKEFILES = ("Snakefile", "snakefile", "workflow/Snakefile", "workflow/snakefi
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="as for snakemake; default: everything")
     parser.add_argument(
         "--directory", "-d", type=Path, default=Path(), help="as for snakemake: the folder that contains results"

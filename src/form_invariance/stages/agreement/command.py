@@ -1,21 +1,17 @@
 """Agreement of the formats' heuristic families for one operator."""
 
 import argparse
-from pathlib import Path
 
-from form_invariance.stages.options import add_options, named_paths, settings
+from form_invariance.stages.options import add_keyed, add_options, add_required, settings
 
 HELP = "test whether the shared neurons carry the same heuristic families in every format"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "--operator", "--circuit", "--k", "--seed")
-    parser.add_argument(
-        "--heuristics", nargs="+", required=True, metavar="FORMAT=FILE", help="heuristics tables of every format"
-    )
-    parser.add_argument("--permutations", type=int, required=True, help="permutations of the null")
-    parser.add_argument("--output", type=Path, required=True, help="agreement table")
-    parser.add_argument("--labelled-output", type=Path, required=True, help="table of labelled neurons")
+    add_keyed(parser, "--heuristics", "FORMAT=FILE", "heuristics tables of every format")
+    add_required(parser, int, permutations="permutations of the null")
+    add_options(parser, output="agreement table", labelled_output="table of labelled neurons")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -25,7 +21,7 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.heuristics.table import HEURISTICS
     from form_invariance.tables.files import read_table, read_tables, write_table
 
-    tables = read_tables(named_paths(arguments.heuristics, "--heuristics"), HEURISTICS)
+    tables = read_tables(arguments.heuristics, HEURISTICS)
     shared = neurons_of(read_table(arguments.circuit, CIRCUIT), arguments.k)
     found, labelled = operator_tables(tables, shared, arguments.permutations, arguments.seed, arguments.operator)
     provenance = settings(arguments, "operator", "k", "permutations", "seed")

@@ -1,7 +1,6 @@
 """Stage 1 of the ranking."""
 
 import argparse
-from pathlib import Path
 
 from form_invariance.stages.options import add_options, add_run_arguments
 
@@ -10,8 +9,7 @@ HELP = "stage 1: first-order indirect effect of every late neuron"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_arguments(parser)
-    add_options(parser, "--dataset", "--corrupt-table", "--candidates")
-    parser.add_argument("--output", type=Path, required=True, help="attribution table")
+    add_options(parser, "--dataset", "--corrupt-table", "--candidates", output="attribution table")
 
 
 def run(arguments: argparse.Namespace) -> None:

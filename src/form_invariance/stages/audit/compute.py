@@ -35,11 +35,12 @@ def audit_cell(ranking: pd.DataFrame, width: int, ks: Sequence[int]) -> pd.DataF
                 f"top-k is not known; set candidates to {width} or more"
             )
         agreement = spearmanr(rows["ie_mean"], rows["attribution_score"]).statistic
-        first = rows.sort_values("rank")["attribution_rank"].to_numpy()
+        # A neuron without any effect is in no circuit, so it cannot be missed.
+        first = rows[rows["ie_mean"] != 0].sort_values("rank")["attribution_rank"].to_numpy()
         for k in ks:
             for share in SHARES:
                 candidates = max(1, round(share * width))
-                recall = float(np.mean(first[:k] <= candidates))
+                recall = float(np.mean(first[:k] <= candidates)) if len(first) else float("nan")
                 parts.append((int(str(layer)), k, candidates, recall, float(agreement)))
     table = pd.DataFrame(parts, columns=["layer", "k", "candidates", "recall", "rank_correlation"])
     means = table.groupby(["k", "candidates"], as_index=False)[["recall", "rank_correlation"]].mean()

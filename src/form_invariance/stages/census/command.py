@@ -1,7 +1,6 @@
 """Census of one cell."""
 
 import argparse
-from pathlib import Path
 
 from form_invariance.stages.options import OPERANDS, add_model_arguments, add_options, operand_limits
 
@@ -10,9 +9,8 @@ HELP = "run the model on a sample of the operand pool"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
-    add_options(parser, "--template", "--operator", "--expression", *OPERANDS, "--seed")
+    add_options(parser, "--template", "--operator", "--expression", *OPERANDS, "--seed", output="census table")
     parser.add_argument("--pairs", type=int, help="pairs in the uniform sample; default: the whole pool")
-    parser.add_argument("--output", type=Path, required=True, help="census table")
 
 
 def run(arguments: argparse.Namespace) -> None:

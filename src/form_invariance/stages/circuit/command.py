@@ -1,25 +1,24 @@
 """The shared circuit of one operator."""
 
 import argparse
-from pathlib import Path
 
-from form_invariance.stages.options import add_options, add_sizes_argument
+from form_invariance.stages.options import add_options, add_required, settings
 
 HELP = "the shared circuit: neurons that are in every format's top-k"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, "--effects")
-    add_sizes_argument(parser)
-    parser.add_argument("--output", type=Path, required=True, help="circuit table")
+    add_options(parser, "--effects", "--membership", "--seed", output="circuit table")
+    add_required(parser, int, "+", k="circuit sizes")
 
 
 def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.circuit.compute import circuit_table
     from form_invariance.stages.circuit.table import CIRCUIT
-    from form_invariance.stages.patching.effects import read_effects
+    from form_invariance.stages.patching.effects import Membership, read_effects
     from form_invariance.tables.files import write_table
 
-    cells, models = read_effects(arguments.effects)
+    cells, models = read_effects(arguments.effects, Membership(arguments.membership, arguments.seed))
     ks = sorted(set(arguments.k))
-    write_table(circuit_table(cells, ks), arguments.output, CIRCUIT, {"models": models, "k": ks})
+    provenance = {"models": models, "k": ks, **settings(arguments, "membership", "seed")}
+    write_table(circuit_table(cells, ks), arguments.output, CIRCUIT, provenance)

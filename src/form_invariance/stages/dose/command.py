@@ -1,9 +1,8 @@
 """Dose of the cross-format transfer of one operator, in all directions."""
 
 import argparse
-from pathlib import Path
 
-from form_invariance.stages.options import add_options, add_run_arguments, named_paths
+from form_invariance.stages.options import add_options, add_required, add_run_arguments
 
 HELP = "transfer a part of the shared neurons' activations, or of the neurons"
 
@@ -11,10 +10,9 @@ HELP = "transfer a part of the shared neurons' activations, or of the neurons"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_arguments(parser)
     add_options(parser, "--operator", "--census", "--circuit", "--pairs", "--center-logits", "--seed")
-    add_options(parser, "--k", "--rankings")
-    parser.add_argument("--dose", type=float, nargs="+", required=True, help="doses from 0 to 1")
-    parser.add_argument("--random-seeds", type=int, required=True, help="random orders of the neurons")
-    parser.add_argument("--output", type=Path, required=True, help="dose table")
+    add_options(parser, "--k", "--rankings", output="dose table")
+    add_required(parser, float, "+", dose="doses from 0 to 1")
+    add_required(parser, int, random_seeds="random orders of the neurons")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -27,8 +25,8 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.transfer import directions
     from form_invariance.tables.files import read_table, read_tables, write_table
 
-    censuses = read_tables(named_paths(arguments.census, "--census"), CENSUS)
-    rankings = read_tables(named_paths(arguments.rankings, "--rankings"), RANKING)
+    censuses = read_tables(arguments.census, CENSUS)
+    rankings = read_tables(arguments.rankings, RANKING)
     plans = directions.plan(censuses, arguments.pairs, arguments.seed, arguments.operator)
     own = load_run(arguments)
     arguments.dose = sorted(set(arguments.dose))

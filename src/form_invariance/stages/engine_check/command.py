@@ -2,10 +2,9 @@
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from form_invariance.stages.options import add_model_arguments, keyed_paths, named_paths
+from form_invariance.stages.options import add_keyed, add_model_arguments, add_options, add_required
 
 if TYPE_CHECKING:
     from form_invariance.stages.engine_check.sample import Cell, Sample, Values
@@ -14,23 +13,16 @@ HELP = "compare the fast engine with TransformerLens hooks over whole sequences"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     add_model_arguments(parser)
-    for option, what in (
-        ("--dataset", "dataset table of each cell"),
-        ("--corrupt-table", "corrupt partners of each cell"),
-        ("--attribution", "attribution table of each cell"),
-    ):
-        parser.add_argument(option, nargs="+", required=True, metavar="FORMAT/OPERATOR=FILE", help=what)
-    parser.add_argument(
-        "--mean-cache", nargs="+", required=True, metavar="FORMAT=FILE", help="mean cache of each format"
-    )
-    parser.add_argument("--prompts", type=int, default=3, help="train prompts of each cell")
-    parser.add_argument("--output", type=Path, required=True, help="engine check table")
+    add_keyed(parser, "--dataset", "FORMAT/OPERATOR=FILE", "dataset table of each cell")
+    add_keyed(parser, "--corrupt-table", "FORMAT/OPERATOR=FILE", "corrupt partners of each cell")
+    add_keyed(parser, "--attribution", "FORMAT/OPERATOR=FILE", "attribution table of each cell")
+    add_keyed(parser, "--mean-cache", "FORMAT=FILE", "mean cache of each format")
+    add_required(parser, int, prompts="train prompts of each cell")
+    add_options(parser, output="engine check table")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run the command."""
     from form_invariance.model.files import resolve
     from form_invariance.model.transformer_lens_bridge import NotSupportedError, boot
     from form_invariance.stages.engine_check import compute
@@ -62,29 +54,23 @@ def _run_fast(arguments: argparse.Namespace) -> tuple[dict["Cell", "Sample"], di
     from form_invariance.stages.engine_check.sample import build_samples
     from form_invariance.stages.mean_cache.compute import read_means
     from form_invariance.stages.model_options import load_model
-    from form_invariance.tables.files import read_table
+    from form_invariance.tables.files import read_tables
 
-    datasets = keyed_paths(arguments.dataset, "--dataset", 2)
-    partners = keyed_paths(arguments.corrupt_table, "--corrupt-table", 2)
-    attributions = keyed_paths(arguments.attribution, "--attribution", 2)
-    caches = named_paths(arguments.mean_cache, "--mean-cache")
+    datasets, partners = arguments.dataset, arguments.corrupt_table
     for option, given, wanted in (
-        ("--corrupt-table", set(partners), set(datasets)),
-        ("--attribution", set(attributions), set(datasets)),
-        ("--mean-cache", set(caches), {name for name, _ in datasets}),
+        ("--corrupt-table", partners, datasets.keys()),
+        ("--attribution", arguments.attribution, datasets.keys()),
+        ("--mean-cache", arguments.mean_cache, {name for name, _ in datasets}),
     ):
-        if given != wanted:
+        if given.keys() != wanted:
             raise UserError(f"{option} must have a file for each cell of --dataset and no other")
     if arguments.prompts < 1:
         raise UserError("--prompts: must be at least 1")
     model, tokenizer = load_model(arguments)
     samples = build_samples(
-        {
-            (name, operator): read_train(path, partners[name, operator], tokenizer, model.device)
-            for (name, operator), path in datasets.items()
-        },
-        {(name, operator): read_table(path, ATTRIBUTION) for (name, operator), path in attributions.items()},
-        {name: read_means(path, model) for name, path in caches.items()},
+        {cell: read_train(path, partners[cell], tokenizer, model.device) for cell, path in datasets.items()},
+        read_tables(arguments.attribution, ATTRIBUTION),
+        {name: read_means(path, model) for name, path in arguments.mean_cache.items()},
         tokenizer,
         arguments.prompts,
     )

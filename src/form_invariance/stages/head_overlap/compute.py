@@ -12,19 +12,23 @@ import pandas as pd
 from form_invariance.errors import UserError
 from form_invariance.stages.head_overlap.table import ALL, ROUTING
 from form_invariance.stages.overlap.compute import overlap_table, reliability_table
-from form_invariance.stages.patching.effects import Effects
+from form_invariance.stages.patching.effects import Effects, Membership
 from form_invariance.tables.columns import EVERY_LAYER
 
 
-def _as_one_layer(effects: np.ndarray, layers: int) -> Effects:
+def _as_one_layer(effects: np.ndarray, layers: int, name: str, membership: Membership) -> Effects:
     """The heads of the first layers as if they were the neurons of a single one, from effects (P, L, H)."""
     flat = effects[:, :layers].reshape(1, len(effects), -1)
     heads = np.arange(flat.shape[-1])
-    return Effects({0: flat}, {0: heads}, len(heads))
+    return Effects({0: flat}, {0: heads}, len(heads), name, membership)
 
 
 def head_overlap_table(
-    effects: Mapping[str, np.ndarray], sizes: Sequence[int], first_late: int, resamples: int, seed: int
+    effects: Mapping[str, np.ndarray],
+    sizes: Sequence[int],
+    first_late: int,
+    resamples: int,
+    membership: Membership,
 ) -> pd.DataFrame:
     """Jaccard of the formats' best heads, of all formats and of each pair, with chance and ceiling.
 
@@ -33,6 +37,7 @@ def head_overlap_table(
         sizes: how many heads a format's set has, h.
         first_late: the first late layer.
         resamples: bootstrap resamples over train prompts.
+        membership: which heads may be in a set; its seed is that of the resamples too.
 
     Returns:
         The head overlap table. Sizes that the layers below the first late one have not are left out there.
@@ -47,10 +52,12 @@ def head_overlap_table(
         )
     tables = []
     for name, layers in ((ALL, n_layers), (ROUTING, first_late)):
-        cells = {key: _as_one_layer(one, layers) for key, one in effects.items()}
+        cells = {key: _as_one_layer(one, layers, key, membership) for key, one in effects.items()}
         possible = [h for h in sizes if h <= layers * per_layer]
         if possible:
-            tables.append(_scope(cells, possible, resamples, seed).assign(layers=name, ranked=layers * per_layer))
+            tables.append(
+                _scope(cells, possible, resamples, membership.seed).assign(layers=name, ranked=layers * per_layer)
+            )
     return pd.concat(tables, ignore_index=True)
 
 

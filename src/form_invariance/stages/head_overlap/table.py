@@ -14,6 +14,8 @@ HEAD_OVERLAP = Schema(
         "ranked": integer("heads of these layers, of which the best are taken"),
         "h": integer("heads that are taken in each format"),
         "formats": text("the formats compared, joined by +"),
+        "members": integer("members of the smallest of the compared sets (at most h)"),
+        "positive": integer("members with a positive effect, in the format that has the fewest"),
         "intersection": integer("heads in the best h of all of them"),
         "union": integer("heads in the best h of any of them"),
         "jaccard": number("intersection / union"),

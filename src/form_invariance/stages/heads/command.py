@@ -4,27 +4,17 @@ import argparse
 from pathlib import Path
 
 from form_invariance.errors import UserError
-from form_invariance.stages.options import add_model_arguments, named_paths
+from form_invariance.stages.options import add_keyed, add_model_arguments, add_options, add_required
 
 HELP = "exact indirect effect of every attention head at the last token, and what it attends to"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
-    parser.add_argument(
-        "--datasets", nargs="+", required=True, metavar="FORMAT=FILE", help="dataset table of every format"
-    )
-    parser.add_argument(
-        "--corrupt-tables",
-        nargs="+",
-        required=True,
-        metavar="FORMAT=FILE",
-        help="corrupt partners of every format",
-    )
-    parser.add_argument(
-        "--output", type=Path, nargs="+", required=True, help="heads tables, one for each dataset, in their order"
-    )
-    parser.add_argument("--effects-output", type=Path, required=True, help="effects by prompt (safetensors)")
+    add_keyed(parser, "--datasets", "FORMAT=FILE", "dataset table of every format")
+    add_keyed(parser, "--corrupt-tables", "FORMAT=FILE", "corrupt partners of every format")
+    add_required(parser, Path, "+", output="heads tables, one for each dataset, in their order")
+    add_options(parser, effects_output="effects by prompt (safetensors)")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -35,8 +25,7 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.tables.files import write_table, write_tensors
     from form_invariance.tables.progress import Progress
 
-    datasets = named_paths(arguments.datasets, "--datasets")
-    partners = named_paths(arguments.corrupt_tables, "--corrupt-tables")
+    datasets, partners = arguments.datasets, arguments.corrupt_tables
     if list(partners) != list(datasets) or len(arguments.output) != len(datasets):
         raise UserError(
             "--datasets, --corrupt-tables and --output: give one of each for every format, in one order"

@@ -43,17 +43,16 @@ class CellHeads:
 @torch.no_grad()
 def last_token_heads(model: Decoder, tokens: Tensor, batch: int = 256) -> Tensor:
     """The heads' outputs (`hook_z`) at the last token, (L, P, H, D), of prompts (P, T)."""
-    pieces = []
+    pieces: list[list[Tensor]] = []
+
+    def keep(_: int, z: Tensor) -> Tensor:
+        pieces[-1].append(z[:, -1].clone())
+        return z
+
     for piece in tokens.split(batch):
-        found: list[Tensor] = []
-
-        def keep(_: int, z: Tensor, found: list[Tensor] = found) -> Tensor:
-            found.append(z[:, -1].clone())
-            return z
-
+        pieces.append([])
         run_layers(model, embed(model, piece), on_heads=keep, last_only=True)
-        pieces.append(torch.stack(found))
-    return torch.cat(pieces, dim=1)
+    return torch.cat([torch.stack(found) for found in pieces], dim=1)
 
 
 @torch.no_grad()

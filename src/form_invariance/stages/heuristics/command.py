@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from form_invariance.stages.heuristics.names import KINDS
-from form_invariance.stages.options import add_model_arguments, add_options
+from form_invariance.stages.options import add_model_arguments, add_options, add_required
 
 HELP = "label the shared neurons with heuristics, or score activation maps against the heuristics"
 
@@ -18,10 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_label(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
     add_options(parser, "--operator", "--expression", "--template", "--circuit", "--k", "--seed")
-    parser.add_argument("--max-operand", type=int, required=True, help="operands of the grid are below it")
-    parser.add_argument("--threshold", type=float, required=True, help="score that a label needs")
-    parser.add_argument("--output", type=Path, required=True, help="heuristics table")
-    parser.add_argument("--maps-output", type=Path, required=True, help="activation maps, as safetensors")
+    add_required(parser, int, max_operand="operands of the grid are below it")
+    add_required(parser, float, threshold="score that a label needs")
+    add_options(parser, output="heuristics table", maps_output="activation maps, as safetensors")
 
 
 def _add_score(score: argparse.ArgumentParser) -> None:
@@ -29,18 +28,13 @@ def _add_score(score: argparse.ArgumentParser) -> None:
     mode.add_argument("--reference", action="store_true", help="the published scores, faults included")
     mode.add_argument("--strict", action="store_true", help="the corrected scores, with labels (the default)")
     score.add_argument("--operator", required=True, choices=KINDS, help="which operator the maps are of")
-    score.add_argument(
-        "--activations",
-        type=Path,
-        required=True,
-        help="Parquet table: op1, op2, result, then one column a neuron (K map; and KV map, if none is given)",
-    )
+    table = "Parquet table: op1, op2, result, then one column a neuron (K map; and KV map, if none is given)"
+    add_options(score, activations=table, output="table of scores")
     score.add_argument(
         "--result-activations", type=Path, help="the same form, for the result heuristics (KV maps)"
     )
-    score.add_argument("--max-operand", type=int, required=True, help="operands are below it")
+    add_required(score, int, max_operand="operands are below it")
     score.add_argument("--threshold", type=float, default=0.6, help="share beyond chance that a label needs")
-    score.add_argument("--output", type=Path, required=True, help="table of scores")
 
 
 def run(arguments: argparse.Namespace) -> None:

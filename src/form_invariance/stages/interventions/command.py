@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from form_invariance.stages.options import add_options, add_run_arguments, add_sizes_argument
+from form_invariance.stages.options import add_options, add_required, add_run_arguments
 
 HELP = "keep-only and knockout of the shared circuit, with random controls"
 
@@ -11,13 +11,11 @@ HELP = "keep-only and knockout of the shared circuit, with random controls"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_arguments(parser)
     add_options(parser, "--dataset", "--circuit", "--mean-cache", "--random-seeds", "--center-logits")
-    add_options(parser, "--bootstrap", "--seed")
-    add_sizes_argument(parser)
+    add_options(parser, "--bootstrap", "--seed", ranking="ranking table of the cell")
+    add_required(parser, int, "+", k="circuit sizes")
+    add_required(parser, int, matched_seeds="draws of each matched control")
     parser.add_argument("--template-mean-cache", type=Path, help="that of the template alone, tried too")
-    parser.add_argument("--ranking", type=Path, required=True, help="ranking table of the cell")
-    parser.add_argument("--matched-seeds", type=int, required=True, help="draws of each matched control")
-    parser.add_argument("--output", type=Path, required=True, help="summary table")
-    parser.add_argument("--prompts-output", type=Path, required=True, help="table by prompt")
+    add_options(parser, output="summary table", prompts_output="table by prompt")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -3,25 +3,20 @@
 import argparse
 from pathlib import Path
 
-from form_invariance.stages.options import add_model_arguments, add_options, named_paths
+from form_invariance.stages.options import add_keyed, add_model_arguments, add_options, add_required
 
 HELP = "mean activation of every neuron and head, by position from the last token"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
-    parser.add_argument(
-        "--census", nargs="+", required=True, metavar="OPERATOR=FILE", help="census tables of one format"
-    )
+    add_keyed(parser, "--census", "OPERATOR=FILE", "census tables of one format")
     parser.add_argument(
         "--exclude", type=Path, nargs="*", default=[], help="datasets whose operand pairs are left out"
     )
-    parser.add_argument("--prompts", type=int, required=True, help="prompts in all, shared by the operators")
-    add_options(parser, "--seed")
-    parser.add_argument("--output", type=Path, required=True, help="mean cache (safetensors)")
-    parser.add_argument(
-        "--template-outputs", nargs="*", default=[], metavar="OPERATOR=FILE", help="those of one template each"
-    )
+    add_required(parser, int, prompts="prompts in all, shared by the operators")
+    add_options(parser, "--seed", output="mean cache (safetensors)")
+    add_keyed(parser, "--template-outputs", "OPERATOR=FILE", "those of one template each", required=False)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -32,8 +27,8 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.model_options import load_model, model_provenance
     from form_invariance.tables.files import read_table, read_tables, write_tensors
 
-    censuses = read_tables(named_paths(arguments.census, "--census"), CENSUS)
-    outputs = named_paths(arguments.template_outputs, "--template-outputs")
+    censuses = read_tables(arguments.census, CENSUS)
+    outputs = arguments.template_outputs
     if unknown := set(outputs) - set(censuses):
         raise UserError(f"--template-outputs: {min(unknown)} is not one of the operators of --census")
     excluded = [read_table(path, DATASET) for path in arguments.exclude]

@@ -1,7 +1,8 @@
 """Digests of a model's files."""
 
 import argparse
-from pathlib import Path
+
+from form_invariance.stages.options import add_options
 
 HELP = "check a model's files, and record their digests, by which its jobs know it again"
 
@@ -9,7 +10,7 @@ HELP = "check a model's files, and record their digests, by which its jobs know 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", required=True, help="embedded:NAME, a Hugging Face folder, or a hub id")
     parser.add_argument("--revision", help="hub branch, tag or commit")
-    parser.add_argument("--output", type=Path, required=True, help="table of the files")
+    add_options(parser, output="table of the files")
 
 
 def run(arguments: argparse.Namespace) -> None:

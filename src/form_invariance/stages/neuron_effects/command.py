@@ -1,7 +1,6 @@
 """What each shared neuron does alone, in one cell."""
 
 import argparse
-from pathlib import Path
 
 from form_invariance.stages.options import add_options, add_run_arguments
 
@@ -11,7 +10,7 @@ HELP = "knock every shared neuron out alone, and leave it alone out of the circu
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_arguments(parser)
     add_options(parser, "--dataset", "--circuit", "--mean-cache", "--k", "--center-logits")
-    parser.add_argument("--output", type=Path, required=True, help="table of the neurons")
+    add_options(parser, output="table of the neurons")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -78,17 +78,14 @@ def neuron_effects(
     layers, numbers = np.nonzero(circuit)
     columns: dict[str, np.ndarray] = {"layer": layers + run.first, "neuron": numbers}
     if not len(alone):
-        return pd.DataFrame(
-            {**columns, **{f"{k}_{m}": np.empty(0) for k in ("knockout", "keep") for m in _MEASURES}}
-        )
+        names = [f"{kind}_{measure}" for kind in ("knockout", "keep") for measure in _MEASURES]
+        return pd.DataFrame({**columns, **dict.fromkeys(names, np.empty(0))})
     whole = stack([run_unmodified(model, part, center) for part in parts])
     kept = _ablated(model, parts, ~circuit[None], means, center, "circuits")
     knocked = _ablated(model, parts, alone, means, center, "neurons knocked out")
     left = _ablated(model, parts, without, means, center, "neurons left out")
-    for measure in _MEASURES:
-        changes = {
-            "knockout": getattr(knocked, measure) - getattr(whole, measure),
-            "keep": getattr(kept, measure) - getattr(left, measure),
-        }
-        columns |= {f"{kind}_{measure}": change.mean(-1).cpu().numpy() for kind, change in changes.items()}
+    for kind, more, less in (("knockout", knocked, whole), ("keep", kept, left)):
+        for measure in _MEASURES:
+            change = getattr(more, measure) - getattr(less, measure)
+            columns[f"{kind}_{measure}"] = change.mean(-1).cpu().numpy()
     return pd.DataFrame(columns)

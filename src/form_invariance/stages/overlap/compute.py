@@ -1,14 +1,24 @@
 """Overlap of the formats' circuits, its chance level and its ceiling (method, sections 5 and 12.7)."""
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from itertools import combinations
+from dataclasses import replace
+from functools import cache, partial
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
 
 from form_invariance.randomness import generator
-from form_invariance.stages.patching.effects import Effects, Summary, check_sizes, mean_over_prompts
+from form_invariance.stages.patching.effects import (
+    POSITIVE,
+    TOP_K,
+    Effects,
+    Membership,
+    Summary,
+    check_sizes,
+    mean_over_prompts,
+)
 from form_invariance.statistics import bootstrap_weights, expected_jaccard, normal_interval, trimmed_mean
 from form_invariance.tables.columns import EVERY_LAYER
 
@@ -43,37 +53,74 @@ def overlap_table(cells: Mapping[str, Effects], ks: Sequence[int], resamples: in
         resamples: bootstrap resamples over train prompts, within each format independently.
 
     Returns:
-        The overlap table.
+        The overlap table by the cells' own rule of membership, without the columns that name the rule.
     """
     check_sizes(cells, ks)
     groups = [tuple(cells)] if len(cells) == 2 else [tuple(cells), *combinations(cells, 2)]
-    layers = list(next(iter(cells.values())).candidates)
     width = next(iter(cells.values())).width
     resampled = {name: _resampled_means(cell, resamples, seed, name) for name, cell in cells.items()}
-    observed: dict[tuple[int, int, tuple[str, ...]], tuple[int, int]] = {}
-    pooled: dict[tuple[int, tuple[str, ...]], np.ndarray] = {}
-    for layer in layers:
-        point = {name: cell.ranks(layer) for name, cell in cells.items()}
-        draws = {name: cell.ranks(layer, resampled[name]) for name, cell in cells.items()}
-        for k in ks:
-            for group in groups:
-                common, union = set_sizes([point[name] < k for name in group])
-                observed[k, layer, group] = int(common), int(union)
-                counts = np.stack(set_sizes([draws[name] < k for name in group]))  # (2, R)
-                pooled[k, group] = pooled.get((k, group), 0) + counts
+    chance = cache(lambda sizes: expected_jaccard(sizes, width, seed))
+    pooled: dict[tuple[int, str], np.ndarray] = {}
     rows = []
-    for k in ks:
-        for group in groups:
-            chance = expected_jaccard(k, width, len(group), seed)
-            by_layer = [(layer, *observed[k, layer, group]) for layer in layers]
-            total = (EVERY_LAYER, sum(row[1] for row in by_layer), sum(row[2] for row in by_layer))
-            common, union = pooled[k, group]
-            interval = normal_interval(total[1] / total[2], common / union)
-            for layer, size, whole in [total, *by_layer]:
-                limits = interval if layer == EVERY_LAYER else (np.nan, np.nan)
-                rows.append((k, layer, "+".join(group), size, whole, size / whole, chance, *limits))
-    columns = ["k", "layer", "formats", "intersection", "union", "jaccard", "chance", "low", "high"]
-    return pd.DataFrame(rows, columns=columns)
+    for layer in next(iter(cells.values())).candidates:
+        placed = {name: cell.ranks(layer) for name, cell in cells.items()}
+        positive = {name: cell.means(layer) > 0 for name, cell in cells.items()}
+        draws = {name: cell.ranks(layer, resampled[name]) for name, cell in cells.items()}
+        for k, group in product(ks, groups):
+            tops = [placed[name] < k for name in group]
+            common, union = map(int, set_sizes(tops))
+            sizes = tuple(int(top.sum()) for top in tops)
+            own = [int((top & positive[name]).sum()) for name, top in zip(group, tops, strict=True)]
+            formats = "+".join(group)
+            rows.append((k, layer, formats, sizes, own, common, union, chance(tuple(sorted(sizes)))))
+            counts = np.stack(set_sizes([draws[name] < k for name in group]))  # (2, R)
+            pooled[k, formats] = pooled.get((k, formats), 0) + counts
+    found = pd.DataFrame(
+        rows, columns=["k", "layer", "formats", "sizes", "own", "intersection", "union", "chance"]
+    )
+    parts = []
+    for (k, formats), counts in pooled.items():
+        by_layer = found[(found["k"] == k) & (found["formats"] == formats)]
+        parts += [_of_all_layers(by_layer, *counts), by_layer]
+    table = pd.concat(parts, ignore_index=True)
+    jaccard = table["intersection"] / table["union"].replace(0, np.nan)
+    members, above_zero = table["sizes"].map(min), table["own"].map(min)
+    return table.assign(members=members, positive=above_zero, jaccard=jaccard).drop(columns=["sizes", "own"])
+
+
+def _of_all_layers(rows: pd.DataFrame, common: np.ndarray, union: np.ndarray) -> pd.DataFrame:
+    """The pooled row of one k and group of formats.
+
+    Its chance is the mean of the layers' chances, weighted by the sizes of their sets.
+
+    Args:
+        rows: of every layer, with the columns sizes and own, a number a format.
+        common: the resamples' intersections, summed over layers, (R,).
+        union: likewise.
+    """
+    total = rows[["intersection", "union"]].sum()
+    with np.errstate(invalid="ignore"):
+        low, high = normal_interval(total["intersection"] / total["union"], common / union)
+    weights = rows["sizes"].map(sum)
+    return rows.iloc[:1].assign(
+        layer=EVERY_LAYER,
+        **total,
+        sizes=[np.sum(rows["sizes"].tolist(), axis=0)],
+        own=[np.sum(rows["own"].tolist(), axis=0)],
+        chance=(rows["chance"].fillna(0) * weights).sum() / weights.sum() if weights.any() else np.nan,
+        low=low,
+        high=high,
+    )
+
+
+def by_both_rules(cells: Mapping[str, Effects], ks: Sequence[int], resamples: int, seed: int) -> pd.DataFrame:
+    """The overlap table by either rule of membership; `used` marks the rule of the circuit."""
+    own = next(iter(cells.values())).membership.rule
+    tables = []
+    for rule in (POSITIVE, TOP_K):
+        members = {name: replace(cell, membership=Membership(rule, seed)) for name, cell in cells.items()}
+        tables.append(overlap_table(members, ks, resamples, seed).assign(membership=rule, used=rule == own))
+    return pd.concat(tables, ignore_index=True)
 
 
 def random_halves(prompts: int, seed: int, name: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -88,24 +135,28 @@ def _over(prompts: np.ndarray) -> Summary:
     return lambda effects: effects[prompts].mean(0)
 
 
-def _comparisons(cell: Effects, name: str, seed: int) -> Iterator[tuple[str, list[tuple[Summary, int]]]]:
-    """Kinds of comparison within a format, each with two ways to rank: (summary, draw) twice."""
+def _comparisons(cell: Effects, name: str, seed: int) -> Iterator[tuple[str, list[tuple[Summary, int | None]]]]:
+    """Kinds of comparison within a format, each with two ways to rank: (summary, draw or all draws) twice."""
     if cell.prompts >= 2:
         for first, second in random_halves(cell.prompts, seed, name):
-            yield "split_half", [(_over(first), 0), (_over(second), 0)]
+            yield "split_half", [(_over(first), None), (_over(second), None)]
     for draw in range(1, cell.draws):
         yield "corrupt_seed", [(mean_over_prompts, 0), (mean_over_prompts, draw)]
-    yield "median", [(mean_over_prompts, 0), (lambda effects: np.median(effects, axis=0), 0)]
-    yield "trimmed_mean", [(mean_over_prompts, 0), (trimmed_mean, 0)]
+    yield "median", [(mean_over_prompts, None), (lambda effects: np.median(effects, axis=0), None)]
+    yield "trimmed_mean", [(mean_over_prompts, None), (trimmed_mean, None)]
 
 
 def pooled_jaccards(ways: Sequence[Way], layers: Iterable[int], ks: Sequence[int]) -> np.ndarray:
-    """Jaccard at every k of several ways to rank a layer's neurons, pooled over the layers, (ks,)."""
+    """Jaccard at every k of several ways to rank a layer's neurons, pooled over the layers, (ks,).
+
+    Not a number where all sets are empty.
+    """
     limits = np.array(ks)[:, None]
     counts = np.zeros((2, len(ks)))
     for layer in layers:
         counts += set_sizes([place(layer) < limits for place in ways])
-    return np.asarray(counts[0] / counts[1])
+    with np.errstate(invalid="ignore"):
+        return np.asarray(counts[0] / counts[1])
 
 
 def _by_parts(cells: Mapping[str, Effects], seed: int) -> Iterator[tuple[str, str, list[Way]]]:
@@ -145,6 +196,10 @@ def reliability_table(cells: Mapping[str, Effects], ks: Sequence[int], seed: int
         found.setdefault((name, kind), []).append(pooled_jaccards(parts, layers, ks))
     rows = []
     for key, repeats in found.items():
-        low, high = np.quantile(repeats, [0.025, 0.975], axis=0)
-        rows += [(k, *key, *values) for k, *values in zip(ks, np.mean(repeats, axis=0), low, high, strict=True)]
+        with warnings.catch_warnings():
+            # Where no repeat has a member, the mean is not a number either.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            low, high = np.nanquantile(repeats, [0.025, 0.975], axis=0)
+            means = np.nanmean(repeats, axis=0)
+        rows += [(k, *key, *values) for k, *values in zip(ks, means, low, high, strict=True)]
     return pd.DataFrame(rows, columns=["k", "format", "kind", "jaccard", "low", "high"])

@@ -7,8 +7,7 @@ from matplotlib.figure import Figure
 
 from form_invariance.drawing.lines import DASH_DOT, DASHED, DOTTED, Look, line, line_grid, mean, spread
 from form_invariance.drawing.style import COLOURS, GREY
-from form_invariance.stages.overlap.table import OVERLAP, RELIABILITY, all_formats
-from form_invariance.tables.columns import EVERY_LAYER
+from form_invariance.stages.overlap.table import OVERLAP, RELIABILITY, all_formats, of_all_layers
 from form_invariance.tables.inputs import Input
 
 INPUTS = {"overlap": Input(OVERLAP, ("operator",)), "reliability": Input(RELIABILITY, ("operator",))}
@@ -27,7 +26,7 @@ LOOKS = {
 def overlap(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     """One panel for each operator: all formats and pairs with intervals; dashed, by parts of the prompts."""
     every = all_formats(tables["overlap"])
-    pooled = tables["overlap"][tables["overlap"]["layer"] == EVERY_LAYER]
+    pooled = of_all_layers(tables["overlap"])
     pairs = pooled.drop(every.index)
     again = tables["reliability"]
     by = ["operator", "k"]

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from form_invariance.tables.columns import EVERY_LAYER, Schema, integer, number, text
+from form_invariance.tables.columns import EVERY_LAYER, Schema, flag, integer, number, text
 
 OVERLAP = Schema(
     "overlap",
@@ -10,10 +10,14 @@ OVERLAP = Schema(
         "k": integer("circuit size: neurons per layer and format"),
         "layer": integer("layer, from 0; -1 = pooled over the late layers"),
         "formats": text("the formats compared, joined by +"),
-        "intersection": integer("neurons in the top-k of all of them"),
-        "union": integer("neurons in the top-k of any of them"),
-        "jaccard": number("intersection / union"),
-        "chance": number("expected Jaccard of random sets of the same size"),
+        "membership": text("which of the top k are members: positive (effect above 0) or top_k (effect not 0)"),
+        "used": flag("the configured rule, which the circuit and all later stages use"),
+        "members": integer("members of the smallest of the compared sets (at most k a layer)"),
+        "positive": integer("members with a positive effect, in the format that has the fewest"),
+        "intersection": integer("neurons that are members in all of them"),
+        "union": integer("neurons that are members in any of them"),
+        "jaccard": number("intersection / union; NaN where no set has a member"),
+        "chance": number("expected Jaccard of random sets of the same sizes"),
         "low": number(
             "lower 95 % limit: normal, with the standard error of a bootstrap over train prompts (pooled rows)"
         ),
@@ -37,8 +41,13 @@ RELIABILITY = Schema(
 )
 
 
+def of_all_layers(overlap: pd.DataFrame) -> pd.DataFrame:
+    """The pooled rows of an overlap table, by the rule of membership that the circuit uses."""
+    return overlap[(overlap["layer"] == EVERY_LAYER) & overlap["used"]]
+
+
 def all_formats(overlap: pd.DataFrame) -> pd.DataFrame:
-    """The pooled rows of an overlap table that compare all formats."""
-    pooled = overlap[overlap["layer"] == EVERY_LAYER]
+    """The pooled rows of an overlap table that compare all formats, by the rule that the circuit uses."""
+    pooled = of_all_layers(overlap)
     compared = pooled["formats"].str.count(r"\+")
     return pooled[compared == compared.max()]

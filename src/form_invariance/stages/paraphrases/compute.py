@@ -9,17 +9,17 @@ two are compared once more, in wordings that end in the same token, if they have
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from form_invariance.errors import UserError
-from form_invariance.stages.options import named_paths
 from form_invariance.stages.overlap.compute import overlap_table, pooled_jaccards, random_halves
 from form_invariance.stages.paraphrases.table import CANONICAL, FEWEST, NO, UNKNOWN, YES
-from form_invariance.stages.patching.effects import Effects, from_tensors, layers_in
+from form_invariance.stages.patching.effects import Effects, Membership, from_tensors, layers_in
 from form_invariance.statistics import expected_jaccard
 from form_invariance.tables.columns import EVERY_LAYER
 from form_invariance.tables.files import read_tensors
@@ -43,48 +43,55 @@ class Wording:
 
 
 def canonical(effects: Effects, final_token: int | None = None) -> Wording:
-    """A cell's template, whose train pairs and their partners are all right."""
+    """A cell's template, whose train pairs and their partners are all right, by its first draw of partners.
+
+    Variants are patched with that draw alone.
+    """
+    effects = replace(effects, effects={layer: values[:1] for layer, values in effects.effects.items()})
     every = np.ones(effects.prompts, dtype=bool)
     return Wording(every, every, effects, final_token)
 
 
 def read_wordings(
-    cells: Mapping[str, Effects], models: Mapping[str, str], items: Sequence[str]
+    cells: Mapping[str, Effects], models: Mapping[str, str], paths: Mapping[str, Path]
 ) -> tuple[dict[str, dict[str, Wording]], dict[str, list[str]]]:
     """The wordings of every format by name, and the texts of the variants of those that have some.
 
     Args:
         cells: effects of every format.
         models: the model that each is of.
-        items: FORMAT=FILE, from the option --paraphrase-effects.
+        paths: effects of the variants, of each format that has some.
 
     Raises:
         UserError: a file does not belong to a format's effects.
     """
     formats = {name: {CANONICAL: canonical(cell)} for name, cell in cells.items()}
     texts = {}
-    for name, path in named_paths(items, "--paraphrase-effects").items():
+    for name, path in paths.items():
         tensors, provenance = read_tensors(path, "paraphrase_effects")
         found = provenance["model"], provenance["prompts"]
         if name not in cells or found != (models[name], cells[name].prompts):
             raise UserError(f"--paraphrase-effects: {path} does not belong to the effects of format {name}")
         own, *others = provenance["final_tokens"]
-        template = canonical(cells[name], own)
-        formats[name] = {CANONICAL: template, **variants_from(tensors, cells[name].width, others)}
+        variants = variants_from(tensors, cells[name].width, others, cells[name].membership)
+        formats[name] = {CANONICAL: canonical(cells[name], own), **variants}
         texts[name] = provenance["variants"]
     return formats, texts
 
 
 def variants_from(
-    tensors: Mapping[str, np.ndarray], width: int, final_tokens: Sequence[int]
+    tensors: Mapping[str, np.ndarray],
+    width: int,
+    final_tokens: Sequence[int],
+    membership: Membership,
 ) -> dict[str, Wording]:
     """The variants in a file of their effects, by name: the tensors of variant N have the prefix N."""
     found = {}
     for number, final_token in enumerate(final_tokens, 1):
-        prefix = f"{number}."
-        own = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-        effects = from_tensors(own, width) if layers_in(own) else None
-        found[f"variant_{number}"] = Wording(own["right"], own["partners_right"], effects, final_token)
+        prefix, name = f"{number}.", f"variant_{number}"
+        own = {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
+        effects = from_tensors(own, width, name, membership) if layers_in(own) else None
+        found[name] = Wording(own["right"], own["partners_right"], effects, final_token)
     return found
 
 
@@ -123,7 +130,8 @@ def _effect_shares(giver: Effects, receiver: Effects, ks: Sequence[int]) -> dict
         for k in ks:
             sums[k, layer] = np.array([means[ranks < k].sum() for ranks in placed])
             sums[k, EVERY_LAYER] = sums.get((k, EVERY_LAYER), 0) + sums[k, layer]
-    return {key: float(given / own) for key, (given, own) in sums.items()}
+    # Where the receiver's own set is empty, there is no effect to take a share of.
+    return {key: float(given / own) if own else float("nan") for key, (given, own) in sums.items()}
 
 
 def _compared(
@@ -135,20 +143,19 @@ def _compared(
     for name, values in (("across_halves", across), ("within_halves", within)):
         table[name] = table["k"].map(dict(zip(ks, values, strict=True))).where(table["layer"] == EVERY_LAYER)
     keys = list(zip(table["k"], table["layer"], strict=True))
-    given, taken = _effect_shares(one, other, ks), _effect_shares(other, one, ks)
-    return table.assign(
-        effect_of_first=[given[key] for key in keys], effect_of_second=[taken[key] for key in keys]
-    )
+    for name, giver, receiver in (("effect_of_first", one, other), ("effect_of_second", other, one)):
+        shares = _effect_shares(giver, receiver, ks)
+        table[name] = [shares[key] for key in keys]
+    return table
 
 
 def _not_compared(cell: Effects, ks: Sequence[int]) -> pd.DataFrame:
     """The rows of two wordings in which too few prompts are right."""
-    rows = [
-        (k, layer, expected_jaccard(k, cell.width, 2)) for k in ks for layer in (EVERY_LAYER, *cell.candidates)
-    ]
+    table = pd.DataFrame(product(ks, (EVERY_LAYER, *cell.candidates)), columns=["k", "layer"])
     rates = ("jaccard", "low", "high", "across_halves", "within_halves", "effect_of_first", "effect_of_second")
-    table = pd.DataFrame(rows, columns=["k", "layer", "chance"])
-    return table.assign(intersection=0, union=0, **dict.fromkeys(rates, np.nan))
+    counts = ("members", "positive", "intersection", "union")
+    chance = table["k"].map({k: expected_jaccard((k, k), cell.width) for k in ks})
+    return table.assign(chance=chance, **dict.fromkeys(counts, 0), **dict.fromkeys(rates, np.nan))
 
 
 def _wordings(
@@ -182,12 +189,11 @@ def _across_formats(one: Mapping[str, Wording], other: Mapping[str, Wording]) ->
     compared = [(CANONICAL, CANONICAL)]
     if _same_token(one[CANONICAL], other[CANONICAL]) == NO:
         alike = [
-            (place_a, place_b)
-            for (place_a, a), (place_b, b) in product(enumerate(one.values()), enumerate(other.values()))
-            if _same_token(a, b) == YES and a.effects is not None and b.effects is not None
+            ((a > 0) + (b > 0), a + b, (first, second))
+            for (a, first), (b, second) in product(enumerate(one), enumerate(other))
+            if _same_token(one[first], other[second]) == YES and one[first].effects and other[second].effects
         ]
-        for a, b in sorted(alike, key=lambda places: (sum(map(bool, places)), sum(places)))[:1]:
-            compared.append((list(one)[a], list(other)[b]))
+        compared += [names for *_, names in sorted(alike, key=lambda pair: pair[:2])[:1]]
     return compared
 
 
@@ -195,14 +201,14 @@ def _two_formats(one: Wording, other: Wording, ks: Sequence[int], resamples: int
     """Two wordings of two formats, each ranked by the train pairs of its own format that are right in it."""
     assert one.effects is not None
     assert other.effects is not None
-    counts = {
-        "asked": min(len(wording.right) for wording in (one, other)),
-        "right": min(int(wording.right.sum()) for wording in (one, other)),
-        "prompts": min(one.effects.prompts, other.effects.prompts),
-        "partners_right": min(int((w.right & w.partners_right).sum()) for w in (one, other)),
-    }
     table = _compared(one.effects, other.effects, ks, resamples, seed, paired=False)
-    return table.assign(same_final_token=_same_token(one, other), **counts)
+    return table.assign(
+        same_final_token=_same_token(one, other),
+        asked=min(len(one.right), len(other.right)),
+        right=min(one.right.sum(), other.right.sum()),
+        prompts=min(one.effects.prompts, other.effects.prompts),
+        partners_right=min((one.right & one.partners_right).sum(), (other.right & other.partners_right).sum()),
+    )
 
 
 def paraphrases_table(

@@ -9,8 +9,7 @@ from torch import Tensor
 
 from form_invariance.errors import UserError
 from form_invariance.model.decoder import Decoder
-from form_invariance.problems.operands import OperandRange
-from form_invariance.problems.prompts import PromptTokenizer, check_template, render
+from form_invariance.problems.prompts import PromptTokenizer, render
 from form_invariance.stages.attribution.candidates import candidates_of
 from form_invariance.stages.attribution.compute import first_stage
 from form_invariance.stages.census.compute import ask
@@ -103,15 +102,6 @@ def paraphrase_tensors(
         found = variant_tensors(run, train, partners, templates, number, candidates)
         tensors |= {f"{number + 1}.{name}": tensor for name, tensor in found.items()}
     return tensors
-
-
-def check_templates(
-    tokenizer: PromptTokenizer, templates: Mapping[str, Sequence[str]], limits: OperandRange
-) -> None:
-    """Check every variant as the templates are checked (`problems.prompts.check_template`)."""
-    for operator, texts in templates.items():
-        for number, text in enumerate(texts):
-            check_template(tokenizer, text, f"variants.{operator}[{number}]", limits)
 
 
 def final_tokens(tokenizer: PromptTokenizer, train: pd.DataFrame, texts: Sequence[str]) -> list[int]:

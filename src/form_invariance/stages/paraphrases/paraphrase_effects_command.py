@@ -1,9 +1,8 @@
 """Exact effects in the paraphrases of a cell."""
 
 import argparse
-from pathlib import Path
 
-from form_invariance.stages.options import OPERANDS, add_options, add_run_arguments, named_values, operand_limits
+from form_invariance.stages.options import OPERANDS, add_options, add_run_arguments, operand_limits
 
 HELP = "exact indirect effects in paraphrases of a cell's train prompts"
 
@@ -18,22 +17,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="OPERATOR=TEXT",
         help="a paraphrase; of other operators too where corrupt partners come from them",
     )
-    parser.add_argument("--output", type=Path, required=True, help="effects by variant and prompt (safetensors)")
+    add_options(parser, output="effects by variant and prompt (safetensors)")
 
 
 def run(arguments: argparse.Namespace) -> None:
     from form_invariance.problems.operands import OperandRange
+    from form_invariance.problems.prompts import check_template
     from form_invariance.stages.dataset.prompts import read_train_pairs
     from form_invariance.stages.paraphrases import effects
     from form_invariance.stages.run import load_run, run_provenance
     from form_invariance.tables.files import write_tensors
+    from form_invariance.tables.keyed import keyed_values
 
     own = load_run(arguments)
+    limits = OperandRange(**operand_limits(arguments))
     templates: dict[str, list[str]] = {}
     for item in arguments.variant:
-        ((operator, text),) = named_values([item], "--variant", "TEXT").items()
-        templates.setdefault(operator, []).append(text)
-    effects.check_templates(own.tokenizer, templates, OperandRange(**operand_limits(arguments)))
+        (((operator,), text),) = keyed_values([item], "--variant", "OPERATOR=TEXT").items()
+        variants = templates.setdefault(operator, [])
+        check_template(own.tokenizer, text, f"variants.{operator}[{len(variants)}]", limits)
+        variants.append(text)
     train, draws = read_train_pairs(arguments.dataset, arguments.corrupt_table)
     train = train.assign(operator=arguments.operator)
     tensors = effects.paraphrase_tensors(own, train, draws[0], templates, arguments.candidates)

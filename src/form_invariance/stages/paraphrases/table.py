@@ -27,6 +27,8 @@ PARAPHRASES = Schema(
         "partners_right": integer("of these, those whose corrupt partner is right too"),
         "k": integer("circuit size: neurons per layer"),
         "layer": integer("layer, from 0; -1 = pooled over the late layers"),
+        "members": integer("members of the smaller of the two sets (at most k a layer)"),
+        "positive": integer("members with a positive effect, in the wording that has fewer"),
         "intersection": integer("neurons in the top-k of both"),
         "union": integer("neurons in the top-k of either"),
         "jaccard": number("intersection / union; one format: both ranked by the same operand pairs"),

@@ -1,7 +1,6 @@
 """Stage 2 of the ranking."""
 
 import argparse
-from pathlib import Path
 
 from form_invariance.stages.options import add_options, add_run_arguments
 
@@ -11,8 +10,8 @@ HELP = "stage 2: exact indirect effect of every candidate, by replay"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_arguments(parser)
     add_options(parser, "--dataset", "--corrupt-table", "--attribution")
+    add_options(parser, output="indirect effects by prompt (safetensors)")
     parser.add_argument("--shard", default="1/1", help="patch only a piece of the late layers, for instance 1/4")
-    parser.add_argument("--output", type=Path, required=True, help="indirect effects by prompt (safetensors)")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -1,13 +1,14 @@
 """The exact indirect effects of one cell, as the stages after exact patching use them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from form_invariance.errors import UserError
-from form_invariance.stages.options import named_paths
+from form_invariance.randomness import generator
 from form_invariance.statistics import ranks
 from form_invariance.tables.files import read_tensors
 
@@ -23,6 +24,27 @@ def mean_over_prompts(effects: np.ndarray) -> np.ndarray:
     return np.asarray(effects.mean(0))
 
 
+POSITIVE, TOP_K = "positive", "top_k"
+
+
+@dataclass(frozen=True)
+class Membership:
+    """Which of the k neurons with the largest effects are members of a format's set (method, section 5).
+
+    Attributes:
+        rule: positive keeps effects above 0 alone; top_k, the paper's, keeps negative ones too. A neuron whose
+            effect is exactly 0 is never a member, so a set may fall short of k.
+        seed: equal effects are in a random order, which differs between formats.
+    """
+
+    rule: str = POSITIVE
+    seed: int = 0
+
+    def holds(self, values: np.ndarray) -> np.ndarray:
+        """Which neurons may be members, from the values that they are ranked by."""
+        return values > 0 if self.rule == POSITIVE else values != 0
+
+
 @dataclass
 class Effects:
     """Exact indirect effects of one cell: per late layer (S, P, C), and the candidates (C,)."""
@@ -30,6 +52,8 @@ class Effects:
     effects: dict[int, np.ndarray]
     candidates: dict[int, np.ndarray]
     width: int  # neurons of a layer
+    name: str = ""  # the format's, for the order of equal effects
+    membership: Membership = Membership()
 
     @property
     def prompts(self) -> int:
@@ -42,21 +66,31 @@ class Effects:
         return len(next(iter(self.effects.values())))
 
     def of_prompts(self, prompts: np.ndarray) -> "Effects":
-        """The first draw's effects on some prompts: their positions, or a mask over all."""
-        chosen = {layer: effects[:1, prompts] for layer, effects in self.effects.items()}
-        return Effects(chosen, self.candidates, self.width)
+        """The effects on some prompts: their positions, or a mask over all."""
+        chosen = {layer: effects[:, prompts] for layer, effects in self.effects.items()}
+        return replace(self, effects=chosen)
+
+    def by_prompt(self, layer: int, draw: int | None = None) -> np.ndarray:
+        """Effects of one draw of corrupt partners, or their mean over all draws, (P, C), float64."""
+        effects = self.effects[layer]
+        return effects.mean(0, dtype=np.float64) if draw is None else effects[draw].astype(np.float64)
 
     def means(self, layer: int) -> np.ndarray:
-        """Mean effect of every neuron of a layer in the first draw, (width,); 0 where it was no candidate."""
+        """Mean effect of every neuron of a layer over draws and prompts, (width,); 0 where it was no candidate."""
         means = np.zeros(self.width)
-        means[self.candidates[layer]] = self.effects[layer][0].astype(np.float64).mean(0)
+        means[self.candidates[layer]] = self.by_prompt(layer).mean(0)
         return means
 
-    def ranks(self, layer: int, summary: Summary = mean_over_prompts, draw: int = 0) -> np.ndarray:
-        """Rank from 0 of every neuron of a layer, (..., width); neurons that were no candidates come last."""
-        values = summary(self.effects[layer][draw].astype(np.float64))
-        placed = ranks(values, self.candidates[layer])
-        result = np.full((*placed.shape[:-1], self.width), self.width, dtype=np.int32)
+    def ranks(self, layer: int, summary: Summary = mean_over_prompts, draw: int | None = None) -> np.ndarray:
+        """Rank from 0 of every neuron of a layer, (..., width), by one draw of corrupt partners or by all.
+
+        Neurons that are never members (`Membership`) have the rank `width`, and so have those that were no
+        candidates.
+        """
+        values = summary(self.by_prompt(layer, draw))
+        order = generator(self.membership.seed, "ties", self.name, layer).permutation(values.shape[-1])
+        result = np.full((*values.shape[:-1], self.width), self.width, dtype=np.int32)
+        placed = np.where(self.membership.holds(values), ranks(values, order), self.width)
         result[..., self.candidates[layer]] = placed
         return result
 
@@ -72,13 +106,17 @@ def layers_in(tensors: Mapping[str, np.ndarray]) -> list[int]:
     return sorted(int(name.removeprefix("candidates.")) for name in tensors if name.startswith("candidates."))
 
 
-def from_tensors(tensors: Mapping[str, np.ndarray], width: int) -> Effects:
-    """The effects in a file's tensors; `width` is the number of neurons of a layer."""
+def from_tensors(
+    tensors: Mapping[str, np.ndarray], width: int, name: str = "", membership: Membership = Membership()
+) -> Effects:
+    """The effects in a file's tensors; `width` is the number of neurons of a layer, `name` the format's."""
     layers = layers_in(tensors)
     return Effects(
         {layer: tensors[f"effects.{layer}"] for layer in layers},
         {layer: tensors[f"candidates.{layer}"] for layer in layers},
         width,
+        name,
+        membership,
     )
 
 
@@ -101,19 +139,20 @@ def check_sizes(cells: Mapping[str, Effects], ks: Sequence[int]) -> None:
                 )
 
 
-def read_effects(items: Sequence[str]) -> tuple[dict[str, Effects], dict[str, str]]:
+def read_effects(paths: Mapping[str, Path], membership: Membership) -> tuple[dict[str, Effects], dict[str, str]]:
     """Each format's indirect effects, and the model that they are of.
 
     Args:
-        items: FORMAT=FILE, from the option --effects.
+        paths: file of each format.
+        membership: which neurons may be in a format's sets.
 
     Raises:
         UserError: the models differ.
     """
     cells, models = {}, {}
-    for name, path in named_paths(items, "--effects").items():
+    for name, path in paths.items():
         tensors, provenance = read_tensors(path, "indirect_effects")
-        cells[name] = from_tensors(tensors, provenance["d_mlp"])
+        cells[name] = from_tensors(tensors, provenance["d_mlp"], name, membership)
         models[name] = provenance["model"]
     if len(set(models.values())) > 1:
         raise UserError(f"--effects: the files are of different models, {models}; give the formats of one model")

@@ -3,12 +3,14 @@
 import argparse
 from pathlib import Path
 
+from form_invariance.stages.options import add_options, add_required
+
 HELP = "join the indirect effects that several patching jobs of one cell computed"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--shards", type=Path, nargs="+", required=True, help="the jobs' indirect effects")
-    parser.add_argument("--output", type=Path, required=True, help="indirect effects of the cell (safetensors)")
+    add_required(parser, Path, "+", shards="the jobs' indirect effects")
+    add_options(parser, output="indirect effects of the cell (safetensors)")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -9,8 +9,7 @@ HELP = "run the pipeline on models whose circuit was built by hand, and say what
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, "--seed")
-    parser.add_argument("--output", type=Path, required=True, help="planted table")
+    add_options(parser, "--seed", output="planted table")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from form_invariance.embedded.tokenizer import BOS, EOS, LARGEST_NUMBER, build_tokenizer
-from form_invariance.model.saving import LONGEST_PROMPT, write_folder
+from form_invariance.embedded.saving import llama_config, write_folder
+from form_invariance.embedded.tokenizer import LARGEST_NUMBER, build_tokenizer
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import render
 from form_invariance.randomness import generator
@@ -79,12 +79,21 @@ def write_model(folder: Path, shared: bool, seed: int) -> None:
             _misread(gate, up, down)
         if layer in LATE:
             shares = rng.uniform(0.5, 1.5, PLANTED)
-            formats = list(TEMPLATES)[:1] if shared else list(TEMPLATES)
-            for name in formats:
+            for name in list(TEMPLATES)[: 1 if shared else None]:
                 _plant(gate, up, down, planted[name, layer], shares, None if shared else name)
         weights |= _layer(layer, gate, up, down)
     tensors = {name: torch.tensor(weight, dtype=torch.float32) for name, weight in weights.items()}
-    write_folder(folder, _config(tokenizer), tensors, tokenizer, BOS, EOS)
+    sizes = {
+        "n_layers": LAYERS,
+        "d_model": _D,
+        "d_mlp": WIDTH,
+        "d_head": _HEAD,
+        "n_heads": 1,
+        "n_key_value_heads": 1,
+    }
+    settings = {"rms_norm_eps": 1e-6, "rope_theta": 1e8, "tie_word_embeddings": False}
+    config = llama_config(sizes, tokenizer.get_vocab_size(), **settings)
+    write_folder(folder, config, tensors, tokenizer)
 
 
 def _embeddings(tokenizer: Tokenizer) -> tuple[np.ndarray, np.ndarray]:
@@ -120,10 +129,8 @@ def _plant(
 ) -> None:
     """Let neurons carry the sum, each its share; in one format alone, or in all."""
     gate[own], up[own], down[:, own] = 0, 0, 0
-    if only is None:
-        gate[own, _CONSTANT] = _OPEN / _ROOT
-    else:
-        gate[own, _CONSTANT] = -_OPEN / _ROOT
+    gate[own, _CONSTANT] = (_OPEN if only is None else -_OPEN) / _ROOT
+    if only is not None:
         gate[own, _MARKER[only]] = 2 * _OPEN / (_MARK * _ROOT)
     up[own, _SUM] = 1
     down[_ANSWER, own] = shares / (shares.sum() * len(LATE)) * _K / (_OPEN * _ROOT)
@@ -131,42 +138,13 @@ def _plant(
 
 def _layer(layer: int, gate: np.ndarray, up: np.ndarray, down: np.ndarray) -> dict[str, np.ndarray]:
     """A layer's weights by their Hugging Face names; attention works in layer 0 alone."""
-    q, k, v, o = np.zeros((_HEAD, _D)), np.zeros((_HEAD, _D)), np.zeros((_HEAD, _D)), np.zeros((_D, _HEAD))
+    (q, k, v), o = np.zeros((3, _HEAD, _D)), np.zeros((_D, _HEAD))
     if layer == 0:
         # The slowest rotary pair hardly turns: every token attends to all numbers equally.
         q[_HEAD // 2 - 1, _CONSTANT], k[_HEAD // 2 - 1, _NUMBER], v[0, _VALUE] = 4, 4, 1
         # A number's own norm is √2 K; the mean of two values becomes their sum over 100.
         o[_SUM, 0] = 2 * _K * 2**0.5 / _ROOT
-    at = f"model.layers.{layer}"
-    return {
-        f"{at}.input_layernorm.weight": np.ones(_D),
-        f"{at}.post_attention_layernorm.weight": np.ones(_D),
-        **{
-            f"{at}.self_attn.{name}_proj.weight": matrix for name, matrix in zip("qkvo", (q, k, v, o), strict=True)
-        },
-        **{
-            f"{at}.mlp.{name}_proj.weight": matrix for name, matrix in (("gate", gate), ("up", up), ("down", down))
-        },
-    }
-
-
-def _config(tokenizer: Tokenizer) -> dict[str, object]:
-    """config.json."""
-    return {
-        "architectures": ["LlamaForCausalLM"],
-        "model_type": "llama",
-        "bos_token_id": tokenizer.token_to_id(BOS),
-        "head_dim": _HEAD,
-        "hidden_act": "silu",
-        "hidden_size": _D,
-        "intermediate_size": WIDTH,
-        "max_position_embeddings": LONGEST_PROMPT,
-        "num_attention_heads": 1,
-        "num_hidden_layers": LAYERS,
-        "num_key_value_heads": 1,
-        "rms_norm_eps": 1e-6,
-        "rope_theta": 1e8,
-        "tie_word_embeddings": False,
-        "torch_dtype": "float32",
-        "vocab_size": tokenizer.get_vocab_size(),
-    }
+    matrices = {f"self_attn.{name}_proj": one for name, one in zip("qkvo", (q, k, v, o), strict=True)}
+    matrices |= {"mlp.gate_proj": gate, "mlp.up_proj": up, "mlp.down_proj": down}
+    norms = dict.fromkeys(("input_layernorm", "post_attention_layernorm"), np.ones(_D))
+    return {f"model.layers.{layer}.{name}.weight": one for name, one in (matrices | norms).items()}

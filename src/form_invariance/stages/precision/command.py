@@ -1,18 +1,16 @@
 """What a model's lower precision does to one cell's ranking."""
 
 import argparse
-from pathlib import Path
 
-from form_invariance.stages.options import add_options, add_run_arguments
+from form_invariance.stages.options import add_options, add_required, add_run_arguments
 
 HELP = "compare the ranking in a lower precision with that in float32, on a sample of prompts"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_arguments(parser)
-    add_options(parser, "--dataset", "--corrupt-table", "--attribution")
-    parser.add_argument("--prompts", type=int, required=True, help="train prompts of the sample")
-    parser.add_argument("--output", type=Path, required=True, help="precision table")
+    add_options(parser, "--dataset", "--corrupt-table", "--attribution", output="precision table")
+    add_required(parser, int, prompts="train prompts of the sample")
 
 
 def run(arguments: argparse.Namespace) -> None:

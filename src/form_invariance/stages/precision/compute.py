@@ -58,10 +58,6 @@ def compare(
             }
         )
     table = pd.DataFrame(rows)
-    whole = table.iloc[:1].assign(
-        layer=EVERY_LAYER,
-        candidates=table["candidates"].sum(),
-        rank_correlation=table["rank_correlation"].mean(),
-        overlap=table["overlap"].mean(),
-    )
+    columns = ["rank_correlation", "overlap"]
+    whole = table.iloc[:1].assign(layer=EVERY_LAYER, candidates=table["candidates"].sum(), **table[columns].mean())
     return pd.concat([whole, table], ignore_index=True)

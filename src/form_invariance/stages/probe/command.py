@@ -1,25 +1,18 @@
 """Linear probes of the answer."""
 
 import argparse
-from pathlib import Path
 
-from form_invariance.stages.options import add_model_arguments, add_options, keyed_paths
+from form_invariance.stages.options import add_keyed, add_model_arguments, add_options, add_required
 
 HELP = "fit linear probes of the answer to the residual stream"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
-    parser.add_argument(
-        "--census",
-        nargs="+",
-        required=True,
-        metavar="FORMAT/OPERATOR=FILE",
-        help="census tables; of one format to probe every position, of several to probe the last token",
-    )
-    parser.add_argument("--prompts", type=int, required=True, help="prompts of each operator, over all formats")
-    add_options(parser, "--seed")
-    parser.add_argument("--output", type=Path, required=True, help="probe table")
+    what = "census tables; of one format to probe every position, of several to probe the last token"
+    add_keyed(parser, "--census", "FORMAT/OPERATOR=FILE", what)
+    add_required(parser, int, prompts="prompts of each operator, over all formats")
+    add_options(parser, "--seed", output="probe table")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -32,8 +25,8 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.probe.table import PROBE
     from form_invariance.tables.files import read_tables, write_table
 
-    censuses = read_tables(keyed_paths(arguments.census, "--census", 2), CENSUS)
-    chosen = probe.choose_prompts(censuses, arguments.prompts, arguments.seed)  # type: ignore[arg-type]
+    censuses = read_tables(arguments.census, CENSUS)
+    chosen = probe.choose_prompts(censuses, arguments.prompts, arguments.seed)
     formats = list(chosen["format"].unique())
     model, tokenizer = load_model(arguments)
     table = probe.run(model, tokenizer, chosen, arguments.seed, last_only=len(formats) > 1)

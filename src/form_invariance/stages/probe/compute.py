@@ -111,11 +111,7 @@ def tasks(chosen: pd.DataFrame) -> Iterator[Task]:
         sets["+".join(formats)] = np.ones(len(chosen), bool)
     test = (chosen["split"] == "test").to_numpy()
     for operator in [EVERY_OPERATOR, *operators]:
-        own = (
-            np.ones(len(chosen), bool)
-            if operator == EVERY_OPERATOR
-            else (chosen["operator"] == operator).to_numpy()
-        )
+        own = ((chosen["operator"] == operator) | (operator == EVERY_OPERATOR)).to_numpy()
         for trained, members in sets.items():
             train = members & own & ~test
             tests = {name: others & own & test for name, others in sets.items()}
@@ -131,34 +127,27 @@ def tasks(chosen: pd.DataFrame) -> Iterator[Task]:
 
 def _rows(task: Task, answers: np.ndarray, positions: range, accuracy: np.ndarray) -> pd.DataFrame:
     """The table's rows of one set of probes, from `_accuracies` as (2, test sets, layers, positions)."""
-    parts = []
     # Of equally frequent answers the smallest is the majority's.
     values, counts = np.unique(answers[task.train], return_counts=True)
     most = values[counts.argmax()]
     layer, position = np.meshgrid(range(accuracy.shape[2]), positions, indexing="ij")
+    parts = []
     for (tested, members), observed, shuffled in zip(task.tests.items(), *accuracy, strict=True):
         size = int(members.sum())
         low, high = wilson(observed * size, np.full_like(observed, size))
+        grids = {"layer": layer, "position": position, "accuracy": observed}
+        grids |= {"low": low, "high": high, "shuffled": shuffled}
+        part = pd.DataFrame({name: grid.ravel() for name, grid in grids.items()})
         parts.append(
-            pd.DataFrame(
-                {
-                    "trained": task.trained,
-                    "tested": tested,
-                    "operator": task.operator,
-                    "layer": layer.ravel(),
-                    "position": position.ravel(),
-                    "train_prompts": int(task.train.sum()),
-                    "test_prompts": size,
-                    "answers": len(np.unique(answers[task.train | members])),
-                    "accuracy": observed.ravel(),
-                    "low": low.ravel(),
-                    "high": high.ravel(),
-                    "majority": float((answers[members] == most).mean()),
-                    "shuffled": shuffled.ravel(),
-                }
+            part.assign(
+                tested=tested,
+                test_prompts=size,
+                answers=len(np.unique(answers[task.train | members])),
+                majority=float((answers[members] == most).mean()),
             )
         )
-    return pd.concat(parts)
+    every = pd.concat(parts)
+    return every.assign(trained=task.trained, operator=task.operator, train_prompts=int(task.train.sum()))
 
 
 def _accuracies(x: Tensor, labels: Tensor, shuffled: Tensor, held_out: Tensor, task: Task) -> Tensor:
@@ -195,9 +184,10 @@ def run(
     Returns:
         The probe table without token.
     """
+    # The prompts of each (format, operator) are adjacent and have one length.
     groups = {
         int(places[0]): torch.from_numpy(tokenizer.encode_batch(chosen["prompt"].iloc[places].tolist()))
-        for places in (group.to_numpy() for group in _groups(chosen))
+        for places in chosen.groupby(["format", "operator"], sort=False).indices.values()
     }
     skip = int(tokenizer.bos is not None)
     length = 1 if last_only else min(tokens.shape[1] for tokens in groups.values()) - skip
@@ -211,18 +201,11 @@ def run(
         label = f"positions {positions[0]}..{positions[-1]} of {length}"
         x = residuals(model, groups, positions, label)
         for task in every:
-            # Single operators are probed at the last token alone, where the paper reads the answer.
-            last = positions[:1] if task.operator != EVERY_OPERATOR else positions
-            if task.operator == EVERY_OPERATOR or start == 0:
-                parts.append(_probe(x[:, : len(last)], chosen, last, task, seed))
+            if task.operator == EVERY_OPERATOR:
+                parts.append(_probe(x, chosen, positions, task, seed))
+            elif start == 0:  # the last token alone, where the paper reads the answer
+                parts.append(_probe(x[:, :1], chosen, positions[:1], task, seed))
     return pd.concat(parts, ignore_index=True)
-
-
-def _groups(chosen: pd.DataFrame) -> list[pd.Series]:
-    """Places of the prompts of each (format, operator), which are adjacent and have one length."""
-    places = pd.Series(np.arange(len(chosen)))
-    keys = [chosen["format"].to_numpy(), chosen["operator"].to_numpy()]
-    return [group for _, group in places.groupby(keys, sort=False)]
 
 
 def _probe(x: Tensor, chosen: pd.DataFrame, positions: range, task: Task, seed: int) -> pd.DataFrame:
@@ -248,9 +231,7 @@ def token_labels(tokenizer: PromptTokenizer, chosen: pd.DataFrame) -> list[str]:
 
     Taken from the first operator's prompts; a position that differs without being an operand is empty.
     """
-    rows = chosen[
-        (chosen["operator"] == chosen["operator"].iloc[0]) & (chosen["format"] == chosen["format"].iloc[0])
-    ]
+    rows = chosen[(chosen[["format", "operator"]] == chosen[["format", "operator"]].iloc[0]).all(axis=1)]
     tokens = tokenizer.encode_batch(rows["prompt"].tolist())[:, ::-1]
     operands = {f"{{{name}}}": tokenizer.number_tokens(rows[name].tolist()) for name in ("a", "b")}
     labels = []

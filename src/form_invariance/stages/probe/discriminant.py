@@ -103,14 +103,10 @@ def choose_shrinkage(x: Tensor, labels: Tensor, held_out: Tensor) -> Tensor:
         return x.new_full((len(x),), max(SHRINKAGES))
     classes, index = labels[fitted].unique(return_inverse=True)
     given = statistics(x[:, fitted], index, len(classes))
-    right = []
-    descending = sorted(SHRINKAGES, reverse=True)
-    for share in descending:
+    best, chosen = -x.new_ones(len(x)), x.new_empty(len(x))
+    for share in sorted(SHRINKAGES, reverse=True):
         probe = solve(given, x.new_full((len(x),), share))
-        right.append((classes[predict(probe, x[:, held_out])] == labels[held_out]).sum(1))
-    return x.new_tensor(descending)[_first_of_largest(torch.stack(right))]
-
-
-def _first_of_largest(values: Tensor) -> Tensor:
-    """For each column of values (s, G) the first row that holds the largest one."""
-    return (values == values.max(0, keepdim=True).values).to(torch.uint8).argmax(0)
+        right = (classes[predict(probe, x[:, held_out])] == labels[held_out]).sum(1)
+        chosen = torch.where(right > best, share, chosen)
+        best = torch.maximum(best, right)
+    return chosen

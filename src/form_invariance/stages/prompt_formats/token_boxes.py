@@ -26,35 +26,27 @@ def draw(rows: Sequence[tuple[str, str, Sequence[str], str]]) -> Figure:
     def width(text: str) -> float:
         return float(TextPath((0, 0), "x" * len(text), prop=font).get_extents().width) + 2 * _PADDING
 
-    placed: list[tuple[float, float, str, str, str]] = []
+    figure = Figure()
+    axes = figure.add_axes((0, 0, 1, 1))
     y, previous = 0.0, ""
     names = style.colours(list(dict.fromkeys(name for name, *_ in rows)))
     for name, operator, tokens, answer in rows:
+        colour = names[name]
         if name != previous:
-            y += _LINE * 0.5
-            placed.append((0.0, y, name, names[name], "title"))
-            y += _LINE
+            axes.text(0, y + _LINE * 0.5, name, color=colour, weight="bold", size=8, va="center")
+            y += _LINE * 1.5
         previous = name
-        placed.append((6.0, y, operator, "black", "label"))
+        axes.text(6, y, operator, size=_SIZE, va="center")
         x = _INDENT
         for kind, token in [*(("token", style.visible(one)) for one in tokens), ("answer", answer)]:
             if x + width(token) > limit:
                 x, y = _INDENT, y + _LINE
-            placed.append((x, y, token, names[name], kind))
+            box = {"boxstyle": f"square,pad={_PADDING / _SIZE}", "lw": 0.6, "ec": colour}
+            box["fc"], ink = (colour, "white") if kind == "answer" else ("white", "black")
+            axes.text(x + _PADDING, y, token, color=ink, va="center", fontproperties=font, bbox=box)
             x += width(token) + 1.5
         y += _LINE * 1.15
-    figure = Figure(figsize=(style.TWO_COLUMNS, (y + 6) / 72))
-    axes = figure.add_axes((0, 0, 1, 1))
+    figure.set_size_inches(style.TWO_COLUMNS, (y + 6) / 72)
     axes.set(xlim=(-4, style.TWO_COLUMNS * 72 - 4), ylim=(y, -6))
     axes.axis("off")
-    for x, row, text, colour, kind in placed:
-        if kind == "title":
-            axes.text(x, row, text, color=colour, weight="bold", size=8, va="center")
-        elif kind == "label":
-            axes.text(x, row, text, size=_SIZE, va="center")
-        else:
-            box = {"boxstyle": f"square,pad={_PADDING / _SIZE}", "lw": 0.6, "ec": colour}
-            box["fc"] = colour if kind == "answer" else "white"
-            colour = "white" if kind == "answer" else "black"
-            axes.text(x + _PADDING, row, text, color=colour, va="center", fontproperties=font, bbox=box)
     return figure

@@ -1,7 +1,6 @@
 """Final ranking of one cell."""
 
 import argparse
-from pathlib import Path
 
 from form_invariance.stages.options import add_options
 
@@ -9,9 +8,7 @@ HELP = "rank the candidates by their mean exact indirect effect"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, "--attribution")
-    parser.add_argument("--effects", type=Path, required=True, help="indirect effects of the cell")
-    parser.add_argument("--output", type=Path, required=True, help="ranking table")
+    add_options(parser, "--attribution", effects="indirect effects of the cell", output="ranking table")
 
 
 def run(arguments: argparse.Namespace) -> None:

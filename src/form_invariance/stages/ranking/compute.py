@@ -11,7 +11,7 @@ from form_invariance.statistics import ranks, trimmed_mean
 
 
 def rank_cell(tensors: Mapping[str, np.ndarray], attribution: pd.DataFrame) -> pd.DataFrame:
-    """The ranking table from the effects of the first draw of corrupt partners.
+    """The ranking table from the effects, each the mean over the draws of corrupt partners.
 
     Args:
         tensors: `effects.L` (S, P, C) and `candidates.L` (C,) of every late layer L.
@@ -22,7 +22,7 @@ def rank_cell(tensors: Mapping[str, np.ndarray], attribution: pd.DataFrame) -> p
     """
     tables = []
     for layer in layers_in(tensors):
-        effects = tensors[f"effects.{layer}"][0].astype(np.float64)  # (P, C)
+        effects = tensors[f"effects.{layer}"].mean(0, dtype=np.float64)  # (P, C)
         neurons = tensors[f"candidates.{layer}"]
         mean = effects.mean(0)
         tables.append(

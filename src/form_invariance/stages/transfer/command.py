@@ -1,9 +1,8 @@
 """Cross-format transfer of one operator, in all directions."""
 
 import argparse
-from pathlib import Path
 
-from form_invariance.stages.options import add_options, add_run_arguments, add_sizes_argument, named_paths
+from form_invariance.stages.options import add_options, add_required, add_run_arguments
 
 HELP = "transfer the shared neurons' activations between formats"
 
@@ -11,10 +10,8 @@ HELP = "transfer the shared neurons' activations between formats"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_arguments(parser)
     add_options(parser, "--operator", "--census", "--circuit", "--pairs", "--center-logits", "--seed")
-    add_sizes_argument(parser)
-    parser.add_argument(
-        "--output-folder", type=Path, required=True, help="receives DONOR_to_TARGET.parquet of every direction"
-    )
+    add_required(parser, int, "+", k="circuit sizes")
+    add_options(parser, output_folder="receives DONOR_to_TARGET.parquet of every direction")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -25,7 +22,7 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.transfer.table import TRANSFER
     from form_invariance.tables.files import read_table, read_tables, write_table
 
-    censuses = read_tables(named_paths(arguments.census, "--census"), CENSUS)
+    censuses = read_tables(arguments.census, CENSUS)
     plans = directions.plan(censuses, arguments.pairs, arguments.seed, arguments.operator)
     circuit = read_table(arguments.circuit, CIRCUIT)
     own = load_run(arguments)
