@@ -9,24 +9,9 @@ TABLES += expand("results/{model}/shared/{table}.parquet", model=MODELS, table=D
 
 rule disagreement:
     input:
-        effects=expand(
-            "results/{model}/{format}/{operator}/indirect_effects.safetensors",
-            format=FORMATS,
-            operator=OPERATORS,
-            allow_missing=True,
-        ),
-        datasets=expand(
-            "results/{model}/{format}/{operator}/dataset.parquet",
-            format=FORMATS,
-            operator=OPERATORS,
-            allow_missing=True,
-        ),
-        corrupt=expand(
-            "results/{model}/{format}/{operator}/corrupt.parquet",
-            format=FORMATS,
-            operator=OPERATORS,
-            allow_missing=True,
-        ),
+        effects=every_cell("results/{model}/{format}/{operator}/indirect_effects.safetensors"),
+        datasets=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
+        corrupt=every_cell("results/{model}/{format}/{operator}/corrupt.parquet"),
         variants=[
             f"results/{{model}}/{name}/{operator}/paraphrase_effects.safetensors" for name, operator in VARIANTS
         ],
@@ -49,7 +34,6 @@ rule disagreement:
         ),
         bootstrap=config["bootstrap"],
         seed=config["seed"],
-    threads: 1
     resources:
         **table_job(mem_mb=6000),
     shell:

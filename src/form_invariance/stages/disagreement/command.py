@@ -1,33 +1,22 @@
 """What the formats' disagreement is made of, for one model."""
 
 import argparse
-from pathlib import Path
 
 from form_invariance.errors import UserError
-from form_invariance.stages.options import add_options, keyed_paths, settings
+from form_invariance.stages.options import add_keyed, add_options, settings
 
 HELP = "variance components of the neurons' effects, and the formats' correlation corrected for reliability"
-_FILES = "FORMAT/OPERATOR=FILE"
-_INPUTS = {
-    "--effects": "indirect effects of every cell",
-    "--datasets": "dataset tables of every cell",
-    "--corrupt-tables": "corrupt partners of every cell",
-}
+_FORM = "FORMAT/OPERATOR=FILE"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, "--bootstrap", "--seed")
-    for option, text in _INPUTS.items():
-        parser.add_argument(option, nargs="+", required=True, metavar=_FILES, help=text)
-    parser.add_argument(
-        "--paraphrase-effects",
-        nargs="+",
-        default=[],
-        metavar=_FILES,
-        help="indirect effects of the variants, of the cells that have some",
-    )
-    parser.add_argument("--output", type=Path, required=True, help="disagreement table")
-    parser.add_argument("--correlation-output", type=Path, required=True, help="format_correlation table")
+    outputs = {"output": "disagreement table", "correlation_output": "format_correlation table"}
+    add_options(parser, "--bootstrap", "--seed", **outputs)
+    add_keyed(parser, "--effects", _FORM, "indirect effects of every cell")
+    add_keyed(parser, "--datasets", _FORM, "dataset tables of every cell")
+    add_keyed(parser, "--corrupt-tables", _FORM, "corrupt partners of every cell")
+    what = "indirect effects of the variants, of the cells that have some"
+    add_keyed(parser, "--paraphrase-effects", _FORM, what, required=False)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -37,23 +26,23 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.disagreement.table import DISAGREEMENT, FORMAT_CORRELATION
     from form_invariance.stages.paraphrases.compute import read_wordings
     from form_invariance.stages.paraphrases.table import CANONICAL
-    from form_invariance.stages.patching.effects import read_effects
+    from form_invariance.stages.patching.effects import Membership, read_effects
     from form_invariance.tables.files import write_table
 
-    effects, models = read_effects(arguments.effects)
-    worded, _ = read_wordings(effects, models, arguments.paraphrase_effects)
-    datasets, corrupt = (
-        keyed_paths(files, option, 2)
-        for files, option in ((arguments.datasets, "--datasets"), (arguments.corrupt_tables, "--corrupt-tables"))
+    files, variant_files = (
+        {"/".join(cell): path for cell, path in given.items()}
+        for given in (arguments.effects, arguments.paraphrase_effects)
     )
+    effects, models = read_effects(files, Membership())
+    worded, _ = read_wordings(effects, models, variant_files)
     cells = {}
-    for cell in keyed_paths(arguments.effects, "--effects", 2):
+    for cell in arguments.effects:
         name = "/".join(cell)
-        if cell not in datasets or cell not in corrupt:
+        if cell not in arguments.datasets or cell not in arguments.corrupt_tables:
             raise UserError(
                 f"--datasets, --corrupt-tables: {name} is missing; give those of every cell in --effects"
             )
-        train, draws = read_train_pairs(datasets[cell], corrupt[cell])
+        train, draws = read_train_pairs(arguments.datasets[cell], arguments.corrupt_tables[cell])
         variants = [
             Variant(one.right, one.effects)
             for wording, one in worded[name].items()
