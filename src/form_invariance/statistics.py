@@ -129,7 +129,7 @@ def verdict(low: float, high: float) -> str:
 def student_factor(count: int) -> float:
     """Half a 95 % interval of a mean, in standard errors, of `count` draws; not a number below five.
 
-    The standard error of so few draws is itself too uncertain for an interval (method, section 13.11).
+    The standard error of so few draws is itself too uncertain for an interval (method, section 7).
     """
     return float(stdtrit(count - 1, 0.975)) if count >= 5 else float("nan")
 

@@ -36,6 +36,7 @@ FIGURES = {
     ("overlap", "overlap"): ("overlap", "reliability", "operator_overlap"),
     ("specificity", "specificity"): ("specificity",),
     ("paraphrases", "paraphrases"): ("paraphrases",),
+    ("disagreement", "disagreement"): ("disagreement", "format_correlation"),
     ("dose", "dose"): ("dose",),
     ("transfer", "transfer"): ("transfer",),
     ("transfer", "transfer_contrasts"): ("transfer_contrasts",),
@@ -52,6 +53,7 @@ ANSWERING = (
     "overlap",
     "head_overlap",
     "paraphrases",
+    "disagreement",
     "interventions",
     "transfer",
     "audit",
@@ -66,6 +68,7 @@ ANSWERED = {
     "reliability",
     "heads",
     "specificity_contrasts",
+    "format_correlation",
 } - {"interventions"}
 NAMED, SIZE, TITLE = ("--operator", OPERATOR), ("--k", PLANTED), ("--title", MODEL)
 
@@ -137,6 +140,12 @@ def of_all_formats(own):
     effects = ("--effects", *own.each("indirect_effects.safetensors"), *SIZE, "--bootstrap", 20)
     variants = ("--paraphrase-effects", *own.each("paraphrase_effects.safetensors"))
     run("paraphrases", *effects, *variants, "--output", own.shared("paraphrases.parquet"))
+    of_cells = ("--effects", *own.each("indirect_effects.safetensors", "{}/addition"), "--bootstrap", 20)
+    drawn = ("--datasets", *own.each("dataset.parquet", "{}/addition"))
+    drawn += ("--corrupt-tables", *own.each("corrupt.parquet", "{}/addition"))
+    variants = ("--paraphrase-effects", *own.each("paraphrase_effects.safetensors", "{}/addition"))
+    tables = [own.folder / f"shared/{name}.parquet" for name in ("disagreement", "format_correlation")]
+    run("disagreement", *of_cells, *drawn, *variants, "--output", tables[0], "--correlation-output", tables[1])
     train = ("--datasets", *own.each("dataset.parquet"), "--corrupt-tables", *own.each("corrupt.parquet"))
     effects, tables = (
         own.shared("head_effects.safetensors"),
@@ -178,7 +187,10 @@ def inputs(own):
     others = {
         "probe": probes,
         "across": [f"across={own.folder / 'shared/probe.parquet'}"],
-        **{name: [f"{name}={own.folder / f'shared/{name}.parquet'}"] for name in OF_MODELS},
+        **{
+            name: [f"{name}={own.folder / f'shared/{name}.parquet'}"]
+            for name in (*OF_MODELS, "disagreement", "format_correlation")
+        },
         "intervention_contrasts": [f"intervention_contrasts={contrasts_of(own.folder)}"],
         "transfer": [f"transfer/{word}" for word in directions(own)],
         "transfer_contrasts": [f"transfer_contrasts={transfer_contrasts_of(own.folder)}"],
@@ -258,7 +270,7 @@ def paper_tables(own, to):
 
 def test_every_file_says_what_made_it(finished):
     files = [*finished.folder.rglob("*.parquet"), finished.results / "planted.parquet"]
-    assert len(files) == 3 * 11 + 10 + 3 + 6 + 1 + 3
+    assert len(files) == 3 * 11 + 10 + 3 + 6 + 1 + 3 + 2
     for path in files:
         assert provenance_of(path), path
 
@@ -303,6 +315,16 @@ def test_a_variant_that_is_the_template_has_its_circuit(finished):
     assert len(own) == len(TEMPLATES) * (1 + len(LATE))
     assert (own["right"] == own["asked"]).all()
     assert (own[["jaccard", "effect_of_first", "effect_of_second"]].dropna() == 1).all(axis=None)
+
+
+def test_a_variant_that_is_the_template_is_no_other_wording(finished):
+    table = pd.read_parquet(finished.folder / "shared/disagreement.parquet").query("layer == -1")
+    share = table[table["operator"] == OPERATOR].set_index("component")["share"]
+    assert share["wording"] == pytest.approx(0, abs=1e-9)
+    assert share["format"] == pytest.approx(share["template"], abs=1e-9)
+    related = pd.read_parquet(finished.folder / "shared/format_correlation.parquet").query("layer == -1")
+    assert (related["spearman"] <= 1).all()
+    assert (related["pearson"] > 0.5).all()
 
 
 def test_single_neurons_are_those_that_were_planted(finished):

@@ -13,6 +13,7 @@ from form_invariance.drawing import style
 from form_invariance.errors import UserError
 from form_invariance.stages.agreement import figure as heuristics
 from form_invariance.stages.audit import figure as audit
+from form_invariance.stages.disagreement import figure as disagreement
 from form_invariance.stages.dose import figure as dose
 from form_invariance.stages.head_overlap import figure as heads
 from form_invariance.stages.interventions import figure as interventions
@@ -177,6 +178,24 @@ def dose_table(formats, pairs):
     return pd.DataFrame(rows, columns=["donor", "target", "kind", "dose", "pairs", "recovered"])
 
 
+def disagreement_tables(formats, operators):
+    """Components and correlations; the first operator has paraphrases, the last one no defined share."""
+    shares = {"template": 0.7, "scale": 0.1, "draw": 0.1, "prompt": 0.2, "total": 1.0}
+    parts, pairs = [], []
+    for place, operator in enumerate(operators):
+        worded = {"format": 0.6, "wording": 0.1} if place == 0 else {"format": np.nan, "wording": np.nan}
+        known = np.nan if operator == operators[-1] else 1
+        parts += [(operator, -1, name, value * known) for name, value in (shares | worded).items()]
+        for number, pair in enumerate(itertools.combinations(formats, 2)):
+            r = 0.9 - 0.2 * number
+            pairs.append((operator, -1, "+".join(pair), 0.8 * r, r * known, (r - 0.1) * known, (r + 0.1) * known))
+    columns = ["operator", "layer", "formats", "pearson", "corrected", "low", "high"]
+    return {
+        "disagreement": pd.DataFrame(parts, columns=["operator", "layer", "component", "share"]),
+        "format_correlation": pd.DataFrame(pairs, columns=columns),
+    }
+
+
 def variants_table(formats, prompts):
     pairs = [(name, "canonical", name, f"variant_{n + 1}", prompts * n) for name in formats for n in (0, 1)]
     twos = list(itertools.combinations(formats, 2))
@@ -275,6 +294,7 @@ def all_figures(formats, operators, models, ks=(10, 50)):
     yield "transfer", transfer.transfer(every, "m")
     yield "transfer_contrasts", transfer.transfer_contrasts(every, "m")
     yield "paraphrases", paraphrases.paraphrases({"paraphrases": joined(worded, "operator")}, "m")
+    yield "disagreement", disagreement.disagreement(disagreement_tables(formats, operators), "m")
     yield "dose", dose.dose({"dose": joined(doses, "operator")}, "m")
     yield "heuristics", heuristics.heuristics(every, "m")
     yield "heads", heads.heads(every, "m")

@@ -181,7 +181,7 @@ def stage_of(module):
 CALLERS = {
     "attribution": {"paraphrase_effects"},
     "patching": {"paraphrase_effects", "head_overlap", "engine_check"},
-    "overlap": {"paraphrases", "head_overlap"},
+    "overlap": {"paraphrases", "disagreement", "head_overlap"},
     "interventions": {"specificity"},
     "transfer": {"dose", "engine_check"},
 }

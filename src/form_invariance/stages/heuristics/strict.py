@@ -1,4 +1,4 @@
-"""Heuristic labels with the published algorithm's faults corrected (method, sections 12.1, 12.2, 13.2 and 13.9).
+"""Heuristic labels with the published algorithm's faults corrected (method, section 12, points 1 and 2).
 
 Each rule of size n is scored on the top n pairs, with fractional credit for ties; n is counted on the rule's own
 operand. Two rules that hold for the same pairs count once. A label needs a share of 0.6 beyond chance, and more

@@ -1,4 +1,4 @@
-"""Each circuit compared with the strongest of its controls on the same prompts (method, sections 7 and 13.3)."""
+"""Each circuit compared with the strongest of its controls on the same prompts (method, section 7)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

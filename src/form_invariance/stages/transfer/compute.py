@@ -1,4 +1,4 @@
-"""Cross-format transfer of the shared neurons' activations (paper, section 4.4; method, sections 8, 13.4)."""
+"""Cross-format transfer of the shared neurons' activations (paper, section 4.4; method, section 8)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

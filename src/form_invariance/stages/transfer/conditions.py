@@ -1,4 +1,4 @@
-"""Who gives to whom: the operand pairs of a transfer, and its conditions (method, sections 8, 12.3, 13.4)."""
+"""Who gives to whom: the operand pairs of a transfer, and its conditions (method, sections 8, 12.3)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""What transfer does beyond injecting an answer: contrasts between its conditions (method, section 13.4)."""
+"""What transfer does beyond injecting an answer: contrasts between its conditions (method, section 8)."""
 
 from collections.abc import Callable, Iterator
 

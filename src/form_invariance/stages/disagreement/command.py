@@ -1,0 +1,56 @@
+"""What the formats' disagreement is made of, for one model."""
+
+import argparse
+
+from form_invariance.errors import UserError
+from form_invariance.stages.options import add_keyed, add_options, settings
+
+HELP = "variance components of the neurons' effects, and the formats' correlation corrected for reliability"
+_FORM = "FORMAT/OPERATOR=FILE"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    outputs = {"output": "disagreement table", "correlation_output": "format_correlation table"}
+    add_options(parser, "--bootstrap", "--seed", **outputs)
+    add_keyed(parser, "--effects", _FORM, "indirect effects of every cell")
+    add_keyed(parser, "--datasets", _FORM, "dataset tables of every cell")
+    add_keyed(parser, "--corrupt-tables", _FORM, "corrupt partners of every cell")
+    what = "indirect effects of the variants, of the cells that have some"
+    add_keyed(parser, "--paraphrase-effects", _FORM, what, required=False)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    from form_invariance.stages.dataset.prompts import read_train_pairs
+    from form_invariance.stages.disagreement.compute import disagreement_tables
+    from form_invariance.stages.disagreement.products import Measured, Variant, answers_of
+    from form_invariance.stages.disagreement.table import DISAGREEMENT, FORMAT_CORRELATION
+    from form_invariance.stages.paraphrases.compute import read_wordings
+    from form_invariance.stages.paraphrases.table import CANONICAL
+    from form_invariance.stages.patching.effects import Membership, read_effects
+    from form_invariance.tables.files import write_table
+
+    files, variant_files = (
+        {"/".join(cell): path for cell, path in given.items()}
+        for given in (arguments.effects, arguments.paraphrase_effects)
+    )
+    effects, models = read_effects(files, Membership())
+    worded, _ = read_wordings(effects, models, variant_files)
+    cells = {}
+    for cell in arguments.effects:
+        name = "/".join(cell)
+        if cell not in arguments.datasets or cell not in arguments.corrupt_tables:
+            raise UserError(
+                f"--datasets, --corrupt-tables: {name} is missing; give those of every cell in --effects"
+            )
+        train, draws = read_train_pairs(arguments.datasets[cell], arguments.corrupt_tables[cell])
+        variants = [
+            Variant(one.right, one.effects)
+            for wording, one in worded[name].items()
+            if wording != CANONICAL and one.effects is not None
+        ]
+        cells[cell] = Measured(effects[name], answers_of(train, draws, effects[name], name), variants)
+    tables = disagreement_tables(cells, arguments.bootstrap, arguments.seed)
+    provenance = {"model": next(iter(models.values())), **settings(arguments, "bootstrap", "seed")}
+    outputs = arguments.output, arguments.correlation_output
+    for table, path, schema in zip(tables, outputs, (DISAGREEMENT, FORMAT_CORRELATION), strict=True):
+        write_table(table, path, schema, provenance)

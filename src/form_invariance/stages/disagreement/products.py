@@ -1,0 +1,225 @@
+"""Products of effects, summed over neurons: all that variance components and correlations need, layer by layer.
+
+Effects are centred over the neurons of a layer first, because what all neurons share does not rank them. The
+expected product of two prompts without a common answer contains no noise, so what is not noise is a mean of such
+products. Partners count, too: they are drawn from the same prompts, so two prompts may share one.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import combinations
+from typing import TypeVar
+
+import numpy as np
+import pandas as pd
+from scipy.stats import rankdata
+
+from form_invariance.errors import UserError
+from form_invariance.stages.patching.effects import Effects
+from form_invariance.statistics import bootstrap_weights
+
+Cell = tuple[str, ...]
+"""Format and operator."""
+
+_Key = TypeVar("_Key")
+Pairs = dict[tuple[Cell, Cell], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Effects in a paraphrase of a cell's prompts: which prompts it has, bool (P,), and their effects."""
+
+    right: np.ndarray
+    effects: Effects
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured in a cell.
+
+    Attributes:
+        effects: exact effects.
+        answers: of the prompts, then of their partners in every draw, (1 + S, P).
+        variants: the paraphrases, where there are some.
+    """
+
+    effects: Effects
+    answers: np.ndarray
+    variants: Sequence[Variant] = field(default=())
+
+    def shared_prompts(self) -> list[np.ndarray]:
+        """Which prompts every two wordings have in common, (P,), in the order of `Products.wordings`."""
+        every = [np.ones(self.effects.prompts, bool), *(one.right for one in self.variants)]
+        return [one & two for one, two in combinations(every, 2)]
+
+
+@dataclass(frozen=True)
+class Products:
+    """Sums over the neurons of one layer, or of several.
+
+    Attributes:
+        neurons: neurons that are candidates in every cell and wording.
+        degrees: degrees of freedom: neurons less one, of each layer.
+        means: of every two cells, and each with itself, products of prompts, mean over draws, (P, P).
+        draws: of every cell with several draws, covariance of prompts over the draws, (P, P).
+        ranks: of every two cells, and of each with itself, products of the ranks of the mean effects.
+        wordings: of every cell, products of prompts in the difference of two wordings, (P, P), for every two.
+    """
+
+    neurons: int
+    degrees: int
+    means: Pairs
+    draws: dict[Cell, np.ndarray]
+    ranks: Pairs
+    wordings: dict[Cell, list[np.ndarray]]
+
+
+def pooled(layers: Sequence[Products]) -> Products:
+    """The products over several layers."""
+    wordings = {
+        cell: [sum_of(some) for some in zip(*(one.wordings[cell] for one in layers), strict=True)]
+        for cell in layers[0].wordings
+    }
+    return Products(
+        sum(one.neurons for one in layers),
+        sum(one.degrees for one in layers),
+        total([one.means for one in layers]),
+        total([one.draws for one in layers]),
+        total([one.ranks for one in layers]),
+        wordings,
+    )
+
+
+def sum_of(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """Sum of arrays of one shape."""
+    return np.asarray(np.sum(arrays, axis=0))
+
+
+def total(layers: Sequence[Mapping[_Key, np.ndarray]]) -> dict[_Key, np.ndarray]:
+    """Sums of the arrays that several layers have by the same keys."""
+    return {key: sum_of([one[key] for one in layers]) for key in layers[0]}
+
+
+def weights_of(cells: Mapping[Cell, Measured], resamples: int, seed: int) -> dict[Cell, np.ndarray]:
+    """How often each prompt counts: once in the first row, then in every bootstrap resample, (1 + R, P)."""
+    found = {}
+    for cell, one in cells.items():
+        prompts = one.effects.prompts
+        drawn = bootstrap_weights(prompts, resamples, seed, "disagreement", *cell)
+        found[cell] = np.vstack([np.ones(prompts), drawn])
+    return found
+
+
+def answers_of(train: pd.DataFrame, draws: Sequence[pd.DataFrame], effects: Effects, name: str) -> np.ndarray:
+    """Answers of a cell's train prompts and of their partners in every draw, (1 + S, P).
+
+    Raises:
+        UserError: the tables have other numbers of prompts or draws than the effects.
+    """
+    if (len(train), len(draws)) != (effects.prompts, effects.draws):
+        raise UserError(
+            f"--datasets, --corrupt-tables: {name} has {len(train)} train prompts and {len(draws)} draws of "
+            f"partners, but its effects have {effects.prompts} and {effects.draws}; give the tables that they "
+            "were made from"
+        )
+    return np.stack([table["answer"].to_numpy() for table in (train, *draws)])
+
+
+def apart(one: Measured, two: Measured) -> np.ndarray:
+    """Which prompts of two cells have no answer in common, neither their own nor a partner's, bool (P, Q)."""
+    same = one.answers[:, None, :, None] == two.answers[None, :, None, :]
+    return np.asarray(~same.any((0, 1)))
+
+
+def mean_where(products: np.ndarray, chosen: np.ndarray, one: np.ndarray, two: np.ndarray) -> np.ndarray:
+    """Mean of chosen products (P, Q) by the weights of the prompts, (R, P) and (R, Q); NaN without any, (R,)."""
+    count = ((one @ chosen) * two).sum(-1)
+    return np.asarray(((one @ (products * chosen)) * two).sum(-1) / np.where(count > 0, count, np.nan))
+
+
+def square_of_mean(products: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The mean effect's product with itself, (R,), from (P, P).
+
+    A resample contains a prompt several times. The products of its copies count as products of one prompt, or the
+    resampled means would contain the noise twice.
+    """
+    prompts, every = len(products), weights.sum(-1)
+    itself = weights @ np.diagonal(products) / every
+    if prompts == 1:
+        return np.asarray(itself)
+    other = mean_where(products, ~np.eye(prompts, dtype=bool), weights, weights)
+    return np.asarray((itself + (prompts - 1) * other) / prompts)
+
+
+def common_neurons(several: Sequence[Effects], layer: int) -> np.ndarray:
+    """The neurons of a layer that are candidates in all, sorted."""
+    return reduce(np.intersect1d, [one.candidates[layer] for one in several])
+
+
+def _centred(effects: Effects, layer: int, neurons: np.ndarray) -> np.ndarray:
+    """Effects of some neurons of a layer less their mean over these neurons, (S, P, N)."""
+    order = np.argsort(effects.candidates[layer])
+    places = order[np.searchsorted(effects.candidates[layer], neurons, sorter=order)]
+    chosen = effects.effects[layer][:, :, places].astype(np.float64)
+    return np.asarray(chosen - chosen.sum(-1, keepdims=True) / max(len(neurons), 1))
+
+
+@dataclass(frozen=True)
+class Across:
+    """Products of the mean effects of every two cells of a model, (1 + R,), on the neurons that all cells have."""
+
+    products: Pairs
+    neurons: int
+    degrees: int
+
+
+def products_across(cells: Mapping[Cell, Measured], layer: int, weights: Mapping[Cell, np.ndarray]) -> Across:
+    """The products of the mean effects of every two cells, of any format and operator."""
+    neurons = common_neurons([one.effects for one in cells.values()], layer)
+    means = {}  # (1 + R, N)
+    for cell, one in cells.items():
+        w = weights[cell] / weights[cell].sum(-1, keepdims=True)
+        means[cell] = w @ _centred(one.effects, layer, neurons).mean(0)
+    products = {(one, two): (means[one] * means[two]).sum(-1) for one, two in combinations(means, 2)}
+    return Across(products, len(neurons), max(len(neurons) - 1, 0))
+
+
+def layer_products(cells: Mapping[Cell, Measured], layer: int) -> Products:
+    """The products of one layer, for the formats of one operator."""
+    every = [e for one in cells.values() for e in (one.effects, *(v.effects for v in one.variants))]
+    neurons = common_neurons(every, layer)
+    centred = {cell: _centred(one.effects, layer, neurons) for cell, one in cells.items()}
+    means = {cell: z.mean(0) for cell, z in centred.items()}  # (P, N)
+    draws = {}
+    for cell, z in centred.items():
+        if len(z) > 1:
+            rest = z - means[cell]
+            draws[cell] = np.einsum("spn,sqn->pq", rest, rest, optimize=True) / (len(z) - 1)
+    placed = {cell: rankdata(mean.mean(0)) - (len(neurons) + 1) / 2 for cell, mean in means.items()}
+    return Products(
+        len(neurons),
+        max(len(neurons) - 1, 0),
+        {(one, two): means[one] @ means[two].T for one in cells for two in cells},
+        draws,
+        {(one, two): np.array(placed[one] @ placed[two]) for one in cells for two in cells},
+        {cell: list(_of_wordings(centred[cell][0], one.variants, layer, neurons)) for cell, one in cells.items()},
+    )
+
+
+def _of_wordings(
+    template: np.ndarray, variants: Sequence[Variant], layer: int, neurons: np.ndarray
+) -> Iterator[np.ndarray]:
+    """Products of prompts in the difference of two wordings, (P, P); 0 where a prompt is not right in both.
+
+    Args:
+        template: the template's effects in the first draw, with which the variants were measured, (P, N).
+    """
+    worded = [template]
+    for variant in variants:
+        full = np.full_like(template, np.nan)
+        full[variant.right] = _centred(variant.effects, layer, neurons)[0]
+        worded.append(full)
+    for one, two in combinations(worded, 2):
+        difference = np.nan_to_num(one - two)
+        yield difference @ difference.T
