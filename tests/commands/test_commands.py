@@ -60,6 +60,7 @@ ANSWERING = (
     "agreement",
     "dose",
     "specificity",
+    "summary",
 )
 ANSWERED = {
     *ANSWERING,
@@ -69,6 +70,7 @@ ANSWERED = {
     "heads",
     "specificity_contrasts",
     "format_correlation",
+    "verdicts",
 } - {"interventions"}
 NAMED, SIZE, TITLE = ("--operator", OPERATOR), ("--k", PLANTED), ("--title", MODEL)
 
@@ -166,6 +168,7 @@ def of_all_formats(own):
     effects = ("--effects", *own.each("indirect_effects.safetensors", "{}/addition"), *SIZE, "--bootstrap", 20)
     run("operator-overlap", *effects, "--output", own.folder / "shared/operator_overlap.parquet")
     whose_circuit(own)
+    judged(own)
 
 
 def whose_circuit(own):
@@ -179,6 +182,14 @@ def whose_circuit(own):
     run("specificity", *own.on_model, *given, *circuit, *task, "--output", table, "--contrasts-output", contrasts)
 
 
+def judged(own):
+    """The verdicts on the model."""
+    given = inputs(own)
+    names = ("overlap", "intervention_contrasts", "transfer_contrasts", "specificity_contrasts")
+    tables = [word for name in names for word in given[name]]
+    run("summary", "--tables", *tables, "--bootstrap", 20, "--output", own.folder / "shared/verdicts.parquet")
+
+
 def inputs(own):
     """INPUT/KEY=FILE of every table that a figure or an answer is made from, by input."""
     of_cells = {name: own.each(f"{name}.parquet", f"{name}/{{}}/{OPERATOR}") for name in OF_CELLS}
@@ -189,7 +200,7 @@ def inputs(own):
         "across": [f"across={own.folder / 'shared/probe.parquet'}"],
         **{
             name: [f"{name}={own.folder / f'shared/{name}.parquet'}"]
-            for name in (*OF_MODELS, "disagreement", "format_correlation")
+            for name in (*OF_MODELS, "disagreement", "format_correlation", "verdicts")
         },
         "intervention_contrasts": [f"intervention_contrasts={contrasts_of(own.folder)}"],
         "transfer": [f"transfer/{word}" for word in directions(own)],
@@ -216,10 +227,8 @@ def draw_summary(own):
     templates = [f"--template={name}/{OPERATOR}={text}" for name, text in TEMPLATES.items()]
     prompts = ("--operands", 7, 8, "--output", folder / "prompt_formats.svg")
     run("prompt-formats", *own.on_model[:2], *templates, *prompts)
-    given = inputs(own)
-    names = ("overlap", "reliability", "interventions", "transfer")
-    tables = [word.replace("/", f"/{MODEL}/", 1) for name in names for word in given[name]]
-    run("figure", "summary", "summary", "--tables", *tables, *all_models, "--output", folder / "summary.svg")
+    tables = ("--tables", f"verdicts/{MODEL}={own.folder / 'shared/verdicts.parquet'}")
+    run("figure", "summary", "summary", *tables, *all_models, "--output", folder / "summary.svg")
     table = own.results / "planted.parquet"
     run("planted", "--output", table)
     drawn = ("--tables", f"planted={table}", *all_models, "--output", folder / "planted.svg")
@@ -270,7 +279,7 @@ def paper_tables(own, to):
 
 def test_every_file_says_what_made_it(finished):
     files = [*finished.folder.rglob("*.parquet"), finished.results / "planted.parquet"]
-    assert len(files) == 3 * 11 + 10 + 3 + 6 + 1 + 3 + 2
+    assert len(files) == 3 * 11 + 10 + 3 + 6 + 1 + 3 + 2 + 1
     for path in files:
         assert provenance_of(path), path
 
@@ -370,7 +379,8 @@ def test_every_format_shuffles_its_activations_on_its_own(finished, tmp_path, mo
 def test_the_report_answers_every_question(finished):
     page = (finished.results / "report.html").read_text()
     said = re.findall(r"<h3>(.*?)</h3>\s*<p[^>]*>(.*?)</p>", page, re.DOTALL)
-    assert len(said) == 13
+    # Interventions have two questions, the planted models one of their own.
+    assert len(said) == len(ANSWERING) + 2
     answers = dict(said)
     assert "to 100.0% (code addition)" in answers["Can the model do the problems?"]
     assert "keep faithfulness 1.000 (" in answers["Do the shared neurons suffice?"]
@@ -381,13 +391,13 @@ def test_the_report_answers_every_question(finished):
         in answers["Do a format&#39;s activations correct another&#39;s answers?"]
     )
     assert "100% are among the best" in answers["Can the ranking&#39;s first stage be trusted?"]
-    assert page.count("data:image/svg+xml;base64,") == 15
+    assert page.count("data:image/svg+xml;base64,") == 3 + len(FIGURES)
 
 
 def test_figures_are_whole(finished):
     files = sorted((finished.results / "figures").rglob("*"))
     drawn = [path for path in files if path.is_file()]
-    assert len(drawn) == 3 + 2 * 12
+    assert len(drawn) == 3 + 2 * len(FIGURES)
     for path in drawn:
         content = path.read_bytes()
         assert content.startswith(b"\x89PNG") if path.suffix == ".png" else content.rstrip().endswith(b"</svg>")

@@ -24,6 +24,7 @@ from form_invariance.stages.probe import figure as probe
 from form_invariance.stages.prompt_formats import token_boxes
 from form_invariance.stages.specificity import figure as specificity
 from form_invariance.stages.summary import figure as summary
+from form_invariance.stages.summary.table import QUESTIONS, VERDICTS
 from form_invariance.stages.transfer import figure as transfer
 
 pytestmark = pytest.mark.slow
@@ -44,6 +45,18 @@ def overlap(formats, ks=(10, 50)):
         (1 - table[["jaccard"]]).join(table.drop(columns="jaccard")).assign(membership="top_k", used=False),
     ]
     return pd.concat(rules, ignore_index=True)
+
+
+def verdicts(ks=(10, 50)):
+    """Every question by its metrics, with differences that grow with k."""
+    metrics = {"same": ["jaccard"], "sufficient": ABLATED, "necessary": ABLATED, "specific": ["accuracy"]}
+    rows = [
+        (question, metric, k, 12, 0.5, "c", 0.2, place / 10, place / 10 - 0.1, place / 10 + 0.1, "yes")
+        for question in QUESTIONS
+        for metric in metrics.get(question, ["rate"])
+        for place, k in enumerate(ks)
+    ]
+    return pd.DataFrame(rows, columns=list(VERDICTS.columns))
 
 
 def operator_overlap(formats, operators, ks=(10, 50)):
@@ -303,9 +316,7 @@ def all_figures(formats, operators, models, ks=(10, 50)):
     yield "bench", bench.draw(bench_table(), "m")
     yield (
         "summary",
-        summary.summary(
-            {name: joined(dict.fromkeys(models, table), "model") for name, table in every.items()}, "m"
-        ),
+        summary.summary({"verdicts": joined(dict.fromkeys(models, verdicts(ks)), "model")}, "m"),
     )
     tokens = ["226", " +", " ", "\n"] * 12
     yield "prompt_formats", token_boxes.draw([(f, o, tokens, "294") for f in formats for o in operators])
@@ -363,18 +374,13 @@ def test_a_circuit_without_neurons_is_not_drawn(draw):
 
 
 def test_the_summary_says_where_no_neuron_is_shared():
-    full = intervention_table()
-    rows = full[full["neurons"] == "circuit"]
-    made = {"m": full, "n": rows.assign(faithfulness_ratio=np.nan)}
-    done = joined({(model, "s", "+"): one for model, one in made.items()}, "model", "format", "operator")
-    others = {"overlap": overlap("sc"), "reliability": reliability("sc"), "transfer": transfer_table()}
-    others["transfer"] = others["transfer"].assign(direction="s_to_c")
-    tables = {
-        name: joined({("m", "+"): one, ("n", "+"): one}, "model", "operator") for name, one in others.items()
-    }
-    figure = summary.summary({**tables, "interventions": done}, "all models")
+    """One model without shared neurons: only the first panel has values."""
+    measured = ["value", "control_value", "difference", "low", "high"]
+    empty = verdicts((10, 50))
+    empty.loc[empty["question"] != "same", measured] = np.nan
+    figure = summary.summary({"verdicts": joined({"m": verdicts((10, 50)), "n": empty}, "model")}, "all models")
     said = [[text.get_text() for text in axes.texts] for axes in figure.axes]
-    assert said == [[]] * 5 + [["no shared neuron"]] * 2 + [[]]
+    assert said == [[]] * 6 + [["no shared neuron"]] * 4
 
 
 @pytest.mark.parametrize("which", [["division"], ["addition", "division"]])
@@ -401,6 +407,7 @@ def test_an_unknown_ending_is_refused_before_anything_is_written(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+ABLATED = ["faithfulness", "accuracy", "probability"]
 FORMATS, OPERATORS = ("symbolic", "code", "word"), ("addition", "subtraction", "multiplication", "division")
 KS = (10, 20, 50, 100, 200, 500)
 

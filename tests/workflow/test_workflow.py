@@ -42,6 +42,7 @@ TRANSFER = {
     "transfer_contrasts",
     "transfer_figure",
     "transfer_contrasts_figure",
+    "summary",
     "summary_figure",
 }
 """What a change of the transfer reruns."""
@@ -222,7 +223,7 @@ def test_time_stamps_alone_rerun_nothing(finished):
 @pytest.mark.parametrize(
     ("module", "rules"),
     [
-        ("stages/mean_cache/ablation.py", {"interventions", "keep_only_figure", "summary_figure", "default"}),
+        ("stages/mean_cache/ablation.py", {"interventions", "keep_only_figure", "summary", "default"}),
         ("stages/overlap/figure.py", {"overlap_figure", "default"}),
         ("workflow/config_check.py", set()),
     ],

@@ -1,8 +1,36 @@
-"""All models side by side."""
+"""The verdicts on every model, and all models side by side."""
 
-FIGURES["summary summary"] = None, {
-    "overlap": [expand(OVERLAP["overlap"][0], model=MODELS), -4, -2],
-    "reliability": [expand(OVERLAP["reliability"][0], model=MODELS), -4, -2],
-    "interventions": [expand(INTERVENTIONS["interventions"][0], model=MODELS), -4, -3, -2],
-    "transfer": [expand(TRANSFERS, model=MODELS), -4, -2, -1],
+VERDICTS = "results/{model}/shared/verdicts.parquet"
+JUDGED = {
+    "overlap": OVERLAP["overlap"],
+    "intervention_contrasts": [CONTRASTS],
+    **TRANSFER_CONTRASTS,
+    "specificity_contrasts": SPECIFICITY["specificity_contrasts"],
 }
+FIGURES["summary summary"] = None, {"verdicts": [expand(VERDICTS, model=MODELS), -3]}
+# The report opens with it.
+ANSWERS = {"summary": (MODELS, {"verdicts": [VERDICTS]}), **ANSWERS}
+TABLES += expand(VERDICTS, model=MODELS)
+
+
+rule summary:
+    input:
+        **{name: paths for name, (paths, *_) in JUDGED.items()},
+    output:
+        VERDICTS,
+    log:
+        "results/logs/summary/{model}.log",
+    benchmark:
+        "results/benchmarks/summary/{model}.tsv"
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=source_digest("summary"),
+        tables=table_options(JUDGED),
+        bootstrap=config["bootstrap"],
+        seed=config["seed"],
+    resources:
+        **table_job(mem_mb=1000),
+    shell:
+        "python -m form_invariance summary --tables {params.tables:q} --bootstrap {params.bootstrap}"
+        " --seed {params.seed} --output {output:q} 2> {log:q}"

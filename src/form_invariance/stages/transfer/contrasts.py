@@ -10,26 +10,26 @@ from form_invariance.statistics import hierarchical_interval, paired_interval
 
 _CELL = ["operator", "direction", "k"]
 
-Contrast = Callable[[pd.DataFrame], tuple[pd.Series, str]]
-"""From a cell's means by pair: the contrast of each pair, and the name of the control, if there is one."""
+Contrast = Callable[[pd.DataFrame], tuple[pd.Series, pd.Series, str]]
+"""From a cell's means by pair: the two values of each pair, and the name of the control, if there is one."""
 
 
 def _minus(other: str) -> Contrast:
-    return lambda cell: (cell["recovered", "matched"] - cell["recovered", other], "")
+    return lambda cell: (cell["recovered", "matched"], cell["recovered", other], "")
 
 
-def _imposed(cell: pd.DataFrame) -> tuple[pd.Series, str]:
-    return cell["donor_answer", "mismatched"], ""
+def _imposed(cell: pd.DataFrame) -> tuple[pd.Series, pd.Series, str]:
+    return cell["donor_answer", "mismatched"], pd.Series(0.0, cell.index), ""
 
 
-def _minus_strongest(cell: pd.DataFrame) -> tuple[pd.Series, str]:
+def _minus_strongest(cell: pd.DataFrame) -> tuple[pd.Series, pd.Series, str]:
     """The strongest control recovers most in this cell, in the mean over its draws."""
     controls = pd.DataFrame({name: cell["recovered", name] for name in CONTROLS})
     means = controls.mean()
     if means.isna().all():
-        return pd.Series(np.nan, cell.index), ""
+        return cell["recovered", "matched"], pd.Series(np.nan, cell.index), ""
     strongest = str(means.idxmax())
-    return cell["recovered", "matched"] - controls[strongest], strongest
+    return cell["recovered", "matched"], controls[strongest], strongest
 
 
 CONTRASTS: dict[str, Contrast] = {
@@ -78,11 +78,14 @@ def _rows(
     for k, own in cells.groupby("k"):
         values = []
         for key in own.itertuples(index=False, name=None):
-            differences, control = CONTRASTS[name](by_cell.get(key, nobody))
-            values.append(differences.to_numpy(dtype=float))
-            interval = paired_interval(values[-1], resamples, seed, "transfer", *map(str, key[:2]))
+            first, second, control = CONTRASTS[name](by_cell.get(key, nobody))
+            both = pd.DataFrame({"first": first, "second": second}).astype(float).dropna()
+            values.append(both)
+            difference = (both["first"] - both["second"]).to_numpy()
+            interval = paired_interval(difference, resamples, seed, "transfer", *map(str, key[:2]))
             yield _row(dict(zip(_CELL, key, strict=True)), name, control, interval, values[-1:])
-        interval = hierarchical_interval(values, resamples, seed, "transfer")
+        differences = [(both["first"] - both["second"]).to_numpy() for both in values]
+        interval = hierarchical_interval(differences, resamples, seed, "transfer")
         yield _row({"operator": EVERY, "direction": EVERY, "k": k}, name, "", interval, values)
 
 
@@ -91,17 +94,19 @@ def _row(
     name: str,
     control: str,
     interval: tuple[float, float, float],
-    values: list[np.ndarray],
+    values: list[pd.DataFrame],
 ) -> dict[str, object]:
-    counts = [int((~np.isnan(one)).sum()) for one in values]
+    defined = [both for both in values if len(both)]
+    means = pd.DataFrame([both.mean() for both in defined], columns=["first", "second"]).mean()
     value, low, high = interval
     return {
         **cell,
         "contrast": name,
         "control": control,
+        **means,
         "value": value,
         "low": low,
         "high": high,
-        "pairs": sum(counts),
-        "cells": sum(count > 0 for count in counts),
+        "pairs": sum(map(len, defined)),
+        "cells": len(defined),
     }

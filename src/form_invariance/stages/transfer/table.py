@@ -54,7 +54,11 @@ TRANSFER_CONTRASTS = Schema(
             "recovered), imposed (a mismatched donor's own answer comes out)"
         ),
         "control": text("matched_minus_control: the control that recovers most in the cell; else empty"),
-        "value": number("mean over pairs; all: mean over cells of their means"),
+        "first": number(
+            "mean over pairs of the first value, matched (imposed: of the rate); all: mean over cells"
+        ),
+        "second": number("mean of the value that is subtracted, over the same pairs"),
+        "value": number("first - second"),
         "low": number("95 % lower limit, bootstrap over pairs; all: over cells, then pairs within each"),
         "high": number("95 % upper limit of it"),
         "pairs": integer("pairs that have both values"),

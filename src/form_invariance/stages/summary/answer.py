@@ -1,0 +1,36 @@
+"""What is the verdict?"""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from form_invariance.stages.answers import Answer
+from form_invariance.stages.summary.table import COMPARED, QUESTIONS, VERDICTS
+from form_invariance.tables.inputs import Input
+
+INPUTS = {"verdicts": Input(VERDICTS)}
+_LEAST_FIRST = ("no", "undefined", "undecided", "yes")
+
+
+def least(rows: pd.DataFrame) -> pd.Series:
+    """Of a question's rows by several metrics, the one that favours the shared neurons least."""
+    order = rows.assign(place=rows["verdict"].map(_LEAST_FIRST.index)).sort_values(["place", "low"], kind="stable")
+    return order.iloc[0]
+
+
+def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
+    """Every question in a word, by the metric that favours the shared neurons least."""
+    own = tables["verdicts"][tables["verdicts"]["k"] == k]
+    rows = [least(of) for _, of in own.groupby("question", sort=False)]
+    table = pd.DataFrame(rows).drop(columns=["k", "place"])
+    said = " ".join(
+        f"{QUESTIONS[name]} {word.capitalize()}."
+        for name, word in zip(table["question"], table["verdict"], strict=True)
+    )
+    shown = table.assign(question=table["question"].map(COMPARED))
+    sentence = (
+        f"At k = {k}: {said} Each is a difference from the strongest control with a 95 % interval over operators, "
+        "formats or directions and prompts: yes if the interval is above zero, no if it is below, undecided if it "
+        "contains zero, undefined if no neuron is shared. Of several metrics the least favourable counts."
+    )
+    return [Answer("What is the verdict?", sentence, shown, ())]

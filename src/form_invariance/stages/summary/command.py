@@ -1,0 +1,35 @@
+"""The verdicts on one model."""
+
+import argparse
+
+from form_invariance.stages.options import add_options, settings
+
+HELP = "answer the main questions about one model: effect, strongest control, interval and verdict"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--tables", nargs="+", required=True, metavar="NAME/KEY=FILE", help="the tables of contrasts"
+    )
+    add_options(parser, "--bootstrap", "--seed", output="verdicts table")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS
+    from form_invariance.stages.overlap.table import OVERLAP
+    from form_invariance.stages.specificity.table import SPECIFICITY_CONTRASTS
+    from form_invariance.stages.summary.compute import verdicts_table
+    from form_invariance.stages.summary.table import VERDICTS
+    from form_invariance.stages.transfer.table import TRANSFER_CONTRASTS
+    from form_invariance.tables.files import write_table
+    from form_invariance.tables.inputs import Input, input_paths, read_inputs
+
+    inputs = {
+        "overlap": Input(OVERLAP, ("operator",)),
+        "intervention_contrasts": Input(INTERVENTION_CONTRASTS),
+        "transfer_contrasts": Input(TRANSFER_CONTRASTS),
+        "specificity_contrasts": Input(SPECIFICITY_CONTRASTS),
+    }
+    tables = read_inputs(input_paths(arguments.tables, inputs, "the verdicts"), inputs)
+    table = verdicts_table(tables, arguments.bootstrap, arguments.seed)
+    write_table(table, arguments.output, VERDICTS, settings(arguments, "bootstrap", "seed"))

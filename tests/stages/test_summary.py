@@ -1,0 +1,124 @@
+"""The verdicts: each question's row equals the contrast that it is taken from."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS
+from form_invariance.stages.overlap.table import OVERLAP
+from form_invariance.stages.specificity.table import SPECIFICITY_CONTRASTS
+from form_invariance.stages.summary.answer import answer, least
+from form_invariance.stages.summary.compute import noisy_mean, verdicts_table
+from form_invariance.stages.transfer.table import TRANSFER_CONTRASTS
+
+
+def rows_of(schema, rows):
+    """A table with zeros or empty texts in the columns that the rows leave out."""
+    empty = {name: "" if column.type == "string" else 0 for name, column in schema.columns.items()}
+    return pd.DataFrame([empty | row for row in rows])
+
+
+def overlap(jaccards, half=0.1):
+    formats = [("s+c+w", jaccard) for jaccard in jaccards]
+    return pd.concat(
+        rows_of(
+            OVERLAP,
+            [
+                {"k": 10, "layer": -1, "formats": name, "used": used, "jaccard": value, "chance": 0.05}
+                | {"low": value - half, "high": value + half}
+                for used, value in ((True, jaccard), (False, 0.9))
+            ],
+        ).assign(operator=str(place))
+        for place, (name, jaccard) in enumerate(formats)
+    )
+
+
+@pytest.fixture
+def tables():
+    limits = {"low": 0.1, "high": 0.3}
+    ablated = [
+        {"format": name, "operator": name, "k": 10, "intervention": done, "metric": metric, "cells": 4}
+        | {"circuit": value, "control_value": 0.2, "difference": value - 0.2, **limits}
+        for name in ("word", "all")
+        for done in ("keep_only", "knockout")
+        for metric, value in (("faithfulness", 0.5), ("accuracy", 0.4))
+    ]
+    moved = [
+        {"operator": name, "direction": name, "k": 10, "contrast": contrast, "first": first, "second": second}
+        | {"value": first - second, "low": -0.5, "high": -0.1, "cells": 6, "pairs": 60}
+        for name in ("+", "all")
+        for contrast, first, second in (
+            ("matched_minus_same_answer", 0.6, 0.9),
+            ("imposed", 0.2, 0.0),
+            ("matched_minus_control", 0.6, 0.1),
+        )
+    ]
+    specific = [
+        {"format": name, "intervention": "knockout", "k": 10, "task": task, "metric": metric, "cells": 4}
+        | {"contrast": contrast, "first": 0.3, "second": 0.1, "difference": 0.2, "low": -0.1, "high": 0.5}
+        for name in ("word", "all")
+        for task in ("other_operators", "text")
+        for metric in ("accuracy", "loss")
+        for contrast in ("own_minus_other", "own_minus_other_beyond_control")
+    ]
+    return {
+        "overlap": overlap([0.4, 0.5, 0.6]),
+        "intervention_contrasts": rows_of(INTERVENTION_CONTRASTS, ablated),
+        "transfer_contrasts": rows_of(TRANSFER_CONTRASTS, moved),
+        "specificity_contrasts": rows_of(SPECIFICITY_CONTRASTS, specific),
+    }
+
+
+def test_every_question_is_taken_from_its_contrast_over_all_cells(tables):
+    found = verdicts_table(tables, 200, 0).set_index(["question", "metric"])
+    assert found.index.is_unique
+    same = found.loc[("same", "jaccard"), ["value", "control_value", "cells"]]
+    assert same.tolist() == pytest.approx([0.5, 0.05, 3])
+    assert found.loc[("sufficient", "accuracy"), ["value", "control_value", "difference"]].tolist() == [
+        0.4,
+        0.2,
+        0.2,
+    ]
+    moved = found.loc[("beyond_the_answer", "rate")]
+    assert moved[["value", "control_value"]].tolist() == [0.6, 0.9]
+    assert moved["difference"] == pytest.approx(-0.3)
+    assert found.loc[("imposed", "rate"), "value"] == 0.2
+    assert found["verdict"].unstack().loc["specific", "accuracy"] == "undecided"
+    assert moved["verdict"] == "no"
+    assert found.loc[("necessary", "faithfulness"), "verdict"] == "yes"
+
+
+def test_the_answer_takes_the_least_favourable_metric(tables):
+    contrasts = tables["intervention_contrasts"]
+    contrasts.loc[contrasts["metric"] == "accuracy", ["low", "high"]] = -0.1, 0.3
+    table = verdicts_table(tables, 200, 0)
+    (told,) = answer({"verdicts": table}, 10)
+    assert "Sufficient? Undecided." in told.sentence
+    assert "Same neurons? Yes." in told.sentence
+    assert "More than the answer? No." in told.sentence
+    assert len(told.table) == table["question"].nunique()
+    assert least(table[table["question"] == "sufficient"])["metric"] == "accuracy"
+
+
+def test_without_a_shared_neuron_questions_are_undefined_but_the_first_is_no(tables):
+    for name in ("intervention_contrasts", "transfer_contrasts", "specificity_contrasts"):
+        numbers = tables[name].select_dtypes("number").columns.difference(["k", "cells", "pairs", "prompts"])
+        tables[name] = tables[name].astype(dict.fromkeys(numbers, float))
+        tables[name][list(numbers)] = np.nan
+    tables["overlap"] = overlap([0.0, 0.0, 0.0], half=0.0)
+    found = verdicts_table(tables, 200, 0)
+    said = found.drop_duplicates("question").set_index("question")["verdict"]
+    assert said.pop("same") == "no"
+    assert set(said) == {"undefined"}
+
+
+def test_the_interval_over_cells_equals_a_simulation():
+    values, errors = np.array([0.1, 0.4, 0.6, 0.9]), np.array([0.05, 0.2, 0.1, 0.0])
+    rng = np.random.default_rng(5)
+    means = []
+    for _ in range(20_000):
+        drawn = rng.integers(4, size=4)
+        means.append(np.mean([rng.normal(values[cell], errors[cell]) for cell in drawn]))
+    assert noisy_mean(values, errors, 20_000, 0) == pytest.approx(
+        tuple(np.quantile(means, [0.025, 0.975])), abs=0.01
+    )
