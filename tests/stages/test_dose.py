@@ -8,6 +8,7 @@ from test_patching import PROMPTS
 
 from form_invariance.problems.operands import OperandRange
 from form_invariance.stages.census.compute import take_census
+from form_invariance.stages.dose import figure as dose_figure
 from form_invariance.stages.dose.answer import answer
 from form_invariance.stages.dose.compute import (
     best_first,
@@ -128,6 +129,8 @@ def test_without_a_circuit_no_dose_is_defined(tiny):
     assert found[["recovered", "low", "high", "normalized_logit"]].isna().all(axis=None)
     found = found.assign(operator="+", k=50)
     assert pooled(found)["recovered"].isna().all()
+    figure = dose_figure.dose({"dose": found}, "m")
+    assert all(axes.get_title().endswith(", no shared neuron") for axes in figure.axes)
     (told,) = answer({"dose": found}, 50)
     assert told.sentence == "No neuron is shared (k = 50), so there is nothing to transfer."
 

@@ -30,7 +30,8 @@ def pooled(table: pd.DataFrame) -> pd.DataFrame:
     """
     key = ["donor", "target", "kind", "dose"]
     averaged = table.groupby([*key, "operator"], sort=False)[["pairs", "recovered"]].mean().reset_index()
-    averaged = averaged[averaged["recovered"].notna() | (averaged["pairs"] == 0)]
+    # Where no neuron is shared, recovery is undefined, and its pairs are no denominator.
+    averaged["pairs"] = averaged["pairs"].where(averaged["recovered"].notna(), 0)
     averaged["hits"] = (averaged["pairs"] * averaged["recovered"]).fillna(0)
     total = averaged.groupby(key, sort=False)[["pairs", "hits"]].sum().reset_index()
     low, high = wilson(total["hits"].to_numpy(), total["pairs"].to_numpy())
@@ -41,7 +42,8 @@ def pooled(table: pd.DataFrame) -> pd.DataFrame:
 def dose(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     """One panel for each direction, donors in rows."""
     table = pooled(tables["dose"])
-    shown = table["pairs"].map(lambda pairs: f"n = {pairs:.0f}" if pairs else "no pairs")
+    nothing = "no pairs" if tables["dose"]["n_neurons"].any() else "no shared neuron"
+    shown = table["pairs"].map(lambda pairs: f"n = {pairs:.0f}" if pairs else nothing)
     rates = line(table, table["kind"], "recovered", "low", "high")
     grid = line_grid(
         rates.assign(direction=table["donor"] + " to " + table["target"] + ", " + shown),
