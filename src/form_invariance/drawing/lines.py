@@ -185,5 +185,8 @@ def size_axis(axes: Axes, sizes: Sequence[int]) -> None:
         if inches * math.log(labelled[-1] / size) >= _DIGIT * digits / 2:
             labelled.append(size)
     axes.set_xscale("log")
+    if not 0 < axes.dataLim.width < math.inf:
+        # Where nothing is drawn, the limits follow from nothing either.
+        axes.set_xlim(min(sizes) / 1.2, max(sizes) * 1.2)
     axes.set_xticks(sizes, [str(size) if size in labelled else "" for size in sizes])
     axes.minorticks_off()
