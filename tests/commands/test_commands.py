@@ -114,7 +114,9 @@ def of_one_format(own, name):
     circuit = ("--circuit", own.shared("circuit.parquet"), *SIZE)
     means = ("--dataset", dataset, "--mean-cache", own.folder / name / "mean_cache.safetensors")
     run("neuron-effects", *own.on_model, *circuit, *means, "--output", own.cell(name, "neuron_effects.parquet"))
-    problem = ("--expression", construction.EXPRESSION, f"--template={TEMPLATES[name]}", "--max-operand", 30)
+    grid, null = ("--expression", construction.EXPRESSION, "--max-operand", 30), own.shared("null.safetensors")
+    run("heuristics", "null", *grid, "--output", null)
+    problem = (*grid, f"--template={TEMPLATES[name]}", "--null", null)
     table, maps = (own.cell(name, file) for file in ("heuristics.parquet", "activation_maps.safetensors"))
     run("heuristics", "label", *own.on_model, *NAMED, *problem, *circuit, "--output", table, "--maps-output", maps)
 
@@ -311,6 +313,7 @@ def test_every_format_shuffles_its_activations_on_its_own(finished, tmp_path, mo
     shuffles = []
     monkeypatch.setattr(labels, "shuffled", lambda maps, seed, *names: shuffles.append((seed, *names)) or maps)
     circuit = ("--circuit", finished.shared("circuit.parquet"), *SIZE, "--expression", construction.EXPRESSION)
+    circuit += ("--null", finished.shared("null.safetensors"))
     files = ("--output", tmp_path / "heuristics.parquet", "--maps-output", tmp_path / "maps.safetensors")
     for name in TEMPLATES:
         cell = ("--max-operand", 30, f"--template={TEMPLATES[name]}")

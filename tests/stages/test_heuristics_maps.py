@@ -18,6 +18,7 @@ from form_invariance.model.files import load_tokenizer
 from form_invariance.problems.prompts import render
 from form_invariance.stages.circuit.table import CIRCUIT
 from form_invariance.stages.heuristics import activations, map_files, published, strict
+from form_invariance.stages.heuristics import null as nulls
 from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
 from form_invariance.stages.heuristics.classes import members_of
 from form_invariance.stages.heuristics.labels import label_maps, shuffled
@@ -149,7 +150,7 @@ def test_the_table_of_a_cell_names_the_right_neurons_and_shuffling_unlabels_them
     maps = rng.normal(size=(5, len(grid.a))).astype(np.float32)
     maps[3] += 8 * (grid.a % 7 == 2)
     maps[1] -= 8 * ((grid.b >= 30) & (grid.b < 60))
-    table = label_maps(maps, np.ones_like(maps), grid, NEURONS, 0.6, 0, "x")
+    table = label_maps(maps, np.ones_like(maps), grid, NEURONS, 0.6, make_null(grid, maps=(200, 400)), 0, "x")
     labels = table[table["label"] & (table["mode"] == "strict")]
     observed = labels[labels["activations"] == "observed"]
     found = {(row.layer, row.neuron, row.family) for row in observed.itertuples()}
@@ -183,7 +184,8 @@ def test_the_table_of_a_cell_is_both_modes_scores_of_observed_and_of_shuffled_ma
     upper = (answer >= answer.max() - 30) & (answer < answer.max() - 10)
     logits[4] = np.sign(maps[4]) * (1 + 6 * upper)
     places = [(1, 3), (1, 60), (3, 0), (3, 11), (3, 79)]
-    table = label_maps(maps, logits, grid, NEURONS, 0.6, 7, "x")
+    null = make_null(grid, maps=(200, 400))
+    table = label_maps(maps, logits, grid, NEURONS, 0.6, null, 7, "x")
     check_columns(table, HEURISTICS)
     order = ["mode", "activations", "layer", "neuron", "heuristic"]
     pd.testing.assert_frame_equal(table, table.sort_values(order, ignore_index=True))
@@ -195,7 +197,7 @@ def test_the_table_of_a_cell_is_both_modes_scores_of_observed_and_of_shuffled_ma
         # Both modes' own scores, of observed maps from half the threshold on, of shuffled ones the labels alone.
         old = published.score(k_maps[:, below], kv_maps[:, below], short)
         old = old.groupby(["neuron", "heuristic"], as_index=False)["score"].max()
-        new = strict.score(k_maps, kv_maps, grid, 0.6, null=make_null(grid, 7))
+        new = strict.score(k_maps, kv_maps, grid, 0.6, null=null)
         labelled = old["score"] >= 0.6
         for mode, scores, label in (("reference", old, labelled), ("strict", new, new["label"])):
             chosen = scores[scores["score"] >= 0.3] if activations_name == "observed" else scores[label]
@@ -221,17 +223,37 @@ def test_the_table_of_a_cell_is_both_modes_scores_of_observed_and_of_shuffled_ma
 
 def test_the_table_of_no_neurons_is_empty():
     grid = make_grid("a + b", 4)
-    table = label_maps(np.empty((0, 16)), np.empty((0, 16)), grid, {}, 0.6, 0, "x")
+    table = label_maps(np.empty((0, 16)), np.empty((0, 16)), grid, {}, 0.6, None, 0, "x")
     assert len(table) == 0
     assert list(table.columns) == list(HEURISTICS.columns)
     assert table[["layer", "neuron", "label"]].dtypes.astype(str).tolist() == ["int64", "int64", "bool"]
 
 
-def test_label_and_agreement_commands(tiny_folder, tmp_path):
+def test_label_and_agreement_commands(tiny_folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(nulls, "SCALE_MAPS", 150)
+    monkeypatch.setattr(nulls, "MAPS", 400)
+    null = tmp_path / "null.safetensors"
+    assert (
+        main(
+            complete(["heuristics", "null", "--expression", "a + b", "--max-operand", "20", "--output", str(null)])
+        )
+        == 0
+    )
     circuit = pd.DataFrame({"k": [20, 20, 40], "layer": [2, 3, 3], "neuron": [5, 7, 9]})
     write_table(circuit, tmp_path / "circuit.parquet", CIRCUIT, {})
     for name, template in {"s": "{a}+{b}=", "c": "a = {a}\nb = {b}\nprint(a + b)  # "}.items():
-        chosen = ["--model", str(tiny_folder), "--operator", "addition", "--expression", "a + b", "--k", "20"]
+        chosen = [
+            "--model",
+            str(tiny_folder),
+            "--operator",
+            "addition",
+            "--expression",
+            "a + b",
+            "--k",
+            "20",
+            "--null",
+            str(null),
+        ]
         files = ["--circuit", str(tmp_path / "circuit.parquet"), "--output", str(tmp_path / f"{name}.parquet")]
         files += ["--maps-output", str(tmp_path / f"{name}.safetensors")]
         assert (
@@ -256,12 +278,15 @@ def test_label_and_agreement_commands(tiny_folder, tmp_path):
         "--maps-output",
         str(tmp_path / "none.safetensors"),
     ]
-    chosen = ["--model", str(tiny_folder), "--operator", "addition", "--expression", "a + b"]
+    chosen = ["--model", str(tiny_folder), "--operator", "addition", "--expression", "a + b", "--null", str(null)]
     assert (
         main(complete(["heuristics", "label", *chosen, *empty, "--template", "{a}+{b}=", "--max-operand", "20"]))
         == 0
     )
     assert read_table(tmp_path / "none.parquet", HEURISTICS).empty
+    other = ["heuristics", "label", *chosen, *empty, "--template", "{a}+{b}=", "--max-operand", "25"]
+    assert main(complete(other)) == 2
+    assert "the random maps are of max_operand 20, not 25" in capsys.readouterr().err
     assert map_files.from_arrays(read_tensors(tmp_path / "none.safetensors", map_files.KIND)[0]).maps.shape[0] == 0
 
 

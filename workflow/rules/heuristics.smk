@@ -4,8 +4,30 @@ HEURISTICS = every_cell("results/{model}/{format}/{operator}/heuristics.parquet"
 TABLES += expand(HEURISTICS, model=MODELS)
 
 
+rule heuristic_null:
+    output:
+        "results/heuristic_null/{operator}.safetensors",
+    log:
+        "results/logs/heuristic_null/{operator}.log",
+    benchmark:
+        "results/benchmarks/heuristic_null/{operator}.tsv"
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=source_digest("heuristics"),
+        expression=lambda wildcards: config["operators"][wildcards.operator],
+        max_operand=config["heuristic_max_operand"],
+        seed=config["seed"],
+    resources:
+        **table_job(mem_mb=2000),
+    shell:
+        "python -m form_invariance heuristics null --expression={params.expression:q}"
+        " --max-operand {params.max_operand} --seed {params.seed} --output {output:q} 2> {log:q}"
+
+
 rule heuristics:
     input:
+        null="results/heuristic_null/{operator}.safetensors",
         model="results/{model}/model_files.parquet",
         circuit="results/{model}/shared/{operator}/classified_circuit.parquet",
     output:
@@ -31,5 +53,5 @@ rule heuristics:
     shell:
         "python -m form_invariance heuristics label {params.model:q} --operator {wildcards.operator:q}"
         " --expression={params.expression:q} --template={params.template:q} --circuit {input.circuit:q}"
-        " --k {params.k} --max-operand {params.max_operand} --threshold {params.threshold}"
-        " --seed {params.seed} --output {output.heuristics:q} --maps-output {output.maps:q} 2> {log:q}"
+        " --null {input.null:q} --k {params.k} --max-operand {params.max_operand}"
+        " --threshold {params.threshold} --seed {params.seed} --output {output.heuristics:q} --maps-output {output.maps:q} 2> {log:q}"

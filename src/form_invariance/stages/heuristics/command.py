@@ -2,16 +2,26 @@
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from form_invariance.errors import UserError
 from form_invariance.stages.heuristics.names import KINDS
-from form_invariance.stages.options import add_model_arguments, add_options, add_required
+from form_invariance.stages.options import add_model_arguments, add_options, add_required, settings
+
+if TYPE_CHECKING:
+    from form_invariance.stages.heuristics.null import Null
+    from form_invariance.stages.heuristics.pairs import Grid
 
 HELP = "label the shared neurons with heuristics, or score activation maps against the heuristics"
+
+_GRID = ("expression", "max_operand", "seed")
+"""What the random maps of a grid depend on."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     _add_label(actions.add_parser("label", help="find the heuristics that a cell's shared neurons follow"))
+    _add_null(actions.add_parser("null", help="draw the random smooth maps that labels are compared with"))
     _add_score(actions.add_parser("score", help="score every neuron of a table of activation maps"))
 
 
@@ -20,7 +30,14 @@ def _add_label(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "--operator", "--expression", "--template", "--circuit", "--k", "--seed")
     add_required(parser, int, max_operand="operands of the grid are below it")
     add_required(parser, float, threshold="score that a label needs")
+    add_options(parser, null="random maps of the grid (heuristics null)")
     add_options(parser, output="heuristics table", maps_output="activation maps, as safetensors")
+
+
+def _add_null(parser: argparse.ArgumentParser) -> None:
+    add_options(parser, "--expression", "--seed")
+    add_required(parser, int, max_operand="operands of the grid are below it")
+    add_options(parser, output="random maps of the grid, as safetensors")
 
 
 def _add_score(score: argparse.ArgumentParser) -> None:
@@ -38,7 +55,31 @@ def _add_score(score: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    (_label if arguments.action == "label" else _score)(arguments)
+    {"label": _label, "null": _null, "score": _score}[arguments.action](arguments)
+
+
+def _null(arguments: argparse.Namespace) -> None:
+    from form_invariance.stages.heuristics import null
+    from form_invariance.stages.heuristics.pairs import make_grid
+    from form_invariance.tables.files import write_tensors
+
+    drawn = null.make_null(make_grid(arguments.expression, arguments.max_operand), arguments.seed)
+    provenance = settings(arguments, *_GRID)
+    write_tensors(null.to_arrays(drawn), arguments.output, null.KIND, provenance)
+
+
+def _read_null(arguments: argparse.Namespace, grid: "Grid") -> "Null":
+    from form_invariance.stages.heuristics import null
+    from form_invariance.tables.files import read_tensors
+
+    arrays, provenance = read_tensors(arguments.null, null.KIND)
+    for name, own in settings(arguments, *_GRID).items():
+        if provenance[name] != own:
+            raise UserError(
+                f"{arguments.null}: the random maps are of {name} {provenance[name]}, not {own}; draw them with "
+                f"the same --{name.replace('_', '-')}"
+            )
+    return null.from_arrays(arrays, grid)
 
 
 def _label(arguments: argparse.Namespace) -> None:
@@ -62,6 +103,7 @@ def _label(arguments: argparse.Namespace) -> None:
         grid,
         neurons,
         arguments.threshold,
+        _read_null(arguments, grid),
         arguments.seed,
     )
     provenance = {

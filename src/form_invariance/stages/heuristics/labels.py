@@ -13,7 +13,7 @@ from form_invariance.stages.heuristics import map_files, published, strict
 from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
 from form_invariance.stages.heuristics.classes import members_of
 from form_invariance.stages.heuristics.names import family
-from form_invariance.stages.heuristics.null import make_null
+from form_invariance.stages.heuristics.null import Null
 from form_invariance.stages.heuristics.pairs import Grid, published_part
 from form_invariance.stages.heuristics.table import HEURISTICS
 
@@ -43,6 +43,7 @@ def label_maps(
     grid: Grid,
     neurons: Mapping[int, np.ndarray],
     threshold: float,
+    null: Null,
     seed: int,
     name: str,
 ) -> pd.DataFrame:
@@ -53,6 +54,7 @@ def label_maps(
         logits: logit of the pair's answer by neuron, (neurons, N): KV map = K map x logit.
         neurons: the neurons of each layer, in the order of the maps' rows.
         threshold: score that a label needs.
+        null: the random maps of the grid.
         name: the cell's name, for the seeded shuffle.
 
     Returns:
@@ -64,7 +66,6 @@ def label_maps(
         )
     layers = np.repeat(list(neurons), [len(own) for own in neurons.values()])
     numbers = np.concatenate(list(neurons.values()))
-    null = make_null(grid, seed)
     tables = []
     for activations, k_maps in (("observed", maps), ("shuffled", shuffled(maps, seed, name))):
         kv_maps = k_maps * logits
@@ -96,6 +97,7 @@ def label_cell(
     grid: Grid,
     neurons: Mapping[int, np.ndarray],
     threshold: float,
+    null: Null,
     seed: int,
 ) -> tuple[dict[str, np.ndarray], pd.DataFrame]:
     """The activation maps of a cell's neurons, as named arrays for a file, and the heuristics table.
@@ -104,6 +106,7 @@ def label_cell(
         template: with the fields {a} and {b}.
         operator: its name, for messages and for the seeded shuffle.
         neurons: the neurons of each layer, by layer in ascending order.
+        null: the random maps of the grid.
 
     Raises:
         UserError: the template breaks a rule.
@@ -113,5 +116,5 @@ def label_cell(
     maps = operand_maps(model, tokenizer, template, grid, neurons)
     logits = answer_logits(model, tokenizer, grid, neurons)
     # Every format has a shuffle of its own: the same one would keep what the formats' maps have in common.
-    table = label_maps(maps, logits, grid, neurons, threshold, seed, f"{operator}/{template}")
+    table = label_maps(maps, logits, grid, neurons, threshold, null, seed, f"{operator}/{template}")
     return map_files.to_arrays(maps, logits, grid, neurons), table
