@@ -94,9 +94,8 @@ def to_arrays(null: Null) -> dict[str, np.ndarray]:
 
 def from_arrays(arrays: dict[str, np.ndarray], grid: Grid) -> Null:
     """The random maps of a file's arrays, which were drawn on this grid."""
-    largest = arrays["largest_operand"], arrays["largest_result"]
-    own = (arrays[name] for name in ("scale_smoothness", "scale_evidence", "smoothness"))
-    return Null(make_rules(grid), *own, largest)
+    smoothness, largest = arrays["smoothness"], (arrays["largest_operand"], arrays["largest_result"])
+    return Null(make_rules(grid), arrays["scale_smoothness"], arrays["scale_evidence"], smoothness, largest)
 
 
 def _draw(grid: Grid, rules: Rules, count: int, seed: int, purpose: str) -> tuple[np.ndarray, np.ndarray]:
@@ -118,9 +117,10 @@ def result_columns(rules: Rules) -> np.ndarray:
 
 
 def _nearest(smoothness: np.ndarray, own: np.ndarray, count: int) -> np.ndarray:
-    """The maps (maps, lags) whose autocorrelation is nearest to `own` (lags,), in Fisher's z, nearest first."""
+    """The maps (maps, lags) whose autocorrelation is nearest to `own` (lags,), in Fisher's z."""
+    count = min(count, len(smoothness))
     z, own_z = (np.arctanh(np.clip(values, -LARGEST, LARGEST)) for values in (smoothness, own))
-    return np.argsort(((z - own_z) ** 2).sum(1), kind="stable")[:count]
+    return np.argpartition(((z - own_z) ** 2).sum(1), count - 1)[:count]
 
 
 def _local_mean(null: Null, own: np.ndarray) -> np.ndarray:

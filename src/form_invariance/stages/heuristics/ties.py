@@ -65,32 +65,41 @@ def scores(ranks: Ranks, classes: Sequence[PairClass]) -> tuple[np.ndarray, np.n
         The scores (neurons, rules), of the top or of the bottom, whichever is higher and looked at; and whether it
         is the bottom's, bool.
     """
-    neurons = ranks.above.shape[1]
+    total, neurons = ranks.above.shape
     found, at_bottom = np.empty((neurons, len(classes))), np.zeros((neurons, len(classes)), dtype=bool)
-    lowest = ranks.reversed()
+    # Narrow integers are compared several times faster.
+    dtype = np.min_scalar_type(total)
+    above, through = ranks.above.astype(dtype), (ranks.above + ranks.tied).astype(dtype)
     untied = bool((ranks.tied == 1).all())
-    compact = ranks.above.astype(np.min_scalar_type(len(ranks.above))) if untied else ranks.above
+    lowest = ranks.reversed()
     for column, one in enumerate(classes):
-        pairs = np.flatnonzero(one.members)
-        if untied:
-            above = compact[pairs]
-            hits = [_count(above < one.size)]
-            hits += [_count(above >= len(compact) - one.size)] if one.both_ends else []
-        else:
-            hits = [_hits(side, one.size, pairs) for side in ((ranks, lowest) if one.both_ends else (ranks,))]
-        found[:, column] = np.maximum(hits[0], hits[-1]) / one.size
-        at_bottom[:, column] = hits[-1] > hits[0]
+        pairs, least = np.flatnonzero(one.members), total - one.size
+        first, last = above[pairs], None if untied else through[pairs]
+        top = _hits(ranks, one.size, pairs, first < one.size, None if last is None else last <= one.size)
+        bottom = top
+        if one.both_ends:
+            bottom = _hits(
+                lowest,
+                one.size,
+                pairs,
+                first >= least if last is None else last > least,
+                None if last is None else first >= least,
+            )
+        found[:, column] = np.maximum(top, bottom) / one.size
+        at_bottom[:, column] = bottom > top
     return found, at_bottom
 
 
-def _hits(ranks: Ranks, cut: int, pairs: np.ndarray) -> np.ndarray:
-    """Credit of a rule's pairs, (neurons,)."""
-    above = ranks.above[pairs]
-    within = above + ranks.tied[pairs] <= cut
-    found = _count(within).astype(float)
-    partly = np.flatnonzero(_count(above < cut) != found)
-    if len(partly):
-        found[partly] = credit(Ranks(ranks.above[:, partly], ranks.tied[:, partly]), cut, pairs).sum(0)
+def _hits(ranks: Ranks, cut: int, pairs: np.ndarray, partly: np.ndarray, whole: np.ndarray | None) -> np.ndarray:
+    """Credit of a rule's pairs, (neurons,); `whole` are inside the cut, `partly` may be, (pairs, neurons).
+
+    Without ties all that may be inside the cut are, and `whole` is None.
+    """
+    found = _count(partly).astype(float)
+    if whole is not None:
+        tied = np.flatnonzero(found != _count(whole))
+        if len(tied):
+            found[tied] = credit(Ranks(ranks.above[:, tied], ranks.tied[:, tied]), cut, pairs).sum(0)
     return found
 
 
@@ -98,4 +107,4 @@ def _count(flags: np.ndarray) -> np.ndarray:
     """Number of true rows, (columns,); 8-bit sums of 255 rows at once are several times faster than numpy's."""
     rows = flags.view(np.uint8)
     blocks = (rows[start : start + 255].sum(0, dtype=np.uint8) for start in range(0, len(rows), 255))
-    return np.sum([*blocks], axis=0, dtype=np.int64)
+    return np.stack([*blocks]).sum(0, dtype=np.int64)
