@@ -11,8 +11,9 @@ from form_invariance.problems.prompts import PromptTokenizer, check_template
 from form_invariance.randomness import generator
 from form_invariance.stages.heuristics import map_files, published, strict
 from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
+from form_invariance.stages.heuristics.baselines import directions, mixed_neurons, smooth_noise
 from form_invariance.stages.heuristics.classes import members_of
-from form_invariance.stages.heuristics.names import family
+from form_invariance.stages.heuristics.names import DIRECTION, NOISE, SHARED, family
 from form_invariance.stages.heuristics.null import Null
 from form_invariance.stages.heuristics.pairs import Grid, published_part
 from form_invariance.stages.heuristics.table import HEURISTICS
@@ -41,7 +42,7 @@ def label_maps(
     maps: np.ndarray,
     logits: np.ndarray,
     grid: Grid,
-    neurons: Mapping[int, np.ndarray],
+    neurons: pd.DataFrame,
     threshold: float,
     null: Null,
     seed: int,
@@ -52,40 +53,36 @@ def label_maps(
     Args:
         maps: K maps, (neurons, N).
         logits: logit of the pair's answer by neuron, (neurons, N): KV map = K map x logit.
-        neurons: the neurons of each layer, in the order of the maps' rows.
+        neurons: what each map is of, columns neurons, layer, neuron, in the order of the maps.
         threshold: score that a label needs.
         null: the random maps of the grid.
         name: the cell's name, for the seeded shuffle.
 
     Returns:
-        Rows with at least half the threshold as score (of the shuffled activations, the labels alone).
+        Rows with at least half the threshold as score; of the shuffled activations, which only the shared neurons
+        have, the labels alone.
     """
     if not len(maps):
         return pd.DataFrame(columns=list(HEURISTICS.columns)).astype(
             {"layer": "int64", "neuron": "int64", "label": bool}
         )
-    layers = np.repeat(list(neurons), [len(own) for own in neurons.values()])
-    numbers = np.concatenate(list(neurons.values()))
+    shared = (neurons["neurons"] == SHARED).to_numpy()
     tables = []
-    for activations, k_maps in (("observed", maps), ("shuffled", shuffled(maps, seed, name))):
-        kv_maps = k_maps * logits
+    for activations, chosen in (("observed", np.ones(len(maps), dtype=bool)), ("shuffled", shared)):
+        k_maps = maps if activations == "observed" else shuffled(maps[chosen], seed, name)
+        if not len(k_maps):
+            continue
+        kv_maps = k_maps * logits[chosen]
         floor = threshold / 2 if activations == "observed" else threshold
         for mode, table in (
             ("reference", _published(k_maps, kv_maps, grid, threshold, floor)),
             ("strict", strict.score(k_maps, kv_maps, grid, threshold, floor, null)),
         ):
             table = table if activations == "observed" else table[table["label"]]
-            row = table["neuron"].to_numpy()
-            tables.append(
-                table.assign(
-                    mode=mode,
-                    activations=activations,
-                    layer=layers[row],
-                    neuron=numbers[row],
-                    family=table["heuristic"].map(family),
-                )
-            )
-    columns = ["mode", "activations", "layer", "neuron", "heuristic"]
+            own = neurons[chosen].iloc[table["neuron"].to_numpy()].reset_index(drop=True)
+            table = table.drop(columns="neuron").reset_index(drop=True).join(own)
+            tables.append(table.assign(mode=mode, activations=activations, family=table["heuristic"].map(family)))
+    columns = ["mode", "neurons", "activations", "layer", "neuron", "heuristic"]
     return pd.concat(tables).sort_values(columns, ignore_index=True)
 
 
@@ -95,17 +92,17 @@ def label_cell(
     template: str,
     operator: str,
     grid: Grid,
-    neurons: Mapping[int, np.ndarray],
+    neurons: pd.DataFrame,
     threshold: float,
     null: Null,
     seed: int,
 ) -> tuple[dict[str, np.ndarray], pd.DataFrame]:
-    """The activation maps of a cell's neurons, as named arrays for a file, and the heuristics table.
+    """The activation maps of a cell's shared neurons, as named arrays for a file, and the heuristics table.
 
     Args:
         template: with the fields {a} and {b}.
-        operator: its name, for messages and for the seeded shuffle.
-        neurons: the neurons of each layer, by layer in ascending order.
+        operator: its name, for messages and for the seeded choices.
+        neurons: columns neurons, layer, neuron.
         null: the random maps of the grid.
 
     Raises:
@@ -113,8 +110,36 @@ def label_cell(
     """
     limits = OperandRange(int(grid.a.min()), grid.max_operand - 1, 0, int(grid.answer.max()))
     check_template(tokenizer, template, f"template of {operator}", limits)
-    maps = operand_maps(model, tokenizer, template, grid, neurons)
-    logits = answer_logits(model, tokenizer, grid, neurons)
-    # Every format has a shuffle of its own: the same one would keep what the formats' maps have in common.
-    table = label_maps(maps, logits, grid, neurons, threshold, null, seed, f"{operator}/{template}")
-    return map_files.to_arrays(maps, logits, grid, neurons), table
+
+    # Every format has a shuffle and noise of its own: the same would keep what the formats' maps have in common.
+    name = f"{operator}/{template}"
+    neurons = neurons.sort_values(["neurons", "layer", "neuron"], ignore_index=True)
+    counts = {kind: len(rows) for kind, rows in neurons.groupby("neurons")}
+
+    def read(own: Mapping[int, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        return operand_maps(model, tokenizer, template, grid, own), answer_logits(model, tokenizer, grid, own)
+
+    def of_layers(kind: str) -> dict[int, np.ndarray]:
+        rows = neurons[neurons["neurons"] == kind]
+        return {int(str(layer)): part["neuron"].to_numpy() for layer, part in rows.groupby("layer")}
+
+    def maps_of(kind: str) -> tuple[np.ndarray, np.ndarray]:
+        own = of_layers(kind)
+        if kind == NOISE:
+            noise = smooth_noise(grid, counts[kind], seed, name)
+            return noise, np.ones_like(noise)
+        if kind != DIRECTION:
+            return read(own)
+        mixed = mixed_neurons(list(own), model.config.d_mlp, seed, operator)
+        drawn = [
+            directions(*read({layer: mixed[layer]}), len(numbers), seed, operator, layer)
+            for layer, numbers in own.items()
+        ]
+        return np.concatenate([one[0] for one in drawn]), np.concatenate([one[1] for one in drawn])
+
+    found = {kind: maps_of(str(kind)) for kind in counts}
+    shared = found.get(SHARED) or read({})
+    every = list(found.values()) or [shared]
+    maps, logits = (np.concatenate([pair[part] for pair in every]) for part in (0, 1))
+    table = label_maps(maps, logits, grid, neurons, threshold, null, seed, name)
+    return map_files.to_arrays(*shared, grid, of_layers(SHARED)), table
