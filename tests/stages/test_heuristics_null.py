@@ -117,7 +117,9 @@ def smooth_units(grid, lengths, seed):
     Without the torus, variance would be larger at the edges, where the small operands lie.
     """
     rng, side = np.random.default_rng(seed), 2 * grid.max_operand
-    fields = (gaussian_filter(rng.normal(size=(side, side)), np.divide(one, 2**0.5), mode="wrap") for one in lengths)
+    fields = (
+        gaussian_filter(rng.normal(size=(side, side)), np.divide(one, 2**0.5), mode="wrap") for one in lengths
+    )
     return np.stack([field[grid.a, grid.b] for field in fields])
 
 

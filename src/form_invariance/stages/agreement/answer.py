@@ -72,7 +72,7 @@ def _labels(labelled: pd.DataFrame) -> Answer:
     question = "Do shared neurons follow heuristics more often than other neurons?"
     shares = label_shares(labelled)
     operators = sorted(shares.get(SHARED, {}))
-    columns = {"operator": operators}
+    columns: dict[str, list[object]] = {"operator": [*operators]}
     for kind, name in SHARES.items():
         own = shares.get(kind, {})
         columns[name] = [own[one].mean() if one in own else np.nan for one in operators]
@@ -84,8 +84,8 @@ def _labels(labelled: pd.DataFrame) -> Answer:
     value, low, high = difference(shares[SHARED], shares[strongest])
     beside = ", ".join(f"{SHARES[kind]} {percent(mean)}" for kind, mean in means.items())
     sentence = (
-        f"{percent(float(table[SHARES[SHARED]].mean()))} of the shared neurons have a label beyond chance in a format "
-        f"(mean over formats and operators); {beside}. Shared minus the strongest of these "
+        f"{percent(float(table[SHARES[SHARED]].mean()))} of the shared neurons have a label beyond chance in a "
+        f"format (mean over formats and operators); {beside}. Shared minus the strongest of these "
         f"({SHARES[strongest]}): {100 * value:+.1f} percentage points, 95 % interval {100 * low:+.1f} to "
         f"{100 * high:+.1f}: {verdict(low, high)}."
     )

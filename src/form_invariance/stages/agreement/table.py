@@ -12,7 +12,7 @@ AGREEMENT = Schema(
     {
         **_LABELS,
         "over": text(
-            "which neurons of the kind: shared (all of them), any (labelled in some format), all (labelled in every format)"
+            "which of them: shared (every one), any (labelled in some format), all (labelled in every format)"
         ),
         "scope": text("where the null permutes family sets: all neurons, or within each layer"),
         "neurons": integer("how many neurons, the denominator"),

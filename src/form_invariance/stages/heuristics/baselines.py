@@ -1,7 +1,7 @@
 """The neurons that are labelled: the shared ones, and what their labels are compared with.
 
-Baselines are as many in each layer as the shared neurons, and the same in every format: neurons that are not shared,
-matched by variance or by effect; random directions of the layer; and smooth noise, which is no neuron at all.
+Baselines are as many in each layer as the shared neurons, and the same in every format: neurons that are not
+shared, matched by variance or by effect; random directions of the layer; and smooth noise, which is no neuron.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,8 +40,8 @@ def labelled_neurons(
         for layer, own in layers.items():
             mask = np.isin(np.arange(len(values[layer])), own)
             drawn[layer] = draw_control(mask, values[layer], generator(seed, "labels", kind, operator, layer))
-        if all(control is not None for control in drawn.values()):
-            numbers = {layer: np.flatnonzero(control) for layer, control in drawn.items()}
+        numbers = {layer: np.flatnonzero(control) for layer, control in drawn.items() if control is not None}
+        if len(numbers) == len(layers):
             tables.append(_table(numbers).assign(neurons=kind))
     numbers = {layer: np.arange(len(own)) for layer, own in layers.items()}
     tables += [_table(numbers).assign(neurons=kind) for kind in (DIRECTION, NOISE)]

@@ -1,6 +1,7 @@
 """The heuristics table of one cell: both modes, observed and shuffled activations."""
 
 from collections.abc import Mapping
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -114,32 +115,45 @@ def label_cell(
     # Every format has a shuffle and noise of its own: the same would keep what the formats' maps have in common.
     name = f"{operator}/{template}"
     neurons = neurons.sort_values(["neurons", "layer", "neuron"], ignore_index=True)
-    counts = {kind: len(rows) for kind, rows in neurons.groupby("neurons")}
+    kinds = [str(kind) for kind in neurons["neurons"].unique()]
+    layers = {kind: _by_layer(neurons[neurons["neurons"] == kind]) for kind in kinds}
+    mixed = mixed_neurons([*layers.get(DIRECTION, {})], model.config.d_mlp, seed, operator)
+    read = [own for kind, own in layers.items() if kind not in (DIRECTION, NOISE)] + [mixed]
+    # The model runs once, on the neurons of all kinds.
+    every = {
+        one: np.unique(np.concatenate([own[one] for own in read if one in own])) for one in sorted({*chain(*read)})
+    }
+    k_maps, logits = (
+        operand_maps(model, tokenizer, template, grid, every),
+        answer_logits(model, tokenizer, grid, every),
+    )
+    start = dict(zip(every, np.cumsum([0, *map(len, every.values())]), strict=False))
 
-    def read(own: Mapping[int, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        return operand_maps(model, tokenizer, template, grid, own), answer_logits(model, tokenizer, grid, own)
+    def of(own: Mapping[int, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Maps and logits of some of the neurons."""
+        rows = [start[layer] + np.searchsorted(every[layer], numbers) for layer, numbers in own.items()]
+        place = np.concatenate([*rows, np.empty(0, dtype=np.int64)])
+        return k_maps[place], logits[place]
 
-    def of_layers(kind: str) -> dict[int, np.ndarray]:
-        rows = neurons[neurons["neurons"] == kind]
-        return {int(str(layer)): part["neuron"].to_numpy() for layer, part in rows.groupby("layer")}
-
-    def maps_of(kind: str) -> tuple[np.ndarray, np.ndarray]:
-        own = of_layers(kind)
+    def of_kind(kind: str) -> tuple[np.ndarray, np.ndarray]:
         if kind == NOISE:
-            noise = smooth_noise(grid, counts[kind], seed, name)
+            noise = smooth_noise(grid, int((neurons["neurons"] == NOISE).sum()), seed, name)
             return noise, np.ones_like(noise)
         if kind != DIRECTION:
-            return read(own)
-        mixed = mixed_neurons(list(own), model.config.d_mlp, seed, operator)
+            return of(layers[kind])
         drawn = [
-            directions(*read({layer: mixed[layer]}), len(numbers), seed, operator, layer)
-            for layer, numbers in own.items()
+            directions(*of({layer: mixed[layer]}), len(numbers), seed, operator, layer)
+            for layer, numbers in layers[kind].items()
         ]
         return np.concatenate([one[0] for one in drawn]), np.concatenate([one[1] for one in drawn])
 
-    found = {kind: maps_of(str(kind)) for kind in counts}
-    shared = found.get(SHARED) or read({})
-    every = list(found.values()) or [shared]
-    maps, logits = (np.concatenate([pair[part] for pair in every]) for part in (0, 1))
-    table = label_maps(maps, logits, grid, neurons, threshold, null, seed, name)
-    return map_files.to_arrays(*shared, grid, of_layers(SHARED)), table
+    found = [of_kind(kind) for kind in kinds] or [of({})]
+    maps, written = (np.concatenate([pair[part] for pair in found]) for part in (0, 1))
+    table = label_maps(maps, written, grid, neurons, threshold, null, seed, name)
+    shared = layers.get(SHARED, {})
+    return map_files.to_arrays(*of(shared), grid, shared), table
+
+
+def _by_layer(rows: pd.DataFrame) -> dict[int, np.ndarray]:
+    """Neurons by layer, both in ascending order."""
+    return {int(str(layer)): part["neuron"].to_numpy() for layer, part in rows.groupby("layer")}
