@@ -55,7 +55,7 @@ ANSWERING = (
     "agreement",
     "dose",
 )
-ANSWERED = {*ANSWERING, "intervention_contrasts", "reliability", "heads"} - {"interventions"}
+ANSWERED = {*ANSWERING, "labelled", "intervention_contrasts", "reliability", "heads"} - {"interventions"}
 NAMED, SIZE, TITLE = ("--operator", OPERATOR), ("--k", PLANTED), ("--title", MODEL)
 
 
@@ -332,7 +332,7 @@ def test_every_format_shuffles_its_activations_on_its_own(finished, tmp_path, mo
 def test_the_report_answers_every_question(finished):
     page = (finished.results / "report.html").read_text()
     said = re.findall(r"<h3>(.*?)</h3>\s*<p[^>]*>(.*?)</p>", page, re.DOTALL)
-    assert len(said) == 12
+    assert len(said) == 13
     answers = dict(said)
     assert "to 100.0% (code addition)" in answers["Can the model do the problems?"]
     assert "keep faithfulness 1.000 (" in answers["Do the shared neurons suffice?"]
