@@ -41,7 +41,7 @@ def heuristics_table(format_number):
         if number % 8 == 0:
             rows.append(("reference", "shuffled", layer, neuron, "op1_range_0_9", "operand range", 0.7, 0.1, True))
     columns = ["mode", "activations", "layer", "neuron", "heuristic", "family", "score", "base_rate", "label"]
-    return pd.DataFrame(rows, columns=columns).assign(lift=4.0, p_value=np.nan)
+    return pd.DataFrame(rows, columns=columns).assign(neurons="shared", lift=4.0, p_value=np.nan)
 
 
 def ranking_table(rng):

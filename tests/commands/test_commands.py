@@ -71,6 +71,7 @@ ANSWERED = {
     "specificity_contrasts",
     "format_correlation",
     "verdicts",
+    "labelled",
 } - {"interventions"}
 NAMED, SIZE, TITLE = ("--operator", OPERATOR), ("--k", PLANTED), ("--title", MODEL)
 
@@ -94,6 +95,10 @@ class Run:
     def each(self, table, key="{}"):
         """KEY=FILE of every format."""
         return [f"{key.format(name)}={self.cell(name, table)}" for name in TEMPLATES]
+
+    def means(self):
+        """FORMAT=FILE of every format's mean cache."""
+        return [f"{name}={self.folder / name / 'mean_cache.safetensors'}" for name in TEMPLATES]
 
     def figure(self, name):
         return [self.results / f"figures/{MODEL}/{name}.{kind}" for kind in ("png", "svg")]
@@ -130,9 +135,14 @@ def of_one_format(own, name):
     circuit = ("--circuit", own.shared("circuit.parquet"), *SIZE)
     means = ("--dataset", dataset, "--mean-cache", own.folder / name / "mean_cache.safetensors")
     run("neuron-effects", *own.on_model, *circuit, *means, "--output", own.cell(name, "neuron_effects.parquet"))
-    problem = ("--expression", construction.EXPRESSION, f"--template={TEMPLATES[name]}", "--max-operand", 30)
+    grid, null = ("--expression", construction.EXPRESSION, "--max-operand", 30), own.shared("null.safetensors")
+    run("heuristics", "null", *grid, "--output", null)
+    drawn = own.shared("labelled_neurons.parquet")
+    inputs = ("--rankings", *own.each("ranking.parquet"), "--mean-caches", *own.means())
+    run("heuristics", "draw", *NAMED, *circuit, *inputs, "--output", drawn)
+    problem = (*grid, f"--template={TEMPLATES[name]}", "--null", null, "--neurons", drawn)
     table, maps = (own.cell(name, file) for file in ("heuristics.parquet", "activation_maps.safetensors"))
-    run("heuristics", "label", *own.on_model, *NAMED, *problem, *circuit, "--output", table, "--maps-output", maps)
+    run("heuristics", "label", *own.on_model, *NAMED, *problem, "--output", table, "--maps-output", maps)
 
 
 def of_all_formats(own):
@@ -160,7 +170,8 @@ def of_all_formats(own):
     moved += ("--exclude-train", *(own.cell(name, "dataset.parquet") for name in TEMPLATES))
     doses = ("--rankings", *own.each("ranking.parquet"), "--dose", 0, 0.5, 1, "--random-seeds", 2)
     run("dose", *own.on_model, *NAMED, *moved, *doses, "--output", own.shared("dose.parquet"))
-    labels = ("--heuristics", *own.each("heuristics.parquet"), *circuit, "--permutations", 50)
+    drawn = ("--neurons", own.shared("labelled_neurons.parquet"))
+    labels = ("--heuristics", *own.each("heuristics.parquet"), *drawn, "--permutations", 50)
     files = ("--output", own.shared("agreement.parquet"), "--labelled-output", own.shared("labelled.parquet"))
     run("agreement", *NAMED, *labels, *files)
     rankings = ("--rankings", *own.each("ranking.parquet", "{}/addition"), "--width", WIDTH, "--k", 4, PLANTED)
@@ -368,11 +379,12 @@ def test_maps_of_planted_neurons_grow_with_the_sum(finished):
 def test_every_format_shuffles_its_activations_on_its_own(finished, tmp_path, monkeypatch):
     shuffles = []
     monkeypatch.setattr(labels, "shuffled", lambda maps, seed, *names: shuffles.append((seed, *names)) or maps)
-    circuit = ("--circuit", finished.shared("circuit.parquet"), *SIZE, "--expression", construction.EXPRESSION)
+    drawn = ("--neurons", finished.shared("labelled_neurons.parquet"), "--expression", construction.EXPRESSION)
+    drawn += ("--null", finished.shared("null.safetensors"))
     files = ("--output", tmp_path / "heuristics.parquet", "--maps-output", tmp_path / "maps.safetensors")
     for name in TEMPLATES:
         cell = ("--max-operand", 30, f"--template={TEMPLATES[name]}")
-        run("heuristics", "label", *finished.on_model, *NAMED, *circuit, *cell, *files)
+        run("heuristics", "label", *finished.on_model, *NAMED, *drawn, *cell, *files)
     assert len(set(shuffles)) == len(TEMPLATES)
 
 

@@ -175,9 +175,9 @@ def heuristic_tables():
     names = ["mode", "activations", "scope", "statistic", "over", "observed", "null_mean"]
     counts = [(m, "observed", 1000) for m in modes]
     return (
-        cell,
-        pd.DataFrame(agreed, columns=names),
-        pd.DataFrame(counts, columns=["mode", "activations", "neurons"]),
+        cell.assign(neurons="shared"),
+        pd.DataFrame(agreed, columns=names).assign(kind="shared"),
+        pd.DataFrame(counts, columns=["mode", "activations", "neurons"]).assign(kind="shared"),
     )
 
 

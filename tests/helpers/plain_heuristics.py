@@ -169,17 +169,23 @@ def mended_classes(grid):
     return classes
 
 
-def credited(values, members, size):
-    """Expected hits of `members` among the `size` highest values if ties are broken at random, {place: value}."""
+def chances(values, size):
+    """{place: chance to be among the top `size`} if ties are broken at random; values by place."""
     by_value = {}
     for place, value in values.items():
         by_value.setdefault(value + 0.0, []).append(place)
-    left, hits = size, 0.0
+    left, found = size, {}
     for value in sorted(by_value, reverse=True):
         tied = by_value[value]
-        hits += sum(place in members for place in tied) * min(left, len(tied)) / len(tied)
+        found.update(dict.fromkeys(tied, min(left, len(tied)) / len(tied)))
         left -= min(left, len(tied))
-    return hits
+    return found
+
+
+def credited(values, members, size):
+    """Expected members among the top `size` if ties are broken at random."""
+    found = chances(values, size)
+    return sum(found[place] for place in members if place in found)
 
 
 def mended_multi(grid, values):
@@ -187,7 +193,8 @@ def mended_multi(grid, values):
     size = min(1000, len(values) // 10)
     answers = grid.answer.tolist()
     places = {answer: frozenset(p for p, one in enumerate(answers) if one == answer) for answer in set(answers)}
-    counted = {answer: credited(values, own, size) for answer, own in places.items()}
+    chance = chances(values, size)
+    counted = {answer: sum(chance[place] for place in own) for answer, own in places.items()}
     best = sorted(counted, key=lambda answer: (-round(counted[answer], 9), answer))
     for several in range(1, min(5, len(best)) + 1):
         if sum(counted[answer] for answer in best[:several]) >= 0.95 * size - 1e-9:

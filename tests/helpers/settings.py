@@ -24,8 +24,8 @@ SETTINGS = {
 class _Declared:
     """Takes the place of a parser, and remembers which options are required."""
 
-    def __init__(self):
-        self.required = set()
+    def __init__(self, words=()):
+        self.required, self.words = set(), words
 
     def add_argument(self, *names, required=False, **_):
         self.required |= {names[0]} if required else set()
@@ -36,14 +36,14 @@ class _Declared:
     def add_subparsers(self, **_):
         return self
 
-    def add_parser(self, *_, **__):
-        return self
+    def add_parser(self, name, **_):
+        return self if name in self.words else _Declared()
 
 
 def complete(words):
     """A command line with every required option that it leaves out and that has a value here."""
     words = [str(word) for word in words]
-    declared = _Declared()
+    declared = _Declared(words)
     command_module(words[0]).add_arguments(declared)
     given = {word.partition("=")[0] for word in words}
     left_out = sorted(declared.required - given)

@@ -61,7 +61,14 @@ def table(jobs: list[Job]) -> str:
             rules[stage][job.rule] = None
             kept = [path for path in job.outputs if PurePosixPath(path).suffix in (".parquet", ".safetensors")]
             written[stage] |= dict.fromkeys(
-                sorted(re.sub(r"^\w+_to_\w+", "DONOR_to_TARGET", Path(p).name) for p in kept)
+                sorted(
+                    re.sub(
+                        r"^(addition|multiplication)\b",
+                        "OPERATOR",
+                        re.sub(r"^\w+_to_\w+", "DONOR_to_TARGET", Path(p).name),
+                    )
+                    for p in kept
+                )
             )
     rows = ["| stage (folder) | what it does | rules | writes | figures | tests |", "|---|---|---|---|---|---|"]
     for folder in sorted({path.parent for path in STAGES.glob("*/*.py")}):

@@ -27,7 +27,20 @@ def heuristics(seed):
     rng = np.random.default_rng(seed)
     families = {"result_0mod2": "result modulo", "op1_range_0_10": "operand range"}
     rows = [
-        ("reference", "observed", 3, neuron, name, family, 0.8, 0.5, 1.6, np.nan, bool(rng.random() < 0.7))
+        (
+            "reference",
+            "shared",
+            "observed",
+            3,
+            neuron,
+            name,
+            family,
+            0.8,
+            0.5,
+            1.6,
+            np.nan,
+            bool(rng.random() < 0.7),
+        )
         for neuron in range(12)
         for name, family in families.items()
     ]
@@ -75,7 +88,7 @@ def probe_tables():
 
 @pytest.fixture
 def inputs():
-    shared = pd.DataFrame({"layer": 3, "neuron": range(12)})
+    shared = pd.DataFrame({"neurons": "shared", "layer": 3, "neuron": range(12)})
     cells, agreements, labelled, census = {}, {}, {}, {}
     for model in SOURCES:
         for operator in ("addition", "multiplication"):

@@ -7,6 +7,7 @@ from schema_checks import check_columns
 from scipy.stats import kstest
 
 from form_invariance.stages.agreement import compute as agreement
+from form_invariance.stages.agreement.answer import answer, difference, label_shares
 from form_invariance.stages.agreement.compute import (
     STATISTICS,
     agreement_table,
@@ -85,23 +86,26 @@ def test_counts_and_denominators():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         nobody = agreement_table({name: np.zeros((3, 2), dtype=bool) for name in "scw"}, np.zeros(3), 10, 0, "x")
-    check_columns(nobody, AGREEMENT, without=("mode", "activations"))
+    check_columns(nobody, AGREEMENT, without=("mode", "kind", "activations"))
     assert nobody["statistic"].tolist() == [*STATISTICS] * 6
     assert nobody[nobody["over"] != "shared"][["observed", "null_mean", "null_max", "p"]].isna().all(axis=None)
     assert nobody[nobody["statistic"] == "pair_jaccard"]["p"].isna().all()
 
 
 def heuristics_table(rows):
-    columns = ["mode", "activations", "layer", "neuron", "family", "label"]
+    columns = ["mode", "neurons", "activations", "layer", "neuron", "family", "label"]
     return pd.DataFrame(rows, columns=columns).astype({"layer": "int64", "neuron": "int64", "label": bool})
 
 
 def test_operator_tables_read_the_labels_of_every_mode_and_neuron():
     shared = pd.DataFrame({"layer": [3, 3, 4, 6], "neuron": [7, 9, 7, 1]})
     places = list(shared.itertuples(index=False, name=None))
+    # Baselines may have the numbers of shared neurons.
+    other = shared.assign(neurons="random_direction")
     names = list(dict.fromkeys(label for _, label in FAMILIES))
     rng = np.random.default_rng(0)
-    which = [(mode, activations) for mode in ("reference", "strict") for activations in ("observed", "shuffled")]
+    samples = [("shared", "observed"), ("shared", "shuffled"), ("random_direction", "observed")]
+    which = [(mode, *sample) for mode in ("reference", "strict") for sample in samples]
     labels = {key: {name: rng.random((4, len(names))) < 0.1 for name in "scw"} for key in which}
     tables = {}
     for name in "scw":
@@ -112,17 +116,17 @@ def test_operator_tables_read_the_labels_of_every_mode_and_neuron():
             for column, family in enumerate(names)
         ]
         tables[name] = heuristics_table(rows).sample(frac=1, random_state=0)
-    found, labelled = operator_tables(tables, shared, 20, 0, "x")
+    found, labelled = operator_tables(tables, pd.concat([shared.assign(neurons="shared"), other]), 20, 0, "x")
     check_columns(found, AGREEMENT)
     check_columns(labelled, LABELLED)
-    keys = ["mode", "activations"]
-    for mode, activations in which:
-        some = labels[mode, activations]
-        expected = agreement_table(some, shared["layer"].to_numpy(), 20, 0, f"x/{mode}/{activations}")
-        got = found[(found["mode"] == mode) & (found["activations"] == activations)].drop(columns=keys)
+    keys = ["mode", "kind", "activations"]
+    for key in which:
+        some = labels[key]
+        expected = agreement_table(some, shared["layer"].to_numpy(), 20, 0, "/".join(("x", *key)))
+        got = found[(found[keys] == pd.Series(key, keys)).all(axis=1)].drop(columns=keys)
         pd.testing.assert_frame_equal(got.reset_index(drop=True), expected)
         times = sum(one.any(1) for one in some.values()).tolist()
-        counts = labelled[(labelled["mode"] == mode) & (labelled["activations"] == activations)]
+        counts = labelled[(labelled[keys] == pd.Series(key, keys)).all(axis=1)]
         assert counts["formats"].tolist() == [0, 1, 2, 3]
         assert counts["neurons"].tolist() == [times.count(number) for number in range(4)]
 
@@ -193,7 +197,7 @@ def test_over_and_scope_choose_the_neurons_and_their_permutations():
     labels = dict(zip("scw", np.random.default_rng(2).random((3, 30, 5)) < 0.15, strict=True))
     layers = np.repeat([2, 3], 15)
     table = agreement_table(labels, layers, 40, 3, "x")
-    check_columns(table, AGREEMENT, without=("mode", "activations"))
+    check_columns(table, AGREEMENT, without=("mode", "kind", "activations"))
     times = sum(one.any(1).astype(int) for one in labels.values())
     for over, chosen in {"shared": times >= 0, "any": times >= 1, "all": times == 3}.items():
         for scope, within in {"all": None, "layer": layers[chosen]}.items():
@@ -207,8 +211,43 @@ def test_over_and_scope_choose_the_neurons_and_their_permutations():
 
 
 def test_no_shared_neuron_agrees_with_nothing():
-    shared = pd.DataFrame({"layer": [], "neuron": []}, dtype="int64")
+    shared = pd.DataFrame({"layer": [], "neuron": []}, dtype="int64").assign(neurons="shared")
     found, labelled = operator_tables({name: heuristics_table([]) for name in "scw"}, shared, 20, 0, "x")
     assert found["neurons"].eq(0).all()
     assert found[["observed", "null_mean", "null_max", "p"]].isna().all(axis=None)
     assert labelled["neurons"].eq(0).all()
+
+
+def labelled_table(counts):
+    """Strict labels of observed activations: {(operator, kind): neurons labelled in 0, 1, 2 formats}."""
+    rows = [
+        ("strict", kind, activations, operator, formats, number)
+        for (operator, kind), numbers in counts.items()
+        for activations, factor in (("observed", 1), ("shuffled", 0))
+        for formats, number in enumerate(np.multiply(numbers, factor))
+    ]
+    return pd.DataFrame(rows, columns=["mode", "kind", "activations", "operator", "formats", "neurons"])
+
+
+def test_the_answer_compares_labels_with_the_strongest_baseline():
+    agreed = pd.DataFrame(columns=[*AGREEMENT.columns, "operator"])
+    counts = {("+", "shared"): (10, 0, 90), ("-", "shared"): (20, 20, 60), ("+", "smooth_noise"): (100, 0, 0)}
+    counts |= {("-", "smooth_noise"): (100, 0, 0), ("+", "matched_effect"): (50, 0, 50)}
+    counts |= {("-", "matched_effect"): (60, 20, 20)}
+    tables = {"agreement": agreed, "labelled": labelled_table(counts)}
+    found = answer(tables, 2)[1]
+    assert found.table.set_index("operator").loc["-", "shared"] == pytest.approx(0.7)
+    assert "80% of the shared neurons" in found.sentence
+    assert "not shared, same effect 40%, smooth noise 0%" in found.sentence
+    assert "(not shared, same effect): +40.0 percentage points" in found.sentence
+    assert found.sentence.endswith(": yes.")
+    shares = label_shares(tables["labelled"])
+    value, low, high = difference(shares["shared"], shares["matched_effect"])
+    assert value == pytest.approx(0.4)
+    # Operators differ by nothing: neurons alone make the interval, of two independent samples.
+    errors = [np.sqrt(np.var(shares["shared"][o]) + np.var(shares["matched_effect"][o])) / 10 for o in "+-"]
+    assert 0.5 < (high - low) / 3.92 / (np.hypot(*errors) / 2) < 2
+    same = {**counts, ("+", "matched_effect"): (10, 0, 90), ("-", "matched_effect"): (20, 20, 60)}
+    assert answer({**tables, "labelled": labelled_table(same)}, 2)[1].sentence.endswith(": undecided.")
+    nobody = labelled_table({("+", "shared"): (0, 0, 0)})
+    assert answer({**tables, "labelled": nobody}, 2)[1].sentence.startswith("No neuron is shared")

@@ -23,6 +23,7 @@ from scipy.stats import binom
 from form_invariance.cli import main
 from form_invariance.errors import UserError
 from form_invariance.stages.heuristics import classes, published, strict
+from form_invariance.stages.heuristics import null as nulls
 from form_invariance.stages.heuristics.answer_sets import answer_set
 from form_invariance.stages.heuristics.maps import read_maps
 from form_invariance.stages.heuristics.names import EXPRESSIONS, family, of_result
@@ -162,7 +163,7 @@ def test_planted_neurons_get_exactly_their_family(operator):
 def test_planted_patterns_of_operands_are_found():
     grid = make_grid("a - b", 200)  # below 100 a pattern is a range or a residue
     maps = np.stack([planted(grid.b % 100 // 10 == 4, 0), planted(grid.a % 100 == 37, 1)])
-    table = strict.score(maps, 0 * maps, grid, floor=0.5, null=make_null(grid, maps=(300, 600)))
+    table = strict.score(maps, 0 * maps, grid, floor=0.5, null=make_null(grid, maps=(600, 2000)))
     found = table[table["label"]].groupby("neuron")["heuristic"].first()
     assert found.to_dict() == {0: "op2_pattern_.4.", 1: "op1_pattern_.37"}
 
@@ -284,7 +285,9 @@ def test_options_that_the_scores_cannot_have(options, sentence, tmp_path, capsys
 
 
 @pytest.mark.parametrize(("largest", "max_operand"), [(998, 999), (998, 1000), (999, 1000)])
-def test_the_largest_operands_are_scored(largest, max_operand, tmp_path):
+def test_the_largest_operands_are_scored(largest, max_operand, tmp_path, monkeypatch):
+    monkeypatch.setattr(nulls, "SCALE_MAPS", 20)
+    monkeypatch.setattr(nulls, "MAPS", 40)
     PAIRS.assign(op1=[0, largest], op2=[1, 0], result=[1, largest]).to_parquet(tmp_path / "a.parquet")
     arguments = heuristics_arguments(tmp_path, "--max-operand", str(max_operand))
     assert main(arguments) == main([*arguments, "--reference"]) == 0

@@ -16,19 +16,27 @@ from form_invariance.model import loading as models
 from form_invariance.model.decoder import Norm
 from form_invariance.model.files import load_tokenizer
 from form_invariance.problems.prompts import render
+from form_invariance.stages.agreement.table import LABELLED
 from form_invariance.stages.circuit.table import CIRCUIT
 from form_invariance.stages.heuristics import activations, map_files, published, strict
+from form_invariance.stages.heuristics import null as nulls
 from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
+from form_invariance.stages.heuristics.baselines import directions, labelled_neurons, mean_effects
 from form_invariance.stages.heuristics.classes import members_of
 from form_invariance.stages.heuristics.labels import label_maps, shuffled
-from form_invariance.stages.heuristics.names import family
+from form_invariance.stages.heuristics.names import BASELINES, SHARED, family
 from form_invariance.stages.heuristics.null import make_null
 from form_invariance.stages.heuristics.pairs import Grid, make_grid
 from form_invariance.stages.heuristics.rules import make_rules
 from form_invariance.stages.heuristics.table import HEURISTICS
+from form_invariance.stages.ranking.table import RANKING
 from form_invariance.tables.files import read_table, read_tensors, write_table, write_tensors
 
 NEURONS = {1: np.array([3, 60]), 3: np.array([0, 11, 79])}
+POPULATIONS = (SHARED, *BASELINES)
+ROWS = pd.DataFrame(
+    {"neurons": "shared", "layer": [1, 1, 3, 3, 3], "neuron": [3, 60, 0, 11, 79]},
+)
 
 
 @pytest.mark.parametrize("format_name", ["symbolic", "word"])
@@ -148,8 +156,8 @@ def test_the_table_of_a_cell_names_the_right_neurons_and_shuffling_unlabels_them
     rng = np.random.default_rng(0)
     maps = rng.normal(size=(5, len(grid.a))).astype(np.float32)
     maps[3] += 8 * (grid.a % 7 == 2)
-    maps[1] -= 8 * ((grid.b >= 30) & (grid.b < 60))
-    table = label_maps(maps, np.ones_like(maps), grid, NEURONS, 0.6, 0, "x")
+    maps[1] -= 8 * ((grid.b >= 30) & (grid.b < 40))
+    table = label_maps(maps, np.ones_like(maps), grid, ROWS, 0.6, make_null(grid), 0, "x")
     labels = table[table["label"] & (table["mode"] == "strict")]
     observed = labels[labels["activations"] == "observed"]
     found = {(row.layer, row.neuron, row.family) for row in observed.itertuples()}
@@ -183,9 +191,10 @@ def test_the_table_of_a_cell_is_both_modes_scores_of_observed_and_of_shuffled_ma
     upper = (answer >= answer.max() - 30) & (answer < answer.max() - 10)
     logits[4] = np.sign(maps[4]) * (1 + 6 * upper)
     places = [(1, 3), (1, 60), (3, 0), (3, 11), (3, 79)]
-    table = label_maps(maps, logits, grid, NEURONS, 0.6, 7, "x")
+    null = make_null(grid, maps=(200, 400))
+    table = label_maps(maps, logits, grid, ROWS, 0.6, null, 7, "x")
     check_columns(table, HEURISTICS)
-    order = ["mode", "activations", "layer", "neuron", "heuristic"]
+    order = ["mode", "neurons", "activations", "layer", "neuron", "heuristic"]
     pd.testing.assert_frame_equal(table, table.sort_values(order, ignore_index=True))
     below = grid.answer < 999
     short = Grid(a[below], b[below], grid.answer[below], "addition", grid.max_operand)
@@ -195,7 +204,7 @@ def test_the_table_of_a_cell_is_both_modes_scores_of_observed_and_of_shuffled_ma
         # Both modes' own scores, of observed maps from half the threshold on, of shuffled ones the labels alone.
         old = published.score(k_maps[:, below], kv_maps[:, below], short)
         old = old.groupby(["neuron", "heuristic"], as_index=False)["score"].max()
-        new = strict.score(k_maps, kv_maps, grid, 0.6, null=make_null(grid, 7))
+        new = strict.score(k_maps, kv_maps, grid, 0.6, null=null)
         labelled = old["score"] >= 0.6
         for mode, scores, label in (("reference", old, labelled), ("strict", new, new["label"])):
             chosen = scores[scores["score"] >= 0.3] if activations_name == "observed" else scores[label]
@@ -221,48 +230,97 @@ def test_the_table_of_a_cell_is_both_modes_scores_of_observed_and_of_shuffled_ma
 
 def test_the_table_of_no_neurons_is_empty():
     grid = make_grid("a + b", 4)
-    table = label_maps(np.empty((0, 16)), np.empty((0, 16)), grid, {}, 0.6, 0, "x")
+    table = label_maps(np.empty((0, 16)), np.empty((0, 16)), grid, ROWS.iloc[:0], 0.6, None, 0, "x")
     assert len(table) == 0
     assert list(table.columns) == list(HEURISTICS.columns)
     assert table[["layer", "neuron", "label"]].dtypes.astype(str).tolist() == ["int64", "int64", "bool"]
 
 
-def test_label_and_agreement_commands(tiny_folder, tmp_path):
-    circuit = pd.DataFrame({"k": [20, 20, 40], "layer": [2, 3, 3], "neuron": [5, 7, 9]})
-    write_table(circuit, tmp_path / "circuit.parquet", CIRCUIT, {})
+def test_draw_label_and_agreement_commands(tiny_folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(nulls, "SCALE_MAPS", 150)
+    monkeypatch.setattr(nulls, "MAPS", 400)
+
+    def run(*words):
+        return main(complete([str(word) for word in words]))
+
+    null, operator, grid = tmp_path / "null.safetensors", ("--operator", "addition"), ("--expression", "a + b")
+    assert run("heuristics", "null", *grid, "--max-operand", 20, "--output", null) == 0
+    circuit, ranking, means = (tmp_path / name for name in ("circuit.parquet", "ranking.parquet", "m.safetensors"))
+    rows = pd.DataFrame({"k": [20, 20, 40], "layer": [2, 3, 3], "neuron": [5, 7, 9]})
+    write_table(rows, circuit, CIRCUIT, {})
+    ranked = pd.DataFrame({"layer": np.repeat([2, 3], 40), "neuron": [*range(40)] * 2})
+    write_table(ranked.assign(**dict.fromkeys(set(RANKING.columns) - {*ranked}, 1)), ranking, RANKING, {})
+    variance = np.random.default_rng(0).random((2, 80)).astype(np.float32)
+    write_tensors({"variance.2": variance[0], "variance.3": variance[1]}, means, "mean_cache", {})
+    drawn = ("heuristics", "draw", *operator, "--circuit", circuit, "--rankings", f"s={ranking}", f"c={ranking}")
+    drawn = (*drawn, "--mean-caches", f"s={means}", f"c={means}")
+    for k in (20, 1000):
+        assert run(*drawn, "--k", k, "--output", tmp_path / f"{k}.parquet") == 0
+    chosen = ("--model", tiny_folder, *operator, *grid, "--null", null)
     for name, template in {"s": "{a}+{b}=", "c": "a = {a}\nb = {b}\nprint(a + b)  # "}.items():
-        chosen = ["--model", str(tiny_folder), "--operator", "addition", "--expression", "a + b", "--k", "20"]
-        files = ["--circuit", str(tmp_path / "circuit.parquet"), "--output", str(tmp_path / f"{name}.parquet")]
-        files += ["--maps-output", str(tmp_path / f"{name}.safetensors")]
-        assert (
-            main(complete(["heuristics", "label", *chosen, *files, "--template", template, "--max-operand", "20"]))
-            == 0
-        )
+        files = ("--output", tmp_path / f"{name}.parquet", "--maps-output", tmp_path / f"{name}.safetensors")
+        own = ("--neurons", tmp_path / "20.parquet", "--template", template, "--max-operand", 20)
+        assert run("heuristics", "label", *chosen, *own, *files) == 0
         table = read_table(tmp_path / f"{name}.parquet", HEURISTICS)
-        assert set(zip(table["layer"], table["neuron"], strict=True)) <= {(2, 5), (3, 7)}
-    inputs = ["--heuristics", f"s={tmp_path / 's.parquet'}", f"c={tmp_path / 'c.parquet'}", "--k", "20"]
-    files = ["--circuit", str(tmp_path / "circuit.parquet"), "--output", str(tmp_path / "agreement.parquet")]
-    extra = ["--labelled-output", str(tmp_path / "labelled.parquet"), "--permutations", "50"]
-    assert main(complete(["agreement", "--operator", "addition", *inputs, *files, *extra])) == 0
-    labelled = pd.read_parquet(tmp_path / "labelled.parquet")
-    assert labelled.groupby(["mode", "activations"])["neurons"].sum().eq(2).all()
-    empty = [
-        "--k",
-        "1000",
-        "--circuit",
-        str(tmp_path / "circuit.parquet"),
-        "--output",
-        str(tmp_path / "none.parquet"),
-        "--maps-output",
-        str(tmp_path / "none.safetensors"),
-    ]
-    chosen = ["--model", str(tiny_folder), "--operator", "addition", "--expression", "a + b"]
-    assert (
-        main(complete(["heuristics", "label", *chosen, *empty, "--template", "{a}+{b}=", "--max-operand", "20"]))
-        == 0
-    )
+        assert set(table["neurons"]) <= set(POPULATIONS)
+        shared = table[table["neurons"] == "shared"]
+        assert set(zip(shared["layer"], shared["neuron"], strict=True)) <= {(2, 5), (3, 7)}
+        assert set(table[table["activations"] == "shuffled"]["neurons"]) <= {"shared"}
+        stored = map_files.from_arrays(read_tensors(tmp_path / f"{name}.safetensors", map_files.KIND)[0])
+        assert stored.neurons.to_numpy().tolist() == [[2, 5], [3, 7]]
+    files = ("--output", tmp_path / "agreement.parquet", "--labelled-output", tmp_path / "labelled.parquet")
+    inputs = ("--heuristics", f"s={tmp_path / 's.parquet'}", f"c={tmp_path / 'c.parquet'}", "--permutations", 50)
+    assert run("agreement", *operator, *inputs, "--neurons", tmp_path / "20.parquet", *files) == 0
+    labelled = read_table(tmp_path / "labelled.parquet", LABELLED)
+    assert labelled.groupby(["mode", "kind", "activations"])["neurons"].sum().eq(2).all()
+    assert set(labelled["kind"]) == set(POPULATIONS)
+    files = ("--output", tmp_path / "none.parquet", "--maps-output", tmp_path / "none.safetensors")
+    empty = ("--neurons", tmp_path / "1000.parquet", "--template", "{a}+{b}=", *files)
+    assert run("heuristics", "label", *chosen, *empty, "--max-operand", 20) == 0
     assert read_table(tmp_path / "none.parquet", HEURISTICS).empty
     assert map_files.from_arrays(read_tensors(tmp_path / "none.safetensors", map_files.KIND)[0]).maps.shape[0] == 0
+    assert run("heuristics", "label", *chosen, *empty, "--max-operand", 25) == 2
+    assert "the random maps are of max_operand 20, not 25" in capsys.readouterr().err
+
+
+def test_baselines_are_as_many_in_each_layer_and_matched():
+    rng = np.random.default_rng(0)
+    shared = pd.DataFrame({"layer": [2] * 8 + [5] * 3, "neuron": [*range(8), 4, 60, 99]})
+    variance = {layer: np.exp(3 * rng.normal(size=300)) for layer in (2, 5)}
+    effects = {layer: np.where(np.arange(300) < 150, rng.normal(size=300), np.nan) for layer in (2, 5)}
+    table = labelled_neurons(shared, variance, effects, 3, "addition")
+    counts = table.groupby(["neurons", "layer"]).size().unstack()
+    assert counts.index.tolist() == sorted(POPULATIONS)
+    assert (counts == [8, 3]).all(axis=None)
+    assert not table.duplicated().any()
+    for kind, values in {"matched_variance": variance, "matched_effect": effects}.items():
+        for layer, rows in table[table["neurons"] == kind].groupby("layer"):
+            own = shared[shared["layer"] == layer]["neuron"]
+            assert not set(rows["neuron"]) & set(own)
+            ordered = [np.argsort(np.argsort(values[layer]))[np.sort(part)] for part in (rows["neuron"], own)]
+            assert np.abs(np.sort(ordered[0]) - np.sort(ordered[1])).max() <= 20, "places in the order of values"
+    assert table.equals(labelled_neurons(shared, variance, effects, 3, "addition"))
+    assert not table.equals(labelled_neurons(shared, variance, effects, 4, "addition"))
+    scarce = {layer: np.where(np.arange(300) < 9, values, np.nan) for layer, values in effects.items()}
+    assert "matched_effect" not in set(labelled_neurons(shared, variance, scarce, 3, "addition")["neurons"])
+
+
+def test_effects_are_means_over_formats_of_candidates_of_all():
+    rankings = {
+        "s": pd.DataFrame({"layer": [1, 1, 2], "neuron": [0, 2, 1], "ie_mean": [1.0, 5.0, 7.0]}),
+        "c": pd.DataFrame({"layer": [1, 1], "neuron": [2, 1], "ie_mean": [3.0, 2.0]}),
+    }
+    np.testing.assert_array_equal(mean_effects(rankings, {1: 3})[1], [np.nan, np.nan, 4.0])
+
+
+def test_directions_are_mixtures_of_neurons_of_unit_variance():
+    rng = np.random.default_rng(0)
+    maps = rng.normal(size=(6, 4000)) * np.array([1, 100, 1, 5, 0, 1])[:, None]
+    found, written = directions(maps, np.eye(6, 4000), 500, 0, "x")
+    weights = np.linalg.lstsq(maps.T, found.T, rcond=None)[0] * maps.std(1)[:, None]
+    alive = [0, 1, 2, 3, 5]
+    np.testing.assert_allclose((weights[alive] ** 2).mean(1), 1, atol=0.2)
+    np.testing.assert_allclose((written[:, :6].T * maps.std(1)[:, None])[alive], weights[alive], atol=1e-4)
 
 
 def test_maps_come_back_from_their_file(tmp_path):

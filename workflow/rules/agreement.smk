@@ -8,7 +8,7 @@ AGREEMENT = {
     for table in ("agreement", "labelled")
 }
 FIGURES["agreement heuristics"] = MODELS, {"heuristics": [HEURISTICS, -3, -2], **AGREEMENT}
-ANSWERS["agreement"] = MODELS, {"agreement": AGREEMENT["agreement"]}
+ANSWERS["agreement"] = MODELS, AGREEMENT
 TABLES += expand(
     "results/{model}/shared/{operator}/{table}.parquet", model=MODELS, operator=OPERATORS, table=AGREEMENT
 )
@@ -16,7 +16,7 @@ TABLES += expand(
 
 rule agreement:
     input:
-        circuit="results/{model}/shared/{operator}/classified_circuit.parquet",
+        neurons="results/{model}/shared/{operator}/labelled_neurons.parquet",
         heuristics=every_format("results/{model}/{format}/{operator}/heuristics.parquet"),
     output:
         agreement="results/{model}/shared/{operator}/agreement.parquet",
@@ -30,14 +30,13 @@ rule agreement:
     params:
         code=source_digest("agreement"),
         heuristics=lambda wildcards, input: keyed(input.heuristics, -3),
-        k=config["heuristic_k"],
         permutations=config["permutations"],
         seed=config["seed"],
     resources:
         **table_job(mem_mb=2000),
     shell:
         "python -m form_invariance agreement --operator {wildcards.operator:q}"
-        " --heuristics {params.heuristics:q} --circuit {input.circuit:q} --k {params.k}"
+        " --heuristics {params.heuristics:q} --neurons {input.neurons:q}"
         " --permutations {params.permutations} --seed {params.seed} --output {output.agreement:q}"
         " --labelled-output {output.labelled:q} 2> {log:q}"
 

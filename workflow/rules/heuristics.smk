@@ -4,10 +4,59 @@ HEURISTICS = every_cell("results/{model}/{format}/{operator}/heuristics.parquet"
 TABLES += expand(HEURISTICS, model=MODELS)
 
 
+rule heuristic_null:
+    output:
+        "results/heuristic_null/{operator}.safetensors",
+    log:
+        "results/logs/heuristic_null/{operator}.log",
+    benchmark:
+        "results/benchmarks/heuristic_null/{operator}.tsv"
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=source_digest("heuristics"),
+        expression=lambda wildcards: config["operators"][wildcards.operator],
+        max_operand=config["heuristic_max_operand"],
+        seed=config["seed"],
+    resources:
+        **table_job(mem_mb=2000),
+    shell:
+        "python -m form_invariance heuristics null --expression={params.expression:q}"
+        " --max-operand {params.max_operand} --seed {params.seed} --output {output:q} 2> {log:q}"
+
+
+rule labelled_neurons:
+    input:
+        circuit="results/{model}/shared/{operator}/classified_circuit.parquet",
+        means=every_format("results/{model}/{format}/mean_cache.safetensors"),
+        rankings=every_format("results/{model}/{format}/{operator}/ranking.parquet"),
+    output:
+        "results/{model}/shared/{operator}/labelled_neurons.parquet",
+    log:
+        "results/logs/labelled_neurons/{model}/{operator}.log",
+    benchmark:
+        "results/benchmarks/labelled_neurons/{model}/{operator}.tsv"
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=source_digest("heuristics"),
+        means=lambda wildcards, input: keyed(input.means, -2),
+        rankings=lambda wildcards, input: keyed(input.rankings, -3),
+        k=config["heuristic_k"],
+        seed=config["seed"],
+    resources:
+        **table_job(mem_mb=2000),
+    shell:
+        "python -m form_invariance heuristics draw --operator {wildcards.operator:q} --circuit {input.circuit:q}"
+        " --mean-caches {params.means:q} --rankings {params.rankings:q} --k {params.k} --seed {params.seed}"
+        " --output {output:q} 2> {log:q}"
+
+
 rule heuristics:
     input:
+        null="results/heuristic_null/{operator}.safetensors",
         model="results/{model}/model_files.parquet",
-        circuit="results/{model}/shared/{operator}/classified_circuit.parquet",
+        neurons="results/{model}/shared/{operator}/labelled_neurons.parquet",
     output:
         heuristics="results/{model}/{format}/{operator}/heuristics.parquet",
         maps="results/{model}/{format}/{operator}/activation_maps.safetensors",
@@ -22,7 +71,6 @@ rule heuristics:
         model=model_options,
         expression=lambda wildcards: config["operators"][wildcards.operator],
         template=lambda wildcards: config["formats"][wildcards.format]["templates"][wildcards.operator],
-        k=config["heuristic_k"],
         max_operand=config["heuristic_max_operand"],
         threshold=config["heuristic_threshold"],
         seed=config["seed"],
@@ -30,6 +78,6 @@ rule heuristics:
         **model_job(minutes=20, extra_mb=2000),
     shell:
         "python -m form_invariance heuristics label {params.model:q} --operator {wildcards.operator:q}"
-        " --expression={params.expression:q} --template={params.template:q} --circuit {input.circuit:q}"
-        " --k {params.k} --max-operand {params.max_operand} --threshold {params.threshold}"
-        " --seed {params.seed} --output {output.heuristics:q} --maps-output {output.maps:q} 2> {log:q}"
+        " --expression={params.expression:q} --template={params.template:q} --neurons {input.neurons:q}"
+        " --null {input.null:q} --max-operand {params.max_operand}"
+        " --threshold {params.threshold} --seed {params.seed} --output {output.heuristics:q} --maps-output {output.maps:q} 2> {log:q}"

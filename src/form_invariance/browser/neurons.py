@@ -47,6 +47,7 @@ def families(table: pd.DataFrame) -> dict[tuple[str, int, int], dict[str, list[A
         on shuffled activations (None where none reached the threshold).
     """
     key = ["mode", "layer", "neuron", "family"]
+    table = table[table["neurons"] == "shared"]
     shuffled = table["activations"] == "shuffled"
     null = table[shuffled].groupby(key)["score"].max().rename("null").reset_index()
     best = table[~shuffled].sort_values(

@@ -1,8 +1,12 @@
 """The paper's tables, as CSV, Markdown and LaTeX."""
 
 import argparse
+from typing import TYPE_CHECKING, Any
 
 from form_invariance.stages.options import add_keyed, add_options
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 HELP = "write the paper's tables, with the paper's numbers beside ours where it has them"
 
@@ -15,6 +19,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_keyed(parser, "--agreement", "MODEL/OPERATOR=FILE", "agreement tables")
     add_keyed(parser, "--labelled", "MODEL/OPERATOR=FILE", "tables of labelled neurons")
     add_options(parser, output_folder="receives the tables")
+
+
+def _of_shared(tables: "dict[Any, pd.DataFrame]", column: str) -> "dict[Any, pd.DataFrame]":
+    return {key: table[table[column] == "shared"] for key, table in tables.items()}
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -30,9 +38,10 @@ def run(arguments: argparse.Namespace) -> None:
     sources = arguments.source
     census = read_tables(arguments.census, CENSUS)
     probes = read_tables(arguments.probes, PROBE)
-    heuristics = read_tables(arguments.heuristics, HEURISTICS)
-    agreements = read_tables(arguments.agreement, AGREEMENT)
-    labelled = read_tables(arguments.labelled, LABELLED)
+    # The paper labels the shared neurons alone.
+    heuristics = _of_shared(read_tables(arguments.heuristics, HEURISTICS), "neurons")
+    agreements = _of_shared(read_tables(arguments.agreement, AGREEMENT), "kind")
+    labelled = _of_shared(read_tables(arguments.labelled, LABELLED), "kind")
     lacking = {key[0] for key in (*census, *probes, *heuristics, *agreements)} - sources.keys()
     if lacking or labelled.keys() != agreements.keys():
         raise UserError(f"--source or --labelled lacks entries of {sorted(lacking) or '--agreement'}")

@@ -2,20 +2,32 @@
 
 from collections.abc import Mapping
 
+import numpy as np
 import pandas as pd
 
-from form_invariance.stages.agreement.table import AGREEMENT
+from form_invariance.randomness import generator
+from form_invariance.stages.agreement.table import AGREEMENT, LABELLED
 from form_invariance.stages.answers import Answer, in_how_many, percent
+from form_invariance.stages.heuristics.names import BASELINES, SHARED
+from form_invariance.statistics import hierarchical_interval, verdict
 from form_invariance.tables.inputs import Input
 
-INPUTS = {"agreement": Input(AGREEMENT, ("operator",))}
+INPUTS = {"agreement": Input(AGREEMENT, ("operator",)), "labelled": Input(LABELLED, ("operator",))}
+RESAMPLES = 2000
+SHARES = {
+    SHARED: "shared",
+    "matched_variance": "not shared, same variance",
+    "matched_effect": "not shared, same effect",
+    "random_direction": "random directions",
+    "smooth_noise": "smooth noise",
+}
 
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """Exact agreement of strict heuristic families, compared with permuted families."""
     wanted = {"mode": "strict", "activations": "observed", "over": "all", "scope": "all", "statistic": "exact"}
     table = tables["agreement"]
-    own = table[(table[list(wanted)] == pd.Series(wanted)).all(axis=1)]
+    own = table[(table[[*wanted, "kind"]] == pd.Series({**wanted, "kind": SHARED})).all(axis=1)]
     found = own[["operator", "neurons", "observed", "null_mean", "p"]].dropna()
     found.columns = pd.Index(["operator", "neurons", "same families", "if permuted", "p"])
     sentence = "No shared neuron has a label beyond chance in every format, so there is nothing to compare."
@@ -26,4 +38,58 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
             f"heuristic families in all of them (mean over operators); {permuted} if neurons are permuted. p < "
             f"0.05 {in_how_many(found['p'] < 0.05)} operators."
         )
-    return [Answer("Do the shared neurons do the same in every format?", sentence, found, ("heuristics",))]
+    return [
+        Answer("Do the shared neurons do the same in every format?", sentence, found, ("heuristics",)),
+        _labels(tables["labelled"]),
+    ]
+
+
+def label_shares(labelled: pd.DataFrame) -> dict[str, dict[str, np.ndarray]]:
+    """Share of the formats in which each neuron has a strict label, (neurons,) by kind and operator."""
+    chosen = labelled[(labelled["mode"] == "strict") & (labelled["activations"] == "observed")]
+    shares: dict[str, dict[str, np.ndarray]] = {}
+    for (kind, operator), rows in chosen.groupby(["kind", "operator"]):
+        values = np.repeat(rows["formats"].to_numpy() / rows["formats"].max(), rows["neurons"].to_numpy())
+        if len(values):
+            shares.setdefault(str(kind), {})[str(operator)] = values
+    return shares
+
+
+def difference(shared: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]) -> tuple[float, float, float]:
+    """Mean over operators of the difference of two kinds' shares, with a 95 % interval.
+
+    The neurons of the two kinds are not paired by anything, so they are paired at random, as many as there are of
+    both.
+    """
+    cells = []
+    for operator in sorted(shared.keys() & other.keys()):
+        rng = generator(0, "label-pairs", operator)
+        first, second = (rng.permutation(kind[operator]) for kind in (shared, other))
+        pairs = min(len(first), len(second))
+        cells.append(first[:pairs] - second[:pairs])
+    return hierarchical_interval(cells, RESAMPLES, 0, "labels")
+
+
+def _labels(labelled: pd.DataFrame) -> Answer:
+    """Share of the shared neurons with a strict label, beside the baselines'."""
+    question = "Do shared neurons follow heuristics more often than other neurons?"
+    shares = label_shares(labelled)
+    operators = sorted(shares.get(SHARED, {}))
+    columns: dict[str, list[object]] = {"operator": [*operators]}
+    for kind, name in SHARES.items():
+        own = shares.get(kind, {})
+        columns[name] = [own[one].mean() if one in own else np.nan for one in operators]
+    table = pd.DataFrame(columns)
+    means = {kind: float(table[SHARES[kind]].mean()) for kind in BASELINES if kind in shares}
+    if not operators or not means:
+        return Answer(question, "No neuron is shared, so there is nothing to compare.", table, ("heuristics",))
+    strongest = max(means, key=lambda kind: means[kind])
+    value, low, high = difference(shares[SHARED], shares[strongest])
+    beside = ", ".join(f"{SHARES[kind]} {percent(mean)}" for kind, mean in means.items())
+    sentence = (
+        f"{percent(float(table[SHARES[SHARED]].mean()))} of the shared neurons have a label beyond chance in a "
+        f"format (mean over formats and operators); {beside}. Shared minus the strongest of these "
+        f"({SHARES[strongest]}): {100 * value:+.1f} percentage points, 95 % interval {100 * low:+.1f} to "
+        f"{100 * high:+.1f}: {verdict(low, high)}."
+    )
+    return Answer(question, sentence, table, ("heuristics",))

@@ -8,8 +8,9 @@ HELP = "test whether the shared neurons carry the same heuristic families in eve
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, "--operator", "--circuit", "--k", "--seed")
+    add_options(parser, "--operator", "--seed")
     add_keyed(parser, "--heuristics", "FORMAT=FILE", "heuristics tables of every format")
+    add_options(parser, neurons="labelled neurons (heuristics draw)")
     add_required(parser, int, permutations="permutations of the null")
     add_options(parser, output="agreement table", labelled_output="table of labelled neurons")
 
@@ -17,13 +18,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.agreement.compute import operator_tables
     from form_invariance.stages.agreement.table import AGREEMENT, LABELLED
-    from form_invariance.stages.circuit.table import CIRCUIT, neurons_of
-    from form_invariance.stages.heuristics.table import HEURISTICS
+    from form_invariance.stages.heuristics.table import HEURISTICS, LABELLED_NEURONS
     from form_invariance.tables.files import read_table, read_tables, write_table
 
     tables = read_tables(arguments.heuristics, HEURISTICS)
-    shared = neurons_of(read_table(arguments.circuit, CIRCUIT), arguments.k)
-    found, labelled = operator_tables(tables, shared, arguments.permutations, arguments.seed, arguments.operator)
-    provenance = settings(arguments, "operator", "k", "permutations", "seed")
+    neurons = read_table(arguments.neurons, LABELLED_NEURONS)
+    found, labelled = operator_tables(tables, neurons, arguments.permutations, arguments.seed, arguments.operator)
+    provenance = settings(arguments, "operator", "permutations", "seed")
     write_table(labelled, arguments.labelled_output, LABELLED, provenance)
     write_table(found, arguments.output, AGREEMENT, provenance)

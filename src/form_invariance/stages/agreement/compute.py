@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.randomness import generator
-from form_invariance.stages.heuristics.names import FAMILIES
+from form_invariance.stages.heuristics.names import FAMILIES, SHARED
 
 _ROWS = 2**21
 
@@ -124,35 +124,41 @@ def agreement_table(
 
 
 def operator_tables(
-    tables: Mapping[str, pd.DataFrame], shared: pd.DataFrame, permutations: int, seed: int, name: str
+    tables: Mapping[str, pd.DataFrame], neurons: pd.DataFrame, permutations: int, seed: int, name: str
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Agreement of one operator in both modes, of observed and of shuffled activations.
+    """Agreement of one operator in both modes: of every kind of neurons, and of shuffled activations.
 
     Args:
         tables: heuristics tables by format.
-        shared: the shared neurons, columns layer, neuron.
+        neurons: which neurons were labelled, columns neurons (their kind), layer, neuron.
 
     Returns:
         The agreement table, and the table of how many neurons are labelled in 0, 1, 2, ... formats.
     """
-    place = pd.Series(np.arange(len(shared)), index=pd.MultiIndex.from_frame(shared[["layer", "neuron"]]))
-    families = {family: number for number, family in enumerate(dict.fromkeys(label for _, label in FAMILIES))}
-    layers = shared["layer"].to_numpy()
+    kinds = {SHARED: neurons.iloc[:0], **dict([*neurons.groupby("neurons", sort=False)])}
     found, labelled = [], []
     for mode in ("reference", "strict"):
-        for activations in ("observed", "shuffled"):
-            labels = {}
-            for format_name, table in tables.items():
-                chosen = (table["mode"] == mode) & (table["activations"] == activations) & table["label"]
-                rows = table[chosen]
-                one = np.zeros((len(shared), len(families)), dtype=bool)
-                neurons = place.loc[pd.MultiIndex.from_frame(rows[["layer", "neuron"]])].to_numpy()
-                one[neurons, rows["family"].map(families).to_numpy(dtype=np.int64)] = True
-                labels[format_name] = one
-            key = f"{name}/{mode}/{activations}"
-            which = {"mode": mode, "activations": activations}
+        # The baselines have no shuffled activations.
+        for kind, activations in [(SHARED, "shuffled"), *((kind, "observed") for kind in kinds)]:
+            wanted = {"mode": mode, "neurons": kind, "activations": activations}
+            labels = {format_name: _labels(table, kinds[kind], wanted) for format_name, table in tables.items()}
+            layers = kinds[kind]["layer"].to_numpy()
+            key = f"{name}/{mode}/{kind}/{activations}"
+            which = {"mode": mode, "kind": kind, "activations": activations}
             found.append(agreement_table(labels, layers, permutations, seed, key).assign(**which))
             times = np.sum([one.any(1) for one in labels.values()], axis=0)
             counts = np.bincount(times.astype(np.int64), minlength=len(labels) + 1)
             labelled.append(pd.DataFrame({"formats": range(len(labels) + 1), "neurons": counts}).assign(**which))
     return pd.concat(found, ignore_index=True), pd.concat(labelled, ignore_index=True)
+
+
+def _labels(table: pd.DataFrame, neurons: pd.DataFrame, wanted: Mapping[str, str]) -> np.ndarray:
+    """Family labels of some neurons in one format, (neurons, families) bool."""
+    place = pd.Series(np.arange(len(neurons)), index=pd.MultiIndex.from_frame(neurons[["layer", "neuron"]]))
+    families = {family: number for number, family in enumerate(dict.fromkeys(label for _, label in FAMILIES))}
+    chosen = (table[list(wanted)] == pd.Series(wanted)).all(axis=1) & table["label"]
+    rows = table[chosen]
+    result = np.zeros((len(neurons), len(families)), dtype=bool)
+    own = place.loc[pd.MultiIndex.from_frame(rows[["layer", "neuron"]])].to_numpy()
+    result[own, rows["family"].map(families).to_numpy(dtype=np.int64)] = True
+    return result

@@ -11,6 +11,7 @@ from matplotlib.patches import Patch
 
 from form_invariance.drawing import style
 from form_invariance.stages.agreement.table import AGREEMENT, LABELLED
+from form_invariance.stages.heuristics.names import SHARED
 from form_invariance.stages.heuristics.table import HEURISTICS
 from form_invariance.tables.inputs import Input
 
@@ -64,6 +65,8 @@ def agreement_text(agreement: pd.DataFrame) -> str:
 
 def heuristics(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     """Rows are the two modes, columns operators: bars by family and format, marks for shuffled activations."""
+    columns = {"heuristics": "neurons", "agreement": "kind", "labelled": "kind"}
+    tables = {name: tables[name][tables[name][column] == SHARED] for name, column in columns.items()}
     formats = tables["heuristics"]["format"].unique().tolist() or ["no shared neuron"]
     colours, hatches = style.colours(formats), style.hatches(formats)
     grid = sns.FacetGrid(

@@ -4,13 +4,16 @@ from form_invariance.tables.columns import Schema, integer, number, text
 
 _LABELS = {
     "mode": text("reference or strict labels"),
+    "kind": text("shared neurons, or what they are compared with: neurons of the heuristics table"),
     "activations": text("labels of observed or of shuffled activations"),
 }
 AGREEMENT = Schema(
     "agreement",
     {
         **_LABELS,
-        "over": text("which neurons: shared (all), any (labelled in some format), all (labelled in every format)"),
+        "over": text(
+            "which of them: shared (every one), any (labelled in some format), all (labelled in every format)"
+        ),
         "scope": text("where the null permutes family sets: all neurons, or within each layer"),
         "neurons": integer("how many neurons, the denominator"),
         "statistic": text("common, exact, pair_jaccard or three_way_jaccard (of all formats)"),
@@ -25,6 +28,6 @@ LABELLED = Schema(
     {
         **_LABELS,
         "formats": integer("number of formats"),
-        "neurons": integer("shared neurons that are labelled in exactly this number of formats"),
+        "neurons": integer("neurons of the kind that are labelled in exactly this number of formats"),
     },
 )

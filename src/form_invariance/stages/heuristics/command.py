@@ -2,25 +2,50 @@
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from form_invariance.stages.heuristics.names import KINDS
-from form_invariance.stages.options import add_model_arguments, add_options, add_required
+from form_invariance.errors import UserError
+from form_invariance.stages.heuristics.names import KINDS, SHARED
+from form_invariance.stages.options import add_keyed, add_model_arguments, add_options, add_required, settings
+
+if TYPE_CHECKING:
+    from form_invariance.stages.heuristics.null import Null
+    from form_invariance.stages.heuristics.pairs import Grid
 
 HELP = "label the shared neurons with heuristics, or score activation maps against the heuristics"
+
+_GRID = ("expression", "max_operand", "seed")
+"""What the random maps of a grid depend on."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    _add_draw(actions.add_parser("draw", help="choose the neurons that are labelled: shared ones and baselines"))
     _add_label(actions.add_parser("label", help="find the heuristics that a cell's shared neurons follow"))
+    _add_null(actions.add_parser("null", help="draw the random smooth maps that labels are compared with"))
     _add_score(actions.add_parser("score", help="score every neuron of a table of activation maps"))
+
+
+def _add_draw(parser: argparse.ArgumentParser) -> None:
+    add_options(parser, "--operator", "--circuit", "--rankings", "--k", "--seed")
+    add_keyed(parser, "--mean-caches", "FORMAT=FILE", "mean caches, for the neurons' variances")
+    add_options(parser, output="table of the neurons")
 
 
 def _add_label(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
-    add_options(parser, "--operator", "--expression", "--template", "--circuit", "--k", "--seed")
+    add_options(parser, "--operator", "--expression", "--template", "--seed")
     add_required(parser, int, max_operand="operands of the grid are below it")
     add_required(parser, float, threshold="score that a label needs")
+    files = {"null": "random maps of the grid (heuristics null)", "neurons": "neurons to label (heuristics draw)"}
+    add_options(parser, **files)
     add_options(parser, output="heuristics table", maps_output="activation maps, as safetensors")
+
+
+def _add_null(parser: argparse.ArgumentParser) -> None:
+    add_options(parser, "--expression", "--seed")
+    add_required(parser, int, max_operand="operands of the grid are below it")
+    add_options(parser, output="random maps of the grid, as safetensors")
 
 
 def _add_score(score: argparse.ArgumentParser) -> None:
@@ -38,22 +63,63 @@ def _add_score(score: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    (_label if arguments.action == "label" else _score)(arguments)
+    {"draw": _draw, "label": _label, "null": _null, "score": _score}[arguments.action](arguments)
+
+
+def _draw(arguments: argparse.Namespace) -> None:
+    import numpy as np
+
+    from form_invariance.stages.circuit.table import CIRCUIT, neurons_of
+    from form_invariance.stages.heuristics.baselines import labelled_neurons, mean_effects
+    from form_invariance.stages.heuristics.table import LABELLED_NEURONS
+    from form_invariance.stages.ranking.table import RANKING
+    from form_invariance.tables.files import read_table, read_tables, read_tensors, write_table
+
+    shared = neurons_of(read_table(arguments.circuit, CIRCUIT), arguments.k)
+    caches = [read_tensors(path, "mean_cache")[0] for path in arguments.mean_caches.values()]
+    layers = shared["layer"].unique().tolist()
+    variance = {layer: np.mean([cache[f"variance.{layer}"] for cache in caches], axis=0) for layer in layers}
+    widths = {layer: len(own) for layer, own in variance.items()}
+    effects = mean_effects(read_tables(arguments.rankings, RANKING), widths)
+    table = labelled_neurons(shared, variance, effects, arguments.seed, arguments.operator)
+    write_table(table, arguments.output, LABELLED_NEURONS, settings(arguments, "operator", "k", "seed"))
+
+
+def _null(arguments: argparse.Namespace) -> None:
+    from form_invariance.stages.heuristics import null
+    from form_invariance.stages.heuristics.pairs import make_grid
+    from form_invariance.tables.files import write_tensors
+
+    drawn = null.make_null(make_grid(arguments.expression, arguments.max_operand), arguments.seed)
+    provenance = settings(arguments, *_GRID)
+    write_tensors(null.to_arrays(drawn), arguments.output, null.KIND, provenance)
+
+
+def _read_null(arguments: argparse.Namespace, grid: "Grid") -> "Null":
+    from form_invariance.stages.heuristics import null
+    from form_invariance.tables.files import read_tensors
+
+    arrays, provenance = read_tensors(arguments.null, null.KIND)
+    for name, own in settings(arguments, *_GRID).items():
+        if provenance[name] != own:
+            raise UserError(
+                f"{arguments.null}: the random maps are of {name} {provenance[name]}, not {own}; draw them with "
+                f"the same --{name.replace('_', '-')}"
+            )
+    return null.from_arrays(arrays, grid)
 
 
 def _label(arguments: argparse.Namespace) -> None:
-    from form_invariance.stages.circuit.table import CIRCUIT, neurons_of
     from form_invariance.stages.heuristics import map_files
     from form_invariance.stages.heuristics.labels import label_cell
     from form_invariance.stages.heuristics.pairs import make_grid
-    from form_invariance.stages.heuristics.table import HEURISTICS
+    from form_invariance.stages.heuristics.table import HEURISTICS, LABELLED_NEURONS
     from form_invariance.stages.model_options import load_model, model_provenance
     from form_invariance.tables.files import read_table, write_table, write_tensors
 
     model, tokenizer = load_model(arguments)
     grid = make_grid(arguments.expression, arguments.max_operand)
-    circuit = neurons_of(read_table(arguments.circuit, CIRCUIT), arguments.k)
-    neurons = {int(str(layer)): rows["neuron"].to_numpy() for layer, rows in circuit.groupby("layer")}
+    neurons = read_table(arguments.neurons, LABELLED_NEURONS)
     maps, table = label_cell(
         model,
         tokenizer,
@@ -62,11 +128,12 @@ def _label(arguments: argparse.Namespace) -> None:
         grid,
         neurons,
         arguments.threshold,
+        _read_null(arguments, grid),
         arguments.seed,
     )
     provenance = {
-        **model_provenance(arguments, "operator", "template", "k", "max_operand", "threshold", "seed"),
-        "neurons": len(circuit),
+        **model_provenance(arguments, "operator", "template", "max_operand", "threshold", "seed"),
+        "neurons": int((neurons["neurons"] == SHARED).sum()),
     }
     write_tensors(maps, arguments.maps_output, map_files.KIND, provenance)
     write_table(table, arguments.output, HEURISTICS, provenance)

@@ -1,6 +1,7 @@
 """The heuristics table of one cell: both modes, observed and shuffled activations."""
 
 from collections.abc import Mapping
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -11,9 +12,10 @@ from form_invariance.problems.prompts import PromptTokenizer, check_template
 from form_invariance.randomness import generator
 from form_invariance.stages.heuristics import map_files, published, strict
 from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
+from form_invariance.stages.heuristics.baselines import directions, mixed_neurons, smooth_noise
 from form_invariance.stages.heuristics.classes import members_of
-from form_invariance.stages.heuristics.names import family
-from form_invariance.stages.heuristics.null import make_null
+from form_invariance.stages.heuristics.names import DIRECTION, NOISE, SHARED, family
+from form_invariance.stages.heuristics.null import Null
 from form_invariance.stages.heuristics.pairs import Grid, published_part
 from form_invariance.stages.heuristics.table import HEURISTICS
 
@@ -41,8 +43,9 @@ def label_maps(
     maps: np.ndarray,
     logits: np.ndarray,
     grid: Grid,
-    neurons: Mapping[int, np.ndarray],
+    neurons: pd.DataFrame,
     threshold: float,
+    null: Null,
     seed: int,
     name: str,
 ) -> pd.DataFrame:
@@ -51,40 +54,36 @@ def label_maps(
     Args:
         maps: K maps, (neurons, N).
         logits: logit of the pair's answer by neuron, (neurons, N): KV map = K map x logit.
-        neurons: the neurons of each layer, in the order of the maps' rows.
+        neurons: what each map is of, columns neurons, layer, neuron, in the order of the maps.
         threshold: score that a label needs.
+        null: the random maps of the grid.
         name: the cell's name, for the seeded shuffle.
 
     Returns:
-        Rows with at least half the threshold as score (of the shuffled activations, the labels alone).
+        Rows with at least half the threshold as score; of the shuffled activations, which only the shared neurons
+        have, the labels alone.
     """
     if not len(maps):
         return pd.DataFrame(columns=list(HEURISTICS.columns)).astype(
             {"layer": "int64", "neuron": "int64", "label": bool}
         )
-    layers = np.repeat(list(neurons), [len(own) for own in neurons.values()])
-    numbers = np.concatenate(list(neurons.values()))
-    null = make_null(grid, seed)
+    shared = (neurons["neurons"] == SHARED).to_numpy()
     tables = []
-    for activations, k_maps in (("observed", maps), ("shuffled", shuffled(maps, seed, name))):
-        kv_maps = k_maps * logits
+    for activations, chosen in (("observed", np.ones(len(maps), dtype=bool)), ("shuffled", shared)):
+        k_maps = maps if activations == "observed" else shuffled(maps[chosen], seed, name)
+        if not len(k_maps):
+            continue
+        kv_maps = k_maps * logits[chosen]
         floor = threshold / 2 if activations == "observed" else threshold
         for mode, table in (
             ("reference", _published(k_maps, kv_maps, grid, threshold, floor)),
             ("strict", strict.score(k_maps, kv_maps, grid, threshold, floor, null)),
         ):
             table = table if activations == "observed" else table[table["label"]]
-            row = table["neuron"].to_numpy()
-            tables.append(
-                table.assign(
-                    mode=mode,
-                    activations=activations,
-                    layer=layers[row],
-                    neuron=numbers[row],
-                    family=table["heuristic"].map(family),
-                )
-            )
-    columns = ["mode", "activations", "layer", "neuron", "heuristic"]
+            own = neurons[chosen].iloc[table["neuron"].to_numpy()].reset_index(drop=True)
+            table = table.drop(columns="neuron").reset_index(drop=True).join(own)
+            tables.append(table.assign(mode=mode, activations=activations, family=table["heuristic"].map(family)))
+    columns = ["mode", "neurons", "activations", "layer", "neuron", "heuristic"]
     return pd.concat(tables).sort_values(columns, ignore_index=True)
 
 
@@ -94,24 +93,67 @@ def label_cell(
     template: str,
     operator: str,
     grid: Grid,
-    neurons: Mapping[int, np.ndarray],
+    neurons: pd.DataFrame,
     threshold: float,
+    null: Null,
     seed: int,
 ) -> tuple[dict[str, np.ndarray], pd.DataFrame]:
-    """The activation maps of a cell's neurons, as named arrays for a file, and the heuristics table.
+    """The activation maps of a cell's shared neurons, as named arrays for a file, and the heuristics table.
 
     Args:
         template: with the fields {a} and {b}.
-        operator: its name, for messages and for the seeded shuffle.
-        neurons: the neurons of each layer, by layer in ascending order.
+        operator: its name, for messages and for the seeded choices.
+        neurons: columns neurons, layer, neuron.
+        null: the random maps of the grid.
 
     Raises:
         UserError: the template breaks a rule.
     """
     limits = OperandRange(int(grid.a.min()), grid.max_operand - 1, 0, int(grid.answer.max()))
     check_template(tokenizer, template, f"template of {operator}", limits)
-    maps = operand_maps(model, tokenizer, template, grid, neurons)
-    logits = answer_logits(model, tokenizer, grid, neurons)
-    # Every format has a shuffle of its own: the same one would keep what the formats' maps have in common.
-    table = label_maps(maps, logits, grid, neurons, threshold, seed, f"{operator}/{template}")
-    return map_files.to_arrays(maps, logits, grid, neurons), table
+
+    # Every format has a shuffle and noise of its own: the same would keep what the formats' maps have in common.
+    name = f"{operator}/{template}"
+    neurons = neurons.sort_values(["neurons", "layer", "neuron"], ignore_index=True)
+    kinds = [str(kind) for kind in neurons["neurons"].unique()]
+    layers = {kind: _by_layer(neurons[neurons["neurons"] == kind]) for kind in kinds}
+    mixed = mixed_neurons([*layers.get(DIRECTION, {})], model.config.d_mlp, seed, operator)
+    read = [own for kind, own in layers.items() if kind not in (DIRECTION, NOISE)] + [mixed]
+    # The model runs once, on the neurons of all kinds.
+    every = {
+        one: np.unique(np.concatenate([own[one] for own in read if one in own])) for one in sorted({*chain(*read)})
+    }
+    k_maps, logits = (
+        operand_maps(model, tokenizer, template, grid, every),
+        answer_logits(model, tokenizer, grid, every),
+    )
+    start = dict(zip(every, np.cumsum([0, *map(len, every.values())]), strict=False))
+
+    def of(own: Mapping[int, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Maps and logits of some of the neurons."""
+        rows = [start[layer] + np.searchsorted(every[layer], numbers) for layer, numbers in own.items()]
+        place = np.concatenate([*rows, np.empty(0, dtype=np.int64)])
+        return k_maps[place], logits[place]
+
+    def of_kind(kind: str) -> tuple[np.ndarray, np.ndarray]:
+        if kind == NOISE:
+            noise = smooth_noise(grid, int((neurons["neurons"] == NOISE).sum()), seed, name)
+            return noise, np.ones_like(noise)
+        if kind != DIRECTION:
+            return of(layers[kind])
+        drawn = [
+            directions(*of({layer: mixed[layer]}), len(numbers), seed, operator, layer)
+            for layer, numbers in layers[kind].items()
+        ]
+        return np.concatenate([one[0] for one in drawn]), np.concatenate([one[1] for one in drawn])
+
+    found = [of_kind(kind) for kind in kinds] or [of({})]
+    maps, written = (np.concatenate([pair[part] for pair in found]) for part in (0, 1))
+    table = label_maps(maps, written, grid, neurons, threshold, null, seed, name)
+    shared = layers.get(SHARED, {})
+    return map_files.to_arrays(*of(shared), grid, shared), table
+
+
+def _by_layer(rows: pd.DataFrame) -> dict[int, np.ndarray]:
+    """Neurons by layer, both in ascending order."""
+    return {int(str(layer)): part["neuron"].to_numpy() for layer, part in rows.groupby("layer")}

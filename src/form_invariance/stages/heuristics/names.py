@@ -6,6 +6,11 @@ EXPRESSIONS = {"addition": "a + b", "subtraction": "a - b", "multiplication": "a
 KINDS = (*EXPRESSIONS, "other")
 """Any other expression is of kind `other`."""
 
+SHARED, DIRECTION, NOISE = "shared", "random_direction", "smooth_noise"
+MATCHED = ("matched_variance", "matched_effect")
+BASELINES = (*MATCHED, DIRECTION, NOISE)
+"""The neurons that are labelled: the shared ones, and what they are compared with."""
+
 FAMILIES = (
     ("both_operands_range_", "both range"),
     ("both_operands_", "both modulo"),

@@ -13,21 +13,22 @@ from scipy.special import xlogy
 
 from form_invariance.randomness import generator
 from form_invariance.stages.heuristics.answer_sets import answer_set
-from form_invariance.stages.heuristics.classes import ROWS
 from form_invariance.stages.heuristics.pairs import Grid
 from form_invariance.stages.heuristics.rules import Rules, make_rules
 from form_invariance.stages.heuristics.smoothness import autocorrelation, random_maps
-from form_invariance.stages.heuristics.ties import Ranks, rank, scores
+from form_invariance.stages.heuristics.ties import Ranks, rank_untied, scores
 
-SCALE_MAPS, MAPS = 800, 2200
+SCALE_MAPS, MAPS = 1500, 6000
 """Random maps that a rule's mean evidence is taken from, and random maps that neurons are compared with."""
-LOCAL, NEIGHBOURS = 60, 160
+LOCAL, NEIGHBOURS = 100, 300
 """How many of each: those nearest to a neuron in smoothness."""
 FLOOR = 0.5
 """Smallest mean evidence: that of a rule whose pairs are independent."""
-LARGEST = 0.95
+LARGEST = 0.999
 """Autocorrelations are compared up to here: closer to 1, z grows without limit."""
+KIND = "heuristic_null"
 _ROUNDING = 1e-5
+_BATCH, _VALUES = 256, 3_000_000
 
 
 def evidence(score: np.ndarray, base: np.ndarray, sizes: np.ndarray) -> np.ndarray:
@@ -63,12 +64,13 @@ def rule_evidence(ranks: Ranks, found: np.ndarray, grid: Grid, rules: Rules) -> 
     return result
 
 
-def make_null(grid: Grid, seed: int = 0, maps: tuple[int, int] = (SCALE_MAPS, MAPS)) -> Null:
+def make_null(grid: Grid, seed: int = 0, maps: tuple[int, int] | None = None) -> Null:
     """The random maps of a grid; they depend on the grid and the seed alone.
 
     The two sets of maps are independent: a mean that comes out low by chance would be low for the very maps that
     it is taken from, and neurons would exceed them too often.
     """
+    maps = maps or (SCALE_MAPS, MAPS)
     rules = make_rules(grid)
     scale_smoothness, scale_evidence = _draw(grid, rules, maps[0], seed, "scale")
     smoothness, found = _draw(grid, rules, maps[1], seed, "compared")
@@ -79,12 +81,30 @@ def make_null(grid: Grid, seed: int = 0, maps: tuple[int, int] = (SCALE_MAPS, MA
     return replace(null, largest=(operand, result))
 
 
+def to_arrays(null: Null) -> dict[str, np.ndarray]:
+    """Named arrays for a file; `from_arrays` reads them back."""
+    return {
+        "scale_smoothness": null.scale_smoothness,
+        "scale_evidence": null.scale_evidence,
+        "smoothness": null.smoothness,
+        "largest_operand": null.largest[0],
+        "largest_result": null.largest[1],
+    }
+
+
+def from_arrays(arrays: dict[str, np.ndarray], grid: Grid) -> Null:
+    """The random maps of a file's arrays, which were drawn on this grid."""
+    smoothness, largest = arrays["smoothness"], (arrays["largest_operand"], arrays["largest_result"])
+    return Null(make_rules(grid), arrays["scale_smoothness"], arrays["scale_evidence"], smoothness, largest)
+
+
 def _draw(grid: Grid, rules: Rules, count: int, seed: int, purpose: str) -> tuple[np.ndarray, np.ndarray]:
     """Smoothness (count, lags) and evidence (count, rules + 1) of new random maps."""
     drawn = random_maps(grid, count, generator(seed, "smooth-maps", purpose))
     smoothness, found = [], []
-    for start in range(0, count, ROWS):
-        ranks = rank(np.stack([next(drawn) for _ in range(min(ROWS, count - start))]))
+    step = max(1, min(_BATCH, _VALUES // len(grid.a)))
+    for start in range(0, count, step):
+        ranks = rank_untied(np.stack([next(drawn) for _ in range(min(step, count - start))]))
         smoothness.append(autocorrelation(ranks, grid))
         own = rule_evidence(ranks, scores(ranks, rules.classes)[0], grid, rules)
         found.append(own.astype(np.float32))
@@ -97,9 +117,10 @@ def result_columns(rules: Rules) -> np.ndarray:
 
 
 def _nearest(smoothness: np.ndarray, own: np.ndarray, count: int) -> np.ndarray:
-    """The maps (maps, lags) whose autocorrelation is nearest to `own` (lags,), in Fisher's z, nearest first."""
+    """The maps (maps, lags) whose autocorrelation is nearest to `own` (lags,), in Fisher's z."""
+    count = min(count, len(smoothness))
     z, own_z = (np.arctanh(np.clip(values, -LARGEST, LARGEST)) for values in (smoothness, own))
-    return np.argsort(((z - own_z) ** 2).sum(1), kind="stable")[:count]
+    return np.argpartition(((z - own_z) ** 2).sum(1), count - 1)[:count]
 
 
 def _local_mean(null: Null, own: np.ndarray) -> np.ndarray:

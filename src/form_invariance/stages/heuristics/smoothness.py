@@ -1,34 +1,42 @@
 """Random smooth maps over a grid, and how smooth a map is."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
-from scipy.fft import irfft2, rfft2
 from scipy.special import ndtri
 
 from form_invariance.stages.heuristics.pairs import Grid
 from form_invariance.stages.heuristics.ties import Ranks
 
 LAGS = (1, 2, 4, 8, 16, 32)
-SHORTEST = 0.3
-"""Shortest correlation length of a random map, in operands; the longest is the grid's side."""
-_PADDING = 2
-"""The torus that a random map is cut from, in sides of the grid: opposite edges of the map are unrelated."""
+SHORTEST, LENGTHS = 0.3, 60
+"""Shortest correlation length of a random map, in operands, and how many there are up to the grid's side."""
 
 
-def gaussian_field(shape: tuple[int, int], length: float, white: float, rng: np.random.Generator) -> np.ndarray:
-    """A Gaussian random map of mean 0 and variance 1, the same in every direction, (A, B) float32.
+@lru_cache(maxsize=2 * LENGTHS)
+def _root(side: int, length: float) -> np.ndarray:
+    """Square root of the covariance exp(-r² / (2 length²)) along one operand, (side, side) float32."""
+    distance = np.subtract.outer(np.arange(side), np.arange(side)) / length
+    values, vectors = np.linalg.eigh(np.exp(-(distance**2) / 2))
+    return (vectors * np.sqrt(np.maximum(values, 0)) @ vectors.T).astype(np.float32)
+
+
+def gaussian_field(
+    shape: tuple[int, int], lengths: tuple[float, float], white: float, rng: np.random.Generator
+) -> np.ndarray:
+    """A Gaussian random map of mean 0 and variance 1, (A, B) float32.
 
     Args:
-        length: the covariance at distance r is exp(-r² / (2 length²)), in operands.
+        lengths: along the first and the second operand; the covariance at the distance (x, y) is
+            exp(-x² / (2 lengths[0]²) - y² / (2 lengths[1]²)), in operands.
         white: share of the variance that is white noise.
     """
-    size = [_PADDING * side for side in shape]
-    waves = (2 * np.pi * length) ** 2 * (np.fft.fftfreq(size[0])[:, None] ** 2 + np.fft.rfftfreq(size[1]) ** 2)
-    amplitude = np.exp(-waves / 4).astype(np.float32)
-    noise = rng.standard_normal(size, dtype=np.float32)
-    field = irfft2(rfft2(noise) * amplitude, s=size)[: shape[0], : shape[1]]
+    first, second = (_root(side, length) for side, length in zip(shape, lengths, strict=True))
+    field = first @ rng.standard_normal(shape, dtype=np.float32) @ second
     field = (field - field.mean()) / max(float(field.std()), 1e-12)
+    if not white:
+        return field
     return np.sqrt(1 - white) * field + np.sqrt(white) * rng.standard_normal(shape, dtype=np.float32)
 
 
@@ -43,11 +51,12 @@ def random_maps(grid: Grid, count: int, rng: np.random.Generator) -> Iterator[np
     """
     shape = _shape(grid)
     first, second = grid.a - grid.a.min(), grid.b - grid.b.min()
+    lengths = np.geomspace(SHORTEST, max(shape), LENGTHS)
     for _ in range(count):
-        length = float(np.exp(rng.uniform(np.log(SHORTEST), np.log(max(shape)))))
+        length = float(rng.choice(lengths))
         white, mixed = rng.random(2) < (0.1, 0.2)
         noise = 1.0 if white else rng.random() if mixed else 0.0
-        yield gaussian_field(shape, length, noise, rng)[first, second]
+        yield gaussian_field(shape, (length, length), noise, rng)[first, second]
 
 
 def autocorrelation(ranks: Ranks, grid: Grid) -> np.ndarray:

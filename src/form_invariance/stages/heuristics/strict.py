@@ -14,7 +14,7 @@ from form_invariance.stages.heuristics.classes import ROWS
 from form_invariance.stages.heuristics.names import family, of_result
 from form_invariance.stages.heuristics.null import Null, evidence, make_null, p_values, rule_evidence
 from form_invariance.stages.heuristics.pairs import Grid
-from form_invariance.stages.heuristics.rules import SMALLEST
+from form_invariance.stages.heuristics.rules import SMALLEST, Rules
 from form_invariance.stages.heuristics.smoothness import autocorrelation
 from form_invariance.stages.heuristics.ties import Ranks, credit, rank, scores
 
@@ -53,14 +53,12 @@ def score(
     tables = []
     for start in range(0, len(operand_maps), ROWS):
         by_operand, by_result = (rank(maps[start : start + ROWS]) for maps in (operand_maps, result_maps))
-        ends = [scores(ranks, null.rules.classes) for ranks in (by_operand, by_result)]
-        found, bottom = (np.where(null.rules.result, ends[1][part], ends[0][part]) for part in (0, 1))
+        found, bottom = _scores(null.rules, by_operand, by_result)
         smooth = [autocorrelation(ranks, grid) for ranks in (by_operand, by_result)]
         all_evidence = rule_evidence(by_result, found, grid, null.rules)
         for neuron in range(len(found)):
             p = p_values(null, all_evidence[neuron], (smooth[0][neuron], smooth[1][neuron]))
-            table, members = _table(null, grid, by_result, neuron, found[neuron], bottom[neuron], p)
-            table = table[table["score"] >= floor].reset_index(drop=True)
+            table, members = _table(null.rules, grid, by_result, neuron, found[neuron], bottom[neuron], p, floor)
             constant = by_operand.tied[0, neuron] == len(grid.a)
             beyond = beyond_chance(table["score"], table["base_rate"])
             significant = (table["p_value"] <= SIGNIFICANCE) & (beyond >= threshold) & (not constant)
@@ -70,26 +68,38 @@ def score(
     return pd.concat(tables, ignore_index=True)
 
 
+def _scores(rules: Rules, by_operand: Ranks, by_result: Ranks) -> tuple[np.ndarray, np.ndarray]:
+    """Score of every neuron and rule, each on its own map, (neurons, rules), and whether it is the bottom's."""
+    found = np.empty((by_operand.above.shape[1], len(rules.classes)))
+    bottom = np.empty(found.shape, dtype=bool)
+    for ranks, kind in ((by_operand, ~rules.result), (by_result, rules.result)):
+        found[:, kind], bottom[:, kind] = scores(ranks, [rules.classes[one] for one in np.flatnonzero(kind)])
+    return found, bottom
+
+
 def _table(
-    null: Null, grid: Grid, by_result: Ranks, neuron: int, found: np.ndarray, bottom: np.ndarray, p: np.ndarray
+    rules: Rules,
+    grid: Grid,
+    by_result: Ranks,
+    neuron: int,
+    found: np.ndarray,
+    bottom: np.ndarray,
+    p: np.ndarray,
+    floor: float,
 ) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
-    """One neuron's rows, one a rule, and the pairs of each rule by its name."""
-    rules = null.rules
-    columns = {
-        "heuristic": [one.name for one in rules.classes],
-        "score": found,
-        "base_rate": rules.base,
-        "size": rules.sizes,
-        "bottom": bottom,
-        "p_value": p[:-1],
-    }
-    table = pd.DataFrame(columns)
-    members = {one.name: one.members for one in rules.classes}
+    """One neuron's rows of a score of at least `floor`, one a rule, and the pairs of each rule by its name."""
+    kept = np.flatnonzero(found >= floor)
+    chosen = [rules.classes[one] for one in kept]
+    members = {one.name: one.members for one in chosen}
+    values = (found, rules.base, rules.sizes, bottom, p[:-1])
+    columns = [[one.name for one in chosen], *(column[kept].tolist() for column in values)]
     several = answer_set(by_result, neuron, grid) if grid.kind == "division" else None
-    if several is not None:
+    if several is not None and several.score >= floor:
         members[several.name] = several.members
-        values = [several.name, several.score, several.base, several.size, False, p[-1]]
-        table.loc[len(table)] = pd.Series(dict(zip(columns, values, strict=True)))
+        more = (several.name, several.score, several.base, several.size, False, float(p[-1]))
+        columns = [[*column, value] for column, value in zip(columns, more, strict=True)]
+    names = ("heuristic", "score", "base_rate", "size", "bottom", "p_value")
+    table = pd.DataFrame(dict(zip(names, columns, strict=True)))
     return table.assign(lift=table["score"] / table["base_rate"]), members
 
 

@@ -18,10 +18,20 @@ STRICT_SCORES = Schema(
         "label": flag("the neuron carries this label"),
     },
 )
+LABELLED_NEURONS = Schema(
+    "labelled_neurons",
+    {
+        "neurons": text(
+            "shared, matched_variance, matched_effect, random_direction or smooth_noise (no neuron: a number)"
+        ),
+        **NEURON,
+    },
+)
 HEURISTICS = Schema(
     "heuristics",
     {
         "mode": text("reference (the published scores) or strict (its faults corrected)"),
+        "neurons": text("shared, or what they are compared with (docs/heuristics.md)"),
         "activations": text("observed, or shuffled over the pairs (what the value vector alone gives)"),
         **NEURON,
         "heuristic": text("name of the heuristic"),

@@ -1,0 +1,97 @@
+"""The neurons that are labelled: the shared ones, and what their labels are compared with.
+
+Baselines are as many in each layer as the shared neurons, and the same in every format: neurons that are not
+shared, matched by variance or by effect; random directions of the layer; and smooth noise, which is no neuron.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from form_invariance.randomness import generator
+from form_invariance.stages.circuit.controls import draw_control
+from form_invariance.stages.heuristics.names import DIRECTION, MATCHED, NOISE, SHARED
+from form_invariance.stages.heuristics.pairs import Grid
+from form_invariance.stages.heuristics.smoothness import random_maps
+
+MIXED = 32
+"""Neurons of a layer that a random direction mixes."""
+
+Layers = Mapping[int, np.ndarray]
+"""Neurons, or values of all neurons, by layer."""
+
+
+def labelled_neurons(
+    shared: pd.DataFrame, variance: Layers, effects: Layers, seed: int, operator: str
+) -> pd.DataFrame:
+    """The neurons of every population, columns neurons, layer, neuron.
+
+    A matched population is left out where a layer has too few neurons that are not shared.
+
+    Args:
+        shared: columns layer, neuron.
+        variance, effects: of every neuron, (m,) by layer, the means over formats; NaN = not available.
+    """
+    tables = [shared[["layer", "neuron"]].assign(neurons=SHARED)]
+    layers = {int(str(layer)): rows["neuron"].to_numpy() for layer, rows in shared.groupby("layer")}
+    for kind, values in zip(MATCHED, (variance, effects), strict=True):
+        drawn = {}
+        for layer, own in layers.items():
+            mask = np.isin(np.arange(len(values[layer])), own)
+            drawn[layer] = draw_control(mask, values[layer], generator(seed, "labels", kind, operator, layer))
+        numbers = {layer: np.flatnonzero(control) for layer, control in drawn.items() if control is not None}
+        if len(numbers) == len(layers):
+            tables.append(_table(numbers).assign(neurons=kind))
+    numbers = {layer: np.arange(len(own)) for layer, own in layers.items()}
+    tables += [_table(numbers).assign(neurons=kind) for kind in (DIRECTION, NOISE)]
+    return pd.concat(tables, ignore_index=True)[["neurons", "layer", "neuron"]]
+
+
+def _table(numbers: Layers) -> pd.DataFrame:
+    rows = [(layer, int(neuron)) for layer, own in numbers.items() for neuron in own]
+    return pd.DataFrame(rows, columns=["layer", "neuron"]).astype("int64")
+
+
+def mean_effects(rankings: Mapping[str, pd.DataFrame], widths: Mapping[int, int]) -> dict[int, np.ndarray]:
+    """Mean indirect effect over the formats, (m,) by layer; NaN where a neuron is no candidate in every format."""
+    result = {}
+    for layer, width in widths.items():
+        values = np.full((len(rankings), width), np.nan)
+        for row, table in zip(values, rankings.values(), strict=True):
+            own = table[table["layer"] == layer]
+            row[own["neuron"].to_numpy()] = own["ie_mean"]
+        result[layer] = values.mean(0)
+    return result
+
+
+def mixed_neurons(layers: Sequence[int], width: int, seed: int, operator: str) -> dict[int, np.ndarray]:
+    """The neurons that the random directions of a layer of `width` neurons mix, by layer."""
+    count = min(MIXED, width)
+    return {
+        layer: np.sort(generator(seed, "directions", operator, layer).choice(width, size=count, replace=False))
+        for layer in layers
+    }
+
+
+def directions(
+    maps: np.ndarray, logits: np.ndarray, count: int, seed: int, *names: object
+) -> tuple[np.ndarray, np.ndarray]:
+    """Gaussian mixtures of neurons that are scaled to unit variance over the pairs.
+
+    Args:
+        maps, logits: of the neurons that are mixed, (neurons, N).
+
+    Returns:
+        Maps and logits of `count` directions, (count, N) each.
+    """
+    spread = maps.std(1, keepdims=True)
+    scale = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
+    weights = generator(seed, "direction-weights", *names).standard_normal((count, len(maps)), dtype=np.float32)
+    return weights @ (maps * scale), weights @ (logits * scale)
+
+
+def smooth_noise(grid: Grid, count: int, seed: int, *names: object) -> np.ndarray:
+    """Smooth random maps, (count, N) float32, other ones than those of the null."""
+    drawn = list(random_maps(grid, count, generator(seed, "smooth-noise", *names)))
+    return np.stack(drawn).astype(np.float32) if drawn else np.empty((0, len(grid.a)), dtype=np.float32)
