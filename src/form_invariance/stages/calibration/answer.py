@@ -27,9 +27,7 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
         rows.append((own["operator"], own["jaccard"], own["chance"], found.within[0], *estimate(found)))
     columns = ["operator", "Jaccard", "chance", "ceiling by parts", "shared part", "low", "high"]
     table = pd.DataFrame(rows, columns=columns)
-    return [
-        Answer("What does this Jaccard mean?", _sentence(table, tables["calibration"], k), table, ("overlap",))
-    ]
+    return [Answer("What does this Jaccard mean?", _sentence(table, tables["calibration"], k), table)]
 
 
 def _sentence(table: pd.DataFrame, calibration: pd.DataFrame, k: int) -> str:
@@ -43,12 +41,12 @@ def _sentence(table: pd.DataFrame, calibration: pd.DataFrame, k: int) -> str:
     part, low, high = (percent(means[name]) for name in ("shared part", "low", "high"))
     missing = f" ({len(table) - len(known)} operators are undefined)" if len(known) < len(table) else ""
     return (
-        f"A Jaccard of {means['Jaccard']:.2f} at k = {k} corresponds to a shared part of {part} [{low}, {high}] of "
-        f"each format's members, corrected for chance and for how unreliably prompts rank neurons (mean over "
-        f"operators of the value and of its 95 % limits{missing}). In constructed models that share a known part, "
-        f"such an interval contains it in {percent(coverage(calibration))} of the cases; the Jaccard alone, without "
-        f"correction, in {percent(_uncorrected(calibration))}. Neurons that only some of the formats have in common "
-        "make the value too high."
+        f"A Jaccard of {means['Jaccard']:.2f} at k = {k} corresponds to a shared part of {part} [{low}, {high}] "
+        "of each format's members, corrected for chance and for how unreliably prompts rank neurons (mean over "
+        f"operators of the value and of its 95 % limits{missing}). In constructed models that share a known "
+        f"part, such an interval contains it in {percent(coverage(calibration))} of the cases; that of the "
+        f"Jaccard alone, without correction, in {percent(_uncorrected(calibration))}. Neurons that only some of the "
+        "formats have in common make the value too high."
     )
 
 

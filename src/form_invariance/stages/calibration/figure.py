@@ -51,9 +51,15 @@ def calibration(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     late = table[(table["failures"] == LATE) & (table["measure"] == "transfer") & (table["k"] == middle)]
     _points(right, late, _LATE, 0.045)
     right.axhline(0, color=GREY, lw=0.8)
+    if (early.loc[early["share"] == 0, "measure"] == "transfer").any():
+        right.text(0, 0.03, "nothing\nis shared", ha="center", va="bottom", size=6.5)
     right.set(xlabel="true shared part", ylabel=f"circuit minus strongest control, k = {middle}")
     figure.suptitle(title)
     handles = legend_handles({**looks, UNCORRECTED: _ALONE, **EFFECTS, LATE_TRANSFER: _LATE})
+    for handle in handles:
+        handle.set_markeredgewidth(0.6)  # a cross has nothing but its edge
+    for axes in (left, right):
+        axes.set_xlim(-0.1, 1.1)
     style.legend_below(figure, handles)
     return figure
 
