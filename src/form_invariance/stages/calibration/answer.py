@@ -45,8 +45,8 @@ def _sentence(table: pd.DataFrame, calibration: pd.DataFrame, k: int) -> str:
         "of each format's members, corrected for chance and for how unreliably prompts rank neurons (mean over "
         f"operators of the value and of its 95 % limits{missing}). In constructed models that share a known "
         f"part, such an interval contains it in {percent(coverage(calibration))} of the cases; that of the "
-        f"Jaccard alone, without correction, in {percent(_uncorrected(calibration))}. Neurons that only some of the "
-        "formats have in common make the value too high."
+        f"Jaccard alone, without correction, in {percent(_uncorrected(calibration))}. Neurons that only some of "
+        "the formats have in common make the value too high."
     )
 
 

@@ -12,7 +12,7 @@ from form_invariance.stages.calibration.construction import STRATUM, write_model
 from form_invariance.stages.calibration.estimate import Overlap, estimate, jaccard_of, overlap_at, shared_part
 from form_invariance.stages.calibration.pipeline import KS, Found, run_stages
 from form_invariance.stages.calibration.table import EARLY, LATE
-from form_invariance.stages.disagreement.table import pooled
+from form_invariance.stages.disagreement.table import ALL, pooled
 from form_invariance.stages.interventions.contrasts import EVERY_CELL
 from form_invariance.stages.planted.construction import TEMPLATES
 from form_invariance.stages.transfer.names import EVERY, NONE
@@ -77,7 +77,8 @@ def overlap_of(overlap: pd.DataFrame, reliability: pd.DataFrame, k: int) -> Over
 
 def _correlation(found: Found, share: float) -> Row:
     """The formats' corrected correlation of effects, which has no circuit size."""
-    own = pooled(found.correlation).query("formats == @ALL and operator != @ALL").iloc[0]
+    every = pooled(found.correlation)
+    own = every[(every["formats"] == ALL) & (every["operator"] != ALL)].iloc[0]
     return _row(NONE, "correlation", (own["corrected"], own["low"], own["high"]), share)
 
 
