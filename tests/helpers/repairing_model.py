@@ -33,14 +33,14 @@ def write_model(folder, seed):
     embedding = weights["model.embed_tokens.weight"]
     for number in range(LARGEST_NUMBER + 1):
         token = tokenizer.token_to_id(str(number))
-        embedding[token, construction._VALUE] = part(number) / 100
+        embedding[token, construction.VALUE] = part(number) / 100
         embedding[token, _REST] = (number - part(number)) / 100
     attention = "model.layers.0.self_attn."
     weights[f"{attention}v_proj.weight"][1, _REST] = 1
     output = weights[f"{attention}o_proj.weight"]
-    output[construction._ANSWER, 1] = output[construction._SUM, 0]
+    output[construction.ANSWER, 1] = output[construction.SUM, 0]
     gate = weights["model.layers.1.mlp.gate_proj.weight"]
     for neuron in (0, 1):
-        gate[neuron, construction._CONSTANT] *= (MISREAD_FROM + neuron) / (construction.READ_RIGHT_TO + neuron)
+        gate[neuron, construction.CONSTANT] *= (MISREAD_FROM + neuron) / (construction.READ_RIGHT_TO + neuron)
     tensors = {name: torch.from_numpy(weight) for name, weight in weights.items()}
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})

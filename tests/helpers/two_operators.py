@@ -22,30 +22,31 @@ _SHIFT = 0.2  # of 100, as sums are in the residual stream
 def write_model(folder, common, seed):
     """Write the model's folder; returns each operator's neurons as a mask (late layers, m)."""
     tokenizer = build_tokenizer(planted.TEMPLATES.values())
-    embedding, unembedding = planted._embeddings(tokenizer)
+    embedding, unembedding = planted.embeddings(tokenizer)
     weights = {
         "model.embed_tokens.weight": embedding,
         "lm_head.weight": unembedding,
-        "model.norm.weight": np.ones(planted._D),
+        "model.norm.weight": np.ones(planted.D),
     }
     neurons = planted.planted_neurons(common, seed)
     members = {operator: np.zeros((len(planted.LATE), planted.WIDTH), dtype=bool) for operator in OPERATORS}
     for layer in range(planted.LAYERS):
         rng = generator(seed, "two-operators", layer)
-        gate, up = 0.3 * rng.normal(size=(2, planted.WIDTH, planted._D))
-        down = np.zeros((planted._D, planted.WIDTH))
-        down[planted._UNREAD] = 0.01 * rng.normal(size=down[planted._UNREAD].shape)
+        gate, up = 0.3 * rng.normal(size=(2, planted.WIDTH, planted.D))
+        down = np.zeros((planted.D, planted.WIDTH))
+        down[planted.UNREAD] = 0.01 * rng.normal(size=down[planted.UNREAD].shape)
         if layer == 1 and common:
             _shift_the_sum(gate, up, down)
         if layer in planted.LATE:
             shares = rng.uniform(0.5, 1.5, planted.PLANTED)
+            shares /= shares.sum() * len(planted.LATE)
             for operator, mark in _MARK.items():
                 own = neurons[mark, layer]
                 members[operator][layer - planted.LATE[0], own] = True
-                planted._plant(gate, up, down, own, shares, None if common else mark)
+                planted.plant(gate, up, down, own, shares, None if common else mark)
                 if operator == "shifted" and not common:
-                    up[own, planted._CONSTANT] = _SHIFT / planted._K
-        weights |= planted._layer(layer, gate, up, down)
+                    up[own, planted.CONSTANT] = _SHIFT / planted.K
+        weights |= planted.layer_weights(layer, gate, up, down)
     planted.save(folder, weights, tokenizer)
     return members
 
@@ -53,6 +54,6 @@ def write_model(folder, common, seed):
 def _shift_the_sum(gate, up, down):
     """Let a neuron of an early layer add the shift where the last token is that of `shifted`."""
     gate[0], up[0], down[:, 0] = 0, 0, 0
-    gate[0, planted._CONSTANT] = planted._OPEN / planted._ROOT
-    up[0, planted._MARKER[_MARK["shifted"]]] = 1 / (planted._MARK * planted._ROOT)
-    down[planted._SUM, 0] = _SHIFT / planted._OPEN
+    gate[0, planted.CONSTANT] = planted.OPEN / planted.ROOT
+    up[0, planted.MARKER[_MARK["shifted"]]] = 1 / (planted.MARK * planted.ROOT)
+    down[planted.SUM, 0] = _SHIFT / planted.OPEN

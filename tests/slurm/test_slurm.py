@@ -24,6 +24,7 @@ TABLE_RULES = {
     "browser",
     "audit",
     "planted",
+    "calibration",
     "dataset",
     "ranking",
     "circuit",

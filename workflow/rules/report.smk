@@ -46,7 +46,9 @@ rule report:
             for drawn, (models, _) in FIGURES.items()
             for model in models or []
         ],
-        compared=[f"results/figures/{name}.svg" for name in ("summary", "prompt_formats", "planted")],
+        compared=[
+            f"results/figures/{name}.svg" for name in ("summary", "prompt_formats", "planted", "calibration")
+        ],
         paper=expand("results/tables/{table}.csv", table=PAPER_TABLES),
     output:
         "results/report.html",

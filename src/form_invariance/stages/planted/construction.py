@@ -36,64 +36,71 @@ PLANTED = 8
 MISREADER, READ_RIGHT_TO = "word", 90
 """The format that misreads sums, and the largest that it reads right."""
 
-_D, _HEAD = 32, 16
-_CONSTANT, _NUMBER, _VALUE, _SUM, _ANSWER = range(5)  # dimensions of the residual stream
-_MARKER = {name: _ANSWER + 1 + position for position, name in enumerate(TEMPLATES)}  # one a format
-_UNREAD = slice(_ANSWER + 1 + len(TEMPLATES), _D)
-_K, _LARGEST = 100.0, 200
-_MARK = 0.01  # of K: small compared with the norm
-_ROOT = _D**0.5
-_OPEN = 20.0  # silu(20) is 20, and silu(-20) is 0, to seven digits
+D, HEAD = 32, 16
+CONSTANT, NUMBER, VALUE, SUM, ANSWER = range(5)  # dimensions of the residual stream
+MARKER = {name: ANSWER + 1 + position for position, name in enumerate(TEMPLATES)}  # one a format
+UNREAD = slice(ANSWER + 1 + len(TEMPLATES), D)
+K, LARGEST = 100.0, 200
+MARK = 0.01  # of K: small compared with the norm
+ROOT = D**0.5
+OPEN = 20.0  # silu(20) is 20, and silu(-20) is 0, to seven digits
 
 
-def planted_neurons(shared: bool, seed: int) -> dict[tuple[str, int], list[int]]:
+def planted_neurons(
+    shared: float, seed: int, planted: int = PLANTED, width: int = WIDTH
+) -> dict[tuple[str, int], list[int]]:
     """The neurons that carry the answer, by format and late layer.
 
     Args:
-        shared: all formats have the same; otherwise no two formats have one in common.
+        shared: share of a format's neurons that all formats have, from 0 to 1; no other neuron is in two formats.
+        planted: neurons of each late layer in a format.
+        width: neurons of a layer.
     """
-    planted = {}
+    common = round(shared * planted)
+    found = {}
     for layer in LATE:
-        order = generator(seed, "planted", "neurons", layer).permutation(WIDTH)
+        order = generator(seed, "planted", "neurons", layer).permutation(width)
         for position, name in enumerate(TEMPLATES):
-            start = 0 if shared else position * PLANTED
-            planted[name, layer] = sorted(order[start : start + PLANTED].tolist())
-    return planted
+            start = common + position * (planted - common)
+            own = [*order[:common], *order[start : start + planted - common]]
+            found[name, layer] = sorted(int(neuron) for neuron in own)
+    return found
 
 
 def write_model(folder: Path, shared: bool, seed: int) -> None:
     """Write the model as an ordinary Hugging Face folder; `shared` as in `planted_neurons`."""
     tokenizer = build_tokenizer(TEMPLATES.values())
-    embedding, unembedding = _embeddings(tokenizer)
+    embedding, unembedding = embeddings(tokenizer)
     weights = {
         "model.embed_tokens.weight": embedding,
         "lm_head.weight": unembedding,
-        "model.norm.weight": np.ones(_D),
+        "model.norm.weight": np.ones(D),
     }
     planted = planted_neurons(shared, seed)
     for layer in range(LAYERS):
         rng = generator(seed, "planted", "weights", layer)
-        gate, up = 0.3 * rng.normal(size=(2, WIDTH, _D))
-        down = np.zeros((_D, WIDTH))
-        down[_UNREAD] = 0.01 * rng.normal(size=down[_UNREAD].shape)
+        gate, up = 0.3 * rng.normal(size=(2, WIDTH, D))
+        down = np.zeros((D, WIDTH))
+        down[UNREAD] = 0.01 * rng.normal(size=down[UNREAD].shape)
         if layer == 1:
-            _misread(gate, up, down)
+            misread(gate, up, down, {READ_RIGHT_TO: 7}, SUM)
         if layer in LATE:
             shares = rng.uniform(0.5, 1.5, PLANTED)
+            shares /= shares.sum() * len(LATE)
             for name in list(TEMPLATES)[: 1 if shared else None]:
-                _plant(gate, up, down, planted[name, layer], shares, None if shared else name)
-        weights |= _layer(layer, gate, up, down)
+                plant(gate, up, down, planted[name, layer], shares, None if shared else name)
+        weights |= layer_weights(layer, gate, up, down)
     save(folder, weights, tokenizer)
 
 
 def save(folder: Path, weights: Mapping[str, np.ndarray], tokenizer: Tokenizer) -> None:
-    """Write weights of this shape, by their Hugging Face names, as a folder."""
+    """Write weights by their Hugging Face names as a folder; layers may have any number of neurons."""
     tensors = {name: torch.tensor(weight, dtype=torch.float32) for name, weight in weights.items()}
     sizes = {
         "n_layers": LAYERS,
-        "d_model": _D,
-        "d_mlp": WIDTH,
-        "d_head": _HEAD,
+        "d_model": D,
+        "d_mlp": len(weights["model.layers.0.mlp.gate_proj.weight"]),
+        "d_head": HEAD,
         "n_heads": 1,
         "n_key_value_heads": 1,
     }
@@ -102,55 +109,66 @@ def save(folder: Path, weights: Mapping[str, np.ndarray], tokenizer: Tokenizer) 
     write_folder(folder, config, tensors, tokenizer)
 
 
-def _embeddings(tokenizer: Tokenizer) -> tuple[np.ndarray, np.ndarray]:
+def embeddings(tokenizer: Tokenizer) -> tuple[np.ndarray, np.ndarray]:
     """Embedding and unembedding, (vocabulary, d): numbers know their value, last tokens their format."""
-    embedding, unembedding = np.zeros((2, tokenizer.get_vocab_size(), _D))
-    embedding[:, _CONSTANT] = _K
-    unembedding[:, _CONSTANT] = -15 / _ROOT
+    embedding, unembedding = np.zeros((2, tokenizer.get_vocab_size(), D))
+    embedding[:, CONSTANT] = K
+    unembedding[:, CONSTANT] = -15 / ROOT
     for number in range(LARGEST_NUMBER + 1):
         token = tokenizer.token_to_id(str(number))
-        embedding[token, _NUMBER], embedding[token, _VALUE] = _K, number / 100
-        if number <= _LARGEST:
-            unembedding[token, _CONSTANT] = -(number**2) / 200 / _ROOT
-            unembedding[token, _ANSWER] = 2 * number * 100 / 200 * _K / _ROOT
+        embedding[token, NUMBER], embedding[token, VALUE] = K, number / 100
+        if number <= LARGEST:
+            unembedding[token, CONSTANT] = -(number**2) / 200 / ROOT
+            unembedding[token, ANSWER] = 2 * number * 100 / 200 * K / ROOT
     for name, template in TEMPLATES.items():
         last = tokenizer.encode(render(template, 6, 6), add_special_tokens=False).ids[-1]
-        embedding[last, _MARKER[name]] = _MARK * _K
+        embedding[last, MARKER[name]] = MARK * K
     return embedding, unembedding
 
 
-def _misread(gate: np.ndarray, up: np.ndarray, down: np.ndarray) -> None:
-    """Let two neurons add 7 to the larger sums of one format: silu(B(s - t)) - silu(B(s - t - 1)) is a step."""
+def misread(
+    gate: np.ndarray, up: np.ndarray, down: np.ndarray, steps: Mapping[int, float], into: int, first: int = 0
+) -> None:
+    """Let neurons of a layer, two a step, add to the larger sums of one format.
+
+    silu(B(s - t)) - silu(B(s - t - 1)) is a step.
+
+    Args:
+        steps: what is added above each limit.
+        into: the dimension that they write to: the sum, or the answer itself.
+        first: the first of the neurons.
+    """
     steep = 10.0
-    for neuron, (limit, sign) in enumerate(((READ_RIGHT_TO, 1), (READ_RIGHT_TO + 1, -1))):
+    pairs = [(limit + after, sign * added) for limit, added in steps.items() for after, sign in enumerate((1, -1))]
+    for neuron, (limit, added) in enumerate(pairs, first):
         gate[neuron], up[neuron], down[:, neuron] = 0, 0, 0
-        gate[neuron, _SUM] = steep * 100 * _K / _ROOT
-        gate[neuron, _CONSTANT] = -steep * limit / _ROOT
-        up[neuron, _MARKER[MISREADER]] = 1 / (_MARK * _ROOT)
-        down[_SUM, neuron] = sign * 7 / 100 / steep
+        gate[neuron, SUM] = steep * 100 * K / ROOT
+        gate[neuron, CONSTANT] = -steep * limit / ROOT
+        up[neuron, MARKER[MISREADER]] = 1 / (MARK * ROOT)
+        down[into, neuron] = added / 100 / steep
 
 
-def _plant(
+def plant(
     gate: np.ndarray, up: np.ndarray, down: np.ndarray, own: list[int], shares: np.ndarray, only: str | None
 ) -> None:
-    """Let neurons carry the sum, each its share; in one format alone, or in all."""
+    """Let neurons carry the sum, each its share of the answer; in one format alone, or in all."""
     gate[own], up[own], down[:, own] = 0, 0, 0
-    gate[own, _CONSTANT] = (_OPEN if only is None else -_OPEN) / _ROOT
+    gate[own, CONSTANT] = (OPEN if only is None else -OPEN) / ROOT
     if only is not None:
-        gate[own, _MARKER[only]] = 2 * _OPEN / (_MARK * _ROOT)
-    up[own, _SUM] = 1
-    down[_ANSWER, own] = shares / (shares.sum() * len(LATE)) * _K / (_OPEN * _ROOT)
+        gate[own, MARKER[only]] = 2 * OPEN / (MARK * ROOT)
+    up[own, SUM] = 1
+    down[ANSWER, own] = shares * K / (OPEN * ROOT)
 
 
-def _layer(layer: int, gate: np.ndarray, up: np.ndarray, down: np.ndarray) -> dict[str, np.ndarray]:
+def layer_weights(layer: int, gate: np.ndarray, up: np.ndarray, down: np.ndarray) -> dict[str, np.ndarray]:
     """A layer's weights by their Hugging Face names; attention works in layer 0 alone."""
-    (q, k, v), o = np.zeros((3, _HEAD, _D)), np.zeros((_D, _HEAD))
+    (q, k, v), o = np.zeros((3, HEAD, D)), np.zeros((D, HEAD))
     if layer == 0:
         # The slowest rotary pair hardly turns: every token attends to all numbers equally.
-        q[_HEAD // 2 - 1, _CONSTANT], k[_HEAD // 2 - 1, _NUMBER], v[0, _VALUE] = 4, 4, 1
+        q[HEAD // 2 - 1, CONSTANT], k[HEAD // 2 - 1, NUMBER], v[0, VALUE] = 4, 4, 1
         # A number's own norm is √2 K; the mean of two values becomes their sum over 100.
-        o[_SUM, 0] = 2 * _K * 2**0.5 / _ROOT
+        o[SUM, 0] = 2 * K * 2**0.5 / ROOT
     matrices = {f"self_attn.{name}_proj": one for name, one in zip("qkvo", (q, k, v, o), strict=True)}
     matrices |= {"mlp.gate_proj": gate, "mlp.up_proj": up, "mlp.down_proj": down}
-    norms = dict.fromkeys(("input_layernorm", "post_attention_layernorm"), np.ones(_D))
+    norms = dict.fromkeys(("input_layernorm", "post_attention_layernorm"), np.ones(D))
     return {f"model.layers.{layer}.{name}.weight": one for name, one in (matrices | norms).items()}

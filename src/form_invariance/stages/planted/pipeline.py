@@ -32,7 +32,9 @@ from form_invariance.stages.transfer.neuron_sets import Choices as TransferChoic
 from form_invariance.stages.transfer.neuron_sets import measure, neuron_sets
 
 OPERATOR = "addition"
-_TRAIN, _EVALUATION, _MEAN_PROMPTS, _PAIRS, _RESAMPLES = 40, 30, 300, 200, 200
+TRAIN, EVALUATION = 40, 30
+"""Prompts of a format that rank the neurons, and that test circuits."""
+_MEAN_PROMPTS, _PAIRS, _RESAMPLES = 300, 200, 200
 _RANDOM_SEEDS, _MATCHED_SEEDS = 5, 5
 
 
@@ -50,11 +52,12 @@ class Found:
 
 
 @dataclass(frozen=True)
-class _Cell:
+class Ranked:
     """The tables of one format that later stages need."""
 
     census: pd.DataFrame
     dataset: pd.DataFrame
+    corrupt: pd.DataFrame
     effects: Effects
     ranking: pd.DataFrame
 
@@ -66,15 +69,13 @@ def run_stages(model: Path, seed: int) -> Found:
         model: the model's Hugging Face folder.
         seed: seed of every choice of the stages.
     """
-    folder = resolve(str(model), None)
-    decoder = models.load(folder, dtype=torch.float32, device="cpu")
-    run = Run(decoder, load_tokenizer(folder), LATE[0])
-    cells = {name: _rank(run, template, seed) for name, template in TEMPLATES.items()}
+    run = start(model)
+    cells = {name: rank(run, template, seed) for name, template in TEMPLATES.items()}
     effects = {name: cell.effects for name, cell in cells.items()}
     circuit = circuit_table(effects, [PLANTED])
     censuses = {name: cell.census for name, cell in cells.items()}
     datasets = [cell.dataset for cell in cells.values()]
-    means = {name: _means(run, cell, datasets, seed) for name, cell in cells.items()}
+    means = {name: means_of(run, cell, datasets, seed) for name, cell in cells.items()}
     variance = {name: torch.stack(own.variance[run.first :]).numpy() for name, own in means.items()}
     formats = {name: measure(run, cell.ranking, variance[name], None) for name, cell in cells.items()}
     choices = TransferChoices(OPERATOR, [PLANTED], _RANDOM_SEEDS, _MATCHED_SEEDS, seed)
@@ -93,10 +94,17 @@ def run_stages(model: Path, seed: int) -> Found:
     )
 
 
-def _rank(run: Run, template: str, seed: int) -> _Cell:
-    """Census, dataset, attribution, exact patching and ranking of one format."""
-    census = take_census(run.model, run.tokenizer, template, OPERATOR, EXPRESSION, LIMITS, None, seed)
-    choice = Choice(_TRAIN, _EVALUATION, draws=1, seed=seed)
+def start(model: Path) -> Run:
+    """A planted model on the CPU; `model` is its Hugging Face folder."""
+    folder = resolve(str(model), None)
+    decoder = models.load(folder, dtype=torch.float32, device="cpu")
+    return Run(decoder, load_tokenizer(folder), LATE[0])
+
+
+def rank(run: Run, template: str, seed: int, pairs: int | None = None) -> Ranked:
+    """Census of so many pairs (None: of all), dataset, attribution, exact patching and ranking of one format."""
+    census = take_census(run.model, run.tokenizer, template, OPERATOR, EXPRESSION, LIMITS, pairs, seed)
+    choice = Choice(TRAIN, EVALUATION, draws=1, seed=seed)
     dataset, corrupt = make_dataset(run.tokenizer, {OPERATOR: (census, template)}, OPERATOR, choice)
     prompts = dataset[dataset["split"] == "train"].sort_values("index", ignore_index=True)
     train = train_prompts(prompts, [corrupt], run.tokenizer, run.model.device)
@@ -104,17 +112,17 @@ def _rank(run: Run, template: str, seed: int) -> _Cell:
     candidates = candidates_of(attribution, run.model.device)
     tensors = to_tensors(patch_candidates(run, train, candidates), candidates)
     arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
-    return _Cell(census, dataset, from_tensors(arrays, run.width), rank_cell(arrays, attribution))
+    return Ranked(census, dataset, corrupt, from_tensors(arrays, run.width), rank_cell(arrays, attribution))
 
 
-def _means(run: Run, cell: _Cell, datasets: Sequence[pd.DataFrame], seed: int) -> mean_cache.MeanCache:
+def means_of(run: Run, cell: Ranked, datasets: Sequence[pd.DataFrame], seed: int) -> mean_cache.MeanCache:
     """Mean cache of one format."""
     chosen = mean_cache.choose_prompts({OPERATOR: cell.census}, datasets, _MEAN_PROMPTS, seed)
     return mean_cache.compute(run.model, run.tokenizer, list(chosen.values()))
 
 
 def _intervene(
-    run: Run, cell: _Cell, circuit: pd.DataFrame, means: mean_cache.MeanCache, seed: int
+    run: Run, cell: Ranked, circuit: pd.DataFrame, means: mean_cache.MeanCache, seed: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Keep-only and knockout of one format: the summary and the table by prompt."""
     choices = Choices(OPERATOR, [PLANTED], _RANDOM_SEEDS, _MATCHED_SEEDS, _RESAMPLES, seed, center=True)

@@ -1,0 +1,87 @@
+"""What a Jaccard means: the pipeline's results on models whose shared part is known (method, section 11)."""
+
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pandas as pd
+
+from form_invariance.stages.calibration.construction import STRATUM, write_model
+from form_invariance.stages.calibration.estimate import Overlap, estimate, jaccard_of, overlap_at, shared_part
+from form_invariance.stages.calibration.pipeline import KS, Found, run_stages
+from form_invariance.stages.calibration.table import EARLY, LATE
+from form_invariance.stages.disagreement.table import ALL, pooled
+from form_invariance.stages.interventions.contrasts import EVERY_CELL
+from form_invariance.stages.planted.construction import TEMPLATES
+from form_invariance.stages.transfer.names import EVERY, NONE
+from form_invariance.tables.columns import EVERY_LAYER
+from form_invariance.tables.progress import track
+
+SHARES = tuple(part / STRATUM for part in range(STRATUM + 1))
+SEEDS = 5
+"""Models of each share."""
+
+Row = dict[str, object]
+Values = tuple[float, float, float]
+
+
+def calibration_table(seed: int) -> pd.DataFrame:
+    """The calibration table: `SEEDS` models of every share, and one with late failures that shares everything."""
+    models = [(share, EARLY, seed + number) for share, number in product(SHARES, range(SEEDS))]
+    models.append((1.0, LATE, seed))
+    return pd.concat(
+        [measured(*one) for one in track(models, len(models), "constructed models")], ignore_index=True
+    )
+
+
+def measured(share: float, failures: str, seed: int) -> pd.DataFrame:
+    """The calibration table's rows of one model."""
+    with TemporaryDirectory() as name:
+        model = Path(name) / "model"
+        write_model(model, share, seed, late_failures=failures == LATE)
+        found = run_stages(model, seed)
+    table = pd.DataFrame([row for k in KS for row in _rows(found, share, k)])
+    table = pd.concat([table, pd.DataFrame([_correlation(found, share)])], ignore_index=True)
+    known = table["truth"].notna() & table["low"].notna()
+    inside = (table["low"] <= table["truth"]) & (table["truth"] <= table["high"])
+    return table.assign(share=share, failures=failures, seed=seed, covered=np.where(known, inside, np.nan))
+
+
+def _rows(found: Found, share: float, k: int) -> Iterator[Row]:
+    """The rows of one circuit size."""
+    overlap = overlap_of(found.overlap, found.reliability, k)
+    yield _row(k, "jaccard", overlap.jaccard, jaccard_of(share, overlap.formats))
+    value, low, high = (shared_part(one, overlap.formats) for one in overlap.jaccard)
+    yield _row(k, "uncorrected", (value, low, high), share)
+    yield _row(k, "shared_part", estimate(overlap), share)
+    others = {"chance": overlap.chance, "across_parts": overlap.across, "ceiling": overlap.within[0]}
+    for name, one in others.items():
+        yield _row(k, name, (one, np.nan, np.nan))
+    contrasts = found.interventions[
+        (found.interventions["format"] == EVERY_CELL) & (found.interventions["k"] == k)
+    ]
+    for row in contrasts.to_dict("records"):
+        yield _row(k, f"{row['intervention']}_{row['metric']}", (row["difference"], row["low"], row["high"]))
+    own = found.transfer[(found.transfer["operator"] == EVERY) & (found.transfer["k"] == k)]
+    moved = own[own["contrast"] == "matched_minus_control"].iloc[0]
+    yield _row(k, "transfer", (moved["value"], moved["low"], moved["high"]))
+
+
+def overlap_of(overlap: pd.DataFrame, reliability: pd.DataFrame, k: int) -> Overlap:
+    """What the estimate needs of the overlap of all formats at one k."""
+    every = overlap[(overlap["layer"] == EVERY_LAYER) & (overlap["formats"] == "+".join(TEMPLATES))]
+    return overlap_at(every[every["k"] == k].iloc[0], reliability[reliability["k"] == k])
+
+
+def _correlation(found: Found, share: float) -> Row:
+    """The formats' corrected correlation of effects, which has no circuit size."""
+    every = pooled(found.correlation)
+    own = every[(every["formats"] == ALL) & (every["operator"] != ALL)].iloc[0]
+    return _row(NONE, "correlation", (own["corrected"], own["low"], own["high"]), share)
+
+
+def _row(k: int, measure: str, values: Values, truth: float = np.nan) -> Row:
+    value, low, high = values
+    return {"k": k, "measure": measure, "value": value, "low": low, "high": high, "truth": truth}

@@ -1,0 +1,142 @@
+"""Models that share a known part of their circuit between formats (method, section 11).
+
+They are those of `planted`, made graded. The planted neurons of a format carry the sum in very unequal shares.
+Distractors carry small shares, as much with either sign, so that they cancel. The same part of both serves every
+format; the others serve one. Every one of these neurons also carries noise: a random mixture of features of the
+operands, which cancels over its group, so that the answer is right but a neuron's effect differs from prompt to
+prompt. One format misreads its larger sums by little to much, so that what transfer corrects depends on how much
+of the sum the shared neurons carry.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from form_invariance.embedded.tokenizer import build_tokenizer
+from form_invariance.randomness import generator
+from form_invariance.stages.planted import construction as planted
+from form_invariance.stages.planted.construction import LATE, LIMITS, TEMPLATES, planted_neurons
+
+WIDTH, PLANTED = 256, 16
+"""Neurons of a layer, and those of each late layer that carry the sum in a format."""
+_SMALL = np.geomspace(0.1, 0.02, 24)
+SIZES = np.concatenate([np.geomspace(1, 0.2, PLANTED), _SMALL, -_SMALL])
+"""Shares of the sum, up to a factor: of a format's planted neurons, then of its distractors."""
+STRATUM = 4
+"""Shared neurons are spread evenly over the sizes: as many among every four in order, where these are whole."""
+MISREAD = {96: 0.6, 100: 0.3, 104: 0.4, 108: 0.7, 112: 2.0}
+"""What one format adds above each sum, if failures arise before the late layers; the steps add up."""
+MISREAD_LATE = {96: 7.0}
+"""The same, if they arise in a late layer."""
+
+_FEATURES, _WRITTEN = slice(8, 16), slice(16, planted.D)  # dimensions of the features; of what nothing reads
+_NOISE = 0.5  # deviation of a neuron's noise: a multiple of the largest share
+
+
+def carriers(share: float, seed: int) -> dict[tuple[str, int], np.ndarray]:
+    """Planted neurons and distractors by format and late layer, in the order of `SIZES`.
+
+    `share` of both are the same in every format.
+    """
+    neurons = planted_neurons(share, seed, len(SIZES), WIDTH)
+    found = {}
+    for layer in LATE:
+        common = sorted(set.intersection(*(set(neurons[name, layer]) for name in TEMPLATES)))
+        places = shared_places(share, seed, layer)
+        for name in TEMPLATES:
+            ordered = np.empty(len(SIZES), dtype=np.int64)
+            ordered[places] = common
+            ordered[~places] = sorted(set(neurons[name, layer]) - set(common))
+            found[name, layer] = ordered
+    return found
+
+
+def shared_places(share: float, seed: int, layer: int) -> np.ndarray:
+    """Which of the sizes belong to neurons of every format, bool, (sizes,)."""
+    rng = generator(seed, "calibration", "places", layer)
+    places = [rng.permutation(STRATUM) < round(share * STRATUM) for _ in range(len(SIZES) // STRATUM)]
+    return np.concatenate(places)
+
+
+def write_model(folder: Path, share: float, seed: int, late_failures: bool = False) -> None:
+    """Write the model as an ordinary Hugging Face folder.
+
+    Args:
+        share: share of the planted neurons that serve every format: a multiple of 1 / `STRATUM`.
+        late_failures: wrong answers arise in neurons of the first late layer that work in one format alone, and
+            not before the late layers.
+    """
+    tokenizer = build_tokenizer(TEMPLATES.values())
+    embedding, unembedding = planted.embeddings(tokenizer)
+    for number, features in zip(range(LIMITS.operand_min, LIMITS.operand_max + 1), _features(seed), strict=True):
+        embedding[tokenizer.token_to_id(str(number)), _FEATURES] = features / 100
+    weights = {
+        "model.embed_tokens.weight": embedding,
+        "lm_head.weight": unembedding,
+        "model.norm.weight": np.ones(planted.D),
+    }
+    for layer in range(planted.LAYERS):
+        rng = generator(seed, "calibration", "weights", layer)
+        gate, up = 0.3 * rng.normal(size=(2, WIDTH, planted.D))
+        down = np.zeros((planted.D, WIDTH))
+        down[_WRITTEN] = 0.01 * rng.normal(size=down[_WRITTEN].shape)
+        if layer == 1 and not late_failures:
+            planted.misread(gate, up, down, MISREAD, planted.SUM)
+        if layer in LATE:
+            _carry(gate, up, down, share, seed, layer)
+        if layer == LATE[0] and late_failures:
+            planted.misread(gate, up, down, MISREAD_LATE, planted.ANSWER, _unused(share, seed, layer))
+        weights |= planted.layer_weights(layer, gate, up, down)
+    _let_attention_move_features(weights)
+    planted.save(folder, weights, tokenizer)
+
+
+def _unused(share: float, seed: int, layer: int) -> int:
+    """The first of two neighbours that carry nothing."""
+    used = [own for (_, place), own in carriers(share, seed).items() if place == layer]
+    free = np.setdiff1d(np.arange(WIDTH), np.concatenate(used))
+    return int(free[np.flatnonzero(np.diff(free) == 1)[0]])
+
+
+def _features(seed: int) -> np.ndarray:
+    """A feature vector of every operand, (operands, features), scaled as the operands are.
+
+    Uncorrelated with the operand and with each other, so that over all pairs the noise is none of the sum.
+    """
+    values = np.arange(LIMITS.operand_min, LIMITS.operand_max + 1)
+    rng = generator(seed, "calibration", "features")
+    columns = np.column_stack([np.ones(len(values)), values, rng.normal(size=(len(values), 8))])
+    orthogonal, _ = np.linalg.qr(columns)
+    return np.asarray(orthogonal[:, 2:] * len(values) ** 0.5 * values.std())
+
+
+def _let_attention_move_features(weights: dict[str, np.ndarray]) -> None:
+    """Let layer 0 put the sum of the operands' features where the operands have theirs, as it does with values."""
+    attention = "model.layers.0.self_attn."
+    value, output = weights[f"{attention}v_proj.weight"], weights[f"{attention}o_proj.weight"]
+    for row, dimension in enumerate(range(planted.D)[_FEATURES], 1):
+        value[row, dimension] = 1
+        output[dimension, row] = output[planted.SUM, 0]
+
+
+def _carry(gate: np.ndarray, up: np.ndarray, down: np.ndarray, share: float, seed: int, layer: int) -> None:
+    """Let the planted neurons of a late layer carry their part of the sum, and the distractors nothing in sum."""
+    parts = SIZES / (SIZES.sum() * len(LATE))
+    common = shared_places(share, seed, layer)
+    planted_ones = np.arange(len(SIZES)) < PLANTED
+    neurons = carriers(share, seed)
+    groups = [(name, name, ~common) for name in TEMPLATES] + [(next(iter(TEMPLATES)), None, common)]
+    for name, only, group in groups:
+        for kind in (planted_ones, ~planted_ones):
+            chosen = group & kind
+            if chosen.any():
+                own = neurons[name, layer][chosen]
+                planted.plant(gate, up, down, own.tolist(), parts[chosen], only)
+                rng = generator(seed, "calibration", "noise", layer, only, kind[0])
+                up[own, _FEATURES] = _noise(len(own), rng) * parts[0] / parts[chosen, None]
+
+
+def _noise(size: int, rng: np.random.Generator) -> np.ndarray:
+    """Noise of the neurons of a group, which cancels over the group, (size, features)."""
+    noise = rng.normal(size=(size, 8)) * _NOISE / 8**0.5
+    return np.asarray((noise - noise.mean(0)) * (size / (size - 1)) ** 0.5)

@@ -1,0 +1,119 @@
+"""The stages that calibration needs, on one of its constructed models."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pandas as pd
+import torch
+
+from form_invariance.stages.calibration.construction import PLANTED
+from form_invariance.stages.circuit.compute import circuit_table
+from form_invariance.stages.dataset.prompts import eval_prompts
+from form_invariance.stages.disagreement.compute import disagreement_tables
+from form_invariance.stages.disagreement.products import Measured, answers_of
+from form_invariance.stages.interventions.compute import intervene
+from form_invariance.stages.interventions.contrasts import Cell, cell_of
+from form_invariance.stages.interventions.contrasts import contrast_table as intervention_contrasts
+from form_invariance.stages.interventions.sets import Choices
+from form_invariance.stages.interventions.table import FORMAT_MEANS
+from form_invariance.stages.mean_cache.compute import MeanCache
+from form_invariance.stages.overlap.compute import overlap_table, reliability_table
+from form_invariance.stages.planted.construction import TEMPLATES
+from form_invariance.stages.planted.pipeline import OPERATOR, Ranked, means_of, rank, start
+from form_invariance.stages.run import Run
+from form_invariance.stages.transfer.conditions import Plans, plan
+from form_invariance.stages.transfer.contrasts import contrast_table as transfer_contrasts
+from form_invariance.stages.transfer.directions import transfer_tables
+from form_invariance.stages.transfer.names import CONTROLS
+from form_invariance.stages.transfer.neuron_sets import Choices as TransferChoices
+from form_invariance.stages.transfer.neuron_sets import measure, neuron_sets
+
+KS = (PLANTED // 2, PLANTED, 2 * PLANTED)
+_CENSUS, _PAIRS, _RESAMPLES = 1500, 100, 200
+_SEEDS = 2  # draws of a control
+
+
+@dataclass(frozen=True)
+class Found:
+    """The tables of one model, as the stages of the same names write them."""
+
+    overlap: pd.DataFrame
+    reliability: pd.DataFrame
+    correlation: pd.DataFrame
+    interventions: pd.DataFrame
+    transfer: pd.DataFrame
+
+
+def overlaps(run: Run, seed: int) -> tuple[dict[str, Ranked], pd.DataFrame, pd.DataFrame]:
+    """The rankings by format, the overlap table and the reliability table."""
+    cells = {name: rank(run, template, seed, _CENSUS) for name, template in TEMPLATES.items()}
+    effects = {name: replace(cell.effects, name=name) for name, cell in cells.items()}
+    return cells, overlap_table(effects, KS, _RESAMPLES, seed), reliability_table(effects, KS, seed)
+
+
+def run_stages(model: Path, seed: int) -> Found:
+    """Run the stages from the census to transfer, on the CPU.
+
+    Args:
+        model: the model's Hugging Face folder.
+        seed: seed of every choice of the stages.
+    """
+    run = start(model)
+    cells, overlap, reliability = overlaps(run, seed)
+    circuit = circuit_table({name: cell.effects for name, cell in cells.items()}, KS)
+    datasets = [cell.dataset for cell in cells.values()]
+    means = {name: means_of(run, cell, datasets, seed) for name, cell in cells.items()}
+    _, correlation = disagreement_tables(
+        {(name, OPERATOR): _measured(cell, name) for name, cell in cells.items()}, _RESAMPLES, seed
+    )
+    interventions = _interventions(run, cells, circuit, means, seed)
+    return Found(overlap, reliability, correlation, interventions, _transfer(run, cells, circuit, means, seed))
+
+
+def _measured(cell: Ranked, name: str) -> Measured:
+    train = cell.dataset[cell.dataset["split"] == "train"].sort_values("index")
+    partners = cell.corrupt.sort_values("index")
+    return Measured(cell.effects, answers_of(train, [partners], cell.effects, name))
+
+
+def _interventions(
+    run: Run, cells: Mapping[str, Ranked], circuit: pd.DataFrame, means: Mapping[str, MeanCache], seed: int
+) -> pd.DataFrame:
+    """Keep-only and knockout against the strongest control."""
+    choices = Choices(OPERATOR, KS, _SEEDS, _SEEDS, _RESAMPLES, seed, center=True)
+    compared: dict[tuple[str, ...], Cell] = {}
+    for name, cell in cells.items():
+        tokens, answers = eval_prompts(cell.dataset, run.tokenizer, run.model.device)
+        tables = intervene(run, tokens, answers, circuit, cell.ranking, {FORMAT_MEANS: means[name]}, choices)
+        compared[name, OPERATOR] = cell_of(*tables)
+    return intervention_contrasts(compared, _RESAMPLES, seed)
+
+
+def _transfer(
+    run: Run, cells: Mapping[str, Ranked], circuit: pd.DataFrame, means: Mapping[str, MeanCache], seed: int
+) -> pd.DataFrame:
+    """Transfer of the shared neurons against the strongest control."""
+    formats = {}
+    for name, cell in cells.items():
+        variance = torch.stack(means[name].variance[run.first :]).numpy()
+        formats[name] = measure(run, cell.ranking, variance, None)
+    sets = neuron_sets(run, circuit, formats, TransferChoices(OPERATOR, KS, _SEEDS, _SEEDS, seed))
+    censuses = {name: cell.census for name, cell in cells.items()}
+    plans = plan(censuses, [cell.dataset for cell in cells.values()], _PAIRS, seed, OPERATOR)
+    moved = [
+        (rates.assign(direction="_to_".join(direction)), pairs)
+        for direction, rates, pairs in transfer_tables(run, _same_operands(plans), sets, center=True)
+    ]
+    rates, pairs = (pd.concat(tables).assign(operator=OPERATOR) for tables in zip(*moved, strict=True))
+    return transfer_contrasts(rates, pairs, _RESAMPLES, seed)
+
+
+def _same_operands(plans: Plans) -> Plans:
+    """The directions with wrong answers to correct, and the conditions that calibration compares."""
+    kept: Plans = {}
+    for direction, (failed, *_) in plans.items():
+        conditions = [one for one in failed.conditions if one.name in ("matched", *CONTROLS)]
+        if len(failed.pairs):
+            kept[direction] = [replace(failed, conditions=conditions)]
+    return kept

@@ -1,0 +1,24 @@
+"""What a Jaccard means: models that share a known part of their circuit; about the pipeline, not about any model."""
+
+CALIBRATION = ["results/calibration.parquet"]
+FIGURES["calibration calibration"] = None, {"calibration": [CALIBRATION]}
+ANSWERS["calibration"] = MODELS, {**OVERLAP, "calibration": [CALIBRATION]}
+TABLES += CALIBRATION
+
+
+rule calibration:
+    output:
+        CALIBRATION,
+    log:
+        "results/logs/calibration.log",
+    benchmark:
+        "results/benchmarks/calibration.tsv"
+    conda:
+        "../../envs/gpu.yaml"
+    params:
+        code=source_digest("calibration"),
+        seed=config["seed"],
+    resources:
+        **table_job(mem_mb=2000),
+    shell:
+        "python -m form_invariance calibration --seed {params.seed} --output {output:q} 2> {log:q}"
