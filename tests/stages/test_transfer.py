@@ -11,7 +11,7 @@ from form_invariance.model.readout import read_out
 from form_invariance.model.replay import build_cache, replay
 from form_invariance.model.transformer_lens_bridge import residual_before
 from form_invariance.stages.run import Run
-from form_invariance.stages.transfer.compute import Donors, run_group, transfer_neurons, transfer_residual
+from form_invariance.stages.transfer.compute import Donors, Shares, run_group, transfer_neurons, transfer_residual
 from form_invariance.stages.transfer.conditions import (
     Condition,
     Group,
@@ -25,7 +25,6 @@ from form_invariance.stages.transfer.names import BANDS, CEILINGS, CIRCUIT, CONT
 from form_invariance.stages.transfer.neuron_sets import (
     Choices,
     Measured,
-    Shares,
     best_not_shared,
     measure,
     neuron_sets,

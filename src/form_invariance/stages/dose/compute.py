@@ -11,10 +11,10 @@ import torch
 
 from form_invariance.randomness import generator
 from form_invariance.stages.run import Run
+from form_invariance.stages.transfer.compute import Shares
 from form_invariance.stages.transfer.conditions import Plans, only
 from form_invariance.stages.transfer.directions import RATES, run_directions
 from form_invariance.stages.transfer.names import CIRCUIT, NONE
-from form_invariance.stages.transfer.neuron_sets import Shares
 
 
 def best_first(

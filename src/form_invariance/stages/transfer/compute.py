@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -14,7 +15,23 @@ from form_invariance.model.replay import LastTokenCache, build_cache, replay, se
 from form_invariance.stages.run import Run
 from form_invariance.stages.transfer.conditions import Condition, Group, Plans
 from form_invariance.stages.transfer.names import RESIDUAL
-from form_invariance.stages.transfer.neuron_sets import Shares
+
+
+@dataclass(frozen=True)
+class Shares:
+    """How far each neuron moves to the donor's activation, from 0 to 1, in each of several settings.
+
+    Attributes:
+        settings: the columns that tell the settings apart, such as k; a row each.
+        moved: (settings, late layers, m), bool or float.
+    """
+
+    settings: pd.DataFrame
+    moved: Tensor
+
+    def sizes(self) -> np.ndarray:
+        """How many neurons move in each setting, (settings,)."""
+        return (self.moved > 0).sum((1, 2)).cpu().numpy()
 
 
 @dataclass

@@ -7,10 +7,9 @@ import pandas as pd
 import torch
 
 from form_invariance.stages.run import Run
-from form_invariance.stages.transfer.compute import Donors, Transferred, run_donors, run_group
+from form_invariance.stages.transfer.compute import Donors, Shares, Transferred, run_donors, run_group
 from form_invariance.stages.transfer.conditions import Condition, Group, Plans
 from form_invariance.stages.transfer.names import RESIDUAL
-from form_invariance.stages.transfer.neuron_sets import Shares
 from form_invariance.statistics import wilson
 from form_invariance.tables.progress import track
 

@@ -6,32 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor
 
 from form_invariance.stages.circuit.compute import circuit_members
 from form_invariance.stages.circuit.controls import draw_controls
 from form_invariance.stages.run import Run
+from form_invariance.stages.transfer.compute import Shares
 from form_invariance.stages.transfer.names import ALL_LATE, BANDS, CIRCUIT, NONE, RESIDUAL
 
 Drawn = list[tuple[int, int, np.ndarray]]
 """k, draw, and the neurons as a mask, bool, (late layers, m)."""
-
-
-@dataclass(frozen=True)
-class Shares:
-    """How far each neuron moves to the donor's activation, from 0 to 1, in each of several settings.
-
-    Attributes:
-        settings: the columns that tell the settings apart, such as k; a row each.
-        moved: (settings, late layers, m), bool or float.
-    """
-
-    settings: pd.DataFrame
-    moved: Tensor
-
-    def sizes(self) -> np.ndarray:
-        """How many neurons move in each setting, (settings,)."""
-        return (self.moved > 0).sum((1, 2)).cpu().numpy()
 
 
 @dataclass(frozen=True)
