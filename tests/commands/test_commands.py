@@ -136,7 +136,7 @@ def of_one_format(own, name):
     means = ("--dataset", dataset, "--mean-cache", own.folder / name / "mean_cache.safetensors")
     run("neuron-effects", *own.on_model, *circuit, *means, "--output", own.cell(name, "neuron_effects.parquet"))
     grid, null = ("--expression", construction.EXPRESSION, "--max-operand", 30), own.shared("null.safetensors")
-    run("heuristics", "null", *grid, "--output", null)
+    run("heuristic-null", *grid, "--output", null)
     drawn = own.shared("labelled_neurons.parquet")
     inputs = ("--rankings", *own.each("ranking.parquet"), "--mean-caches", *own.means())
     run("heuristics", "draw", *NAMED, *circuit, *inputs, "--output", drawn)
@@ -290,7 +290,7 @@ def paper_tables(own, to):
 
 def test_every_file_says_what_made_it(finished):
     files = [*finished.folder.rglob("*.parquet"), finished.results / "planted.parquet"]
-    assert len(files) == 3 * 11 + 10 + 3 + 6 + 1 + 3 + 2 + 1
+    assert len(files) == 3 * 11 + 10 + 3 + 6 + 1 + 3 + 2 + 1 + 1
     for path in files:
         assert provenance_of(path), path
 
@@ -391,8 +391,8 @@ def test_every_format_shuffles_its_activations_on_its_own(finished, tmp_path, mo
 def test_the_report_answers_every_question(finished):
     page = (finished.results / "report.html").read_text()
     said = re.findall(r"<h3>(.*?)</h3>\s*<p[^>]*>(.*?)</p>", page, re.DOTALL)
-    # Interventions have two questions, the planted models one of their own.
-    assert len(said) == len(ANSWERING) + 2
+    # Interventions and agreement have two questions each, the planted models one of their own.
+    assert len(said) == len(ANSWERING) + 3
     answers = dict(said)
     assert "to 100.0% (code addition)" in answers["Can the model do the problems?"]
     assert "keep faithfulness 1.000 (" in answers["Do the shared neurons suffice?"]

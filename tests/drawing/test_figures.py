@@ -183,12 +183,12 @@ def heuristic_tables():
 
 def dose_table(formats, pairs):
     rows = [
-        (donor, target, kind, float(dose), pairs, dose / 4 if pairs else np.nan)
+        (donor, target, kind, float(dose), pairs, dose / 4 if pairs else np.nan, 9)
         for donor, target in itertools.permutations(formats, 2)
         for kind in ("strength", "neurons", "neurons_random")
         for dose in (0, 0.5, 1)
     ]
-    return pd.DataFrame(rows, columns=["donor", "target", "kind", "dose", "pairs", "recovered"])
+    return pd.DataFrame(rows, columns=["donor", "target", "kind", "dose", "pairs", "recovered", "n_neurons"])
 
 
 def disagreement_tables(formats, operators):

@@ -244,7 +244,7 @@ def test_draw_label_and_agreement_commands(tiny_folder, tmp_path, monkeypatch, c
         return main(complete([str(word) for word in words]))
 
     null, operator, grid = tmp_path / "null.safetensors", ("--operator", "addition"), ("--expression", "a + b")
-    assert run("heuristics", "null", *grid, "--max-operand", 20, "--output", null) == 0
+    assert run("heuristic-null", *grid, "--max-operand", 20, "--output", null) == 0
     circuit, ranking, means = (tmp_path / name for name in ("circuit.parquet", "ranking.parquet", "m.safetensors"))
     rows = pd.DataFrame({"k": [20, 20, 40], "layer": [2, 3, 3], "neuron": [5, 7, 9]})
     write_table(rows, circuit, CIRCUIT, {})

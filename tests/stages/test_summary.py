@@ -59,7 +59,7 @@ def tables():
         for name in ("word", "all")
         for task in ("other_operators", "text")
         for metric in ("accuracy", "loss")
-        for contrast in ("own_minus_other", "own_minus_other_beyond_control")
+        for contrast in ("own_minus_other", "own_minus_other_beyond_control", "circuit_minus_control")
     ]
     return {
         "overlap": overlap([0.4, 0.5, 0.6]),

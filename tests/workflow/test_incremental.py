@@ -91,7 +91,7 @@ CHANGES = {
         [("census heuristics", WORD | ADDITION), ("prompt_formats", {})],
     ),
     "a variant": (reword_variant, [("paraphrase_effects", WORD)]),
-    "the seed": (lambda config: config.update(seed=1), [("census planted calibration", {})]),
+    "the seed": (lambda config: config.update(seed=1), [("census planted calibration heuristic_null", {})]),
 }
 
 
@@ -120,7 +120,7 @@ def test_an_operator_is_added(finished):
     # The prompts of all formats and operators are one figure.
     assert found == following(every, new | select(every, "prompt_formats"))
     kept = select(
-        every, "census dataset attribution patching ranking circuit overlap transfer", operator="addition"
+        every, "census dataset attribution patching ranking circuit overlap heuristic_null", operator="addition"
     )
     assert not {job.key for job in kept} & found
 

@@ -14,14 +14,14 @@ rule heuristic_null:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=source_digest("heuristics"),
+        code=source_digest("heuristic-null"),
         expression=lambda wildcards: config["operators"][wildcards.operator],
         max_operand=config["heuristic_max_operand"],
         seed=config["seed"],
     resources:
         **table_job(mem_mb=2000),
     shell:
-        "python -m form_invariance heuristics null --expression={params.expression:q}"
+        "python -m form_invariance heuristic-null --expression={params.expression:q}"
         " --max-operand {params.max_operand} --seed {params.seed} --output {output:q} 2> {log:q}"
 
 

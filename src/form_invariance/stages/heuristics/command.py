@@ -22,7 +22,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     _add_draw(actions.add_parser("draw", help="choose the neurons that are labelled: shared ones and baselines"))
     _add_label(actions.add_parser("label", help="find the heuristics that a cell's shared neurons follow"))
-    _add_null(actions.add_parser("null", help="draw the random smooth maps that labels are compared with"))
     _add_score(actions.add_parser("score", help="score every neuron of a table of activation maps"))
 
 
@@ -37,15 +36,9 @@ def _add_label(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "--operator", "--expression", "--template", "--seed")
     add_required(parser, int, max_operand="operands of the grid are below it")
     add_required(parser, float, threshold="score that a label needs")
-    files = {"null": "random maps of the grid (heuristics null)", "neurons": "neurons to label (heuristics draw)"}
+    files = {"null": "random maps of the grid (heuristic-null)", "neurons": "neurons to label (heuristics draw)"}
     add_options(parser, **files)
     add_options(parser, output="heuristics table", maps_output="activation maps, as safetensors")
-
-
-def _add_null(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, "--expression", "--seed")
-    add_required(parser, int, max_operand="operands of the grid are below it")
-    add_options(parser, output="random maps of the grid, as safetensors")
 
 
 def _add_score(score: argparse.ArgumentParser) -> None:
@@ -63,7 +56,7 @@ def _add_score(score: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    {"draw": _draw, "label": _label, "null": _null, "score": _score}[arguments.action](arguments)
+    {"draw": _draw, "label": _label, "score": _score}[arguments.action](arguments)
 
 
 def _draw(arguments: argparse.Namespace) -> None:
@@ -83,16 +76,6 @@ def _draw(arguments: argparse.Namespace) -> None:
     effects = mean_effects(read_tables(arguments.rankings, RANKING), widths)
     table = labelled_neurons(shared, variance, effects, arguments.seed, arguments.operator)
     write_table(table, arguments.output, LABELLED_NEURONS, settings(arguments, "operator", "k", "seed"))
-
-
-def _null(arguments: argparse.Namespace) -> None:
-    from form_invariance.stages.heuristics import null
-    from form_invariance.stages.heuristics.pairs import make_grid
-    from form_invariance.tables.files import write_tensors
-
-    drawn = null.make_null(make_grid(arguments.expression, arguments.max_operand), arguments.seed)
-    provenance = settings(arguments, *_GRID)
-    write_tensors(null.to_arrays(drawn), arguments.output, null.KIND, provenance)
 
 
 def _read_null(arguments: argparse.Namespace, grid: "Grid") -> "Null":

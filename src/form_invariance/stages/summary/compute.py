@@ -19,6 +19,10 @@ _MOVED = {"matched_minus_same_answer": ("beyond_the_answer", "same answer"), "im
 """Question and control of a contrast of transfer."""
 
 
+_OWN = {"own_minus_other": "accuracy", "own_minus_other_beyond_control": "accuracy beyond control"}
+"""The metric that a contrast of specificity is told as."""
+
+
 def noisy_mean(values: np.ndarray, errors: np.ndarray, resamples: int, seed: int) -> tuple[float, float]:
     """A 95 % interval of the mean over cells whose values have standard errors.
 
@@ -69,15 +73,15 @@ def _transferred(contrasts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _specific(contrasts: pd.DataFrame) -> pd.DataFrame:
-    """Damage to the own operator compared with the others, beyond the strongest control's."""
+    """Damage to the own operator compared with the others, as it is, and beyond the strongest control's."""
     rows = contrasts[
         (contrasts["format"] == ALL)
         & (contrasts["intervention"] == "knockout")
-        & (contrasts["contrast"] == "own_minus_other_beyond_control")
+        & contrasts["contrast"].isin(_OWN)
         & (contrasts["task"] == OTHER_OPERATORS)
         & (contrasts["metric"] == "accuracy")
     ]
-    rows = rows.assign(question="specific", control="other operators")
+    rows = rows.assign(question="specific", metric=rows["contrast"].map(_OWN), control="other operators")
     return rows.rename(columns={"first": "value", "second": "control_value"})
 
 

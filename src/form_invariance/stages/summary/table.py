@@ -18,7 +18,7 @@ COMPARED = {
     "necessary": "knockout: loss by circuit minus by strongest control",
     "beyond_the_answer": "transfer: matched donor minus donor with the same answer",
     "imposed": "transfer: the answer of a donor with another answer comes out",
-    "specific": "knockout: own minus other operators, beyond the strongest control",
+    "specific": "knockout: loss of the own operator minus that of the other operators",
 }
 """What the difference of each question is."""
 
@@ -26,7 +26,10 @@ VERDICTS = Schema(
     "verdicts",
     {
         "question": text("; ".join(f"{name}: {compared}" for name, compared in COMPARED.items())),
-        "metric": text("jaccard, accuracy, faithfulness, probability or rate (of pairs)"),
+        "metric": text(
+            "jaccard, accuracy, accuracy beyond control (beyond what the strongest control does), faithfulness, "
+            "probability or rate (of pairs)"
+        ),
         "k": integer("circuit size: neurons per layer and format"),
         "cells": integer("cells that have a value: operators, with formats, or with directions"),
         "value": number("of the shared neurons, mean over cells"),
