@@ -153,32 +153,36 @@ def test_examples_read_the_demos_tables(name):
     assert done.returncode == 0, done.stderr
 
 
+README_ROWS = {
+    ("same", "jaccard"): "Same neurons",
+    ("sufficient", "accuracy"): "Sufficient",
+    ("sufficient", "faithfulness"): "the same: faithfulness |",
+    ("necessary", "accuracy"): "Necessary",
+    ("necessary", "faithfulness"): "the same: faithfulness lost",
+    ("beyond_the_answer", "rate"): "More than the answer",
+    ("imposed", "rate"): "Does a donor",
+    ("specific", "accuracy"): "Of this operator",
+    ("specific", "accuracy beyond control"): "the same, beyond the strongest control",
+}
+"""How the rows of the README's table begin, by question and metric."""
+
+
 @pytest.mark.skipif(not DEMO.exists(), reason="needs the demo's results (make demo)")
 def test_the_readmes_numbers_are_the_demos(monkeypatch):
     monkeypatch.chdir(ROOT)
     names = {}
     exec("\n".join(blocks(TEXTS["README.md"], "python")), names)
-    overlap = names["overlap"].groupby("model")[["jaccard", "chance"]].mean()
-    rates = names["transfers"].groupby(["model", "condition"])[["recovered", "donor_answer"]].mean()
-    assert {model for model, _ in rates.index} == {"embedded-shared"}
-    rates = rates.loc["embedded-shared"]
-    means = names["ablations"].groupby(["model", "intervention", "neurons"])[["faithfulness_mean", "accuracy"]]
-    keep, knockout = (means.mean().loc["embedded-shared", done] for done in ("keep_only", "knockout"))
-    sets = ["circuit", "random", "random_variance", "random_effect"]
-    expected = [
-        list(overlap.loc["embedded-shared"]),
-        list(keep.loc[sets, "faithfulness_mean"]),
-        list(keep.loc[sets, "accuracy"]),
-        list(knockout.loc[sets, "accuracy"]),
-        list(rates.loc[["matched", "random"], "recovered"]),
-        [rates.loc["same_answer", "recovered"]],
-        [rates.loc["mismatched", "donor_answer"]],
-    ]
-    table = re.search(r"^\| `embedded-shared` .*?\n\n", TEXTS["README.md"], re.DOTALL | re.MULTILINE)
-    lines = table[0].strip().splitlines()[2:]
-    found = [[float(n) for n in re.findall(r"\| ([\d.]+)", line)] for line in lines]
-    percent = ["%" in line for line in lines]
-    assert found == [
-        [round(100 * value) if whole else round(value, 2) for value in row]
-        for row, whole in zip(expected, percent, strict=True)
-    ]
+    verdicts = names["verdicts"].set_index(["model", "question", "metric"])
+    separate = verdicts.loc["embedded-separate"]["verdict"]
+    assert separate.pop(("same", "jaccard")) == "no"
+    assert set(separate) == {"undefined"}
+    table = [line for line in TEXTS["README.md"].splitlines() if line.startswith("| ")]
+    for key, beginning in README_ROWS.items():
+        (line,) = (line for line in table if line.startswith(f"| {beginning}"))
+        row = verdicts.loc["embedded-shared"].loc[key]
+        shown = [row["value"], *([row["control_value"]] if row["control"] != "none" else [])]
+        shown += [row["difference"], row["low"], row["high"]]
+        cells = line.split("|")[2:-1]
+        found = [float(n.replace("−", "-")) for n in re.findall(r"−?\d\.\d\d", " ".join(cells))]
+        assert found == [round(value, 2) + 0.0 for value in shown], line
+        assert cells[-1].strip() == row["verdict"], line
