@@ -130,10 +130,10 @@ def test_order_of_formats(cells, tmp_path):
     for names in (["symbolic", "code"], ["code", "symbolic"]):
         folder = tmp_path / names[0]
         effects = [f"{name}={cells / name / 'effects.safetensors'}" for name in names]
-        words = ["--effects", *effects, "--k", "5", "20", "--bootstrap", "50", *SEED]
+        words = ["--effects", *effects, "--k", "5", "20", "--membership", "top_k", *SEED]
         outputs = ["--output", folder / "overlap.parquet", "--reliability-output", folder / "reliability.parquet"]
-        run("overlap", *words, *outputs)
-        run("circuit", "--effects", *effects, "--k", "5", "20", "--output", folder / "circuit.parquet")
+        run("overlap", *words, "--bootstrap", "50", *outputs)
+        run("circuit", *words, "--output", folder / "circuit.parquet")
         overlap = read_table(folder / "overlap.parquet", OVERLAP)
         overlap["formats"] = ["+".join(sorted(text.split("+"))) for text in overlap["formats"]]
         found[names[0]] = overlap, read_table(folder / "circuit.parquet", CIRCUIT)
@@ -150,13 +150,14 @@ def test_order_of_formats_in_the_agreement():
     for name in ("x", "y", "z"):
         rows = [
             shared.sample(40, random_state=int(rng.integers(99))).assign(
-                family=family, mode=mode, activations=kind
+                family=family, mode=mode, activations=kind, neurons="shared"
             )
             for family in ("operand range", "result modulo")
             for mode in ("strict", "reference")
             for kind in ("observed", "shuffled")
         ]
         tables[name] = pd.concat(rows).assign(label=True)
+    shared = shared.assign(neurons="shared")
     one, counts = operator_tables(tables, shared, 20, 0, "n")
     other, again = operator_tables({name: tables[name] for name in "zxy"}, shared, 20, 0, "n")
     pd.testing.assert_series_equal(one["observed"], other["observed"])

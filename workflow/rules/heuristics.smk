@@ -12,7 +12,7 @@ rule heuristic_null:
     benchmark:
         "results/benchmarks/heuristic_null/{operator}.tsv"
     conda:
-        "../../envs/cpu.yaml"
+        "../../envs/gpu.yaml"
     params:
         code=source_digest("heuristic-null"),
         expression=lambda wildcards: config["operators"][wildcards.operator],
@@ -37,7 +37,7 @@ rule labelled_neurons:
     benchmark:
         "results/benchmarks/labelled_neurons/{model}/{operator}.tsv"
     conda:
-        "../../envs/cpu.yaml"
+        "../../envs/gpu.yaml"
     params:
         code=source_digest("heuristics"),
         means=lambda wildcards, input: keyed(input.means, -2),

@@ -82,7 +82,7 @@ def _labels(labelled: pd.DataFrame) -> Answer:
     table = pd.DataFrame(columns)
     means = {kind: float(table[SHARES[kind]].mean()) for kind in BASELINES if kind in shares}
     if not operators or not means:
-        return Answer(question, "No neuron is shared, so there is nothing to compare.", table, ("heuristics",))
+        return Answer(question, "No neuron is shared, so there is nothing to compare.", table)
     strongest = max(means, key=lambda kind: means[kind])
     value, low, high = difference(shares[SHARED], shares[strongest])
     beside = ", ".join(f"{SHARES[kind]} {percent(mean)}" for kind, mean in means.items())
@@ -92,4 +92,4 @@ def _labels(labelled: pd.DataFrame) -> Answer:
         f"({SHARES[strongest]}): {100 * value:+.1f} percentage points, 95 % interval {100 * low:+.1f} to "
         f"{100 * high:+.1f}: {verdict(low, high)}."
     )
-    return Answer(question, sentence, table, ("heuristics",))
+    return Answer(question, sentence, table)

@@ -9,9 +9,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from form_invariance.errors import UserError
 from form_invariance.problems.prompts import PromptTokenizer
-from form_invariance.stages.dataset.table import CORRUPT, DATASET
+from form_invariance.stages.dataset.pairs import read_train_pairs
+from form_invariance.stages.dataset.table import DATASET
 from form_invariance.tables.files import read_table
 
 
@@ -23,24 +23,6 @@ class TrainPrompts:
     partners: list[list[str]]  # S draws of P prompts
     answers: Tensor  # (S, P, 2): token ids of the clean and of the corrupt answer
     operands: Tensor  # (P, 2): token ids of the clean operands a and b
-
-
-def read_train_pairs(dataset: Path, corrupt: Path) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
-    """The train rows of a dataset, by index, and their corrupt partners in the same order, by draw.
-
-    Raises:
-        UserError: the two tables are not of one cell, or a pair has equal answers (its IE is degenerate).
-    """
-    table = read_table(dataset, DATASET)
-    train = table[table["split"] == "train"].sort_values("index", ignore_index=True)
-    draws = []
-    for _, draw in read_table(corrupt, CORRUPT).sort_values(["corrupt_seed", "index"]).groupby("corrupt_seed"):
-        if draw["index"].tolist() != train["index"].tolist():
-            raise UserError(f"{corrupt} does not have one partner for each train prompt of {dataset}")
-        if (draw["answer_token"].to_numpy() == train["answer_token"].to_numpy()).any():
-            raise UserError(f"{corrupt}: a corrupt partner has the same answer as its prompt")
-        draws.append(draw.reset_index(drop=True))
-    return train, draws
 
 
 def train_prompts(

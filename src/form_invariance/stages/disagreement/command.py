@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from form_invariance.stages.dataset.prompts import read_train_pairs
+    from form_invariance.stages.dataset.pairs import read_train_pairs
     from form_invariance.stages.disagreement.compute import disagreement_tables
     from form_invariance.stages.disagreement.products import Measured, Variant, answers_of
     from form_invariance.stages.disagreement.table import DISAGREEMENT, FORMAT_CORRELATION

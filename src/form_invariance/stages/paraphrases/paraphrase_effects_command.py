@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     from form_invariance.problems.operands import OperandRange
     from form_invariance.problems.prompts import check_template
-    from form_invariance.stages.dataset.prompts import read_train_pairs
+    from form_invariance.stages.dataset.pairs import read_train_pairs
     from form_invariance.stages.paraphrases import effects
     from form_invariance.stages.run import load_run, run_provenance
     from form_invariance.tables.files import write_tensors

@@ -1,0 +1,27 @@
+"""A cell's train pairs and their corrupt partners as tables; nothing here imports torch."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from form_invariance.errors import UserError
+from form_invariance.stages.dataset.table import CORRUPT, DATASET
+from form_invariance.tables.files import read_table
+
+
+def read_train_pairs(dataset: Path, corrupt: Path) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
+    """The train rows of a dataset, by index, and their corrupt partners in the same order, by draw.
+
+    Raises:
+        UserError: the two tables are not of one cell, or a pair has equal answers (its IE is degenerate).
+    """
+    table = read_table(dataset, DATASET)
+    train = table[table["split"] == "train"].sort_values("index", ignore_index=True)
+    draws = []
+    for _, draw in read_table(corrupt, CORRUPT).sort_values(["corrupt_seed", "index"]).groupby("corrupt_seed"):
+        if draw["index"].tolist() != train["index"].tolist():
+            raise UserError(f"{corrupt} does not have one partner for each train prompt of {dataset}")
+        if (draw["answer_token"].to_numpy() == train["answer_token"].to_numpy()).any():
+            raise UserError(f"{corrupt}: a corrupt partner has the same answer as its prompt")
+        draws.append(draw.reset_index(drop=True))
+    return train, draws
