@@ -34,6 +34,11 @@ TABLE_RULES = {
     "agreement",
     "paper_tables",
     "merge_effects",
+    "disagreement",
+    "contrasts",
+    "summary",
+    "heuristic_null",
+    "labelled_neurons",
 }
 HUNGRY, SLOW = (f"results/embedded-shared/{name}/addition/census.parquet" for name in ("symbolic", "word"))
 
