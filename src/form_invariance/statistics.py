@@ -7,7 +7,9 @@ from scipy.special import ndtri, stdtrit
 
 from form_invariance.randomness import generator
 
-_Z95 = float(ndtri(0.975))
+Z95 = float(ndtri(0.975))
+"""Half a 95 % normal interval, in standard errors."""
+
 _NEGLIGIBLE = 1e-14
 
 TRIMMED = 0.1
@@ -52,9 +54,9 @@ def wilson(successes: np.ndarray, trials: np.ndarray) -> tuple[np.ndarray, np.nd
     """
     trials = np.where(trials == 0, np.nan, trials)
     rate = successes / trials
-    scale = 1 + _Z95**2 / trials
-    middle = (rate + _Z95**2 / (2 * trials)) / scale
-    half = _Z95 / scale * np.sqrt(rate * (1 - rate) / trials + _Z95**2 / (4 * trials**2))
+    scale = 1 + Z95**2 / trials
+    middle = (rate + Z95**2 / (2 * trials)) / scale
+    half = Z95 / scale * np.sqrt(rate * (1 - rate) / trials + Z95**2 / (4 * trials**2))
     # It holds the rate itself; rounding alone could leave it out.
     return np.clip(middle - half, 0, rate), np.clip(middle + half, rate, 1)
 
@@ -70,7 +72,7 @@ def normal_interval(value: float, resampled: np.ndarray) -> tuple[float, float]:
     resampled = resampled[~np.isnan(resampled)]
     if len(resampled) < 2 or np.isnan(value):
         return float("nan"), float("nan")
-    half = _Z95 * resampled.std(ddof=1)
+    half = Z95 * resampled.std(ddof=1)
     return max(0.0, value - half), min(1.0, value + half)
 
 

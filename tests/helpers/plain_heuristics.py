@@ -134,7 +134,7 @@ def plain_published(grid, known, operand_map, result_map):
 
 
 def candidates(grid):
-    """(heuristic, its places) of the mended heuristics, simpler ones first."""
+    """(heuristic, its places) of the strict heuristics, simpler ones first."""
     for prefix, sides in SIDES.items():
         for n in range(2, 11):
             for r in range(n):
@@ -159,7 +159,7 @@ def candidates(grid):
                 yield f"{prefix}_pattern_{text}", frozenset(p for p, one in enumerate(texts) if one == text)
 
 
-def mended_classes(grid):
+def strict_classes(grid):
     """Every class of five pairs or more once, under its first name, without the whole: {heuristic: places}."""
     classes, seen = {}, {frozenset(range(len(grid.a)))}
     for name, members in candidates(grid):
@@ -188,7 +188,7 @@ def credited(values, members, size):
     return sum(found[place] for place in members if place in found)
 
 
-def mended_multi(grid, values):
+def strict_multi(grid, values):
     """{heuristic: its places} of the two to five answers of the top pairs, or {}."""
     size = min(1000, len(values) // 10)
     answers = grid.answer.tolist()
@@ -206,13 +206,13 @@ def mended_multi(grid, values):
 
 
 def plain_strict(grid, classes, operand_map, result_map):
-    """The mended scores of one neuron: {heuristic: (score, base rate, evidence, places, values by place)}.
+    """The strict scores of one neuron: {heuristic: (score, base rate, evidence, places, values by place)}.
 
-    classes: `mended_classes`.
+    classes: `strict_classes`.
     """
     by_operand, by_result = (dict(enumerate(one.tolist())) for one in (operand_map, result_map))
     both_ends = {name: not name.startswith("result") or "mod" in name for name in classes}
-    sets = mended_multi(grid, by_result) if grid.kind == "division" else {}
+    sets = strict_multi(grid, by_result) if grid.kind == "division" else {}
     found = {}
     for name, members in {**classes, **sets}.items():
         values = by_result if name.startswith("result") else by_operand

@@ -8,14 +8,14 @@ import pandas as pd
 import pytest
 from plain_heuristics import (
     frequent_patterns,
-    mended_classes,
-    mended_multi,
     plain_labels,
     plain_published,
     plain_strict,
     published_classes,
     published_multi,
     remains,
+    strict_classes,
+    strict_multi,
     wildcards,
 )
 from scipy.stats import binom
@@ -99,7 +99,7 @@ def test_strict_scores_and_labels_equal_a_plain_rendering(expression, max_operan
     grid = make_grid(expression, max_operand)
     operand, result = mixed_maps(grid)
     table = strict.score(operand, result, grid, threshold=0.5, null=make_null(grid, maps=(60, 170)))
-    known = mended_classes(grid)
+    known = strict_classes(grid)
     for neuron, maps in enumerate(zip(operand, result, strict=True)):
         found = plain_strict(grid, known, *maps)
         rows = table[table["neuron"] == neuron].set_index("heuristic")
@@ -182,24 +182,24 @@ def test_noise_is_not_labelled_though_the_published_scores_label_it(operator, ca
         assert old > 250
 
 
-def test_what_strict_mends():
+def test_what_strict_corrects():
     grid = make_grid("a - b", 100)
     # The published range cache counts op1 for op2 as well: in a triangle the two differ.
     sizes = {one.name: one.size for one in published.pair_classes(grid)}
     assert sizes["op2_range_0_10"] == sizes["op1_range_0_10"] == 55
-    mended = {one.name: one for one in make_rules(grid).classes}
-    assert mended["op2_range_0_10"].size == int((grid.b < 10).sum()) == 955
+    known = {one.name: one for one in make_rules(grid).classes}
+    assert known["op2_range_0_10"].size == int((grid.b < 10).sum()) == 955
     # Top sizes are the classes' sizes.
-    assert all(one.size == one.members.sum() for one in mended.values())
+    assert all(one.size == one.members.sum() for one in known.values())
     # The published addition ends one short.
     assert (make_grid("a + b", 600).answer == 999).any()
     assert not (published_part(make_grid("a + b", 600))[1].answer == 999).any()
     # One class, one name: a - b == 0 where a == b.
-    assert "same_operand" in mended
-    assert "result_value_000" not in mended
+    assert "same_operand" in known
+    assert "result_value_000" not in known
     # Four pairs have the answer 96.
-    assert "result_value_095" in mended
-    assert "result_value_096" not in mended
+    assert "result_value_095" in known
+    assert "result_value_096" not in known
 
 
 def heuristics_arguments(tmp_path, *more):
@@ -377,7 +377,7 @@ def test_sets_of_answers_equal_plain_ones_in_both_modes(max_operand):
         values = np.empty(len(order))
         values[order] = np.arange(len(order))[::-1]
         values = np.maximum(values, len(order) * 0.2) if neuron % 3 == 0 else values  # ties at the cut of a set
-        expected = mended_multi(grid, dict(enumerate(values.tolist())))
+        expected = strict_multi(grid, dict(enumerate(values.tolist())))
         found = answer_set(rank(values[None]), 0, grid)
         assert ([found.name] if found else []) == [*expected]
         for name, places in expected.items():

@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from plain_heuristics import credited, mended_classes, plain_strict
+from plain_heuristics import credited, plain_strict, strict_classes
 from scipy.ndimage import gaussian_filter
 from scipy.special import ndtri
 from scipy.stats import kstest, rankdata
@@ -164,7 +164,7 @@ def test_the_null_equals_plain_loops(monkeypatch):
         list(random_maps(grid, count, generator(4, "smooth-maps", purpose)))
         for count, purpose in ((40, "scale"), (50, "compared"))
     )
-    known = mended_classes(grid)
+    known = strict_classes(grid)
     names = [one.name for one in null.rules.classes]
     kinds = [of_result(name) for name in names] + [True]
 

@@ -164,7 +164,7 @@ def test_the_command_refuses_tables_of_other_cells(tmp_path, capsys):
 
 
 def completed(own, schema):
-    """A table with zeros in the columns that it lacks."""
+    """A table in which every missing column is 0."""
     zeros = {"int64": 0, "float64": 0.0, "bool": False, "string": ""}
     missing = {name: zeros[column.type] for name, column in schema.columns.items() if name not in own}
     assert all(isinstance(column, Column) for column in schema.columns.values())

@@ -7,9 +7,10 @@ import pytest
 from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS
 from form_invariance.stages.overlap.table import OVERLAP
 from form_invariance.stages.specificity.table import SPECIFICITY_CONTRASTS
-from form_invariance.stages.summary.answer import answer, least
+from form_invariance.stages.summary.answer import answer
 from form_invariance.stages.summary.compute import noisy_mean, verdicts_table
 from form_invariance.stages.transfer.table import TRANSFER_CONTRASTS
+from form_invariance.stages.verdicts import least_favourable
 
 
 def rows_of(schema, rows):
@@ -97,7 +98,7 @@ def test_the_answer_takes_the_least_favourable_metric(tables):
     assert "Same neurons? Yes." in told.sentence
     assert "More than the answer? No." in told.sentence
     assert len(told.table) == table["question"].nunique()
-    assert least(table[table["question"] == "sufficient"])["metric"] == "accuracy"
+    assert least_favourable(table[table["question"] == "sufficient"])["metric"] == "accuracy"
 
 
 def test_without_a_shared_neuron_questions_are_undefined_but_the_first_is_no(tables):

@@ -252,7 +252,7 @@ def measured_formats(run, onset=3):
 
 
 def circuit_of(run, ks, sizes):
-    """A circuit table: in each k so many neurons, spread over the late layers."""
+    """A circuit table with the given number of neurons for each k, spread over the late layers."""
     rng = np.random.default_rng(5)
     rows = [
         (k, layer, neuron)

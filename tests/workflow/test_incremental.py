@@ -185,7 +185,6 @@ CALLERS = {
     "attribution": {"paraphrase_effects"},
     "patching": {"paraphrase_effects", "head_overlap", "engine_check"},
     "overlap": {"paraphrases", "disagreement", "head_overlap"},
-    "interventions": {"specificity"},
     "transfer": {"dose", "engine_check"},
 }
 

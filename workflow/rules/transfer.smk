@@ -6,9 +6,7 @@ TRANSFERS = expand(
     direction=DIRECTIONS,
     allow_missing=True,
 )
-TRANSFER_PAIRS = expand(
-    "results/{model}/shared/{operator}/transfer_pairs.parquet", operator=OPERATORS, allow_missing=True
-)
+TRANSFER_PAIRS = every_operator("results/{model}/shared/{operator}/transfer_pairs.parquet")
 TRANSFER = {"transfer": [TRANSFERS, -2, -1]}
 TRANSFER_CONTRASTS = {"transfer_contrasts": ["results/{model}/shared/transfer_contrasts.parquet"]}
 FIGURES["transfer transfer"] = MODELS, TRANSFER

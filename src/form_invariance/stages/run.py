@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -32,6 +33,12 @@ class Run:
     def width(self) -> int:
         """Neurons of a layer."""
         return self.model.config.d_mlp
+
+    def by_neuron(self, table: pd.DataFrame, column: str) -> np.ndarray:
+        """A column of a table with one row a late neuron, as (late layers, m); NaN where a neuron has no row."""
+        values = np.full((len(self.late), self.width), np.nan)
+        values[table["layer"].to_numpy() - self.first, table["neuron"].to_numpy()] = table[column]
+        return values
 
     def tokens(self, prompts: Sequence[str]) -> Tensor:
         """Token ids (P, T) of prompts of one length, on the model's device."""

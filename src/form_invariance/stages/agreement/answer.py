@@ -71,7 +71,7 @@ def difference(shared: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]
 
 
 def _labels(labelled: pd.DataFrame) -> Answer:
-    """Share of the shared neurons with a strict label, beside the baselines'."""
+    """Share of the shared neurons with a strict label, compared with the baselines."""
     question = "Do shared neurons follow heuristics more often than other neurons?"
     shares = label_shares(labelled)
     operators = sorted(shares.get(SHARED, {}))
@@ -85,10 +85,10 @@ def _labels(labelled: pd.DataFrame) -> Answer:
         return Answer(question, "No neuron is shared, so there is nothing to compare.", table)
     strongest = max(means, key=lambda kind: means[kind])
     value, low, high = difference(shares[SHARED], shares[strongest])
-    beside = ", ".join(f"{SHARES[kind]} {percent(mean)}" for kind, mean in means.items())
+    baselines = ", ".join(f"{SHARES[kind]} {percent(mean)}" for kind, mean in means.items())
     sentence = (
         f"{percent(float(table[SHARES[SHARED]].mean()))} of the shared neurons have a label beyond chance in a "
-        f"format (mean over formats and operators); {beside}. Shared minus the strongest of these "
+        f"format (mean over formats and operators); {baselines}. Shared minus the strongest of these "
         f"({SHARES[strongest]}): {100 * value:+.1f} percentage points, 95 % interval {100 * low:+.1f} to "
         f"{100 * high:+.1f}: {verdict(low, high)}."
     )

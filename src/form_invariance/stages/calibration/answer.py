@@ -18,7 +18,7 @@ INPUTS = {
 
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
-    """The shared part of each format's members that the Jaccard stands for, and how far to trust it."""
+    """The Jaccard as the share of each format's members that all formats have in common, with its interval."""
     every, again = all_formats(tables["overlap"]), tables["reliability"]
     rows = []
     for _, own in every[every["k"] == k].iterrows():

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
-import torch
 
 from form_invariance.stages.calibration.construction import PLANTED
 from form_invariance.stages.circuit.compute import circuit_table
@@ -94,10 +93,10 @@ def _transfer(
     run: Run, cells: Mapping[str, Ranked], circuit: pd.DataFrame, means: Mapping[str, MeanCache], seed: int
 ) -> pd.DataFrame:
     """Transfer of the shared neurons against the strongest control."""
-    formats = {}
-    for name, cell in cells.items():
-        variance = torch.stack(means[name].variance[run.first :]).numpy()
-        formats[name] = measure(run, cell.ranking, variance, None)
+    formats = {
+        name: measure(run, cell.ranking, means[name].late_variance(run.first), None)
+        for name, cell in cells.items()
+    }
     sets = neuron_sets(run, circuit, formats, TransferChoices(OPERATOR, KS, _SEEDS, _SEEDS, seed))
     censuses = {name: cell.census for name, cell in cells.items()}
     plans = plan(censuses, [cell.dataset for cell in cells.values()], _PAIRS, seed, OPERATOR)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from form_invariance.errors import UserError
-from form_invariance.stages.heuristics.names import KINDS, SHARED
+from form_invariance.stages.heuristics.names import KINDS, NULL_SETTINGS, SHARED
 from form_invariance.stages.options import add_keyed, add_model_arguments, add_options, add_required, settings
 
 if TYPE_CHECKING:
@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from form_invariance.stages.heuristics.pairs import Grid
 
 HELP = "label the shared neurons with heuristics, or score activation maps against the heuristics"
-
-_GRID = ("expression", "max_operand", "seed")
-"""What the random maps of a grid depend on."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,7 +80,7 @@ def _read_null(arguments: argparse.Namespace, grid: "Grid") -> "Null":
     from form_invariance.tables.files import read_tensors
 
     arrays, provenance = read_tensors(arguments.null, null.KIND)
-    for name, own in settings(arguments, *_GRID).items():
+    for name, own in settings(arguments, *NULL_SETTINGS).items():
         if provenance[name] != own:
             raise UserError(
                 f"{arguments.null}: the random maps are of {name} {provenance[name]}, not {own}; draw them with "

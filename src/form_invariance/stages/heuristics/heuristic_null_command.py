@@ -2,6 +2,7 @@
 
 import argparse
 
+from form_invariance.stages.heuristics.names import NULL_SETTINGS
 from form_invariance.stages.options import add_options, add_required, settings
 
 HELP = "draw the random smooth maps of a grid, which strict labels are compared with"
@@ -19,5 +20,5 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.tables.files import write_tensors
 
     drawn = null.make_null(make_grid(arguments.expression, arguments.max_operand), arguments.seed)
-    provenance = settings(arguments, "expression", "max_operand", "seed")
+    provenance = settings(arguments, *NULL_SETTINGS)
     write_tensors(null.to_arrays(drawn), arguments.output, null.KIND, provenance)

@@ -6,6 +6,9 @@ EXPRESSIONS = {"addition": "a + b", "subtraction": "a - b", "multiplication": "a
 KINDS = (*EXPRESSIONS, "other")
 """Any other expression is of kind `other`."""
 
+NULL_SETTINGS = ("expression", "max_operand", "seed")
+"""What the random maps of a grid depend on."""
+
 SHARED, DIRECTION, NOISE = "shared", "random_direction", "smooth_noise"
 MATCHED = ("matched_variance", "matched_effect")
 BASELINES = (*MATCHED, DIRECTION, NOISE)

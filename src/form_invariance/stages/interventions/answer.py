@@ -9,12 +9,11 @@ import pandas as pd
 from form_invariance.stages.answers import Answer
 from form_invariance.stages.interventions.contrasts import EVERY_CELL
 from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS, rows_of
-from form_invariance.statistics import verdict
+from form_invariance.stages.verdicts import least_favourable, with_verdicts
 from form_invariance.tables.inputs import Input
 
 INPUTS = {"intervention_contrasts": Input(INTERVENTION_CONTRASTS)}
 
-_LEAST_FIRST = ("no", "undefined", "undecided", "yes")
 _SHOWN = {
     **{"format": "format", "operator": "operator", "metric": "metric", "n_neurons": "neurons"},
     **{"prompts": "prompts", "circuit": "circuit", "control": "strongest control", "control_value": "control"},
@@ -25,8 +24,7 @@ _SHOWN = {
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """Keep-only and knockout by all metrics, compared with the strongest control."""
     table = tables["intervention_contrasts"]
-    own = table[table["k"] == k]
-    own = own.assign(verdict=[verdict(*bounds) for bounds in zip(own["low"], own["high"], strict=True)])
+    own = with_verdicts(table[table["k"] == k])
     return [
         _answer(
             rows_of(own, "keep_only"),
@@ -54,7 +52,7 @@ def _answer(rows: pd.DataFrame, question: str, opening: str, compared: str, figu
     if empty == count:
         sentence = f"No neuron is shared in any of the {count} cells, so this is undefined."
         return Answer(question, sentence, shown, (figure,))
-    least = min(every.to_dict("records"), key=lambda row: (_LEAST_FIRST.index(row["verdict"]), row["low"]))
+    least = least_favourable(every)
     metrics = ", ".join(_metric(row) for row in every.to_dict("records"))
     sentence = (
         f"{opening} {metrics}; means over {count - empty} cells. {compared} By {least['metric']}, the metric that "

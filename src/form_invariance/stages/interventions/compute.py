@@ -13,7 +13,6 @@ from form_invariance.stages.interventions.sets import (
     Choices,
     NeuronSet,
     also_by_template,
-    effects_of,
     neuron_sets,
 )
 from form_invariance.stages.interventions.table import FORMAT_MEANS, TEMPLATE_MEANS
@@ -235,9 +234,8 @@ def intervene(
             under `template`. Controls are matched by the template's variance where it is given.
     """
     own = means.get(TEMPLATE_MEANS, means[FORMAT_MEANS])
-    variance = torch.stack(own.variance[run.first :]).float().cpu().numpy()
     circuits = {k: circuit_members(circuit, k, run.late, run.width) for k in choices.ks}
-    sets = neuron_sets(circuits, variance, effects_of(ranking, run), choices)
+    sets = neuron_sets(circuits, own.late_variance(run.first), run.by_neuron(ranking, "ie_mean"), choices)
     parts = []
     for name, cache in means.items():
         tried = sets if name == FORMAT_MEANS else also_by_template(sets)

@@ -4,10 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
 from form_invariance.stages.circuit.controls import circuit_share, draw_controls, draw_from_all, match_distance
-from form_invariance.stages.run import Run
 
 
 @dataclass(frozen=True)
@@ -33,13 +31,6 @@ class NeuronSet:
     members: np.ndarray  # bool, (late layers, m)
     match_distance: float = float("nan")
     circuit_share: float = float("nan")
-
-
-def effects_of(ranking: pd.DataFrame, run: Run) -> np.ndarray:
-    """Mean indirect effects as an array (late layers, m), NaN where a neuron was no candidate."""
-    effects = np.full((len(run.late), run.width), np.nan)
-    effects[ranking["layer"].to_numpy() - run.first, ranking["neuron"].to_numpy()] = ranking["ie_mean"]
-    return effects
 
 
 def neuron_sets(

@@ -31,6 +31,10 @@ class MeanCache:
     variance: list[Tensor]  # per layer (m,): of the last token's activations
     count: Tensor  # (P,): prompts that have the position
 
+    def late_variance(self, first: int) -> np.ndarray:
+        """The variance in the layers from `first` on, (late layers, m)."""
+        return torch.stack(self.variance[first:]).float().cpu().numpy()
+
 
 def choose_prompts(
     censuses: dict[str, pd.DataFrame], excluded: Sequence[pd.DataFrame], prompts: int, seed: int

@@ -76,8 +76,10 @@ def run_stages(model: Path, seed: int) -> Found:
     censuses = {name: cell.census for name, cell in cells.items()}
     datasets = [cell.dataset for cell in cells.values()]
     means = {name: means_of(run, cell, datasets, seed) for name, cell in cells.items()}
-    variance = {name: torch.stack(own.variance[run.first :]).numpy() for name, own in means.items()}
-    formats = {name: measure(run, cell.ranking, variance[name], None) for name, cell in cells.items()}
+    formats = {
+        name: measure(run, cell.ranking, means[name].late_variance(run.first), None)
+        for name, cell in cells.items()
+    }
     choices = TransferChoices(OPERATOR, [PLANTED], _RANDOM_SEEDS, _MATCHED_SEEDS, seed)
     sets = neuron_sets(run, circuit, formats, choices)
     intervened = {name: _intervene(run, cell, circuit, means[name], seed) for name, cell in cells.items()}
@@ -102,7 +104,7 @@ def start(model: Path) -> Run:
 
 
 def rank(run: Run, template: str, seed: int, pairs: int | None = None) -> Ranked:
-    """Census of so many pairs (None: of all), dataset, attribution, exact patching and ranking of one format."""
+    """Census of `pairs` operand pairs (None: all), dataset, attribution, exact patching, ranking of one format."""
     census = take_census(run.model, run.tokenizer, template, OPERATOR, EXPRESSION, LIMITS, pairs, seed)
     choice = Choice(TRAIN, EVALUATION, draws=1, seed=seed)
     dataset, corrupt = make_dataset(run.tokenizer, {OPERATOR: (census, template)}, OPERATOR, choice)

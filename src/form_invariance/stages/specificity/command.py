@@ -76,11 +76,8 @@ def _sets(
     means: Mapping[str, "MeanCache"],
 ) -> list["NeuronSet"]:
     """Every operator's circuits, and their controls in one format."""
-    import torch
-
     from form_invariance.stages.circuit.compute import circuit_members
     from form_invariance.stages.circuit.table import CIRCUIT
-    from form_invariance.stages.interventions.sets import effects_of
     from form_invariance.stages.ranking.table import RANKING
     from form_invariance.stages.specificity.compute import neuron_sets
     from form_invariance.tables.files import read_table
@@ -90,8 +87,8 @@ def _sets(
         table = read_table(path, CIRCUIT)
         members = {k: circuit_members(table, k, run.late, run.width) for k in sorted(set(arguments.k))}
         matched = {
-            "random_variance": torch.stack(means[operator].variance[run.first :]).float().cpu().numpy(),
-            "random_effect": effects_of(read_table(arguments.rankings[name, operator], RANKING), run),
+            "random_variance": means[operator].late_variance(run.first),
+            "random_effect": run.by_neuron(read_table(arguments.rankings[name, operator], RANKING), "ie_mean"),
         }
         sets += neuron_sets(operator, members, matched, arguments.matched_seeds, arguments.seed)
     return sets

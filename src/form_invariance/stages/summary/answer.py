@@ -6,23 +6,17 @@ import pandas as pd
 
 from form_invariance.stages.answers import Answer
 from form_invariance.stages.summary.table import COMPARED, QUESTIONS, VERDICTS
+from form_invariance.stages.verdicts import least_favourable
 from form_invariance.tables.inputs import Input
 
 INPUTS = {"verdicts": Input(VERDICTS)}
-_LEAST_FIRST = ("no", "undefined", "undecided", "yes")
-
-
-def least(rows: pd.DataFrame) -> pd.Series:
-    """Of a question's rows by several metrics, the one that favours the shared neurons least."""
-    order = rows.assign(place=rows["verdict"].map(_LEAST_FIRST.index)).sort_values(["place", "low"], kind="stable")
-    return order.iloc[0]
 
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """Every question in a word, by the metric that favours the shared neurons least."""
     own = tables["verdicts"][tables["verdicts"]["k"] == k]
-    rows = [least(of) for _, of in own.groupby("question", sort=False)]
-    table = pd.DataFrame(rows).drop(columns=["k", "place"])
+    rows = [least_favourable(of) for _, of in own.groupby("question", sort=False)]
+    table = pd.DataFrame(rows).drop(columns="k")
     said = " ".join(
         f"{QUESTIONS[name]} {word.capitalize()}."
         for name, word in zip(table["question"], table["verdict"], strict=True)

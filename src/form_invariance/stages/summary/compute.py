@@ -11,13 +11,12 @@ from form_invariance.stages.overlap.table import all_formats
 from form_invariance.stages.specificity.table import ALL, OTHER_OPERATORS
 from form_invariance.stages.summary.table import QUESTIONS, VERDICTS
 from form_invariance.stages.transfer.names import EVERY
-from form_invariance.statistics import verdict
+from form_invariance.stages.verdicts import with_verdicts
+from form_invariance.statistics import Z95
 
-_Z95 = 1.959963984540054
 _ABLATED = {"keep_only": "sufficient", "knockout": "necessary"}
 _MOVED = {"matched_minus_same_answer": ("beyond_the_answer", "same answer"), "imposed": ("imposed", "none")}
 """Question and control of a contrast of transfer."""
-
 
 _OWN = {"own_minus_other": "accuracy", "own_minus_other_beyond_control": "accuracy beyond control"}
 """The metric that a contrast of specificity is told as."""
@@ -51,7 +50,7 @@ def _same(overlap: pd.DataFrame, resamples: int, seed: int) -> Iterator[dict[str
             # Limits are cut at 0 and 1, so the wider side tells the standard error.
             half = pd.concat([own["high"] - own["jaccard"], own["jaccard"] - own["low"]], axis=1).max(axis=1)
             beyond = (own["jaccard"] - own["chance"]).to_numpy()
-            low, high = noisy_mean(beyond, half.to_numpy() / _Z95, resamples, seed)
+            low, high = noisy_mean(beyond, half.to_numpy() / Z95, resamples, seed)
         yield {"question": "same", "metric": "jaccard", **row, "low": low, "high": high}
 
 
@@ -103,7 +102,6 @@ def verdicts_table(tables: Mapping[str, pd.DataFrame], resamples: int, seed: int
         ],
         ignore_index=True,
     )
-    found["verdict"] = [verdict(low, high) for low, high in zip(found["low"], found["high"], strict=True)]
     place = found["question"].map(list(QUESTIONS).index)
-    found = found.assign(place=place).sort_values(["place", "metric", "k"], ignore_index=True)
+    found = with_verdicts(found).assign(place=place).sort_values(["place", "metric", "k"], ignore_index=True)
     return found[list(VERDICTS.columns)]

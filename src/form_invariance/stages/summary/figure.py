@@ -44,9 +44,7 @@ def summary(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     table = table.assign(line=keys.map(_LINES)).dropna(subset="line")
     panel = table["question"].replace("imposed", "beyond_the_answer").map(TITLES)
     drawn = line(table.assign(panel=panel), table["line"], "difference", "low", "high")
-    order = pd.Categorical(drawn["panel"], list(TITLES.values()))
-    drawn = drawn.assign(panel=order).sort_values(["model", "panel"], key=_in_given_order, kind="stable")
-    drawn = drawn.astype({"panel": str})
+    drawn = drawn.sort_values("panel", key=lambda names: names.map(list(TITLES.values()).index), kind="stable")
     grid = line_grid(drawn, "k", LOOKS, "", title, row="model", col="panel", height=1.5)
     for (model, name), axes in grid.axes_dict.items():
         axes.axhline(0, color="black", lw=0.6, zorder=0.5)
@@ -55,10 +53,3 @@ def summary(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
             axes.text(0.5, 0.6, "no shared neuron", transform=axes.transAxes, ha="center", fontsize=6.5)
     grid.axes[0, 0].set_ylim(-0.65, 1.05)
     return grid.figure
-
-
-def _in_given_order(column: pd.Series) -> pd.Series:
-    """Models in the order of the tables, panels in that of their categories."""
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return column.cat.codes
-    return column.map({name: place for place, name in enumerate(column.unique())})

@@ -7,7 +7,7 @@ import pandas as pd
 from form_invariance.stages.answers import Answer, percent
 from form_invariance.stages.transfer.names import CEILINGS, EVERY, NONE
 from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_CONTRASTS
-from form_invariance.statistics import verdict
+from form_invariance.stages.verdicts import with_verdicts
 from form_invariance.tables.inputs import Input
 
 INPUTS = {
@@ -21,8 +21,8 @@ _FIGURES = ("transfer_contrasts", "transfer")
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """The contrasts over all cells with their verdicts, and the ceilings."""
-    contrasts = tables["transfer_contrasts"][tables["transfer_contrasts"]["k"] == k].drop(columns="k")
-    contrasts = contrasts.assign(verdict=list(map(verdict, contrasts["low"], contrasts["high"])))
+    contrasts = tables["transfer_contrasts"]
+    contrasts = with_verdicts(contrasts[contrasts["k"] == k].drop(columns="k"))
     own = tables["transfer"][tables["transfer"]["k"].isin([k, NONE])]
     matched = own[own["condition"] == "matched"]
     if not matched["n_neurons"].any():

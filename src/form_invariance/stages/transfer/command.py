@@ -19,7 +19,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     import pandas as pd
-    import torch
 
     from form_invariance.stages.census.table import CENSUS
     from form_invariance.stages.circuit.table import CIRCUIT
@@ -41,12 +40,7 @@ def run(arguments: argparse.Namespace) -> None:
     own = load_run(arguments)
     formats, probes = {}, arguments.probes
     for name, ranking in rankings.items():
-        variance = (
-            torch.stack(read_means(arguments.mean_caches[name], own.model).variance[own.first :])
-            .float()
-            .cpu()
-            .numpy()
-        )
+        variance = read_means(arguments.mean_caches[name], own.model).late_variance(own.first)
         formats[name] = measure(own, ranking, variance, onset_of(probes[name]) if name in probes else None)
     draws = (arguments.random_seeds, arguments.matched_seeds)
     choices = Choices(arguments.operator, arguments.k, *draws, arguments.seed)

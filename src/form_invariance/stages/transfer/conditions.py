@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.randomness import generator
-from form_invariance.stages.transfer.names import CEILINGS, CIRCUIT, CONTROLS
+from form_invariance.stages.transfer.names import BANDS, CEILINGS, CIRCUIT, CONTROLS
 
 
 @dataclass(frozen=True)
@@ -188,10 +188,7 @@ def plan_direction(pairs: pd.DataFrame, donor: str, target: str, limit: int, see
                 other_operands("same_answer", right_there, "donor", equal_answer=True),
                 other_operands("same_format", right_here, "target", equal_answer=False),
                 *(_same_operands(control, failed, donor, control) for control in CONTROLS),
-                *(
-                    _same_operands(f"matched_{band}", failed, donor, band)
-                    for band in ("below_onset", "from_onset")
-                ),
+                *(_same_operands(f"matched_{band}", failed, donor, band) for band in BANDS),
                 *(_same_operands(ceiling, failed, donor, ceiling) for ceiling in CEILINGS),
             ],
         ),

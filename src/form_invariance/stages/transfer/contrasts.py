@@ -74,7 +74,7 @@ def _rows(
     resamples: int,
     seed: int,
 ) -> Iterator[dict[str, object]]:
-    """The rows of one contrast; `nobody` stands for a cell without any pair."""
+    """The rows of one contrast; a cell without any pair has the values of `nobody`."""
     for k, own in cells.groupby("k"):
         values = []
         for key in own.itertuples(index=False, name=None):

@@ -47,13 +47,7 @@ class Choices:
 
 def measure(run: Run, ranking: pd.DataFrame, variance: np.ndarray, onset: int | None) -> Measured:
     """What a format's ranking table, mean cache (variance, (late layers, m)) and probe say of the late neurons."""
-
-    def by_neuron(column: str) -> np.ndarray:
-        values = np.full((len(run.late), run.width), np.nan)
-        values[ranking["layer"].to_numpy() - run.first, ranking["neuron"].to_numpy()] = ranking[column]
-        return values
-
-    return Measured(variance, by_neuron("ie_mean"), by_neuron("rank"), onset)
+    return Measured(variance, run.by_neuron(ranking, "ie_mean"), run.by_neuron(ranking, "rank"), onset)
 
 
 def best_not_shared(circuit: np.ndarray, rank: np.ndarray) -> np.ndarray | None:

@@ -1,0 +1,18 @@
+"""Verdicts of contrasts that were measured by one or several metrics."""
+
+import pandas as pd
+
+from form_invariance.statistics import verdict
+
+_LEAST_FIRST = ("no", "undefined", "undecided", "yes")
+
+
+def with_verdicts(contrasts: pd.DataFrame) -> pd.DataFrame:
+    """The contrasts with the column `verdict`: what each interval (columns low, high) says."""
+    return contrasts.assign(verdict=list(map(verdict, contrasts["low"], contrasts["high"])))
+
+
+def least_favourable(contrasts: pd.DataFrame) -> pd.Series:
+    """Of one question's contrasts by several metrics, with verdicts: the one that favours the circuit least."""
+    placed = contrasts.assign(place=contrasts["verdict"].map(_LEAST_FIRST.index))
+    return placed.sort_values(["place", "low"], kind="stable").drop(columns="place").iloc[0]
