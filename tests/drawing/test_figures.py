@@ -15,6 +15,7 @@ from form_invariance.stages.agreement import figure as heuristics
 from form_invariance.stages.audit import figure as audit
 from form_invariance.stages.disagreement import figure as disagreement
 from form_invariance.stages.dose import figure as dose
+from form_invariance.stages.family_knockout.figure import KINDS, family_knockout
 from form_invariance.stages.head_overlap import figure as heads
 from form_invariance.stages.interventions import figure as interventions
 from form_invariance.stages.overlap import figure as overlap_figure
@@ -209,6 +210,14 @@ def disagreement_tables(formats, operators):
     }
 
 
+def family_knockout_table():
+    """Over all cells; the second family has no neuron that could be ablated."""
+    places = itertools.product(KINDS, ("all", "result range", "operand modulo"), ("accuracy", "probability"))
+    rows = [(kind, of, by, int(of != "result range"), 0.1, 0.05, 0.2) for kind, of, by in places]
+    names = ["neurons", "family", "metric", "cells", "difference", "low", "high"]
+    return pd.DataFrame(rows, columns=names).assign(format="all")
+
+
 def variants_table(formats, prompts):
     pairs = [(name, "canonical", name, f"variant_{n + 1}", prompts * n) for name in formats for n in (0, 1)]
     twos = list(itertools.combinations(formats, 2))
@@ -308,6 +317,7 @@ def all_figures(formats, operators, models, ks=(10, 50)):
     yield "transfer_contrasts", transfer.transfer_contrasts(every, "m")
     yield "paraphrases", paraphrases.paraphrases({"paraphrases": joined(worded, "operator")}, "m")
     yield "disagreement", disagreement.disagreement(disagreement_tables(formats, operators), "m")
+    yield "family_knockout", family_knockout({"family_knockout": family_knockout_table()}, "m")
     yield "dose", dose.dose({"dose": joined(doses, "operator")}, "m")
     yield "heuristics", heuristics.heuristics(every, "m")
     yield "heads", heads.heads(every, "m")

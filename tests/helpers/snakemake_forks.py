@@ -10,7 +10,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-SECONDS = 300
+SECONDS = 900
 
 
 def serve() -> None:

@@ -25,7 +25,7 @@ from form_invariance.stages.specificity.contrasts import Pair, contrasts_table, 
 from form_invariance.stages.specificity.figure import damage_matrix, middle, specificity
 from form_invariance.stages.specificity.plain_text import PLAIN_TEXT
 from form_invariance.stages.specificity.table import SPECIFICITY, SPECIFICITY_CONTRASTS
-from form_invariance.stages.specificity.tasks import Task, last_token_means, number_task, text_task
+from form_invariance.stages.specificity.tasks import Task, number_task, text_task
 
 LIMITS = OperandRange(6, 60, 12, 140)
 K, DRAWS, RESAMPLES = 8, 3, 100
@@ -228,9 +228,12 @@ def test_plain_text_is_cut_in_windows_and_its_damage_equals_hooks(tiny, tiny_fol
     assert [*task.tokens[-1].tolist()[1:], int(task.answers[-1])] == whole[-33:]
     assert not task.undefined
     seen = []
-    monkeypatch.setattr(
-        tasks, "last_token_means", lambda run, tokens: seen.append(tokens) or last_token_means(run, tokens)
-    )
+
+    def remember(model, tokens, first):
+        seen.append(tokens)
+        return mean_cache.last_token_means(model, tokens, first)
+
+    monkeypatch.setattr(tasks, "last_token_means", remember)
     text_task(run, PLAIN_TEXT, 6)
     assert len(seen[0]) == 40
     measured = {tuple(row) for row in task.tokens.tolist()}

@@ -143,7 +143,7 @@ def test_a_model_is_added(finished):
         ("stages/transfer/figure.py", "transfer_figure transfer_contrasts_figure"),
         (
             "stages/mean_cache/ablation.py",
-            "interventions specificity neuron_effects planted calibration engine_check",
+            "interventions specificity family_knockout neuron_effects planted calibration engine_check",
         ),
         ("stages/heads/compute.py", "heads"),
         ("stages/transfer/answer.py", "answers"),

@@ -59,19 +59,19 @@ def ablate_all_positions(
 def ablate_last_position(model: Decoder, run: EvalRun, masks: Tensor, means: MeanCache, center: bool) -> Readout:
     """Replace neurons of the late layers by their means at the last token alone, by replay.
 
-    Args and Returns as in `ablate_all_positions`.
+    Args and Returns as in `ablate_all_positions`; the masks may be of each prompt, (B, sets, late layers, m).
     """
     cache, first = run.last_token, run.last_token.first
-    per_batch = max(1, replayed_rows(model) // len(masks))
+    per_batch = max(1, replayed_rows(model) // masks.shape[-3])
     pieces = []
     for start in range(0, len(run.answers), per_batch):
         prompts = slice(start, start + per_batch)
-        part = select(cache, prompts)
+        part, own = select(cache, prompts), masks[prompts] if masks.dim() == 4 else masks
 
-        def on_neurons(layer: int, post: Tensor) -> Tensor:
-            return torch.where(masks[:, layer - first], means.neurons[layer][0], post)
+        def on_neurons(layer: int, post: Tensor, own: Tensor = own) -> Tensor:
+            return torch.where(own[..., layer - first, :], means.neurons[layer][0], post)
 
-        before = part.residual[0][:, None].expand(-1, len(masks), -1)
+        before = part.residual[0][:, None].expand(-1, masks.shape[-3], -1)
         x = replay(model, part, before, first, on_neurons=on_neurons)
         pieces.append(read_out(model, x.transpose(0, 1), run.answers[prompts], center))
     return stack(pieces)

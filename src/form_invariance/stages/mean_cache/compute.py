@@ -17,6 +17,7 @@ from torch import Tensor
 from form_invariance.errors import UserError
 from form_invariance.model.decoder import Decoder, embed, run_layers
 from form_invariance.model.finite import check_finite
+from form_invariance.model.replay import last_token_neurons
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.randomness import generator
 from form_invariance.tables.files import read_tensors
@@ -130,6 +131,16 @@ def means_of(sums: Sequence[dict[str, Tensor]], layers: int) -> MeanCache:
 def compute(model: Decoder, tokenizer: PromptTokenizer, prompts: Sequence[Sequence[str]]) -> MeanCache:
     """The mean cache of groups of prompts, each of one template, together."""
     return means_of([activation_sums(model, tokenizer, group) for group in prompts], model.config.n_layers)
+
+
+def last_token_means(model: Decoder, tokens: Tensor, first: int) -> MeanCache:
+    """Means over prompts (P, T) of one length, of the neurons from layer `first` on at the last token alone.
+
+    They serve interventions at the last token; the variances are left out.
+    """
+    means = last_token_neurons(model, tokens, first).mean(1)  # (late layers, m)
+    earlier = [means.new_empty(0, model.config.d_mlp)] * first
+    return MeanCache([*earlier, *means[:, None]], [], [], means.new_full((1,), len(tokens)))
 
 
 def to_tensors(cache: MeanCache) -> dict[str, Tensor]:

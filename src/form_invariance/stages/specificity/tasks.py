@@ -11,12 +11,11 @@ from torch import Tensor
 
 from form_invariance.errors import UserError, one_line
 from form_invariance.model.readout import Readout, stack
-from form_invariance.model.replay import last_token_neurons
 from form_invariance.problems.operands import OperandRange, operand_pool
 from form_invariance.problems.prompts import check_next_token, render
 from form_invariance.randomness import generator
 from form_invariance.stages.mean_cache.ablation import run_unmodified, start_run
-from form_invariance.stages.mean_cache.compute import MeanCache
+from form_invariance.stages.mean_cache.compute import MeanCache, last_token_means
 from form_invariance.stages.run import Run
 from form_invariance.stages.specificity.table import TEXT
 
@@ -55,14 +54,6 @@ def unmodified(run: Run, tokens: Tensor, answers: Tensor, center: bool) -> Reado
         )
 
 
-def last_token_means(run: Run, tokens: Tensor) -> MeanCache:
-    """Means over prompts (P, T) of the late neurons at the last token, which is all that is ablated here."""
-    means = last_token_neurons(run.model, tokens, run.first).mean(1)  # (late layers, m)
-    earlier = [means.new_empty(0, run.width)] * run.first
-    count = means.new_full((1,), len(tokens))
-    return MeanCache([*earlier, *means[:, None]], [], [], count)
-
-
 def number_task(
     run: Run, name: str, expression: str, template: str, limits: OperandRange, most: int, seed: int
 ) -> Task:
@@ -86,7 +77,7 @@ def number_task(
     check_next_token(run.tokenizer, prompts, tried["answer"].tolist(), f"the task {name}")
     tokens, answers = run.tokens(prompts), run.answer_tokens(tried["answer"].to_numpy())
     right = unmodified(run, tokens, answers, center=False).correct
-    means = last_token_means(run, run.tokens(rendered(template, others)))
+    means = last_token_means(run.model, run.tokens(rendered(template, others)), run.first)
     task = Task(name, tokens[right][:most], answers[right][:most], means)
     if len(task.tokens) < FEWEST:
         return replace(task, undefined=f"fewer than {FEWEST} of {len(tokens)} prompts are answered correctly")
@@ -130,7 +121,7 @@ def text_task(run: Run, text: str, most: int) -> Task:
     rest = np.setdiff1d(np.arange(len(windows)), chosen)
     spaced = rest[np.linspace(0, len(rest) - 1, min(SCREENED, len(rest))).round().astype(int)]
     measured, others = (_with_bos(run, windows[where]) for where in (chosen, spaced))
-    task = Task(TEXT, measured[:, :-1], measured[:, -1], last_token_means(run, others[:, :-1]))
+    task = Task(TEXT, measured[:, :-1], measured[:, -1], last_token_means(run.model, others[:, :-1], run.first))
     probability = unmodified(run, task.tokens, task.answers, center=False).probability
     loss, guess = float(-probability.log().mean()), math.log(run.model.config.vocabulary)
     if loss > GUESSING * guess:

@@ -1,0 +1,39 @@
+"""Do the labels say on which prompts a neuron matters?"""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from form_invariance.stages.answers import Answer
+from form_invariance.stages.family_knockout.table import ALL, FAMILY_KNOCKOUT
+from form_invariance.stages.heuristics.names import SHARED
+from form_invariance.stages.verdicts import least_favourable
+from form_invariance.tables.inputs import Input
+
+INPUTS = {"family_knockout": Input(FAMILY_KNOCKOUT)}
+
+QUESTION = "Do the labels say on which prompts a neuron matters?"
+
+
+def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
+    """Loss where the ablated neurons' rules hold, compared with where they do not."""
+    table = tables["family_knockout"]
+    over = table[(table["format"] == ALL) & (table["neurons"] == SHARED)].drop(columns=["format", "operator"])
+    whole = over[(over["family"] == ALL) & (over["cells"] > 0)]
+    if whole.empty:
+        return [
+            Answer(
+                QUESTION, "Undefined: no shared neuron has a label that can be tried.", over, ("family_knockout",)
+            )
+        ]
+    row = whole[whole["metric"] == "accuracy"].iloc[0]
+    matching, other, difference, low, high = (
+        f"{100 * row[name]:.1f} %" for name in ("matching", "not_matching", "difference", "low", "high")
+    )
+    sentence = (
+        f"{row['labelled']} labelled neurons in {row['cells']} cells (k = {row['k']}). If neurons are ablated "
+        f"whose rule holds for the prompt ({row['ablated']:.1f} in the mean), {matching} of the answers are lost; "
+        f"if as many of the same layers are whose rules do not hold, {other}. Difference {difference} [{low}, "
+        f"{high}] by accuracy; by the least favourable of the metrics: {least_favourable(whole)['verdict']}."
+    )
+    return [Answer(QUESTION, sentence, over, ("family_knockout",))]

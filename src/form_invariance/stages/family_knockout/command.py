@@ -1,0 +1,40 @@
+"""Family knockout of one model: what the labels of its neurons predict."""
+
+import argparse
+
+from form_invariance.stages.heuristics.names import MATCHED, SHARED
+from form_invariance.stages.options import add_keyed, add_options, add_required, add_run_arguments
+
+HELP = "knock out the neurons of a heuristic's family where their rule holds, and where it does not"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_run_arguments(parser)
+    add_keyed(parser, "--heuristics", "FORMAT/OPERATOR=FILE", "heuristics table of each cell")
+    add_keyed(parser, "--operators", "OPERATOR=EXPRESSION", "expression of each operator")
+    add_keyed(parser, "--templates", "FORMAT/OPERATOR=TEMPLATE", "template of each cell")
+    add_required(parser, int, max_operand="operands of the grid are below it")
+    add_options(parser, "--k", "--bootstrap", "--center-logits", "--seed", output="family knockout table")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    from form_invariance.stages.family_knockout.compute import Row, cell_rows, family_knockout_table, grid_prompts
+    from form_invariance.stages.family_knockout.table import FAMILY_KNOCKOUT
+    from form_invariance.stages.heuristics.pairs import make_grid
+    from form_invariance.stages.heuristics.table import HEURISTICS
+    from form_invariance.stages.run import load_run, run_provenance
+    from form_invariance.tables.files import read_tables, write_table
+
+    own, seed = load_run(arguments), arguments.seed
+    rows: list[Row] = []
+    for (name, operator), table in read_tables(arguments.heuristics, HEURISTICS).items():
+        strict = table[(table["mode"] == "strict") & (table["activations"] == "observed") & table["label"]]
+        labels = {kind: strict[strict["neurons"] == kind] for kind in (SHARED, *MATCHED)}
+        grid = make_grid(arguments.operators[operator], arguments.max_operand)
+        prompts = grid_prompts(own, arguments.templates[name, operator], grid, seed, operator)
+        rows += cell_rows(
+            own, prompts, labels, (name, operator), arguments.center_logits, arguments.bootstrap, seed
+        )
+    table = family_knockout_table(rows, arguments.k, arguments.bootstrap, seed)
+    provenance = run_provenance(arguments, own, "max_operand", "k", "bootstrap", "center_logits", "seed")
+    write_table(table, arguments.output, FAMILY_KNOCKOUT, provenance)

@@ -1,0 +1,239 @@
+"""Do heuristics matter causally? Neurons are knocked out where their rule holds, and where it does not.
+
+In each prompt, those neurons of a family are ablated whose rule holds for its operands (as Nikankin et al. 2025
+do); on another run, as many neurons of the same family whose rule does not. The two runs are paired: the same
+prompt, the same layers, the same number of neurons. A neuron is on one side in some prompts and on the other side
+in others. So a neuron that matters everywhere adds nothing to the difference; only one that matters where its rule
+holds does.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from form_invariance.model.readout import Readout, stack
+from form_invariance.problems.prompts import render
+from form_invariance.randomness import generator
+from form_invariance.stages.family_knockout.table import ALL, FAMILY_KNOCKOUT, METRICS
+from form_invariance.stages.heuristics.classes import members_of
+from form_invariance.stages.heuristics.names import FAMILIES
+from form_invariance.stages.heuristics.pairs import Grid
+from form_invariance.stages.mean_cache.ablation import ablate_last_position, run_unmodified, start_run
+from form_invariance.stages.mean_cache.compute import MeanCache, last_token_means
+from form_invariance.stages.run import Run
+from form_invariance.stages.verdicts import with_verdicts
+from form_invariance.statistics import hierarchical_interval, paired_interval
+
+SCREENED = 400
+"""Pairs of the grid that the unmodified model answers."""
+MEAN_PROMPTS = 400
+"""Other pairs, whose mean activations replace the ablated ones."""
+
+MEANS = ("ablated", "matching", "not_matching")
+"""Columns that are means over prompts."""
+
+Row = tuple[dict[str, object], np.ndarray]
+"""A row of the table, and its differences by prompt, (P,)."""
+
+_BATCH = 50
+
+
+@dataclass(frozen=True)
+class GridPrompts:
+    """Prompts of the heuristics' grid that the unmodified model answers correctly."""
+
+    pairs: Grid
+    tokens: Tensor  # (P, T)
+    answers: Tensor  # (P,): token ids
+    means: MeanCache
+    """Of the late neurons at the last token, over other pairs of the grid."""
+
+
+@dataclass(frozen=True)
+class Carriers:
+    """The neurons with a label of one family, and the prompts that it holds for."""
+
+    family: str
+    layers: np.ndarray  # (n,)
+    neurons: np.ndarray  # (n,)
+    matching: np.ndarray  # bool, (n, P): a rule of the family that the neuron follows holds
+    not_matching: np.ndarray  # bool, (n, P): no rule that the neuron follows holds, of any family
+
+
+def _part(grid: Grid, chosen: np.ndarray) -> Grid:
+    return Grid(grid.a[chosen], grid.b[chosen], grid.answer[chosen], grid.kind, grid.max_operand)
+
+
+def grid_prompts(run: Run, template: str, grid: Grid, seed: int, operator: str) -> GridPrompts:
+    """A seeded sample of the grid: the same pairs in every format, as far as they are answered correctly."""
+    order = generator(seed, "family-knockout", operator).permutation(len(grid.a))
+    half = len(order) // 2
+    tried, others = order[:half][:SCREENED], order[half:][:MEAN_PROMPTS]
+
+    def tokens_of(chosen: np.ndarray) -> Tensor:
+        pairs = zip(grid.a[chosen].tolist(), grid.b[chosen].tolist(), strict=True)
+        return run.tokens([render(template, a, b) for a, b in pairs])
+
+    tokens, answers = tokens_of(tried), run.answer_tokens(grid.answer[tried])
+    with torch.no_grad():
+        right = stack(
+            [
+                run_unmodified(run.model, start_run(run.model, own, wanted, run.first), center=False)
+                for own, wanted in zip(tokens.split(_BATCH), answers.split(_BATCH), strict=True)
+            ]
+        ).correct
+    means = last_token_means(run.model, tokens_of(others), run.first)
+    return GridPrompts(_part(grid, tried[right.cpu().numpy()]), tokens[right], answers[right], means)
+
+
+def carriers(labels: pd.DataFrame, pairs: Grid) -> Iterator[Carriers]:
+    """The carriers of each family and of all families together.
+
+    Args:
+        labels: one row a label: layer, neuron, heuristic, family.
+        pairs: the prompts' operands and answers.
+    """
+    holds = {name: members_of(str(name), pairs) for name in labels["heuristic"].unique()}
+
+    def by_neuron(rows: pd.DataFrame) -> dict[tuple[int, int], np.ndarray]:
+        found = rows.groupby(["layer", "neuron"])["heuristic"]
+        return {key: np.logical_or.reduce([holds[name] for name in names]) for key, names in found}  # type: ignore[misc]
+
+    anything = by_neuron(labels)
+    present = [family for family in dict.fromkeys(name for _, name in FAMILIES) if family in set(labels["family"])]
+    for family in [ALL, *present] if present else ():
+        own = anything if family == ALL else by_neuron(labels[labels["family"] == family])
+        layers, neurons = np.array(list(own), dtype=np.int64).T
+        matching, other = np.stack(list(own.values())), np.stack([~anything[key] for key in own])
+        yield Carriers(family, layers, neurons, matching, other)
+
+
+def paired_sets(found: Carriers, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Which carriers are ablated in each prompt, bool (n, P): with a rule that holds, and without.
+
+    As many of both in every layer: all of the fewer, and a random choice of the others.
+    """
+    keys = rng.random(found.matching.shape)
+    chosen = []
+    for layer in np.unique(found.layers):
+        own = found.layers == layer
+        size = np.minimum(found.matching[own].sum(0), found.not_matching[own].sum(0))
+        for members in (found.matching, found.not_matching):
+            place = np.where(members[own], keys[own], np.inf).argsort(0).argsort(0)
+            kept = np.zeros_like(members)
+            kept[own] = members[own] & (place < size)
+            chosen.append(kept)
+    return np.logical_or.reduce(chosen[::2]), np.logical_or.reduce(chosen[1::2])
+
+
+def _values(readout: Readout) -> dict[str, np.ndarray]:
+    """The metrics of a readout, of its shape."""
+    return {
+        "accuracy": readout.correct.double().cpu().numpy(),
+        "probability": readout.probability.cpu().numpy(),
+        "normalized_logit": readout.normalized_logit.cpu().numpy(),
+    }
+
+
+def losses(
+    run: Run, prompts: GridPrompts, sets: Sequence[tuple[Carriers, np.ndarray]], center: bool
+) -> dict[str, np.ndarray]:
+    """What every set costs each prompt by each metric, (sets, P): unmodified minus ablated.
+
+    Args:
+        sets: carriers, and which of them are ablated in each prompt, bool (n, P).
+    """
+    pieces: dict[str, list[np.ndarray]] = {metric: [] for metric in METRICS}
+    for start in range(0, len(prompts.tokens), _BATCH):
+        batch = slice(start, start + _BATCH)
+        tokens, answers = prompts.tokens[batch], prompts.answers[batch]
+        masks = np.zeros((len(tokens), len(sets), len(run.late), run.width), dtype=bool)
+        for number, (of, chosen) in enumerate(sets):
+            masks[:, number, of.layers - run.first, of.neurons] = chosen[:, batch].T
+        with torch.no_grad():
+            before = start_run(run.model, tokens, answers, run.first)
+            ablated = ablate_last_position(
+                run.model, before, torch.from_numpy(masks).to(run.model.device), prompts.means, center
+            )
+            unmodified = _values(run_unmodified(run.model, before, center))
+        for metric, values in _values(ablated).items():
+            pieces[metric].append(unmodified[metric] - values)
+    return {metric: np.concatenate(parts, axis=1) for metric, parts in pieces.items()}
+
+
+def cell_rows(
+    run: Run,
+    prompts: GridPrompts,
+    labels: Mapping[str, pd.DataFrame],
+    names: tuple[str, str],
+    center: bool,
+    bootstrap: int,
+    seed: int,
+) -> Iterator[Row]:
+    """One cell's rows of the table.
+
+    Args:
+        labels: strict labels by kind of neurons, as in `carriers`.
+        names: format and operator.
+    """
+    found, sets = [], []
+    for kind, rows in labels.items():
+        for own in carriers(rows, prompts.pairs):
+            pair = paired_sets(own, generator(seed, "family-knockout", *names, kind, own.family))
+            found.append((kind, own, pair[0].sum(0)))
+            sets += [(own, chosen) for chosen in pair]
+    if not sets or not len(prompts.tokens):
+        return
+    lost = losses(run, prompts, sets, center)
+    for number, (kind, own, sizes) in enumerate(found):
+        used = sizes > 0
+        for metric, values in lost.items():
+            matching, other = values[2 * number, used], values[2 * number + 1, used]
+            key = {"neurons": kind, "family": own.family, "metric": metric}
+            difference, low, high = paired_interval(
+                matching - other, bootstrap, seed, "family-knockout", *names, *key.values()
+            )
+            row = {
+                "format": names[0],
+                "operator": names[1],
+                **key,
+                "cells": int(used.any()),
+                "labelled": len(own.layers),
+                "prompts": int(used.sum()),
+                **dict(zip(MEANS, map(_mean, (sizes[used], matching, other)), strict=True)),
+                **{"difference": difference, "low": low, "high": high},
+            }
+            yield row, matching - other
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(values.mean()) if len(values) else float("nan")
+
+
+def _over_cells(rows: pd.DataFrame, differences: Sequence[np.ndarray], bootstrap: int, seed: int) -> pd.DataFrame:
+    """A row for each kind, family and metric over all cells, with an interval over cells and prompts."""
+    found = []
+    for key, own in rows.groupby(["neurons", "family", "metric"], sort=False):
+        kind, family, metric = map(str, key)
+        difference, low, high = hierarchical_interval(
+            [differences[place] for place in own.index], bootstrap, seed, "family-knockout", kind, family, metric
+        )
+        sums = {name: int(own[name].sum()) for name in ("cells", "labelled", "prompts")}
+        means = {name: own[name].mean() for name in MEANS}
+        limits = {"difference": difference, "low": low, "high": high}
+        found.append({"neurons": kind, "family": family, "metric": metric, **sums, **means, **limits})
+    return pd.DataFrame(found).assign(format=ALL, operator=ALL)
+
+
+def family_knockout_table(rows: Sequence[Row], k: int, bootstrap: int, seed: int) -> pd.DataFrame:
+    """The table: the cells' rows, and those over all cells."""
+    if not rows:
+        empty = pd.DataFrame({name: [] for name in FAMILY_KNOCKOUT.columns})
+        return empty.astype({name: column.type for name, column in FAMILY_KNOCKOUT.columns.items()})
+    table = pd.DataFrame([row for row, _ in rows])
+    whole = _over_cells(table, [values for _, values in rows], bootstrap, seed)
+    return with_verdicts(pd.concat([table, whole], ignore_index=True)).assign(k=k)

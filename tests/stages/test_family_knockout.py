@@ -1,0 +1,207 @@
+"""Family knockout: rules by hand, sets by brute force, losses against hooks, and labels that mean nothing."""
+
+import numpy as np
+import oracles
+import pandas as pd
+import pytest
+import torch
+from schema_checks import check_columns
+from test_interventions import CACHE_PROMPTS, plain_means, prepare
+
+from form_invariance.problems.prompts import render
+from form_invariance.stages.family_knockout import compute
+from form_invariance.stages.family_knockout.answer import answer
+from form_invariance.stages.family_knockout.compute import Carriers, GridPrompts, carriers, cell_rows, paired_sets
+from form_invariance.stages.family_knockout.figure import family_knockout
+from form_invariance.stages.family_knockout.table import ALL, FAMILY_KNOCKOUT, METRICS
+from form_invariance.stages.heuristics.names import MATCHED, SHARED, family
+from form_invariance.stages.heuristics.pairs import Grid, make_grid
+from form_invariance.stages.run import Run
+
+TEMPLATE = "{a}+{b}="
+
+
+def labels(*rows):
+    """Labels from (layer, neuron, heuristic)."""
+    table = pd.DataFrame(rows, columns=["layer", "neuron", "heuristic"])
+    return table.assign(family=table["heuristic"].map(family))
+
+
+LABELS = labels(
+    (2, 5, "op1_1mod3"),
+    (2, 5, "op2_2mod3"),
+    (2, 5, "result_range_20_50"),
+    (2, 9, "op1_0mod2"),
+    (3, 1, "op2_0mod5"),
+    (3, 4, "op1_range_0_10"),
+)
+HOLDS = {
+    "op1_1mod3": lambda a, b: a % 3 == 1,
+    "op2_2mod3": lambda a, b: b % 3 == 2,
+    "result_range_20_50": lambda a, b: 20 <= a + b < 50,
+    "op1_0mod2": lambda a, b: a % 2 == 0,
+    "op2_0mod5": lambda a, b: b % 5 == 0,
+    "op1_range_0_10": lambda a, b: a < 10,
+}
+
+
+def test_carriers_match_where_one_of_their_rules_holds():
+    grid = make_grid("a + b", 30)
+    found = {one.family: one for one in carriers(LABELS, grid)}
+    assert set(found) == {ALL, *LABELS["family"]}
+    pairs = list(zip(grid.a.tolist(), grid.b.tolist(), strict=True))
+    for name, one in found.items():
+        rows = LABELS if name == ALL else LABELS[LABELS["family"] == name]
+        assert len(one.layers) == len(rows[["layer", "neuron"]].drop_duplicates())
+        for place, (layer, neuron) in enumerate(zip(one.layers, one.neurons, strict=True)):
+            whole = LABELS[(LABELS["layer"] == layer) & (LABELS["neuron"] == neuron)]["heuristic"]
+            own = rows[(rows["layer"] == layer) & (rows["neuron"] == neuron)]["heuristic"]
+            assert one.matching[place].tolist() == [any(HOLDS[rule](*pair) for rule in own) for pair in pairs]
+            assert one.not_matching[place].tolist() == [
+                not any(HOLDS[rule](*pair) for rule in whole) for pair in pairs
+            ]
+    assert list(carriers(LABELS.iloc[:0], grid)) == []
+
+
+def test_paired_sets_have_as_many_neurons_of_each_layer():
+    rng = np.random.default_rng(0)
+    layers = np.repeat([2, 3, 5], [7, 1, 12])
+    matching = rng.random((20, 300)) < 0.3
+    other = ~matching & (rng.random((20, 300)) < 0.6)
+    own = Carriers("any", layers, np.arange(20), matching, other)
+    holds, not_holds = paired_sets(own, np.random.default_rng(1))
+    assert not (holds & ~matching).any()
+    assert not (not_holds & ~other).any()
+    for prompt in range(300):
+        for layer in (2, 3, 5):
+            where = layers == layer
+            smaller = min(matching[where, prompt].sum(), other[where, prompt].sum())
+            assert holds[where, prompt].sum() == not_holds[where, prompt].sum() == smaller
+    # Which of the larger side are taken is random: in every place about as often.
+    larger = matching.sum(0) > other.sum(0)
+    assert np.unique(holds[:, larger].sum(1)[matching[:, larger].any(1)]).size > 1
+    again = paired_sets(own, np.random.default_rng(1))
+    assert all((one == two).all() for one, two in zip((holds, not_holds), again, strict=True))
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_losses_equal_hooks(tiny, tiny_folder, center):
+    model, tokenizer = tiny
+    tokens, answers, means = prepare(model, tokenizer, "word")
+    plain = plain_means(tiny_folder, tokenizer, CACHE_PROMPTS["word"], 4)
+    nothing = Grid(*np.zeros((3, 0), dtype=np.int64), "addition", 10)
+    rng = np.random.default_rng(4)
+    layers, neurons = np.repeat([2, 3], 6), np.concatenate([rng.permutation(model.config.d_mlp)[:6] for _ in "ab"])
+    own = Carriers("any", layers, neurons, *np.zeros((2, 12, len(tokens)), dtype=bool))
+    sets = [(own, rng.random((12, len(tokens))) < 0.5) for _ in range(3)]
+    lost = compute.losses(Run(model, tokenizer, 2), GridPrompts(nothing, tokens, answers, means), sets, center)
+    bridge = oracles.bridge(tiny_folder)
+
+    def read(z, wanted):
+        return {
+            "accuracy": (z.argmax(-1) == wanted).double().numpy(),
+            "probability": z.double().softmax(-1).gather(1, wanted[:, None])[:, 0].numpy(),
+            "normalized_logit": oracles.normalized_logit(z, wanted, center),
+        }
+
+    for prompt in range(len(tokens)):
+        one, wanted = tokens[prompt : prompt + 1], answers[prompt : prompt + 1]
+        before = read(oracles.last_logits(bridge, one), wanted)
+        for number, (_, chosen) in enumerate(sets):
+            hooks = []
+            for layer in (2, 3):
+                mask = torch.zeros(model.config.d_mlp, dtype=torch.bool)
+                mask[neurons[(layers == layer) & chosen[:, prompt]]] = True
+                replace = oracles.replace_neurons(mask, plain[layer], slice(-1, None))
+                hooks.append((oracles.post_name(layer), replace))
+            after = read(oracles.last_logits(bridge, one, hooks), wanted)
+            for metric in METRICS:
+                expected = before[metric] - after[metric]
+                np.testing.assert_allclose(lost[metric][number, prompt], expected, atol=2e-4)
+    assert np.abs(lost["probability"]).max() > 1e-6, "the ablation did nothing"
+
+
+def prompts_of(count, seed):
+    """Pairs without a model."""
+    grid = make_grid("a + b", 60)
+    chosen = np.random.default_rng(seed).permutation(len(grid.a))[:count]
+    pairs = Grid(grid.a[chosen], grid.b[chosen], grid.answer[chosen], grid.kind, grid.max_operand)
+    return GridPrompts(pairs, torch.zeros(count, 1), torch.zeros(count), None)
+
+
+def simulated(monkeypatch, where_it_holds):
+    """The table of four cells if an ablated neuron costs its own importance, and more where its rule holds."""
+    many = labels(*((2 + n % 2, n, f"op{1 + n % 2}_{n % 7}mod7") for n in range(28)))
+    importance = np.random.default_rng(5).exponential(size=(4, 28)) / 50
+
+    def losses(run, prompts, sets, center):
+        noise = np.random.default_rng(6)
+        values = []
+        for own, chosen in sets:
+            cost = importance[own.layers, own.neurons][:, None] + where_it_holds * own.matching
+            values.append((chosen * cost).sum(0) + 0.02 * noise.normal(size=chosen.shape[1]))
+        return dict.fromkeys(METRICS, np.stack(values))
+
+    monkeypatch.setattr(compute, "losses", losses)
+    rows = []
+    for cell in range(4):
+        labelled = {SHARED: many, **dict.fromkeys(MATCHED, many.iloc[:6])}
+        names = ("symbolic", "word")[cell % 2], ("addition", "subtraction")[cell // 2]
+        rows += cell_rows(None, prompts_of(300, cell), labelled, names, True, 200, 0)
+    return compute.family_knockout_table(rows, 100, 200, 0)
+
+
+@pytest.mark.parametrize(("where_it_holds", "verdict"), [(0.05, "yes"), (0, "undecided"), (-0.05, "no")])
+def test_only_a_loss_where_the_rule_holds_counts(monkeypatch, where_it_holds, verdict):
+    table = simulated(monkeypatch, where_it_holds)
+    check_columns(table, FAMILY_KNOCKOUT)
+    assert (table["k"] == 100).all()
+    whole = table.query("format == 'all' and neurons == 'shared' and family == 'all'")
+    assert whole["verdict"].eq(verdict).all()
+    row = whole.iloc[0]
+    expected = where_it_holds * row["ablated"]
+    assert row["difference"] == pytest.approx(expected, abs=0.01)
+    assert row["low"] <= expected <= row["high"]
+    assert row["matching"] - row["not_matching"] == pytest.approx(row["difference"])
+    cells = table.query("format != 'all' and neurons == 'shared' and family == 'all' and metric == 'accuracy'")
+    assert row["cells"] == len(cells) == 4
+    assert row["labelled"] == cells["labelled"].sum() == 4 * 28
+    assert row["prompts"] == cells["prompts"].sum()
+    (found,) = answer({"family_knockout": table}, 100)
+    assert found.sentence.endswith(f"least favourable of the metrics: {verdict}.")
+
+
+def test_without_labels_nothing_is_told(tmp_path):
+    assert list(cell_rows(None, prompts_of(5, 0), {SHARED: LABELS.iloc[:0]}, ("f", "o"), True, 10, 0)) == []
+    table = compute.family_knockout_table([], 100, 10, 0)
+    check_columns(table, FAMILY_KNOCKOUT)
+    (found,) = answer({"family_knockout": table}, 100)
+    assert found.sentence == "Undefined: no shared neuron has a label that can be tried."
+    family_knockout({"family_knockout": table}, "m").savefig(tmp_path / "figure.png")
+
+
+def test_prompts_are_right_and_their_means_come_from_others(tiny, monkeypatch):
+    model, tokenizer = tiny
+    run, grid = Run(model, tokenizer, 2), make_grid("a + b", 12)
+    monkeypatch.setattr(compute, "SCREENED", 30)
+    seen = []
+    real = compute.last_token_means
+    monkeypatch.setattr(compute, "last_token_means", lambda *given: seen.append(given[1]) or real(*given))
+    answered = {}
+
+    def unmodified(model, started, center):
+        found = real_unmodified(model, started, center)
+        found.correct[:] = torch.arange(len(found.correct)) % 3 == 0
+        answered[len(answered)] = found.correct
+        return found
+
+    real_unmodified = compute.run_unmodified
+    monkeypatch.setattr(compute, "run_unmodified", unmodified)
+    prompts = compute.grid_prompts(run, TEMPLATE, grid, 0, "addition")
+    assert len(prompts.tokens) == len(prompts.answers) == len(prompts.pairs.a) == 10
+    wanted = [render(TEMPLATE, a, b) for a, b in zip(prompts.pairs.a, prompts.pairs.b, strict=True)]
+    assert torch.equal(prompts.tokens, run.tokens(wanted))
+    assert torch.equal(prompts.answers, run.answer_tokens(prompts.pairs.answer))
+    mean_of = {tuple(row) for row in seen[0].tolist()}
+    assert len(mean_of) == 72
+    assert not mean_of & {tuple(row) for row in prompts.tokens.tolist()}
