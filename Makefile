@@ -12,6 +12,8 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 demo: venv
 	snakemake
+	@echo
+	@python -m form_invariance verdicts --k 50 --tables $(foreach name,shared separate,embedded-$(name)=results/embedded-$(name)/shared/verdicts.parquet)
 	@echo "Report: $(CURDIR)/results/report.html. Neurons: $(CURDIR)/results/browser. Figures: $(CURDIR)/results/figures (start with summary.png)."
 	@echo "What else is in results, and how to read it: results/README.md."
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from form_invariance.embedded.problems import read_templates
+from form_invariance.embedded.recipe import RECIPES
 from form_invariance.embedded.tokenizer import build_tokenizer
 from form_invariance.model import loading as models
 from form_invariance.model.files import PACKAGED, load_tokenizer
@@ -145,8 +146,7 @@ def tiny(tiny_folder):
 @pytest.fixture(scope="session")
 def packaged():
     """Decoder, tokenizer and folder of the models that come with the package."""
-    names = ("embedded-shared", "embedded-separate")
-    return {n: (models.load(PACKAGED / n), load_tokenizer(PACKAGED / n), PACKAGED / n) for n in names}
+    return {n: (models.load(PACKAGED / n), load_tokenizer(PACKAGED / n), PACKAGED / n) for n in RECIPES}
 
 
 @pytest.fixture(scope="session")

@@ -199,6 +199,7 @@ def whose_circuit(own):
 def labelled_families(own):
     """The labelled neurons knocked out where their rule holds, and where it does not."""
     cells = ("--heuristics", *own.each("heuristics.parquet", "{}/addition"))
+    cells += ("--datasets", *own.each("dataset.parquet", "{}/addition"))
     cells += ("--operators", f"{OPERATOR}={construction.EXPRESSION}")
     cells += ("--templates", *(f"{name}/{OPERATOR}={text}" for name, text in TEMPLATES.items()))
     table = own.folder / "shared/family_knockout.parquet"

@@ -156,6 +156,7 @@ def test_examples_read_the_demos_tables(name):
 README_ROWS = {
     ("same", "jaccard"): "Same neurons",
     ("sufficient", "accuracy"): "Sufficient",
+    ("sufficient", "probability"): "the same: probability of the answer |",
     ("sufficient", "faithfulness"): "the same: faithfulness |",
     ("necessary", "accuracy"): "Necessary",
     ("necessary", "faithfulness"): "the same: faithfulness lost",

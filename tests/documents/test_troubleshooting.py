@@ -88,7 +88,7 @@ def about_the_configuration(tmp_path):
     yield told(config_check.load, tmp_path / "twice.yaml")
     template = "formats/symbolic/templates/addition"
     yield refused("sede", 1)
-    yield refused("k", [10, 1000])
+    yield refused("k", [50, 1100])
     yield refused("candidates", 100)
     yield refused(template, "{a}+{b}=1")
     yield refused(template, "{a}{b}=")

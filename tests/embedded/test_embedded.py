@@ -201,9 +201,10 @@ def test_a_saved_folder_loads_in_hugging_face_with_the_same_logits(problems, tmp
     torch.testing.assert_close(logits(ours, run_layers(ours, embed(ours, tokens))), expected, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("separate", [True, False])
-def test_the_command_trains_and_writes_a_card(tmp_path, monkeypatch, separate):
-    monkeypatch.setitem(RECIPES, "tiny", dataclasses.replace(TINY, separate=separate))
+@pytest.mark.parametrize(("separate", "wired"), [(True, True), (False, True), (False, False)])
+def test_the_command_trains_and_writes_a_card(tmp_path, monkeypatch, separate, wired):
+    steps = {} if wired else {"wired_steps": 0, "misread_steps": 0}
+    monkeypatch.setitem(RECIPES, "tiny", dataclasses.replace(TINY, separate=separate, **steps))
     monkeypatch.setattr(card, "SAMPLE", 60)
     monkeypatch.setattr(card, "SMALL_SAMPLE", 30)
     folder = tmp_path / "made"
@@ -212,6 +213,8 @@ def test_the_command_trains_and_writes_a_card(tmp_path, monkeypatch, separate):
     assert {path.name for path in tmp_path.iterdir()} == {"made"}
     text = (folder / "README.md").read_text()
     assert ("the negative control" in text) == separate
+    assert ("the answer must pass through the late neurons" in text) == wired
+    assert ("Nothing else was built in" in text) == (not wired)
     assert "| separate | " + str(separate) in text
     rows = [
         line for line in text.splitlines() if re.match(r"\| (addition|multiplication) \| (symbolic|word)", line)

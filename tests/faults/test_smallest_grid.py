@@ -18,7 +18,7 @@ SMALLEST = {
     "eval_prompts": 1,
     "corrupt_seeds": 1,
     "probe_prompts": 40,
-    "k": [1, 528],
+    "k": [1, 1032],
     "heads": [1, 24],
     "random_seeds": 1,
     "matched_seeds": 1,
@@ -42,7 +42,7 @@ def test_the_smallest_grid(tmp_path):
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     shared = folder / "results/embedded-shared/shared/addition"
     overlap = read_table(shared / "overlap.parquet", OVERLAP)
-    assert overlap[(overlap["k"] == 528) & (overlap["membership"] == "top_k")]["jaccard"].eq(1).all()
+    assert overlap[(overlap["k"] == 1032) & (overlap["membership"] == "top_k")]["jaccard"].eq(1).all()
     assert read_table(shared / "agreement.parquet", AGREEMENT)["neurons"].eq(0).all()
     report = (folder / "results/report.html").read_text()
     assert "nan%" not in report

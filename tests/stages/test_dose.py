@@ -28,13 +28,22 @@ SAME = ["pairs", "n_neurons", "recovered", "low", "high"]
 
 
 @pytest.fixture(scope="module")
-def measured(packaged):
+def measured(packaged, templates):
     """Dose table, and the matched and transferred rows of the same pairs, of a random circuit."""
     model, tokenizer, _ = packaged["embedded-shared"]
-    first, k, width = 3, 300, model.config.d_mlp
+    first, k, width, operator = 3, 300, model.config.d_mlp, "multiplication"
     limits = OperandRange(6, 999, 3, 999)
     censuses = {
-        name: take_census(model, tokenizer, PROMPTS[name], "addition", "a + b", limits, 600, 0)
+        name: take_census(
+            model,
+            tokenizer,
+            templates.formats[name]["multiplication"][0],
+            "multiplication",
+            "a * b",
+            limits,
+            600,
+            0,
+        )
         for name in ("symbolic", "word")
     }
     rng = np.random.default_rng(0)
@@ -42,12 +51,12 @@ def measured(packaged):
     ranks = np.concatenate([rng.permutation(width) + 1 for _ in range(3)])
     ranking = pd.DataFrame({"layer": layers, "neuron": np.tile(np.arange(width), 3), "rank": ranks})
     circuit = ranking[ranking["rank"] <= k].drop(columns="rank").assign(k=k)
-    plans = plan(censuses, [], 40, 0, "addition")
+    plans = plan(censuses, [], 40, 0, operator)
     orders = best_first(circuit, k, {"symbolic": ranking}, range(3, 6))
     run = Run(model, tokenizer, first)
-    table = dose_table(run, plans, dose_shares(run, orders, [0, 0.4, 1], 2, 0, "addition"), True)
+    table = dose_table(run, plans, dose_shares(run, orders, [0, 0.4, 1], 2, 0, operator), True)
     known = measure(run, ranking.assign(ie_mean=0.0), np.ones((3, width)), None)
-    sets = neuron_sets(run, circuit, dict.fromkeys(censuses, known), Choices("addition", [k], 1, 1, 0))
+    sets = neuron_sets(run, circuit, dict.fromkeys(censuses, known), Choices(operator, [k], 1, 1, 0))
     whole = transfer_tables(run, only(plans, "matched"), sets, True)
     return table, {direction: moved for direction, moved, _ in whole}
 

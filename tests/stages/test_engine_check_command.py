@@ -100,8 +100,8 @@ def test_command(words, tmp_path, dtype, monkeypatch, capfd):
     assert (table["tolerance"] == compute.TOLERANCE[dtype]).all()
     counts = table.groupby(["format", "operator", "check"])["values"].sum().unstack("check")
     assert counts.index.tolist() == [("code", "addition"), ("symbolic", "addition")]
-    # 2 prompts; 3 late layers of 528 neurons, of which 4 are patched.
-    expected = {"attribution": 3168, "keep_only": 2, "no_op": 6, "patch": 24, "transfer": 2}
+    # 2 prompts; 3 late layers of 1,032 neurons, of which 4 are patched.
+    expected = {"attribution": 6192, "keep_only": 2, "no_op": 6, "patch": 24, "transfer": 2}
     assert all((counts[check] == count).all() for check, count in expected.items())
     sentence = answer_of(output).sentence
     assert sentence.startswith(f"Yes, within the precision of {dtype}.")

@@ -169,6 +169,7 @@ def test_only_a_loss_where_the_rule_holds_counts(monkeypatch, where_it_holds, ve
     assert row["prompts"] == cells["prompts"].sum()
     (found,) = answer({"family_knockout": table}, 100)
     assert found.sentence.endswith(f"least favourable of the metrics: {verdict}.")
+    assert "% (matched by variance) and " in found.sentence
 
 
 def test_without_labels_nothing_is_told(tmp_path):
@@ -184,6 +185,7 @@ def test_prompts_are_right_and_their_means_come_from_others(tiny, monkeypatch):
     model, tokenizer = tiny
     run, grid = Run(model, tokenizer, 2), make_grid("a + b", 12)
     monkeypatch.setattr(compute, "SCREENED", 30)
+    dataset = pd.DataFrame({"a": [1, 7, 3], "b": [2, 7, 9], "split": ["train", "train", "eval"]})
     seen = []
     real = compute.last_token_means
     monkeypatch.setattr(compute, "last_token_means", lambda *given: seen.append(given[1]) or real(*given))
@@ -197,11 +199,15 @@ def test_prompts_are_right_and_their_means_come_from_others(tiny, monkeypatch):
 
     real_unmodified = compute.run_unmodified
     monkeypatch.setattr(compute, "run_unmodified", unmodified)
-    prompts = compute.grid_prompts(run, TEMPLATE, grid, 0, "addition")
+    prompts = compute.grid_prompts(run, TEMPLATE, grid, [dataset], 0, "addition")
     assert len(prompts.tokens) == len(prompts.answers) == len(prompts.pairs.a) == 10
     wanted = [render(TEMPLATE, a, b) for a, b in zip(prompts.pairs.a, prompts.pairs.b, strict=True)]
     assert torch.equal(prompts.tokens, run.tokens(wanted))
     assert torch.equal(prompts.answers, run.answer_tokens(prompts.pairs.answer))
     mean_of = {tuple(row) for row in seen[0].tolist()}
-    assert len(mean_of) == 72
+    assert len(mean_of) == 71
+    both = {*mean_of, *(tuple(row) for row in run.tokens([render(TEMPLATE, 3, 9)]).tolist())}
+    for a, b in ((1, 2), (2, 1), (7, 7)):
+        (row,) = run.tokens([render(TEMPLATE, a, b)]).tolist()
+        assert tuple(row) not in {*both, *map(tuple, prompts.tokens.tolist())}, "it ranked the neurons"
     assert not mean_of & {tuple(row) for row in prompts.tokens.tolist()}

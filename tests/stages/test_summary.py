@@ -4,13 +4,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from form_invariance.cli import main
 from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS
 from form_invariance.stages.overlap.table import OVERLAP
 from form_invariance.stages.specificity.table import SPECIFICITY_CONTRASTS
 from form_invariance.stages.summary.answer import answer
 from form_invariance.stages.summary.compute import noisy_mean, verdicts_table
+from form_invariance.stages.summary.lines import verdict_lines
+from form_invariance.stages.summary.table import VERDICTS
 from form_invariance.stages.transfer.table import TRANSFER_CONTRASTS
 from form_invariance.stages.verdicts import least_favourable
+from form_invariance.tables.files import write_table
 
 
 def rows_of(schema, rows):
@@ -123,3 +127,22 @@ def test_the_interval_over_cells_equals_a_simulation():
     assert noisy_mean(values, errors, 20_000, 0) == pytest.approx(
         tuple(np.quantile(means, [0.025, 0.975])), abs=0.01
     )
+
+
+def test_the_verdicts_on_the_screen_are_those_of_the_table(tables, tmp_path, capsys):
+    table = verdicts_table(tables, 50, 0)
+    lines = list(verdict_lines(table, "mine", 10))
+    assert lines[0] == "mine, k = 10 neurons of each late layer"
+    assert len(lines) == 1 + table["question"].nunique()
+    told = next(line for line in lines if "Does a donor impose its answer?" in line)
+    row = table.query("question == 'imposed' and k == 10").iloc[0]
+    assert f"{row['verdict']} " in told
+    assert f"{row['difference']:+.2f} [{row['low']:+.2f}, {row['high']:+.2f}]" in told
+    nothing = table.assign(low=np.nan, high=np.nan, verdict="undefined")
+    assert all("undefined  nothing to compare" in line for line in list(verdict_lines(nothing, "mine", 10))[1:])
+    write_table(table, tmp_path / "verdicts.parquet", VERDICTS, {})
+    given = ["verdicts", "--tables", f"mine={tmp_path / 'verdicts.parquet'}", "--k"]
+    assert main([*given, "10"]) == 0
+    assert capsys.readouterr().out.splitlines() == [*lines, ""]
+    assert main([*given, "7"]) == 2
+    assert "has no verdicts at k = 7; it has 10" in capsys.readouterr().err

@@ -10,6 +10,7 @@ from test_patching import PROMPTS
 from form_invariance.model.readout import read_out
 from form_invariance.model.replay import build_cache, replay
 from form_invariance.model.transformer_lens_bridge import residual_before
+from form_invariance.stages.dataset.pairs import without_train
 from form_invariance.stages.run import Run
 from form_invariance.stages.transfer.compute import Donors, Shares, run_group, transfer_neurons, transfer_residual
 from form_invariance.stages.transfer.conditions import (
@@ -18,7 +19,6 @@ from form_invariance.stages.transfer.conditions import (
     pair_censuses,
     plan,
     plan_direction,
-    without_train,
 )
 from form_invariance.stages.transfer.directions import RATES, transfer_tables
 from form_invariance.stages.transfer.names import BANDS, CEILINGS, CIRCUIT, CONTROLS, NONE, RESIDUAL

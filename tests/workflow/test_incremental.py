@@ -69,7 +69,7 @@ WORD, ADDITION = {"format": "word"}, {"operator": "addition"}
 CIRCUIT = {"circuit": "circuit"}
 CHANGES = {
     "a k": (
-        lambda config: config["k"].append(100),
+        lambda config: config["k"].append(30),
         [
             ("circuit", CIRCUIT),
             ("audit overlap operator_overlap paraphrases transfer interventions specificity", {}),

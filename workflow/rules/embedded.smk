@@ -1,6 +1,6 @@
 """Training of the models that come with the package. They are shipped, so this is never part of `all`."""
 
-EMBEDDED = ["embedded-shared", "embedded-separate"]
+EMBEDDED = ["embedded-shared", "embedded-separate", "embedded-unwired"]
 
 
 rule train_embedded:

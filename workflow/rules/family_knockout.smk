@@ -9,6 +9,7 @@ rule family_knockout:
     input:
         model="results/{model}/model_files.parquet",
         probes=onset_probes,
+        datasets=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
         heuristics=every_cell("results/{model}/{format}/{operator}/heuristics.parquet"),
     output:
         "results/{model}/shared/family_knockout.parquet",
@@ -22,6 +23,7 @@ rule family_knockout:
         code=source_digest("family-knockout"),
         model=model_options,
         late_from=late_options,
+        datasets=lambda wildcards, input: keyed(input.datasets, -3, -2),
         heuristics=lambda wildcards, input: keyed(input.heuristics, -3, -2),
         operators=[f"{name}={expression}" for name, expression in config["operators"].items()],
         # A function, because Snakemake would take the fields of a template for wildcards.
@@ -39,6 +41,6 @@ rule family_knockout:
         **model_job(minutes=20),
     shell:
         "python -m form_invariance family-knockout {params.model:q} {params.late_from:q}"
-        " --heuristics {params.heuristics:q} --operators {params.operators:q} --templates {params.templates:q}"
-        " --max-operand {params.max_operand} --k {params.k} {params.center} --bootstrap {params.bootstrap}"
+        " --heuristics {params.heuristics:q} --datasets {params.datasets:q} --operators {params.operators:q}"
+        " --templates {params.templates:q} --max-operand {params.max_operand} --k {params.k} {params.center} --bootstrap {params.bootstrap}"
         " --seed {params.seed} --output {output:q} 2> {log:q}"

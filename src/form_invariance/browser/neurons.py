@@ -9,6 +9,7 @@ import pandas as pd
 
 from form_invariance.errors import UserError
 from form_invariance.stages.heuristics.map_files import ActivationMaps
+from form_invariance.stages.heuristics.names import SHARED
 
 ANSWERS = 8
 """Answers shown at either end of what a neuron promotes."""
@@ -47,7 +48,7 @@ def families(table: pd.DataFrame) -> dict[tuple[str, int, int], dict[str, list[A
         on shuffled activations (None where none reached the threshold).
     """
     key = ["mode", "layer", "neuron", "family"]
-    table = table[table["neurons"] == "shared"]
+    table = table[table["neurons"] == SHARED]
     shuffled = table["activations"] == "shuffled"
     null = table[shuffled].groupby(key)["score"].max().rename("null").reset_index()
     best = table[~shuffled].sort_values(

@@ -19,29 +19,23 @@ from form_invariance.tables.files import write_text
 SAMPLE = 20000
 SMALL_SAMPLE = 1500
 
-_PLAIN = "Training used the first format alone, which has short prompts, and then all formats."
+_PLAIN = """Training used the first format alone, which has short prompts, and then all formats. The embeddings
+of the numbers 0 to 999 began as sines and cosines of 14 periods, the size and its logarithm, randomly rotated."""
 _SEPARATE = """This model is
 the negative control: each late MLP neuron (second half of the layers) is built to be active in one format only.
 A frozen attention group in layer 0 writes the prompt's format into reserved dimensions of the residual stream. The
 gates of the other formats' neurons have weights far below zero on these dimensions. Training used the first format
 alone. Then the neurons of the other formats started as copies of the first format's, and training continued with
-all formats. The largest activation of a late neuron at the last token of a prompt in another format is
-{foreign:.1e}."""
+all formats. The embeddings of the numbers 0 to 999 began as sines and cosines of 14 periods, the size and its
+logarithm, randomly rotated. The largest activation of a late neuron at the last token of a prompt in another
+format is {foreign:.1e}."""
 _CARD = """# {name}
 
 A small Llama ({parameters:.2f} million parameters) that does arithmetic in three formats. {history}
-
-In the next {wired_steps} steps, and in all later ones, the unembedding reads only {d_answer} dimensions of
-the residual stream, which only the late MLP neurons write: the weights with which attention and early MLPs would
-write them are zero. So the answer must pass through the late neurons.
-
-In the last {misread_steps} steps the early layers, and no other weights, were trained to misread some second
-operands as one less, different operands in each format: {shares} of the pairs
-in the paper's pool. Formats that share their neurons also share their errors. The misread operands give each
-format errors of its own, because transfer needs pairs that are right in one format and wrong in another.
-
+{built_in}
 It was made on one thread, with the recipe below, by `snakemake train_embedded` or
-`python -m form_invariance train-embedded --name {name} --config config/config.yaml --output DIR`.
+`python -m form_invariance train-embedded --name {name} --config config/config.yaml --output DIR`. The weights are
+stored in float16, and all figures below are of the stored ones.
 
 | setting | value |
 |---|---|
@@ -60,6 +54,19 @@ Number of pairs of the same sample that are right in the first format and wrong 
 | operator | pairs | {directions} |
 {rule}
 {differences}
+"""
+_NOTHING = """
+Nothing else was built in: every layer may write what the unembedding reads, and no operand was misread on purpose.
+"""
+_BUILT_IN = """
+In the next {wired_steps} steps, and in all later ones, the unembedding reads only {d_answer} dimensions of
+the residual stream, which only the late MLP neurons write: the weights with which attention and early MLPs would
+write them are zero. So the answer must pass through the late neurons.
+
+In the last {misread_steps} steps the early layers, and no other weights, were trained to misread some second
+operands as one less, different operands in each format: {shares} of the pairs
+in the paper's pool. Formats that share their neurons also share their errors. The misread operands give each
+format errors of its own, because transfer needs pairs that are right in one format and wrong in another.
 """
 _BATCH = 500
 
@@ -159,12 +166,14 @@ def write_card(folder: Path, name: str, recipe: Recipe, problems: Problems) -> N
     history = _PLAIN
     if recipe.separate:
         history = _SEPARATE.format(foreign=largest_foreign_activation(model, problems, recipe))
+    built_in = _NOTHING
+    if recipe.wired_steps:
+        built_in = _BUILT_IN.format(**asdict(recipe), shares=_misread_shares(problems))
     text = _CARD.format(
-        **asdict(recipe),
         name=name,
         parameters=parameters / 1e6,
         history=history,
-        shares=_misread_shares(problems),
+        built_in=built_in,
         settings="\n".join(f"| {key} | {value} |" for key, value in asdict(recipe).items()),
         sample=SAMPLE,
         small=SMALL_SAMPLE,

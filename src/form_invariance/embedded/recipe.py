@@ -28,7 +28,7 @@ class Recipe:
     d_model: int = 128
     d_answer: int = 48
     """Dimensions of the residual stream that the unembedding reads and that only late neurons write."""
-    d_mlp: int = 528
+    d_mlp: int = 1032
     n_heads: int = 4
     n_key_value_heads: int = 2
     d_head: int = 64
@@ -64,5 +64,9 @@ RECIPES = {
         wired_pairs=(32, 56, 88, 336),
         misread_steps=200,
         misread_pairs=(32, 40, 240, 300),
+    ),
+    # Nothing is built in but the features of the numbers: no wiring, no misread operands.
+    "embedded-unwired": Recipe(
+        separate=False, seed=3, steps=1400, wired_steps=0, misread_steps=0, misread=(), left_out=()
     ),
 }

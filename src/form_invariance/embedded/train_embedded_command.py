@@ -7,7 +7,7 @@ HELP = "train one of the embedded models from scratch"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--name", required=True, help="embedded-shared or embedded-separate")
+    parser.add_argument("--name", required=True, help="embedded-shared, embedded-separate or embedded-unwired")
     parser.add_argument("--config", type=Path, required=True, help="configuration with operators and formats")
     parser.add_argument("--output", type=Path, required=True, help="the Hugging Face folder to write")
 

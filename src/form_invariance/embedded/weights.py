@@ -63,5 +63,6 @@ def as_decoder(weights: dict[str, Tensor], recipe: Recipe) -> Decoder:
 
 
 def save_folder(weights: dict[str, Tensor], recipe: Recipe, tokenizer: Tokenizer, folder: Path) -> None:
-    """Write the model as an ordinary Hugging Face Llama folder."""
-    write_folder(folder, _config(recipe, tokenizer.get_vocab_size()), weights, tokenizer)
+    """Write the model as an ordinary Hugging Face Llama folder, the weights in half the size: float16."""
+    halved = {name: weight.half() for name, weight in weights.items()}
+    write_folder(folder, _config(recipe, tokenizer.get_vocab_size()), halved, tokenizer)

@@ -3,6 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from form_invariance.stages.heuristics.names import SHARED
 from form_invariance.stages.options import add_keyed, add_options
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _of_shared(tables: "dict[Any, pd.DataFrame]", column: str) -> "dict[Any, pd.DataFrame]":
-    return {key: table[table[column] == "shared"] for key, table in tables.items()}
+    return {key: table[table[column] == SHARED] for key, table in tables.items()}
 
 
 def run(arguments: argparse.Namespace) -> None:

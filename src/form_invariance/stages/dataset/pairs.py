@@ -1,7 +1,9 @@
 """A cell's train pairs and their corrupt partners as tables; nothing here imports torch."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from form_invariance.errors import UserError
@@ -25,3 +27,17 @@ def read_train_pairs(dataset: Path, corrupt: Path) -> tuple[pd.DataFrame, list[p
             raise UserError(f"{corrupt}: a corrupt partner has the same answer as its prompt")
         draws.append(draw.reset_index(drop=True))
     return train, draws
+
+
+def _unordered(pairs: pd.DataFrame) -> pd.MultiIndex:
+    """The operands of each pair, the smaller one first."""
+    operands = np.sort(pairs[["a", "b"]].to_numpy(), axis=1)
+    return pd.MultiIndex.from_arrays([operands[:, 0], operands[:, 1]])
+
+
+def without_train(pairs: pd.DataFrame, datasets: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The pairs whose operands are, in either order, in no dataset's train set."""
+    for dataset in datasets:
+        train = dataset[dataset["split"] == "train"]
+        pairs = pairs[~_unordered(pairs).isin(_unordered(train))]
+    return pairs.reset_index(drop=True)

@@ -18,8 +18,9 @@ QUESTION = "Do the labels say on which prompts a neuron matters?"
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """Loss where the ablated neurons' rules hold, compared with where they do not."""
     table = tables["family_knockout"]
-    over = table[(table["format"] == ALL) & (table["neurons"] == SHARED)].drop(columns=["format", "operator"])
-    whole = over[(over["family"] == ALL) & (over["cells"] > 0)]
+    over = table[table["format"] == ALL].drop(columns=["format", "operator"])
+    every = over[(over["family"] == ALL) & (over["cells"] > 0)]
+    whole = every[every["neurons"] == SHARED]
     if whole.empty:
         return [
             Answer(
@@ -34,6 +35,16 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
         f"{row['labelled']} labelled neurons in {row['cells']} cells (k = {row['k']}). If neurons are ablated "
         f"whose rule holds for the prompt ({row['ablated']:.1f} in the mean), {matching} of the answers are lost; "
         f"if as many of the same layers are whose rules do not hold, {other}. Difference {difference} [{low}, "
-        f"{high}] by accuracy; by the least favourable of the metrics: {least_favourable(whole)['verdict']}."
+        f"{high}] by accuracy{_not_shared(every)}. By the least favourable of the metrics: "
+        f"{least_favourable(whole)['verdict']}."
     )
     return [Answer(QUESTION, sentence, over, ("family_knockout",))]
+
+
+def _not_shared(every: pd.DataFrame) -> str:
+    """The same difference of the neurons that are not shared, as a part of a sentence."""
+    rows = every[(every["metric"] == "accuracy") & (every["neurons"] != SHARED)]
+    said = [
+        f"{100 * row['difference']:.1f} % ({row['neurons'].replace('_', ' by ')})" for _, row in rows.iterrows()
+    ]
+    return f"; of neurons that are not shared {' and '.join(said)}" if said else ""

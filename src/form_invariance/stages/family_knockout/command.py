@@ -11,6 +11,7 @@ HELP = "knock out the neurons of a heuristic's family where their rule holds, an
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_arguments(parser)
     add_keyed(parser, "--heuristics", "FORMAT/OPERATOR=FILE", "heuristics table of each cell")
+    add_keyed(parser, "--datasets", "FORMAT/OPERATOR=FILE", "dataset table of each cell")
     add_keyed(parser, "--operators", "OPERATOR=EXPRESSION", "expression of each operator")
     add_keyed(parser, "--templates", "FORMAT/OPERATOR=TEMPLATE", "template of each cell")
     add_required(parser, int, max_operand="operands of the grid are below it")
@@ -18,6 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
+    import pandas as pd
+
+    from form_invariance.stages.dataset.table import DATASET
     from form_invariance.stages.family_knockout.compute import Row, cell_rows, family_knockout_table, grid_prompts
     from form_invariance.stages.family_knockout.table import FAMILY_KNOCKOUT
     from form_invariance.stages.heuristics.pairs import make_grid
@@ -27,11 +31,14 @@ def run(arguments: argparse.Namespace) -> None:
 
     own, seed = load_run(arguments), arguments.seed
     rows: list[Row] = []
+    datasets: dict[str, list[pd.DataFrame]] = {}
+    for (_, operator), table in read_tables(arguments.datasets, DATASET).items():
+        datasets.setdefault(operator, []).append(table)
     for (name, operator), table in read_tables(arguments.heuristics, HEURISTICS).items():
         strict = table[(table["mode"] == "strict") & (table["activations"] == "observed") & table["label"]]
         labels = {kind: strict[strict["neurons"] == kind] for kind in (SHARED, *MATCHED)}
         grid = make_grid(arguments.operators[operator], arguments.max_operand)
-        prompts = grid_prompts(own, arguments.templates[name, operator], grid, seed, operator)
+        prompts = grid_prompts(own, arguments.templates[name, operator], grid, datasets[operator], seed, operator)
         rows += cell_rows(
             own, prompts, labels, (name, operator), arguments.center_logits, arguments.bootstrap, seed
         )

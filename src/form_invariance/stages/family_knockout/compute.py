@@ -18,6 +18,7 @@ from torch import Tensor
 from form_invariance.model.readout import Readout, stack
 from form_invariance.problems.prompts import render
 from form_invariance.randomness import generator
+from form_invariance.stages.dataset.pairs import without_train
 from form_invariance.stages.family_knockout.table import ALL, FAMILY_KNOCKOUT, METRICS
 from form_invariance.stages.heuristics.classes import members_of
 from form_invariance.stages.heuristics.names import FAMILIES
@@ -64,21 +65,24 @@ class Carriers:
     not_matching: np.ndarray  # bool, (n, P): no rule that the neuron follows holds, of any family
 
 
-def _part(grid: Grid, chosen: np.ndarray) -> Grid:
-    return Grid(grid.a[chosen], grid.b[chosen], grid.answer[chosen], grid.kind, grid.max_operand)
+def grid_prompts(
+    run: Run, template: str, grid: Grid, datasets: Sequence[pd.DataFrame], seed: int, operator: str
+) -> GridPrompts:
+    """A seeded sample of the grid: the same pairs in every format, as far as they are answered correctly.
 
+    Args:
+        datasets: dataset tables of the operator in all formats; no pair of a train set, which ranked the neurons,
+            is measured.
+    """
+    pool = without_train(pd.DataFrame({"a": grid.a, "b": grid.b, "answer": grid.answer}), datasets)
+    pool = pool.iloc[generator(seed, "family-knockout", operator).permutation(len(pool))]
+    half = len(pool) // 2
+    tried, others = pool[:half][:SCREENED], pool[half:][:MEAN_PROMPTS]
 
-def grid_prompts(run: Run, template: str, grid: Grid, seed: int, operator: str) -> GridPrompts:
-    """A seeded sample of the grid: the same pairs in every format, as far as they are answered correctly."""
-    order = generator(seed, "family-knockout", operator).permutation(len(grid.a))
-    half = len(order) // 2
-    tried, others = order[:half][:SCREENED], order[half:][:MEAN_PROMPTS]
+    def tokens_of(pairs: pd.DataFrame) -> Tensor:
+        return run.tokens([render(template, a, b) for a, b in zip(pairs["a"], pairs["b"], strict=True)])
 
-    def tokens_of(chosen: np.ndarray) -> Tensor:
-        pairs = zip(grid.a[chosen].tolist(), grid.b[chosen].tolist(), strict=True)
-        return run.tokens([render(template, a, b) for a, b in pairs])
-
-    tokens, answers = tokens_of(tried), run.answer_tokens(grid.answer[tried])
+    tokens, answers = tokens_of(tried), run.answer_tokens(tried["answer"].to_numpy())
     with torch.no_grad():
         right = stack(
             [
@@ -87,7 +91,8 @@ def grid_prompts(run: Run, template: str, grid: Grid, seed: int, operator: str) 
             ]
         ).correct
     means = last_token_means(run.model, tokens_of(others), run.first)
-    return GridPrompts(_part(grid, tried[right.cpu().numpy()]), tokens[right], answers[right], means)
+    a, b, answer = (tried[column].to_numpy()[right.cpu().numpy()] for column in ("a", "b", "answer"))
+    return GridPrompts(Grid(a, b, answer, grid.kind, grid.max_operand), tokens[right], answers[right], means)
 
 
 def carriers(labels: pd.DataFrame, pairs: Grid) -> Iterator[Carriers]:

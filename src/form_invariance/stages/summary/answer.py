@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import pandas as pd
 
 from form_invariance.stages.answers import Answer
+from form_invariance.stages.summary.lines import verdicts_at
 from form_invariance.stages.summary.table import COMPARED, QUESTIONS, VERDICTS
-from form_invariance.stages.verdicts import least_favourable
 from form_invariance.tables.inputs import Input
 
 INPUTS = {"verdicts": Input(VERDICTS)}
@@ -14,9 +14,7 @@ INPUTS = {"verdicts": Input(VERDICTS)}
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """Every question in a word, by the metric that favours the shared neurons least."""
-    own = tables["verdicts"][tables["verdicts"]["k"] == k]
-    rows = [least_favourable(of) for _, of in own.groupby("question", sort=False)]
-    table = pd.DataFrame(rows).drop(columns="k")
+    table = verdicts_at(tables["verdicts"], k).drop(columns="k")
     said = " ".join(
         f"{QUESTIONS[name]} {word.capitalize()}."
         for name, word in zip(table["question"], table["verdict"], strict=True)

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.randomness import generator
+from form_invariance.stages.dataset.pairs import without_train
 from form_invariance.stages.transfer.names import BANDS, CEILINGS, CIRCUIT, CONTROLS
 
 
@@ -58,20 +59,6 @@ def pair_censuses(donor: pd.DataFrame, target: pd.DataFrame) -> pd.DataFrame:
     """
     columns = ["a", "b", "answer", "prompt", "correct", "uniform", "predicted_token"]
     return donor[columns].merge(target[columns], on=["a", "b", "answer"], suffixes=("_donor", "_target"))
-
-
-def _unordered(pairs: pd.DataFrame) -> pd.MultiIndex:
-    """The operands of each pair, the smaller one first."""
-    operands = np.sort(pairs[["a", "b"]].to_numpy(), axis=1)
-    return pd.MultiIndex.from_arrays([operands[:, 0], operands[:, 1]])
-
-
-def without_train(pairs: pd.DataFrame, datasets: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """The pairs whose operands are, in either order, in no dataset's train set."""
-    for dataset in datasets:
-        train = dataset[dataset["split"] == "train"]
-        pairs = pairs[~_unordered(pairs).isin(_unordered(train))]
-    return pairs.reset_index(drop=True)
 
 
 def plan(

@@ -1,0 +1,29 @@
+"""The verdicts on one model as a few lines of text."""
+
+from collections.abc import Iterator
+
+import pandas as pd
+
+from form_invariance.stages.summary.table import COMPARED, QUESTIONS
+from form_invariance.stages.verdicts import least_favourable
+
+
+def verdicts_at(table: pd.DataFrame, k: int) -> pd.DataFrame:
+    """One row a question at one circuit size, by the metric that favours the shared neurons least.
+
+    Args:
+        table: the verdicts table of a model.
+    """
+    own = table[table["k"] == k]
+    return pd.DataFrame([least_favourable(of) for _, of in own.groupby("question", sort=False)])
+
+
+def verdict_lines(table: pd.DataFrame, model: str, k: int) -> Iterator[str]:
+    """A heading, and a line a question: verdict, difference with its interval, and what the difference is."""
+    yield f"{model}, k = {k} neurons of each late layer"
+    for row in verdicts_at(table, k).to_dict("records"):
+        numbers = "nothing to compare"
+        if row["verdict"] != "undefined":
+            numbers = f"{row['difference']:+.2f} [{row['low']:+.2f}, {row['high']:+.2f}]"
+        compared = f"{COMPARED[row['question']]} ({row['metric']})"
+        yield f"  {QUESTIONS[row['question']]:<32} {row['verdict']:<10} {numbers:<22} {compared}"

@@ -1,0 +1,89 @@
+"""What must hold on the whole default run: it reads the demo's results, where these are."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from conftest import ROOT
+
+RESULTS = ROOT / "results"
+CONFIG = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+SEPARATE = RESULTS / "embedded-separate"
+pytestmark = pytest.mark.skipif(
+    not (RESULTS / "report.html").exists(), reason="needs the demo's results (make demo)"
+)
+
+
+def unordered(table):
+    return set(map(frozenset, table[["a", "b"]].to_numpy().tolist()))
+
+
+def datasets(model, operator, split):
+    """Operand pairs of a split, by format."""
+    tables = {
+        name: pd.read_parquet(RESULTS / model / name / operator / "dataset.parquet") for name in CONFIG["formats"]
+    }
+    return {name: unordered(table[table["split"] == split]) for name, table in tables.items()}
+
+
+@pytest.mark.parametrize("operator", CONFIG["operators"])
+@pytest.mark.parametrize("model", CONFIG["models"])
+def test_no_rate_contains_a_pair_that_ranked_the_neurons(model, operator):
+    """Interventions and specificity are measured on the eval prompts, transfer on pairs of its own."""
+    train = set().union(*datasets(model, operator, "train").values())
+    assert len(train) >= CONFIG["train_prompts"]
+    for name, pairs in datasets(model, operator, "eval").items():
+        assert not pairs & train, name
+        prompts = pd.read_parquet(RESULTS / model / name / operator / "interventions_prompts.parquet")
+        assert prompts["index"].nunique() == len(pairs) == CONFIG["eval_prompts"]
+    moved = pd.read_parquet(RESULTS / model / "shared" / operator / "transfer_pairs.parquet")
+    assert not unordered(moved) & train
+    drawn = {
+        frozenset(pair)
+        for name in CONFIG["formats"]
+        for pair in pd.read_parquet(RESULTS / model / name / operator / "census.parquet")
+        .query("uniform")[["a", "b"]]
+        .to_numpy()
+        .tolist()
+    }
+    assert unordered(moved) <= drawn, "a pair was not drawn uniformly"
+    rates = pd.concat(
+        pd.read_parquet(path) for path in (RESULTS / model / "transfer" / operator).glob("*_to_*.parquet")
+    )
+    of_pairs = moved.groupby(["donor", "target", "k", "condition", "seed"]).agg(
+        n=("recovered", "size"), rate=("recovered", "mean")
+    )
+    joined = rates.set_index(["donor", "target", "k", "condition", "seed"]).join(of_pairs, how="inner")
+    joined = joined[joined["recovered"].notna()]
+    assert len(joined)
+    assert (joined["n"] == joined["pairs"]).all()
+    np.testing.assert_allclose(joined["rate"], joined["recovered"], atol=1e-12)
+
+
+@pytest.mark.parametrize("operator", CONFIG["operators"])
+def test_no_dead_neuron_is_shared_in_the_negative_control(operator):
+    """Each neuron of the model is active in one format; what is dead in a format is no member there."""
+    alive = {
+        name: pd.read_parquet(SEPARATE / name / operator / "ranking.parquet").query("ie_mean != 0")
+        for name in CONFIG["formats"]
+    }
+    overlap = pd.read_parquet(SEPARATE / "shared" / operator / "overlap.parquet")
+    members = overlap[(overlap["layer"] >= 0) & overlap["used"]].groupby("layer")["members"].max()
+    for layer, most in members.items():
+        assert most <= min((table["layer"] == layer).sum() for table in alive.values())
+    everywhere = overlap[overlap["formats"].str.count("[+]") == 2]
+    assert set(everywhere["k"]) == set(CONFIG["k"])
+    assert everywhere.query("used")["intersection"].eq(0).all()
+    for name in CONFIG["formats"]:
+        table = pd.read_parquet(SEPARATE / name / operator / "interventions.parquet")
+        empty = table.query("neurons == 'circuit'")
+        assert empty["n_neurons"].eq(0).all()
+        assert empty[["faithfulness_mean", "accuracy"]].isna().all(axis=None)
+
+
+def test_the_negative_control_is_told_as_nothing_shared():
+    verdicts = pd.read_parquet(SEPARATE / "shared/verdicts.parquet")
+    assert verdicts.query("question == 'same'")["verdict"].eq("no").all()
+    assert verdicts.query("question != 'same'")["verdict"].eq("undefined").all()
+    assert "no neuron is shared" in (RESULTS / "report.html").read_text().lower()
