@@ -83,7 +83,7 @@ def best(run: Callable[[], Tensor]) -> tuple[float, Tensor]:
 
 
 def compare(ours, bridge, theirs, length: int) -> None:
-    """Measure the three ways on a prompt of the given length, and print each beside replay."""
+    """Measure the three ways on a prompt of the given length, and print how each compares with replay."""
     layer = ours.config.n_layers // 2
     rng = torch.Generator().manual_seed(length)
     tokens, corrupt = (torch.randint(0, 1000, (1, length), generator=rng) for _ in range(2))

@@ -189,16 +189,14 @@ def test_prompts_are_right_and_their_means_come_from_others(tiny, monkeypatch):
     seen = []
     real = compute.last_token_means
     monkeypatch.setattr(compute, "last_token_means", lambda *given: seen.append(given[1]) or real(*given))
-    answered = {}
+    real_unmodified = compute.unmodified
 
-    def unmodified(model, started, center):
-        found = real_unmodified(model, started, center)
+    def unmodified(*given, **named):
+        found = real_unmodified(*given, **named)
         found.correct[:] = torch.arange(len(found.correct)) % 3 == 0
-        answered[len(answered)] = found.correct
         return found
 
-    real_unmodified = compute.run_unmodified
-    monkeypatch.setattr(compute, "run_unmodified", unmodified)
+    monkeypatch.setattr(compute, "unmodified", unmodified)
     prompts = compute.grid_prompts(run, TEMPLATE, grid, [dataset], 0, "addition")
     assert len(prompts.tokens) == len(prompts.answers) == len(prompts.pairs.a) == 10
     wanted = [render(TEMPLATE, a, b) for a, b in zip(prompts.pairs.a, prompts.pairs.b, strict=True)]

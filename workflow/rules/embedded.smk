@@ -1,6 +1,8 @@
 """Training of the models that come with the package. They are shipped, so this is never part of `all`."""
 
-EMBEDDED = ["embedded-shared", "embedded-separate", "embedded-unwired"]
+from form_invariance.embedded.recipe import RECIPES
+
+EMBEDDED = list(RECIPES)
 
 
 rule train_embedded:

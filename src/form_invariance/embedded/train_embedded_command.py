@@ -3,11 +3,13 @@
 import argparse
 from pathlib import Path
 
+from form_invariance.embedded.recipe import RECIPES
+
 HELP = "train one of the embedded models from scratch"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--name", required=True, help="embedded-shared, embedded-separate or embedded-unwired")
+    parser.add_argument("--name", required=True, help=" or ".join(RECIPES))
     parser.add_argument("--config", type=Path, required=True, help="configuration with operators and formats")
     parser.add_argument("--output", type=Path, required=True, help="the Hugging Face folder to write")
 
@@ -19,7 +21,6 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.embedded.batches import Problems
     from form_invariance.embedded.card import write_card
     from form_invariance.embedded.problems import read_templates
-    from form_invariance.embedded.recipe import RECIPES
     from form_invariance.embedded.training import train
     from form_invariance.embedded.weights import save_folder
     from form_invariance.errors import UserError

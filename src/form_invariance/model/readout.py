@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -21,6 +22,14 @@ class Readout:
     correct: Tensor  # bool
     probability: Tensor  # float64
     predicted: Tensor  # int64, the most probable token
+
+    def metrics(self) -> dict[str, np.ndarray]:
+        """What a damage is told by, each of the readout's shape, float64."""
+        return {
+            "accuracy": self.correct.double().cpu().numpy(),
+            "probability": self.probability.cpu().numpy(),
+            "normalized_logit": self.normalized_logit.cpu().numpy(),
+        }
 
     def __getitem__(self, runs: Tensor | None) -> "Readout":
         """The readouts of some runs."""

@@ -19,6 +19,11 @@ def render(template: str, a: int, b: int) -> str:
     return template.replace("{a}", str(a)).replace("{b}", str(b))
 
 
+def rendered(template: str, pairs: pd.DataFrame) -> list[str]:
+    """The prompt of each pair of operands (columns a and b)."""
+    return [render(template, a, b) for a, b in zip(pairs["a"], pairs["b"], strict=True)]
+
+
 def check_fields(template: str, where: str) -> None:
     """Check that a template has the fields ``{a}`` and ``{b}``, once each, and no other field.
 

@@ -8,19 +8,12 @@ import pandas as pd
 from form_invariance.randomness import generator
 from form_invariance.stages.agreement.table import AGREEMENT, LABELLED
 from form_invariance.stages.answers import Answer, in_how_many, percent
-from form_invariance.stages.heuristics.names import BASELINES, SHARED
+from form_invariance.stages.heuristics.names import BASELINES, POPULATIONS, SHARED
 from form_invariance.statistics import hierarchical_interval, verdict
 from form_invariance.tables.inputs import Input
 
 INPUTS = {"agreement": Input(AGREEMENT, ("operator",)), "labelled": Input(LABELLED, ("operator",))}
 RESAMPLES = 2000
-SHARES = {
-    SHARED: "shared",
-    "matched_variance": "not shared, same variance",
-    "matched_effect": "not shared, same effect",
-    "random_direction": "random directions",
-    "smooth_noise": "smooth noise",
-}
 
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
@@ -76,20 +69,21 @@ def _labels(labelled: pd.DataFrame) -> Answer:
     shares = label_shares(labelled)
     operators = sorted(shares.get(SHARED, {}))
     columns: dict[str, list[object]] = {"operator": [*operators]}
-    for kind, name in SHARES.items():
+    for kind, name in POPULATIONS.items():
         own = shares.get(kind, {})
         columns[name] = [own[one].mean() if one in own else np.nan for one in operators]
     table = pd.DataFrame(columns)
-    means = {kind: float(table[SHARES[kind]].mean()) for kind in BASELINES if kind in shares}
+    means = {kind: float(table[POPULATIONS[kind]].mean()) for kind in BASELINES if kind in shares}
     if not operators or not means:
         return Answer(question, "No neuron is shared, so there is nothing to compare.", table)
     strongest = max(means, key=lambda kind: means[kind])
     value, low, high = difference(shares[SHARED], shares[strongest])
-    baselines = ", ".join(f"{SHARES[kind]} {percent(mean)}" for kind, mean in means.items())
+    baselines = ", ".join(f"{POPULATIONS[kind]} {percent(mean)}" for kind, mean in means.items())
+    labelled_part = percent(float(table[POPULATIONS[SHARED]].mean()))
     sentence = (
-        f"{percent(float(table[SHARES[SHARED]].mean()))} of the shared neurons have a label beyond chance in a "
+        f"{labelled_part} of the shared neurons have a label beyond chance in a "
         f"format (mean over formats and operators); {baselines}. Shared minus the strongest of these "
-        f"({SHARES[strongest]}): {100 * value:+.1f} percentage points, 95 % interval {100 * low:+.1f} to "
+        f"({POPULATIONS[strongest]}): {100 * value:+.1f} percentage points, 95 % interval {100 * low:+.1f} to "
         f"{100 * high:+.1f}: {verdict(low, high)}."
     )
     return Answer(question, sentence, table)

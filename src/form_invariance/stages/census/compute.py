@@ -13,7 +13,7 @@ from form_invariance.model.finite import check_finite
 from form_invariance.model.memory import working_bytes
 from form_invariance.model.prefixes import run_prompts
 from form_invariance.problems.operands import OperandRange, operand_pool, sample_pairs
-from form_invariance.problems.prompts import PromptTokenizer, check_prompts, check_template, render
+from form_invariance.problems.prompts import PromptTokenizer, check_prompts, check_template, rendered
 
 PER_ANSWER = 2
 """Pairs of every answer that are added to the uniform sample, so that the dataset can reach all answers."""
@@ -100,7 +100,7 @@ def take_census(
     where = f"template of {operator}"
     places = check_template(tokenizer, template, where, limits)
     pairs = sample_pairs(operand_pool(expression, limits), size, PER_ANSWER, seed, operator)
-    prompts = [render(template, a, b) for a, b in zip(pairs["a"], pairs["b"], strict=True)]
+    prompts = rendered(template, pairs)
     check_prompts(tokenizer, prompts, pairs, places, where)
     columns: dict[str, Any] = {**ask(model, tokenizer, prompts, pairs["answer"].to_numpy())}
     table = pairs.assign(prompt=prompts, **columns)

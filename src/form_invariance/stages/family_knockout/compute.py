@@ -15,15 +15,14 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from form_invariance.model.readout import Readout, stack
-from form_invariance.problems.prompts import render
+from form_invariance.problems.prompts import rendered
 from form_invariance.randomness import generator
 from form_invariance.stages.dataset.pairs import without_train
 from form_invariance.stages.family_knockout.table import ALL, FAMILY_KNOCKOUT, METRICS
 from form_invariance.stages.heuristics.classes import members_of
 from form_invariance.stages.heuristics.names import FAMILIES
 from form_invariance.stages.heuristics.pairs import Grid
-from form_invariance.stages.mean_cache.ablation import ablate_last_position, run_unmodified, start_run
+from form_invariance.stages.mean_cache.ablation import ablate_last_position, run_unmodified, start_run, unmodified
 from form_invariance.stages.mean_cache.compute import MeanCache, last_token_means
 from form_invariance.stages.run import Run
 from form_invariance.stages.verdicts import with_verdicts
@@ -79,18 +78,9 @@ def grid_prompts(
     half = len(pool) // 2
     tried, others = pool[:half][:SCREENED], pool[half:][:MEAN_PROMPTS]
 
-    def tokens_of(pairs: pd.DataFrame) -> Tensor:
-        return run.tokens([render(template, a, b) for a, b in zip(pairs["a"], pairs["b"], strict=True)])
-
-    tokens, answers = tokens_of(tried), run.answer_tokens(tried["answer"].to_numpy())
-    with torch.no_grad():
-        right = stack(
-            [
-                run_unmodified(run.model, start_run(run.model, own, wanted, run.first), center=False)
-                for own, wanted in zip(tokens.split(_BATCH), answers.split(_BATCH), strict=True)
-            ]
-        ).correct
-    means = last_token_means(run.model, tokens_of(others), run.first)
+    tokens, answers = run.tokens(rendered(template, tried)), run.answer_tokens(tried["answer"].to_numpy())
+    right = unmodified(run.model, tokens, answers, run.first, center=False).correct
+    means = last_token_means(run.model, run.tokens(rendered(template, others)), run.first)
     a, b, answer = (tried[column].to_numpy()[right.cpu().numpy()] for column in ("a", "b", "answer"))
     return GridPrompts(Grid(a, b, answer, grid.kind, grid.max_operand), tokens[right], answers[right], means)
 
@@ -135,15 +125,6 @@ def paired_sets(found: Carriers, rng: np.random.Generator) -> tuple[np.ndarray, 
     return np.logical_or.reduce(chosen[::2]), np.logical_or.reduce(chosen[1::2])
 
 
-def _values(readout: Readout) -> dict[str, np.ndarray]:
-    """The metrics of a readout, of its shape."""
-    return {
-        "accuracy": readout.correct.double().cpu().numpy(),
-        "probability": readout.probability.cpu().numpy(),
-        "normalized_logit": readout.normalized_logit.cpu().numpy(),
-    }
-
-
 def losses(
     run: Run, prompts: GridPrompts, sets: Sequence[tuple[Carriers, np.ndarray]], center: bool
 ) -> dict[str, np.ndarray]:
@@ -164,9 +145,9 @@ def losses(
             ablated = ablate_last_position(
                 run.model, before, torch.from_numpy(masks).to(run.model.device), prompts.means, center
             )
-            unmodified = _values(run_unmodified(run.model, before, center))
-        for metric, values in _values(ablated).items():
-            pieces[metric].append(unmodified[metric] - values)
+            good = run_unmodified(run.model, before, center).metrics()
+        for metric, values in ablated.metrics().items():
+            pieces[metric].append(good[metric] - values)
     return {metric: np.concatenate(parts, axis=1) for metric, parts in pieces.items()}
 
 

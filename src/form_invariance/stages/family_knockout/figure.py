@@ -9,14 +9,12 @@ from matplotlib.lines import Line2D
 
 from form_invariance.drawing import style
 from form_invariance.stages.family_knockout.table import ALL, FAMILY_KNOCKOUT
-from form_invariance.stages.heuristics.names import MATCHED, SHARED
+from form_invariance.stages.heuristics.names import MATCHED, POPULATIONS, SHARED
 from form_invariance.tables.inputs import Input
 
 INPUTS = {"family_knockout": Input(FAMILY_KNOCKOUT)}
 
-KINDS = dict(
-    zip((SHARED, *MATCHED), ("shared", "not shared, same variance", "not shared, same effect"), strict=True)
-)
+KINDS = {kind: POPULATIONS[kind] for kind in (SHARED, *MATCHED)}
 PANELS = {"accuracy": "accuracy lost", "probability": "probability of the answer lost"}
 
 

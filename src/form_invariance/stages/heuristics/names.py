@@ -13,6 +13,14 @@ SHARED, DIRECTION, NOISE = "shared", "random_direction", "smooth_noise"
 MATCHED = ("matched_variance", "matched_effect")
 BASELINES = (*MATCHED, DIRECTION, NOISE)
 """The neurons that are labelled: the shared ones, and what they are compared with."""
+POPULATIONS = {
+    SHARED: "shared",
+    "matched_variance": "not shared, same variance",
+    "matched_effect": "not shared, same effect",
+    DIRECTION: "random directions",
+    NOISE: "smooth noise",
+}
+"""Their names in figures and sentences."""
 
 FAMILIES = (
     ("both_operands_range_", "both range"),

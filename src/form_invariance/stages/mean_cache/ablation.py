@@ -11,6 +11,9 @@ from form_invariance.model.readout import Readout, read_out, stack
 from form_invariance.model.replay import LastTokenCache, continue_cache, replay, select
 from form_invariance.stages.mean_cache.compute import MeanCache, aligned
 
+BATCH = 100
+"""Prompts that run at once where a stage has hundreds."""
+
 
 @dataclass
 class EvalRun:
@@ -80,6 +83,17 @@ def ablate_last_position(model: Decoder, run: EvalRun, masks: Tensor, means: Mea
 def run_unmodified(model: Decoder, run: EvalRun, center: bool) -> Readout:
     """The good run: nothing replaced; shape (B,)."""
     return read_out(model, run.last_token.residual[-1], run.answers, center)
+
+
+def unmodified(model: Decoder, tokens: Tensor, answers: Tensor, first: int, center: bool) -> Readout:
+    """The unmodified model's answers to prompts (P, T) of one length, in batches; shape (P,)."""
+    with torch.no_grad():
+        return stack(
+            [
+                run_unmodified(model, start_run(model, own, wanted, first), center)
+                for own, wanted in zip(tokens.split(BATCH), answers.split(BATCH), strict=True)
+            ]
+        )
 
 
 def run_all_ablated(model: Decoder, tokens: Tensor, answers: Tensor, means: MeanCache, center: bool) -> Readout:

@@ -14,10 +14,10 @@ import torch
 
 from form_invariance.model.readout import Readout, stack
 from form_invariance.stages.circuit.controls import draw_controls
-from form_invariance.stages.mean_cache.ablation import ablate_last_position, start_run
+from form_invariance.stages.mean_cache.ablation import BATCH, ablate_last_position, start_run, unmodified
 from form_invariance.stages.run import Run
 from form_invariance.stages.specificity.table import METRICS
-from form_invariance.stages.specificity.tasks import BATCH, Task, unmodified
+from form_invariance.stages.specificity.tasks import Task
 from form_invariance.statistics import bootstrap_weights
 
 INTERVENTIONS = ("keep_only", "knockout")
@@ -79,13 +79,8 @@ def neuron_sets(
 
 def _values(readout: Readout) -> dict[str, np.ndarray]:
     """The metrics of a readout, of its shape."""
-    probability = readout.probability.cpu().numpy()
-    return {
-        "accuracy": readout.correct.double().cpu().numpy(),
-        "probability": probability,
-        "normalized_logit": readout.normalized_logit.cpu().numpy(),
-        "loss": -np.log(np.maximum(probability, _SMALLEST)),
-    }
+    found = readout.metrics()
+    return {**found, "loss": -np.log(np.maximum(found["probability"], _SMALLEST))}
 
 
 def _ablated(run: Run, task: Task, masks: np.ndarray, center: bool) -> Readout:
@@ -116,7 +111,7 @@ def damages(
     members = np.stack([one.members for one in sets])
     present = members.any(axis=(1, 2))
     measured = present.any() and not task.undefined
-    before = _values(unmodified(run, task.tokens, task.answers, center)) if measured else {}
+    before = _values(unmodified(run.model, task.tokens, task.answers, run.first, center)) if measured else {}
     names = "specificity", name, task.name
     weights = bootstrap_weights(prompts, resamples, seed, *names) / prompts if measured else np.empty((0, 0))
     for intervention in INTERVENTIONS:

@@ -5,16 +5,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
 
 from form_invariance.errors import UserError, one_line
-from form_invariance.model.readout import Readout, stack
 from form_invariance.problems.operands import OperandRange, operand_pool
-from form_invariance.problems.prompts import check_next_token, render
+from form_invariance.problems.prompts import check_next_token, rendered
 from form_invariance.randomness import generator
-from form_invariance.stages.mean_cache.ablation import run_unmodified, start_run
+from form_invariance.stages.mean_cache.ablation import unmodified
 from form_invariance.stages.mean_cache.compute import MeanCache, last_token_means
 from form_invariance.stages.run import Run
 from form_invariance.stages.specificity.table import TEXT
@@ -28,8 +26,6 @@ CONTEXT = 32
 GUESSING = 0.7
 """A model whose loss on plain text is above this share of log(vocabulary) cannot read it."""
 
-BATCH = 100
-
 
 @dataclass(frozen=True)
 class Task:
@@ -41,17 +37,6 @@ class Task:
     means: MeanCache
     undefined: str = ""
     """Why nothing is measured on it; empty if it is."""
-
-
-def unmodified(run: Run, tokens: Tensor, answers: Tensor, center: bool) -> Readout:
-    """The unmodified model's answers to prompts (P, T); shape (P,)."""
-    with torch.no_grad():
-        return stack(
-            [
-                run_unmodified(run.model, start_run(run.model, own, wanted, run.first), center)
-                for own, wanted in zip(tokens.split(BATCH), answers.split(BATCH), strict=True)
-            ]
-        )
 
 
 def number_task(
@@ -76,17 +61,12 @@ def number_task(
     prompts = rendered(template, tried)
     check_next_token(run.tokenizer, prompts, tried["answer"].tolist(), f"the task {name}")
     tokens, answers = run.tokens(prompts), run.answer_tokens(tried["answer"].to_numpy())
-    right = unmodified(run, tokens, answers, center=False).correct
+    right = unmodified(run.model, tokens, answers, run.first, center=False).correct
     means = last_token_means(run.model, run.tokens(rendered(template, others)), run.first)
     task = Task(name, tokens[right][:most], answers[right][:most], means)
     if len(task.tokens) < FEWEST:
         return replace(task, undefined=f"fewer than {FEWEST} of {len(tokens)} prompts are answered correctly")
     return task
-
-
-def rendered(template: str, pairs: pd.DataFrame) -> list[str]:
-    """The prompt of each pair of operands (columns a and b)."""
-    return [render(template, a, b) for a, b in zip(pairs["a"], pairs["b"], strict=True)]
 
 
 def read_text(path: Path) -> str:
@@ -122,7 +102,7 @@ def text_task(run: Run, text: str, most: int) -> Task:
     spaced = rest[np.linspace(0, len(rest) - 1, min(SCREENED, len(rest))).round().astype(int)]
     measured, others = (_with_bos(run, windows[where]) for where in (chosen, spaced))
     task = Task(TEXT, measured[:, :-1], measured[:, -1], last_token_means(run.model, others[:, :-1], run.first))
-    probability = unmodified(run, task.tokens, task.answers, center=False).probability
+    probability = unmodified(run.model, task.tokens, task.answers, run.first, center=False).probability
     loss, guess = float(-probability.log().mean()), math.log(run.model.config.vocabulary)
     if loss > GUESSING * guess:
         return replace(task, undefined=f"loss {loss:.2f} is near that of a uniform guess, {guess:.2f}")
