@@ -439,7 +439,7 @@ def test_a_label_needs_the_threshold_and_no_more():
     for half, size in ((even, 96), (~even, 32)):  # three quarters of the top half
         top[np.random.default_rng(0).permutation(np.flatnonzero(half))[:size]] = True
     maps = (top + 0.001 * np.random.default_rng(1).random(256))[None].astype(np.float32)
-    null = make_null(grid, maps=(60, 170))
+    null = make_null(grid, maps=(300, 1200))
 
     def labelled(threshold):
         return (

@@ -18,10 +18,12 @@ from form_invariance.stages.heuristics.rules import Rules, make_rules
 from form_invariance.stages.heuristics.smoothness import autocorrelation, random_maps
 from form_invariance.stages.heuristics.ties import Ranks, rank_untied, scores
 
-SCALE_MAPS, MAPS = 1500, 6000
+SCALE_MAPS, MAPS = 3000, 12000
 """Random maps that a rule's mean evidence is taken from, and random maps that neurons are compared with."""
-LOCAL, NEIGHBOURS = 100, 300
+LOCAL, NEIGHBOURS = 50, 600
 """How many of each: those nearest to a neuron in smoothness."""
+RIDGE = 1e-3
+"""Of the regression on smoothness, as a share of the predictors' mean sum of squares."""
 FLOOR = 0.5
 """Smallest mean evidence: that of a rule whose pairs are independent."""
 LARGEST = 0.999
@@ -43,11 +45,11 @@ class Null:
     """Random maps of a grid."""
 
     rules: Rules
-    scale_smoothness: np.ndarray  # (maps, lags)
+    scale_smoothness: np.ndarray  # (maps, 2 x lags)
     scale_evidence: np.ndarray
     """Of the maps that mean evidence is taken from, (maps, rules + 1); the last column is the set of answers."""
     smoothness: np.ndarray
-    """Of the maps that neurons are compared with, (other maps, lags)."""
+    """Of the maps that neurons are compared with, (other maps, 2 x lags)."""
     largest: tuple[np.ndarray, np.ndarray]
     """Their largest evidence in units of its local mean: of operand rules, of result rules, (other maps,) each."""
 
@@ -99,7 +101,7 @@ def from_arrays(arrays: dict[str, np.ndarray], grid: Grid) -> Null:
 
 
 def _draw(grid: Grid, rules: Rules, count: int, seed: int, purpose: str) -> tuple[np.ndarray, np.ndarray]:
-    """Smoothness (count, lags) and evidence (count, rules + 1) of new random maps."""
+    """Smoothness (count, 2 x lags) and evidence (count, rules + 1) of new random maps."""
     drawn = random_maps(grid, count, generator(seed, "smooth-maps", purpose))
     smoothness, found = [], []
     step = max(1, min(_BATCH, _VALUES // len(grid.a)))
@@ -116,16 +118,38 @@ def result_columns(rules: Rules) -> np.ndarray:
     return np.append(rules.result, True)
 
 
-def _nearest(smoothness: np.ndarray, own: np.ndarray, count: int) -> np.ndarray:
-    """The maps (maps, lags) whose autocorrelation is nearest to `own` (lags,), in Fisher's z."""
+def _nearest(smoothness: np.ndarray, own: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The maps (maps, 2 x lags) whose autocorrelation is nearest to `own` (2 x lags,), in Fisher's z.
+
+    Returns:
+        Their positions (count,), and what they have more than `own`, (count, 2 x lags).
+    """
     count = min(count, len(smoothness))
     z, own_z = (np.arctanh(np.clip(values, -LARGEST, LARGEST)) for values in (smoothness, own))
-    return np.argpartition(((z - own_z) ** 2).sum(1), count - 1)[:count]
+    nearest = np.argpartition(((z - own_z) ** 2).sum(1), count - 1)[:count]
+    return nearest, z[nearest] - own_z
 
 
 def _local_mean(null: Null, own: np.ndarray) -> np.ndarray:
     """Mean evidence of each rule over equally smooth maps, (rules + 1,)."""
-    return np.maximum(FLOOR, null.scale_evidence[_nearest(null.scale_smoothness, own, LOCAL)].mean(0))
+    return np.maximum(FLOOR, null.scale_evidence[_nearest(null.scale_smoothness, own, LOCAL)[0]].mean(0))
+
+
+def _local_largest(null: Null, largest: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Largest evidence of equally smooth maps, corrected for what is left of the difference in smoothness.
+
+    The correction is a linear regression of its logarithm on the autocorrelations of the same maps. What it predicts
+    for `own` is kept within what it predicts for these maps: a periodic map is smooth as none of them is.
+    """
+    nearest, more = _nearest(null.smoothness, own, NEIGHBOURS)
+    logarithm = np.log(np.maximum(largest[nearest], 1e-9))
+    centred = more - more.mean(0)
+    squares = centred.T @ centred
+    squares += (RIDGE * np.trace(squares) / len(squares) + 1e-12) * np.eye(len(squares))
+    slope = np.linalg.solve(squares, centred.T @ logarithm)
+    fitted = centred @ slope
+    own_fitted = np.clip(-more.mean(0) @ slope, fitted.min(), fitted.max())
+    return np.exp(logarithm - fitted + own_fitted)
 
 
 def p_values(null: Null, found: np.ndarray, smoothness: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
@@ -133,8 +157,8 @@ def p_values(null: Null, found: np.ndarray, smoothness: tuple[np.ndarray, np.nda
 
     Args:
         found: evidence of one neuron, operand rules from its K map and result rules from its KV map, (rules + 1,).
-        smoothness: of the K map and of the KV map, (lags,) each. Where both are one map, both are compared with
-            the same random maps.
+        smoothness: of the K map and of the KV map, (2 x lags,) each. Where both are one map, both are compared
+            with the same random maps.
 
     Returns:
         (1 + maps at least as large) / (1 + maps), corrected for all rules by the maximum.
@@ -143,7 +167,7 @@ def p_values(null: Null, found: np.ndarray, smoothness: tuple[np.ndarray, np.nda
     units, drawn = np.empty(len(found)), []
     for own, kind, largest in zip(smoothness, (~by_result, by_result), null.largest, strict=True):
         units[kind] = (found / _local_mean(null, own))[kind]
-        drawn.append(largest[_nearest(null.smoothness, own, NEIGHBOURS)])
+        drawn.append(_local_largest(null, largest, own))
     ordered = np.sort(np.maximum(*drawn))
     larger = len(ordered) - np.searchsorted(ordered, units * (1 - _ROUNDING), side="left")
     return (1 + larger) / (1 + len(ordered))

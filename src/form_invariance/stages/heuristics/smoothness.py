@@ -47,20 +47,21 @@ def _shape(grid: Grid) -> tuple[int, int]:
 def random_maps(grid: Grid, count: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """Random maps on a grid's pairs, (N,) each, of every correlation length from white noise to the grid's side.
 
-    A tenth is white noise, and some of the others contain white noise.
+    A third has one length along both operands, the others have two. A tenth is white noise, and some of the others
+    contain white noise.
     """
     shape = _shape(grid)
     first, second = grid.a - grid.a.min(), grid.b - grid.b.min()
     lengths = np.geomspace(SHORTEST, max(shape), LENGTHS)
     for _ in range(count):
-        length = float(rng.choice(lengths))
-        white, mixed = rng.random(2) < (0.1, 0.2)
+        along, across = (float(one) for one in rng.choice(lengths, size=2))
+        same, white, mixed = rng.random(3) < (1 / 3, 0.1, 0.2)
         noise = 1.0 if white else rng.random() if mixed else 0.0
-        yield gaussian_field(shape, (length, length), noise, rng)[first, second]
+        yield gaussian_field(shape, (along, along if same else across), noise, rng)[first, second]
 
 
 def autocorrelation(ranks: Ranks, grid: Grid) -> np.ndarray:
-    """Autocorrelation of each neuron's normal scores at short lags, the mean of both operands', (neurons, lags).
+    """Autocorrelation of each neuron's normal scores at short lags along either operand, (neurons, 2 x lags).
 
     It follows from the order of the activations alone. A constant map has 0, and so has a lag without pairs.
     """
@@ -73,13 +74,10 @@ def autocorrelation(ranks: Ranks, grid: Grid) -> np.ndarray:
     here = np.zeros(_shape(grid), dtype=bool)
     first, second = grid.a - grid.a.min(), grid.b - grid.b.min()
     laid[first, second], here[first, second] = values, True
-    found = np.zeros((neurons, len(LAGS)))
-    for column, lag in enumerate(LAGS):
-        own = []
-        for maps, present in ((laid, here), (laid.swapaxes(0, 1), here.T)):
+    found = np.zeros((neurons, 2, len(LAGS)))
+    for side, (maps, present) in enumerate(((laid, here), (laid.swapaxes(0, 1), here.T))):
+        for column, lag in enumerate(LAGS):
             pairs = int((present[lag:] & present[:-lag]).sum())
             if pairs and 2 * lag < len(present):
-                own.append(np.einsum("abn,abn->n", maps[lag:], maps[:-lag]) / pairs)
-        if own:
-            found[:, column] = np.mean(own, axis=0)
-    return found
+                found[:, side, column] = np.einsum("abn,abn->n", maps[lag:], maps[:-lag]) / pairs
+    return found.reshape(neurons, -1)
