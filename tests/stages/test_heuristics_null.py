@@ -183,7 +183,8 @@ def test_the_null_equals_plain_loops(monkeypatch):
         return np.arctanh(np.clip(own, -0.999, 0.999))
 
     def nearest(own, among, count):
-        return sorted(range(len(among)), key=lambda one: (sum((fisher(among[one]) - fisher(own)) ** 2), one))[:count]
+        distances = [(float(sum((fisher(one) - fisher(own)) ** 2)), number) for number, one in enumerate(among)]
+        return [number for _, number in sorted(distances)[:count]]
 
     rows = [plain_row(one, one) for one in scale]
     smooth = [plain_autocorrelation(one, grid) for one in scale]

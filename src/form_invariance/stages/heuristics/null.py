@@ -138,8 +138,8 @@ def _local_mean(null: Null, own: np.ndarray) -> np.ndarray:
 def _local_largest(null: Null, largest: np.ndarray, own: np.ndarray) -> np.ndarray:
     """Largest evidence of equally smooth maps, corrected for what is left of the difference in smoothness.
 
-    The correction is a linear regression of its logarithm on the autocorrelations of the same maps. What it predicts
-    for `own` is kept within what it predicts for these maps: a periodic map is smooth as none of them is.
+    The correction is a linear regression of its logarithm on the autocorrelations of the same maps. What it
+    predicts for `own` is kept within what it predicts for these maps: no random map is smooth as a periodic one is.
     """
     nearest, more = _nearest(null.smoothness, own, NEIGHBOURS)
     logarithm = np.log(np.maximum(largest[nearest], 1e-9))
