@@ -139,7 +139,7 @@ def _local_largest(null: Null, largest: np.ndarray, own: np.ndarray) -> np.ndarr
     """Largest evidence of equally smooth maps, corrected for what is left of the difference in smoothness.
 
     The correction is a linear regression of its logarithm on the autocorrelations of the same maps. What it
-    predicts for `own` is kept within what it predicts for these maps: no random map is smooth as a periodic one is.
+    predicts for `own` is kept within what it predicts for these maps: none is as smooth as a periodic one.
     """
     nearest, more = _nearest(null.smoothness, own, NEIGHBOURS)
     logarithm = np.log(np.maximum(largest[nearest], 1e-9))
