@@ -1,5 +1,12 @@
 """`python -m form_invariance COMMAND`."""
 
-from form_invariance.cli import main
+import sys
 
-raise SystemExit(main())
+from form_invariance.workflow.job_server import ask
+
+status = ask(sys.argv[1:])
+if status is None:
+    from form_invariance.cli import main
+
+    status = main()
+raise SystemExit(status)

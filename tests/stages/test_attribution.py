@@ -1,16 +1,25 @@
 """Attribution against autograd of the indirect effect itself, a finite difference, and exact patching."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from schema_checks import check_columns
-from test_patching import prepared
+from test_patching import CORRUPT, PROMPTS, prepared
 
 from form_invariance.model import decoder
 from form_invariance.model.replay import build_cache, last_token_neurons
-from form_invariance.stages.attribution.compute import attribute, attribution_table, effect_gradient
+from form_invariance.stages.attribution.compute import (
+    attribute,
+    attribution_table,
+    corrupt_activations,
+    effect_gradient,
+    first_stage,
+)
 from form_invariance.stages.attribution.table import ATTRIBUTION
+from form_invariance.stages.dataset.prompts import TrainPrompts
 from form_invariance.stages.patching.compute import patch_neurons
+from form_invariance.stages.run import Run
 
 FIRST = 2
 
@@ -104,3 +113,20 @@ def test_table_of_several_layers_and_many_ties():
         assert ranked["rank"].tolist() == list(range(1, 101))
         assert ranked["candidate"].tolist() == [True] * 40 + [False] * 60
         np.testing.assert_allclose(ranked["mean"], values[best])
+
+
+def test_a_cell_is_attributed_by_its_first_draw_of_partners(tiny):
+    model, tokenizer = tiny
+    tokens, _, answers = prepared(tokenizer, "word")
+    lengths = [PROMPTS["word"], PROMPTS["symbolic"]]  # partners of another operator may be of another length
+    partners = [lengths[place % 2].format(a=a, b=b) for place, (a, b) in enumerate(CORRUPT)]
+    train = TrainPrompts(tokens, [partners, []], torch.stack([answers, answers.flip(0)]), answers)
+    run = Run(model, tokenizer, FIRST)
+    found = corrupt_activations(run, partners)
+    for place, prompt in enumerate(partners):
+        alone = last_token_neurons(model, torch.from_numpy(tokenizer.encode_batch([prompt])), FIRST)
+        torch.testing.assert_close(found[:, place], alone[:, 0], atol=1e-5, rtol=1e-5)
+    table = first_stage(run, train, 7)
+    check_columns(table, ATTRIBUTION)
+    expected = attribution_table(attribute(model, tokens, found, answers, FIRST).numpy(), FIRST, 7)
+    pd.testing.assert_frame_equal(table, expected)

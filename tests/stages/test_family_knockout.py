@@ -9,6 +9,7 @@ from schema_checks import check_columns
 from test_interventions import CACHE_PROMPTS, plain_means, prepare
 
 from form_invariance.problems.prompts import render
+from form_invariance.randomness import generator
 from form_invariance.stages.family_knockout import compute
 from form_invariance.stages.family_knockout.answer import answer
 from form_invariance.stages.family_knockout.compute import Carriers, GridPrompts, carriers, cell_rows, paired_sets
@@ -17,6 +18,7 @@ from form_invariance.stages.family_knockout.table import ALL, FAMILY_KNOCKOUT, M
 from form_invariance.stages.heuristics.names import MATCHED, SHARED, family
 from form_invariance.stages.heuristics.pairs import Grid, make_grid
 from form_invariance.stages.run import Run
+from form_invariance.statistics import hierarchical_interval, paired_interval
 
 TEMPLATE = "{a}+{b}="
 
@@ -209,3 +211,107 @@ def test_prompts_are_right_and_their_means_come_from_others(tiny, monkeypatch):
         (row,) = run.tokens([render(TEMPLATE, a, b)]).tolist()
         assert tuple(row) not in {*both, *map(tuple, prompts.tokens.tolist())}, "it ranked the neurons"
     assert not mean_of & {tuple(row) for row in prompts.tokens.tolist()}
+
+
+def test_a_cells_rows_are_of_the_streams_of_their_seed(monkeypatch):
+    prompts, names = prompts_of(80, 3), ("word", "addition")
+    modulo = [(2 + n % 2, n, f"op{1 + n % 2}_{n % 7}mod7") for n in range(14)]
+    ranges = [(2 + n % 2, 20 + n, f"op1_range_{10 * n}_{10 * n + 20}") for n in range(4)]
+    given = {SHARED: labels(*modulo, *ranges), MATCHED[0]: labels(*modulo[3:], *ranges)}
+    seen, noise = [], np.random.default_rng(1)
+    values = {metric: noise.normal(size=(2 * 6, 80)) for metric in METRICS}
+    monkeypatch.setattr(compute, "losses", lambda *four: seen.append(four) or values)
+    rows = list(cell_rows("run", prompts, given, names, "center", 50, 7))
+    ((run, own_prompts, sets, center),) = seen
+    assert (run, own_prompts, center) == ("run", prompts, "center")
+    expected = iter(rows)
+    number, partly = 0, False
+    for kind, labelled in given.items():
+        for own in carriers(labelled, prompts.pairs):
+            rng = generator(7, "family-knockout", *names, kind, own.family)
+            holds, not_holds = paired_sets(own, rng)
+            for place, chosen in enumerate((holds, not_holds)):
+                np.testing.assert_array_equal(sets[2 * number + place][1], chosen)
+            sizes = holds.sum(0)
+            used = sizes > 0
+            assert used.any()
+            partly |= not used.all()
+            for metric in METRICS:
+                one, two = values[metric][2 * number : 2 * number + 2, used]
+                row, difference = next(expected)
+                np.testing.assert_array_equal(difference, one - two)
+                limits = paired_interval(one - two, 50, 7, "family-knockout", *names, kind, own.family, metric)
+                assert row == {
+                    "format": "word",
+                    "operator": "addition",
+                    "neurons": kind,
+                    "family": own.family,
+                    "metric": metric,
+                    "cells": 1,
+                    "labelled": len(own.layers),
+                    "prompts": used.sum(),
+                    "ablated": sizes[used].mean(),
+                    "matching": one.mean(),
+                    "not_matching": two.mean(),
+                    **dict(zip(("difference", "low", "high"), limits, strict=True)),
+                }
+            number += 1
+    assert next(expected, None) is None
+    assert number == 6
+    assert partly, "prompts without a rule that holds are left out"
+    table = compute.family_knockout_table(rows, 100, 50, 7)
+    whole = table[table["format"] == ALL]
+    assert (whole["operator"] == ALL).all()
+    for row in whole.to_dict("records"):
+        own = [
+            (cell, difference)
+            for cell, difference in rows
+            if all(cell[name] == row[name] for name in ("neurons", "family", "metric"))
+        ]
+        limits = hierarchical_interval(
+            [difference for _, difference in own],
+            50,
+            7,
+            "family-knockout",
+            row["neurons"],
+            row["family"],
+            row["metric"],
+        )
+        np.testing.assert_allclose([row["difference"], row["low"], row["high"]], limits)
+
+
+def test_a_family_whose_rule_never_holds_has_no_numbers(monkeypatch):
+    never = labels((2, 5, "op1_range_500_600"))
+    monkeypatch.setattr(compute, "losses", lambda *_: {metric: np.ones((4, 10)) for metric in METRICS})
+    rows = list(cell_rows(None, prompts_of(10, 0), {SHARED: never}, ("f", "o"), True, 10, 0))
+    assert len(rows) == 2 * len(METRICS)
+    for row, difference in rows:
+        assert (row["cells"], row["prompts"], len(difference)) == (0, 0, 0)
+        assert np.isnan([row["ablated"], row["matching"], row["not_matching"], row["difference"]]).all()
+
+
+def test_the_grids_prompts_are_of_the_stream_of_their_seed(tiny, monkeypatch):
+    model, tokenizer = tiny
+    run, grid = Run(model, tokenizer, 2), make_grid("a + b", 12)
+    monkeypatch.setattr(compute, "SCREENED", 30)
+    monkeypatch.setattr(compute, "MEAN_PROMPTS", 20)
+    seen = {}
+    real = compute.unmodified
+
+    def unmodified(*given, center):
+        seen["center"] = center
+        found = real(*given, center=center)
+        found.correct[:] = True
+        return found
+
+    monkeypatch.setattr(compute, "unmodified", unmodified)
+    nothing = pd.DataFrame({"a": [], "b": [], "split": []}).astype({"a": int, "b": int})
+    prompts = compute.grid_prompts(run, TEMPLATE, grid, [nothing], 7, "addition")
+    order = generator(7, "family-knockout", "addition").permutation(144)
+    assert prompts.pairs.a.tolist() == grid.a[order[:30]].tolist()
+    assert prompts.pairs.b.tolist() == grid.b[order[:30]].tolist()
+    assert (prompts.pairs.kind, prompts.pairs.max_operand) == (grid.kind, 12)
+    assert seen["center"] is False
+    others = [render(TEMPLATE, grid.a[place], grid.b[place]) for place in order[72:92]]
+    expected = compute.last_token_means(model, run.tokens(others), 2)
+    torch.testing.assert_close(prompts.means.neurons[2:], expected.neurons[2:])

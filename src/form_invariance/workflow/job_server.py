@@ -1,0 +1,134 @@
+"""A server for the commands of a run: it imports the libraries once, and forks a process for each command.
+
+Importing PyTorch, pandas and seaborn takes longer than most jobs of a small model. `serve` runs a program, usually
+Snakemake, beside a server. Each `python -m form_invariance COMMAND` that the program starts asks this server to
+run COMMAND in a fork (`ask`). The fork takes over the folder, the environment and the open files of the process
+that asked, and ends with it.
+"""
+
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+
+ADDRESS = "FORM_INVARIANCE_JOB_SERVER"
+"""The environment variable that names the server's socket and, after a colon, the package that it has imported."""
+THREADS = "OMP_NUM_THREADS"
+"""Libraries read it when they are imported, so a command that wants several threads runs by itself."""
+LIBRARIES = ("pyarrow.pandas_compat",)
+"""What commands import only where they need it."""
+KILLED = 137
+_PACKAGE = Path(__file__).parents[1]
+_SIZE = struct.Struct("!Q")
+
+
+def ask(argv: Sequence[str]) -> int | None:
+    """Let the server run a command and wait for it; None if the environment names no server that can run it.
+
+    Returns:
+        The command's exit status, `KILLED` if it was killed.
+    """
+    address, _, package = os.environ.get(ADDRESS, "").partition(":")
+    if package != str(_PACKAGE) or os.environ.get(THREADS) != "1":
+        return None
+    with socket.socket(socket.AF_UNIX) as connection:
+        try:
+            connection.connect(address)
+        except OSError:
+            return None
+        request = json.dumps([list(argv), os.getcwd(), dict(os.environ)]).encode()
+        socket.send_fds(connection, [_SIZE.pack(len(request))], [0, 1, 2])
+        connection.sendall(request)
+        status = connection.recv(1)
+    return status[0] if status else KILLED
+
+
+def serve(program: Sequence[str]) -> int:
+    """Run a program beside a server for the commands that it starts; the program's exit status."""
+    import subprocess
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory(prefix="jobs-") as folder, socket.socket(socket.AF_UNIX) as listener:
+        address = str(Path(folder, "socket"))
+        listener.bind(address)
+        # Commands wait here until the libraries are imported.
+        listener.listen(1024)
+        code = f"from form_invariance.workflow import job_server; job_server.listen({listener.fileno()})"
+        server = subprocess.Popen(
+            [sys.executable, "-c", code],
+            env={**os.environ, THREADS: "1", "PYTHONPATH": str(_PACKAGE.parent)},
+            stdin=subprocess.PIPE,
+            pass_fds=[listener.fileno()],
+            start_new_session=True,
+        )
+        try:
+            process = subprocess.Popen([*program], env={**os.environ, ADDRESS: f"{address}:{_PACKAGE}"})
+            # Ctrl-C reaches the program as well, which decides what follows.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+            return process.wait()
+        finally:
+            server.communicate()
+
+
+def listen(descriptor: int) -> None:
+    """The server: import everything that commands need, then fork for each request, until standard input ends."""
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        if path.stem != "__main__":
+            import_module(".".join(path.relative_to(_PACKAGE.parent).with_suffix("").parts))
+    for name in LIBRARIES:
+        import_module(name)
+    # Forks that have ended are not waited for.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    with socket.socket(fileno=descriptor) as listener:
+        while True:
+            ready, _, _ = select.select([listener, sys.stdin], [], [])
+            if sys.stdin in ready:
+                return
+            connection, _ = listener.accept()
+            with connection:
+                if not os.fork():
+                    os._exit(_run(connection))
+
+
+def _run(connection: socket.socket) -> int:
+    """Run the command that a connection asks for, in this process, and send its exit status."""
+    import traceback
+    from threading import Thread
+
+    from form_invariance.cli import main
+
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    head, files, _, _ = socket.recv_fds(connection, _SIZE.size, 3, socket.MSG_WAITALL)
+    (size,) = _SIZE.unpack(head)
+    argv, folder, environment = json.loads(connection.recv(size, socket.MSG_WAITALL))
+    for own, given in enumerate(files):
+        os.dup2(given, own)
+        os.close(given)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    Thread(target=_end_with, args=[connection], daemon=True).start()
+    try:
+        status = main(argv)
+    except SystemExit as error:
+        status = error.code if isinstance(error.code, int) else int(error.code is not None)
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    connection.sendall(bytes([status]))
+    return status
+
+
+def _end_with(connection: socket.socket) -> None:
+    """End this process at once when the one that asked has ended."""
+    connection.recv(1)
+    os._exit(KILLED)

@@ -1,0 +1,130 @@
+"""Which neurons are labelled and what their maps are: every random choice by its own seeded stream."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from form_invariance.randomness import generator
+from form_invariance.stages.circuit.controls import draw_control
+from form_invariance.stages.heuristics import labels
+from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
+from form_invariance.stages.heuristics.baselines import (
+    MIXED,
+    directions,
+    labelled_neurons,
+    mean_effects,
+    mixed_neurons,
+    smooth_noise,
+)
+from form_invariance.stages.heuristics.map_files import from_arrays
+from form_invariance.stages.heuristics.names import BASELINES, DIRECTION, MATCHED, NOISE, SHARED
+from form_invariance.stages.heuristics.pairs import make_grid
+from form_invariance.stages.heuristics.smoothness import random_maps
+
+SHARED_NEURONS = pd.DataFrame({"layer": [3, 1, 3], "neuron": [70, 5, 2]})
+
+
+def values(width=80):
+    rng = np.random.default_rng(0)
+    return [{layer: rng.random(width) for layer in (1, 3)} for _ in MATCHED]
+
+
+def test_matched_neurons_are_drawn_by_a_stream_for_each_kind_operator_and_layer():
+    table = labelled_neurons(SHARED_NEURONS, *values(), 5, "addition")
+    assert table.index.tolist() == list(range(len(table)))
+    assert table["neurons"].unique().tolist() == [SHARED, *MATCHED, DIRECTION, NOISE]
+    for kind, own in zip(MATCHED, values(), strict=True):
+        for layer, shared in ((1, [5]), (3, [2, 70])):
+            mask = np.isin(np.arange(80), shared)
+            drawn = draw_control(mask, own[layer], generator(5, "labels", kind, "addition", layer))
+            rows = table[(table["neurons"] == kind) & (table["layer"] == layer)]
+            assert rows["neuron"].tolist() == np.flatnonzero(drawn).tolist()
+
+
+def test_directions_mix_neurons_of_their_own_stream():
+    found = mixed_neurons([1, 3], 80, 5, "addition")
+    for layer in (1, 3):
+        drawn = generator(5, "directions", "addition", layer).choice(80, size=MIXED, replace=False)
+        assert found[layer].tolist() == sorted(drawn)
+    assert mixed_neurons([2], 20, 5, "addition")[2].tolist() == list(range(20))
+
+
+def test_a_direction_is_the_mixture_of_its_stream():
+    maps = np.random.default_rng(1).normal(size=(5, 30)).astype(np.float32)
+    maps[2] = 7  # constant: it has no unit variance and adds nothing
+    logits = np.random.default_rng(2).normal(size=(5, 30)).astype(np.float32)
+    found = directions(maps, logits, 3, 5, "addition", 1)
+    weights = generator(5, "direction-weights", "addition", 1).standard_normal((3, 5), dtype=np.float32)
+    weights[:, [0, 1, 3, 4]] /= maps[[0, 1, 3, 4]].std(1)
+    weights[:, 2] = 0
+    np.testing.assert_allclose(found[0], weights @ maps, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(found[1], weights @ logits, rtol=1e-5, atol=1e-5)
+
+
+def test_smooth_noise_is_of_its_stream():
+    grid = make_grid("a + b", 20)
+    found = smooth_noise(grid, 3, 5, "addition", "{a}+{b}=")
+    drawn = random_maps(grid, 3, generator(5, "smooth-noise", "addition", "{a}+{b}="))
+    np.testing.assert_array_equal(found, list(drawn))
+    nothing = smooth_noise(grid, 0, 5)
+    assert found.dtype == nothing.dtype == np.float32
+    assert nothing.shape == (0, 400)
+
+
+def test_mean_effects_are_known_where_every_format_has_the_neuron():
+    rankings = {
+        "symbolic": pd.DataFrame({"layer": [1, 1, 3], "neuron": [0, 2, 1], "ie_mean": [1.0, 2.0, 5.0]}),
+        "word": pd.DataFrame({"layer": [1, 3, 3], "neuron": [2, 0, 1], "ie_mean": [4.0, 9.0, 6.0]}),
+    }
+    found = mean_effects(rankings, {1: 3, 3: 2})
+    np.testing.assert_array_equal(found[1], [np.nan, np.nan, 3])
+    np.testing.assert_array_equal(found[3], [np.nan, 5.5])
+
+
+@pytest.mark.slow
+def test_every_population_is_labelled_by_maps_of_its_own(tiny, monkeypatch):
+    model, tokenizer = tiny
+    grid, template = make_grid("a + b", 12), "{a}+{b}="
+    width = model.config.d_mlp
+    neurons = labelled_neurons(SHARED_NEURONS, *values(width), 5, "addition")
+    assert set(neurons["neurons"]) == {SHARED, *BASELINES}
+    seen = {}
+    monkeypatch.setattr(labels, "check_template", lambda *given: seen.update(checked=given))
+    monkeypatch.setattr(labels, "label_maps", lambda *given: seen.update(labelled=given) or "the table")
+    shuffled_rows = neurons.sample(frac=1, random_state=0)
+    arrays, table = labels.label_cell(
+        model, tokenizer, template, "addition", grid, shuffled_rows, 0.6, "the null", 5
+    )
+    assert table == "the table"
+    own_tokenizer, own_template, name, limits = seen["checked"]
+    assert (own_tokenizer, own_template, name) == (tokenizer, template, "template of addition")
+    assert (limits.operand_min, limits.operand_max, limits.answer_min, limits.answer_max) == (0, 11, 0, 22)
+    maps, written, own_grid, rows, *others = seen["labelled"]
+    assert own_grid is grid
+    assert others == [0.6, "the null", 5, "addition/{a}+{b}="]
+    ordered = neurons.sort_values(["neurons", "layer", "neuron"], ignore_index=True)
+    pd.testing.assert_frame_equal(rows, ordered)
+
+    def of(layer, numbers):
+        chosen = {layer: np.asarray(numbers)}
+        return operand_maps(model, tokenizer, template, grid, chosen), answer_logits(
+            model, tokenizer, grid, chosen
+        )
+
+    noise = iter(smooth_noise(grid, 3, 5, "addition/{a}+{b}="))
+    mixed = mixed_neurons([1, 3], width, 5, "addition")
+    mixtures = {
+        layer: directions(*of(layer, mixed[layer]), count, 5, "addition", layer)
+        for layer, count in ((1, 1), (3, 2))
+    }
+    for place, (kind, layer, neuron) in enumerate(ordered.itertuples(index=False)):
+        if kind == NOISE:
+            expected = next(noise), np.ones(len(grid.a))
+        elif kind == DIRECTION:
+            expected = [part[neuron] for part in mixtures[layer]]
+        else:
+            expected = [part[0] for part in of(layer, [neuron])]
+        np.testing.assert_allclose(maps[place], expected[0], atol=2e-5)
+        np.testing.assert_allclose(written[place], expected[1], atol=2e-5)
+    stored = from_arrays(arrays)
+    assert stored.neurons.to_dict("list") == {"layer": [1, 3, 3], "neuron": [5, 2, 70]}

@@ -1,0 +1,138 @@
+"""Commands that the job server runs in a fork, beside the same commands run by themselves."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from stub_checkout import ROOT
+
+from form_invariance.workflow import job_server
+
+pytestmark = pytest.mark.slow
+
+ALONE = {"PYTHONPATH": str(ROOT / "src"), job_server.THREADS: "1"}
+PROGRAM = f"import os, time; print(os.environ['{job_server.ADDRESS}'], flush=True); time.sleep(600)"
+SMALL = ["heuristic-null", "--expression=a + b", "--seed=0", "--max-operand=8"]
+"""A second's work, once the libraries are imported."""
+LONG = [*SMALL[:-1], "--max-operand=400"]
+
+
+def call(*words, folder=None, **more):
+    """The processes that a rule starts: `python -m form_invariance ...`."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "form_invariance", *words],
+        cwd=folder,
+        env={**os.environ, **ALONE, **more},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def ended(process):
+    out, err = process.communicate(timeout=300)
+    return process.returncode, out, err
+
+
+@pytest.fixture(scope="module")
+def outer():
+    """The process of `job-server`."""
+    process = call("job-server", sys.executable, "-c", PROGRAM)
+    yield process
+    process.terminate()
+    process.wait(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def server(outer):
+    """What a program finds in its environment when it is run beside a server."""
+    return {job_server.ADDRESS: outer.stdout.readline().strip()}
+
+
+def below(outer):
+    """The processes below `job-server`: the program, the server, and a fork for each command that runs."""
+    return {process.pid for process in psutil.Process(outer.pid).children(recursive=True)}
+
+
+def test_a_command_by_the_server_writes_what_it_writes_alone(server, tmp_path):
+    for name, more in (("alone", {}), ("served", server)):
+        (tmp_path / name).mkdir()
+        assert ended(call(*SMALL, "--output=null.safetensors", folder=tmp_path / name, **more))[0] == 0
+    alone, served = ((tmp_path / name / "null.safetensors").read_bytes() for name in ("alone", "served"))
+    assert alone == served
+
+
+@pytest.mark.parametrize(
+    "words", [["--version"], ["no-such-command"], [*SMALL, "--output=missing/folder/x.txt"], ["verdicts"]]
+)
+def test_status_and_messages_are_those_of_the_command_alone(server, words, tmp_path):
+    assert ended(call(*words, folder=tmp_path, **server)) == ended(call(*words, folder=tmp_path))
+
+
+def test_who_asks_the_server_imports_no_library(server):
+    began = os.times().children_user
+    assert ended(call("attribution", "--help", **server))[0] == 0
+    assert os.times().children_user - began < 0.5
+
+
+@pytest.fixture
+def running(outer, server, tmp_path):
+    """A command that runs for long, and its fork."""
+    before = below(outer)
+    process = call(*LONG, f"--output={tmp_path}/null.safetensors", **server)
+    wait_until(lambda: below(outer) - before)
+    (fork,) = below(outer) - before
+    return process, fork
+
+
+def test_a_killed_command_ends_in_the_server_too(running, outer, tmp_path):
+    process, fork = running
+    process.kill()
+    process.communicate()
+    wait_until(lambda: fork not in below(outer))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_fork_that_is_killed_gives_the_status_of_a_killed_command(running):
+    process, fork = running
+    os.kill(fork, signal.SIGKILL)
+    assert ended(process)[0] == job_server.KILLED
+
+
+def wait_until(holds, seconds=60):
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {job_server.ADDRESS: ""},
+        {job_server.ADDRESS: "/no/socket:" + str(ROOT / "src/form_invariance")},
+        {job_server.THREADS: "2"},
+        {"other": "package"},
+    ],
+)
+def test_who_the_server_cannot_serve_runs_by_itself(server, change, monkeypatch):
+    own = {**ALONE, **server, **change}
+    if "other" in change:
+        own[job_server.ADDRESS] = own[job_server.ADDRESS].replace("/src/", "/another/src/")
+    for name, value in own.items():
+        monkeypatch.setenv(name, value)
+    assert job_server.ask(["--version"]) is None
+
+
+def test_the_programs_status_is_the_commands_and_nothing_is_left():
+    status, out, _ = ended(
+        call("job-server", sys.executable, "-c", f"import os; print(os.environ['{job_server.ADDRESS}']); exit(7)")
+    )
+    assert status == 7
+    assert not Path(out.partition(":")[0]).parent.exists()
+    assert ended(call("job-server"))[0] == 2

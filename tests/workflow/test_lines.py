@@ -1,0 +1,47 @@
+"""What `snakemake --logger lines` prints."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+SNAKEFILE = """
+rule all:
+    input: expand("{letter}_{number}.txt", letter=["a", "b"], number=[1, 2])
+rule write:
+    output: "{letter}_{number}.txt"
+    log: "{letter}{number}.log"
+    shell: "echo what went wrong > {log}; [ {output} != b_2.txt ] || [ -e repaired ]; touch {output}"
+"""
+LINE = re.compile(r" ?(\d+) of (\d+): (.*) \(\d+ s\), about \d+:\d\d:\d\d left")
+
+
+def run(folder):
+    call = [sys.executable, "-m", "snakemake", "--cores=1", "--keep-going", "--show-failed-logs", "--logger=lines"]
+    return subprocess.run(call, cwd=folder, capture_output=True, text=True, timeout=120)
+
+
+def jobs(found):
+    return [match.groups() for line in found.stderr.splitlines() if (match := LINE.fullmatch(line))]
+
+
+def test_a_line_for_each_job_and_errors_in_full(tmp_path):
+    (tmp_path / "Snakefile").write_text(SNAKEFILE)
+    found = run(tmp_path)
+    assert found.returncode == 1
+    assert [(done, total) for done, total, _ in jobs(found)] == [("1", "5"), ("2", "5"), ("3", "5")]
+    assert {name for *_, name in jobs(found)} == {"write a 1", "write a 2", "write b 1"}
+    assert "Error in rule write:" in found.stderr
+    assert "what went wrong" in found.stderr
+    (tmp_path / "repaired").touch()
+    found = run(tmp_path)
+    assert found.returncode == 0
+    assert jobs(found) == [("1", "2", "write b 2"), ("2", "2", "all")]
+    assert "rule write" not in found.stderr
+    found = run(tmp_path)
+    assert found.stderr.splitlines()[-1].startswith("Nothing to be done")
+    logs = sorted((tmp_path / ".snakemake/log").iterdir())
+    assert "output: a_1.txt" in logs[0].read_text(), "Snakemake's own text is in its log file"
