@@ -1,4 +1,4 @@
-"""What must hold on the whole default run: it reads the demo's results, where these are."""
+"""What must hold on a whole run: it reads the results of the demo, where these are, or of the default experiment."""
 
 import numpy as np
 import pandas as pd
@@ -9,6 +9,10 @@ from conftest import ROOT
 
 RESULTS = ROOT / "results"
 CONFIG = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+DEMO = CONFIG | yaml.safe_load((ROOT / "config/demo.yaml").read_text())
+_DATASET = RESULTS / "embedded-shared/word/addition/dataset.parquet"
+if _DATASET.exists() and (pd.read_parquet(_DATASET)["split"] == "eval").sum() == DEMO["eval_prompts"]:
+    CONFIG = DEMO
 SEPARATE = RESULTS / "embedded-separate"
 pytestmark = pytest.mark.skipif(
     not (RESULTS / "report.html").exists(), reason="needs the demo's results (make demo)"

@@ -13,6 +13,8 @@ rule calibration:
         "results/logs/calibration.log",
     benchmark:
         "results/benchmarks/calibration.tsv"
+    # The longest job without inputs: begun last, it would keep the run waiting.
+    priority: 1
     conda:
         "../../envs/gpu.yaml"
     params:

@@ -131,7 +131,7 @@ def line_grid(
         others: what else the legend explains.
     """
     names = _in_order(table, looks)
-    grid = sns.FacetGrid(
+    grid = style.Grid(
         _rows(table, x, *(name for name in (row, col) if name)),
         row=row,
         col=col,

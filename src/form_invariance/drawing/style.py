@@ -95,6 +95,14 @@ def panels(
     return figure, figure.subplots(rows, columns, squeeze=False, gridspec_kw={"width_ratios": widths})
 
 
+class Grid(sns.FacetGrid):  # type: ignore[misc]
+    """A grid of panels that is laid out once, when it is finished; seaborn would do so after every step."""
+
+    def tight_layout(self, *args: object, **kwargs: object) -> "Grid":
+        """Leave the layout as it is."""
+        return self
+
+
 def finish(grid: sns.FacetGrid, title: str, width: float, height: float, handles: Sequence[Artist]) -> None:
     """Give a grid of seaborn's its size, of which `height` is a row's, its title, and one legend below."""
     figure = grid.figure

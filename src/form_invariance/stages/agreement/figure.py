@@ -69,7 +69,7 @@ def heuristics(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     tables = {name: tables[name][tables[name][column] == SHARED] for name, column in columns.items()}
     formats = tables["heuristics"]["format"].unique().tolist() or ["no shared neuron"]
     colours, hatches = style.colours(formats), style.hatches(formats)
-    grid = sns.FacetGrid(
+    grid = style.Grid(
         shares(tables["heuristics"], tables["labelled"], formats),
         row="mode",
         col="operator",

@@ -45,13 +45,19 @@ class Null:
     """Random maps of a grid."""
 
     rules: Rules
-    scale_smoothness: np.ndarray  # (maps, 2 x lags)
+    scale_smoothness: np.ndarray
+    """Of the maps that mean evidence is taken from, as `smoothness_of`, (maps, 2 x lags)."""
     scale_evidence: np.ndarray
-    """Of the maps that mean evidence is taken from, (maps, rules + 1); the last column is the set of answers."""
+    """Of the same maps, (maps, rules + 1); the last column is the set of answers."""
     smoothness: np.ndarray
     """Of the maps that neurons are compared with, (other maps, 2 x lags)."""
     largest: tuple[np.ndarray, np.ndarray]
     """Their largest evidence in units of its local mean: of operand rules, of result rules, (other maps,) each."""
+
+
+def smoothness_of(ranks: Ranks, grid: Grid) -> np.ndarray:
+    """Autocorrelation of each map along either operand as Fisher's z, whose error is the same everywhere."""
+    return np.arctanh(np.clip(autocorrelation(ranks, grid), -LARGEST, LARGEST))
 
 
 def rule_evidence(ranks: Ranks, found: np.ndarray, grid: Grid, rules: Rules) -> np.ndarray:
@@ -107,7 +113,7 @@ def _draw(grid: Grid, rules: Rules, count: int, seed: int, purpose: str) -> tupl
     step = max(1, min(_BATCH, _VALUES // len(grid.a)))
     for start in range(0, count, step):
         ranks = rank_untied(np.stack([next(drawn) for _ in range(min(step, count - start))]))
-        smoothness.append(autocorrelation(ranks, grid))
+        smoothness.append(smoothness_of(ranks, grid))
         own = rule_evidence(ranks, scores(ranks, rules.classes)[0], grid, rules)
         found.append(own.astype(np.float32))
     return np.concatenate(smoothness), np.concatenate(found)
@@ -119,15 +125,14 @@ def result_columns(rules: Rules) -> np.ndarray:
 
 
 def _nearest(smoothness: np.ndarray, own: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The maps (maps, 2 x lags) whose autocorrelation is nearest to `own` (2 x lags,), in Fisher's z.
+    """The maps (maps, 2 x lags) that are nearest to `own` (2 x lags,) in smoothness.
 
     Returns:
         Their positions (count,), and what they have more than `own`, (count, 2 x lags).
     """
     count = min(count, len(smoothness))
-    z, own_z = (np.arctanh(np.clip(values, -LARGEST, LARGEST)) for values in (smoothness, own))
-    nearest = np.argpartition(((z - own_z) ** 2).sum(1), count - 1)[:count]
-    return nearest, z[nearest] - own_z
+    nearest = np.argpartition(((smoothness - own) ** 2).sum(1), count - 1)[:count]
+    return nearest, smoothness[nearest] - own
 
 
 def _local_mean(null: Null, own: np.ndarray) -> np.ndarray:

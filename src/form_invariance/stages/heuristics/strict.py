@@ -12,10 +12,16 @@ import pandas as pd
 from form_invariance.stages.heuristics.answer_sets import answer_set
 from form_invariance.stages.heuristics.classes import ROWS
 from form_invariance.stages.heuristics.names import family, of_result
-from form_invariance.stages.heuristics.null import Null, evidence, make_null, p_values, rule_evidence
+from form_invariance.stages.heuristics.null import (
+    Null,
+    evidence,
+    make_null,
+    p_values,
+    rule_evidence,
+    smoothness_of,
+)
 from form_invariance.stages.heuristics.pairs import Grid
 from form_invariance.stages.heuristics.rules import SMALLEST, Rules
-from form_invariance.stages.heuristics.smoothness import autocorrelation
 from form_invariance.stages.heuristics.ties import Ranks, credit, rank, scores
 
 SIGNIFICANCE = 0.01
@@ -54,7 +60,7 @@ def score(
     for start in range(0, len(operand_maps), ROWS):
         by_operand, by_result = (rank(maps[start : start + ROWS]) for maps in (operand_maps, result_maps))
         found, bottom = _scores(null.rules, by_operand, by_result)
-        smooth = [autocorrelation(ranks, grid) for ranks in (by_operand, by_result)]
+        smooth = [smoothness_of(ranks, grid) for ranks in (by_operand, by_result)]
         all_evidence = rule_evidence(by_result, found, grid, null.rules)
         for neuron in range(len(found)):
             p = p_values(null, all_evidence[neuron], (smooth[0][neuron], smooth[1][neuron]))
