@@ -1,4 +1,4 @@
-"""What must hold on a whole run: it reads the results of the demo, where these are, or of the default experiment."""
+"""What must hold on a whole run: reads the results of the demo or of the default experiment, where they are."""
 
 import numpy as np
 import pandas as pd
