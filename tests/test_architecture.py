@@ -16,7 +16,8 @@ FLOORS = (
     {"stages"},
     {"report", "browser", "bench", "paper"},
     {"cli"},
-    {"workflow", "__main__"},
+    {"workflow"},
+    {"__main__"},
 )
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 

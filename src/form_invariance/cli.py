@@ -10,6 +10,9 @@ from types import ModuleType
 from form_invariance import __version__
 from form_invariance.errors import UserError
 
+NEXT = "+"
+"""The word between two commands that run in one process."""
+
 _ROOT = Path(__file__).parent
 
 
@@ -34,8 +37,24 @@ def command_module(name: str) -> ModuleType:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command. Returns the exit status: 0, or 2 after a mistake of the user."""
-    argv = sys.argv[1:] if argv is None else argv
+    """Run one command, or several with a `+` between them, which share the model that they load.
+
+    Returns:
+        The exit status: 0, or 2 after a mistake of the user, at which the commands after it do not run.
+    """
+    words = sys.argv[1:] if argv is None else argv
+    models: dict[object, object] = {}
+    while NEXT in words:
+        place = words.index(NEXT)
+        status = _run(words[:place], models)
+        if status:
+            return status
+        words = words[place + 1 :]
+    return _run(words, models)
+
+
+def _run(argv: list[str], models: dict[object, object]) -> int:
+    """Run one command; `models` are those that earlier ones loaded (see `stages.model_options.load_model`)."""
     modules = command_modules()
     parser = argparse.ArgumentParser(prog="form_invariance", description=__doc__)
     parser.add_argument("--version", action="version", version=__version__)
@@ -45,7 +64,7 @@ def main(argv: list[str] | None = None) -> int:
         module = command_module(name)
         module.add_arguments(commands.add_parser(name, help=module.HELP, description=module.HELP))
     try:
-        arguments = parser.parse_args(argv)
+        arguments = parser.parse_args(argv, argparse.Namespace(models=models))
         command_module(arguments.command).run(arguments)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -32,6 +32,12 @@ def alone() -> bool:
 
 
 def main(words: list[str]) -> int:
+    """Run commands with a `+` between them."""
+    text = "\0".join(words)
+    return next((status for one in text.split("\0+\0") if (status := run(one.split("\0")))), 0)
+
+
+def run(words: list[str]) -> int:
     """Write the outputs that the options name; fail where the file `fail` names the command."""
     with Path("calls.jsonl").open("a") as file:
         file.write(json.dumps(words) + "\n")

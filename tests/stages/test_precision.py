@@ -25,13 +25,19 @@ def test_correlation_and_overlap_by_hand(monkeypatch):
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_command(cell, tmp_path, dtype, monkeypatch):  # noqa: F811
-    _, patching = cell
+    folder, patching = cell
+    names = {"--datasets": "dataset", "--corrupt-tables": "corrupt", "--attribution": "attribution"}
+    tables = [
+        word for option, name in names.items() for word in (option, f"word/addition={folder / name}.parquet")
+    ]
     compared = []
     compare = precision.compare
     monkeypatch.setattr(precision, "compare", lambda *given: compared.append(given) or compare(*given))
     words = [
         "precision",
-        *patching[1:],
+        *patching[1 : patching.index("--dataset")],
+        *("--late-from", patching[patching.index("--late-from") + 1]),
+        *tables,
         "--dtype",
         dtype,
         "--prompts",

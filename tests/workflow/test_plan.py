@@ -3,10 +3,11 @@
 import re
 
 import pytest
-from stub_checkout import environment
+from stub_checkout import ROOT, environment
 
+from form_invariance.bench.measure import replay_operations
 from form_invariance.cli import main
-from form_invariance.workflow import plan
+from form_invariance.workflow import config_check, job_costs, plan
 
 pytestmark = pytest.mark.slow
 
@@ -22,9 +23,10 @@ rule census:
     resources: tmpdir=/tmp, gpu=1, runtime=20, mem_mb=4004
 
 rule dataset:
+    output: results/m/word/addition/dataset.parquet, results/m/word/addition/corrupt.parquet
     jobid: 4
     benchmark: results/benchmarks/dataset/m/word/addition.tsv
-    reason: Params have changed since last execution: before: 1; Input files updated by another job: x
+    reason: Input files updated by another job: x
     wildcards: model=m, format=word, operator=addition
     resources: tmpdir=/tmp, runtime=10, mem_mb=1000
 
@@ -46,24 +48,112 @@ def benchmark(root, path, seconds):
     file.write_text(f"s\th:m:s\n{seconds}\t0:00:01\n")
 
 
-def test_jobs_of_a_dry_run():
-    census, dataset, figure = plan.jobs(LISTING)
-    assert (census.rule, census.model, census.on_gpu, census.reason) == ("census", "m", True, "output is missing")
+MODEL = {"source": "meta-llama/Llama-3.2-1B"}
+CONFIG = config_check.load(ROOT / "config/config.yaml") | {"models": {"m": MODEL}}
+
+
+def table(pending, every, root, rate=None):
+    return plan.table(plan.make(pending, every, root, CONFIG, rate))
+
+
+def test_jobs_of_a_dry_run(tmp_path):
+    census, dataset, figure = plan.jobs(LISTING, tmp_path)
+    assert (census.rule, census.model, census.on_gpu, census.reason) == ("census", "m", True, plan.NOT_THERE)
     assert (dataset.on_gpu, figure.model) == (False, plan.EVERY_MODEL)
+    place = tmp_path / "results/m/word/addition"
+    place.mkdir(parents=True)
+    (place / "census.parquet").touch()
+    assert plan.jobs(LISTING, tmp_path)[0].reason == "output is missing"
+    (place / "dataset.parquet").touch()
+    assert plan.jobs(LISTING, tmp_path)[1].reason == "inputs will be remade"
 
 
 def test_hours_by_past_runs(tmp_path):
-    pending = plan.jobs(LISTING)
-    other = plan.Job("census", "m", "results/benchmarks/census/m/code/addition.tsv", "", True)
-    table = plan.table(plan.make(pending, [*pending, other], tmp_path))
-    assert "census 1 of 2 output is missing (1)" in [" ".join(line.split()) for line in table.splitlines()]
-    assert "3 of 4 jobs are pending. None of them ever ran" in table
+    pending = plan.jobs(LISTING, tmp_path)
+    other = plan.Job("census", census_of("code"), "results/benchmarks/census/m/code/addition.tsv", "", True)
+    shown = table(pending, [*pending, other], tmp_path)
+    assert "census 1 of 2 0.01 not there yet (1)" in [" ".join(line.split()) for line in shown.splitlines()]
+    assert "3 of 4 jobs are pending." in shown
+    assert "Jobs that read a model's weights: 1 (1 of m)." in shown
+    assert "0 jobs have this time from past runs, 1 from an estimate." in shown
     benchmark(tmp_path, "census/m/code/addition.tsv", 3600)  # a neighbour's time is the guess
     benchmark(tmp_path, "dataset/m/word/addition.tsv", 1800)
-    table = plan.table(plan.make(pending, [*pending, other], tmp_path))
-    assert "Time by past runs: 1.00 GPU hours, 0.50 CPU hours, plus 1 jobs that never ran." in table
+    shown = table(pending, [*pending, other], tmp_path)
+    assert "Time: 1.00 GPU hours, 0.50 CPU hours." in shown
+    assert "2 jobs have this time from past runs, 0 from an estimate." in shown
     benchmark(tmp_path, "census/m/word/addition.tsv", 7200)  # its own time is better
-    assert "2.00 GPU hours" in plan.table(plan.make(pending, [*pending, other], tmp_path))
+    assert "2.00 GPU hours" in table(pending, [*pending, other], tmp_path)
+
+
+def census_of(form):
+    return {"model": "m", "format": form, "operator": "addition"}
+
+
+def test_a_jobs_time_by_its_operations_and_by_the_models_past_rate(tmp_path):
+    """The estimate is operations over rate, and the reading; a model's past job sets the rate of its others."""
+    census, patching = (
+        plan.Job(rule, census_of("word"), f"results/benchmarks/{rule}/m/word/addition.tsv", "", True)
+        for rule in ("census", "patching")
+    )
+    work = {rule: job_costs.operations(rule, CONFIG, "m", census_of("word")) for rule in ("census", "patching")}
+    reading = job_costs.reading_seconds(MODEL)
+
+    def seconds(rate=None):
+        return plan.make([], [census, patching], tmp_path, CONFIG, rate)["seconds"].tolist()
+
+    assert seconds(1e12) == pytest.approx([work[rule] / 1e12 + reading for rule in work])
+    assert seconds() == pytest.approx([work[rule] / job_costs.RATES["float32"] + reading for rule in work])
+    benchmark(tmp_path, "census/m/word/addition.tsv", 100)
+    assert seconds() == pytest.approx([100, work["patching"] / (work["census"] / 100) + reading])
+
+
+LLAMA = {"source": "meta-llama/Meta-Llama-3-8B"}
+
+
+def test_assumed_sizes_are_near_the_true_ones():
+    """Llama-3-8B by its name alone, against its config.json."""
+    size = job_costs.size_of(LLAMA)
+    true = job_costs.Size(8.03e9, 32 * 218e6, 4096, 14336, 128256, 32, 1024)
+    for name in ("parameters", "inside", "d_model", "d_mlp", "layers", "heads", "replay", "late_token"):
+        assert getattr(size, name) == pytest.approx(getattr(true, name), rel=0.2), name
+
+
+def test_operations_of_exact_patching_are_those_of_the_bench():
+    """Candidates, prompts and draws times the operations that the bench counts for a patch."""
+    source = "embedded:embedded-shared"
+    c = job_costs.known_config(source)
+    config = CONFIG | {"models": {"m": {"source": source}}}
+    cell = job_costs.Cell(config, job_costs.size_of({"source": source}), "symbolic", "addition")
+    late = range(c.n_layers // 2, c.n_layers)
+    a_patch = sum(replay_operations(c, c.n_layers - layer - 1, 0) for layer in late) / len(late)
+    candidates = min(config["candidates"], c.d_mlp) * len(late)
+    patches = config["train_prompts"] * config["corrupt_seeds"] * candidates
+    first_stage = 2 * cell.passes(config["train_prompts"])
+    assert job_costs.OPERATIONS["patching"](cell) == pytest.approx(first_stage + patches * a_patch)
+
+
+def test_every_rule_that_reads_weights_has_a_cost():
+    rules = "\n".join(path.read_text() for path in sorted((ROOT / "workflow/rules").glob("*.smk")))
+    blocks = re.split(r"^ *rule ", rules, flags=re.MULTILINE)[1:]
+    reading = {block.split(":")[0] for block in blocks if "**model_job(" in block}
+    assert reading - {"model_files"} == set(job_costs.OPERATIONS)
+
+
+@pytest.mark.parametrize(("key", "times"), [("train_prompts", 2), ("corrupt_seeds", 2)])
+def test_operations_grow_with_the_configuration(key, times):
+    more = CONFIG | {key: CONFIG[key] * times}
+    before, after = (job_costs.operations("patching", one, "m", census_of("word")) for one in (CONFIG, more))
+    assert after == pytest.approx(before * times, rel=0.05)
+
+
+def test_a_job_of_all_cells_costs_the_sum_of_its_cells():
+    whole = job_costs.operations("transfer", CONFIG, "m", {"model": "m"})
+    cells = [
+        job_costs.operations("transfer", CONFIG, "m", {"model": "m", "format": form, "operator": operator})
+        for form in CONFIG["formats"]
+        for operator in CONFIG["operators"]
+    ]
+    assert whole == pytest.approx(sum(cells))
 
 
 @pytest.fixture
@@ -84,15 +174,20 @@ def run_plan(finished, monkeypatch, capsys):
     ("words", "row", "idle"),
     [
         ([], "census 0 of 6", True),
-        (["--config", "random_seeds=4"], "interventions 6 of 6 settings or source have changed (6)", False),
+        (
+            ["--config", "random_seeds=4"],
+            r"interventions 2 of 2 [0-9.]+ settings or source have changed \(2\)",
+            False,
+        ),
     ],
 )
 def test_command(run_plan, words, row, idle):
     status, said = run_plan(*words)
     assert status == 0, said.err
     lines = [" ".join(line.split()) for line in said.out.splitlines()]
-    assert row in lines
-    pending, total = map(int, re.match(r"(\d+) of (\d+) jobs", lines[-1]).groups())
+    assert any(re.fullmatch(row, line) for line in lines)
+    (counts,) = filter(None, (re.match(r"(\d+) of (\d+) jobs are pending", line) for line in lines))
+    pending, total = map(int, counts.groups())
     assert (pending == 0) == idle
     assert pending < total
 
@@ -101,7 +196,8 @@ def test_results_may_lie_elsewhere(run_plan, tmp_path):
     benchmark(tmp_path, "census/embedded-shared/word/addition.tsv", 3600)
     status, said = run_plan("--directory", str(tmp_path))
     assert status == 0, said.err
-    assert re.search(r"(\d+) of \1 jobs are pending. Time by past runs: 6.00 GPU hours", said.out)
+    assert re.search(r"(\d+) of \1 jobs are pending", said.out)
+    assert re.search(r"census +6 of 6 +6.00 ", said.out)
     assert (tmp_path / ".snakemake").exists()
 
 

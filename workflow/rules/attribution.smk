@@ -1,30 +1,35 @@
-"""Stage 1: attribution patching, per (model, format, operator)."""
+"""Stage 1: attribution patching, per (model, format, operator); with one shard, in the job of exact patching."""
 
 TABLES += expand("results/{model}/{format}/{operator}/attribution.parquet", **CELLS)
+SHARDS = config["patching_shards"]
+ATTRIBUTION = (
+    "attribution {params.model:q} {params.late_from:q}"
+    " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q} --candidates {params.candidates}"
+    " --output {output.attribution:q}"
+)
 
+if SHARDS > 1:
 
-rule attribution:
-    input:
-        model="results/{model}/model_files.parquet",
-        probes=onset_probes,
-        dataset="results/{model}/{format}/{operator}/dataset.parquet",
-        corrupt="results/{model}/{format}/{operator}/corrupt.parquet",
-    output:
-        "results/{model}/{format}/{operator}/attribution.parquet",
-    log:
-        "results/logs/attribution/{model}/{format}/{operator}.log",
-    benchmark:
-        "results/benchmarks/attribution/{model}/{format}/{operator}.tsv"
-    conda:
-        "../../envs/gpu.yaml"
-    params:
-        code=source_digest("attribution"),
-        model=model_options,
-        late_from=late_options,
-        candidates=config["candidates"],
-    resources:
-        **model_job(minutes=10),
-    shell:
-        "python -m form_invariance attribution {params.model:q} {params.late_from:q}"
-        " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q} --candidates {params.candidates}"
-        " --output {output:q} 2> {log:q}"
+    rule attribution:
+        input:
+            model="results/{model}/model_files.parquet",
+            probes=onset_probes,
+            dataset="results/{model}/{format}/{operator}/dataset.parquet",
+            corrupt="results/{model}/{format}/{operator}/corrupt.parquet",
+        output:
+            attribution="results/{model}/{format}/{operator}/attribution.parquet",
+        log:
+            "results/logs/attribution/{model}/{format}/{operator}.log",
+        benchmark:
+            "results/benchmarks/attribution/{model}/{format}/{operator}.tsv"
+        conda:
+            "../../envs/gpu.yaml"
+        params:
+            code=source_digest("attribution"),
+            model=model_options,
+            late_from=late_options,
+            candidates=config["candidates"],
+        resources:
+            **model_job(minutes=10),
+        shell:
+            in_turn(ATTRIBUTION)

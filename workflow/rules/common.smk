@@ -9,7 +9,14 @@ from shlex import quote
 
 from form_invariance.errors import UserError
 from form_invariance.workflow import config_check, job_sizes, model_checks
-from form_invariance.workflow.rule_options import keyed, one_of, run_options, source_options, table_options
+from form_invariance.workflow.rule_options import (
+    in_turn,
+    keyed,
+    one_of,
+    run_options,
+    source_options,
+    table_options,
+)
 from form_invariance.workflow.source_digest import source_digest
 
 ROOT = Path(str(workflow.current_basedir)).parents[1]
@@ -82,6 +89,16 @@ def figure_files(place: str) -> list[str]:
         labels={"figure": name.replace("_", " ")},
     )
     return [drawn if kind == "svg" else f"results/figures/{place}.{kind}" for kind in FIGURE_KINDS]
+
+
+def by_format(cells: list) -> list[list]:
+    """What belongs to the cells, in the order of `every_cell`, as a list for each format."""
+    return [cells[start : start + len(OPERATORS)] for start in range(0, len(cells), len(OPERATORS))]
+
+
+def by_operator(cells: list) -> list[list]:
+    """The same as a list for each operator."""
+    return [cells[start :: len(OPERATORS)] for start in range(len(OPERATORS))]
 
 
 def gpu_here() -> bool:

@@ -1,33 +1,36 @@
-"""Attention heads: exact patching in all formats, per (model, operator); only if the configuration names `heads`."""
+"""Attention heads: exact patching in all cells of a model; only if the configuration names `heads`."""
 
 HEADS = sorted(config.get("heads", []))
 if HEADS:
     TABLES += expand("results/{model}/{format}/{operator}/heads.parquet", **CELLS)
 
 
-# One job for all formats: reading the model takes longer than patching its heads.
+# One job for all cells: reading the model takes longer than patching its heads.
 rule heads:
     input:
         model="results/{model}/model_files.parquet",
-        dataset=every_format("results/{model}/{format}/{operator}/dataset.parquet"),
-        corrupt=every_format("results/{model}/{format}/{operator}/corrupt.parquet"),
+        datasets=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
+        corrupt=every_cell("results/{model}/{format}/{operator}/corrupt.parquet"),
     output:
-        tables=expand("results/{{model}}/{format}/{{operator}}/heads.parquet", format=FORMATS),
-        effects="results/{model}/shared/{operator}/head_effects.safetensors",
+        tables=every_cell("results/{model}/{format}/{operator}/heads.parquet"),
+        effects=every_operator("results/{model}/shared/{operator}/head_effects.safetensors"),
     log:
-        "results/logs/heads/{model}/{operator}.log",
+        "results/logs/heads/{model}.log",
     benchmark:
-        "results/benchmarks/heads/{model}/{operator}.tsv"
+        "results/benchmarks/heads/{model}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:
         code=source_digest("heads"),
         model=model_options,
-        dataset=lambda wildcards, input: keyed(input.dataset, -3),
-        corrupt=lambda wildcards, input: keyed(input.corrupt, -3),
+        datasets=lambda wildcards, input: by_operator(keyed(input.datasets, -3)),
+        corrupt=lambda wildcards, input: by_operator(keyed(input.corrupt, -3)),
+        tables=lambda wildcards, output: by_operator(output.tables),
     resources:
-        **model_job(minutes=20),
+        **model_job(minutes=60),
     shell:
-        "python -m form_invariance heads {params.model:q} --datasets {params.dataset:q}"
-        " --corrupt-tables {params.corrupt:q} --effects-output {output.effects:q}"
-        " --output {output.tables:q} 2> {log:q}"
+        in_turn(
+            "heads {params.model:q} --datasets {params.datasets[#]:q} --corrupt-tables {params.corrupt[#]:q}"
+            " --effects-output {output.effects[#]:q} --output {params.tables[#]:q}",
+            turns=len(OPERATORS),
+        )

@@ -1,4 +1,4 @@
-"""Heuristics that the shared neurons follow, per (model, format, operator)."""
+"""Heuristics that the shared neurons follow in all formats, per (model, operator)."""
 
 HEURISTICS = every_cell("results/{model}/{format}/{operator}/heuristics.parquet")
 TABLES += expand(HEURISTICS, model=MODELS)
@@ -58,26 +58,29 @@ rule heuristics:
         model="results/{model}/model_files.parquet",
         neurons="results/{model}/shared/{operator}/labelled_neurons.parquet",
     output:
-        heuristics="results/{model}/{format}/{operator}/heuristics.parquet",
-        maps="results/{model}/{format}/{operator}/activation_maps.safetensors",
+        tables=every_format("results/{model}/{format}/{operator}/heuristics.parquet"),
+        maps=every_format("results/{model}/{format}/{operator}/activation_maps.safetensors"),
     log:
-        "results/logs/heuristics/{model}/{format}/{operator}.log",
+        "results/logs/heuristics/{model}/{operator}.log",
     benchmark:
-        "results/benchmarks/heuristics/{model}/{format}/{operator}.tsv"
+        "results/benchmarks/heuristics/{model}/{operator}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:
         code=source_digest("heuristics"),
         model=model_options,
         expression=lambda wildcards: config["operators"][wildcards.operator],
-        template=lambda wildcards: config["formats"][wildcards.format]["templates"][wildcards.operator],
+        templates=lambda wildcards: [one["templates"][wildcards.operator] for one in config["formats"].values()],
         max_operand=config["heuristic_max_operand"],
         threshold=config["heuristic_threshold"],
         seed=config["seed"],
     resources:
-        **model_job(minutes=20, extra_mb=2000),
+        **model_job(minutes=40, extra_mb=2000),
     shell:
-        "python -m form_invariance heuristics label {params.model:q} --operator {wildcards.operator:q}"
-        " --expression={params.expression:q} --template={params.template:q} --neurons {input.neurons:q}"
-        " --null {input.null:q} --max-operand {params.max_operand}"
-        " --threshold {params.threshold} --seed {params.seed} --output {output.heuristics:q} --maps-output {output.maps:q} 2> {log:q}"
+        in_turn(
+            "heuristics label {params.model:q} --operator {wildcards.operator:q}"
+            " --expression={params.expression:q} --template={params.templates[#]:q} --neurons {input.neurons:q}"
+            " --null {input.null:q} --max-operand {params.max_operand} --threshold {params.threshold}"
+            " --seed {params.seed} --output {output.tables[#]:q} --maps-output {output.maps[#]:q}",
+            turns=len(FORMATS),
+        )

@@ -1,4 +1,4 @@
-"""Keep-only and knockout of the shared circuit, per (model, format, operator)."""
+"""Keep-only and knockout of the shared circuit in all formats, per (model, operator)."""
 
 INTERVENTIONS = {
     "interventions": [
@@ -22,18 +22,18 @@ rule interventions:
     input:
         model="results/{model}/model_files.parquet",
         probes=onset_probes,
-        dataset="results/{model}/{format}/{operator}/dataset.parquet",
+        datasets=every_format("results/{model}/{format}/{operator}/dataset.parquet"),
         circuit="results/{model}/shared/{operator}/circuit.parquet",
-        mean_cache="results/{model}/{format}/mean_cache.safetensors",
-        template_mean_cache="results/{model}/{format}/{operator}/mean_cache.safetensors",
-        ranking="results/{model}/{format}/{operator}/ranking.parquet",
+        mean_caches=every_format("results/{model}/{format}/mean_cache.safetensors"),
+        template_mean_caches=every_format("results/{model}/{format}/{operator}/mean_cache.safetensors"),
+        rankings=every_format("results/{model}/{format}/{operator}/ranking.parquet"),
     output:
-        summary="results/{model}/{format}/{operator}/interventions.parquet",
-        prompts="results/{model}/{format}/{operator}/interventions_prompts.parquet",
+        summaries=every_format("results/{model}/{format}/{operator}/interventions.parquet"),
+        prompts=every_format("results/{model}/{format}/{operator}/interventions_prompts.parquet"),
     log:
-        "results/logs/interventions/{model}/{format}/{operator}.log",
+        "results/logs/interventions/{model}/{operator}.log",
     benchmark:
-        "results/benchmarks/interventions/{model}/{format}/{operator}.tsv"
+        "results/benchmarks/interventions/{model}/{operator}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:
@@ -47,13 +47,17 @@ rule interventions:
         bootstrap=config["bootstrap"],
         seed=config["seed"],
     resources:
-        **model_job(minutes=20),
+        **model_job(minutes=40),
     shell:
-        "python -m form_invariance interventions {params.model:q} {params.late_from:q}"
-        " --dataset {input.dataset:q} --circuit {input.circuit:q} --mean-cache {input.mean_cache:q}"
-        " --template-mean-cache {input.template_mean_cache:q} --ranking {input.ranking:q} --k {params.k}"
-        " --random-seeds {params.random_seeds} --matched-seeds {params.matched_seeds} {params.center}"
-        " --bootstrap {params.bootstrap} --seed {params.seed} --output {output.summary:q} --prompts-output {output.prompts:q} 2> {log:q}"
+        in_turn(
+            "interventions {params.model:q} {params.late_from:q}"
+            " --dataset {input.datasets[#]:q} --circuit {input.circuit:q} --mean-cache {input.mean_caches[#]:q}"
+            " --template-mean-cache {input.template_mean_caches[#]:q} --ranking {input.rankings[#]:q}"
+            " --k {params.k} --random-seeds {params.random_seeds} --matched-seeds {params.matched_seeds}"
+            " {params.center} --bootstrap {params.bootstrap} --seed {params.seed}"
+            " --output {output.summaries[#]:q} --prompts-output {output.prompts[#]:q}",
+            turns=len(FORMATS),
+        )
 
 
 # The circuits compared with their strongest controls, over the cells of a model: from tables alone, without the model.

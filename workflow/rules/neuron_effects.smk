@@ -1,4 +1,4 @@
-"""What each neuron of the shared circuit does alone, per (model, format, operator)."""
+"""What each neuron of the shared circuit does alone, in all cells of a model."""
 
 TABLES += expand("results/{model}/{format}/{operator}/neuron_effects.parquet", **CELLS)
 
@@ -7,15 +7,17 @@ rule neuron_effects:
     input:
         model="results/{model}/model_files.parquet",
         probes=onset_probes,
-        dataset="results/{model}/{format}/{operator}/dataset.parquet",
-        circuit="results/{model}/shared/{operator}/classified_circuit.parquet",
-        mean_cache="results/{model}/{format}/mean_cache.safetensors",
+        datasets=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
+        circuits=every_operator("results/{model}/shared/{operator}/classified_circuit.parquet") * len(FORMATS),
+        mean_caches=[
+            path for path in every_format("results/{model}/{format}/mean_cache.safetensors") for _ in OPERATORS
+        ],
     output:
-        "results/{model}/{format}/{operator}/neuron_effects.parquet",
+        tables=every_cell("results/{model}/{format}/{operator}/neuron_effects.parquet"),
     log:
-        "results/logs/neuron_effects/{model}/{format}/{operator}.log",
+        "results/logs/neuron_effects/{model}.log",
     benchmark:
-        "results/benchmarks/neuron_effects/{model}/{format}/{operator}.tsv"
+        "results/benchmarks/neuron_effects/{model}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:
@@ -25,8 +27,11 @@ rule neuron_effects:
         k=config["heuristic_k"],
         center=CENTER,
     resources:
-        **model_job(minutes=20),
+        **model_job(minutes=60),
     shell:
-        "python -m form_invariance neuron-effects {params.model:q} {params.late_from:q}"
-        " --dataset {input.dataset:q} --circuit {input.circuit:q} --mean-cache {input.mean_cache:q}"
-        " --k {params.k} {params.center} --output {output:q} 2> {log:q}"
+        in_turn(
+            "neuron-effects {params.model:q} {params.late_from:q}"
+            " --dataset {input.datasets[#]:q} --circuit {input.circuits[#]:q} --mean-cache {input.mean_caches[#]:q}"
+            " --k {params.k} {params.center} --output {output.tables[#]:q}",
+            turns=len(FORMATS) * len(OPERATORS),
+        )

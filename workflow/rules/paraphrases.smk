@@ -1,7 +1,9 @@
 """Circuits of paraphrases compared with those of the templates, for the operators in `variant_operators`."""
 
 VARIANTS = config_check.measured_variants(config)
+VARIANT_FORMATS = [form for form in FORMATS if form in {cell[0] for cell in VARIANTS}]
 VARIANT_OPERATORS = [operator for operator in OPERATORS if operator in {cell[1] for cell in VARIANTS}]
+in_variant_formats = partial(expand, format=VARIANT_FORMATS, allow_missing=True)
 if VARIANTS:
     PARAPHRASES = expand(
         "results/{model}/shared/{operator}/paraphrases.parquet", operator=VARIANT_OPERATORS, allow_missing=True
@@ -14,16 +16,15 @@ rule paraphrase_effects:
     input:
         model="results/{model}/model_files.parquet",
         probes=onset_probes,
-        dataset="results/{model}/{format}/{operator}/dataset.parquet",
-        corrupt="results/{model}/{format}/{operator}/corrupt.parquet",
+        datasets=in_variant_formats("results/{model}/{format}/{operator}/dataset.parquet"),
+        corrupt=in_variant_formats("results/{model}/{format}/{operator}/corrupt.parquet"),
     output:
-        "results/{model}/{format}/{operator}/paraphrase_effects.safetensors",
+        tables=in_variant_formats("results/{model}/{format}/{operator}/paraphrase_effects.safetensors"),
     log:
-        "results/logs/paraphrase_effects/{model}/{format}/{operator}.log",
+        "results/logs/paraphrase_effects/{model}/{operator}.log",
     benchmark:
-        "results/benchmarks/paraphrase_effects/{model}/{format}/{operator}.tsv"
+        "results/benchmarks/paraphrase_effects/{model}/{operator}.tsv"
     wildcard_constraints:
-        format=one_of([name for name, _ in VARIANTS]),
         operator=one_of(VARIANT_OPERATORS),
     conda:
         "../../envs/gpu.yaml"
@@ -31,21 +32,26 @@ rule paraphrase_effects:
         code=source_digest("paraphrase-effects"),
         model=model_options,
         late_from=late_options,
+        # No word for a format that has variants of other operators alone.
         variants=lambda wildcards: [
-            f"--variant={operator}={text}"
-            for operator, texts in VARIANTS[wildcards.format, wildcards.operator].items()
-            for text in texts
+            [
+                f"--variant={operator}={text}"
+                for operator, texts in VARIANTS.get((form, wildcards.operator), {}).items()
+                for text in texts
+            ]
+            for form in VARIANT_FORMATS
         ],
         operands=OPERANDS,
         candidates=config["candidates"],
     resources:
-        **model_job(minutes=20),
+        **model_job(minutes=40),
     shell:
-        "python -m form_invariance paraphrase-effects {params.model:q} {params.late_from:q}"
-        " --operator {wildcards.operator:q} {params.variants:q}"
-        " {params.operands:q}"
-        " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q} --candidates {params.candidates}"
-        " --output {output:q} 2> {log:q}"
+        in_turn(
+            "paraphrase-effects {params.model:q} {params.late_from:q} --operator {wildcards.operator:q}"
+            " {params.variants[#]:q} {params.operands:q} --dataset {input.datasets[#]:q}"
+            " --corrupt-table {input.corrupt[#]:q} --candidates {params.candidates} --output {output.tables[#]:q}",
+            turns=len(VARIANT_FORMATS),
+        )
 
 
 rule paraphrases:

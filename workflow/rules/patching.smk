@@ -1,19 +1,25 @@
-"""Stage 2: exact patching of every candidate by replay, per (model, format, operator), in one job or several."""
+"""Stages 1 and 2, per (model, format, operator): attribution, then exact patching of the candidates, in shards or not."""
 
 TABLES += expand("results/{model}/{format}/{operator}/indirect_effects.safetensors", **CELLS)
-SHARDS = config["patching_shards"]
 PIECE = "" if SHARDS == 1 else f"_{{shard}}_of_{SHARDS}"
+RANKED = {"attribution": "results/{model}/{format}/{operator}/attribution.parquet"}
+PATCHING = (
+    "patching {params.model:q} {params.late_from:q}"
+    " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q} --attribution {params.attribution:q}"
+    " --shard {params.shard} --output {output.effects:q}"
+)
 
 
 rule patching:
     input:
+        **(RANKED if SHARDS > 1 else {}),
         model="results/{model}/model_files.parquet",
         probes=onset_probes,
         dataset="results/{model}/{format}/{operator}/dataset.parquet",
         corrupt="results/{model}/{format}/{operator}/corrupt.parquet",
-        attribution="results/{model}/{format}/{operator}/attribution.parquet",
     output:
-        f"results/{{model}}/{{format}}/{{operator}}/indirect_effects{PIECE}.safetensors",
+        **(RANKED if SHARDS == 1 else {}),
+        effects=f"results/{{model}}/{{format}}/{{operator}}/indirect_effects{PIECE}.safetensors",
     log:
         f"results/logs/patching/{{model}}/{{format}}/{{operator}}{PIECE}.log",
     benchmark:
@@ -21,16 +27,16 @@ rule patching:
     conda:
         "../../envs/gpu.yaml"
     params:
-        code=source_digest("patching"),
+        **RANKED,
+        code=[source_digest("attribution"), source_digest("patching")],
         model=model_options,
         late_from=late_options,
+        candidates=config["candidates"],
         shard=lambda wildcards: f"{wildcards.get('shard', 1)}/{SHARDS}",
     resources:
         **model_job(minutes=20),
     shell:
-        "python -m form_invariance patching {params.model:q} {params.late_from:q}"
-        " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q} --attribution {input.attribution:q}"
-        " --shard {params.shard} --output {output:q} 2> {log:q}"
+        in_turn(PATCHING) if SHARDS > 1 else in_turn(ATTRIBUTION, PATCHING)
 
 
 if SHARDS > 1:

@@ -10,26 +10,30 @@ rule precision:
     input:
         model="results/{model}/model_files.parquet",
         probes=onset_probes,
-        dataset="results/{model}/{format}/{operator}/dataset.parquet",
-        corrupt="results/{model}/{format}/{operator}/corrupt.parquet",
-        attribution="results/{model}/{format}/{operator}/attribution.parquet",
+        datasets=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
+        corrupt=every_cell("results/{model}/{format}/{operator}/corrupt.parquet"),
+        attribution=every_cell("results/{model}/{format}/{operator}/attribution.parquet"),
     output:
-        "results/{model}/{format}/{operator}/precision.parquet",
+        every_cell("results/{model}/{format}/{operator}/precision.parquet"),
     log:
-        "results/logs/precision/{model}/{format}/{operator}.log",
+        "results/logs/precision/{model}.log",
     benchmark:
-        "results/benchmarks/precision/{model}/{format}/{operator}.tsv"
+        "results/benchmarks/precision/{model}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:
         code=source_digest("precision"),
         model=model_options,
         late_from=late_options,
+        datasets=lambda wildcards, input: keyed(input.datasets, -3, -2),
+        corrupt=lambda wildcards, input: keyed(input.corrupt, -3, -2),
+        attribution=lambda wildcards, input: keyed(input.attribution, -3, -2),
         prompts=config["precision_prompts"],
     resources:
-        **model_job(minutes=20),
+        **model_job(minutes=60),
     shell:
-        "python -m form_invariance precision {params.model:q} {params.late_from:q}"
-        " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q} --attribution {input.attribution:q}"
-        " --prompts {params.prompts}"
-        " --output {output:q} 2> {log:q}"
+        in_turn(
+            "precision {params.model:q} {params.late_from:q} --datasets {params.datasets:q}"
+            " --corrupt-tables {params.corrupt:q} --attribution {params.attribution:q}"
+            " --prompts {params.prompts} --output {output:q}"
+        )

@@ -1,4 +1,4 @@
-"""Linear probes of the answer: every position in one format, and the last token over all formats."""
+"""Linear probes of the answer, per model: every position in each format, and the last token over all formats."""
 
 PROBES = every_format("results/{model}/{format}/probe.parquet")
 TABLES += expand("results/{model}/{folder}/probe.parquet", model=MODELS, folder=[*FORMATS, "shared"])
@@ -10,38 +10,32 @@ ANSWERS["probe"] = MODELS, {"probe": [PROBES, -2]}
 rule probe:
     input:
         model="results/{model}/model_files.parquet",
-        census=every_operator("results/{model}/{format}/{operator}/census.parquet"),
+        census=every_cell("results/{model}/{format}/{operator}/census.parquet"),
     output:
-        "results/{model}/{format}/probe.parquet",
+        tables=[*PROBES, "results/{model}/shared/probe.parquet"],
     log:
-        "results/logs/probe/{model}/{format}.log",
+        "results/logs/probe/{model}.log",
     benchmark:
-        "results/benchmarks/probe/{model}/{format}.tsv"
+        "results/benchmarks/probe/{model}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:
         code=source_digest("probe"),
         model=model_options,
-        census=lambda wildcards, input: keyed(input.census, -3, -2),
+        census=lambda wildcards, input: [
+            *by_format(keyed(input.census, -3, -2)),
+            keyed(input.census, -3, -2),
+        ],
         prompts=config["probe_prompts"],
         seed=config["seed"],
     resources:
-        **model_job(minutes=20, extra_mb=2000),
+        **model_job(minutes=60, extra_mb=2000),
     shell:
-        "python -m form_invariance probe {params.model:q} --census {params.census:q}"
-        " --prompts {params.prompts} --seed {params.seed} --output {output:q} 2> {log:q}"
-
-
-use rule probe as probe_across_formats with:
-    input:
-        model="results/{model}/model_files.parquet",
-        census=every_cell("results/{model}/{format}/{operator}/census.parquet"),
-    output:
-        "results/{model}/shared/probe.parquet",
-    log:
-        "results/logs/probe/{model}/across_formats.log",
-    benchmark:
-        "results/benchmarks/probe/{model}/across_formats.tsv"
+        in_turn(
+            "probe {params.model:q} --census {params.census[#]:q} --prompts {params.prompts}"
+            " --seed {params.seed} --output {output.tables[#]:q}",
+            turns=len(FORMATS) + 1,
+        )
 
 
 rule probes_all:

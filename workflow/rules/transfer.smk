@@ -1,4 +1,4 @@
-"""Transfer of the shared neurons' activations in all directions, per (model, operator)."""
+"""Transfer of the shared neurons' activations in all directions and operators of a model."""
 
 TRANSFERS = expand(
     "results/{model}/transfer/{operator}/{direction}.parquet",
@@ -19,18 +19,18 @@ rule transfer:
     input:
         model="results/{model}/model_files.parquet",
         probes=every_format("results/{model}/{format}/probe.parquet"),
-        census=every_format("results/{model}/{format}/{operator}/census.parquet"),
-        datasets=every_format("results/{model}/{format}/{operator}/dataset.parquet"),
-        rankings=every_format("results/{model}/{format}/{operator}/ranking.parquet"),
-        mean_caches=every_format("results/{model}/{format}/{operator}/mean_cache.safetensors"),
-        circuit="results/{model}/shared/{operator}/circuit.parquet",
+        census=every_cell("results/{model}/{format}/{operator}/census.parquet"),
+        datasets=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
+        rankings=every_cell("results/{model}/{format}/{operator}/ranking.parquet"),
+        mean_caches=every_cell("results/{model}/{format}/{operator}/mean_cache.safetensors"),
+        circuits=every_operator("results/{model}/shared/{operator}/circuit.parquet"),
     output:
-        directions=expand("results/{{model}}/transfer/{{operator}}/{direction}.parquet", direction=DIRECTIONS),
-        pairs="results/{model}/shared/{operator}/transfer_pairs.parquet",
+        TRANSFERS,
+        pairs=TRANSFER_PAIRS,
     log:
-        "results/logs/transfer/{model}/{operator}.log",
+        "results/logs/transfer/{model}.log",
     benchmark:
-        "results/benchmarks/transfer/{model}/{operator}.tsv"
+        "results/benchmarks/transfer/{model}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:
@@ -38,25 +38,31 @@ rule transfer:
         model=model_options,
         late_from=config["late_from"],
         probes=lambda wildcards, input: keyed(input.probes, -2),
-        census=lambda wildcards, input: keyed(input.census, -3),
-        rankings=lambda wildcards, input: keyed(input.rankings, -3),
-        mean_caches=lambda wildcards, input: keyed(input.mean_caches, -3),
+        operators=OPERATORS,
+        census=lambda wildcards, input: by_operator(keyed(input.census, -3)),
+        datasets=lambda wildcards, input: by_operator(input.datasets),
+        rankings=lambda wildcards, input: by_operator(keyed(input.rankings, -3)),
+        mean_caches=lambda wildcards, input: by_operator(keyed(input.mean_caches, -3)),
         k=KS,
         random_seeds=config["random_seeds"],
         matched_seeds=config["matched_seeds"],
         pairs=config["transfer_pairs"],
         center=CENTER,
         seed=config["seed"],
-        folder=subpath(output[0], parent=True),
+        folder=subpath(output[0], ancestor=2),
     resources:
-        **model_job(minutes=20),
+        **model_job(minutes=60),
     shell:
-        "python -m form_invariance transfer {params.model:q} --late-from {params.late_from:q}"
-        " --probes {params.probes:q} --operator {wildcards.operator:q} --census {params.census:q}"
-        " --exclude-train {input.datasets:q} --rankings {params.rankings:q} --mean-caches {params.mean_caches:q}"
-        " --circuit {input.circuit:q} --k {params.k} --random-seeds {params.random_seeds}"
-        " --matched-seeds {params.matched_seeds} --pairs {params.pairs} {params.center} --seed {params.seed}"
-        " --output-folder {params.folder:q} --pairs-output {output.pairs:q} 2> {log:q}"
+        in_turn(
+            "transfer {params.model:q} --late-from {params.late_from:q} --probes {params.probes:q}"
+            " --operator {params.operators[#]:q} --census {params.census[#]:q}"
+            " --exclude-train {params.datasets[#]:q} --rankings {params.rankings[#]:q}"
+            " --mean-caches {params.mean_caches[#]:q} --circuit {input.circuits[#]:q} --k {params.k}"
+            " --random-seeds {params.random_seeds} --matched-seeds {params.matched_seeds} --pairs {params.pairs}"
+            " {params.center} --seed {params.seed}"
+            " --output-folder {params.folder:q}/{params.operators[#]:q} --pairs-output {output.pairs[#]:q}",
+            turns=len(OPERATORS),
+        )
 
 
 rule transfer_contrasts:

@@ -37,11 +37,17 @@ def dtype_of(arguments: argparse.Namespace) -> torch.dtype:
 
 
 def load_model(arguments: argparse.Namespace) -> tuple[Decoder, PromptTokenizer]:
-    """The model and tokenizer that the options name."""
+    """The model and tokenizer that the options name, from an earlier command of this process if it loaded them."""
     device = device_of(arguments)
     torch.backends.cuda.matmul.allow_tf32 = arguments.dtype == "tf32"
-    folder = checked_folder(arguments)
-    return models.load(folder, dtype=dtype_of(arguments), device=device), load_tokenizer(folder)
+    loaded = vars(arguments).setdefault("models", {})
+    key = (arguments.model, arguments.revision, arguments.model_files, arguments.dtype, device)
+    if key not in loaded:
+        loaded.clear()  # one model at a time is in memory
+        folder = checked_folder(arguments)
+        loaded[key] = models.load(folder, dtype=dtype_of(arguments), device=device), load_tokenizer(folder)
+    found: tuple[Decoder, PromptTokenizer] = loaded[key]
+    return found
 
 
 def model_provenance(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:

@@ -4,11 +4,14 @@ import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from form_invariance.workflow.config_check import load
 from form_invariance.workflow.config_schema import check_schema
 from form_invariance.workflow.model_checks import known_folder
+
+if TYPE_CHECKING:
+    from form_invariance.model.families import DecoderConfig
 
 UNKNOWN = 8_000_000_000
 """Assumed number of parameters of a model that is not on this machine and has no size in its name."""
@@ -66,6 +69,14 @@ def _counted(folder: Path) -> int:
     c, raw = read_config(folder)
     embeddings = 1 if tied(raw) else 2
     return c.n_layers * c.layer_parameters + embeddings * c.vocabulary * c.d_model
+
+
+def known_config(source: str, revision: str | None = None) -> "DecoderConfig | None":
+    """A model's sizes from its config.json, if that is on this machine."""
+    from form_invariance.model.files import read_config
+
+    folder = known_folder(source, revision)
+    return None if folder is None else read_config(folder)[0]
 
 
 def memory_mb(n: int, on_gpu: bool, attempt: int) -> int:
@@ -142,6 +153,7 @@ def model_job(
 def table_job(site: Mapping[str, Mapping[str, Any]], *, mem_mb: int, minutes: int = 10) -> dict[str, Any]:
     """Resources of a rule whose jobs read and write tables or figures, by the attempt."""
     return {
+        "turn": 1,  # see the SLURM profile's groups
         "mem_mb": lambda wildcards, attempt: mem_mb * attempt,
         "runtime": lambda wildcards, attempt: minutes * attempt,
         **site["cpu"],

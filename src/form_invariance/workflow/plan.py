@@ -1,14 +1,18 @@
-"""The plan of a run: pending jobs of each rule and model, the reasons, and the time that past runs suggest."""
+"""The plan of a run: pending jobs of each rule and model, why, loads of weights, and the estimated time."""
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
+from form_invariance.workflow import job_costs
+
 EVERY_MODEL = "all models"
+NOT_THERE = "not there yet"
 
 _REASONS = {
     "Missing output files": "output is missing",
@@ -22,7 +26,7 @@ _REASONS = {
 """Our words for Snakemake's reasons, in order of precedence if a job has several."""
 
 _RULE = re.compile(r"^(?:local)?rule (\w+):$", re.MULTILINE)
-_FIELD = re.compile(r"^    (benchmark|reason|resources|wildcards): (.*)$", re.MULTILINE)
+_FIELD = re.compile(r"^    (benchmark|output|reason|resources|wildcards): (.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -30,14 +34,23 @@ class Job:
     """A job in the output of a dry run."""
 
     rule: str
-    model: str
+    wildcards: Mapping[str, str]
     benchmark: str
     reason: str
     on_gpu: bool
 
+    @property
+    def model(self) -> str:
+        """The model that it is about."""
+        return self.wildcards.get("model", EVERY_MODEL)
 
-def jobs(listing: str) -> list[Job]:
-    """The jobs in the output of `snakemake -n`, without rules that only collect targets."""
+
+def jobs(listing: str, root: Path) -> list[Job]:
+    """The jobs in the output of `snakemake -n`, without rules that only collect targets.
+
+    Args:
+        root: folder of the run.
+    """
     parts = _RULE.split(listing)[1:]
     found = []
     for rule, text in zip(parts[::2], parts[1::2], strict=True):
@@ -45,11 +58,17 @@ def jobs(listing: str) -> list[Job]:
         if "benchmark" not in fields:
             continue
         wildcards = dict(item.split("=", 1) for item in fields.get("wildcards", "").split(", ") if item)
-        reason = fields.get("reason", "")
-        ours = next((ours for theirs, ours in _REASONS.items() if theirs in reason), reason)
         on_gpu = re.search(r"\b(gpu=[1-9]|gres=)", fields.get("resources", "")) is not None
-        found.append(Job(rule, wildcards.get("model", EVERY_MODEL), fields["benchmark"], ours, on_gpu))
+        found.append(Job(rule, wildcards, fields["benchmark"], _reason(fields, root), on_gpu))
     return found
+
+
+def _reason(fields: Mapping[str, str], root: Path) -> str:
+    """Why a job runs, in our words."""
+    given = fields.get("reason", "")
+    if given and not any((root / path).exists() for path in fields.get("output", "").split(", ")):
+        return NOT_THERE
+    return next((ours for theirs, ours in _REASONS.items() if theirs in given), given)
 
 
 def past_seconds(benchmark: Path) -> float | None:
@@ -61,50 +80,105 @@ def past_seconds(benchmark: Path) -> float | None:
         return None
 
 
-def make(pending: Sequence[Job], every: Sequence[Job], root: Path) -> pd.DataFrame:
-    """One row per job: the columns of `Job`, whether it is pending, and its estimated seconds.
+def make(
+    pending: Sequence[Job], every: Sequence[Job], root: Path, config: Mapping[str, Any], rate: float | None = None
+) -> pd.DataFrame:
+    """One row per job: the columns of `Job`, whether it is pending, loads (of weights), and its estimated seconds.
 
-    The estimate is the job's last run, else the mean over the same rule and model, else NaN.
+    The estimate is the job's last run, else the mean over the same rule and model, else what its operations take
+    at a rate, and its weights at another. The rate is the given one, else that of the model's past jobs, else an
+    assumed one. Jobs that read no weights and never ran have NaN.
 
     Args:
         pending: the jobs that would run, with the reasons.
         every: all jobs, in the order in which they run.
         root: folder of the run, which contains the benchmark files of past runs.
+        rate: floating-point operations per second.
     """
     reasons = {job.benchmark: job.reason for job in pending}
-    jobs = pd.DataFrame(every)
-    past = pd.Series([past_seconds(root / path) for path in jobs["benchmark"]], dtype=float)
-    jobs["seconds"] = past.fillna(past.groupby([jobs["rule"], jobs["model"]]).transform("mean"))
+    columns = ["rule", "model", "benchmark", "on_gpu"]
+    jobs = pd.DataFrame([{name: getattr(job, name) for name in columns} for job in every])
+    jobs["loads"] = jobs["rule"].isin(list(job_costs.OPERATIONS))
+    own = pd.Series([past_seconds(root / path) for path in jobs["benchmark"]], dtype=float)
+    jobs["past"] = own.fillna(own.groupby([jobs["rule"], jobs["model"]]).transform("mean"))
+    jobs["seconds"] = jobs["past"].fillna(_estimates(jobs, every, own, config, rate))
     jobs["pending"] = jobs["benchmark"].isin(list(reasons))
     jobs["reason"] = jobs["benchmark"].map(reasons)
     return jobs
 
 
+def _estimates(
+    jobs: pd.DataFrame, every: Sequence[Job], past: pd.Series, config: Mapping[str, Any], rate: float | None
+) -> pd.Series:
+    """Seconds of the jobs that read weights, by their operations; NaN for all others."""
+    found = pd.Series(float("nan"), jobs.index)
+    for (model, on_gpu), own in jobs[jobs["loads"]].groupby(["model", "on_gpu"]):
+        settings = config["models"][str(model)]
+        work = pd.Series(
+            {i: job_costs.operations(every[i].rule, config, str(model), every[i].wildcards) for i in own.index}
+        )
+        ran = past[own.index].dropna().index
+        if rate is None and len(ran):
+            speed = work[ran].sum() / past[ran].sum()
+        else:
+            speed = rate or job_costs.rate_of(settings, bool(on_gpu))
+        found[own.index] = work / speed + job_costs.reading_seconds(settings)
+    return found
+
+
 def table(jobs: pd.DataFrame) -> str:
-    """The plan as text: a row for each rule, a column for each model."""
+    """The plan as text: a row for each rule, a column for each model, then loads and times."""
     models = sorted(jobs["model"].unique(), key=lambda model: model == EVERY_MODEL)
-    rows = [["stage", *models, "why"]]
+    rows = [["stage", *models, "hours", "why"]]
     for rule, own in jobs.groupby("rule", sort=False):
         pending = [own.loc[own["model"] == model, "pending"] for model in models]
         cells = [f"{one.sum()} of {len(one)}" if len(one) else "" for one in pending]
+        seconds = own.loc[own["pending"], "seconds"]
+        hours = f"{seconds.sum() / 3600:.2f}" if seconds.notna().any() else ""
         reasons = own["reason"].value_counts()
-        rows.append([str(rule), *cells, ", ".join(f"{word} ({count})" for word, count in reasons.items())])
+        why = ", ".join(f"{word} ({count})" for word, count in reasons.items())
+        rows.append([str(rule), *cells, hours, why])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
     lines = []
     for first, *cells, why in rows:
         middle = [f"{cell:>{width}}" for cell, width in zip(cells, widths[1:], strict=True)]
         lines.append("  ".join([f"{first:{widths[0]}}", *middle, why]).rstrip())
-    return "\n".join([*lines, "", _total(jobs)])
+    return "\n".join([*lines, "", *_total(jobs)])
 
 
-def _total(jobs: pd.DataFrame) -> str:
+def _total(jobs: pd.DataFrame) -> list[str]:
+    """Jobs, loads and hours of what is pending, and what the hours rest on."""
     pending = jobs[jobs["pending"]]
-    unknown = int(pending["seconds"].isna().sum())
-    line = f"{len(pending)} of {len(jobs)} jobs are pending."
-    if len(pending) > unknown:
-        gpu, cpu = (pending.loc[pending["on_gpu"] == kind, "seconds"].sum() / 3600 for kind in (True, False))
-        line += f" Time by past runs: {gpu:.2f} GPU hours, {cpu:.2f} CPU hours"
-        line += f", plus {unknown} jobs that never ran." if unknown else "."
-    elif unknown:
-        line += " None of them ever ran, so their time is unknown."
-    return line
+    lines = [f"{len(pending)} of {len(jobs)} jobs are pending."]
+    loading = pending[pending["loads"]]
+    if len(loading):
+        loads = ", ".join(
+            f"{count} of {model}" for model, count in loading["model"].value_counts(sort=False).items()
+        )
+        lines.append(f"Jobs that read a model's weights: {len(loading)} ({loads}).")
+    timed = pending[pending["seconds"].notna()]
+    if len(timed):
+        gpu, cpu = (timed.loc[timed["on_gpu"] == kind, "seconds"].sum() / 3600 for kind in (True, False))
+        lines.append(f"Time: {gpu:.2f} GPU hours, {cpu:.2f} CPU hours.")
+        guessed = int(timed["past"].isna().sum())
+        lines.append(f"{len(timed) - guessed} jobs have this time from past runs, {guessed} from an estimate.")
+    if len(pending) > len(timed):
+        lines.append(f"{len(pending) - len(timed)} jobs that read tables alone never ran; each takes seconds.")
+    return lines
+
+
+def assumptions(jobs: pd.DataFrame, config: Mapping[str, Any], rate: float | None = None) -> str:
+    """What the estimates assume, in a sentence; empty if there are none."""
+    guessed = jobs[jobs["pending"] & jobs["loads"] & jobs["past"].isna()]
+    if not len(guessed):
+        return ""
+    used = {}
+    for (model, on_gpu), _ in guessed.groupby(["model", "on_gpu"]):
+        settings = config["models"][model]
+        name = f"{settings.get('dtype', 'float32')} on a {'GPU' if on_gpu else 'CPU core'}"
+        used[name] = (rate or job_costs.rate_of(settings, bool(on_gpu))) / 1e12
+    rates = ", ".join(f"{value:g} TFLOP/s in {name}" for name, value in used.items())
+    return (
+        f"Estimates assume {rates} (--tflops; a model's past jobs replace it), weights read at "
+        f"{job_costs.READING / 1e9:g} GB/s, and prompts of as many tokens as a template has words and signs."
+    )

@@ -2,6 +2,7 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 HELP = "print what snakemake would run: pending jobs of each rule and model, why, and the estimated time"
 _SNAKEFILES = ("Snakefile", "snakefile", "workflow/Snakefile", "workflow/snakefile")
@@ -14,6 +15,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--configfile", nargs="+", default=[], help="as for snakemake")
     parser.add_argument("--config", nargs="+", default=[], metavar="KEY=VALUE", help="as for snakemake")
+    parser.add_argument(
+        "--tflops", type=float, help="rate at which a job that never ran computes, in 1e12 operations per second"
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -23,12 +27,37 @@ def run(arguments: argparse.Namespace) -> None:
 
     if not any(Path(name).exists() for name in _SNAKEFILES):
         raise UserError(f"there is no Snakefile in {Path.cwd()}; run this in the checkout")
-    for path in arguments.configfile:
-        # Snakemake does not name a file that it cannot read.
-        config_check.load(Path(path))
-    every = plan.jobs(_dry_run(arguments, "--forceall"))
-    pending = plan.jobs(_dry_run(arguments))
-    print(plan.table(plan.make(pending, every, arguments.directory)))
+    if arguments.tflops is not None and arguments.tflops <= 0:
+        raise UserError("--tflops must be above 0")
+    rate = arguments.tflops * 1e12 if arguments.tflops else None
+    given = [config_check.load(Path(path)) for path in arguments.configfile]
+    every, pending = (
+        plan.jobs(_dry_run(arguments, *words), arguments.directory) for words in (["--forceall"], [])
+    )
+    config = _config([*given, *_items(arguments.config)])
+    table = plan.make(pending, every, arguments.directory, config, rate)
+    print("\n".join(filter(None, [plan.table(table), plan.assumptions(table, config, rate)])))
+
+
+def _items(words: list[str]) -> list[dict[str, Any]]:
+    """KEY=VALUE items as Snakemake reads them, once it has accepted them."""
+    import yaml
+
+    return [{key: yaml.safe_load(value)} for key, _, value in (word.partition("=") for word in words)]
+
+
+def _config(given: list[dict[str, Any]]) -> dict[str, Any]:
+    """The default configuration with the given values, merged as Snakemake does."""
+    from snakemake.utils import update_config  # type: ignore[import-untyped]
+
+    from form_invariance.workflow import config_check
+
+    changes: dict[str, Any] = {}
+    for one in given:
+        update_config(changes, one)
+    folders = Path(), Path(config_check.__file__).parents[3]
+    default = next(folder / "config/config.yaml" for folder in folders if (folder / "config/config.yaml").exists())
+    return {**config_check.load(default), **changes}
 
 
 def _dry_run(arguments: argparse.Namespace, *words: str) -> str:

@@ -25,6 +25,17 @@ def keyed(paths: str | Sequence[str], *parts: int) -> list[str]:
     return [f"{'/'.join(name[part] for part in parts)}={path}" for name, path in zip(names, every, strict=True)]
 
 
+def in_turn(*commands: str, turns: int = 1) -> str:
+    """A job's shell command, which runs commands in turn in one process, so that the model is read once.
+
+    Args:
+        commands: without the program. A field ``{name[#]}`` is the name's item of each turn.
+        turns: how often the commands run.
+    """
+    each = [command.replace("[#]", f"[{turn}]") for turn in range(turns) for command in commands]
+    return f"python -m form_invariance {' + '.join(each)} 2> {{log:q}}"
+
+
 def table_options(groups: TableGroups) -> Callable[[Any, Any], list[str]]:
     """A params function that gives a job's NAME/KEY=PATH options, for inputs that have the groups' names."""
 

@@ -98,7 +98,7 @@ def paraphrase_tensors(
 ) -> dict[str, Tensor]:
     """The tensors of all variants of a cell's operator; those of variant N have the prefix N, from 1."""
     tensors: dict[str, Tensor] = {}
-    for number in range(len(templates[train["operator"].iloc[0]])):
+    for number in range(len(templates.get(train["operator"].iloc[0], ()))):
         found = variant_tensors(run, train, partners, templates, number, candidates)
         tensors |= {f"{number + 1}.{name}": tensor for name, tensor in found.items()}
     return tensors

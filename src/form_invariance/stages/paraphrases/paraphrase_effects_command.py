@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--variant",
         action="append",
-        required=True,
+        default=[],
         metavar="OPERATOR=TEXT",
         help="a paraphrase; of other operators too where corrupt partners come from them",
     )
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> None:
     train, draws = read_train_pairs(arguments.dataset, arguments.corrupt_table)
     train = train.assign(operator=arguments.operator)
     tensors = effects.paraphrase_tensors(own, train, draws[0], templates, arguments.candidates)
-    texts = templates[arguments.operator]
+    texts = templates.get(arguments.operator, [])
     provenance = {
         **run_provenance(arguments, own, "candidates"),
         "variants": texts,

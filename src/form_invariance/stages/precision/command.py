@@ -1,19 +1,25 @@
-"""What a model's lower precision does to one cell's ranking."""
+"""What a model's lower precision does to the rankings of its cells."""
 
 import argparse
+from pathlib import Path
 
-from form_invariance.stages.options import add_options, add_required, add_run_arguments
+from form_invariance.errors import UserError
+from form_invariance.stages.options import add_keyed, add_required, add_run_arguments
 
-HELP = "compare the ranking in a lower precision with that in float32, on a sample of prompts"
+HELP = "compare the rankings in a lower precision with those in float32, on a sample of prompts"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_arguments(parser)
-    add_options(parser, "--dataset", "--corrupt-table", "--attribution", output="precision table")
+    for option in ("--datasets", "--corrupt-tables", "--attribution"):
+        add_keyed(parser, option, "FORMAT/OPERATOR=FILE", "table of each cell")
+    add_required(parser, Path, "+", output="precision tables, one for each dataset, in their order")
     add_required(parser, int, prompts="train prompts of the sample")
 
 
 def run(arguments: argparse.Namespace) -> None:
+    import numpy as np
+
     from form_invariance.stages.attribution.candidates import read_candidates
     from form_invariance.stages.dataset.prompts import read_train
     from form_invariance.stages.model_options import model_provenance
@@ -22,14 +28,21 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.run import load_run
     from form_invariance.tables.files import write_table
 
-    found = []
-    for dtype in (arguments.dtype, "float32"):  # one model at a time is in memory
+    cells, given = arguments.datasets, [arguments.corrupt_tables, arguments.attribution]
+    if any(list(one) != list(cells) for one in given) or len(arguments.output) != len(cells):
+        raise UserError(
+            "--datasets, --corrupt-tables, --attribution and --output: give one of each for every cell"
+        )
+    found: dict[str, list[dict[int, np.ndarray]]] = {cell: [] for cell in cells}
+    neurons = {}
+    for dtype in (arguments.dtype, "float32"):
         own = load_run(argparse.Namespace(**{**vars(arguments), "dtype": dtype}))
-        train = read_train(arguments.dataset, arguments.corrupt_table, own.tokenizer, own.model.device)
-        candidates = read_candidates(arguments.attribution, own.late, own.model.device)
-        found.append(precision.sample_effects(own, train, candidates, arguments.prompts))
+        for cell, effects in found.items():
+            train = read_train(cells[cell], arguments.corrupt_tables[cell], own.tokenizer, own.model.device)
+            candidates = read_candidates(arguments.attribution[cell], own.late, own.model.device)
+            effects.append(precision.sample_effects(own, train, candidates, arguments.prompts))
+            neurons[cell] = {layer: one.cpu().numpy() for layer, one in candidates.items()}
         del own, train
-    neurons = {layer: one.cpu().numpy() for layer, one in candidates.items()}
-    lower, exact = found
-    table = precision.compare(exact, lower, neurons).assign(dtype=arguments.dtype)
-    write_table(table, arguments.output, PRECISION, model_provenance(arguments))
+    for (cell, (lower, exact)), output in zip(found.items(), arguments.output, strict=True):
+        table = precision.compare(exact, lower, neurons[cell]).assign(dtype=arguments.dtype)
+        write_table(table, output, PRECISION, model_provenance(arguments))

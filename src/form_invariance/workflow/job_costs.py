@@ -1,0 +1,240 @@
+"""What a job that runs a model costs, before it has ever run: floating-point operations and weights to read.
+
+The amounts are those of docs/performance.md. Where a quantity is known only after an earlier stage (how many
+neurons are shared, how many pairs can be transferred), the largest likely one is taken.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from form_invariance.workflow.config_check import measured_variants
+from form_invariance.workflow.job_sizes import known_config, parameters
+
+RATES = {"float32": 40e12, "tf32": 200e12, "bfloat16": 400e12}
+"""Assumed floating-point operations per second of a GPU: about half of an H200's peak."""
+CPU_RATE = 4e10
+"""The same of one CPU core."""
+BYTES = {"float32": 4, "tf32": 4, "bfloat16": 2}
+READING = 1e9
+"""Assumed bytes of weights that a job reads per second."""
+STARTING = 20
+"""Assumed seconds in which a job imports its libraries."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """A model's sizes.
+
+    Attributes:
+        parameters: numbers in its weights.
+        inside: numbers in the matrices of all layers together.
+        d_mlp: neurons of a layer.
+    """
+
+    parameters: float
+    inside: float
+    d_model: float
+    d_mlp: float
+    vocabulary: float
+    layers: int
+    heads: int
+
+    @property
+    def late(self) -> int:
+        """Late layers: the later half."""
+        return self.layers - self.layers // 2
+
+    @property
+    def unembedding(self) -> float:
+        """Operations of one token's logits."""
+        return 2 * self.d_model * self.vocabulary
+
+    @property
+    def replay(self) -> float:
+        """Operations of one patched neuron, in the mean over late layers."""
+        return 2 * self.inside / self.layers * (self.late - 1) / 2 + self.unembedding
+
+    @property
+    def late_token(self) -> float:
+        """Operations of one token through the late layers, and of its logits."""
+        return 2 * self.inside * self.late / self.layers + self.unembedding
+
+
+def size_of(model: Mapping[str, Any]) -> Size:
+    """Sizes of a model, from its config.json; if that is not on this machine, from its number of parameters."""
+    c = known_config(model["source"], model.get("revision"))
+    if c is not None:
+        inside = c.n_layers * c.layer_parameters
+        heads = c.n_layers * c.n_heads
+        count = parameters(model["source"], model.get("revision"))
+        return Size(count, inside, c.d_model, c.d_mlp, c.vocabulary, c.n_layers, heads)
+    count = parameters(model["source"], model.get("revision"))
+    # As in the Llamas of 1, 3, 8 and 70 billion parameters.
+    layers = max(2, round(16 * (count / 1e9) ** (1 / 3)))
+    most = 0.9 * count
+    d_model = (most / layers / 13) ** 0.5
+    return Size(count, most, d_model, 3.5 * d_model, 0.09 * count / d_model, layers, 32 * layers)
+
+
+def tokens_of(template: str) -> int:
+    """About how many tokens a prompt has, with BOS: its words, numbers and signs."""
+    return 1 + len(re.findall(r"\w+|[^\w\s]", re.sub(r"\{[ab]\}", "1", template)))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of the configuration as its costs see it: prompts of T tokens."""
+
+    config: Mapping[str, Any]
+    size: Size
+    format: str
+    operator: str
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of a prompt."""
+        return tokens_of(self.config["formats"][self.format]["templates"][self.operator])
+
+    def passes(self, prompts: float) -> float:
+        """Operations of whole prompts through all layers."""
+        return prompts * 2 * self.size.inside * self.tokens
+
+    def patches(self, prompts: float, draws: float) -> float:
+        """Operations of both stages of the ranking."""
+        candidates = min(self.config["candidates"], self.size.d_mlp) * self.size.late
+        return 2 * self.passes(prompts) + prompts * draws * candidates * self.size.replay
+
+
+def _census(cell: Cell) -> float:
+    # Half of the tokens are shared with other prompts.
+    pairs = cell.config["census_pairs"]
+    return cell.passes(pairs) / 2 + pairs * cell.size.unembedding
+
+
+def _probe(cell: Cell) -> float:
+    prompts, size = cell.config["probe_prompts"], cell.size
+    operators = len(cell.config["operators"])
+    fits = (2 * prompts * operators * size.d_model**2 + 2 * size.d_model**3) * (size.layers + 1) * cell.tokens
+    return 2 * cell.passes(prompts) + fits / operators
+
+
+def _patching(cell: Cell) -> float:
+    return cell.patches(cell.config["train_prompts"], cell.config["corrupt_seeds"])
+
+
+def _shard(cell: Cell) -> float:
+    return _patching(cell) / cell.config["patching_shards"]
+
+
+def _attribution(cell: Cell) -> float:
+    return 2 * cell.passes(cell.config["train_prompts"])
+
+
+def _heads(cell: Cell) -> float:
+    prompts, size = cell.config["train_prompts"], cell.size
+    return 2 * cell.passes(prompts) + prompts * size.heads * (size.inside + size.unembedding)
+
+
+def _paraphrases(cell: Cell) -> float:
+    variants = measured_variants(cell.config).get((cell.format, cell.operator), {}).get(cell.operator, [])
+    return len(variants) * cell.patches(cell.config["train_prompts"], 1)
+
+
+def _mean_cache(cell: Cell) -> float:
+    return cell.passes(cell.config["mean_cache_prompts"] / len(cell.config["operators"]))
+
+
+def _controls(config: Mapping[str, Any]) -> int:
+    """Sets of neurons of one circuit size: the circuit and its controls."""
+    return 1 + 2 * int(config["random_seeds"]) + 2 * int(config["matched_seeds"])
+
+
+def _interventions(cell: Cell) -> float:
+    config, size = cell.config, cell.size
+    runs = 2 * len(config["k"]) * _controls(config) * config["eval_prompts"]
+    everywhere = 2 * size.inside * size.late / size.layers * cell.tokens + size.unembedding
+    return runs * (everywhere + size.late_token)
+
+
+def _neuron_effects(cell: Cell) -> float:
+    neurons = cell.config["heuristic_k"] / 2 * cell.size.late
+    return 2 * neurons * cell.config["eval_prompts"] * cell.size.late_token
+
+
+def _transfer(cell: Cell) -> float:
+    config = cell.config
+    conditions = len(config["k"]) * _controls(config) + 10
+    pairs = config["transfer_pairs"] * (len(config["formats"]) - 1)
+    return pairs * (2 * 2 * cell.size.inside * cell.tokens + conditions * cell.size.late_token)
+
+
+def _dose(cell: Cell) -> float:
+    config = cell.config
+    settings = len(config["dose"]) * (2 + config["random_seeds"])
+    return config["transfer_pairs"] * (len(config["formats"]) - 1) * settings * cell.size.late_token
+
+
+def _heuristics(cell: Cell) -> float:
+    return cell.passes(cell.config["heuristic_max_operand"] ** 2) / 2
+
+
+def _specificity(cell: Cell) -> float:
+    config = cell.config
+    tasks = len(config["operators"]) + len(config.get("specificity_tasks") or {}) + 1
+    sets = len(config["k"]) * (1 + 2 * config["matched_seeds"])
+    return 2 * tasks * sets * config["eval_prompts"] * cell.size.late_token
+
+
+def _family_knockout(cell: Cell) -> float:
+    return 2 * cell.passes(400) + 3 * 8 * 2 * 400 * cell.size.late_token
+
+
+def _engine_check(cell: Cell) -> float:
+    return 3 * cell.passes(3 * cell.size.late)
+
+
+def _precision(cell: Cell) -> float:
+    return 2 * cell.patches(cell.config["precision_prompts"], 1)
+
+
+OPERATIONS: dict[str, Callable[[Cell], float]] = {
+    "census": _census,
+    "probe": _probe,
+    "attribution": _attribution,
+    "patching": _shard,
+    "heads": _heads,
+    "paraphrase_effects": _paraphrases,
+    "mean_cache": _mean_cache,
+    "interventions": _interventions,
+    "neuron_effects": _neuron_effects,
+    "transfer": _transfer,
+    "dose": _dose,
+    "heuristics": _heuristics,
+    "specificity": _specificity,
+    "family_knockout": _family_knockout,
+    "engine_check": _engine_check,
+    "precision": _precision,
+}
+"""Floating-point operations of every rule that runs a model, in one cell."""
+
+
+def operations(rule: str, config: Mapping[str, Any], model: str, wildcards: Mapping[str, str]) -> float:
+    """Operations of a job over its cells: those of its wildcards, or all."""
+    size = size_of(config["models"][model])
+    formats = [wildcards["format"]] if "format" in wildcards else list(config["formats"])
+    operators = [wildcards["operator"]] if "operator" in wildcards else list(config["operators"])
+    cells = [Cell(config, size, one, operator) for one in formats for operator in operators]
+    return sum(OPERATIONS[rule](cell) for cell in cells)
+
+
+def rate_of(model: Mapping[str, Any], on_gpu: bool) -> float:
+    """Assumed operations per second of a job that runs a model of the configuration."""
+    return RATES[model.get("dtype", "float32")] if on_gpu else CPU_RATE
+
+
+def reading_seconds(model: Mapping[str, Any]) -> float:
+    """Assumed seconds in which a job starts and reads a model's weights."""
+    count = parameters(model["source"], model.get("revision"))
+    return STARTING + count * BYTES[model.get("dtype", "float32")] / READING
