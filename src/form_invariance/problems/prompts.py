@@ -64,7 +64,7 @@ class PromptTokenizer:
         if not texts:
             return []
         with in_one_sentence(f"{self.name} cannot encode texts such as {texts[0]!r}"):
-            encoded = self.tokenizer.encode_batch(list(texts), add_special_tokens=False)
+            encoded = self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         ids = [encoding.ids for encoding in encoded]
         for text, one in zip(texts, ids, strict=True):
             if self.vocabulary is not None and max(one, default=0) >= self.vocabulary:

@@ -188,7 +188,8 @@ def score(operand_maps: np.ndarray, result_maps: np.ndarray, grid: Grid, floor: 
             }
             own = pd.DataFrame(_dependent(order, size, grid, result), columns=["neuron", "heuristic", "score"])
             own = own[own["score"] >= floor]
-            own = own.assign(place=own["heuristic"].map(lambda name: _place(name, order_of)))
+            place_of = {name: _place(name, order_of) for name in own["heuristic"].unique()}
+            own = own.assign(place=own["heuristic"].map(place_of).astype(float))
             parts = [part for part in (pd.DataFrame(fixed), own) if len(part)]
             tables += [part.assign(neuron=part["neuron"] + where.start) for part in parts]
     if not tables:
