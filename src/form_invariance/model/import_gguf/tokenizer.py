@@ -1,0 +1,128 @@
+"""Make the tokenizer of a GGUF file from its vocabulary and merges.
+
+transformers can do this, too. But it splits SmolLM2's digits as GPT-2 does, applies merges where Llama 3 takes a
+whole token of its vocabulary, and adds a token to a vocabulary without `<|endoftext|>`.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
+
+from form_invariance.errors import UserError
+from form_invariance.model.files import load_tokenizer
+from form_invariance.model.import_gguf.file import GgufFile
+
+_CONTROL, _USER_DEFINED = 3, 4
+"""Types of tokens that are found in a text before it is split: special ones, and others."""
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """What a value of `tokenizer.ggml.pre` means in llama.cpp."""
+
+    digits: bool = False
+    """Every digit is split off before anything else."""
+    gpt2: bool = True
+    """Texts are split as in GPT-2, and not by the regular expression that transformers has for this value."""
+    whole: bool = False
+    """A piece of text that is in the vocabulary is one token, whatever the merges are."""
+    bos: bool = False
+    """Texts begin with BOS if the file does not say whether they do."""
+
+
+_RULES = {
+    "gpt-2": _Rules(),
+    "llama-bpe": _Rules(gpt2=False, whole=True, bos=True),
+    "qwen2": _Rules(gpt2=False),
+    "smollm": _Rules(digits=True),
+}
+
+
+def _rules(file: GgufFile) -> _Rules:
+    return _RULES[file.fields["tokenizer.ggml.pre"]]
+
+
+def _bos(file: GgufFile) -> int | None:
+    """The token with which the file wants every text to begin; None if there is no such token."""
+    wanted = file.fields.get("tokenizer.ggml.add_bos_token", _rules(file).bos)
+    return file.fields.get("tokenizer.ggml.bos_token_id") if wanted else None
+
+
+def check_kind(file: GgufFile) -> None:
+    """Check that the tokenizer is a byte-level BPE that splits texts in a known way.
+
+    Raises:
+        UserError: it is not.
+    """
+    kind, pre = (file.fields.get(f"tokenizer.ggml.{key}") for key in ("model", "pre"))
+    if kind != "gpt2" or pre not in _RULES:
+        raise UserError(
+            f"{file.path}: its tokenizer is of kind {kind!r} and splits texts as {pre!r}, but only kind 'gpt2' "
+            f"that splits as {', '.join(_RULES)} can be imported; use the model's Hugging Face folder instead"
+        )
+    for key in ("tokens", "token_type", "merges"):
+        if f"tokenizer.ggml.{key}" not in file.fields:
+            raise UserError(f"{file.path}: the key tokenizer.ggml.{key} is missing; download the file again")
+
+
+def _pre_tokenizer(file: GgufFile) -> pre_tokenizers.PreTokenizer:
+    """What splits a text into the pieces within which the merges apply."""
+    from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKENIZER_SPLITS
+
+    rules = _rules(file)
+    steps: list[pre_tokenizers.PreTokenizer] = []
+    if rules.digits:
+        steps.append(pre_tokenizers.Digits(individual_digits=True))
+    if not rules.gpt2:
+        pattern = Regex(GGUF_PRE_TOKENIZER_SPLITS[file.fields["tokenizer.ggml.pre"]])
+        steps.append(pre_tokenizers.Split(pattern, behavior="isolated"))
+    steps.append(pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=rules.gpt2))
+    return pre_tokenizers.Sequence(steps)
+
+
+def _make_tokenizer(file: GgufFile) -> Tokenizer:
+    tokens, types, merges = (file.fields[f"tokenizer.ggml.{key}"] for key in ("tokens", "token_type", "merges"))
+    vocabulary = {token: index for index, token in enumerate(tokens)}
+    pairs = [tuple(merge.split(" ", 1)) for merge in merges]
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=pairs, ignore_merges=_rules(file).whole))
+    tokenizer.pre_tokenizer = _pre_tokenizer(file)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_tokens(
+        [
+            AddedToken(token, normalized=False, special=kind == _CONTROL)
+            for token, kind in zip(tokens, types, strict=True)
+            if kind in (_CONTROL, _USER_DEFINED)
+        ]
+    )
+    return tokenizer
+
+
+def write_tokenizer(file: GgufFile, folder: Path) -> None:
+    """Write tokenizer.json and tokenizer_config.json."""
+    from transformers import PreTrainedTokenizerFast
+
+    names = {"bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "pad_token": "padding"}
+    ids = {name: file.fields.get(f"tokenizer.ggml.{key}_token_id") for name, key in names.items()}
+    tokens = file.fields["tokenizer.ggml.tokens"]
+    PreTrainedTokenizerFast(
+        tokenizer_object=_make_tokenizer(file),
+        add_bos_token=_bos(file) is not None,
+        chat_template=file.fields.get("tokenizer.chat_template"),
+        **{name: None if token is None else tokens[token] for name, token in ids.items()},
+    ).save_pretrained(folder)
+
+
+def check_tokenizer(file: GgufFile, folder: Path) -> None:
+    """Check that the written tokenizer has the file's tokens.
+
+    Raises:
+        UserError: a token differs.
+    """
+    written = load_tokenizer(folder).tokenizer
+    for token, text in enumerate(file.fields["tokenizer.ggml.tokens"]):
+        found = written.id_to_token(token)
+        if found != text:
+            raise UserError(
+                f"{file.path}: token {token} is {text!r}, but {found!r} in the tokenizer.json made of it"
+            )

@@ -1,0 +1,191 @@
+"""Small models as GGUF files: real architectures, random weights, tokenizers of the kinds that GGUF knows."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import torch
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+F32 = gguf.GGMLQuantizationType.F32
+LLAMA3 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
+    r"|\s+(?!\S)|\s+"
+)
+QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
+SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+ADDED = "<think>"
+"""A token that is not special, but found in a text before it is split."""
+BOS = 1
+
+
+def _pre_tokenizer(pre: str) -> pre_tokenizers.PreTokenizer:
+    """As in the tokenizer.json of GPT-2, SmolLM2, Llama 3 and Qwen 2."""
+    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    if pre == "gpt-2":
+        return byte_level
+    if pre == "smollm":
+        return pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), byte_level])
+    split = pre_tokenizers.Split(Regex({"llama-bpe": LLAMA3, "qwen2": QWEN2}[pre]), behavior="isolated")
+    plain = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    return pre_tokenizers.Sequence([split, plain])
+
+
+def train_tokenizer(pre: str, texts: list[str]) -> Tokenizer:
+    """A byte-level BPE. With `llama-bpe`, it has every number up to 999, most of three digits without a merge."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = _pre_tokenizer(pre)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=600, special_tokens=SPECIAL, initial_alphabet=alphabet, show_progress=False
+    )
+    tokenizer.train_from_iterator([*texts, *(str(n) for n in range(100))], trainer)
+    if pre == "llama-bpe":
+        vocabulary, merges = parts(tokenizer)
+        numbers = [str(n) for n in range(100, 1000) if str(n) not in vocabulary]
+        vocabulary |= {number: len(vocabulary) + i for i, number in enumerate(numbers)}
+        tokenizer.model = models.BPE(vocab=vocabulary, merges=merges, ignore_merges=True)
+        tokenizer.add_special_tokens([AddedToken(one, special=True) for one in SPECIAL])
+    tokenizer.add_tokens([AddedToken(ADDED, normalized=False)])
+    return tokenizer
+
+
+def parts(tokenizer: Tokenizer) -> tuple[dict[str, int], list[tuple[str, str]]]:
+    """Vocabulary and merges of a BPE."""
+    model = json.loads(tokenizer.to_str())["model"]
+    return model["vocab"], [tuple(merge) for merge in model["merges"]]
+
+
+def interleaved(rows: np.ndarray, heads: int) -> np.ndarray:
+    """Queries or keys as llama.cpp stores Llama's: dimension i of a head next to dimension i + D/2."""
+    width = len(rows) // heads
+    order = [
+        head * width + half * width // 2 + i for head in range(heads) for i in range(width // 2) for half in (0, 1)
+    ]
+    return rows[order]
+
+
+def random_model(architecture: str, vocabulary: int, *, tied: bool) -> Any:
+    """Hugging Face's model with random weights."""
+    import transformers as hf
+
+    sizes = {
+        "vocab_size": vocabulary,
+        "hidden_size": 64,
+        "intermediate_size": 96,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 256,
+        "initializer_range": 0.15,
+        "rms_norm_eps": 1e-5,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 5000.0},
+        "tie_word_embeddings": tied,
+    }
+    config = {
+        "llama": lambda: hf.LlamaConfig(**sizes),
+        "qwen2": lambda: hf.Qwen2Config(**sizes),
+        "qwen3": lambda: hf.Qwen3Config(**sizes, head_dim=128),
+    }[architecture]()
+    torch.manual_seed(0)
+    model = hf.AutoModelForCausalLM.from_config(config)
+    for name, parameter in model.named_parameters():
+        if "norm" in name or name.endswith("bias"):
+            parameter.data = 1 + 0.3 * torch.randn_like(parameter)
+    return model.eval()
+
+
+def stored_name(weight: str) -> str:
+    """The name of a weight in GGUF."""
+    renamed = {
+        "model.layers": "blk",
+        "model.embed_tokens": "token_embd",
+        "model.norm": "output_norm",
+        "lm_head": "output",
+        "self_attn.q_norm": "attn_q_norm",
+        "self_attn.k_norm": "attn_k_norm",
+        "self_attn.q_proj": "attn_q",
+        "self_attn.k_proj": "attn_k",
+        "self_attn.v_proj": "attn_v",
+        "self_attn.o_proj": "attn_output",
+        "mlp.gate_proj": "ffn_gate",
+        "mlp.up_proj": "ffn_up",
+        "mlp.down_proj": "ffn_down",
+        "post_attention_layernorm": "ffn_norm",
+        "input_layernorm": "attn_norm",
+    }
+    for theirs, ours in renamed.items():
+        weight = weight.replace(theirs, ours)
+    return weight
+
+
+def tensors_of(model: Any) -> dict[str, np.ndarray]:
+    """A model's weights by their names in GGUF, in llama.cpp's arrangement, float32."""
+    c, tensors = model.config, {}
+    for name, weight in model.named_parameters():
+        values = weight.detach().numpy()
+        if c.model_type == "llama" and name.endswith("q_proj.weight"):
+            values = interleaved(values, c.num_attention_heads)
+        if c.model_type == "llama" and name.endswith("k_proj.weight"):
+            values = interleaved(values, c.num_key_value_heads)
+        tensors[stored_name(name)] = values
+    return tensors
+
+
+def fields_of(model: Any, tokenizer: Tokenizer, pre: str) -> dict[str, Any]:
+    """The metadata of a model with its tokenizer."""
+    c = model.config
+    vocabulary, (_, merges) = tokenizer.get_vocab(), parts(tokenizer)
+    tokens = sorted(vocabulary, key=vocabulary.__getitem__)
+    width = c.head_dim if c.model_type == "qwen3" else c.hidden_size // c.num_attention_heads
+    sizes = {
+        "block_count": c.num_hidden_layers,
+        "context_length": c.max_position_embeddings,
+        "embedding_length": c.hidden_size,
+        "feed_forward_length": c.intermediate_size,
+        "attention.head_count": c.num_attention_heads,
+        "attention.head_count_kv": c.num_key_value_heads,
+        "attention.layer_norm_rms_epsilon": c.rms_norm_eps,
+        "attention.key_length": width,
+        "rope.dimension_count": width,
+        "rope.freq_base": c.rope_parameters["rope_theta"],
+        "vocab_size": c.vocab_size,
+    }
+    tokenizer_fields = {
+        "model": "gpt2",
+        "pre": pre,
+        "tokens": tokens,
+        "token_type": [3 if token in SPECIAL else 4 if token == ADDED else 1 for token in tokens],
+        "merges": [" ".join(merge) for merge in merges],
+        "bos_token_id": BOS,
+        "eos_token_id": 2,
+        "add_bos_token": False,
+    }
+    return {f"{c.model_type}.{key}": value for key, value in sizes.items()} | {
+        f"tokenizer.ggml.{key}": value for key, value in tokenizer_fields.items()
+    }
+
+
+def write_gguf(path: Path, architecture: str, fields: dict[str, Any], tensors: dict, types: Any = None) -> Path:
+    """Write a GGUF file.
+
+    Args:
+        fields: values by key; None leaves a key out.
+        types: function from a tensor's name and values to its type; default: float32 for all.
+    """
+    add = {bool: "add_bool", int: "add_uint32", float: "add_float32", str: "add_string", list: "add_array"}
+    writer = gguf.GGUFWriter(path, architecture)
+    for key, value in fields.items():
+        if value is not None:
+            getattr(writer, add[type(value)])(key, value)
+    for name, values in tensors.items():
+        kind = types(name, values) if types else F32
+        writer.add_tensor(name, gguf.quantize(values, kind), raw_dtype=kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
