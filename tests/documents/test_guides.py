@@ -33,7 +33,7 @@ def checkout(tmp_path_factory):
 
 @pytest.mark.parametrize(
     ("number", "censuses", "variants"),
-    [(0, 36, 9), (1, 32, 6), (2, 32, 6), (3, 30, 6), (4, 24, 12), (5, 24, 6)],
+    [(0, 36, 3), (1, 32, 2), (2, 32, 2), (3, 30, 2), (4, 24, 4), (5, 24, 2)],
     ids=lambda value: str(value),
 )
 def test_configurations_are_planned(checkout, number, censuses, variants):
@@ -44,7 +44,7 @@ def test_configurations_are_planned(checkout, number, censuses, variants):
         jobs = pending(checkout)
     finally:
         path.write_text(text)
-    assert jobs["census"] == jobs["interventions"] == censuses
+    assert jobs["census"] == jobs["patching"] == censuses
     assert jobs["paraphrase_effects"] == variants
 
 

@@ -40,7 +40,7 @@ def load_model(arguments: argparse.Namespace) -> tuple[Decoder, PromptTokenizer]
     """The model and tokenizer that the options name, from an earlier command of this process if it loaded them."""
     device = device_of(arguments)
     torch.backends.cuda.matmul.allow_tf32 = arguments.dtype == "tf32"
-    loaded = vars(arguments).setdefault("models", {})
+    loaded = getattr(arguments, "models", {})  # absent where no command line was parsed
     key = (arguments.model, arguments.revision, arguments.model_files, arguments.dtype, device)
     if key not in loaded:
         loaded.clear()  # one model at a time is in memory
