@@ -490,8 +490,10 @@ def test_bfloat16_finds_the_planted_circuit(in_bfloat16):
 
 
 def test_lower_precision_and_the_benchmark_on_a_card(finished, tmp_path):
-    inputs = {"dataset": "dataset", "corrupt-table": "corrupt", "attribution": "attribution"}
-    files = [f"--{option}={finished.cell('code', f'{table}.parquet')}" for option, table in inputs.items()]
+    inputs = {"datasets": "dataset", "corrupt-tables": "corrupt", "attribution": "attribution"}
+    files = [
+        f"--{option}=code/addition={finished.cell('code', f'{table}.parquet')}" for option, table in inputs.items()
+    ]
     tables = {}
     for device in ("cpu", CARD.type):
         with pretended_gpu() if device == CARD.type else nullcontext():
