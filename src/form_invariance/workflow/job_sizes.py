@@ -153,7 +153,6 @@ def model_job(
 def table_job(site: Mapping[str, Mapping[str, Any]], *, mem_mb: int, minutes: int = 10) -> dict[str, Any]:
     """Resources of a rule whose jobs read and write tables or figures, by the attempt."""
     return {
-        "turn": 1,  # see the SLURM profile's groups
         "mem_mb": lambda wildcards, attempt: mem_mb * attempt,
         "runtime": lambda wildcards, attempt: minutes * attempt,
         **site["cpu"],
