@@ -254,7 +254,7 @@ def planted_table(formats):
 
 
 def bench_table():
-    rows = [("replay", stage, tokens, 1, 8, 1.0) for stage in ("hooked", "replay") for tokens in (5, 27)]
+    rows = [("replay", stage, tokens, -1, 8, 1.0) for stage in ("hooked", "replay") for tokens in (5, 27)]
     rows += [("cost", stage, 5 * n, n, n, 1.0) for stage in ("tokens", "prompts", "layer") for n in (1, 2)]
     rows += [("stages", stage, tokens, 1, 1, 1.0) for stage in ("census", "patching") for tokens in (5, 27)]
     table = pd.DataFrame(rows, columns=["suite", "stage", "tokens", "prompts", "units", "seconds"])

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from form_invariance.problems.prompts import PromptTokenizer
 
 HELP = (
-    "measure the speed-up of replay (against one hooked forward pass per neuron, not against batched hooks), what "
-    "the time of exact patching depends on, and the throughput of every stage"
+    "measure the speed-up of replay (against a batched last token from a key/value cache, batched hooks, and one "
+    "hooked pass per neuron), what the time of exact patching depends on, and the throughput of every stage"
 )
 SUITES = ("replay", "cost", "stages")
 
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--lengths",
         type=int,
         nargs="+",
-        default=[5, 19, 27],
+        default=[5, 19, 27, 200],
         help="replay: lengths of the prompt in tokens, with BOS",
     )
     parser.add_argument("--candidates", type=int, default=1024, help="neurons to patch in a layer")
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--hooked",
         type=int,
         default=12,
-        help="replay: neurons to patch by hooked forward passes, one pass per neuron",
+        help="replay: neurons to patch in a layer by one hooked pass each",
     )
     parser.add_argument("--prompts", type=int, default=8, help="stages: prompts in the cell")
     parser.add_argument("--repeats", type=int, default=3, help="runs of each measurement; the fastest counts")
@@ -59,6 +59,8 @@ def run(arguments: argparse.Namespace) -> None:
     for option in ("candidates", "hooked", "prompts", "repeats", "threads"):
         if vars(arguments)[option] < 1:
             raise UserError(f"--{option} must be at least 1")
+    if min(arguments.lengths) < 2:
+        raise UserError("--lengths must be at least 2")
     torch.set_num_threads(arguments.threads)
     if not arguments.model.startswith(random_models.PREFIX):
         return _measure(arguments)
@@ -95,9 +97,8 @@ def _measure(arguments: argparse.Namespace, label: str | None = None) -> None:
 def _suite(
     suite: str, machine: "Machine", tokenizer: "PromptTokenizer", arguments: argparse.Namespace
 ) -> "Iterator[Row]":
-    from form_invariance.bench import cost, random_models, replay, stages
+    from form_invariance.bench import cost, random_models, replay, rivals, stages
     from form_invariance.model.files import resolve
-    from form_invariance.model.transformer_lens_bridge import boot
     from form_invariance.stages.model_options import device_of, dtype_of
 
     if suite == "cost":
@@ -107,6 +108,6 @@ def _suite(
             yield from stages.measure(machine, tokenizer, template, arguments.prompts, arguments.candidates)
     else:
         folder = resolve(arguments.model, arguments.revision)
-        bridge = boot(folder, dtype_of(arguments), device_of(arguments))
+        theirs = rivals.load(folder, dtype_of(arguments), device_of(arguments))
         for length in arguments.lengths:
-            yield from replay.measure(machine, bridge, length, arguments.candidates, arguments.hooked)
+            yield from replay.measure(machine, theirs, length, arguments.candidates, arguments.hooked)

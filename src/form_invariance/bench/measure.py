@@ -3,7 +3,7 @@
 import gc
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,24 +34,34 @@ class Machine:
         Args:
             row: the other columns, where they differ from those of one prompt without candidates.
         """
-        seconds = best(run, self.repeats, self.model.device)
+        return self.row(fastest([run], self.repeats, self.model.device)[0], units, operations, **row)
+
+    def row(self, seconds: float, units: int, operations: float, **row: Any) -> Row:
+        """A row of the table; the arguments are those of `measure`."""
         share = units * operations / seconds / self.rate
         measured = {"seconds": seconds, "units": units, "operations": float(operations), "share": share}
-        missing = {"prompts": 1, "candidates": 0, "layer": -1, "speedup": math.nan, "difference": math.nan}
-        return {**missing, **measured, **row}
+        missing = {"prompts": 1, "candidates": 0, "layer": -1, "batch": 0}
+        return {**missing, "speedup": math.nan, "difference": math.nan, **measured, **row}
 
 
-def best(run: Callable[[], object], repeats: int, device: torch.device) -> float:
-    """Seconds of the fastest of several runs, or of one run if it is slow. Waits for a GPU to finish."""
-    times: list[float] = []
+def fastest(runs: Sequence[Callable[[], object]], repeats: int, device: torch.device) -> list[float]:
+    """Seconds of the fastest repeat of each run. The runs take turns, so that other work slows all of them alike.
+
+    On one CPU thread these are CPU seconds; else elapsed seconds, waiting for a GPU to finish.
+    """
+    one_thread = device.type == "cpu" and torch.get_num_threads() == 1
+    clock = time.process_time if one_thread else time.perf_counter
+    times: list[list[float]] = [[] for _ in runs]
     gc.collect()
-    while len(times) < repeats and sum(times) < _ENOUGH:
-        _wait(device)
-        start = time.perf_counter()
-        run()
-        _wait(device)
-        times.append(time.perf_counter() - start)
-    return min(times)
+    for _ in range(repeats):
+        for run, own in zip(runs, times, strict=True):
+            if sum(own) < _ENOUGH:
+                _wait(device)
+                start = clock()
+                run()
+                _wait(device)
+                own.append(clock() - start)
+    return [min(own) for own in times]
 
 
 def _wait(device: torch.device) -> None:
@@ -65,7 +75,7 @@ def matmul_rate(model: Decoder, repeats: int = 20) -> float:
     d, m = model.config.d_model, model.config.d_mlp
     x, w = (torch.randn(n, d, dtype=model.dtype, device=model.device) for n in (rows, m))
     torch.mm(x, w.T)
-    return 2 * rows * d * m / best(lambda: x @ w.T, repeats, model.device)
+    return 2 * rows * d * m / fastest([lambda: x @ w.T], repeats, model.device)[0]
 
 
 def _layer_operations(c: DecoderConfig, tokens: int) -> int:

@@ -1,71 +1,119 @@
-"""The speed of replay against hooked forward passes of TransformerLens, one pass per neuron."""
+"""The speed of replay against the other ways to patch (`rivals`), on the same patches of the same model."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from form_invariance.bench.measure import Machine, Row, pass_operations, replay_operations
-from form_invariance.model.indirect_effect import indirect_effect
+from form_invariance.bench.measure import Machine, Row, fastest, replay_operations
+from form_invariance.bench.rivals import RIVALS, Patch, Rival
 from form_invariance.model.replay import build_cache, last_token_neurons
-from form_invariance.model.transformer_lens_bridge import neurons_at
 from form_invariance.stages.patching.compute import patch_neurons
 
+_SCALE = 16.0
+"""Factor of the patched values: the effects must be large compared with the rounding of log-probabilities."""
 
-def _hooked_effects(bridge: Any, tokens: Tensor, answers: Tensor, layer: int, values: Tensor) -> Tensor:
-    """Indirect effects (neurons,) of one prompt, by one hooked forward pass per neuron."""
 
-    def log_probabilities(hooks: list[tuple[str, Callable[..., Tensor]]]) -> Tensor:
-        z: Tensor = bridge.run_with_hooks(tokens, fwd_hooks=hooks)[:, -1]
-        return z.float().log_softmax(-1).gather(1, answers)[0]
+@dataclass(frozen=True)
+class Method:
+    """A way to patch a number of neurons in any late layer."""
 
-    clean = log_probabilities([])
-    moved = []
-    for neuron, value in enumerate(values):
+    name: str
+    batch: int  # rows; 0 = as many as replay itself takes
+    patch: Patch
+    patches: int  # neurons in each layer
+    operations: list[float]  # floating-point operations per patch, by late layer
 
-        def patch(activation: Tensor, hook: object, neuron: int = neuron, value: Tensor = value) -> Tensor:
-            activation[:, -1, neuron] = value
-            return activation
 
-        moved.append(log_probabilities([(neurons_at(layer), patch)]) - clean)
-    change = torch.stack(moved)
-    return indirect_effect(change[:, 1], change[:, 0])
+class _Prompt:
+    """One clean prompt of random tokens, and the values of a corrupt one that are patched into it."""
+
+    def __init__(self, machine: Machine, length: int) -> None:
+        self.machine, self.model, self.length = machine, machine.model, length
+        self.late = range(self.model.config.n_layers // 2, self.model.config.n_layers)
+        rng, device = torch.Generator().manual_seed(length), self.model.device
+        self.tokens, corrupt = (torch.randint(0, 1000, (1, length), generator=rng).to(device) for _ in range(2))
+        self.answers = torch.tensor([[11, 12]], device=device)
+        self.cache = build_cache(self.model, self.tokens, self.late[0])
+        self.given = last_token_neurons(self.model, corrupt, self.late[0])[:, 0] * _SCALE  # (late layers, m)
+
+    def work(self, method: Method, layer: int) -> Callable[[], Tensor]:
+        """The method's patches in one late layer; the result is their indirect effects."""
+        return partial(method.patch, layer, self.given[layer - self.late[0], : method.patches])
+
+    def replay(self, patches: int) -> Method:
+        """Replay of a number of patches in each layer."""
+
+        def patch(layer: int, values: Tensor) -> Tensor:
+            chosen = torch.arange(len(values), device=values.device)
+            return patch_neurons(self.model, self.cache, layer, chosen, values[None], self.answers)[0]
+
+        c = self.model.config
+        above = [float(replay_operations(c, c.n_layers - layer - 1, self.length)) for layer in self.late]
+        return Method("replay", 0, patch, patches, above)
+
+    def rival(self, name: str, rival: Rival, theirs: Any, candidates: int, hooked: int) -> Method:
+        """A rival with the batch that is fastest in the first late layer."""
+        operations = [float(rival.operations(self.model.config, self.length))] * len(self.late)
+        methods = []
+        for batch in rival.batches_for(self.length, candidates):
+            patch = rival.start(theirs, self.tokens, self.answers, batch)
+            methods.append(Method(name, batch, patch, min(candidates, max(batch, hooked)), operations))
+        runs = [self.work(method, self.late[0]) for method in methods]
+        seconds = fastest(runs, self.machine.repeats, self.model.device)
+        each = [spent / method.patches for spent, method in zip(seconds, methods, strict=True)]
+        return methods[each.index(min(each))]
+
+    def compare(self, methods: list[Method]) -> Iterator[Row]:
+        """Measure all methods by turns in every late layer; replay is the first of them."""
+        runs = {(one.name, layer): self.work(one, layer) for layer in self.late for one in methods}
+        seconds = dict(
+            zip(runs, fastest(list(runs.values()), self.machine.repeats, self.model.device), strict=True)
+        )
+        effects = {key: run() for key, run in runs.items()}
+        for layers in (self.late[:1], self.late):
+            spent = {one.name: sum(seconds[one.name, layer] for layer in layers) / one.patches for one in methods}
+            for one in methods:
+                pairs = [(effects[one.name, layer], effects["replay", layer]) for layer in layers]
+                yield self.machine.row(
+                    spent[one.name] * one.patches,
+                    one.patches * len(layers),
+                    sum(one.operations[: len(layers)]) / len(layers),
+                    suite="replay",
+                    stage=one.name,
+                    unit="patches",
+                    tokens=self.length,
+                    candidates=one.patches,
+                    layer=layers[0] if len(layers) == 1 else -1,
+                    batch=one.batch,
+                    speedup=spent[one.name] / spent["replay"],
+                    difference=max(_difference(found, ours) for found, ours in pairs),
+                )
+
+
+def _difference(found: Tensor, ours: Tensor) -> float:
+    """Largest difference of two methods' effects of the same neurons, relative to the largest of `ours`."""
+    return float((found - ours[: len(found)]).abs().max() / ours.abs().max())
 
 
 @torch.no_grad()
-def measure(machine: Machine, bridge: Any, length: int, candidates: int, hooked: int) -> tuple[Row, Row]:
-    """Patch neurons of the first late layer (the slowest one for replay) in one prompt.
+def measure(
+    machine: Machine, theirs: Mapping[str, Any], length: int, candidates: int, hooked: int
+) -> Iterator[Row]:
+    """Patch neurons of one prompt in the first late layer, and in every late layer.
 
     Args:
-        bridge: the same model in TransformerLens.
+        theirs: for each rival, the same model in its library.
         length: tokens of the prompt, with BOS.
-        candidates: number of neurons to patch by replay.
-        hooked: number of these neurons to patch by hooked forward passes too.
+        candidates: neurons to patch by replay in each layer; the rivals patch a batch of them.
+        hooked: neurons to patch by one hooked pass each.
 
-    Returns:
-        The hooked forward passes, and replay with its speed-up over them and the largest difference.
+    Yields:
+        Rows of replay and the rivals, in the first late layer and then as the mean over the late layers.
     """
-    model, c = machine.model, machine.model.config
-    first = c.n_layers // 2
-    rng = torch.Generator().manual_seed(length)
-    tokens, corrupt = (torch.randint(0, 1000, (1, length), generator=rng).to(model.device) for _ in range(2))
-    answers = torch.tensor([[11, 12]], device=model.device)
-    cache = build_cache(model, tokens, first)
-    given = last_token_neurons(model, corrupt, first)[0]
-    chosen = torch.arange(candidates, device=model.device)
-
-    def run_replay() -> Tensor:
-        return patch_neurons(model, cache, first, chosen, given[:, :candidates], answers)
-
-    def run_hooked() -> Tensor:
-        return _hooked_effects(bridge, tokens, answers, first, given[0, :hooked])
-
-    difference = (run_replay()[0, :hooked] - run_hooked()).abs().max().item()
-    row: Row = {"suite": "replay", "unit": "patches", "tokens": length, "layer": first}
-    passes, operations = hooked + 1, pass_operations(c, length)  # one pass is the clean one
-    full = machine.measure(run_hooked, passes, operations, stage="hooked forward", candidates=hooked, **row)
-    operations = replay_operations(c, c.n_layers - first - 1, length)
-    fast = machine.measure(run_replay, candidates, operations, stage="replay", candidates=candidates, **row)
-    speedup = full["seconds"] / full["units"] / (fast["seconds"] / fast["units"])
-    return full, {**fast, "speedup": speedup, "difference": difference}
+    prompt = _Prompt(machine, length)
+    rivals = [prompt.rival(name, rival, theirs[name], candidates, hooked) for name, rival in RIVALS.items()]
+    yield from prompt.compare([prompt.replay(candidates), *rivals])

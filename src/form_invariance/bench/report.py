@@ -1,6 +1,5 @@
 """Write the benchmark's table and figure, and print its results."""
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from form_invariance.bench.measure import Row
+from form_invariance.bench.rivals import RIVALS
 from form_invariance.bench.table import BENCHMARK
 from form_invariance.tables.files import write_table
 
@@ -23,20 +23,39 @@ def line(row: Row) -> str:
         f"{1e3 * row['seconds'] / row['units']:9.3f} ms each for {row['units']} {row['unit']}",
         f"{row['share']:4.0%} of the matmul rate",
     ]
-    if not math.isnan(row["speedup"]):
+    if row["stage"] in RIVALS:
         parts.append(
-            f"{row['speedup']:.1f} times faster than one hooked forward pass per neuron, IE differs by at most "
-            f"{row['difference']:.1e}"
+            f"batches of {row['batch']}, {row['speedup']:.1f} times replay's time, IE differs by at most "
+            f"{row['difference']:.1e} of the largest"
         )
     return "  ".join(parts)
 
 
+def speedup(rows: Sequence[Row], tokens: int, where: str) -> str:
+    """How many times faster replay is than each rival, the strongest first.
+
+    Args:
+        rows: of replay and its rivals at this number of tokens, the mean over late layers.
+        where: "one CPU thread" or similar.
+    """
+    rivals = sorted((row for row in rows if row["stage"] in RIVALS), key=lambda row: row["speedup"])
+    told = ", ".join(
+        f"{row['speedup']:.1f} times faster than {RIVALS[row['stage']].description}" for row in rivals
+    )
+    return f"replay is {told} ({tokens} tokens, mean over late layers, {where})"
+
+
 def summary(rows: Sequence[Row], provenance: Mapping[str, Any]) -> str:
-    """The model and the machine, and how the time of stage 2 grows with each quantity."""
+    """The model and the machine, replay's speed-up, and how the time of stage 2 grows with each quantity."""
     lines = [
         f"{provenance['model']}, {provenance['dtype']}, {provenance['device']}, "
         f"{provenance['threads']} thread(s); matrix products at {provenance['matmul_rate'] / 1e9:,.0f} GFLOP/s"
     ]
+    threads = "one thread" if provenance["threads"] == 1 else f"{provenance['threads']} threads"
+    where = "GPU" if provenance["device"] == "cuda" else f"{threads} of the CPU"
+    means = [row for row in rows if row["suite"] == "replay" and row["layer"] < 0]
+    for tokens in dict.fromkeys(row["tokens"] for row in means):
+        lines.append(speedup([row for row in means if row["tokens"] == tokens], tokens, where))
     for varied in ("tokens", "candidates", "prompts"):
         own = {row[varied]: row["seconds"] for row in rows if (row["suite"], row["stage"]) == ("cost", varied)}
         if own:
