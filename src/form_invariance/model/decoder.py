@@ -268,8 +268,11 @@ def final_residual(model: Decoder, x: Tensor) -> Tensor:
     return normalise(model, x.float(), model.final_norm)
 
 
-def unembed(model: Decoder, normed: Tensor) -> Tensor:
-    """Logits (..., V), float32, from the result of `final_residual`.
+def unembed(model: Decoder, normed: Tensor, rows: Tensor) -> Tensor:
+    """Logits (..., N, n), float32, of some tokens from the result of `final_residual`, (..., N, d).
+
+    Args:
+        rows: of the unembedding, for all sequences or for each, (n, d) or (..., n, d).
 
     In bfloat16, rounding would make logits equal and hide the effects of single neurons.
     """
@@ -278,7 +281,7 @@ def unembed(model: Decoder, normed: Tensor) -> Tensor:
     # bfloat16 weights have 8 significant bits and TF32 has 11, so TF32 loses nothing and is ten times faster.
     flags.allow_tf32 = before or model.dtype != torch.float32
     try:
-        z = F.linear(normed, model.unembedding)
+        z = normed @ rows.transpose(-1, -2)
     finally:
         flags.allow_tf32 = before
     return soft_cap(z, model.config.logit_softcap)
@@ -286,4 +289,4 @@ def unembed(model: Decoder, normed: Tensor) -> Tensor:
 
 def logits(model: Decoder, x: Tensor) -> Tensor:
     """Logits (..., V), float32, of the residual stream after the last layer, x (..., d)."""
-    return unembed(model, final_residual(model, x))
+    return unembed(model, final_residual(model, x), model.unembedding)

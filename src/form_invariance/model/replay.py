@@ -10,6 +10,7 @@ own cache, the suffix is one token, a run starts at the patched layer, and the b
 are those of `decoder`, with N runs of each prompt.
 """
 
+import math
 from dataclasses import dataclass, replace
 
 import torch
@@ -28,8 +29,8 @@ from form_invariance.model.decoder import (
 )
 from form_invariance.model.memory import working_bytes
 
-_READOUT_BYTES = 2**27
-"""Memory for one piece of the logits; a piece of this size stays near the processor's cache."""
+_READOUT_BYTES = 2**20
+"""Memory for one piece of the logits on a CPU: it must stay in the processor's cache until it is summed."""
 
 
 @dataclass
@@ -161,16 +162,14 @@ def log_probabilities(model: Decoder, x: Tensor, tokens: Tensor) -> Tensor:
     Returns:
         (B, N, R), float32.
     """
-    prompts, runs, width = x.shape
-    rows = final_residual(model, x).reshape(-1, width)
-    wanted = tokens[:, None].expand(prompts, runs, -1).reshape(len(rows), -1)
-    step = max(1, working_bytes(model.device, _READOUT_BYTES) // (4 * model.config.vocabulary))
-    pieces = []
-    for start in range(0, len(rows), step):
-        logits = unembed(model, rows[start : start + step])
-        picked = logits.gather(1, wanted[start : start + step])
-        pieces.append(picked - logits.logsumexp(1, keepdim=True))
-    return torch.cat(pieces).view(prompts, runs, -1)
+    normed = final_residual(model, x)
+    rows = normed.flatten(0, 1)
+    cells = working_bytes(model.device, _READOUT_BYTES) // 4
+    pieces = rows.chunk(max(1, round(len(rows) / math.isqrt(cells))))
+    blocks = model.unembedding.split(max(1, cells // len(pieces[0])))
+    totals = [torch.stack([unembed(model, piece, block).logsumexp(1) for block in blocks]) for piece in pieces]
+    total = torch.cat(totals, dim=1).logsumexp(0).view(*x.shape[:2], 1)
+    return unembed(model, normed, model.unembedding[tokens]) - total
 
 
 @torch.no_grad()
