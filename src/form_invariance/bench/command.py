@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--hooked",
         type=int,
-        default=12,
+        default=4,
         help="replay: neurons to patch in a layer by one hooked pass each",
     )
     parser.add_argument("--prompts", type=int, default=8, help="stages: prompts in the cell")

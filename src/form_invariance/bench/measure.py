@@ -5,12 +5,14 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 from form_invariance.model.decoder import Decoder
 from form_invariance.model.families import DecoderConfig
+
+T = TypeVar("T")
 
 _ENOUGH = 15.0
 """Total seconds after which a measurement is not repeated again."""
@@ -34,7 +36,7 @@ class Machine:
         Args:
             row: the other columns, where they differ from those of one prompt without candidates.
         """
-        return self.row(fastest([run], self.repeats, self.model.device)[0], units, operations, **row)
+        return self.row(fastest([run], self.repeats, self.model.device)[0][0], units, operations, **row)
 
     def row(self, seconds: float, units: int, operations: float, **row: Any) -> Row:
         """A row of the table; the arguments are those of `measure`."""
@@ -44,24 +46,27 @@ class Machine:
         return {**missing, "speedup": math.nan, "difference": math.nan, **measured, **row}
 
 
-def fastest(runs: Sequence[Callable[[], object]], repeats: int, device: torch.device) -> list[float]:
-    """Seconds of the fastest repeat of each run. The runs take turns, so that other work slows all of them alike.
+def fastest(runs: Sequence[Callable[[], T]], repeats: int, device: torch.device) -> tuple[list[float], list[T]]:
+    """Seconds of the fastest repeat of each run, and the results of the first repeats.
 
-    On one CPU thread these are CPU seconds; else elapsed seconds, waiting for a GPU to finish.
+    The runs take turns, so that other work slows all of them alike. On one CPU thread these are CPU seconds; else elapsed seconds, waiting for a GPU to finish.
     """
     one_thread = device.type == "cpu" and torch.get_num_threads() == 1
     clock = time.process_time if one_thread else time.perf_counter
     times: list[list[float]] = [[] for _ in runs]
+    results = []
     gc.collect()
     for _ in range(repeats):
         for run, own in zip(runs, times, strict=True):
             if sum(own) < _ENOUGH:
                 _wait(device)
                 start = clock()
-                run()
+                result = run()
                 _wait(device)
                 own.append(clock() - start)
-    return [min(own) for own in times]
+                if len(own) == 1:
+                    results.append(result)
+    return [min(own) for own in times], results
 
 
 def _wait(device: torch.device) -> None:
@@ -75,7 +80,7 @@ def matmul_rate(model: Decoder, repeats: int = 20) -> float:
     d, m = model.config.d_model, model.config.d_mlp
     x, w = (torch.randn(n, d, dtype=model.dtype, device=model.device) for n in (rows, m))
     torch.mm(x, w.T)
-    return 2 * rows * d * m / fastest([lambda: x @ w.T], repeats, model.device)[0]
+    return 2 * rows * d * m / fastest([lambda: x @ w.T], repeats, model.device)[0][0]
 
 
 def _layer_operations(c: DecoderConfig, tokens: int) -> int:

@@ -63,17 +63,15 @@ class _Prompt:
             patch = rival.start(theirs, self.tokens, self.answers, batch)
             methods.append(Method(name, batch, patch, min(candidates, max(batch, hooked)), operations))
         runs = [self.work(method, self.late[0]) for method in methods]
-        seconds = fastest(runs, self.machine.repeats, self.model.device)
+        seconds, _ = fastest(runs, self.machine.repeats, self.model.device)
         each = [spent / method.patches for spent, method in zip(seconds, methods, strict=True)]
         return methods[each.index(min(each))]
 
     def compare(self, methods: list[Method]) -> Iterator[Row]:
         """Measure all methods by turns in every late layer; replay is the first of them."""
         runs = {(one.name, layer): self.work(one, layer) for layer in self.late for one in methods}
-        seconds = dict(
-            zip(runs, fastest(list(runs.values()), self.machine.repeats, self.model.device), strict=True)
-        )
-        effects = {key: run() for key, run in runs.items()}
+        times, found = fastest(list(runs.values()), self.machine.repeats, self.model.device)
+        seconds, effects = dict(zip(runs, times, strict=True)), dict(zip(runs, found, strict=True))
         for layers in (self.late[:1], self.late):
             spent = {one.name: sum(seconds[one.name, layer] for layer in layers) / one.patches for one in methods}
             for one in methods:
@@ -90,7 +88,7 @@ class _Prompt:
                     layer=layers[0] if len(layers) == 1 else -1,
                     batch=one.batch,
                     speedup=spent[one.name] / spent["replay"],
-                    difference=max(_difference(found, ours) for found, ours in pairs),
+                    difference=max(_difference(*pair) for pair in pairs),
                 )
 
 

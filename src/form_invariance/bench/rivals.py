@@ -127,8 +127,8 @@ RIVALS = {
         (64, 256, 1024),
         2**16,
     ),
-    "batched hooks": Rival("batched hooks", hooked_passes, pass_operations, (16, 64, 256), 2**14),
-    "one hooked pass": Rival("one hooked pass per neuron", hooked_passes, pass_operations, (1,), 2**14),
+    "batched hooks": Rival("batched hooks", hooked_passes, pass_operations, (16, 64, 256), 2**13),
+    "one hooked pass": Rival("one hooked pass per neuron", hooked_passes, pass_operations, (1,), 2**13),
 }
 """By name, the strongest first."""
 
