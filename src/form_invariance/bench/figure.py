@@ -16,7 +16,7 @@ def _replay(axes: Axes, rows: pd.DataFrame) -> None:
     rows = rows.assign(milliseconds=1e3 * rows["seconds"] / rows["units"])
     sns.lineplot(rows, x="tokens", y="milliseconds", ax=axes, **look)
     axes.set(xscale="log", yscale="log", xlabel="tokens", ylabel="ms a patch", title="mean over late layers")
-    axes.legend(title="")
+    axes.legend(title="", loc="upper center", bbox_to_anchor=(0.5, -0.28), ncols=2, columnspacing=1)
 
 
 def _cost(axes: Axes, rows: pd.DataFrame) -> None:

@@ -49,7 +49,8 @@ class Machine:
 def fastest(runs: Sequence[Callable[[], T]], repeats: int, device: torch.device) -> tuple[list[float], list[T]]:
     """Seconds of the fastest repeat of each run, and the results of the first repeats.
 
-    The runs take turns, so that other work slows all of them alike. On one CPU thread these are CPU seconds; else elapsed seconds, waiting for a GPU to finish.
+    The runs take turns, so that other work slows all of them alike. On one CPU thread these are CPU seconds; else
+    elapsed seconds, waiting for a GPU to finish.
     """
     one_thread = device.type == "cpu" and torch.get_num_threads() == 1
     clock = time.process_time if one_thread else time.perf_counter
