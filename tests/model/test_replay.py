@@ -122,18 +122,21 @@ def test_log_probabilities_in_pieces_equal_log_softmax(tiny, monkeypatch):
     expected = decoder.logits(model, x).log_softmax(-1)
     expected = torch.stack([expected[row][:, tokens[row]] for row in range(3)])
     torch.testing.assert_close(log_probabilities(model, x, tokens), expected, atol=1e-5, rtol=1e-5)
-    row, sizes = 4 * model.config.vocabulary, []
+    sizes = []
 
-    def unembed(model, rows):
-        sizes.append(len(rows))
-        return decoder.unembed(model, rows)
+    def unembed(model, normed, rows):
+        sizes.append((len(normed), len(rows)))
+        return decoder.unembed(model, normed, rows)
 
     monkeypatch.setattr("form_invariance.model.replay.unembed", unembed)
-    for allowed, pieces in ((1, [1] * 15), (4 * row + 1, [4, 4, 4, 3])):
+    for logits, runs in ((1, {1}), (16, {4, 3}), (10**6, {15})):
         sizes.clear()
-        monkeypatch.setattr("form_invariance.model.replay._READOUT_BYTES", allowed)
+        monkeypatch.setattr("form_invariance.model.replay._READOUT_BYTES", 4 * logits)
         torch.testing.assert_close(log_probabilities(model, x, tokens), expected, atol=1e-5, rtol=1e-5)
-        assert sizes == pieces
+        pieces = sizes[:-1]  # the last call reads the answers
+        assert {rows for rows, _ in pieces} == runs
+        assert sum(rows * columns for rows, columns in pieces) == 15 * model.config.vocabulary
+        assert all(rows * columns <= logits for rows, columns in pieces)
 
 
 def test_the_cache_keeps_grouped_heads_and_one_token_less(tiny):
