@@ -1,5 +1,7 @@
 """Replay against the ordinary forward pass."""
 
+from dataclasses import replace
+
 import oracles
 import pytest
 import torch
@@ -137,6 +139,16 @@ def test_log_probabilities_in_pieces_equal_log_softmax(tiny, monkeypatch):
         assert {rows for rows, _ in pieces} == runs
         assert sum(rows * columns for rows, columns in pieces) == 15 * model.config.vocabulary
         assert all(rows * columns <= logits for rows, columns in pieces)
+
+
+def test_large_logits_do_not_overflow(tiny):
+    model, _ = tiny
+    scaled = replace(model, unembedding=1e4 * model.unembedding)
+    x, tokens = torch.randn(2, 3, model.config.d_model), torch.tensor([[1, 2], [3, 4]])
+    expected = decoder.logits(scaled, x).double().log_softmax(-1)
+    expected = torch.stack([expected[row][:, tokens[row]] for row in range(2)]).float()
+    assert expected.min() < -1000
+    torch.testing.assert_close(log_probabilities(scaled, x, tokens), expected, atol=1e-2, rtol=1e-5)
 
 
 def test_the_cache_keeps_grouped_heads_and_one_token_less(tiny):

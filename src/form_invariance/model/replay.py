@@ -152,6 +152,12 @@ def replay(
     return x
 
 
+def _log_sum_exp(z: Tensor) -> Tensor:
+    """Log of the sum of exp(z) over the last axis, (...), of z (..., n)."""
+    # The largest probability is exp(largest - result). Softmax passes over z less often than torch.logsumexp.
+    return z.amax(-1) - z.softmax(-1).amax(-1).log()
+
+
 def log_probabilities(model: Decoder, x: Tensor, tokens: Tensor) -> Tensor:
     """Log-probabilities of a few tokens, without storing those of the whole vocabulary.
 
@@ -167,7 +173,7 @@ def log_probabilities(model: Decoder, x: Tensor, tokens: Tensor) -> Tensor:
     cells = working_bytes(model.device, _READOUT_BYTES) // 4
     pieces = rows.chunk(max(1, round(len(rows) / math.isqrt(cells))))
     blocks = model.unembedding.split(max(1, cells // len(pieces[0])))
-    totals = [torch.stack([unembed(model, piece, block).logsumexp(1) for block in blocks]) for piece in pieces]
+    totals = [torch.stack([_log_sum_exp(unembed(model, piece, block)) for block in blocks]) for piece in pieces]
     total = torch.cat(totals, dim=1).logsumexp(0).view(*x.shape[:2], 1)
     return unembed(model, normed, model.unembedding[tokens]) - total
 
