@@ -104,7 +104,7 @@ def measure(
     """Patch neurons of one prompt in the first late layer, and in every late layer.
 
     Args:
-        theirs: for each rival, the same model in its library.
+        theirs: for each rival that is installed, the same model in its library.
         length: tokens of the prompt, with BOS.
         candidates: neurons to patch by replay in each layer; the rivals patch a batch of them.
         hooked: neurons to patch by one hooked pass each.
@@ -113,5 +113,5 @@ def measure(
         Rows of replay and the rivals, in the first late layer and then as the mean over the late layers.
     """
     prompt = _Prompt(machine, length)
-    rivals = [prompt.rival(name, rival, theirs[name], candidates, hooked) for name, rival in RIVALS.items()]
+    rivals = [prompt.rival(name, RIVALS[name], model, candidates, hooked) for name, model in theirs.items()]
     yield from prompt.compare([prompt.replay(candidates), *rivals])

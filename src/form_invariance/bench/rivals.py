@@ -2,12 +2,14 @@
 
 - One hooked pass: TransformerLens runs the whole prompt, once for each neuron.
 - Batched hooks: the same, with a batch of copies of the prompt and another neuron patched in each.
+- nnsight: the same batches on Hugging Face's model, patched in traces; left out if nnsight is not installed.
 - Cached last token: Hugging Face's model runs the last token alone, in a batch, from a key/value cache of the
   earlier tokens; a hook before the down-projection patches another neuron in each row.
 
 All of them begin at layer 0, and compute the logits of the last token only.
 """
 
+import importlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -98,7 +100,7 @@ def cached_last_token(model: Any, tokens: Tensor, answers: Tensor, batch: int) -
             def patch(_: object, given: tuple[Tensor], start: int = start, piece: Tensor = piece) -> None:
                 _set_neurons(given[0], start, piece)
 
-            handle = _down_projection(model, layer).register_forward_pre_hook(patch)
+            handle = model.get_submodule(_down_projection(model, layer)).register_forward_pre_hook(patch)
             z = model(last, past_key_values=cache).logits
             handle.remove()
             cache.crop(-1)
@@ -108,11 +110,28 @@ def cached_last_token(model: Any, tokens: Tensor, answers: Tensor, batch: int) -
     return run
 
 
-def _down_projection(model: Any, layer: int) -> torch.nn.Module:
-    """The module whose input is the neurons of a layer's MLP, by the names of all supported families."""
+def nnsight_traces(model: Any, tokens: Tensor, answers: Tensor, batch: int) -> Patch:
+    """Traces of nnsight on batches of whole prompts of Hugging Face's model."""
+    traced = importlib.import_module("nnsight").NNsight(model)
+    clean = _answers(model(tokens, logits_to_keep=1).logits, answers)
+
+    def run(layer: int, values: Tensor) -> Tensor:
+        down, found = traced.get(_down_projection(model, layer)), []
+        for start in range(0, len(values), batch):
+            piece = values[start : start + batch]
+            with traced.trace(tokens.expand(len(piece), -1), logits_to_keep=1):
+                _set_neurons(down.input, start, piece)
+                z = traced.output.logits.save()
+            found.append(_answers(z, answers))
+        return _effects(found, clean)
+
+    return run
+
+
+def _down_projection(model: torch.nn.Module, layer: int) -> str:
+    """Path of the module whose input is the neurons of a layer's MLP, by the names of all supported families."""
     name = re.compile(rf"\.{layer}\.mlp\.(down_proj|c_proj|dense_4h_to_h)$")
-    found: torch.nn.Module = next(module for path, module in model.named_modules() if name.search(path))
-    return found
+    return next(path for path, _ in model.named_modules() if name.search(path))
 
 
 def _last_token_operations(c: DecoderConfig, tokens: int) -> int:
@@ -128,15 +147,22 @@ RIVALS = {
         2**16,
     ),
     "batched hooks": Rival("batched hooks", hooked_passes, pass_operations, (16, 64, 256), 2**13),
+    "nnsight": Rival("batches in nnsight", nnsight_traces, pass_operations, (16, 64, 256), 2**13),
     "one hooked pass": Rival("one hooked pass per neuron", hooked_passes, pass_operations, (1,), 2**13),
 }
 """By name, the strongest first."""
 
 
 def load(folder: Path, dtype: torch.dtype, device: str) -> dict[str, Any]:
-    """For each rival, the model in its library."""
+    """For each rival that is installed, the model in its library."""
     bridge = boot(folder, dtype, device)
     from transformers import AutoModelForCausalLM
 
     hugging_face = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).to(device).eval()
-    return {name: hugging_face if name == "cached last token" else bridge for name in RIVALS}
+    models = dict.fromkeys(RIVALS, bridge) | {"cached last token": hugging_face, "nnsight": hugging_face}
+    try:
+        importlib.import_module("nnsight")
+    except ImportError:
+        print("nnsight is not installed, so bench does not measure it")
+        del models["nnsight"]
+    return models
