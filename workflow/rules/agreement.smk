@@ -2,15 +2,15 @@
 
 AGREEMENT = {
     table: [
-        every_operator(f"results/{{model}}/shared/{{operator}}/{table}.parquet"),
+        every_number_operator(f"results/{{model}}/shared/{{operator}}/{table}.parquet"),
         -2,
     ]
     for table in ("agreement", "labelled")
 }
-FIGURES["agreement heuristics"] = MODELS, {"heuristics": [HEURISTICS, -3, -2], **AGREEMENT}
-ANSWERS["agreement"] = MODELS, AGREEMENT
+FIGURES["agreement heuristics"] = NUMBER_MODELS, {"heuristics": [HEURISTICS, -3, -2], **AGREEMENT}
+ANSWERS["agreement"] = NUMBER_MODELS, AGREEMENT
 TABLES += expand(
-    "results/{model}/shared/{operator}/{table}.parquet", model=MODELS, operator=OPERATORS, table=AGREEMENT
+    "results/{model}/shared/{operator}/{table}.parquet", model=MODELS, operator=NUMBER_OPERATORS, table=AGREEMENT
 )
 
 

@@ -1,9 +1,9 @@
 """The neuron browser: a page for each model, on which every shared neuron can be looked at."""
 
-PAGES += expand("results/browser/{model}.html", model=MODELS)
+PAGES += expand("results/browser/{model}.html", model=NUMBER_MODELS)
 BROWSED = {
     name: [
-        every_cell(f"results/{{model}}/{{format}}/{{operator}}/{name}.{kind}"),
+        every_number_cell(f"results/{{model}}/{{format}}/{{operator}}/{name}.{kind}"),
         -3,
         -2,
     ]
@@ -30,7 +30,7 @@ rule browser:
     params:
         code=source_digest("browser"),
         models=MODELS,
-        operators=[f"{name}={expression}" for name, expression in config["operators"].items()],
+        operators=[f"{name}={config['operators'][name]}" for name in NUMBER_OPERATORS],
         tables=table_options(BROWSED),
         k=config["heuristic_k"],
     resources:

@@ -14,6 +14,7 @@ ANSWERS["census"] = MODELS, {
 rule census:
     input:
         model="results/{model}/model_files.parquet",
+        table=table_of,
     output:
         "results/{model}/{format}/{operator}/census.parquet",
     log:
@@ -26,16 +27,14 @@ rule census:
         code=source_digest("census"),
         model=model_options,
         template=lambda wildcards: config["formats"][wildcards.format]["templates"][wildcards.operator],
-        expression=lambda wildcards: config["operators"][wildcards.operator],
-        operands=OPERANDS,
+        asked=asked,
         pairs=config["census_pairs"],
         seed=config["seed"],
     resources:
         **model_job(minutes=20),
     shell:
         "python -m form_invariance census {params.model:q} --template={params.template:q}"
-        " --operator {wildcards.operator:q} --expression={params.expression:q}"
-        " {params.operands:q}"
+        " --operator {wildcards.operator:q} {params.asked:q}"
         " --pairs {params.pairs} --seed {params.seed} --output {output:q} 2> {log:q}"
 
 

@@ -16,6 +16,7 @@ from form_invariance.workflow.rule_options import (
     run_options,
     source_options,
     table_options,
+    task_options,
 )
 from form_invariance.workflow.source_digest import source_digest
 
@@ -36,9 +37,15 @@ except UserError as error:
 MODELS = list(config["models"])
 FORMATS = list(config["formats"])
 OPERATORS = list(config["operators"])
+# Operators that are whole-number arithmetic; the others are tables.
+NUMBER_OPERATORS = [operator for operator in OPERATORS if isinstance(config["operators"][operator], str)]
+# For the stages that are about numbers alone: no model where there is no such operator.
+NUMBER_MODELS = MODELS if NUMBER_OPERATORS else []
 CELLS = dict(model=MODELS, format=FORMATS, operator=OPERATORS)
 every_format = partial(expand, format=FORMATS, allow_missing=True)
 every_operator = partial(expand, operator=OPERATORS, allow_missing=True)
+every_number_operator = partial(expand, operator=NUMBER_OPERATORS, allow_missing=True)
+every_number_cell = partial(expand, format=FORMATS, operator=NUMBER_OPERATORS, allow_missing=True)
 every_cell = partial(expand, format=FORMATS, operator=OPERATORS, allow_missing=True)
 DIRECTIONS = [f"{donor}_to_{target}" for donor, target in permutations(FORMATS, 2)]
 KS = sorted(config["k"])
@@ -66,6 +73,17 @@ def model_options(wildcards) -> list[str]:
     return [*tokenizer_options(wildcards), *run_options(config["models"][wildcards.model])]
 
 
+def asked(wildcards) -> list[str]:
+    """Options that say what an operator asks."""
+    return task_options(config["operators"][wildcards.operator], config["operands"])
+
+
+def table_of(wildcards) -> list[str]:
+    """The table of an operator that is one."""
+    operator = config["operators"][wildcards.operator]
+    return [] if isinstance(operator, str) else [operator["table"]]
+
+
 def onset_probes(wildcards) -> list[str]:
     """The probe tables that determine the first late layer; none unless it is the onset."""
     wanted = FORMATS if config["late_from"] == "onset" else []
@@ -91,9 +109,9 @@ def figure_files(place: str) -> list[str]:
     return [drawn if kind == "svg" else f"results/figures/{place}.{kind}" for kind in FIGURE_KINDS]
 
 
-def by_format(cells: list) -> list[list]:
-    """What belongs to the cells, in the order of `every_cell`, as a list for each format."""
-    return [cells[start : start + len(OPERATORS)] for start in range(0, len(cells), len(OPERATORS))]
+def by_format(cells: list, operators: list = OPERATORS) -> list[list]:
+    """What belongs to the cells of some operators, in the order of `every_cell`, as a list for each format."""
+    return [cells[start : start + len(operators)] for start in range(0, len(cells), len(operators))]
 
 
 def by_operator(cells: list) -> list[list]:

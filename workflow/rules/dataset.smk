@@ -5,7 +5,6 @@ TABLES += expand("results/{model}/{format}/{operator}/{table}.parquet", table=["
 
 rule dataset:
     input:
-        model="results/{model}/model_files.parquet",
         census="results/{model}/{format}/{operator}/census.parquet",
         # Corrupt partners may come from all operators.
         others=lambda wildcards: expand(
@@ -29,7 +28,6 @@ rule dataset:
         "../../envs/cpu.yaml"
     params:
         code=source_digest("dataset"),
-        model=tokenizer_options,
         train=config["train_prompts"],
         eval=config["eval_prompts"],
         others=lambda wildcards, input: ["--other-census", *keyed(input.others, -2)] if input.others else [],
@@ -38,7 +36,7 @@ rule dataset:
     resources:
         **table_job(mem_mb=1000),
     shell:
-        "python -m form_invariance dataset {params.model:q} --operator {wildcards.operator:q}"
+        "python -m form_invariance dataset --operator {wildcards.operator:q}"
         " --census {input.census:q} {params.others:q} --train {params.train} --eval {params.eval}"
         " --corrupt-seeds {params.corrupt_seeds} --seed {params.seed}"
         " --output {output.dataset:q} --corrupt-output {output.corrupt:q} 2> {log:q}"

@@ -1,16 +1,16 @@
 """Knockout of the neurons of a heuristic's family where their rule holds, and where it does not, per model."""
 
 FAMILY_KNOCKOUT = {"family_knockout": ["results/{model}/shared/family_knockout.parquet"]}
-FIGURES["family_knockout family_knockout"] = ANSWERS["family_knockout"] = MODELS, FAMILY_KNOCKOUT
-TABLES += expand("results/{model}/shared/family_knockout.parquet", model=MODELS)
+FIGURES["family_knockout family_knockout"] = ANSWERS["family_knockout"] = NUMBER_MODELS, FAMILY_KNOCKOUT
+TABLES += expand("results/{model}/shared/family_knockout.parquet", model=NUMBER_MODELS)
 
 
 rule family_knockout:
     input:
         model="results/{model}/model_files.parquet",
         probes=onset_probes,
-        datasets=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
-        heuristics=every_cell("results/{model}/{format}/{operator}/heuristics.parquet"),
+        datasets=every_number_cell("results/{model}/{format}/{operator}/dataset.parquet"),
+        heuristics=every_number_cell("results/{model}/{format}/{operator}/heuristics.parquet"),
     output:
         "results/{model}/shared/family_knockout.parquet",
     log:
@@ -25,12 +25,13 @@ rule family_knockout:
         late_from=late_options,
         datasets=lambda wildcards, input: keyed(input.datasets, -3, -2),
         heuristics=lambda wildcards, input: keyed(input.heuristics, -3, -2),
-        operators=[f"{name}={expression}" for name, expression in config["operators"].items()],
+        operators=[f"{name}={config['operators'][name]}" for name in NUMBER_OPERATORS],
         # A function, because Snakemake would take the fields of a template for wildcards.
         templates=lambda wildcards: [
             f"{form}/{name}={template}"
             for form, of_format in config["formats"].items()
             for name, template in of_format["templates"].items()
+            if name in NUMBER_OPERATORS
         ],
         max_operand=config["heuristic_max_operand"],
         k=config["heuristic_k"],

@@ -1,7 +1,7 @@
 """Heuristics that the shared neurons follow in all formats, per (model, operator)."""
 
-HEURISTICS = every_cell("results/{model}/{format}/{operator}/heuristics.parquet")
-TABLES += expand(HEURISTICS, model=MODELS)
+HEURISTICS = every_number_cell("results/{model}/{format}/{operator}/heuristics.parquet")
+TABLES += expand(HEURISTICS, model=NUMBER_MODELS)
 
 
 rule heuristic_null:

@@ -16,6 +16,7 @@ rule paraphrase_effects:
     input:
         model="results/{model}/model_files.parquet",
         probes=onset_probes,
+        table=table_of,
         datasets=in_variant_formats("results/{model}/{format}/{operator}/dataset.parquet"),
         corrupt=in_variant_formats("results/{model}/{format}/{operator}/corrupt.parquet"),
     output:
@@ -41,14 +42,14 @@ rule paraphrase_effects:
             ]
             for form in VARIANT_FORMATS
         ],
-        operands=OPERANDS,
+        asked=asked,
         candidates=config["candidates"],
     resources:
         **model_job(minutes=40),
     shell:
         in_turn(
             "paraphrase-effects {params.model:q} {params.late_from:q} --operator {wildcards.operator:q}"
-            " {params.variants[#]:q} {params.operands:q} --dataset {input.datasets[#]:q}"
+            " {params.variants[#]:q} {params.asked:q} --dataset {input.datasets[#]:q}"
             " --corrupt-table {input.corrupt[#]:q} --candidates {params.candidates} --output {output.tables[#]:q}",
             turns=len(VARIANT_FORMATS),
         )

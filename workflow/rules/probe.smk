@@ -1,16 +1,16 @@
 """Linear probes of the answer, per model: every position in each format, and the last token over all formats."""
 
 PROBES = every_format("results/{model}/{format}/probe.parquet")
-TABLES += expand("results/{model}/{folder}/probe.parquet", model=MODELS, folder=[*FORMATS, "shared"])
-FIGURES["probe probe"] = MODELS, {"probe": [PROBES, -2], "across": ["results/{model}/shared/probe.parquet"]}
-FIGURES["probe probe_positions"] = MODELS, {"probe": [PROBES, -2]}
-ANSWERS["probe"] = MODELS, {"probe": [PROBES, -2]}
+TABLES += expand("results/{model}/{folder}/probe.parquet", model=NUMBER_MODELS, folder=[*FORMATS, "shared"])
+FIGURES["probe probe"] = NUMBER_MODELS, {"probe": [PROBES, -2], "across": ["results/{model}/shared/probe.parquet"]}
+FIGURES["probe probe_positions"] = NUMBER_MODELS, {"probe": [PROBES, -2]}
+ANSWERS["probe"] = NUMBER_MODELS, {"probe": [PROBES, -2]}
 
 
 rule probe:
     input:
         model="results/{model}/model_files.parquet",
-        census=every_cell("results/{model}/{format}/{operator}/census.parquet"),
+        census=every_number_cell("results/{model}/{format}/{operator}/census.parquet"),
     output:
         tables=[*PROBES, "results/{model}/shared/probe.parquet"],
     log:
@@ -23,7 +23,7 @@ rule probe:
         code=source_digest("probe"),
         model=model_options,
         census=lambda wildcards, input: [
-            *by_format(keyed(input.census, -3, -2)),
+            *by_format(keyed(input.census, -3, -2), NUMBER_OPERATORS),
             keyed(input.census, -3, -2),
         ],
         prompts=config["probe_prompts"],
@@ -40,5 +40,5 @@ rule probe:
 
 rule probes_all:
     input:
-        expand("results/{model}/{folder}/probe.parquet", model=MODELS, folder=[*FORMATS, "shared"]),
+        expand("results/{model}/{folder}/probe.parquet", model=NUMBER_MODELS, folder=[*FORMATS, "shared"]),
     localrule: True

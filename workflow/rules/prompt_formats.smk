@@ -8,6 +8,7 @@ TABLES += expand("results/figures/prompt_formats.{kind}", kind=FIGURE_KINDS)
 rule prompt_formats:
     input:
         model=f"results/{MODELS[0]}/model_files.parquet",
+        tables=[task["table"] for task in config["operators"].values() if not isinstance(task, str)],
     output:
         figure_files("prompt_formats"),
     log:
@@ -19,6 +20,11 @@ rule prompt_formats:
     params:
         code=source_digest("prompt-formats"),
         model=tokenizer_options(SimpleNamespace(model=MODELS[0])),
+        tables=[
+            f"--table={name}={task['table']}"
+            for name, task in config["operators"].items()
+            if not isinstance(task, str)
+        ],
         templates=lambda wildcards: [
             f"--template={name}/{operator}={config['formats'][name]['templates'][operator]}"
             for name in FORMATS
@@ -27,5 +33,5 @@ rule prompt_formats:
     resources:
         **table_job(mem_mb=1000),
     shell:
-        "python -m form_invariance prompt-formats {params.model:q} {params.templates:q}"
+        "python -m form_invariance prompt-formats {params.model:q} {params.templates:q} {params.tables:q}"
         " --output {output:q} 2> {log:q}"

@@ -26,19 +26,27 @@ rule answers:
     params:
         code=source_digest("answers", *[f"stages.{stage}.answer" for stage in ANSWERS]),
         stages=lambda wildcards: [stage for stage, (models, _) in ANSWERS.items() if wildcards.model in models],
+        about_numbers=(
+            []
+            if NUMBER_OPERATORS
+            else [
+                "--about-numbers",
+                *[stage for stage, (models, _) in ANSWERS.items() if models == NUMBER_MODELS],
+            ]
+        ),
         tables=table_options({name: given for _, inputs in ANSWERS.values() for name, given in inputs.items()}),
         k=config["heuristic_k"],
     resources:
         **table_job(mem_mb=1000),
     shell:
-        "python -m form_invariance answers --stages {params.stages:q} --tables {params.tables:q} --k {params.k}"
-        " --output {output:q} 2> {log:q}"
+        "python -m form_invariance answers --stages {params.stages:q} --tables {params.tables:q} {params.about_numbers:q}"
+        " --k {params.k} --output {output:q} 2> {log:q}"
 
 
 rule report:
     input:
         TABLES,
-        browsers=expand("results/browser/{model}.html", model=MODELS),
+        browsers=expand("results/browser/{model}.html", model=NUMBER_MODELS),
         answers=expand("results/{model}/answers.json", model=MODELS),
         planted="results/planted.parquet",
         figures=[
@@ -49,7 +57,7 @@ rule report:
         compared=[
             f"results/figures/{name}.svg" for name in ("summary", "prompt_formats", "planted", "calibration")
         ],
-        paper=expand("results/tables/{table}.csv", table=PAPER_TABLES),
+        paper=expand("results/tables/{table}.csv", table=PAPER_TABLES if NUMBER_OPERATORS else []),
     output:
         "results/report.html",
     log:
@@ -63,11 +71,12 @@ rule report:
         answers=lambda wildcards, input: keyed(input.answers, -2),
         figures=lambda wildcards, input: keyed(input.figures, -2, -1),
         compared=lambda wildcards, input: keyed(input.compared, -1),
-        paper=lambda wildcards, input: keyed(input.paper, -1),
+        paper=lambda wildcards, input: ["--paper-tables", *keyed(input.paper, -1)] if input.paper else [],
+        browsers=lambda wildcards, input: ["--browsers", *keyed(input.browsers, -1)] if input.browsers else [],
         configuration=lambda wildcards: yaml.safe_dump(config, sort_keys=False),
     resources:
         **table_job(mem_mb=1000),
     shell:
         "python -m form_invariance report --answers {params.answers:q} --planted {input.planted:q}"
-        " --figures {params.figures:q} --compared {params.compared:q} --paper-tables {params.paper:q}"
+        " --figures {params.figures:q} --compared {params.compared:q} {params.paper:q} {params.browsers:q}"
         " --benchmarks results/benchmarks --configuration {params.configuration:q} --output {output:q} 2> {log:q}"

@@ -18,7 +18,7 @@ TABLES += expand([*TRANSFERS, *TRANSFER_PAIRS, *TRANSFER_CONTRASTS["transfer_con
 rule transfer:
     input:
         model="results/{model}/model_files.parquet",
-        probes=every_format("results/{model}/{format}/probe.parquet"),
+        probes=every_format("results/{model}/{format}/probe.parquet") if NUMBER_OPERATORS else [],
         census=every_cell("results/{model}/{format}/{operator}/census.parquet"),
         datasets=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
         rankings=every_cell("results/{model}/{format}/{operator}/ranking.parquet"),
@@ -37,7 +37,7 @@ rule transfer:
         code=source_digest("transfer"),
         model=model_options,
         late_from=config["late_from"],
-        probes=lambda wildcards, input: keyed(input.probes, -2),
+        probes=lambda wildcards, input: ["--probes", *keyed(input.probes, -2)] if input.probes else [],
         operators=OPERATORS,
         census=lambda wildcards, input: by_operator(keyed(input.census, -3)),
         datasets=lambda wildcards, input: by_operator(input.datasets),
@@ -54,7 +54,7 @@ rule transfer:
         **model_job(minutes=60),
     shell:
         in_turn(
-            "transfer {params.model:q} --late-from {params.late_from:q} --probes {params.probes:q}"
+            "transfer {params.model:q} --late-from {params.late_from:q} {params.probes:q}"
             " --operator {params.operators[#]:q} --census {params.census[#]:q}"
             " --exclude-train {params.datasets[#]:q} --rankings {params.rankings[#]:q}"
             " --mean-caches {params.mean_caches[#]:q} --circuit {input.circuits[#]:q} --k {params.k}"

@@ -18,6 +18,7 @@ from form_invariance.model.prefixes import plan
 from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import PromptTokenizer, render
+from form_invariance.problems.tasks import Arithmetic
 from form_invariance.randomness import generator
 from form_invariance.stages.attribution.compute import attribute
 from form_invariance.stages.census.compute import take_census
@@ -65,7 +66,9 @@ class _Cell:
 
     def census(self) -> None:
         limits = OperandRange(100, 99 + self.grid.max_operand, 0, 999)
-        take_census(self.model, self.run.tokenizer, self.template, "addition", "a + b", limits, None, seed=0)
+        take_census(
+            self.model, self.run.tokenizer, self.template, "addition", Arithmetic("a + b", limits), None, seed=0
+        )
 
     def attribution(self) -> None:
         attribute(self.model, self.tokens, self._corrupt(), self.answers, self.run.first)

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from form_invariance.model.batches import in_order
 from form_invariance.model.decoder import Decoder, logits
 from form_invariance.model.finite import check_finite
 from form_invariance.model.memory import working_bytes
@@ -63,5 +64,16 @@ def read_out(model: Decoder, x: Tensor, answers: Tensor, center: bool) -> Readou
 
 
 def stack(readouts: Sequence[Readout], dim: int = -1) -> Readout:
-    """Readouts joined along an axis: the last one is that of the prompts."""
+    """Readouts joined along an axis."""
     return Readout(*(torch.cat([getattr(r, field.name) for r in readouts], dim) for field in fields(Readout)))
+
+
+def join_prompts(rows: Sequence[Tensor], readouts: Sequence[Readout]) -> Readout:
+    """Readouts (..., b) of batches of prompts, joined in the order of the prompts: (..., P).
+
+    Args:
+        rows: of the batches' prompts, as in `batches.by_length`.
+    """
+    return Readout(
+        *(in_order(rows, [getattr(r, field.name) for r in readouts], dim=-1) for field in fields(Readout))
+    )

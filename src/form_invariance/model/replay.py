@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from form_invariance.model.batches import by_length, in_order
 from form_invariance.model.decoder import (
     Decoder,
     LayerHook,
@@ -181,4 +182,5 @@ def log_probabilities(model: Decoder, x: Tensor, tokens: Tensor) -> Tensor:
 @torch.no_grad()
 def last_token_neurons(model: Decoder, tokens: Tensor, first: int, batch: int = 256) -> Tensor:
     """The last token's activations in the late layers, (late layers, prompts, m), of prompts (prompts, T)."""
-    return torch.cat([build_cache(model, piece, first).neurons for piece in tokens.split(batch)], dim=1)
+    rows, batches = zip(*by_length(tokens, batch), strict=True)
+    return in_order(rows, [build_cache(model, own, first).neurons for own in batches], dim=1)

@@ -13,6 +13,9 @@ from tokenizers import Tokenizer
 from form_invariance.errors import UserError, in_one_sentence
 from form_invariance.problems.operands import OperandRange
 
+PAD = -1
+"""Stands before the token ids of a prompt that is shorter than others in one array."""
+
 
 def render(template: str, a: int, b: int) -> str:
     """Put two operands into a template. Only the fields ``{a}`` and ``{b}`` are replaced."""
@@ -24,16 +27,21 @@ def rendered(template: str, pairs: pd.DataFrame) -> list[str]:
     return [render(template, a, b) for a, b in zip(pairs["a"], pairs["b"], strict=True)]
 
 
+def fields_of(template: str) -> list[str]:
+    """The names of a template's fields, as often as they come."""
+    try:
+        return [field for _, field, _, _ in string.Formatter().parse(template) if field is not None]
+    except ValueError:
+        return re.findall(r"\{(.*?)\}", template)
+
+
 def check_fields(template: str, where: str) -> None:
     """Check that a template has the fields ``{a}`` and ``{b}``, once each, and no other field.
 
     Args:
         where: the template's key in the configuration, for the message of the UserError.
     """
-    try:
-        fields = [field for _, field, _, _ in string.Formatter().parse(template) if field is not None]
-    except ValueError:
-        fields = re.findall(r"\{(.*?)\}", template)
+    fields = fields_of(template)
     if sorted(fields) != ["a", "b"]:
         raise UserError(
             f"{where}: template {template!r} must have the fields {{a}} and {{b}}, once each, and no other; "
@@ -88,23 +96,16 @@ class PromptTokenizer:
         return [self.text(token) for token in self.encode(text)]
 
     def encode_batch(self, texts: Sequence[str]) -> np.ndarray:
-        """Token ids of prompts of one length, BOS first, int64, shape (prompts, tokens).
+        """Token ids of prompts, BOS first, int64, shape (prompts, tokens of the longest).
 
-        Raises:
-            UserError: the prompts differ in length.
+        Shorter prompts are padded on the left with `PAD`, which no model ever runs (`model.batches`).
         """
-        encoded = self.encode_each(texts)
-        lengths = [len(ids) for ids in encoded]
-        if len(set(lengths)) > 1:
-            short, long = texts[int(np.argmin(lengths))], texts[int(np.argmax(lengths))]
-            raise UserError(
-                f"prompts of one template differ in length: {short!r} has {min(lengths)} tokens and {long!r} has "
-                f"{max(lengths)}; change the template so that every operand is one token"
-            )
-        ids = np.array(encoded, dtype=np.int64).reshape(len(texts), -1)
-        if self.bos is None:
-            return ids
-        return np.concatenate([np.full((len(ids), 1), self.bos, dtype=np.int64), ids], axis=1)
+        bos = [] if self.bos is None else [self.bos]
+        encoded = [[*bos, *ids] for ids in self.encode_each(texts)]
+        longest = max(map(len, encoded), default=0)
+        return np.array([[PAD] * (longest - len(ids)) + ids for ids in encoded], dtype=np.int64).reshape(
+            len(texts), longest
+        )
 
     def number_tokens(self, numbers: Sequence[int] | np.ndarray) -> np.ndarray:
         """The single token of each number, int64, shape (n,).

@@ -11,7 +11,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_keyed(parser, "--answers", "MODEL=FILE", "answers of each model")
     add_keyed(parser, "--figures", "MODEL/NAME=FILE", "SVG of each model's figures")
     add_keyed(parser, "--compared", "NAME=FILE", "SVG of the figures of all models")
-    add_keyed(parser, "--paper-tables", "NAME=FILE", "CSV of each table")
+    add_keyed(parser, "--paper-tables", "NAME=FILE", "CSV of each table", required=False)
+    add_keyed(parser, "--browsers", "MODEL=FILE", "neuron browsers of the models that have one", required=False)
     add_options(parser, planted="planted table", benchmarks="folder of the rules' benchmark files")
     add_options(parser, output="HTML file")
     parser.add_argument("--configuration", required=True, help="the run's configuration, for the record")
@@ -27,4 +28,5 @@ def run(arguments: argparse.Namespace) -> None:
     answers = {model: read_answers(path) for model, path in arguments.answers.items()}
     truth = planted.answer(read_inputs({"planted": {(): arguments.planted}}, planted.INPUTS))
     files = Files(arguments.figures, arguments.compared, arguments.paper_tables, arguments.benchmarks)
-    write_text(arguments.output, render(answers, truth, files, arguments.configuration))
+    page = render(answers, truth, files, arguments.configuration, list(arguments.browsers))
+    write_text(arguments.output, page)

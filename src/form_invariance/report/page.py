@@ -1,7 +1,7 @@
 """The report's page: figures and tables inside the one HTML file, nothing outside it."""
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,13 +85,20 @@ def _shown(answer: Answer, figures: Mapping[str, Path]) -> dict[str, Any]:
     }
 
 
-def render(answers: Mapping[str, list[Answer]], truth: Answer, files: Files, configuration: str) -> str:
+def render(
+    answers: Mapping[str, list[Answer]],
+    truth: Answer,
+    files: Files,
+    configuration: str,
+    browsers: Collection[str],
+) -> str:
     """The page.
 
     Args:
         answers: of each model.
         truth: the answer about the planted circuits, which concerns no model of the run.
         configuration: the configuration of the run, as YAML.
+        browsers: the models that have a neuron browser.
 
     Raises:
         UserError: a figure, a table or a benchmark file is missing or broken.
@@ -99,6 +106,7 @@ def render(answers: Mapping[str, list[Answer]], truth: Answer, files: Files, con
     models: list[dict[str, Any]] = [
         {
             "name": model,
+            "browser": model in browsers,
             "answers": [
                 _shown(answer, {name: files.figures[model, name] for name in answer.figures}) for answer in own
             ],

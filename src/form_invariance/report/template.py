@@ -29,7 +29,9 @@ pre { background: #f5f5f5; padding: .6rem; overflow-x: auto; font-size: .8rem; }
 {% for model in models %}<a href="#{{ model.name }}">{{ model.name }}</a>
 {% endfor %}<a href="#truth">Ground truth</a>
 <a href="#compared">Side by side</a>
+{% if paper %}
 <a href="#paper">Beside the paper</a>
+{% endif %}
 <a href="#methods">Methods and provenance</a>
 </nav>
 {% macro answered(answer, of) %}
@@ -41,7 +43,9 @@ pre { background: #f5f5f5; padding: .6rem; overflow-x: auto; font-size: .8rem; }
 {% endmacro %}
 {% for model in models %}
 <h2 id="{{ model.name }}">{{ model.name }}</h2>
+{% if model.browser %}
 <p><a href="browser/{{ model.name|urlencode }}.html">Look at its shared neurons</a></p>
+{% endif %}
 {% for answer in model.answers %}{{ answered(answer, model.name) }}{% endfor %}
 {% endfor %}
 <h2 id="truth">Ground truth</h2>
@@ -49,11 +53,13 @@ pre { background: #f5f5f5; padding: .6rem; overflow-x: auto; font-size: .8rem; }
 <h2 id="compared">Side by side</h2>
 {% for figure in compared %}<figure><img src="{{ figure.data }}" alt="{{ figure.name }}"></figure>
 {% endfor %}
+{% if paper %}
 <h2 id="paper">Beside the paper</h2>
 <p>For the paper's models, the paper's numbers are in columns of their own.</p>
 {% for table in paper %}
 <details><summary>{{ table.name }}</summary><div class="scroll">{{ table.html }}</div></details>
 {% endfor %}
+{% endif %}
 <h2 id="methods">Methods and provenance</h2>
 <p>{{ methods }}</p>
 <h3>Run times</h3>

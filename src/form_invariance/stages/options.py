@@ -24,7 +24,7 @@ _FILES = {"action": _Keyed, "nargs": "+", "metavar": "FORMAT=FILE"}
 _OPTIONS: dict[str, dict[str, Any]] = {
     "--operator": {"help": "the operator's name; it also names the seeded choices"},
     "--expression": {"help": "the operator's expression, for instance 'a // b'"},
-    "--template": {"help": "prompt with the fields {a} and {b}"},
+    "--template": {"help": "prompt with the fields {a} and {b}, or those of the table"},
     "--operand-min": {**_NUMBER, "help": "smallest operand"},
     "--operand-max": {**_NUMBER, "help": "largest operand"},
     "--answer-min": {**_NUMBER, "help": "smallest answer"},
@@ -63,6 +63,12 @@ def add_options(parser: argparse.ArgumentParser, *names: str, **files: str) -> N
     for name in names:
         parser.add_argument(name, required=True, **_OPTIONS[name])
     add_required(parser, Path, **files)
+
+
+def add_optional(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Declare some of the shared options as optional ones."""
+    for name in names:
+        parser.add_argument(name, **_OPTIONS[name])
 
 
 def add_required(parser: argparse.ArgumentParser, kind: type, nargs: str | None = None, **options: str) -> None:

@@ -41,11 +41,11 @@ class Run:
         return values
 
     def tokens(self, prompts: Sequence[str]) -> Tensor:
-        """Token ids (P, T) of prompts of one length, on the model's device."""
+        """Token ids (P, T) on the model's device; shorter prompts are padded on the left (`model.batches`)."""
         return torch.from_numpy(self.tokenizer.encode_batch(prompts)).to(self.model.device)
 
     def answer_tokens(self, answers: np.ndarray) -> Tensor:
-        """Token ids (P,) of answers, on the model's device."""
+        """Token ids (P,) of answers that are numbers, on the model's device."""
         return torch.from_numpy(self.tokenizer.number_tokens(answers)).to(self.model.device)
 
 

@@ -46,9 +46,12 @@ EVERY_LAYER = -1
 """The value of `layer` in rows over all late layers."""
 
 PROBLEM = {
-    "a": integer("first operand"),
-    "b": integer("second operand"),
-    "answer": integer("right answer"),
+    "a": integer("first operand; of a table, the number of the row, from 0"),
+    "b": integer("second operand; of a table, -1"),
+    "answer": integer("right answer; of a table, the number of the distinct answer, from 0"),
+    "target": text("text of the right answer"),
+    "answer_token": integer("token id of the right answer; of a table, of the answer's first token"),
+    "fields": text("text of the template's fields, as JSON"),
     "prompt": text("the prompt, without BOS"),
 }
 NEURON = {"layer": integer("layer, from 0"), "neuron": integer("MLP neuron within its layer, from 0")}

@@ -12,8 +12,9 @@ from form_invariance.errors import UserError
 from form_invariance.json_yaml import read_yaml
 from form_invariance.problems.operands import OperandRange, operand_pool
 from form_invariance.problems.prompts import check_fields
+from form_invariance.problems.tasks import TableTask, check_fields_of, pool
 from form_invariance.workflow.config_schema import check_schema, hint
-from form_invariance.workflow.model_checks import check_models, check_sources, known_folder
+from form_invariance.workflow.model_checks import check_models, check_sources, known_folder, table_task, under
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _TEMPLATE_ENGINE = "__use_yte__"
@@ -65,8 +66,28 @@ def _check_names(config: Mapping[str, Any]) -> None:
                 raise UserError(f"config key {section}: the name {name!r} is reserved; choose another")
 
 
-def _check_templates(config: Mapping[str, Any]) -> None:
-    """Every operator needs a template in every format, and every template needs both fields."""
+def _check_tables(config: Mapping[str, Any]) -> dict[str, TableTask]:
+    """The operators that are tables, which must be readable.
+
+    Raises:
+        UserError: a table is not.
+    """
+    tables = {}
+    for name, operator in config["operators"].items():
+        if not isinstance(operator, str):
+            tables[name] = table_task(operator)
+            with under(f"operators.{name}"):
+                pool(tables[name])
+    if config["corrupt"] == "across_operators" and set(tables) & set(config.get("variant_operators", [])):
+        raise UserError(
+            "config key variant_operators: an operator that is a table needs corrupt: within_operator; remove it, "
+            "or change corrupt"
+        )
+    return tables
+
+
+def _check_templates(config: Mapping[str, Any], tables: Mapping[str, TableTask]) -> None:
+    """Every operator needs a template in every format, and every template its operator's fields."""
     for name, one in config["formats"].items():
         templates, variants = one["templates"], one.get("variants", {})
         _check_text(templates, f"formats.{name}.templates")
@@ -84,11 +105,15 @@ def _check_templates(config: Mapping[str, Any]) -> None:
                 raise UserError(
                     f"config key formats.{name}.variants: {operator!r} is not an operator of this format; {advice}"
                 )
-        for operator, template in templates.items():
-            check_fields(template, f"config key formats.{name}.templates.{operator}")
-        for operator, several in variants.items():
-            for number, template in enumerate(several):
-                check_fields(template, f"config key formats.{name}.variants.{operator}[{number}]")
+        given = {f"templates.{operator}": (operator, text) for operator, text in templates.items()}
+        for operator, texts in variants.items():
+            given |= {f"variants.{operator}[{number}]": (operator, text) for number, text in enumerate(texts)}
+        for key, (operator, text) in given.items():
+            where = f"config key formats.{name}.{key}"
+            if operator in tables:
+                check_fields_of(tables[operator], text, where)
+            else:
+                check_fields(text, where)
 
 
 def _check_numbers(config: Mapping[str, Any]) -> None:
@@ -169,6 +194,9 @@ def _check_tasks(config: Mapping[str, Any]) -> None:
 def _digest(config: Mapping[str, Any]) -> str:
     """Digest of everything that the slow checks read."""
     digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode())
+    for operator in config["operators"].values():
+        if not isinstance(operator, str):
+            digest.update(Path(operator["table"]).read_bytes())
     for model in config["models"].values():
         folder = known_folder(model["source"], model.get("revision"))
         for path in sorted(filter(Path.exists, folder.iterdir())) if folder else []:
@@ -189,7 +217,7 @@ def check(config: Mapping[str, Any], schema: Mapping[str, Any], remembered: Path
     """
     check_schema(config, schema)
     _check_names(config)
-    _check_templates(config)
+    _check_templates(config, _check_tables(config))
     _check_numbers(config)
     _check_variants(config)
     _check_tasks(config)
@@ -199,8 +227,8 @@ def check(config: Mapping[str, Any], schema: Mapping[str, Any], remembered: Path
         return
     check_models(config, measured_variants(config))
     # After the tokenizers' checks, which limit the operands: a pool contains all pairs of operands.
-    tasks = config.get("specificity_tasks", {}).values()
-    for expression in [*config["operators"].values(), *(task["expression"] for task in tasks)]:
+    numbers = [expression for expression in config["operators"].values() if isinstance(expression, str)]
+    for expression in [*numbers, *(task["expression"] for task in config.get("specificity_tasks", {}).values())]:
         operand_pool(expression, OperandRange(**config["operands"]))
     if config["heuristic_k"] not in config["k"]:
         raise UserError(

@@ -83,6 +83,8 @@ def _expected(schema: Mapping[str, Any]) -> str:
             return "a list, each number once, such as [10, 20]"
         case "array":
             return "a list of texts"
+        case _ if "description" in schema:
+            return str(schema["description"])
         case _:
             least = schema.get("minProperties")
             return f"names with their values{f', at least {least} of them' if least else ''}"

@@ -14,9 +14,9 @@ from form_invariance.problems.prompts import (
     PromptTokenizer,
     check_next_token,
     check_numbers,
-    check_template,
     render,
 )
+from form_invariance.problems.tasks import Arithmetic, TableTask, Task, check_task
 from form_invariance.stages.late_layers import first_late_layer
 
 Variants = Mapping[tuple[str, str], Mapping[str, list[str]]]
@@ -67,8 +67,13 @@ def width(source: str) -> int | None:
     return None if folder is None else model_files.read_config(folder)[0].d_mlp
 
 
+def table_task(operator: Mapping[str, str]) -> TableTask:
+    """An operator of the configuration that is a table."""
+    return TableTask(Path(operator["table"]), operator.get("answer", "answer"))
+
+
 @contextmanager
-def _under(key: str) -> Iterator[None]:
+def under(key: str) -> Iterator[None]:
     """Prefix a UserError with the key of the configuration that causes it."""
     try:
         yield
@@ -79,7 +84,7 @@ def _under(key: str) -> Iterator[None]:
 def check_sources(config: Mapping[str, Any]) -> None:
     """Check that every source is an existing folder or has the form of a hub id."""
     for name, model in config["models"].items():
-        with _under(f"models.{name}.source"):
+        with under(f"models.{name}.source"):
             local_folder(model["source"])
 
 
@@ -93,14 +98,14 @@ def _check_folder(
             f"config key models.{name}.source: {model['source']!r} contains braces, which Snakemake reads as "
             "wildcards; rename the folder"
         )
-    with _under(f"models.{name}.source"):
+    with under(f"models.{name}.source"):
         shape, _ = model_files.read_config(folder)
         if local:
             model_files.weight_files(folder)
     _check_shape(name, shape, config)
     if not local and not (folder / "tokenizer.json").is_file():
         return None
-    with _under(f"models.{name}.source"):
+    with under(f"models.{name}.source"):
         return model_files.load_tokenizer(folder)
 
 
@@ -133,17 +138,22 @@ def _check_shape(name: str, shape: DecoderConfig, config: Mapping[str, Any]) -> 
 def _check_prompts(name: str, tokenizer: PromptTokenizer, config: Mapping[str, Any], variants: Variants) -> None:
     """Check the numbers, the templates and the measured variants with a model's tokenizer."""
     limits = OperandRange(**config["operands"])
-    with _under(f"operands with the tokenizer of {name}"):
-        check_numbers(tokenizer, limits)
+    tasks: dict[str, Task] = {
+        operator: Arithmetic(given, limits) if isinstance(given, str) else table_task(given)
+        for operator, given in config["operators"].items()
+    }
+    if config.get("specificity_tasks") or any(isinstance(task, Arithmetic) for task in tasks.values()):
+        with under(f"operands with the tokenizer of {name}"):
+            check_numbers(tokenizer, limits)
     for format_name, one in config["formats"].items():
-        for operator in config["operators"]:
+        for operator, task in tasks.items():
             where = f"config key formats.{format_name}.templates.{operator} with the tokenizer of {name}"
-            check_template(tokenizer, one["templates"][operator], where, limits)
+            check_task(task, tokenizer, one["templates"][operator], where)
     for (format_name, _), taken in variants.items():
         for operator, texts in taken.items():
             for number, text in enumerate(texts):
                 key = f"config key formats.{format_name}.variants.{operator}[{number}]"
-                check_template(tokenizer, text, f"{key} with the tokenizer of {name}", limits)
+                check_task(tasks[operator], tokenizer, text, f"{key} with the tokenizer of {name}")
     for task, one in config.get("specificity_tasks", {}).items():
         for format_name in set(one["templates"]) & set(config["formats"]):
             where = f"config key specificity_tasks.{task}.templates.{format_name} with the tokenizer of {name}"

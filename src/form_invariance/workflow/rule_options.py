@@ -46,6 +46,16 @@ def table_options(groups: TableGroups) -> Callable[[Any, Any], list[str]]:
     return options
 
 
+def task_options(operator: Any, limits: Mapping[str, int]) -> list[str]:
+    """Options that say what an operator of the configuration asks: an expression within limits, or a table."""
+    if isinstance(operator, str):
+        return [
+            f"--expression={operator}",
+            *(f"--{key.replace('_', '-')}={value}" for key, value in limits.items()),
+        ]
+    return [f"--table={operator['table']}", f"--answer-column={operator.get('answer', 'answer')}"]
+
+
 def source_options(model: Mapping[str, Any]) -> list[str]:
     """Options that say where a model comes from, one word each (a value may begin with a dash)."""
     keys = {"source": "model", "revision": "revision"}

@@ -13,6 +13,7 @@ from form_invariance.statistics import hierarchical_interval, verdict
 from form_invariance.tables.inputs import Input
 
 INPUTS = {"agreement": Input(AGREEMENT, ("operator",)), "labelled": Input(LABELLED, ("operator",))}
+QUESTION = "Do the shared neurons do the same in every format?"
 RESAMPLES = 2000
 
 
@@ -32,7 +33,7 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
             f"0.05 {in_how_many(found['p'] < 0.05)} operators."
         )
     return [
-        Answer("Do the shared neurons do the same in every format?", sentence, found, ("heuristics",)),
+        Answer(QUESTION, sentence, found, ("heuristics",)),
         _labels(tables["labelled"]),
     ]
 

@@ -5,10 +5,11 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from form_invariance.model.batches import by_length, in_order
 from form_invariance.model.decoder import Decoder, logits
 from form_invariance.model.finite import check_finite
 from form_invariance.model.replay import LastTokenCache, build_cache, last_token_neurons, replay
-from form_invariance.stages.dataset.prompts import TrainPrompts, of_partners
+from form_invariance.stages.dataset.prompts import TrainPrompts
 from form_invariance.stages.run import Run
 from form_invariance.statistics import ranks
 
@@ -46,7 +47,7 @@ def attribute(
     """First-order indirect effect of every late neuron on every prompt (paper, Eq. 5).
 
     Args:
-        tokens: clean prompts, (P, T).
+        tokens: clean prompts, (P, T), shorter ones padded on the left (`model.batches`).
         corrupt: the corrupt prompts' last-token activations, (late layers, P, m).
         answers: token ids of the clean and of the corrupt answer, (P, 2).
         first: first late layer.
@@ -54,14 +55,14 @@ def attribute(
     Returns:
         (a_corrupt - a_clean) · ∂IE/∂a, (late layers, P, m), float32.
     """
-    pieces = []
-    for start in range(0, len(tokens), batch):
-        prompts = slice(start, start + batch)
-        cache = build_cache(model, tokens[prompts], first)
-        gradient = effect_gradient(model, cache, answers[prompts])
-        change = (corrupt[:, prompts] - cache.neurons).float()
-        pieces.append(check_finite(change * gradient.float(), "the attributions"))
-    return torch.cat(pieces, dim=1)
+    every, found = [], []
+    for rows, own in by_length(tokens, batch):
+        cache = build_cache(model, own, first)
+        gradient = effect_gradient(model, cache, answers[rows])
+        change = (corrupt[:, rows] - cache.neurons).float()
+        every.append(rows)
+        found.append(check_finite(change * gradient.float(), "the attributions"))
+    return in_order(every, found, dim=1)
 
 
 def attribution_table(effects: np.ndarray, first: int, candidates: int) -> pd.DataFrame:
@@ -101,10 +102,7 @@ def attribution_table(effects: np.ndarray, first: int, candidates: int) -> pd.Da
 
 def corrupt_activations(run: Run, partners: list[str]) -> Tensor:
     """Last-token activations of the corrupt partners, (late layers, P, m)."""
-    model = run.model
-    return of_partners(
-        run.tokenizer, partners, lambda tokens: last_token_neurons(model, tokens.to(model.device), run.first)
-    )
+    return last_token_neurons(run.model, run.tokens(partners), run.first)
 
 
 def first_stage(run: Run, train: TrainPrompts, candidates: int) -> pd.DataFrame:

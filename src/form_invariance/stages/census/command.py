@@ -2,35 +2,35 @@
 
 import argparse
 
-from form_invariance.stages.options import OPERANDS, add_model_arguments, add_options, operand_limits
+from form_invariance.stages.options import add_model_arguments, add_options
+from form_invariance.stages.task_options import add_task_arguments, task_of, task_provenance
 
 HELP = "run the model on a sample of the operand pool"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
-    add_options(parser, "--template", "--operator", "--expression", *OPERANDS, "--seed", output="census table")
-    parser.add_argument("--pairs", type=int, help="pairs in the uniform sample; default: the whole pool")
+    add_task_arguments(parser)
+    add_options(parser, "--template", "--operator", "--seed", output="census table")
+    parser.add_argument("--pairs", type=int, help="problems in the uniform sample; default: the whole pool")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from form_invariance.problems.operands import OperandRange
     from form_invariance.stages.census.compute import take_census
     from form_invariance.stages.census.table import CENSUS
     from form_invariance.stages.model_options import load_model, model_provenance
     from form_invariance.tables.files import write_table
 
-    limits = OperandRange(**operand_limits(arguments))
+    task = task_of(arguments)
     model, tokenizer = load_model(arguments)
     table = take_census(
         model,
         tokenizer,
         arguments.template,
         arguments.operator,
-        arguments.expression,
-        limits,
+        task,
         arguments.pairs,
         arguments.seed,
     )
-    provenance = model_provenance(arguments, "template", "operator", "expression", "pairs", "seed")
-    write_table(table, arguments.output, CENSUS, {**provenance, "operands": vars(limits)})
+    provenance = model_provenance(arguments, "template", "operator", "pairs", "seed")
+    write_table(table, arguments.output, CENSUS, {**provenance, **task_provenance(arguments)})

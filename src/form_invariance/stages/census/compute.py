@@ -8,12 +8,14 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from form_invariance.model.batches import by_length
 from form_invariance.model.decoder import Decoder, logits
 from form_invariance.model.finite import check_finite
 from form_invariance.model.memory import working_bytes
 from form_invariance.model.prefixes import run_prompts
-from form_invariance.problems.operands import OperandRange, operand_pool, sample_pairs
-from form_invariance.problems.prompts import PromptTokenizer, check_prompts, check_template, rendered
+from form_invariance.problems.operands import sample_pairs
+from form_invariance.problems.prompts import PromptTokenizer
+from form_invariance.problems.tasks import Task, pool, stated, targets
 
 PER_ANSWER = 2
 """Pairs of every answer that are added to the uniform sample, so that the dataset can reach all answers."""
@@ -50,10 +52,10 @@ def _answers(z: Tensor, wanted: Tensor) -> Iterator[tuple[str, np.ndarray]]:
 def ask(
     model: Decoder, tokenizer: PromptTokenizer, prompts: Sequence[str], answers: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """What the model answers to prompts of one length, with progress.
+    """What the model answers to prompts, with progress.
 
     Args:
-        answers: the right answers, (P,).
+        answers: token ids of the right answers, (P,).
 
     Returns:
         The census table's columns predicted_token, correct, probability, logit and rank, (P,) each.
@@ -61,14 +63,17 @@ def ask(
     Raises:
         UserError: the model's logits are not finite.
     """
-    tokens = tokenizer.encode_batch(prompts)
-    wanted = torch.from_numpy(tokenizer.number_tokens(answers))
+    tokens, wanted = torch.from_numpy(tokenizer.encode_batch(prompts)), torch.tensor(answers)
     columns: dict[str, np.ndarray] = {}
-    for own, x in run_prompts(model, tokens, _batch_size(model, tokens.shape[1])):
-        z = check_finite(logits(model, x), f"the model's logits for {prompts[own[0]]!r} and the like").double()
-        z = z - z.mean(1, keepdim=True)
-        for name, values in _answers(z, wanted[own].to(model.device)):
-            columns.setdefault(name, np.empty(len(prompts), values.dtype))[own] = values
+    for rows, group in by_length(tokens, len(tokens)):
+        for own, x in run_prompts(model, group.numpy(), _batch_size(model, group.shape[1])):
+            asked = rows[own].numpy()
+            z = check_finite(
+                logits(model, x), f"the model's logits for {prompts[asked[0]]!r} and the like"
+            ).double()
+            z = z - z.mean(1, keepdim=True)
+            for name, values in _answers(z, wanted[asked].to(model.device)):
+                columns.setdefault(name, np.empty(len(prompts), values.dtype))[asked] = values
     return columns
 
 
@@ -77,19 +82,18 @@ def take_census(
     tokenizer: PromptTokenizer,
     template: str,
     operator: str,
-    expression: str,
-    limits: OperandRange,
+    task: Task,
     size: int | None,
     seed: int,
 ) -> pd.DataFrame:
     """Run the model on a sample of the pool.
 
     Args:
-        template: with the fields {a} and {b}; checked against the tokenizer first.
+        template: with the task's fields; checked against the tokenizer first.
         operator: the operator's name, for messages and for the seeded sample, which is the same for
             every model and format.
-        expression: the operator's expression.
-        size: pairs in the uniform sample; None takes the whole pool.
+        task: what the operator asks.
+        size: problems in the uniform sample; None takes the whole pool.
 
     Returns:
         The census table.
@@ -97,12 +101,9 @@ def take_census(
     Raises:
         UserError: the template or a prompt breaks a rule, the pool is empty, or the model's logits are not finite.
     """
-    where = f"template of {operator}"
-    places = check_template(tokenizer, template, where, limits)
-    pairs = sample_pairs(operand_pool(expression, limits), size, PER_ANSWER, seed, operator)
-    prompts = rendered(template, pairs)
-    check_prompts(tokenizer, prompts, pairs, places, where)
-    columns: dict[str, Any] = {**ask(model, tokenizer, prompts, pairs["answer"].to_numpy())}
-    table = pairs.assign(prompt=prompts, **columns)
+    problems = stated(sample_pairs(pool(task), size, PER_ANSWER, seed, operator))
+    prompts, wanted = targets(task, tokenizer, template, problems, f"template of {operator}")
+    columns: dict[str, Any] = {**ask(model, tokenizer, prompts, wanted)}
+    table = problems.assign(prompt=prompts, answer_token=wanted, **columns)
     texts = {token: tokenizer.text(token) for token in table["predicted_token"].unique().tolist()}
     return table.assign(predicted=table["predicted_token"].map(texts))

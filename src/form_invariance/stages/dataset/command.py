@@ -6,7 +6,6 @@ from form_invariance.stages.options import (
     add_keyed,
     add_options,
     add_required,
-    add_tokenizer_arguments,
     settings,
 )
 
@@ -14,7 +13,6 @@ HELP = "choose train and eval prompts and corrupt partners from a census"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_tokenizer_arguments(parser)
     add_options(parser, "--operator", "--seed", census="census table of the cell")
     others = "censuses of the other operators; corrupt partners then come from all operators"
     add_keyed(parser, "--other-census", "OPERATOR=FILE", others, required=False)
@@ -28,16 +26,15 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.census.table import CENSUS
     from form_invariance.stages.dataset.compute import Choice, distinct_answers, make_dataset
     from form_invariance.stages.dataset.table import CORRUPT, DATASET
-    from form_invariance.stages.tokenizer_options import load_tokenizer_alone
     from form_invariance.tables.files import provenance_of, read_table, write_table
 
-    tokenizer = load_tokenizer_alone(arguments)
     paths = {**arguments.other_census, arguments.operator: arguments.census}
     censuses = {name: (read_table(path, CENSUS), provenance_of(path)["template"]) for name, path in paths.items()}
     choice = Choice(arguments.train, arguments.eval, arguments.corrupt_seeds, arguments.seed)
-    dataset, corrupt = make_dataset(tokenizer, censuses, arguments.operator, choice)
+    dataset, corrupt = make_dataset(censuses, arguments.operator, choice)
     provenance = {
-        **settings(arguments, "model", "revision", "operator", "seed", "train", "eval", "corrupt_seeds"),
+        **{name: provenance_of(arguments.census)[name] for name in ("model", "revision")},
+        **settings(arguments, "operator", "seed", "train", "eval", "corrupt_seeds"),
         "corrupt": "across_operators" if len(censuses) > 1 else "within_operator",
         "distinct_answers": distinct_answers(dataset),
     }

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.errors import UserError
-from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.randomness import generator
+from form_invariance.tables.columns import PROBLEM
 
 _ATTEMPTS = 1000
 
@@ -24,7 +24,7 @@ class Choice:
 
 
 def make_dataset(
-    tokenizer: PromptTokenizer, censuses: Mapping[str, tuple[pd.DataFrame, str]], operator: str, choice: Choice
+    censuses: Mapping[str, tuple[pd.DataFrame, str]], operator: str, choice: Choice
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The dataset of one cell, and the corrupt partners of its train prompts.
 
@@ -41,12 +41,7 @@ def make_dataset(
     }
     train = {name: table[table["split"] == "train"] for name, table in chosen.items()}
     dataset, own = chosen[operator], train.pop(operator)
-    corrupt = draw_corrupt(own, train, operator, choice.draws, choice.seed)
-
-    def with_tokens(table: pd.DataFrame) -> pd.DataFrame:
-        return table.assign(answer_token=tokenizer.number_tokens(table["answer"].to_numpy()))
-
-    return with_tokens(dataset), with_tokens(corrupt)
+    return dataset, draw_corrupt(own, train, operator, choice.draws, choice.seed)
 
 
 def choose_dataset(
@@ -67,7 +62,7 @@ def choose_dataset(
         template: the format's, for the seeded choice.
 
     Returns:
-        Columns split, index, a, b, answer, prompt.
+        Columns split, index, and the census's that state the problem (`PROBLEM`).
 
     Raises:
         UserError: too few distinct correct pairs.
@@ -84,7 +79,7 @@ def choose_dataset(
                 f"dataset of {name}: of the pairs set apart for {split} the model answers only {len(chosen)} "
                 f"distinct ones right, but {split}_prompts is {size}; raise census_pairs or lower {split}_prompts"
             )
-        chosen = chosen[["a", "b", "answer", "prompt"]].iloc[rng.permutation(size)]
+        chosen = chosen[list(PROBLEM)].iloc[rng.permutation(size)]
         parts.append(chosen.assign(split=split, index=np.arange(size)))
     return pd.concat(parts, ignore_index=True)
 
@@ -146,7 +141,7 @@ def derangement(answers: np.ndarray, rng: np.random.Generator, where: str) -> np
     """A random permutation that gives every prompt a partner with another answer, each partner once.
 
     Args:
-        answers: (n,).
+        answers: token ids of the answers, (n,).
 
     Returns:
         Positions of the partners, (n,).
@@ -158,8 +153,9 @@ def derangement(answers: np.ndarray, rng: np.random.Generator, where: str) -> np
     _, counts = np.unique(answers, return_counts=True)
     if size < 2 or counts.max() * 2 > size:
         raise UserError(
-            f"{where}: {counts.max() if size else 0} of {size} train prompts have one answer, so not all can get "
-            "a corrupt partner with another answer; widen the operand range or raise train_prompts"
+            f"{where}: the answers of {counts.max() if size else 0} of {size} train prompts have the same token, "
+            "so not all can get a corrupt partner with another one; widen the operand range, add rows to the "
+            "table, or raise train_prompts"
         )
     for _ in range(_ATTEMPTS):
         partner = rng.permutation(size)
@@ -189,7 +185,7 @@ def draw_corrupt(
             then come from all operators equally. Empty: a derangement within the operator.
 
     Returns:
-        The corrupt table without answer_token.
+        The corrupt table.
 
     Raises:
         UserError: a prompt can get no partner with another answer.
@@ -199,22 +195,26 @@ def draw_corrupt(
         rng = generator(seed, "corrupt", operator, draw)
         if others:
             pool = pd.concat([one.assign(operator=name) for name, one in {operator: train, **others}.items()])
-            partners = pool.iloc[_other_answers(train["answer"].to_numpy(), pool["answer"].to_numpy(), rng)]
+            own, other = (one["answer_token"].to_numpy() for one in (train, pool))
+            partners = pool.iloc[_other_answers(own, other, rng)]
         else:
-            chosen = derangement(train["answer"].to_numpy(), rng, f"dataset of {operator}")
+            chosen = derangement(train["answer_token"].to_numpy(), rng, f"dataset of {operator}")
             partners = train.iloc[chosen].assign(operator=operator)
-        partners = partners[["operator", "a", "b", "answer", "prompt"]].reset_index(drop=True)
+        partners = partners[["operator", *PROBLEM]].reset_index(drop=True)
         tables.append(partners.assign(corrupt_seed=draw, index=train["index"].to_numpy()))
     return pd.concat(tables, ignore_index=True)
 
 
 def _other_answers(answers: np.ndarray, pool: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """For each answer a random position of the pool that has another one."""
+    """For each answer's token a random position of the pool that has another one."""
     chosen = []
     for answer in answers:
         fits = np.flatnonzero(pool != answer)
         if not len(fits):
-            raise UserError(f"dataset: all train prompts have the answer {answer}; widen the operand range")
+            raise UserError(
+                f"dataset: the answers of all train prompts have the same token, {answer}; widen the operand "
+                "range, or add rows to the table"
+            )
         chosen.append(fits[rng.integers(len(fits))])
     return np.array(chosen)
 

@@ -1,6 +1,6 @@
 """A cell's train and eval prompts as tensors."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from form_invariance.problems.prompts import PromptTokenizer
+from form_invariance.problems.task_tables import NO_OPERAND
 from form_invariance.stages.dataset.pairs import read_train_pairs
 from form_invariance.stages.dataset.table import DATASET
 from form_invariance.tables.files import read_table
@@ -22,7 +23,7 @@ class TrainPrompts:
     tokens: Tensor  # (P, T)
     partners: list[list[str]]  # S draws of P prompts
     answers: Tensor  # (S, P, 2): token ids of the clean and of the corrupt answer
-    operands: Tensor  # (P, 2): token ids of the clean operands a and b
+    operands: Tensor | None  # (P, 2): token ids of the clean operands a and b; a table has none
 
 
 def train_prompts(
@@ -31,18 +32,18 @@ def train_prompts(
     """Train prompts as tensors.
 
     Args:
-        train: columns prompt and answer_token.
+        train: columns a, b, prompt and answer_token.
         draws: the same of their corrupt partners.
     """
     own = train["answer_token"].tolist()
     answers = torch.stack([torch.tensor([own, draw["answer_token"].tolist()]).T for draw in draws])
     tokens = torch.from_numpy(tokenizer.encode_batch(train["prompt"].tolist()))
-    operands = np.stack([tokenizer.number_tokens(train[name].tolist()) for name in ("a", "b")], axis=1)
+    operands = None
+    if (train["b"] != NO_OPERAND).all():
+        ids = [tokenizer.number_tokens(train[name].tolist()) for name in ("a", "b")]
+        operands = torch.from_numpy(np.stack(ids, axis=1)).to(device)
     return TrainPrompts(
-        tokens.to(device),
-        [draw["prompt"].tolist() for draw in draws],
-        answers.to(device),
-        torch.from_numpy(operands).to(device),
+        tokens.to(device), [draw["prompt"].tolist() for draw in draws], answers.to(device), operands
     )
 
 
@@ -61,20 +62,3 @@ def eval_prompts(dataset: pd.DataFrame, tokenizer: PromptTokenizer, device: torc
 def read_eval(path: Path, tokenizer: PromptTokenizer, device: torch.device) -> tuple[Tensor, Tensor]:
     """The same of a dataset's file."""
     return eval_prompts(read_table(path, DATASET), tokenizer, device)
-
-
-def of_partners(tokenizer: PromptTokenizer, partners: list[str], read: Callable[[Tensor], Tensor]) -> Tensor:
-    """What `read` returns for the corrupt partners' tokens (B, T): (layers, P, ...) from (layers, B, ...).
-
-    Partners of other operators may be of other lengths, so each length is a batch of its own.
-    """
-    lengths = [len(tokenizer.encode(prompt)) for prompt in partners]
-    result: Tensor | None = None
-    for length in sorted(set(lengths)):
-        rows = [row for row, own in enumerate(lengths) if own == length]
-        found = read(torch.from_numpy(tokenizer.encode_batch([partners[row] for row in rows])))
-        if result is None:
-            result = found.new_empty(len(found), len(partners), *found.shape[2:])
-        result[:, rows] = found
-    assert result is not None
-    return result

@@ -8,7 +8,6 @@ DATASET = Schema(
         "split": text("train or eval"),
         "index": integer("number of the prompt within its split, from 0"),
         **PROBLEM,
-        "answer_token": integer("the answer's token id"),
     },
 )
 CORRUPT = Schema(
@@ -18,6 +17,5 @@ CORRUPT = Schema(
         "index": integer("number of the train prompt that the partner belongs to"),
         "operator": text("the partner's operator"),
         **PROBLEM,
-        "answer_token": integer("the partner's answer's token id"),
     },
 )

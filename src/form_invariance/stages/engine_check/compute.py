@@ -13,7 +13,7 @@ from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.stages.attribution.compute import attribute
 from form_invariance.stages.engine_check.sample import NO_LAYER, Cell, Sample, Values
 from form_invariance.stages.engine_check.table import COMPARED
-from form_invariance.stages.mean_cache.ablation import ablate_all_positions, start_run
+from form_invariance.stages.mean_cache.ablation import ablate_all_positions, start_runs
 from form_invariance.stages.patching.compute import patch_neurons
 from form_invariance.stages.transfer.compute import transfer_neurons
 
@@ -55,7 +55,7 @@ def fast_values(model: Decoder, sample: Sample) -> Values:
         found = patch_neurons(model, cache, layer, patched, given, sample.answers)
         values["patch", layer], values["no_op", layer] = found[:, :-1], found[:, -1:]
         values["attribution", layer] = effects[late]
-    run = start_run(model, sample.tokens, right, first)
+    run = next(start_runs(model, sample.tokens, right, first))
     kept = ablate_all_positions(model, run, ~sample.chosen[None], sample.means, sample.bos, center=True)
     values["keep_only", NO_LAYER] = kept.probability[0].log()
     donors = last_token_neurons(model, sample.donors, first)

@@ -102,7 +102,9 @@ def _kept(bridge: Any, sample: Sample, layers: range) -> Tensor:
         def hook(activation: Tensor, hook: object) -> Tensor:
             activation = activation.clone()
             tail = activation[:, begin:]
-            means = sample.means.neurons[layer][: tail.shape[1]].flip(0).to(tail.dtype)
+            means = sample.means.neurons[layer].to(tail.dtype)
+            # A prompt may be longer than all that gave the means: its first tokens take the farthest mean.
+            means = torch.stack([means[min(place, len(means) - 1)] for place in reversed(range(tail.shape[1]))])
             activation[:, begin:] = torch.where(sample.chosen[layer - layers[0]], tail, means)
             return activation
 

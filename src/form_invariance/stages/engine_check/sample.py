@@ -7,6 +7,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from form_invariance.model.batches import by_length
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.stages.dataset.prompts import TrainPrompts
 from form_invariance.stages.mean_cache.compute import MeanCache
@@ -61,6 +62,12 @@ def choose_neurons(attribution: pd.DataFrame, device: torch.device) -> tuple[dic
     return neurons, chosen
 
 
+def commonest_length(tokens: Tensor) -> tuple[Tensor, Tensor]:
+    """The prompts of the commonest length: their token ids without padding (n, t), and their rows (n,)."""
+    rows, own = max(by_length(tokens, len(tokens)), key=lambda one: len(one[0]))
+    return own, rows
+
+
 def build_samples(
     trains: Mapping[Cell, TrainPrompts],
     attributions: Mapping[Cell, pd.DataFrame],
@@ -68,22 +75,23 @@ def build_samples(
     tokenizer: PromptTokenizer,
     prompts: int,
 ) -> dict[Cell, Sample]:
-    """The sample of every cell: its first train prompts; the next format's give their activations."""
+    """The sample of every cell: train prompts of one length; those of the next format give their activations."""
     formats = list(means)
     samples = {}
     for (name, operator), train in trains.items():
-        donors = trains[formats[(formats.index(name) + 1) % len(formats)], operator].tokens
-        rows = slice(0, min(prompts, len(train.tokens), len(donors)))
+        own, of_own = commonest_length(train.tokens)
+        donors, _ = commonest_length(trains[formats[(formats.index(name) + 1) % len(formats)], operator].tokens)
+        size = min(prompts, len(own), len(donors))
+        rows = of_own[:size]
         device = train.tokens.device
         neurons, chosen = choose_neurons(attributions[name, operator], device)
+        texts = [train.partners[0][row] for row in rows.tolist()]
         samples[name, operator] = Sample(
-            tokens=train.tokens[rows],
+            tokens=own[:size],
             answers=train.answers[0, rows],
-            partners=[
-                torch.from_numpy(tokenizer.encode_batch([text])).to(device) for text in train.partners[0][rows]
-            ],
+            partners=[torch.from_numpy(tokenizer.encode_batch([text])).to(device) for text in texts],
             # Rolled, so that a run of one format has other donors than targets.
-            donors=donors[rows].roll(1, 0),
+            donors=donors[:size].roll(1, 0),
             neurons=neurons,
             chosen=chosen,
             means=means[name],

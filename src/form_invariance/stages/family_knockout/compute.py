@@ -22,7 +22,7 @@ from form_invariance.stages.family_knockout.table import ALL, FAMILY_KNOCKOUT, M
 from form_invariance.stages.heuristics.classes import members_of
 from form_invariance.stages.heuristics.names import FAMILIES
 from form_invariance.stages.heuristics.pairs import Grid
-from form_invariance.stages.mean_cache.ablation import ablate_last_position, run_unmodified, start_run, unmodified
+from form_invariance.stages.mean_cache.ablation import ablate_last_position, run_unmodified, start_runs, unmodified
 from form_invariance.stages.mean_cache.compute import MeanCache, last_token_means
 from form_invariance.stages.run import Run
 from form_invariance.stages.verdicts import with_verdicts
@@ -134,14 +134,13 @@ def losses(
         sets: carriers, and which of them are ablated in each prompt, bool (n, P).
     """
     pieces: dict[str, list[np.ndarray]] = {metric: [] for metric in METRICS}
-    for start in range(0, len(prompts.tokens), _BATCH):
-        batch = slice(start, start + _BATCH)
-        tokens, answers = prompts.tokens[batch], prompts.answers[batch]
-        masks = np.zeros((len(tokens), len(sets), len(run.late), run.width), dtype=bool)
+    # Prompts of whole numbers are of one length, so that the batches keep their order.
+    for before in start_runs(run.model, prompts.tokens, prompts.answers, run.first, _BATCH):
+        batch = before.rows.cpu().numpy()
+        masks = np.zeros((len(batch), len(sets), len(run.late), run.width), dtype=bool)
         for number, (of, chosen) in enumerate(sets):
             masks[:, number, of.layers - run.first, of.neurons] = chosen[:, batch].T
         with torch.no_grad():
-            before = start_run(run.model, tokens, answers, run.first)
             ablated = ablate_last_position(
                 run.model, before, torch.from_numpy(masks).to(run.model.device), prompts.means, center
             )

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from form_invariance.errors import UserError
+from form_invariance.model.batches import by_length, in_order
 from form_invariance.model.decoder import Decoder, embed, run_layers
 from form_invariance.model.indirect_effect import effects_beside_clean
 from form_invariance.model.memory import replayed_rows
@@ -25,7 +26,7 @@ from form_invariance.model.replay import (
     replay,
 )
 from form_invariance.problems.prompts import PromptTokenizer
-from form_invariance.stages.dataset.prompts import TrainPrompts, of_partners
+from form_invariance.stages.dataset.prompts import TrainPrompts
 from form_invariance.statistics import ranks
 
 ATTENDED = ("a", "b", "bos")
@@ -44,15 +45,17 @@ class CellHeads:
 def last_token_heads(model: Decoder, tokens: Tensor, batch: int = 256) -> Tensor:
     """The heads' outputs (`hook_z`) at the last token, (L, P, H, D), of prompts (P, T)."""
     pieces: list[list[Tensor]] = []
+    every = []
 
     def keep(_: int, z: Tensor) -> Tensor:
         pieces[-1].append(z[:, -1].clone())
         return z
 
-    for piece in tokens.split(batch):
+    for rows, piece in by_length(tokens, batch):
+        every.append(rows)
         pieces.append([])
         run_layers(model, embed(model, piece), on_heads=keep, last_only=True)
-    return torch.cat([torch.stack(found) for found in pieces], dim=1)
+    return in_order(every, [torch.stack(found) for found in pieces], dim=1)
 
 
 @torch.no_grad()
@@ -90,13 +93,16 @@ def patch_heads(model: Decoder, cache: LastTokenCache, corrupt: Tensor, answers:
 
 
 def attended_positions(train: TrainPrompts, bos: int | None) -> dict[str, int | None]:
-    """The position of the first operand, of the second and of BOS in all prompts; None without BOS.
+    """The position of the first operand, of the second and of BOS in all prompts; None where there is none.
 
     Raises:
         UserError: an operand is not at the same position in all prompts.
     """
     found: dict[str, int | None] = {}
     for column, name in enumerate(("a", "b")):
+        if train.operands is None:
+            found[name] = None
+            continue
         same = (train.tokens == train.operands[:, column : column + 1]).all(0).nonzero()
         if not len(same):
             raise UserError(
@@ -115,22 +121,23 @@ def measure_cell(
         done: told after each piece how many single patches it held.
     """
     places = attended_positions(train, tokenizer.bos)
-    corrupt = of_partners(
-        tokenizer, train.partners[0], lambda tokens: last_token_heads(model, tokens.to(model.device))
-    )
+    partners = torch.from_numpy(tokenizer.encode_batch(train.partners[0])).to(model.device)
+    corrupt = last_token_heads(model, partners)
     batch = max(1, replayed_rows(model) // (1 + model.config.n_heads))
-    effects, weights = [], []
-    for start in range(0, len(train.tokens), batch):
-        prompts = slice(start, start + batch)
-        cache = build_cache(model, train.tokens[prompts], 0)
-        effects.append(patch_heads(model, cache, corrupt[:, prompts], train.answers[0, prompts]))
+    every, effects, weights = [], [], []
+    for rows, own in by_length(train.tokens, batch):
+        cache = build_cache(model, own, 0)
+        every.append(rows)
+        effects.append(patch_heads(model, cache, corrupt[:, rows], train.answers[0, rows]))
         layers = [last_token_attention(model, layer, cache).float() for layer in range(model.config.n_layers)]
-        weights.append(torch.stack(layers, dim=1))
+        # BOS is the first token, and operands are at one position, so that padding on the right moves neither.
+        missing = train.tokens.shape[1] - own.shape[1]
+        weights.append(torch.nn.functional.pad(torch.stack(layers, dim=1), (0, missing)))
         done(effects[-1].numel())
     mean = torch.cat(weights).mean(0)  # (L, H, T)
     nowhere = torch.full(mean.shape[:2], float("nan"), device=mean.device)
     attention = {name: nowhere if place is None else mean[..., place] for name, place in places.items()}
-    return CellHeads(torch.cat(effects), attention)
+    return CellHeads(in_order(every, effects, dim=0), attention)
 
 
 def heads_table(cell: CellHeads) -> pd.DataFrame:

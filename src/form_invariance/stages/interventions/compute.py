@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from form_invariance.model.readout import Readout, stack
+from form_invariance.model.readout import Readout, join_prompts
 from form_invariance.stages.circuit.compute import circuit_members
 from form_invariance.stages.interventions.sets import (
     Choices,
@@ -17,12 +17,11 @@ from form_invariance.stages.interventions.sets import (
 )
 from form_invariance.stages.interventions.table import FORMAT_MEANS, TEMPLATE_MEANS
 from form_invariance.stages.mean_cache.ablation import (
-    EvalRun,
     ablate_all_positions,
     ablate_last_position,
     run_all_ablated,
     run_unmodified,
-    start_run,
+    start_runs,
 )
 from form_invariance.stages.mean_cache.compute import MeanCache
 from form_invariance.stages.run import Run
@@ -60,23 +59,19 @@ def run_cell(
     """
     model, bos = run.model, run.tokenizer.bos is not None
     with torch.no_grad():
-        parts: list[EvalRun] = []
-        bad = []
-        for start in range(0, len(tokens), batch):
-            prompts, wanted = tokens[start : start + batch], answers[start : start + batch]
-            parts.append(start_run(model, prompts, wanted, run.first))
-            bad.append(run_all_ablated(model, prompts, wanted, means, center))
-        yield "good", "", stack([run_unmodified(model, part, center) for part in parts])
-        yield "bad", "", stack(bad)
+        parts = list(start_runs(model, tokens, answers, run.first, batch))
+        rows = [part.rows for part in parts]
+        yield "good", "", join_prompts(rows, [run_unmodified(model, part, center) for part in parts])
+        yield "bad", "", join_prompts(rows, [run_all_ablated(model, part, means, center) for part in parts])
         members = np.stack([one.members for one in sets])
         for intervention, masks in (("keep_only", ~members), ("knockout", members)):
             distinct, which = _distinct(masks)
             ablated = torch.from_numpy(distinct).to(model.device)
-            rows = torch.from_numpy(which).to(model.device)
+            each = torch.from_numpy(which).to(model.device)
             everywhere = [ablate_all_positions(model, part, ablated, means, bos, center) for part in parts]
-            yield intervention, "all", stack(everywhere)[rows]
+            yield intervention, "all", join_prompts(rows, everywhere)[each]
             last = [ablate_last_position(model, part, ablated, means, center) for part in parts]
-            yield intervention, "last", stack(last)[rows]
+            yield intervention, "last", join_prompts(rows, last)[each]
 
 
 def faithfulness(values: np.ndarray, good: np.ndarray | float, bad: np.ndarray | float) -> np.ndarray:

@@ -1,13 +1,15 @@
 """Keep-only and knockout by mean ablation (paper, section 4.3; method, section 7)."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from form_invariance.model.batches import by_length
 from form_invariance.model.decoder import Decoder, embed, run_layers
 from form_invariance.model.memory import replayed_rows
-from form_invariance.model.readout import Readout, read_out, stack
+from form_invariance.model.readout import Readout, join_prompts, read_out, stack
 from form_invariance.model.replay import LastTokenCache, continue_cache, replay, select
 from form_invariance.stages.mean_cache.compute import MeanCache, aligned
 
@@ -19,15 +21,26 @@ BATCH = 100
 class EvalRun:
     """The unmodified run of a batch of eval prompts up to the first late layer, shared by all interventions."""
 
+    rows: Tensor  # (B,): which of the eval prompts they are
+    tokens: Tensor  # (B, T)
     residual: Tensor  # (B, T, d) before the first late layer
     last_token: LastTokenCache
     answers: Tensor  # (B,)
 
 
-def start_run(model: Decoder, tokens: Tensor, answers: Tensor, first: int) -> EvalRun:
-    """Run the layers that no intervention touches, once."""
-    residual = run_layers(model, embed(model, tokens), stop=first)
-    return EvalRun(residual, continue_cache(model, residual, first), answers)
+@torch.no_grad()
+def start_runs(
+    model: Decoder, tokens: Tensor, answers: Tensor, first: int, size: int = BATCH
+) -> Iterator[EvalRun]:
+    """Run the layers that no intervention touches, once, in batches of prompts of one length.
+
+    Args:
+        tokens: (P, T), shorter prompts padded on the left (`model.batches`).
+        answers: token ids, (P,).
+    """
+    for rows, own in by_length(tokens, size):
+        residual = run_layers(model, embed(model, own), stop=first)
+        yield EvalRun(rows, own, residual, continue_cache(model, residual, first), answers[rows])
 
 
 def ablate_all_positions(
@@ -85,26 +98,23 @@ def run_unmodified(model: Decoder, run: EvalRun, center: bool) -> Readout:
     return read_out(model, run.last_token.residual[-1], run.answers, center)
 
 
+@torch.no_grad()
 def unmodified(model: Decoder, tokens: Tensor, answers: Tensor, first: int, center: bool) -> Readout:
-    """The unmodified model's answers to prompts (P, T) of one length, in batches; shape (P,)."""
-    with torch.no_grad():
-        return stack(
-            [
-                run_unmodified(model, start_run(model, own, wanted, first), center)
-                for own, wanted in zip(tokens.split(BATCH), answers.split(BATCH), strict=True)
-            ]
-        )
+    """The unmodified model's answers to prompts (P, T), in batches; shape (P,)."""
+    runs = start_runs(model, tokens, answers, first)
+    rows, found = zip(*((run.rows, run_unmodified(model, run, center)) for run in runs), strict=True)
+    return join_prompts(rows, found)
 
 
-def run_all_ablated(model: Decoder, tokens: Tensor, answers: Tensor, means: MeanCache, center: bool) -> Readout:
+def run_all_ablated(model: Decoder, run: EvalRun, means: MeanCache, center: bool) -> Readout:
     """The bad run: all heads and all neurons of all layers at their means, at every position but BOS.
 
     Where every head is at its mean, nothing of an earlier position reaches the last token, so it runs alone.
     """
     x = run_layers(
         model,
-        embed(model, tokens)[:, -1:],
+        embed(model, run.tokens)[:, -1:],
         on_neurons=lambda layer, post: means.neurons[layer][0].expand_as(post),
         on_heads=lambda layer, z: means.heads[layer][0].expand_as(z),
     )
-    return read_out(model, x[:, 0], answers, center)
+    return read_out(model, x[:, 0], run.answers, center)

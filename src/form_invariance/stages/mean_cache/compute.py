@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from form_invariance.errors import UserError
+from form_invariance.model.batches import by_length
 from form_invariance.model.decoder import Decoder, embed, run_layers
 from form_invariance.model.finite import check_finite
 from form_invariance.model.replay import last_token_neurons
@@ -72,7 +73,7 @@ def activation_sums(
     """Sums over prompts of one template, by position from the last token, in double precision.
 
     Args:
-        prompts: of equal length.
+        prompts: a position that not all of them have is summed over those that have it.
 
     Returns:
         `count` (P,), and for each layer L `neurons.L` (P, m), `heads.L` (P, H, D) and `squares.L` (1, m), the
@@ -83,7 +84,7 @@ def activation_sums(
 
     def add(name: str, values: Tensor) -> None:
         own = values.double().sum(0).flip(0)
-        sums[name] = sums[name] + own if name in sums else own
+        sums[name] = _joined([sums[name], own]) if name in sums else own
 
     def on_neurons(layer: int, post: Tensor) -> Tensor:
         add(f"neurons.{layer}", post[:, skip:])
@@ -94,8 +95,8 @@ def activation_sums(
         add(f"heads.{layer}", z[:, skip:])
         return z
 
-    for start in range(0, len(prompts), batch):
-        tokens = torch.from_numpy(tokenizer.encode_batch(prompts[start : start + batch])).to(model.device)
+    every = torch.from_numpy(tokenizer.encode_batch(prompts)).to(model.device)
+    for _, tokens in by_length(every, batch):
         add("count", torch.ones(tokens.shape[0], tokens.shape[1] - skip, device=model.device))
         run_layers(model, embed(model, tokens), on_neurons=on_neurons, on_heads=on_heads)
     return sums
@@ -134,7 +135,7 @@ def compute(model: Decoder, tokenizer: PromptTokenizer, prompts: Sequence[Sequen
 
 
 def last_token_means(model: Decoder, tokens: Tensor, first: int) -> MeanCache:
-    """Means over prompts (P, T) of one length, of the neurons from layer `first` on at the last token alone.
+    """Means over prompts (P, T), of the neurons from layer `first` on at the last token alone.
 
     They serve interventions at the last token; the variances are left out.
     """
@@ -179,15 +180,7 @@ def read_means(path: Path, model: Decoder) -> MeanCache:
 def aligned(means: Tensor, tokens: int) -> Tensor:
     """Means (P, ...) by position from the last token, laid out for a prompt: (tokens, ...), first token first.
 
-    The first token's row is only there for BOS, which is not ablated, where the cache is one shorter.
-
-    Raises:
-        UserError: the prompt is longer than any that the cache was made of.
+    Tokens before the cache's farthest position take the mean of that one; one is BOS, which is not ablated.
     """
-    if tokens > len(means) + 1:
-        raise UserError(
-            f"a prompt of {tokens} tokens is longer than the mean cache's {len(means)} positions; make the "
-            "mean cache from prompts of the same templates"
-        )
-    laid = means[: min(tokens, len(means))].flip(0)
-    return torch.cat([laid[:1], laid]) if tokens > len(laid) else laid
+    position = torch.arange(tokens - 1, -1, -1, device=means.device)
+    return means[position.clamp_max(len(means) - 1)]

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from form_invariance.model.decoder import Decoder
 from form_invariance.model.memory import replayed_rows
-from form_invariance.model.readout import Readout, stack
-from form_invariance.stages.mean_cache.ablation import EvalRun, ablate_last_position, run_unmodified, start_run
+from form_invariance.model.readout import Readout, join_prompts, stack
+from form_invariance.stages.mean_cache.ablation import EvalRun, ablate_last_position, run_unmodified, start_runs
 from form_invariance.stages.mean_cache.compute import MeanCache
 from form_invariance.stages.run import Run
 from form_invariance.tables.progress import track
@@ -43,7 +43,8 @@ def _ablated(
     found = []
     for start in track(range(0, len(masks), step), len(masks), what, weight=step):
         some = torch.from_numpy(masks[start : start + step]).to(model.device)
-        found.append(stack([ablate_last_position(model, part, some, means, center) for part in parts]))
+        ablated = [ablate_last_position(model, part, some, means, center) for part in parts]
+        found.append(join_prompts([part.rows for part in parts], ablated))
     return stack(found, dim=0)
 
 
@@ -70,17 +71,14 @@ def neuron_effects(
         all other late neurons at their means).
     """
     model = run.model
-    parts = [
-        start_run(model, tokens[start : start + batch], answers[start : start + batch], run.first)
-        for start in range(0, len(tokens), batch)
-    ]
+    parts = list(start_runs(model, tokens, answers, run.first, batch))
     alone, without = single_neuron_masks(circuit)
     layers, numbers = np.nonzero(circuit)
     columns: dict[str, np.ndarray] = {"layer": layers + run.first, "neuron": numbers}
     if not len(alone):
         names = [f"{kind}_{measure}" for kind in ("knockout", "keep") for measure in _MEASURES]
         return pd.DataFrame({**columns, **dict.fromkeys(names, np.empty(0))})
-    whole = stack([run_unmodified(model, part, center) for part in parts])
+    whole = join_prompts([part.rows for part in parts], [run_unmodified(model, part, center) for part in parts])
     kept = _ablated(model, parts, ~circuit[None], means, center, "circuits")
     knocked = _ablated(model, parts, alone, means, center, "neurons knocked out")
     left = _ablated(model, parts, without, means, center, "neurons left out")

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from form_invariance.errors import UserError
 from form_invariance.model.decoder import Decoder
-from form_invariance.problems.prompts import PromptTokenizer, render
+from form_invariance.problems.prompts import PromptTokenizer
+from form_invariance.problems.tasks import prompts_of, target_tokens
 from form_invariance.stages.attribution.candidates import candidates_of
 from form_invariance.stages.attribution.compute import first_stage
 from form_invariance.stages.census.compute import ask
@@ -20,11 +21,13 @@ from form_invariance.stages.patching.effects import to_tensors
 from form_invariance.stages.run import Run
 
 
-def reworded(pairs: pd.DataFrame, templates: Mapping[str, Sequence[str]], number: int) -> pd.DataFrame:
-    """The pairs with the prompts of a variant.
+def reworded(
+    tokenizer: PromptTokenizer, pairs: pd.DataFrame, templates: Mapping[str, Sequence[str]], number: int
+) -> pd.DataFrame:
+    """The problems with the prompts of a variant, and with their answers' tokens there.
 
     Args:
-        pairs: columns operator, a, b.
+        pairs: columns operator, b, answer, target, fields.
         templates: the variants of every operator among them.
         number: which of them, from 0.
 
@@ -37,17 +40,18 @@ def reworded(pairs: pd.DataFrame, templates: Mapping[str, Sequence[str]], number
                 f"variants: {operator} has no variant {number + 1}, but corrupt partners come from this operator; "
                 "give every operator as many variants, or set corrupt to within_operator"
             )
-    rows = zip(pairs["operator"], pairs["a"], pairs["b"], strict=True)
-    return pairs.assign(prompt=[render(templates[operator][number], a, b) for operator, a, b in rows])
+    parts = []
+    for operator in pairs["operator"].unique():
+        own = pairs[pairs["operator"] == operator]
+        prompts = prompts_of(templates[operator][number], own)
+        tokens = target_tokens(tokenizer, prompts, own, f"variants.{operator}[{number}]")
+        parts.append(own.assign(prompt=prompts, answer_token=tokens))
+    return pd.concat(parts).loc[pairs.index]
 
 
 def answered(model: Decoder, tokenizer: PromptTokenizer, prompts: pd.DataFrame) -> np.ndarray:
-    """Which prompts the model answers right, bool, (P,); they may be of several operators, and so of lengths."""
-    right = np.zeros(len(prompts), dtype=bool)
-    for rows in prompts.groupby("operator").indices.values():
-        own = prompts.iloc[rows]
-        right[rows] = ask(model, tokenizer, own["prompt"].tolist(), own["answer"].to_numpy())["correct"]
-    return right
+    """Which prompts the model answers right, bool, (P,)."""
+    return ask(model, tokenizer, prompts["prompt"].tolist(), prompts["answer_token"].to_numpy())["correct"]
 
 
 def exact_effects(run: Run, train: TrainPrompts, candidates: int) -> tuple[dict[int, Tensor], dict[int, Tensor]]:
@@ -75,7 +79,7 @@ def variant_tensors(
     """The measurements of one variant on a cell's train pairs.
 
     Args:
-        train: the train pairs, columns operator, a, b, answer, answer_token.
+        train: the train pairs: operator and the columns of `PROBLEM`.
         partners: their corrupt partners, the same columns.
         templates: variants of every operator.
         number: which variant, from 0.
@@ -84,7 +88,7 @@ def variant_tensors(
         `right` and `partners_right` (P,), which train pairs and which partners the model answers right; and
         of the right ones, where there are enough, `effects.L` (1, right, C) and `candidates.L` (C,).
     """
-    own, other = (reworded(pairs, templates, number) for pairs in (train, partners))
+    own, other = (reworded(run.tokenizer, pairs, templates, number) for pairs in (train, partners))
     right, partners_right = (answered(run.model, run.tokenizer, prompts) for prompts in (own, other))
     tensors = {"right": torch.from_numpy(right), "partners_right": torch.from_numpy(partners_right)}
     if right.sum() >= FEWEST:
@@ -106,6 +110,6 @@ def paraphrase_tensors(
 
 def final_tokens(tokenizer: PromptTokenizer, train: pd.DataFrame, texts: Sequence[str]) -> list[int]:
     """Ids of the last tokens of the cell's own prompts and of those of each variant."""
-    one = train.iloc[0]
-    wordings = [one["prompt"], *(render(text, one["a"], one["b"]) for text in texts)]
+    one = train.iloc[:1]
+    wordings = [one["prompt"].iloc[0], *(prompts_of(text, one)[0] for text in texts)]
     return [tokens[-1] for tokens in tokenizer.encode_each(wordings)]

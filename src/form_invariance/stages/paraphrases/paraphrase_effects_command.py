@@ -2,14 +2,16 @@
 
 import argparse
 
-from form_invariance.stages.options import OPERANDS, add_options, add_run_arguments, operand_limits
+from form_invariance.stages.options import add_options, add_run_arguments
+from form_invariance.stages.task_options import add_task_arguments, task_of
 
 HELP = "exact indirect effects in paraphrases of a cell's train prompts"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_arguments(parser)
-    add_options(parser, "--operator", *OPERANDS, "--dataset", "--corrupt-table", "--candidates")
+    add_task_arguments(parser)
+    add_options(parser, "--operator", "--dataset", "--corrupt-table", "--candidates")
     parser.add_argument(
         "--variant",
         action="append",
@@ -21,8 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from form_invariance.problems.operands import OperandRange
-    from form_invariance.problems.prompts import check_template
+    from form_invariance.problems.tasks import check_task
     from form_invariance.stages.dataset.pairs import read_train_pairs
     from form_invariance.stages.paraphrases import effects
     from form_invariance.stages.run import load_run, run_provenance
@@ -30,12 +31,12 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.tables.keyed import keyed_values
 
     own = load_run(arguments)
-    limits = OperandRange(**operand_limits(arguments))
+    task = task_of(arguments)
     templates: dict[str, list[str]] = {}
     for item in arguments.variant:
         (((operator,), text),) = keyed_values([item], "--variant", "OPERATOR=TEXT").items()
         variants = templates.setdefault(operator, [])
-        check_template(own.tokenizer, text, f"variants.{operator}[{len(variants)}]", limits)
+        check_task(task, own.tokenizer, text, f"variants.{operator}[{len(variants)}]")
         variants.append(text)
     train, draws = read_train_pairs(arguments.dataset, arguments.corrupt_table)
     train = train.assign(operator=arguments.operator)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from form_invariance.model.batches import by_length
 from form_invariance.model.decoder import Decoder, change_neurons
 from form_invariance.model.indirect_effect import effects_beside_clean
 from form_invariance.model.memory import replayed_rows
@@ -68,7 +69,7 @@ def patch_layers(
     """Indirect effects of the candidates of every late layer, for several draws of corrupt partners.
 
     Args:
-        tokens: clean prompts, (P, T).
+        tokens: clean prompts, (P, T), shorter ones padded on the left (`model.batches`).
         first: first late layer.
         candidates: neurons of each late layer, (C,) each.
         corrupt: last-token activations of the corrupt prompts, (S, late layers, P, m).
@@ -80,22 +81,21 @@ def patch_layers(
     """
     widest = max(len(neurons) for neurons in candidates.values())
     batch = max(1, replayed_rows(model) // widest)
-    cache = build_cache(model, tokens, first)
+    groups = [(rows, build_cache(model, own, first)) for rows, own in by_length(tokens, len(tokens))]
     effects = {}
     for layer, wanted in candidates.items():
-        draws = []
+        found = torch.empty(*answers.shape[:2], len(wanted), device=tokens.device)
         for draw in range(len(corrupt)):
-            pieces = []
-            for start in range(0, len(tokens), batch):
-                prompts = slice(start, start + batch)
-                activations = corrupt[draw, layer - first, prompts][:, wanted]
-                piece = patch_neurons(
-                    model, select(cache, prompts), layer, wanted, activations, answers[draw, prompts]
-                )
-                done(piece.numel())
-                pieces.append(piece)
-            draws.append(torch.cat(pieces))
-        effects[layer] = torch.stack(draws)
+            for rows, cache in groups:
+                for start in range(0, len(rows), batch):
+                    piece = slice(start, start + batch)
+                    prompts = rows[piece]
+                    activations = corrupt[draw, layer - first, prompts][:, wanted]
+                    found[draw, prompts] = patch_neurons(
+                        model, select(cache, piece), layer, wanted, activations, answers[draw, prompts]
+                    )
+                    done(len(prompts) * len(wanted))
+        effects[layer] = found
     return effects
 
 

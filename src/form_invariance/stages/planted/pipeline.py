@@ -9,6 +9,7 @@ import torch
 
 from form_invariance.model import loading as models
 from form_invariance.model.files import load_tokenizer, resolve
+from form_invariance.problems.tasks import Arithmetic
 from form_invariance.stages.attribution.candidates import candidates_of
 from form_invariance.stages.attribution.compute import first_stage
 from form_invariance.stages.census.compute import take_census
@@ -105,9 +106,9 @@ def start(model: Path) -> Run:
 
 def rank(run: Run, template: str, seed: int, pairs: int | None = None) -> Ranked:
     """Census of `pairs` operand pairs (None: all), dataset, attribution, exact patching, ranking of one format."""
-    census = take_census(run.model, run.tokenizer, template, OPERATOR, EXPRESSION, LIMITS, pairs, seed)
+    census = take_census(run.model, run.tokenizer, template, OPERATOR, Arithmetic(EXPRESSION, LIMITS), pairs, seed)
     choice = Choice(TRAIN, EVALUATION, draws=1, seed=seed)
-    dataset, corrupt = make_dataset(run.tokenizer, {OPERATOR: (census, template)}, OPERATOR, choice)
+    dataset, corrupt = make_dataset({OPERATOR: (census, template)}, OPERATOR, choice)
     prompts = dataset[dataset["split"] == "train"].sort_values("index", ignore_index=True)
     train = train_prompts(prompts, [corrupt], run.tokenizer, run.model.device)
     attribution = first_stage(run, train, run.width)

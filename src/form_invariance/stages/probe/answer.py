@@ -10,6 +10,7 @@ from form_invariance.stages.probe.table import PROBE
 from form_invariance.tables.inputs import Input
 
 INPUTS = {"probe": Input(PROBE, ("format",))}
+QUESTION = "Where can the answer be read?"
 
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
@@ -23,4 +24,4 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
         f"At the last token, a linear probe reads more than half of the answers from {', '.join(onsets)} onwards."
     )
     table = pd.DataFrame(rows, columns=["format", "onset layer", "best layer", "accuracy there"])
-    return [Answer("Where can the answer be read?", sentence, table, ("probe", "probe_positions"))]
+    return [Answer(QUESTION, sentence, table, ("probe", "probe_positions"))]

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 import torch
 
-from form_invariance.model.readout import Readout, stack
+from form_invariance.model.readout import Readout, join_prompts
 from form_invariance.stages.circuit.controls import draw_controls
-from form_invariance.stages.mean_cache.ablation import BATCH, ablate_last_position, start_run, unmodified
+from form_invariance.stages.mean_cache.ablation import ablate_last_position, start_runs, unmodified
 from form_invariance.stages.run import Run
 from form_invariance.stages.specificity.table import METRICS
 from form_invariance.stages.specificity.tasks import Task
@@ -86,15 +86,12 @@ def _values(readout: Readout) -> dict[str, np.ndarray]:
 def _ablated(run: Run, task: Task, masks: np.ndarray, center: bool) -> Readout:
     """Readout (sets, P) with the neurons in masks (sets, late layers, m) at their means at the last token."""
     ablated = torch.from_numpy(masks).to(run.model.device)
+    every, found = [], []
     with torch.no_grad():
-        return stack(
-            [
-                ablate_last_position(
-                    run.model, start_run(run.model, own, wanted, run.first), ablated, task.means, center
-                )
-                for own, wanted in zip(task.tokens.split(BATCH), task.answers.split(BATCH), strict=True)
-            ]
-        )
+        for part in start_runs(run.model, task.tokens, task.answers, run.first):
+            every.append(part.rows)
+            found.append(ablate_last_position(run.model, part, ablated, task.means, center))
+    return join_prompts(every, found)
 
 
 def damages(

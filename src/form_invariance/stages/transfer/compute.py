@@ -8,9 +8,10 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from form_invariance.model.batches import by_length, in_order
 from form_invariance.model.decoder import Decoder
 from form_invariance.model.memory import replayed_rows
-from form_invariance.model.readout import Readout, read_out, stack
+from form_invariance.model.readout import Readout, join_prompts, read_out
 from form_invariance.model.replay import LastTokenCache, build_cache, replay, select
 from form_invariance.stages.run import Run
 from form_invariance.stages.transfer.conditions import Condition, Group, Plans
@@ -46,15 +47,16 @@ class Donors:
     """The last token of donor prompts, each run once however many conditions use it."""
 
     def __init__(self, run: Run, prompts: Sequence[str], batch: int = 256) -> None:
-        """Run the prompts, which are of one length."""
+        """Run the prompts."""
         unique = sorted(set(prompts))
         self._position = {prompt: position for position, prompt in enumerate(unique)}
-        activations, residual = [], []
-        for piece in run.tokens(unique).split(batch):
-            cache = build_cache(run.model, piece, run.first)
+        every, activations, residual = [], [], []
+        for rows, own in by_length(run.tokens(unique), batch):
+            cache = build_cache(run.model, own, run.first)
+            every.append(rows)
             activations.append(cache.neurons)
             residual.append(cache.residual[0])
-        self._activations, self._residual = torch.cat(activations, dim=1), torch.cat(residual)
+        self._activations, self._residual = in_order(every, activations, 1), in_order(every, residual, 0)
 
     def _rows(self, prompts: Sequence[str]) -> list[int]:
         return [self._position[prompt] for prompt in prompts]
@@ -130,9 +132,11 @@ def run_group(
         sets: the neurons that the conditions name.
     """
     conditions = [one for one in group.conditions if one.donors and len(sets[one.neurons].settings)]
-    most = max((len(sets[one.neurons].settings) for one in conditions), default=1)
+    if not conditions:
+        return {}
+    most = max(len(sets[one.neurons].settings) for one in conditions)
     per_batch = max(1, replayed_rows(run.model) // most)
-    results: dict[str, list[tuple[Readout, Readout]]] = {one.name: [] for one in conditions}
+    results: dict[str, list[tuple[Tensor, Readout, Readout]]] = {one.name: [] for one in conditions}
 
     def after(condition: Condition, rows: np.ndarray, cache: LastTokenCache, answers: Tensor) -> Readout:
         prompts = [condition.donors[row] for row in rows]
@@ -142,18 +146,19 @@ def run_group(
         moved = sets[condition.neurons].moved
         return transfer_neurons(run.model, cache, source.neurons(prompts), moved, answers, center)
 
-    for start in range(0, len(group.pairs), per_batch):
-        batch = group.pairs.iloc[start : start + per_batch]
-        answers = run.answer_tokens(batch["answer"].to_numpy())
-        cache = build_cache(run.model, run.tokens(batch["prompt"].tolist()), run.first)
-        before = read_out(run.model, cache.residual[-1], answers, center)
+    right = torch.tensor(group.pairs["answer_token"].tolist(), device=run.model.device)
+    for batch, tokens in by_length(run.tokens(group.pairs["prompt"].tolist()), per_batch):
+        cache = build_cache(run.model, tokens, run.first)
+        before = read_out(run.model, cache.residual[-1], right[batch], center)
+        place = dict(zip(batch.tolist(), range(len(batch)), strict=True))
         for condition in conditions:
-            rows = np.flatnonzero((condition.targets >= start) & (condition.targets < start + per_batch))
+            rows = np.flatnonzero(np.isin(condition.targets, batch.cpu()))
             if len(rows):
-                here = torch.from_numpy(condition.targets[rows] - start)
-                moved = after(condition, rows, select(cache, here), answers[here])
-                results[condition.name].append((before[here], moved))
+                here = torch.tensor([place[target] for target in condition.targets[rows].tolist()])
+                moved = after(condition, rows, select(cache, here), right[batch[here]])
+                results[condition.name].append((torch.from_numpy(rows), before[here], moved))
+    joined = {name: list(zip(*parts, strict=True)) for name, parts in results.items()}
     return {
-        name: Transferred(stack([b for b, _ in parts]), stack([a for _, a in parts]))
-        for name, parts in results.items()
+        name: Transferred(join_prompts(rows, befores), join_prompts(rows, afters))
+        for name, (rows, befores, afters) in joined.items()
     }

@@ -37,7 +37,7 @@ class Group:
     """Receiving prompts, and the conditions that they are run in.
 
     Attributes:
-        pairs: columns a, b, answer, prompt; a row for each receiving prompt.
+        pairs: columns a, b, answer, prompt, answer_token; a row for each receiving prompt.
         conditions: each has a name of its own.
         right_before: the receiving runs are right, and what is counted is that they turn wrong.
     """
@@ -55,9 +55,10 @@ def pair_censuses(donor: pd.DataFrame, target: pd.DataFrame) -> pd.DataFrame:
     """The operand pairs that both censuses hold.
 
     Returns:
-        Columns a, b, answer, and prompt, correct, uniform, predicted_token of each, with _donor or _target.
+        Columns a, b, answer, and prompt, answer_token, correct, uniform, predicted_token of each, with _donor or
+        _target.
     """
-    columns = ["a", "b", "answer", "prompt", "correct", "uniform", "predicted_token"]
+    columns = ["a", "b", "answer", "prompt", "answer_token", "correct", "uniform", "predicted_token"]
     return donor[columns].merge(target[columns], on=["a", "b", "answer"], suffixes=("_donor", "_target"))
 
 
@@ -134,8 +135,8 @@ def _same_operands(name: str, targets: pd.DataFrame, donor: str, neurons: str = 
 
 
 def _group(targets: pd.DataFrame, conditions: list[Condition], right_before: bool = False) -> Group:
-    pairs = targets[["a", "b", "answer"]].assign(prompt=targets["prompt_target"])
-    return Group(pairs, conditions, right_before)
+    own = {name: targets[f"{name}_target"] for name in ("prompt", "answer_token")}
+    return Group(targets[["a", "b", "answer"]].assign(**own), conditions, right_before)
 
 
 def plan_direction(pairs: pd.DataFrame, donor: str, target: str, limit: int, seed: int, name: str) -> list[Group]:

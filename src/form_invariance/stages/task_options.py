@@ -1,0 +1,44 @@
+"""The options that say what an operator asks: an expression with limits, or a table."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from form_invariance.errors import UserError
+from form_invariance.stages.options import OPERANDS, add_optional, operand_limits
+
+if TYPE_CHECKING:
+    from form_invariance.problems.tasks import Task
+
+
+def add_task_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare them."""
+    asked = parser.add_mutually_exclusive_group(required=True)
+    asked.add_argument("--expression", help="of the operands, for instance 'a // b'; it needs the four limits")
+    asked.add_argument("--table", type=Path, help="CSV file with a column for each field, and one for the answer")
+    parser.add_argument("--answer-column", default="answer", help="the table's column of answers")
+    add_optional(parser, *OPERANDS)
+
+
+def task_of(arguments: argparse.Namespace) -> "Task":
+    """The task that the options name.
+
+    Raises:
+        UserError: an expression comes without a limit.
+    """
+    from form_invariance.problems.operands import OperandRange
+    from form_invariance.problems.tasks import Arithmetic, TableTask
+
+    if arguments.table is not None:
+        return TableTask(arguments.table, arguments.answer_column)
+    limits = operand_limits(arguments)
+    if missing := [name for name, value in limits.items() if value is None]:
+        raise UserError(f"--expression needs --{missing[0].replace('_', '-')}, a whole number")
+    return Arithmetic(arguments.expression, OperandRange(**limits))
+
+
+def task_provenance(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What a table records of the task."""
+    if arguments.table is not None:
+        return {"table": str(arguments.table), "answer_column": arguments.answer_column}
+    return {"expression": arguments.expression, "operands": operand_limits(arguments)}
