@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-quick coverage test-slurm test-faults test-long test-mutants lint venv slurm-profile resume
+.PHONY: demo demo-real test test-quick coverage test-slurm test-faults test-long test-mutants lint venv slurm-profile resume
 
 # The interpreter that makes .venv; a python3.11 that cannot start (a version manager's stub) is passed over.
 PYTHON := $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
@@ -16,6 +16,13 @@ demo: venv
 	@python -m form_invariance verdicts --k 50 --tables $(foreach name,shared separate,embedded-$(name)=results/embedded-$(name)/shared/verdicts.parquet)
 	@echo "Report: $(CURDIR)/results/report.html. Neurons: $(CURDIR)/results/browser. Figures: $(CURDIR)/results/figures (start with summary.png)."
 	@echo "What else is in results, and how to read it: results/README.md."
+
+# The same experiment on a pretrained model, SmolLM2-135M-Instruct, with tables of words in place of arithmetic.
+demo-real: models/smollm2-135m
+	python -m form_invariance job-server snakemake --logger lines --configfile config/smollm2.yaml
+	@echo
+	@python -m form_invariance verdicts --k 50 --tables smollm2-135m=results/smollm2-135m/shared/verdicts.parquet
+	@echo "Report: $(CURDIR)/results/report.html. Figures: $(CURDIR)/results/figures (start with summary.png)."
 
 # One process a core, each on one thread; a file's tests share their fixtures, so they stay together.
 test: lint

@@ -42,7 +42,7 @@ def test_what_is_no_number_ends_the_stage(tiny, value):
     tokens = torch.from_numpy(tokenizer.encode_batch(PROMPTS))
     answers = torch.from_numpy(tokenizer.number_tokens([13, 20, 18]))
     means = mean_cache.compute(model, tokenizer, [PROMPTS])
-    run = ablation.start_run(bad, tokens, answers, 2)
+    run = next(ablation.start_runs(bad, tokens, answers, 2))
     masks = torch.zeros(1, 2, model.config.d_mlp, dtype=torch.bool)
     pairs = torch.stack([answers, answers.roll(1)], dim=1)
     corrupt = last_token_neurons(model, tokens.roll(1, 0), 2)

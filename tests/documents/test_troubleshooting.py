@@ -35,6 +35,7 @@ from form_invariance.model.decoder import Norm
 from form_invariance.model.digests import MODEL_FILES
 from form_invariance.model.replay import last_token_neurons
 from form_invariance.problems.operands import OperandRange
+from form_invariance.problems.tasks import Arithmetic
 from form_invariance.stages.census.compute import take_census
 from form_invariance.stages.census.table import CENSUS
 from form_invariance.stages.circuit.table import CIRCUIT
@@ -143,7 +144,7 @@ def about_the_tokenizer(folder):
     def check():
         limits = OperandRange(6, 20, 3, 40)
         tokenizer = model_files.load_tokenizer(folder)
-        take_census(None, tokenizer, "{a}+{b}=", "addition", "a + b", limits, None, 0)
+        take_census(None, tokenizer, "{a}+{b}=", "addition", Arithmetic("a + b", limits), None, 0)
 
     path = folder / "tokenizer.json"
     before = path.read_text()

@@ -21,6 +21,7 @@ from form_invariance.model.decoder import embed, logits, run_layers
 from form_invariance.model.files import PACKAGED, load_tokenizer
 from form_invariance.model.loading import load
 from form_invariance.problems.operands import OperandRange, operand_pool
+from form_invariance.problems.tasks import Arithmetic
 
 pytestmark = pytest.mark.slow
 
@@ -243,5 +244,6 @@ def test_shipped_models_are_small_and_can_do_arithmetic(packaged, templates, nam
 
     for format_name, by_operator in templates.formats.items():
         template = by_operator["addition"][0]
-        table = take_census(model, tokenizer, template, "addition", "a + b", OperandRange(6, 99, 3, 999), 200, 0)
+        task = Arithmetic("a + b", OperandRange(6, 99, 3, 999))
+        table = take_census(model, tokenizer, template, "addition", task, 200, 0)
         assert table["correct"].mean() > 0.6, format_name

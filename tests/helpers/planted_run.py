@@ -105,7 +105,7 @@ def _rank(on_model, folder, name, seeded):
     run("census", *on_model, *problem, *seeded, "--output", found)
     sizes = ("--train", _TRAIN, "--eval", _EVALUATION, "--corrupt-seeds", 1)
     outputs = ("--output", chosen, "--corrupt-output", corrupt)
-    run("dataset", *of_operator, "--census", found, *on_model[:2], *sizes, *seeded, *outputs)
+    run("dataset", *of_operator, "--census", found, *sizes, *seeded, *outputs)
     train = ("--dataset", chosen, "--corrupt-table", corrupt)
     run("attribution", *on_model, *train, "--output", first)
     run("patching", *on_model, *train, "--attribution", first, "--output", _effects(folder, name))

@@ -96,10 +96,10 @@ def test_ablation(tiny, tokens):
     def compute(model, there):
         means = MeanCache(list(map(there, neurons)), list(map(there, heads)), [], there(torch.empty(TOKENS - 1)))
         answers = there(tokens)[:, 0]
-        run = ablation.start_run(model, there(tokens), answers, FIRST)
+        run = next(ablation.start_runs(model, there(tokens), answers, FIRST))
         readouts = (
             ablation.run_unmodified(model, run, True),
-            ablation.run_all_ablated(model, there(tokens), answers, means, True),
+            ablation.run_all_ablated(model, run, means, True),
             ablation.ablate_all_positions(model, run, there(masks), means, True, True),
             ablation.ablate_last_position(model, run, there(masks), means, True),
         )

@@ -169,7 +169,7 @@ def test_ablation(pair, positions):
         count=torch.ones(tokens),
     )
     masks = torch.rand(3, c.n_layers - FIRST, c.d_mlp, generator=generator) < 0.4
-    run = ablation.start_run(model, clean, answers[:, 0], FIRST)
+    run = next(ablation.start_runs(model, clean, answers[:, 0], FIRST))
     with torch.no_grad():
         if positions == "all":
             got = ablation.ablate_all_positions(model, run, masks, means, True, True)

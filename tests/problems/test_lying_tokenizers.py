@@ -17,6 +17,7 @@ from form_invariance.model import files as model_files
 from form_invariance.model.files import PACKAGED
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import check_template
+from form_invariance.problems.tasks import Arithmetic
 from form_invariance.stages.census.compute import take_census
 from form_invariance.workflow import config_check
 
@@ -312,7 +313,7 @@ def test_what_only_some_pairs_show_is_refused_before_the_model_runs(folder, name
     tokenizer, sentence = IN_SOME_PAIRS[name]
     write(folder, tokenizer)
     check(folder)
-    arguments = (model_files.load_tokenizer(folder), "{a}+{b}=", "addition", "a + b", LIMITS, None, 0)
+    arguments = (model_files.load_tokenizer(folder), "{a}+{b}=", "addition", Arithmetic("a + b", LIMITS), None, 0)
     with pytest.raises(UserError, match=rf"template of addition: .*tokenizer\.json {sentence}") as caught:
         take_census(None, *arguments)
     assert "\n" not in str(caught.value)

@@ -4,7 +4,7 @@ import pytest
 
 from form_invariance.errors import UserError
 from form_invariance.problems.operands import OperandRange
-from form_invariance.problems.prompts import PromptTokenizer, check_template, render
+from form_invariance.problems.prompts import PAD, PromptTokenizer, check_template, render
 
 LIMITS = OperandRange()
 
@@ -46,9 +46,13 @@ def test_numbers_of_several_tokens_are_refused(tokenizer):
     assert tokenizer.number_tokens([]).shape == (0,)
 
 
-def test_prompts_of_unequal_length_are_refused_and_bos_comes_once(tokenizer):
-    with pytest.raises(UserError, match="differ in length"):
-        tokenizer.encode_batch(["1+2=", "1 + 2 = "])
+def test_shorter_prompts_are_padded_on_the_left_and_bos_comes_once(tokenizer):
+    short, long = tokenizer.encode_batch(["1+2=", "1 + 2 = "]).tolist()
+    for ids, text in ((short, "1+2="), (long, "1 + 2 = ")):
+        padding = ids.count(PAD)
+        assert ids == [PAD] * padding + [tokenizer.bos, *tokenizer.encode(text)]
+    assert short.count(PAD) > 0 == long.count(PAD)
+    assert tokenizer.encode_batch([]).shape == (0, 0)
     ids = tokenizer.encode_batch(["1+2=", "3+4="])
     assert ids.shape == (2, 5)
     assert (ids[:, 0] == tokenizer.bos).all()

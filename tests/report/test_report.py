@@ -190,7 +190,7 @@ def render(folder):
         {name: folder / f"tables/{name}.csv" for name in sorted(CAPTIONS)},
         folder / "benchmarks",
     )
-    return page.render({"m": [nasty]}, truth, files, "formats: '<b>'\n" + "long " * 200)
+    return page.render({"m": [nasty]}, truth, files, "formats: '<b>'\n" + "long " * 200, ["m"])
 
 
 @pytest.fixture

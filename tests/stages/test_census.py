@@ -7,11 +7,13 @@ import torch
 from form_invariance.errors import UserError
 from form_invariance.model.decoder import Norm
 from form_invariance.problems.operands import OperandRange
+from form_invariance.problems.tasks import Arithmetic
 from form_invariance.stages.census import compute as module
 from form_invariance.stages.census.compute import take_census
 from form_invariance.stages.mean_cache.compute import choose_prompts
 
 LIMITS = OperandRange(operand_min=6, operand_max=30, answer_min=3, answer_max=60)
+TASK = Arithmetic("a + b", LIMITS)
 TEMPLATE = "a = {a}\nb = {b}\nprint(a + b)  # "
 
 
@@ -20,7 +22,7 @@ def test_every_column_equals_hugging_faces_logits(tiny, tiny_folder, monkeypatch
 
     model, tokenizer = tiny
     monkeypatch.setattr(module, "_BATCH_BYTES", 2**21)
-    table = take_census(model, tokenizer, TEMPLATE, "addition", "a + b", LIMITS, 40, 0)
+    table = take_census(model, tokenizer, TEMPLATE, "addition", TASK, 40, 0)
     assert table["uniform"].sum() == 40
     assert (table["answer"] == table["a"] + table["b"]).all()
     with torch.no_grad():
@@ -51,12 +53,12 @@ def test_a_model_that_gives_no_numbers_is_refused(tiny):
     broken = copy.copy(model)
     broken.final_norm = Norm(model.final_norm.weight * float("nan"))
     with pytest.raises(UserError, match="not finite"):
-        take_census(broken, tokenizer, TEMPLATE, "addition", "a + b", LIMITS, 5, 0)
+        take_census(broken, tokenizer, TEMPLATE, "addition", TASK, 5, 0)
 
 
 def test_mean_cache_prompts_share_no_pair_with_a_dataset(tiny):
     model, tokenizer = tiny
-    table = take_census(model, tokenizer, TEMPLATE, "addition", "a + b", LIMITS, 100, 0)
+    table = take_census(model, tokenizer, TEMPLATE, "addition", TASK, 100, 0)
     dataset = table.iloc[:30]
     turned = dataset.rename(columns={"a": "b", "b": "a"})
     chosen = choose_prompts({"x": table, "y": table}, [dataset, turned], 20, 0)

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from problem_frames import complete_problems
 
 from form_invariance.errors import UserError
 from form_invariance.problems.operands import OperandRange, operand_pool
@@ -22,7 +23,7 @@ def census_of(expression, high, wrong=0.2):
     pool = operand_pool(expression, OperandRange(1, high, 0, 999))
     rng = np.random.default_rng(0)
     prompts = [f"{a} {b}" for a, b in zip(pool["a"], pool["b"], strict=True)]
-    return pool.assign(prompt=prompts, correct=rng.random(len(pool)) > wrong)
+    return complete_problems(pool.assign(prompt=prompts, correct=rng.random(len(pool)) > wrong))
 
 
 @settings(max_examples=20, deadline=None)
@@ -68,15 +69,14 @@ def test_splits_are_disjoint_across_formats(expression):
 def test_no_answer_is_favoured_for_being_frequent():
     frequent = pd.DataFrame({"a": range(900), "b": 1000, "answer": np.arange(900) % 9})
     rare = pd.DataFrame({"a": range(91), "b": 3000, "answer": 9 + np.arange(91)})
-    census = pd.concat([frequent, rare], ignore_index=True).assign(prompt="", correct=True)
+    census = complete_problems(pd.concat([frequent, rare], ignore_index=True).assign(prompt="", correct=True))
     chosen = [choose_dataset(census, 10, 10, seed, "x", "{a}{b}")["answer"].lt(9).sum() for seed in range(60)]
     assert 0.5 < np.mean(chosen) < 4  # 1.8 expected; 18 where frequent answers come first
 
 
 def test_few_answers_are_split_by_pair():
-    census = pd.DataFrame({"a": range(100), "b": 1000, "answer": np.arange(100) % 2}).assign(
-        prompt="", correct=True
-    )
+    census = pd.DataFrame({"a": range(100), "b": 1000, "answer": np.arange(100) % 2})
+    census = complete_problems(census.assign(prompt="", correct=True))
     dataset = choose_dataset(census, 40, 40, 0, "x", "{a}{b}")
     assert distinct_answers(dataset) == {"train": 2, "eval": 2}
 
@@ -142,8 +142,9 @@ def test_without_luck_a_derangement_is_made_by_sorting(answers):
 
 
 def test_all_other_operators_have_the_same_answer():
-    train = pd.DataFrame({"index": [0], "a": [1], "b": [2], "answer": [3], "prompt": ["1+2="]})
-    with pytest.raises(UserError, match="dataset: all train prompts have the answer 3; widen the operand range"):
+    train = complete_problems(pd.DataFrame({"index": [0], "a": [1], "b": [2], "answer": [3], "prompt": ["1+2="]}))
+    said = "dataset: the answers of all train prompts have the same token, 3; widen the operand range"
+    with pytest.raises(UserError, match=said):
         draw_corrupt(train, {"max": train}, "addition", 1, 0)
 
 

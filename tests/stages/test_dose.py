@@ -7,6 +7,7 @@ import torch
 from test_patching import PROMPTS
 
 from form_invariance.problems.operands import OperandRange
+from form_invariance.problems.tasks import Arithmetic
 from form_invariance.stages.census.compute import take_census
 from form_invariance.stages.dose import figure as dose_figure
 from form_invariance.stages.dose.answer import answer
@@ -39,8 +40,7 @@ def measured(packaged, templates):
             tokenizer,
             templates.formats[name]["multiplication"][0],
             "multiplication",
-            "a * b",
-            limits,
+            Arithmetic("a * b", limits),
             600,
             0,
         )
@@ -125,7 +125,7 @@ def test_without_a_circuit_no_dose_is_defined(tiny):
     run = Run(*tiny, first=2)
     pairs = [(a, b) for a in range(6, 12) for b in range(6, 9)]
     table = pd.DataFrame(pairs, columns=["a", "b"])
-    table = table.assign(answer=table["a"] + table["b"], uniform=True, predicted_token=0)
+    table = table.assign(answer=table["a"] + table["b"], uniform=True, predicted_token=0, answer_token=1)
     censuses = {
         name: table.assign(prompt=[PROMPTS[name].format(a=a, b=b) for a, b in pairs], correct=name == "word")
         for name in ("symbolic", "word")

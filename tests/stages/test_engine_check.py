@@ -112,7 +112,7 @@ def test_hooked_patches_are_those_of_one_pass_a_neuron(tiny, tiny_folder):
 
 
 def forgets_the_final_norm(monkeypatch):
-    monkeypatch.setattr(compute, "logits", decoder.unembed)
+    monkeypatch.setattr(compute, "logits", lambda model, x: decoder.unembed(model, x, model.unembedding))
 
 
 def writes_a_down_vector_one_percent_too_long(monkeypatch):

@@ -44,7 +44,7 @@ def words(tmp_path_factory):
         steps = [
             ["census", *MODEL, *census, *limits, "--output", files["census"]],
             [
-                *("dataset", *MODEL, "--census", files["census"], "--operator", "addition", "--train", "4"),
+                *("dataset", "--census", files["census"], "--operator", "addition", "--train", "4"),
                 *("--eval", "2", "--corrupt-seeds", "1", "--seed", "0", "--output", files["dataset"]),
                 *("--corrupt-output", files["corrupt"]),
             ],

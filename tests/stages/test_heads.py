@@ -7,6 +7,7 @@ import oracles
 import pandas as pd
 import pytest
 import torch
+from problem_frames import complete_problems
 from settings import complete
 
 from form_invariance.cli import main
@@ -202,11 +203,7 @@ def test_ceiling_of_planted_and_of_random_heads():
 def problems(template, pairs, tokenizer):
     frame = pd.DataFrame(pairs, columns=["a", "b"])
     frame["answer"] = frame["a"] + frame["b"]
-    return frame.assign(
-        prompt=texts(template, pairs),
-        answer_token=tokenizer.number_tokens(frame["answer"].tolist()),
-        index=range(len(pairs)),
-    )
+    return complete_problems(frame.assign(prompt=texts(template, pairs), index=range(len(pairs))), tokenizer)
 
 
 def test_commands(packaged, tmp_path):

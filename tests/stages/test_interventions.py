@@ -54,7 +54,7 @@ def test_keep_only_and_knockout_equal_hooks(tiny, tiny_folder, name, center):
     plain = plain_means(tiny_folder, tokenizer, CACHE_PROMPTS[name], layers)
     circuit = torch.rand(3, layers - first, width, generator=torch.Generator().manual_seed(3)) < 0.3
     bridge = oracles.bridge(tiny_folder)
-    run = ablation.start_run(model, tokens, answers, first)
+    run = next(ablation.start_runs(model, tokens, answers, first))
     for masks in (circuit, ~circuit):
         everywhere = ablation.ablate_all_positions(model, run, masks, means, bos=True, center=center)
         last = ablation.ablate_last_position(model, run, masks, means, center)
@@ -81,7 +81,7 @@ def test_without_bos_the_first_token_is_ablated_too(tiny, tiny_folder):
     tokens, answers, means = prepare(model, bare, "word")
     plain = plain_means(tiny_folder, bare, CACHE_PROMPTS["word"], 4)
     masks = torch.rand(2, 2, model.config.d_mlp, generator=torch.Generator().manual_seed(3)) < 0.5
-    run = ablation.start_run(model, tokens, answers, 2)
+    run = next(ablation.start_runs(model, tokens, answers, 2))
     got = ablation.ablate_all_positions(model, run, masks, means, bos=False, center=False)
     bridge = oracles.bridge(tiny_folder)
     for row, mask in enumerate(masks):
@@ -119,7 +119,7 @@ def test_logits_are_read_out_in_pieces_of_a_bounded_size(tiny, monkeypatch):
 def test_prompts_are_replayed_in_batches_of_a_bounded_size(tiny, monkeypatch):
     model, tokenizer = tiny
     tokens, answers, means = prepare(model, tokenizer, "symbolic")
-    run = ablation.start_run(model, tokens, answers, 2)
+    run = next(ablation.start_runs(model, tokens, answers, 2))
     masks = torch.rand(3, 2, model.config.d_mlp, generator=torch.Generator().manual_seed(3)) < 0.5
     whole, sizes = ablation.ablate_last_position(model, run, masks, means, True), []
 
@@ -157,14 +157,15 @@ def test_full_ablation_equals_hooks(tiny, tiny_folder):
         return activation
 
     z = oracles.last_logits(bridge, tokens, [(name, replace) for name in names])
-    got = ablation.run_all_ablated(model, tokens, answers, means, center=True)
+    run = next(ablation.start_runs(model, tokens, answers, 2))
+    got = ablation.run_all_ablated(model, run, means, center=True)
     np.testing.assert_allclose(got.normalized_logit, oracles.normalized_logit(z, answers, True), atol=1e-4)
 
 
 def test_ablating_nothing_is_the_good_run_and_everything_late_needs_no_circuit(tiny):
     model, tokenizer = tiny
     tokens, answers, means = prepare(model, tokenizer, "symbolic")
-    run = ablation.start_run(model, tokens, answers, 2)
+    run = next(ablation.start_runs(model, tokens, answers, 2))
     good = ablation.run_unmodified(model, run, True)
     none = torch.zeros(1, 2, model.config.d_mlp, dtype=torch.bool)
     for got in (

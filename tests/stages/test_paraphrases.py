@@ -7,6 +7,7 @@ import oracles
 import pandas as pd
 import pytest
 import torch
+from problem_frames import complete_problems
 from test_overlap import cell
 from test_patching import PROMPTS
 
@@ -35,8 +36,8 @@ def pairs(packaged):
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.integers(6, 400, (40, 2)), columns=["a", "b"])
     table = table.assign(operator="addition", answer=table["a"] + table["b"])
-    table["answer_token"] = tokenizer.number_tokens(table["answer"].to_numpy())
-    right = answered(model, tokenizer, reworded(table, TEMPLATES, 0))
+    table = complete_problems(table, tokenizer)
+    right = answered(model, tokenizer, reworded(tokenizer, table, TEMPLATES, 0))
     train = table[right].head(PAIRS).reset_index(drop=True)
     assert len(train) == PAIRS
     return train, train.iloc[np.roll(np.arange(PAIRS), 1)].reset_index(drop=True)
@@ -47,7 +48,7 @@ def wordings(packaged, pairs):
     """The template, the template given as a variant, and a paraphrase."""
     model, tokenizer, _ = packaged["embedded-shared"]
     train, partners = pairs
-    own, other = (reworded(table, TEMPLATES, 0) for table in pairs)
+    own, other = (reworded(tokenizer, table, TEMPLATES, 0) for table in pairs)
     prompts = train_prompts(own, [other], tokenizer, model.device)
     run = Run(model, tokenizer, FIRST)
     template = to_tensors(*exact_effects(run, prompts, 2000))
@@ -84,7 +85,7 @@ def test_the_same_wording_has_the_same_circuit(wordings):
 def test_the_right_prompts_are_those_of_a_full_forward_pass(packaged, pairs, wordings):
     _, tokenizer, folder = packaged["embedded-shared"]
     train, _ = pairs
-    prompts = reworded(train, TEMPLATES, 1)["prompt"].tolist()
+    prompts = reworded(tokenizer, train, TEMPLATES, 1)["prompt"].tolist()
     z = oracles.last_logits(oracles.bridge(folder), torch.from_numpy(tokenizer.encode_batch(prompts)))
     right = z.argmax(-1).numpy() == train["answer_token"].to_numpy()
     assert wordings["variant_2"].right.tolist() == right.tolist()
@@ -214,12 +215,14 @@ def test_a_variant_that_too_few_prompts_are_right_in_is_not_ranked(packaged, pai
     assert variants_from(numpy, 528, TOKENS[:1], Membership())["variant_1"].effects is None
 
 
-def test_partners_of_another_operator():
-    table = pd.DataFrame({"operator": ["addition", "subtraction"], "a": [9, 8], "b": [1, 2]})
+def test_partners_of_another_operator(packaged):
+    _, tokenizer, _ = packaged["embedded-shared"]
+    table = pd.DataFrame({"operator": ["addition", "subtraction"], "a": [9, 8], "b": [1, 2], "answer": [10, 6]})
+    table = complete_problems(table, tokenizer)
     templates = {"addition": ["{a}+{b}=", "{a} + {b} = "], "subtraction": ["{a}-{b}="]}
-    assert reworded(table, templates, 0)["prompt"].tolist() == ["9+1=", "8-2="]
+    assert reworded(tokenizer, table, templates, 0)["prompt"].tolist() == ["9+1=", "8-2="]
     with pytest.raises(UserError, match="subtraction has no variant 2"):
-        reworded(table, templates, 1)
+        reworded(tokenizer, table, templates, 1)
 
 
 def test_the_answer_follows_the_numbers():

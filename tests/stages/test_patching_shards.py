@@ -39,7 +39,7 @@ def cell(tmp_path_factory):
     steps = [
         ["census", *model, *census, *limits, "--output", files["census"]],
         [
-            *("dataset", *model, "--census", files["census"], "--operator", "addition", *sizes),
+            *("dataset", "--census", files["census"], "--operator", "addition", *sizes),
             *(
                 "--corrupt-seeds",
                 "2",

@@ -136,6 +136,7 @@ def census(correct, name, uniform=lambda a, b: True):
         prompt=[f"{name} {a} {b}" for a, b, _ in rows],
         correct=right,
         uniform=[uniform(a, b) for a, b, _ in rows],
+        answer_token=100 * table["answer"],
         predicted_token=100 * (table["answer"] + ~right),
     )
 
@@ -327,6 +328,7 @@ def small_group(neurons=CIRCUIT):
     table = pd.DataFrame(pairs, columns=["a", "b"])
     table = table.assign(answer=table["a"] + table["b"], prompt=[f"{a}+{b}=" for a, b in pairs])
     tokens = table["answer"].to_numpy()
+    table = table.assign(answer_token=tokens)
     some = Condition("some", np.array([0, 1, 4]), "word", [given[0], given[1], given[4]], tokens[[0, 1, 4]])
     every = Condition("every", np.arange(5), "word", given, tokens)
     nobody = Condition("nobody", np.array([], dtype=int), "word", [], np.array([], dtype=int))

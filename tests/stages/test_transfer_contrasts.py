@@ -8,6 +8,7 @@ import torch
 
 from form_invariance.model import loading as models
 from form_invariance.model.files import load_tokenizer, resolve
+from form_invariance.problems.tasks import Arithmetic
 from form_invariance.stages.census.compute import take_census
 from form_invariance.stages.planted import construction
 from form_invariance.stages.planted.construction import EXPRESSION, LATE, LIMITS, PLANTED, TEMPLATES, WIDTH
@@ -129,7 +130,7 @@ def built(request, tmp_path_factory):
     decoder = models.load(resolve(str(folder), None), dtype=torch.float32, device="cpu")
     run = Run(decoder, load_tokenizer(folder), LATE[0])
     censuses = {
-        name: take_census(run.model, run.tokenizer, template, "addition", EXPRESSION, LIMITS, None, 0)
+        name: take_census(run.model, run.tokenizer, template, "addition", Arithmetic(EXPRESSION, LIMITS), None, 0)
         for name, template in TEMPLATES.items()
     }
     planted = construction.planted_neurons(True, seed=0)

@@ -84,18 +84,6 @@ def table_of(wildcards) -> list[str]:
     return [] if isinstance(operator, str) else [operator["table"]]
 
 
-def onset_probes(wildcards) -> list[str]:
-    """The probe tables that determine the first late layer; none unless it is the onset."""
-    wanted = FORMATS if config["late_from"] == "onset" else []
-    return expand("results/{model}/{format}/probe.parquet", model=wildcards.model, format=wanted)
-
-
-def late_options(wildcards) -> list[str]:
-    """Options that say where the late layers begin."""
-    probes = keyed(onset_probes(wildcards), -2)
-    return ["--late-from", str(config["late_from"]), *(["--probes", *probes] if probes else [])]
-
-
 def figure_files(place: str) -> list[str]:
     """The files of a figure; the SVG goes into Snakemake's report, with a caption of its own if there is one."""
     name = PurePosixPath(place).name

@@ -83,6 +83,11 @@ def _check_tables(config: Mapping[str, Any]) -> dict[str, TableTask]:
             "config key variant_operators: an operator that is a table needs corrupt: within_operator; remove it, "
             "or change corrupt"
         )
+    if config["late_from"] == "onset" and len(tables) == len(config["operators"]):
+        raise UserError(
+            "config key late_from: onset needs a probe, and a probe an operator that is an expression of a and b; "
+            "write half_depth or a layer"
+        )
     return tables
 
 
@@ -112,7 +117,7 @@ def _check_templates(config: Mapping[str, Any], tables: Mapping[str, TableTask])
             where = f"config key formats.{name}.{key}"
             if operator in tables:
                 check_fields_of(tables[operator], text, where)
-            else:
+            elif operator in config["operators"]:
                 check_fields(text, where)
 
 
