@@ -62,7 +62,7 @@ def cells(tmp_path_factory):
         run("census", "--model", MODEL, *words, *LIMITS, *SEED, "--output", folder / "census.parquet")
         words = ["--operator", "subtraction", "--train", "9", "--eval", "2", "--corrupt-seeds", "2"]
         outputs = ["--output", folder / "dataset.parquet", "--corrupt-output", folder / "corrupt.parquet"]
-        run("dataset", "--model", MODEL, "--census", folder / "census.parquet", *words, *SEED, *outputs)
+        run("dataset", "--census", folder / "census.parquet", *words, *SEED, *outputs)
         rank(folder, MODEL)
     return root
 

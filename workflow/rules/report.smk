@@ -3,6 +3,8 @@
 import yaml
 
 PAGES.append("results/report.html")
+# Stages with a question that only an operator which is an expression can answer.
+ABOUT_NUMBERS = ["probe", "agreement", "family_knockout"]
 
 
 rule answers:
@@ -26,14 +28,7 @@ rule answers:
     params:
         code=source_digest("answers", *[f"stages.{stage}.answer" for stage in ANSWERS]),
         stages=lambda wildcards: [stage for stage, (models, _) in ANSWERS.items() if wildcards.model in models],
-        about_numbers=(
-            []
-            if NUMBER_OPERATORS
-            else [
-                "--about-numbers",
-                *[stage for stage, (models, _) in ANSWERS.items() if models == NUMBER_MODELS],
-            ]
-        ),
+        about_numbers=[] if NUMBER_OPERATORS else ["--about-numbers", *ABOUT_NUMBERS],
         tables=table_options({name: given for _, inputs in ANSWERS.values() for name, given in inputs.items()}),
         k=config["heuristic_k"],
     resources:

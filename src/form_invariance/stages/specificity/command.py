@@ -50,11 +50,12 @@ def run(arguments: argparse.Namespace) -> None:
 
     circuits, caches = arguments.circuit, arguments.mean_cache
     own, center = load_run(arguments), arguments.center_logits
+    text = _text(arguments, own)
     found, parts, sets = [], [], {}
     for name in dict.fromkeys(name for name, _ in caches):
         means = {operator: read_means(caches[name, operator], own.model) for operator in circuits}
         sets[name] = _sets(arguments, own, name, circuits, means)
-        for task in _tasks(arguments, own, name, means):
+        for task in [*_tasks(arguments, own, name, means), text]:
             for one in damages(own, name, task, sets[name], arguments.bootstrap, arguments.seed, center):
                 found.append(one)
                 parts.append(matrix(one, sets[name], center))
@@ -95,11 +96,10 @@ def _sets(
 
 
 def _tasks(arguments: argparse.Namespace, run: "Run", name: str, means: Mapping[str, "MeanCache"]) -> list["Task"]:
-    """The tasks of one format: the operators, those on numbers that have a template in it, and plain text."""
+    """The tasks of one format: the operators, and those on numbers that have a template in it."""
     from form_invariance.problems.operands import OperandRange
     from form_invariance.stages.dataset.prompts import read_eval
-    from form_invariance.stages.specificity.plain_text import PLAIN_TEXT
-    from form_invariance.stages.specificity.tasks import FEWEST, Task, number_task, read_text, text_task
+    from form_invariance.stages.specificity.tasks import FEWEST, Task, number_task
 
     found = []
     for operator, own in means.items():
@@ -109,5 +109,13 @@ def _tasks(arguments: argparse.Namespace, run: "Run", name: str, means: Mapping[
     for task, expression in arguments.task.items():
         if template := arguments.task_template.get((name, task)):
             found.append(number_task(run, task, expression, template, limits, most, arguments.seed))
+    return found
+
+
+def _text(arguments: argparse.Namespace, run: "Run") -> "Task":
+    """Plain text, a task that all formats share."""
+    from form_invariance.stages.specificity.plain_text import PLAIN_TEXT
+    from form_invariance.stages.specificity.tasks import FEWEST, read_text, text_task
+
     text = read_text(arguments.text) if arguments.text else PLAIN_TEXT
-    return [*found, text_task(run, text, most)]
+    return text_task(run, text, max(FEWEST, arguments.prompts))
