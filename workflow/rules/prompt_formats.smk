@@ -21,9 +21,7 @@ rule prompt_formats:
         code=source_digest("prompt-formats"),
         model=tokenizer_options(SimpleNamespace(model=MODELS[0])),
         tables=[
-            f"--table={name}={task['table']}"
-            for name, task in config["operators"].items()
-            if not isinstance(task, str)
+            f"{name}={task['table']}" for name, task in config["operators"].items() if not isinstance(task, str)
         ],
         templates=lambda wildcards: [
             f"--template={name}/{operator}={config['formats'][name]['templates'][operator]}"
@@ -33,5 +31,5 @@ rule prompt_formats:
     resources:
         **table_job(mem_mb=1000),
     shell:
-        "python -m form_invariance prompt-formats {params.model:q} {params.templates:q} {params.tables:q}"
+        "python -m form_invariance prompt-formats {params.model:q} {params.templates:q} --table {params.tables:q}"
         " --output {output:q} 2> {log:q}"

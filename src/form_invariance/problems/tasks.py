@@ -140,8 +140,8 @@ def first_tokens(
     """The first token of each answer after its prompt, int64, (P,).
 
     The answers follow directly, or after a space: all of one template alike. After a letter, a digit or a
-    punctuation mark that ends a word a space is tried first, elsewhere none. An answer fits if the tokens of the
-    prompt stay what they are and the next token has some of the answer's text.
+    punctuation mark that ends a word a space is tried first; after white space none is; elsewhere none is tried
+    first. An answer fits if the prompt's tokens stay what they are and the next one has some of the answer's text.
 
     Raises:
         UserError: neither fits; it names a prompt.
@@ -149,7 +149,8 @@ def first_tokens(
     texts = list(answers)
     before = tokenizer.encode_each(prompts)
     spaced = all(prompt[-1:].isalnum() or prompt[-1:] in ".,;:!?)" for prompt in prompts)
-    for space in (" ", "") if spaced else ("", " "):
+    blank = any(prompt[-1:].isspace() for prompt in prompts)
+    for space in ("",) if blank else (" ", "") if spaced else ("", " "):
         whole = tokenizer.encode_each([f"{p}{space}{text}" for p, text in zip(prompts, texts, strict=True)])
         fits = [
             after[: len(own)] == own and len(after) > len(own) and bool(tokenizer.text(after[len(own)]).strip())
