@@ -424,3 +424,66 @@ def test_no_heavy_imports():
 
     code = "import sys, form_invariance.workflow.config_check; print({'torch', 'transformers'} & set(sys.modules))"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "set()"
+
+
+def with_table(folder, text="word,answer\nmouse,mice\nman,men\n", template="{word}=", **keys):
+    """The default configuration with an operator `plural` that is a table."""
+    path = folder / "plural.csv"
+    path.write_text(text)
+    config = copy.deepcopy(DEFAULT)
+    config["operators"]["plural"] = {"table": str(path), **keys.pop("operator", {})}
+    for one in config["formats"].values():
+        one["templates"]["plural"] = template
+    return {**config, **keys}
+
+
+def test_an_operator_may_be_a_table(tmp_path):
+    config_check.check(with_table(tmp_path), SCHEMA)
+    named = with_table(tmp_path, "word,plural\nmouse,mice\nman,men\n", operator={"answer": "plural"})
+    config_check.check(named, SCHEMA)
+    only = {
+        "operators": {"plural": named["operators"]["plural"]},
+        "variant_operators": [],
+        "specificity_tasks": {},
+    }
+    # Numbers that the tokenizer splits do not matter then.
+    wide = {"operands": {"operand_min": 0, "operand_max": 5000, "answer_min": 0, "answer_max": 5000}}
+    config_check.check({**named, **only, **wide}, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({"operator": {"column": "x"}}, ["config key operators.plural", "table", "answer"]),
+        ({"operator": {"table": "none.csv"}}, ["config key operators.plural", "none.csv", "cannot be read"]),
+        ({"operator": {"table": 7}}, ["config key operators.plural", "FILE.csv"]),
+        ({"operator": {"answer": "plural"}}, ["config key operators.plural", "'plural'", "word, answer"]),
+        ({"text": "word,answer\na,b\nc,b\n"}, ["config key operators.plural", "two distinct answers"]),
+        ({"template": "{a}+{b}="}, ["config key formats.symbolic.templates.plural", "{word}", "['a', 'b']"]),
+        ({"template": "{word}: "}, ["formats.symbolic.templates.plural", "embedded-shared"]),
+        (
+            {"variant_operators": ["plural"], "corrupt": "across_operators"},
+            ["config key variant_operators", "within_operator"],
+        ),
+    ],
+)
+def test_mistakes_in_a_table(tmp_path, keys, expected):
+    found = sentence(with_table(tmp_path, **keys))
+    assert all(part in found for part in expected), found
+
+
+def test_without_an_expression_no_probe_finds_the_onset(tmp_path):
+    config = with_table(tmp_path, late_from="onset", variant_operators=[])
+    del config["operators"]["addition"], config["operators"]["subtraction"]
+    config_check.check(config, SCHEMA)
+    config["operators"] = {"plural": config["operators"]["plural"]}
+    assert "config key late_from: onset needs a probe" in sentence(config)
+
+
+def test_a_changed_table_is_checked_again(tmp_path):
+    config, remembered = with_table(tmp_path), tmp_path / "remembered"
+    config_check.check(config, SCHEMA, remembered)
+    before = remembered.read_bytes()
+    with_table(tmp_path, "word,answer\nmouse,mice\nman,men\ngoose,geese\n")
+    config_check.check(config, SCHEMA, remembered)
+    assert remembered.read_bytes() != before

@@ -1,0 +1,203 @@
+"""A cell with prompts of 5 to 40 tokens: each stage gives what it gives one prompt at a time, and hooks agree."""
+
+import numpy as np
+import oracles
+import pandas as pd
+import pytest
+import torch
+
+from form_invariance.model.batches import by_length
+from form_invariance.model.replay import last_token_neurons
+from form_invariance.problems.tasks import TableTask, pool, stated, targets
+from form_invariance.stages.attribution.compute import attribute, corrupt_activations
+from form_invariance.stages.census.compute import ask, take_census
+from form_invariance.stages.dataset.compute import Choice, make_dataset
+from form_invariance.stages.dataset.prompts import TrainPrompts, eval_prompts, train_prompts
+from form_invariance.stages.heads.compute import measure_cell
+from form_invariance.stages.interventions.compute import run_cell
+from form_invariance.stages.interventions.sets import NeuronSet
+from form_invariance.stages.mean_cache import compute as mean_cache
+from form_invariance.stages.neuron_effects.compute import neuron_effects
+from form_invariance.stages.patching.compute import patch_candidates
+from form_invariance.stages.run import Run
+from form_invariance.stages.transfer.compute import Donors, Shares, run_group
+from form_invariance.stages.transfer.conditions import Condition, Group
+from form_invariance.stages.transfer.names import CIRCUIT
+
+FIRST, PROMPTS = 2, 14
+TEMPLATE = "{word} t="
+CLOSE = {"atol": 1e-6, "rtol": 1e-5}
+
+
+@pytest.fixture(scope="module")
+def task(tmp_path_factory):
+    """Words of 1 to 36 letters, most of which the tokenizer knows only letter by letter."""
+    rng = np.random.default_rng(0)
+    words = ["".join(rng.choice(list("bdfgkpt"), 1 + 5 * (row % 8))) + str(row) for row in range(40)]
+    answers = [f"{chr(97 + row % 26)}{chr(97 + row // 26)}" for row in range(40)]
+    path = tmp_path_factory.mktemp("task") / "task.csv"
+    pd.DataFrame({"word": words, "answer": answers}).to_csv(path, index=False)
+    return TableTask(path, "answer")
+
+
+@pytest.fixture(scope="module")
+def run(tiny):
+    return Run(*tiny, FIRST)
+
+
+@pytest.fixture(scope="module")
+def census(run, task):
+    return take_census(run.model, run.tokenizer, TEMPLATE, "task", task, None, 0)
+
+
+@pytest.fixture(scope="module")
+def dataset(census):
+    # The model's weights are random, so that nothing is right.
+    return make_dataset({"task": (census.assign(correct=True), TEMPLATE)}, "task", Choice(PROMPTS, 6, 2, 0))
+
+
+@pytest.fixture(scope="module")
+def train(run, dataset):
+    table, corrupt = dataset
+    own = table[table["split"] == "train"].sort_values("index", ignore_index=True)
+    draws = [part.reset_index(drop=True) for _, part in corrupt.groupby("corrupt_seed")]
+    return train_prompts(own, draws, run.tokenizer, run.model.device)
+
+
+def one_by_one(train):
+    """The train prompts as cells of one prompt each, without padding."""
+    for row in range(PROMPTS):
+        (_, own) = next(by_length(train.tokens[row : row + 1], 1))
+        yield TrainPrompts(own, [[draw[row]] for draw in train.partners], train.answers[:, row : row + 1], None)
+
+
+@pytest.fixture(scope="module")
+def means(run, census):
+    return mean_cache.compute(run.model, run.tokenizer, [census["prompt"].tolist()])
+
+
+def test_the_prompts_differ_in_length(run, census, train):
+    lengths = [len(run.tokenizer.encode(prompt)) for prompt in census["prompt"]]
+    assert min(lengths) <= 5
+    assert max(lengths) >= 40
+    assert len({len(own[0]) for _, own in by_length(train.tokens, 1)}) > 4
+
+
+def test_census(run, task):
+    problems = stated(pool(task))
+    prompts, wanted = targets(task, run.tokenizer, TEMPLATE, problems, "x")
+    together = ask(run.model, run.tokenizer, prompts, wanted)
+    for row in range(0, len(prompts), 3):
+        alone = ask(run.model, run.tokenizer, prompts[row : row + 1], wanted[row : row + 1])
+        for name, values in alone.items():
+            np.testing.assert_allclose(together[name][row], values[0], atol=1e-5, rtol=1e-5, err_msg=name)
+
+
+def test_partners_have_another_first_token(dataset):
+    table, corrupt = dataset
+    own = table[table["split"] == "train"].set_index("index")["answer_token"]
+    assert (corrupt["answer_token"].to_numpy() != own.loc[corrupt["index"]].to_numpy()).all()
+
+
+def test_attribution_and_patching(run, train, tiny_folder):
+    neurons = {layer: torch.arange(0, run.width, 3) for layer in run.late}
+    together = patch_candidates(run, train, neurons)
+    attributed = attribute(
+        run.model, train.tokens, corrupt_activations(run, train.partners[0]), train.answers[0], FIRST
+    )
+    bridge = oracles.bridge(tiny_folder)
+    for row, own in enumerate(one_by_one(train)):
+        alone = patch_candidates(run, own, neurons)
+        single = attribute(run.model, own.tokens, corrupt_activations(run, own.partners[0]), own.answers[0], FIRST)
+        torch.testing.assert_close(attributed[:, row : row + 1], single, **CLOSE)
+        for layer in run.late:
+            # An effect is a difference of log-probabilities near 7, which float32 rounds to 5e-7.
+            torch.testing.assert_close(together[layer][:, row : row + 1], alone[layer], atol=2e-6, rtol=1e-5)
+        if row % 4 == 0:
+            partner = run.tokens(own.partners[0])
+            for layer in run.late:
+                expected = oracles.patched_effects(
+                    bridge, own.tokens, partner, own.answers[0], layer, neurons[layer].tolist()
+                )
+                np.testing.assert_allclose(together[layer][0, row : row + 1], expected, atol=1e-5, rtol=1e-5)
+
+
+def test_heads(run, train):
+    together = measure_cell(run.model, run.tokenizer, train, lambda _: None)
+    attention = []
+    for row, own in enumerate(one_by_one(train)):
+        alone = measure_cell(run.model, run.tokenizer, own, lambda _: None)
+        torch.testing.assert_close(together.effects[row : row + 1], alone.effects, atol=1e-5, rtol=1e-5)
+        attention.append(alone.attention["bos"])
+    torch.testing.assert_close(together.attention["bos"], torch.stack(attention).mean(0), **CLOSE)
+    # A table has no operands to attend to.
+    assert together.attention["a"].isnan().all()
+
+
+def test_the_mean_cache_is_aligned_at_the_last_token(run, census, means, tiny_folder):
+    bridge = oracles.bridge(tiny_folder)
+    layer, every = 3, {}
+    for prompt in census["prompt"]:
+        found = oracles.all_neurons(bridge, run.tokens([prompt]), range(layer, layer + 1))[0, 0]
+        for place, values in enumerate(found[1:].flip(0)):  # BOS is left out
+            every.setdefault(place, []).append(values)
+    assert len(means.count) == len(every)
+    for place, values in every.items():
+        assert means.count[place] == len(values)
+        torch.testing.assert_close(means.neurons[layer][place], torch.stack(values).mean(0), atol=1e-5, rtol=1e-5)
+
+
+def test_interventions(run, dataset, means):
+    tokens, answers = eval_prompts(dataset[0], run.tokenizer, run.model.device)
+    members = np.random.default_rng(1).random((2, len(run.late), run.width)) < 0.3
+    sets = [NeuronSet("circuit", k, -1, own) for k, own in enumerate(members)]
+    together = list(run_cell(run, tokens, answers, sets, means, True))
+    effects = neuron_effects(run, tokens, answers, members[0], means, True)
+    singles = []
+    for row in range(len(tokens)):
+        (_, own) = next(by_length(tokens[row : row + 1], 1))
+        singles.append(neuron_effects(run, own, answers[row : row + 1], members[0], means, True))
+        for (*names, whole), (*_, alone) in zip(
+            together, run_cell(run, own, answers[row : row + 1], sets, means, True), strict=True
+        ):
+            for field in ("normalized_logit", "probability"):
+                got, expected = (getattr(one, field) for one in (whole, alone))
+                torch.testing.assert_close(got[..., row : row + 1], expected, **CLOSE, msg=f"{names} {field}")
+    for column in ("knockout_probability", "keep_normalized_logit"):
+        expected = np.mean([single[column] for single in singles], axis=0)
+        np.testing.assert_allclose(effects[column], expected, atol=1e-6)
+
+
+def test_a_prompt_longer_than_those_of_the_means_repeats_the_farthest(run, census):
+    short = mean_cache.compute(run.model, run.tokenizer, [[min(census["prompt"], key=len)]])
+    positions = len(short.count)
+    laid = mean_cache.aligned(short.neurons[3], positions + 3)
+    assert torch.equal(laid[3:], short.neurons[3].flip(0))
+    assert (laid[:3] == short.neurons[3][-1]).all()
+
+
+def test_transfer(run, census):
+    pairs = census.head(6)[["a", "b", "answer", "prompt", "answer_token"]].reset_index(drop=True)
+    given = census["prompt"].iloc[10:16].tolist()
+    moved = torch.rand(2, len(run.late), run.width, generator=torch.Generator().manual_seed(0)) < 0.5
+    sets = {CIRCUIT: Shares(pd.DataFrame({"k": [1, 2]}), moved)}
+
+    def transferred(rows):
+        some = [given[row] for row in rows]
+        condition = Condition("matched", np.arange(len(rows)), "x", some, np.zeros(len(rows), dtype=int))
+        group = Group(pairs.iloc[rows].reset_index(drop=True), [condition])
+        return run_group(run, group, {"x": Donors(run, given)}, sets, True)["matched"]
+
+    together = transferred(list(range(6)))
+    for row in range(6):
+        alone = transferred([row])
+        torch.testing.assert_close(together.before.probability[row], alone.before.probability[0], **CLOSE)
+        torch.testing.assert_close(together.after.probability[:, row], alone.after.probability[:, 0], **CLOSE)
+
+
+def test_donors_keep_their_order(run, census):
+    prompts = census["prompt"].tolist()
+    donors = Donors(run, prompts, batch=3).neurons(prompts[::5])
+    for place, prompt in enumerate(prompts[::5]):
+        alone = last_token_neurons(run.model, run.tokens([prompt]), FIRST)
+        torch.testing.assert_close(donors[:, place], alone[:, 0], **CLOSE)
