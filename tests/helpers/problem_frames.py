@@ -1,9 +1,14 @@
 """Hand-made frames of problems, with the columns that a census has."""
 
-from form_invariance.problems.tasks import stated
+from form_invariance.problems.operands import OperandRange
+from form_invariance.problems.tasks import Arithmetic, stated
+
+WHOLE = Arithmetic("a + b", OperandRange())
 
 
 def complete_problems(frame, tokenizer=None):
     """Target, fields and answer_token are added; without a tokenizer an answer's token is the answer itself."""
     answers = frame["answer"].to_numpy()
-    return stated(frame).assign(answer_token=answers if tokenizer is None else tokenizer.number_tokens(answers))
+    return stated(WHOLE, frame).assign(
+        answer_token=answers if tokenizer is None else tokenizer.number_tokens(answers)
+    )

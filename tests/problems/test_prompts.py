@@ -83,5 +83,5 @@ def test_numbers_of_several_tokens_name_the_largest_usable_range():
         PromptTokenizer(up_to_19, None).number_tokens([7, 250])
     none = Tokenizer(models.BPE({**digits, "_": 10}, []))
     none.normalizer = normalizers.Prepend("_")
-    with pytest.raises(UserError, match="no number is one token, so choose another model"):
+    with pytest.raises(UserError, match="no number is one token, so ask one digit at a time"):
         PromptTokenizer(none, None).number_tokens([7])

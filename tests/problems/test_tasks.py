@@ -75,6 +75,7 @@ def test_fields_are_filled_once():
         (["Answer:", "one:"], " mice"),  # after a mark that ends one
         (['one: "', '"'], "mice"),  # after a quotation mark
         (["one=", "="], "mice"),
+        (["one ->", "#"], " mice"),  # after any other sign
     ],
 )
 def test_the_answer_follows_directly_or_after_a_space(tokenizer, prompts, text):
@@ -99,7 +100,7 @@ def test_a_table_is_asked_with_its_fields(tokenizer, tmp_path):
     path = tmp_path / "task.csv"
     path.write_text("word,answer\nmouse,mice\none,two\n")
     task = TableTask(path, "answer")
-    problems = stated(pool(task))
+    problems = stated(task, pool(task))
     prompts, wanted = targets(task, tokenizer, "one {word}, two", problems, "x")
     assert prompts == ["one mouse, two", "one one, two"]
     assert [tokenizer.text(token) for token in wanted] == [" mice", " two"]
@@ -113,7 +114,7 @@ def test_a_table_is_asked_with_its_fields(tokenizer, tmp_path):
 def test_arithmetic_is_asked_with_its_operands(raw_tokenizer):
     own = PromptTokenizer(raw_tokenizer, None)
     task = Arithmetic("a + b", OperandRange(1, 20, 1, 40))
-    problems = stated(pool(task)).head(5)
+    problems = stated(task, pool(task)).head(5)
     prompts, wanted = targets(task, own, "{a}+{b}=", problems, "x")
     assert prompts == [f"{a}+{b}=" for a, b in zip(problems["a"], problems["b"], strict=True)]
     assert np.array_equal(wanted, own.number_tokens(problems["answer"].to_numpy()))

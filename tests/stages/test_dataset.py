@@ -9,6 +9,7 @@ from problem_frames import complete_problems
 
 from form_invariance.errors import UserError
 from form_invariance.problems.operands import OperandRange, operand_pool
+from form_invariance.problems.tasks import Arithmetic, leads, prompts_of, stated
 from form_invariance.stages.dataset import compute as datasets
 from form_invariance.stages.dataset.compute import (
     choose_dataset,
@@ -159,3 +160,31 @@ def test_formats_that_are_right_alike_draw_prompts_of_their_own():
     for split in ("train", "eval"):
         assert len(drawn["{a}+{b}=", split] & drawn["{a}, {b}:", split]) < 20
     assert not drawn["{a}+{b}=", "train"] & drawn["{a}, {b}:", "eval"]
+
+
+def test_partners_of_a_digit_have_the_digits_before_it():
+    task = Arithmetic("a + b", OperandRange(1, 90, 10, 180), 1)
+    rng = np.random.default_rng(0)
+    census = stated(task, operand_pool("a + b", task.limits))
+    census = census.assign(prompt=prompts_of("{a}+{b}=", census), correct=rng.random(len(census)) > 0.3)
+    census = census.assign(answer_token=census["target"].astype(int))
+    choice = datasets.Choice(30, 20, 3, 0)
+    dataset, corrupt = datasets.make_dataset({"addition": (census, "{a}+{b}=")}, "addition", choice)
+    train = dataset[dataset["split"] == "train"].set_index("index").loc[corrupt["index"]]
+    assert leads(corrupt) == leads(train)
+    assert (corrupt["target"].to_numpy() != train["target"].to_numpy()).all()
+    assert len(corrupt) == 3 * 30
+    right = set(census.loc[census["correct"], "prompt"])
+    # No eval prompt's answer is a partner's: partners come from the train side alone.
+    assert set(corrupt["prompt"]) <= right
+    assert not set(corrupt["answer"]) & set(dataset.loc[dataset["split"] == "eval", "answer"])
+    assert corrupt.groupby("corrupt_seed")["prompt"].apply(tuple).nunique() == 3
+
+
+def test_a_digit_whose_problems_have_no_partners():
+    task = Arithmetic("a + b", OperandRange(1, 40, 10, 80), 1)
+    census = stated(task, operand_pool("a + b", task.limits)).assign(prompt="", correct=True, answer_token=0)
+    # In each decade one digit is left.
+    census = census[census["target"] == "3"].reset_index(drop=True)
+    with pytest.raises(UserError, match="only 0 distinct ones right"):
+        choose_dataset(census, 10, 10, 0, "addition", "{a}{b}")

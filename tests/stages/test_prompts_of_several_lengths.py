@@ -84,7 +84,7 @@ def test_the_prompts_differ_in_length(run, census, train):
 
 
 def test_census(run, task):
-    problems = stated(pool(task))
+    problems = stated(task, pool(task))
     prompts, wanted = targets(task, run.tokenizer, TEMPLATE, problems, "x")
     together = ask(run.model, run.tokenizer, prompts, wanted)
     for row in range(0, len(prompts), 3):

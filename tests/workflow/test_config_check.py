@@ -487,3 +487,37 @@ def test_a_changed_table_is_checked_again(tmp_path):
     with_table(tmp_path, "word,answer\nmouse,mice\nman,men\ngoose,geese\n")
     config_check.check(config, SCHEMA, remembered)
     assert remembered.read_bytes() != before
+
+
+def with_digit(**operator):
+    """The default configuration with an operator that asks a digit."""
+    config = copy.deepcopy(DEFAULT)
+    config["operators"]["tens"] = {"expression": "a + b", "digit": 1, **operator}
+    for one in config["formats"].values():
+        one["templates"]["tens"] = one["templates"]["addition"]
+    return config
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        (with_digit(digit=-1), ["config key operators.tens", "digit: 0"]),
+        (with_digit(operands={"operand_mix": 3}), ["config key operators.tens", "operands: LIMITS"]),
+        (with_digit(digit=3), ["digit 3 of 'a + b'", "999, is 2"]),
+        # The embedded models' tokenizer keeps numbers whole.
+        (with_digit(), ["formats.symbolic.templates.tens", "the digit must be the next token"]),
+        ({**with_digit(), "corrupt": "across_operators"}, ["config key corrupt: tens asks a digit"]),
+    ],
+)
+def test_mistakes_in_a_digit(config, expected):
+    found = sentence(config)
+    assert all(part in found for part in expected), found
+
+
+def test_an_operator_may_have_limits_of_its_own():
+    config = copy.deepcopy(DEFAULT)
+    small = {"operand_min": 6, "operand_max": 30, "answer_min": 3, "answer_max": 60}
+    config["operators"]["addition"] = {"expression": "a + b", "operands": small}
+    config_check.check(config, SCHEMA)
+    config["operators"]["addition"]["operands"] = {**small, "answer_min": 900}
+    assert "no pair of 6..30 has an answer of 'a + b' within 900..60" in sentence(config)

@@ -30,7 +30,7 @@ rule browser:
     params:
         code=source_digest("browser"),
         models=MODELS,
-        operators=[f"{name}={config['operators'][name]}" for name in NUMBER_OPERATORS],
+        operators=[f"{name}={EXPRESSIONS[name]}" for name in NUMBER_OPERATORS],
         tables=table_options(BROWSED),
         k=config["heuristic_k"],
     resources:

@@ -11,6 +11,24 @@ ANSWERS["census"] = MODELS, {
 }
 
 
+# The tables of the operators that are tables.
+TASK_TABLES = {
+    name: operator["table"]
+    for name, operator in config["operators"].items()
+    if not isinstance(operator, str) and "table" in operator
+}
+
+
+def asked(wildcards) -> list[str]:
+    """Options that say what an operator asks."""
+    return task_options(config["operators"][wildcards.operator], config["operands"])
+
+
+def table_of(wildcards) -> list[str]:
+    """The table of an operator that is one."""
+    return [TASK_TABLES[wildcards.operator]] if wildcards.operator in TASK_TABLES else []
+
+
 rule census:
     input:
         model="results/{model}/model_files.parquet",

@@ -10,6 +10,7 @@ from shlex import quote
 from form_invariance.errors import UserError
 from form_invariance.workflow import config_check, job_sizes, model_checks
 from form_invariance.workflow.rule_options import (
+    expression_of,
     in_turn,
     keyed,
     one_of,
@@ -37,8 +38,9 @@ except UserError as error:
 MODELS = list(config["models"])
 FORMATS = list(config["formats"])
 OPERATORS = list(config["operators"])
-# Operators that are whole-number arithmetic; the others are tables.
-NUMBER_OPERATORS = [operator for operator in OPERATORS if isinstance(config["operators"][operator], str)]
+# The expressions of operators that are whole-number arithmetic; the others are tables, or ask a digit.
+EXPRESSIONS = {name: expression_of(operator) for name, operator in config["operators"].items()}
+NUMBER_OPERATORS = [name for name, expression in EXPRESSIONS.items() if expression]
 # For the stages that are about numbers alone: no model where there is no such operator.
 NUMBER_MODELS = MODELS if NUMBER_OPERATORS else []
 CELLS = dict(model=MODELS, format=FORMATS, operator=OPERATORS)
@@ -71,17 +73,6 @@ def tokenizer_options(wildcards) -> list[str]:
 def model_options(wildcards) -> list[str]:
     """Options that name a model and say how it runs."""
     return [*tokenizer_options(wildcards), *run_options(config["models"][wildcards.model])]
-
-
-def asked(wildcards) -> list[str]:
-    """Options that say what an operator asks."""
-    return task_options(config["operators"][wildcards.operator], config["operands"])
-
-
-def table_of(wildcards) -> list[str]:
-    """The table of an operator that is one."""
-    operator = config["operators"][wildcards.operator]
-    return [] if isinstance(operator, str) else [operator["table"]]
 
 
 def figure_files(place: str) -> list[str]:

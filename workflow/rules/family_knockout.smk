@@ -25,7 +25,7 @@ rule family_knockout:
         late_from=late_options,
         datasets=lambda wildcards, input: keyed(input.datasets, -3, -2),
         heuristics=lambda wildcards, input: keyed(input.heuristics, -3, -2),
-        operators=[f"{name}={config['operators'][name]}" for name in NUMBER_OPERATORS],
+        operators=[f"{name}={EXPRESSIONS[name]}" for name in NUMBER_OPERATORS],
         # A function, because Snakemake would take the fields of a template for wildcards.
         templates=lambda wildcards: [
             f"{form}/{name}={template}"

@@ -15,7 +15,7 @@ rule heuristic_null:
         "../../envs/gpu.yaml"
     params:
         code=source_digest("heuristic-null"),
-        expression=lambda wildcards: config["operators"][wildcards.operator],
+        expression=lambda wildcards: EXPRESSIONS[wildcards.operator],
         max_operand=config["heuristic_max_operand"],
         seed=config["seed"],
     resources:
@@ -69,7 +69,7 @@ rule heuristics:
     params:
         code=source_digest("heuristics"),
         model=model_options,
-        expression=lambda wildcards: config["operators"][wildcards.operator],
+        expression=lambda wildcards: EXPRESSIONS[wildcards.operator],
         templates=lambda wildcards: [one["templates"][wildcards.operator] for one in config["formats"].values()],
         max_operand=config["heuristic_max_operand"],
         threshold=config["heuristic_threshold"],

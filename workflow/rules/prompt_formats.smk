@@ -8,7 +8,7 @@ TABLES += expand("results/figures/prompt_formats.{kind}", kind=FIGURE_KINDS)
 rule prompt_formats:
     input:
         model=f"results/{MODELS[0]}/model_files.parquet",
-        tables=[task["table"] for task in config["operators"].values() if not isinstance(task, str)],
+        tables=TASK_TABLES.values(),
     output:
         figure_files("prompt_formats"),
     log:
@@ -20,9 +20,7 @@ rule prompt_formats:
     params:
         code=source_digest("prompt-formats"),
         model=tokenizer_options(SimpleNamespace(model=MODELS[0])),
-        tables=[
-            f"{name}={task['table']}" for name, task in config["operators"].items() if not isinstance(task, str)
-        ],
+        tables=[f"{name}={table}" for name, table in TASK_TABLES.items()],
         templates=lambda wildcards: [
             f"--template={name}/{operator}={config['formats'][name]['templates'][operator]}"
             for name in FORMATS

@@ -127,8 +127,11 @@ class PromptTokenizer:
         encoded = self.encode_each([str(n) for n in range(highest + 1)])
         first = next(n for n, ids in enumerate(encoded) if len(ids) != 1)
         if first < 2:
-            return "no number is one token, so choose another model"
-        return f"0 to {first - 1} are one token each, so set operand_max and answer_max to {first - 1} at most"
+            return "no number is one token, so ask one digit at a time (docs/extend.md) or choose another model"
+        return (
+            f"0 to {first - 1} are one token each, so set operand_max and answer_max to {first - 1} at most, or "
+            "ask one digit at a time (docs/extend.md)"
+        )
 
 
 def check_numbers(tokenizer: PromptTokenizer, limits: OperandRange) -> dict[int, int]:

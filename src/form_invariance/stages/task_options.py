@@ -16,6 +16,7 @@ def add_task_arguments(parser: argparse.ArgumentParser) -> None:
     asked = parser.add_mutually_exclusive_group(required=True)
     asked.add_argument("--expression", help="of the operands, for instance 'a // b'; it needs the four limits")
     asked.add_argument("--table", type=Path, help="CSV file with a column for each field, and one for the answer")
+    parser.add_argument("--digit", type=int, help="ask this digit of the answer, 0 = the leading one")
     parser.add_argument("--answer-column", default="answer", help="the table's column of answers")
     add_optional(parser, *OPERANDS)
 
@@ -34,11 +35,12 @@ def task_of(arguments: argparse.Namespace) -> "Task":
     limits = operand_limits(arguments)
     if missing := [name for name, value in limits.items() if value is None]:
         raise UserError(f"--expression needs --{missing[0].replace('_', '-')}, a whole number")
-    return Arithmetic(arguments.expression, OperandRange(**limits))
+    return Arithmetic(arguments.expression, OperandRange(**limits), arguments.digit)
 
 
 def task_provenance(arguments: argparse.Namespace) -> dict[str, Any]:
     """What a table records of the task."""
     if arguments.table is not None:
         return {"table": str(arguments.table), "answer_column": arguments.answer_column}
-    return {"expression": arguments.expression, "operands": operand_limits(arguments)}
+    asked = {} if arguments.digit is None else {"digit": arguments.digit}
+    return {"expression": arguments.expression, "operands": operand_limits(arguments), **asked}

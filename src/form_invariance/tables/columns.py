@@ -49,9 +49,11 @@ PROBLEM = {
     "a": integer("first operand; of a table, the number of the row, from 0"),
     "b": integer("second operand; of a table, -1"),
     "answer": integer("right answer; of a table, the number of the distinct answer, from 0"),
-    "target": text("text of the right answer"),
-    "answer_token": integer("token id of the right answer; of a table, of the answer's first token"),
+    "target": text("text of the right answer, or of the digit that is asked"),
+    "answer_token": integer("the target's token id; of a table, that of the answer's first token"),
     "fields": text("text of the template's fields, as JSON"),
+    "digit": integer("digit of the answer that is asked, 0 = the leading one; -1: the whole answer, or a table"),
+    "carry": integer("carry or borrow into this digit; -1 where it is not known"),
     "prompt": text("the prompt, without BOS"),
 }
 NEURON = {"layer": integer("layer, from 0"), "neuron": integer("MLP neuron within its layer, from 0")}

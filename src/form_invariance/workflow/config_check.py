@@ -12,9 +12,9 @@ from form_invariance.errors import UserError
 from form_invariance.json_yaml import read_yaml
 from form_invariance.problems.operands import OperandRange, operand_pool
 from form_invariance.problems.prompts import check_fields
-from form_invariance.problems.tasks import TableTask, check_fields_of, pool
+from form_invariance.problems.tasks import Arithmetic, TableTask, Task, check_fields_of, is_whole, pool
 from form_invariance.workflow.config_schema import check_schema, hint
-from form_invariance.workflow.model_checks import check_models, check_sources, known_folder, table_task, under
+from form_invariance.workflow.model_checks import check_models, check_sources, known_folder, task_of, under
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _TEMPLATE_ENGINE = "__use_yte__"
@@ -66,32 +66,39 @@ def _check_names(config: Mapping[str, Any]) -> None:
                 raise UserError(f"config key {section}: the name {name!r} is reserved; choose another")
 
 
-def _check_tables(config: Mapping[str, Any]) -> dict[str, TableTask]:
-    """The operators that are tables, which must be readable.
+def _tasks(config: Mapping[str, Any]) -> dict[str, Task]:
+    """What each operator asks; a table must be readable.
 
     Raises:
-        UserError: a table is not.
+        UserError: a table is not, or a key needs operators of another kind.
     """
-    tables = {}
+    tasks = {}
     for name, operator in config["operators"].items():
-        if not isinstance(operator, str):
-            tables[name] = table_task(operator)
-            with under(f"operators.{name}"):
-                pool(tables[name])
-    if config["corrupt"] == "across_operators" and set(tables) & set(config.get("variant_operators", [])):
+        with under(f"operators.{name}"):
+            tasks[name] = task_of(operator, config["operands"])
+            if isinstance(tasks[name], TableTask):
+                pool(tasks[name])
+    tables = {name for name, task in tasks.items() if isinstance(task, TableTask)}
+    if config["corrupt"] == "across_operators":
+        if tables & set(config.get("variant_operators", [])):
+            raise UserError(
+                "config key variant_operators: an operator that is a table needs corrupt: within_operator; remove "
+                "it, or change corrupt"
+            )
+        if digits := [name for name, task in tasks.items() if isinstance(task, Arithmetic) and not is_whole(task)]:
+            raise UserError(
+                f"config key corrupt: {digits[0]} asks a digit, and its partners have the same digits before it; "
+                "write within_operator"
+            )
+    if config["late_from"] == "onset" and not any(map(is_whole, tasks.values())):
         raise UserError(
-            "config key variant_operators: an operator that is a table needs corrupt: within_operator; remove it, "
-            "or change corrupt"
-        )
-    if config["late_from"] == "onset" and len(tables) == len(config["operators"]):
-        raise UserError(
-            "config key late_from: onset needs a probe, and a probe an operator that is an expression of a and b; "
+            "config key late_from: onset needs a probe, and a probe an operator whose whole answer is a number; "
             "write half_depth or a layer"
         )
-    return tables
+    return tasks
 
 
-def _check_templates(config: Mapping[str, Any], tables: Mapping[str, TableTask]) -> None:
+def _check_templates(config: Mapping[str, Any], tasks: Mapping[str, Task]) -> None:
     """Every operator needs a template in every format, and every template its operator's fields."""
     for name, one in config["formats"].items():
         templates, variants = one["templates"], one.get("variants", {})
@@ -115,9 +122,11 @@ def _check_templates(config: Mapping[str, Any], tables: Mapping[str, TableTask])
             given |= {f"variants.{operator}[{number}]": (operator, text) for number, text in enumerate(texts)}
         for key, (operator, text) in given.items():
             where = f"config key formats.{name}.{key}"
-            if operator in tables:
-                check_fields_of(tables[operator], text, where)
-            elif operator in config["operators"]:
+            if operator not in tasks:
+                continue
+            if isinstance(tasks[operator], TableTask):
+                check_fields_of(tasks[operator], text, where)
+            else:
                 check_fields(text, where)
 
 
@@ -200,7 +209,7 @@ def _digest(config: Mapping[str, Any]) -> str:
     """Digest of everything that the slow checks read."""
     digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode())
     for operator in config["operators"].values():
-        if not isinstance(operator, str):
+        if not isinstance(operator, str) and "table" in operator:
             digest.update(Path(operator["table"]).read_bytes())
     for model in config["models"].values():
         folder = known_folder(model["source"], model.get("revision"))
@@ -222,7 +231,8 @@ def check(config: Mapping[str, Any], schema: Mapping[str, Any], remembered: Path
     """
     check_schema(config, schema)
     _check_names(config)
-    _check_templates(config, _check_tables(config))
+    tasks = _tasks(config)
+    _check_templates(config, tasks)
     _check_numbers(config)
     _check_variants(config)
     _check_tasks(config)
@@ -232,9 +242,10 @@ def check(config: Mapping[str, Any], schema: Mapping[str, Any], remembered: Path
         return
     check_models(config, measured_variants(config))
     # After the tokenizers' checks, which limit the operands: a pool contains all pairs of operands.
-    numbers = [expression for expression in config["operators"].values() if isinstance(expression, str)]
-    for expression in [*numbers, *(task["expression"] for task in config.get("specificity_tasks", {}).values())]:
-        operand_pool(expression, OperandRange(**config["operands"]))
+    for task in tasks.values():
+        pool(task)
+    for task in config.get("specificity_tasks", {}).values():
+        operand_pool(task["expression"], OperandRange(**config["operands"]))
     if config["heuristic_k"] not in config["k"]:
         raise UserError(
             f"config key heuristic_k: {config['heuristic_k']} is not in k ({sorted(config['k'])}); add it there, "

@@ -16,7 +16,7 @@ from form_invariance.problems.prompts import (
     check_numbers,
     render,
 )
-from form_invariance.problems.tasks import Arithmetic, TableTask, Task, check_task
+from form_invariance.problems.tasks import Arithmetic, TableTask, Task, check_task, is_whole
 from form_invariance.stages.late_layers import first_late_layer
 
 Variants = Mapping[tuple[str, str], Mapping[str, list[str]]]
@@ -67,9 +67,18 @@ def width(source: str) -> int | None:
     return None if folder is None else model_files.read_config(folder)[0].d_mlp
 
 
-def table_task(operator: Mapping[str, str]) -> TableTask:
-    """An operator of the configuration that is a table."""
-    return TableTask(Path(operator["table"]), operator.get("answer", "answer"))
+def task_of(operator: Any, limits: Mapping[str, int]) -> Task:
+    """What an operator of the configuration asks.
+
+    Args:
+        limits: of all operators; an operator may have limits of its own.
+    """
+    if isinstance(operator, str):
+        operator = {"expression": operator}
+    if "table" in operator:
+        return TableTask(Path(operator["table"]), operator.get("answer", "answer"))
+    own = {**limits, **operator.get("operands", {})}
+    return Arithmetic(operator["expression"], OperandRange(**own), operator.get("digit"))
 
 
 @contextmanager
@@ -138,11 +147,8 @@ def _check_shape(name: str, shape: DecoderConfig, config: Mapping[str, Any]) -> 
 def _check_prompts(name: str, tokenizer: PromptTokenizer, config: Mapping[str, Any], variants: Variants) -> None:
     """Check the numbers, the templates and the measured variants with a model's tokenizer."""
     limits = OperandRange(**config["operands"])
-    tasks: dict[str, Task] = {
-        operator: Arithmetic(given, limits) if isinstance(given, str) else table_task(given)
-        for operator, given in config["operators"].items()
-    }
-    if config.get("specificity_tasks") or any(isinstance(task, Arithmetic) for task in tasks.values()):
+    tasks = {operator: task_of(given, config["operands"]) for operator, given in config["operators"].items()}
+    if config.get("specificity_tasks") or any(is_whole(task) for task in tasks.values()):
         with under(f"operands with the tokenizer of {name}"):
             check_numbers(tokenizer, limits)
     for format_name, one in config["formats"].items():

@@ -47,13 +47,26 @@ def table_options(groups: TableGroups) -> Callable[[Any, Any], list[str]]:
 
 
 def task_options(operator: Any, limits: Mapping[str, int]) -> list[str]:
-    """Options that say what an operator of the configuration asks: an expression within limits, or a table."""
+    """Options that say what an operator of the configuration asks: an expression within limits, or a table.
+
+    Args:
+        limits: of all operators; an operator may have limits of its own.
+    """
     if isinstance(operator, str):
-        return [
-            f"--expression={operator}",
-            *(f"--{key.replace('_', '-')}={value}" for key, value in limits.items()),
-        ]
-    return [f"--table={operator['table']}", f"--answer-column={operator.get('answer', 'answer')}"]
+        operator = {"expression": operator}
+    if "table" in operator:
+        return [f"--table={operator['table']}", f"--answer-column={operator.get('answer', 'answer')}"]
+    own = {**limits, **operator.get("operands", {})}
+    digit = [f"--digit={operator['digit']}"] if "digit" in operator else []
+    options = (f"--{key.replace('_', '-')}={value}" for key, value in own.items())
+    return [f"--expression={operator['expression']}", *options, *digit]
+
+
+def expression_of(operator: Any) -> str | None:
+    """The expression of an operator of the configuration that asks whole numbers; None for other operators."""
+    if isinstance(operator, str):
+        return operator
+    return None if "digit" in operator else operator.get("expression")
 
 
 def source_options(model: Mapping[str, Any]) -> list[str]:

@@ -101,7 +101,7 @@ def take_census(
     Raises:
         UserError: the template or a prompt breaks a rule, the pool is empty, or the model's logits are not finite.
     """
-    problems = stated(sample_pairs(pool(task), size, PER_ANSWER, seed, operator))
+    problems = stated(task, sample_pairs(pool(task), size, PER_ANSWER, seed, operator))
     prompts, wanted = targets(task, tokenizer, template, problems, f"template of {operator}")
     columns: dict[str, Any] = {**ask(model, tokenizer, prompts, wanted)}
     table = problems.assign(prompt=prompts, answer_token=wanted, **columns)

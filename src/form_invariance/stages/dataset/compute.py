@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.errors import UserError
+from form_invariance.problems.tasks import leads
 from form_invariance.randomness import generator
 from form_invariance.tables.columns import PROBLEM
 
@@ -41,6 +42,9 @@ def make_dataset(
     }
     train = {name: table[table["split"] == "train"] for name, table in chosen.items()}
     dataset, own = chosen[operator], train.pop(operator)
+    if (own["digit"] >= 0).all():
+        pool = _train_side(censuses[operator][0], choice.train, choice.evaluation, choice.seed, operator)
+        return dataset, digit_partners(own, pool, operator, choice.draws, choice.seed)
     return dataset, draw_corrupt(own, train, operator, choice.draws, choice.seed)
 
 
@@ -72,6 +76,8 @@ def choose_dataset(
     for split, size in (("train", train), ("eval", evaluation)):
         rng = generator(seed, "dataset", name, template, split)
         usable = census[census["correct"] & (side == split)]
+        if split == "train" and (census["digit"] >= 0).all():
+            usable = usable[_with_partners(usable)]
         usable = usable.iloc[rng.permutation(len(usable))]
         chosen = usable.iloc[_diverse(usable, size, rng)]
         if len(chosen) < size:
@@ -201,6 +207,40 @@ def draw_corrupt(
             chosen = derangement(train["answer_token"].to_numpy(), rng, f"dataset of {operator}")
             partners = train.iloc[chosen].assign(operator=operator)
         partners = partners[["operator", *PROBLEM]].reset_index(drop=True)
+        tables.append(partners.assign(corrupt_seed=draw, index=train["index"].to_numpy()))
+    return pd.concat(tables, ignore_index=True)
+
+
+def _train_side(census: pd.DataFrame, train: int, evaluation: int, seed: int, name: str) -> pd.DataFrame:
+    """The correct pairs that train prompts and their partners may be."""
+    side = sides(census, {"train": train, "eval": evaluation}, seed, name)
+    return census[census["correct"] & (side == "train")]
+
+
+def _with_partners(rows: pd.DataFrame) -> np.ndarray:
+    """Which problems have a partner: another one with the same digits before the target, and another target."""
+    return np.asarray(rows.groupby(leads(rows))["target"].transform("nunique") > 1)
+
+
+def digit_partners(train: pd.DataFrame, pool: pd.DataFrame, operator: str, draws: int, seed: int) -> pd.DataFrame:
+    """Corrupt partners of train prompts that ask a digit: the same digits before it, and another one there.
+
+    Args:
+        pool: problems that may be partners.
+
+    Returns:
+        The corrupt table.
+    """
+    by_lead = pool.groupby(leads(pool)).indices
+    targets = pool["target"].to_numpy()
+    tables = []
+    for draw in range(draws):
+        rng = generator(seed, "corrupt", operator, draw)
+        chosen = []
+        for lead, target in zip(leads(train), train["target"], strict=True):
+            fits = by_lead[lead][targets[by_lead[lead]] != target]
+            chosen.append(fits[rng.integers(len(fits))])
+        partners = pool.iloc[chosen][list(PROBLEM)].reset_index(drop=True).assign(operator=operator)
         tables.append(partners.assign(corrupt_seed=draw, index=train["index"].to_numpy()))
     return pd.concat(tables, ignore_index=True)
 

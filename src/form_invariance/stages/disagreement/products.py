@@ -123,7 +123,11 @@ def answers_of(train: pd.DataFrame, draws: Sequence[pd.DataFrame], effects: Effe
             f"partners, but its effects have {effects.prompts} and {effects.draws}; give the tables that they "
             "were made from"
         )
-    return np.stack([table["answer"].to_numpy() for table in (train, *draws)])
+    # A digit is the answer where one is asked.
+    digits = (train["digit"] >= 0).all()
+    return np.stack(
+        [(table["target"].astype(int) if digits else table["answer"]).to_numpy() for table in (train, *draws)]
+    )
 
 
 def apart(one: Measured, two: Measured) -> np.ndarray:

@@ -113,11 +113,12 @@ def _other_pair(
     Returns:
         Positions of the targets that have one, and positions of their donors.
     """
-    answers = donors["answer"].to_numpy()
+    answers = donors["answer_token_target"].to_numpy()
     operands = np.sort(donors[["a", "b"]].to_numpy(), axis=1)
-    by_answer = donors.groupby("answer").indices
+    by_answer = donors.groupby("answer_token_target").indices
     found: list[tuple[int, int]] = []
-    for position, (a, b, answer) in enumerate(zip(targets["a"], targets["b"], targets["answer"], strict=True)):
+    wanted = zip(targets["a"], targets["b"], targets["answer_token_target"], strict=True)
+    for position, (a, b, answer) in enumerate(wanted):
         if equal_answer:
             pool = by_answer.get(answer, np.empty(0, dtype=np.int64))
             pool = pool[(operands[pool] != (min(a, b), max(a, b))).any(1)]

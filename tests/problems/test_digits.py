@@ -1,0 +1,77 @@
+"""One digit of an answer: prompts that end in the digits before it, carries, and refusals."""
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer, pre_tokenizers
+
+from form_invariance.errors import UserError
+from form_invariance.problems.operands import OperandRange
+from form_invariance.problems.prompts import PromptTokenizer
+from form_invariance.problems.tasks import UNKNOWN, Arithmetic, check_task, leads, pool, stated, targets
+
+LIMITS = OperandRange(1, 60, 0, 999)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(raw_tokenizer):
+    """The package's tokenizer, but each digit is a token, as in Qwen, Gemma, Mistral and Phi-3."""
+    own = Tokenizer.from_str(raw_tokenizer.to_str())
+    own.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), own.pre_tokenizer])
+    return PromptTokenizer(own, None)
+
+
+@pytest.mark.parametrize("digit", [0, 1, 2])
+def test_the_prompt_ends_in_the_digits_before_the_target(tokenizer, digit):
+    task = Arithmetic("a * b", LIMITS, digit)
+    problems = stated(task, pool(task))
+    assert (problems["answer"].astype(str).str.len() > digit).all()
+    some = problems.iloc[::97].reset_index(drop=True)
+    prompts, wanted = targets(task, tokenizer, "{a}*{b}=", some, "x")
+    for row, prompt, token in zip(some.itertuples(), prompts, wanted, strict=True):
+        text = str(row.a * row.b)
+        assert prompt == f"{row.a}*{row.b}={text[:digit]}"
+        assert tokenizer.text(token) == row.target == text[digit]
+    assert leads(some) == [str(answer)[:digit] for answer in some["answer"]]
+
+
+def carry_by_hand(a, b, digit, subtract):
+    """School arithmetic from the last digit on: the carry or borrow into a digit of the answer."""
+    answer = str(a - b if subtract else a + b)
+    carry = 0
+    for place in range(len(answer) - 1 - digit):
+        one, other = a // 10**place % 10, b // 10**place % 10
+        carry = int(one - other - carry < 0) if subtract else int(one + other + carry > 9)
+    return carry
+
+
+@pytest.mark.parametrize("digit", [0, 1])
+@pytest.mark.parametrize("expression", ["a + b", "a - b"])
+def test_carries_are_those_of_school_arithmetic(expression, digit):
+    task = Arithmetic(expression, OperandRange(0, 130, 0, 999), digit)
+    problems = stated(task, pool(task))
+    expected = [
+        carry_by_hand(a, b, digit, "-" in expression) for a, b in zip(problems["a"], problems["b"], strict=True)
+    ]
+    assert problems["carry"].tolist() == expected
+    assert 0 < np.mean(expected) < 1
+
+
+def test_other_expressions_have_no_carry():
+    task = Arithmetic("a * b", LIMITS, 0)
+    assert (stated(task, pool(task))["carry"] == UNKNOWN).all()
+
+
+def test_a_digit_that_no_answer_has_is_refused():
+    with pytest.raises(UserError, match=r"^digit 3 of 'a \+ b': no answer has so many digits; .* 120, is 2$"):
+        pool(Arithmetic("a + b", LIMITS, 3))
+
+
+def test_a_tokenizer_that_keeps_numbers_whole_is_refused(raw_tokenizer, tokenizer):
+    task = Arithmetic("a + b", LIMITS, 1)
+    check_task(task, tokenizer, "{a}+{b}=", "x")
+    with pytest.raises(
+        UserError, match=r"^x: the tokenizer splits '.*' as .*, but the digit must be the next token"
+    ):
+        check_task(task, PromptTokenizer(raw_tokenizer, None), "{a}+{b}=", "x")
+    with pytest.raises(UserError, match="must have the fields"):
+        check_task(task, tokenizer, "{a}+{a}=", "x")
