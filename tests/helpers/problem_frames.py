@@ -7,8 +7,8 @@ WHOLE = Arithmetic("a + b", OperandRange())
 
 
 def complete_problems(frame, tokenizer=None):
-    """Target, fields and answer_token are added; without a tokenizer an answer's token is the answer itself."""
+    """Add the columns of whole answers that are right; without a tokenizer an answer's token is the answer."""
     answers = frame["answer"].to_numpy()
     return stated(WHOLE, frame).assign(
-        answer_token=answers if tokenizer is None else tokenizer.number_tokens(answers)
+        whole_correct=True, answer_token=answers if tokenizer is None else tokenizer.number_tokens(answers)
     )

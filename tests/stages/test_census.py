@@ -1,12 +1,16 @@
 """The census against Hugging Face's logits."""
 
+import zlib
+
 import numpy as np
 import pytest
 import torch
+from tokenizers import Tokenizer, pre_tokenizers
 
 from form_invariance.errors import UserError
 from form_invariance.model.decoder import Norm
 from form_invariance.problems.operands import OperandRange
+from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.stages.census import compute as module
 from form_invariance.stages.census.compute import take_census
@@ -67,3 +71,28 @@ def test_mean_cache_prompts_share_no_pair_with_a_dataset(tiny):
     assert chosen == choose_prompts({"x": table, "y": table}, [turned], 20, 0)
     with pytest.raises(UserError, match="every census pair"):
         choose_prompts({"x": table}, [table], 20, 0)
+
+
+def test_a_whole_answer_is_right_if_every_digit_is(tiny, raw_tokenizer, monkeypatch):
+    """The model is replaced by one that answers at random, but always the same to the same prompt."""
+    own = Tokenizer.from_str(raw_tokenizer.to_str())
+    own.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), own.pre_tokenizer])
+    tokenizer = PromptTokenizer(own, None)
+
+    def right(prompt):
+        return zlib.crc32(prompt.encode()) % 10 > 2
+
+    def ask(model, tokenizer, prompts, answers):
+        correct = np.array([right(prompt) for prompt in prompts])
+        return {"correct": correct, "predicted_token": np.array(answers)}
+
+    monkeypatch.setattr(module, "ask", ask)
+    limits = OperandRange(operand_min=0, operand_max=60, answer_min=0, answer_max=120)
+    for digit in (0, 1):
+        table = take_census(tiny[0], tokenizer, "{a}+{b}=", "tens", Arithmetic("a + b", limits, digit), 300, 0)
+        for row in table.itertuples():
+            text, start = str(row.a + row.b), f"{row.a}+{row.b}="
+            assert row.prompt == start + text[:digit]
+            assert row.correct == right(row.prompt)
+            assert row.whole_correct == all(right(start + text[:place]) for place in range(len(text)))
+        assert 0 < table["whole_correct"].sum() < table["correct"].sum()

@@ -167,7 +167,7 @@ def test_partners_of_a_digit_have_the_digits_before_it():
     rng = np.random.default_rng(0)
     census = stated(task, operand_pool("a + b", task.limits))
     census = census.assign(prompt=prompts_of("{a}+{b}=", census), correct=rng.random(len(census)) > 0.3)
-    census = census.assign(answer_token=census["target"].astype(int))
+    census = census.assign(answer_token=census["target"].astype(int), whole_correct=False)
     choice = datasets.Choice(30, 20, 3, 0)
     dataset, corrupt = datasets.make_dataset({"addition": (census, "{a}+{b}=")}, "addition", choice)
     train = dataset[dataset["split"] == "train"].set_index("index").loc[corrupt["index"]]
@@ -183,7 +183,7 @@ def test_partners_of_a_digit_have_the_digits_before_it():
 
 def test_a_digit_whose_problems_have_no_partners():
     task = Arithmetic("a + b", OperandRange(1, 40, 10, 80), 1)
-    census = stated(task, operand_pool("a + b", task.limits)).assign(prompt="", correct=True, answer_token=0)
+    census = stated(task, operand_pool("a + b", task.limits)).assign(prompt="", correct=True)
     # In each decade one digit is left.
     census = census[census["target"] == "3"].reset_index(drop=True)
     with pytest.raises(UserError, match="only 0 distinct ones right"):

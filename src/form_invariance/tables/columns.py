@@ -56,4 +56,8 @@ PROBLEM = {
     "carry": integer("carry or borrow into this digit; -1 where it is not known"),
     "prompt": text("the prompt, without BOS"),
 }
+WHOLE_CORRECT = flag(
+    "correct; where a digit is asked: every digit of the answer is the most probable next token, each after the "
+    "true digits before it"
+)
 NEURON = {"layer": integer("layer, from 0"), "neuron": integer("MLP neuron within its layer, from 0")}

@@ -1,6 +1,7 @@
 """Census: what the model answers to a sample of the operand pool (method, section 2)."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from form_invariance.model.memory import working_bytes
 from form_invariance.model.prefixes import run_prompts
 from form_invariance.problems.operands import sample_pairs
 from form_invariance.problems.prompts import PromptTokenizer
-from form_invariance.problems.tasks import Task, pool, stated, targets
+from form_invariance.problems.tasks import TableTask, Task, pool, stated, targets
 
 PER_ANSWER = 2
 """Pairs of every answer that are added to the uniform sample, so that the dataset can reach all answers."""
@@ -77,6 +78,29 @@ def ask(
     return columns
 
 
+def _whole_right(
+    model: Decoder,
+    tokenizer: PromptTokenizer,
+    template: str,
+    operator: str,
+    task: Task,
+    problems: pd.DataFrame,
+    right: np.ndarray,
+) -> np.ndarray:
+    """Whether every digit of an answer is right, each after those before it, (P,); `right` without a digit."""
+    if isinstance(task, TableTask) or task.digit is None:
+        return right
+    whole, lengths = right.copy(), problems["answer"].astype(str).str.len().to_numpy()
+    for digit in set(range(lengths.max())) - {task.digit}:
+        rows = np.flatnonzero(lengths > digit)
+        other = replace(task, digit=digit)
+        asked = stated(other, problems.iloc[rows])
+        whole[rows] &= ask(
+            model, tokenizer, *targets(other, tokenizer, template, asked, f"template of {operator}")
+        )["correct"]
+    return whole
+
+
 def take_census(
     model: Decoder,
     tokenizer: PromptTokenizer,
@@ -104,6 +128,9 @@ def take_census(
     problems = stated(task, sample_pairs(pool(task), size, PER_ANSWER, seed, operator))
     prompts, wanted = targets(task, tokenizer, template, problems, f"template of {operator}")
     columns: dict[str, Any] = {**ask(model, tokenizer, prompts, wanted)}
+    columns["whole_correct"] = _whole_right(
+        model, tokenizer, template, operator, task, problems, columns["correct"]
+    )
     table = problems.assign(prompt=prompts, answer_token=wanted, **columns)
     texts = {token: tokenizer.text(token) for token in table["predicted_token"].unique().tolist()}
     return table.assign(predicted=table["predicted_token"].map(texts))

@@ -66,7 +66,7 @@ def choose_dataset(
         template: the format's, for the seeded choice.
 
     Returns:
-        Columns split, index, and the census's that state the problem (`PROBLEM`).
+        Columns split, index, the census's that state the problem (`PROBLEM`), whole_correct.
 
     Raises:
         UserError: too few distinct correct pairs.
@@ -85,7 +85,7 @@ def choose_dataset(
                 f"dataset of {name}: of the pairs set apart for {split} the model answers only {len(chosen)} "
                 f"distinct ones right, but {split}_prompts is {size}; raise census_pairs or lower {split}_prompts"
             )
-        chosen = chosen[list(PROBLEM)].iloc[rng.permutation(size)]
+        chosen = chosen[[*PROBLEM, "whole_correct"]].iloc[rng.permutation(size)]
         parts.append(chosen.assign(split=split, index=np.arange(size)))
     return pd.concat(parts, ignore_index=True)
 

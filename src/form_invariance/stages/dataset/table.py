@@ -1,6 +1,6 @@
 """Train and eval prompts, and corrupt partners."""
 
-from form_invariance.tables.columns import PROBLEM, Schema, integer, text
+from form_invariance.tables.columns import PROBLEM, WHOLE_CORRECT, Schema, integer, text
 
 DATASET = Schema(
     "dataset",
@@ -8,6 +8,7 @@ DATASET = Schema(
         "split": text("train or eval"),
         "index": integer("number of the prompt within its split, from 0"),
         **PROBLEM,
+        "whole_correct": WHOLE_CORRECT,
     },
 )
 CORRUPT = Schema(
