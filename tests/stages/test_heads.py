@@ -213,7 +213,7 @@ def test_commands(packaged, tmp_path):
         dataset = problems(template, PAIRS, tokenizer).assign(split="train")
         write_table(dataset, tmp_path / f"{name}.dataset", DATASET, {})
         partners = problems(template, PARTNERS, tokenizer).assign(corrupt_seed=0, operator="addition")
-        write_table(partners, tmp_path / f"{name}.corrupt", CORRUPT, {})
+        write_table(partners[list(CORRUPT.columns)], tmp_path / f"{name}.corrupt", CORRUPT, {})
         words["--datasets"].append(f"{name}={tmp_path / name}.dataset")
         words["--corrupt-tables"].append(f"{name}={tmp_path / name}.corrupt")
     inputs = [word for option, files in words.items() for word in (option, *files)]

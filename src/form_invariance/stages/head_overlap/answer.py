@@ -37,10 +37,10 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
 
 
 def _attention_to_operands(cells: pd.DataFrame, h: int) -> str:
-    """How much the shared heads attend to the operands, in a sentence; empty if no head is shared."""
+    """How much the shared heads attend to the operands, in a sentence; empty without shared heads or operands."""
     worst = cells.groupby(["operator", "layer", "head"])["rank"].transform("max")
     operands = cells["attention_a"] + cells["attention_b"]
-    if not (worst <= h).any():
+    if not (worst <= h).any() or operands[worst <= h].isna().all():
         return ""
     shared, mean = (percent(some.mean()) for some in (operands[worst <= h], operands))
     return (
