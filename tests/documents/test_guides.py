@@ -1,7 +1,9 @@
 """What the guides say is run: configurations are planned, examples read the demo's results where these are."""
 
+import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -11,6 +13,7 @@ import yaml
 from stub_checkout import ROOT, make_checkout, pending
 
 from form_invariance.cli import main
+from form_invariance.model.files import PACKAGED
 
 pytestmark = pytest.mark.slow
 
@@ -31,9 +34,26 @@ def checkout(tmp_path_factory):
     return make_checkout(tmp_path_factory.mktemp("guides") / "checkout")
 
 
+@pytest.mark.parametrize(("number", "cells"), [(4, 6), (5, 2)], ids=["digits", "table"])
+def test_configurations_of_other_tasks_are_planned(checkout, number, cells):
+    """They replace all operators and formats, and a model splits numbers into digits."""
+    folder = checkout / "model"
+    shutil.copytree(PACKAGED / "embedded-shared", folder, dirs_exist_ok=True)
+    digits = {"type": "Digits", "individual_digits": True}
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    tokenizer["pre_tokenizer"]["pretokenizers"].insert(0, digits)
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    (checkout / "my_plurals.csv").write_text("word,answer\ndog,dogs\nmouse,mice\n")
+    own = {"models": {"mine": {"source": "model"}}, **yaml.safe_load(YAML[number])}
+    (checkout / "my.yaml").write_text(yaml.safe_dump(own))
+    jobs = pending(checkout, "--configfile", "my.yaml")
+    assert jobs["census"] == jobs["patching"] == cells
+    assert not {"probe", "heuristics", "browser", "paper_tables"} & set(jobs)
+
+
 @pytest.mark.parametrize(
     ("number", "censuses", "variants"),
-    [(0, 36, 3), (1, 32, 2), (2, 32, 2), (3, 30, 2), (4, 24, 4), (5, 24, 2)],
+    [(0, 36, 3), (1, 32, 2), (2, 32, 2), (3, 30, 2), (6, 24, 4), (7, 24, 2)],
     ids=lambda value: str(value),
 )
 def test_configurations_are_planned(checkout, number, censuses, variants):

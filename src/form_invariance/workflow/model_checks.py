@@ -148,8 +148,14 @@ def _check_prompts(name: str, tokenizer: PromptTokenizer, config: Mapping[str, A
     """Check the numbers, the templates and the measured variants with a model's tokenizer."""
     limits = OperandRange(**config["operands"])
     tasks = {operator: task_of(given, config["operands"]) for operator, given in config["operators"].items()}
-    if config.get("specificity_tasks") or any(is_whole(task) for task in tasks.values()):
-        with under(f"operands with the tokenizer of {name}"):
+    measured = [
+        task
+        for task in (config.get("specificity_tasks") or {}).values()
+        if set(task["templates"]) & set(config["formats"])
+    ]
+    whole = any(map(is_whole, tasks.values()))
+    if measured or whole:
+        with under(f"{'operands' if whole else 'specificity_tasks'} with the tokenizer of {name}"):
             check_numbers(tokenizer, limits)
     for format_name, one in config["formats"].items():
         for operator, task in tasks.items():
