@@ -9,30 +9,20 @@ ANSWERS["census"] = MODELS, {
         -2,
     ],
 }
-
-
 # The tables of the operators that are tables.
 TASK_TABLES = {
     name: operator["table"]
     for name, operator in config["operators"].items()
     if not isinstance(operator, str) and "table" in operator
 }
-
-
-def asked(wildcards) -> list[str]:
-    """Options that say what an operator asks."""
-    return task_options(config["operators"][wildcards.operator], config["operands"])
-
-
-def table_of(wildcards) -> list[str]:
-    """The table of an operator that is one."""
-    return [TASK_TABLES[wildcards.operator]] if wildcards.operator in TASK_TABLES else []
+# The options that say what each operator asks.
+ASKED = {name: task_options(operator, config["operands"]) for name, operator in config["operators"].items()}
 
 
 rule census:
     input:
         model="results/{model}/model_files.parquet",
-        table=table_of,
+        table=lambda wildcards: TASK_TABLES.get(wildcards.operator, []),
     output:
         "results/{model}/{format}/{operator}/census.parquet",
     log:
@@ -45,7 +35,7 @@ rule census:
         code=source_digest("census"),
         model=model_options,
         template=lambda wildcards: config["formats"][wildcards.format]["templates"][wildcards.operator],
-        asked=asked,
+        asked=lambda wildcards: ASKED[wildcards.operator],
         pairs=config["census_pairs"],
         seed=config["seed"],
     resources:

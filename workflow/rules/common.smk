@@ -51,7 +51,6 @@ every_number_cell = partial(expand, format=FORMATS, operator=NUMBER_OPERATORS, a
 every_cell = partial(expand, format=FORMATS, operator=OPERATORS, allow_missing=True)
 DIRECTIONS = [f"{donor}_to_{target}" for donor, target in permutations(FORMATS, 2)]
 KS = sorted(config["k"])
-OPERANDS = [f"--{key.replace('_', '-')}={value}" for key, value in config["operands"].items()]
 CENTER = "--center-logits" if config["center_logits"] else "--no-center-logits"
 
 # What `all` makes; each rule file adds its own.
@@ -73,6 +72,18 @@ def tokenizer_options(wildcards) -> list[str]:
 def model_options(wildcards) -> list[str]:
     """Options that name a model and say how it runs."""
     return [*tokenizer_options(wildcards), *run_options(config["models"][wildcards.model])]
+
+
+def onset_probes(wildcards) -> list[str]:
+    """The probe tables that determine the first late layer; none unless it is the onset."""
+    wanted = FORMATS if config["late_from"] == "onset" else []
+    return expand("results/{model}/{format}/probe.parquet", model=wildcards.model, format=wanted)
+
+
+def late_options(wildcards) -> list[str]:
+    """Options that say where the late layers begin."""
+    probes = keyed(onset_probes(wildcards), -2)
+    return ["--late-from", str(config["late_from"]), *(["--probes", *probes] if probes else [])]
 
 
 def figure_files(place: str) -> list[str]:

@@ -16,7 +16,7 @@ rule paraphrase_effects:
     input:
         model="results/{model}/model_files.parquet",
         probes=onset_probes,
-        table=table_of,
+        table=lambda wildcards: TASK_TABLES.get(wildcards.operator, []),
         datasets=in_variant_formats("results/{model}/{format}/{operator}/dataset.parquet"),
         corrupt=in_variant_formats("results/{model}/{format}/{operator}/corrupt.parquet"),
     output:
@@ -42,7 +42,7 @@ rule paraphrase_effects:
             ]
             for form in VARIANT_FORMATS
         ],
-        asked=asked,
+        asked=lambda wildcards: ASKED[wildcards.operator],
         candidates=config["candidates"],
     resources:
         **model_job(minutes=40),

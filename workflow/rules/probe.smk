@@ -7,18 +7,6 @@ FIGURES["probe probe_positions"] = NUMBER_MODELS, {"probe": [PROBES, -2]}
 ANSWERS["probe"] = NUMBER_MODELS, {"probe": [PROBES, -2]}
 
 
-def onset_probes(wildcards) -> list[str]:
-    """The probe tables that determine the first late layer; none unless it is the onset."""
-    wanted = FORMATS if config["late_from"] == "onset" else []
-    return expand("results/{model}/{format}/probe.parquet", model=wildcards.model, format=wanted)
-
-
-def late_options(wildcards) -> list[str]:
-    """Options that say where the late layers begin."""
-    probes = keyed(onset_probes(wildcards), -2)
-    return ["--late-from", str(config["late_from"]), *(["--probes", *probes] if probes else [])]
-
-
 rule probe:
     input:
         model="results/{model}/model_files.parquet",

@@ -7,6 +7,7 @@ FIGURES["specificity specificity"] = MODELS, {"specificity": SPECIFICITY["specif
 ANSWERS["specificity"] = MODELS, SPECIFICITY
 TABLES += expand("results/{model}/shared/{table}.parquet", model=MODELS, table=SPECIFICITY)
 TASKS = config.get("specificity_tasks", {})
+OPERANDS = [f"--{key.replace('_', '-')}={value}" for key, value in config["operands"].items()]
 
 
 rule specificity:
