@@ -383,3 +383,33 @@ def test_equal_sets_are_run_once_and_reported_for_each(tiny):
     assert len(summary) == 12
     assert set(summary["means"]) == set(prompts["means"]) == {"format"}
     assert len(prompts) == (2 + 12) * len(PAIRS)
+
+
+def test_a_prefix_that_prompts_share_runs_once_and_changes_nothing(tiny, monkeypatch):
+    model, tokenizer = tiny
+    prompts = [f"one is 1, two is 2, three is 3, five is 5, {number} is " for number in (4, 7, 9, 11)]
+    tokens = torch.from_numpy(tokenizer.encode_batch(prompts))
+    answers = torch.from_numpy(tokenizer.number_tokens([4, 7, 9, 11]))
+    means = mean_cache.compute(model, tokenizer, [[prompt.replace("is", "was") for prompt in prompts]])
+    masks = torch.rand(3, 2, model.config.d_mlp, generator=torch.Generator().manual_seed(3)) < 0.5
+    run, seen = next(ablation.start_runs(model, tokens, answers, 2)), []
+    assert ablation._shared_prefix(tokens) == (tokens == tokens[:1]).all(0).tolist().index(False) > 15
+
+    def run_layers(model, x, *arguments, **options):
+        seen.append(tuple(x.shape[:2]))
+        return decoder.run_layers(model, x, *arguments, **options)
+
+    monkeypatch.setattr(ablation, "run_layers", run_layers)
+    for bos in (True, False):
+        seen.clear()
+        got = ablation.ablate_all_positions(model, run, masks, means, bos, True)
+        length, cut = tokens.shape[1], ablation._shared_prefix(tokens)
+        assert seen == [(1, cut), (4, length - cut)] * 3
+        with monkeypatch.context() as patch:
+            patch.setattr(ablation, "_shared_prefix", lambda tokens: 0)
+            whole = ablation.ablate_all_positions(model, run, masks, means, bos, True)
+        torch.testing.assert_close(got.normalized_logit, whole.normalized_logit, atol=1e-6, rtol=1e-5)
+        torch.testing.assert_close(got.probability, whole.probability, atol=1e-8, rtol=1e-4)
+    # The paper's templates share less than half of their tokens.
+    for name in CACHE_PROMPTS:
+        assert ablation._shared_prefix(prepare(model, tokenizer, name)[0]) == 0

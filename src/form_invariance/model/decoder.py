@@ -235,7 +235,7 @@ def run_layers(
     on_neurons: LayerHook | None = None,
     on_heads: LayerHook | None = None,
     last_only: bool = False,
-    past: Sequence[Past] | None = None,
+    past: Sequence[Past | None] | None = None,
     on_keys_values: Callable[[Tensor, Tensor], None] | None = None,
 ) -> Tensor:
     """Run layers start..stop-1 over whole sequences.

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from form_invariance.model.batches import by_length
-from form_invariance.model.decoder import Decoder, embed, run_layers
+from form_invariance.model.decoder import Decoder, LayerHook, Past, embed, run_layers
 from form_invariance.model.memory import replayed_rows
 from form_invariance.model.readout import Readout, join_prompts, read_out, stack
 from form_invariance.model.replay import LastTokenCache, continue_cache, replay, select
@@ -48,6 +48,9 @@ def ablate_all_positions(
 ) -> Readout:
     """Replace neurons of the late layers by their means at every token position but BOS.
 
+    Where the prompts share most of their tokens, as worked examples, these run once for each set: no token attends
+    to a later one, and the means at a position are the same for all prompts of one length.
+
     Args:
         masks: True where a neuron is ablated, (sets, late layers, m).
         bos: the prompts open with BOS.
@@ -59,17 +62,39 @@ def ablate_all_positions(
     laid = [aligned(mean, tokens) for mean in means.neurons[first:]]
     touched = torch.ones(tokens, 1, dtype=torch.bool, device=masks.device)
     touched[0] = not bos
+    cut = _shared_prefix(run.tokens)
     readouts = []
     for mask in masks:
 
-        def on_neurons(layer: int, post: Tensor, mask: Tensor = mask) -> Tensor:
-            length = post.shape[1]
-            where = mask[layer - first] & touched[-length:]
-            return torch.where(where, laid[layer - first][-length:], post)
+        def ablated(end: int, mask: Tensor = mask) -> LayerHook:
+            """Ablate tokens that end before position `end`."""
 
-        x = run_layers(model, run.residual, first, on_neurons=on_neurons, last_only=True)
+            def on_neurons(layer: int, post: Tensor) -> Tensor:
+                here = slice(end - post.shape[1], end)
+                return torch.where(mask[layer - first] & touched[here], laid[layer - first][here], post)
+
+            return on_neurons
+
+        past: list[Past | None] = [None] * first
+        if cut:
+            every = torch.zeros(len(run.tokens), dtype=torch.long, device=run.tokens.device)
+
+            def keep(keys: Tensor, values: Tensor, past: list[Past | None] = past, every: Tensor = every) -> None:
+                past.append((keys, values, every))
+
+            prefix = run.residual[:1, :cut]
+            run_layers(model, prefix, first, on_neurons=ablated(cut), last_only=True, on_keys_values=keep)
+        rest = run.residual[:, cut:]
+        x = run_layers(model, rest, first, on_neurons=ablated(tokens), last_only=True, past=past if cut else None)
         readouts.append(read_out(model, x[:, -1], run.answers, center)[None])
     return stack(readouts, dim=0)
+
+
+def _shared_prefix(tokens: Tensor) -> int:
+    """How many first tokens prompts (B, T) share; 0 if this is less than half of them, or there is one prompt."""
+    same = (tokens[:, :-1] == tokens[:1, :-1]).all(0).long()
+    shared = int(same.cumprod(0).sum())
+    return shared if len(tokens) > 1 and 2 * shared > tokens.shape[1] else 0
 
 
 def ablate_last_position(model: Decoder, run: EvalRun, masks: Tensor, means: MeanCache, center: bool) -> Readout:
