@@ -1,6 +1,7 @@
-"""Values for the required options that a test does not vary."""
+"""Values for the options that a command needs and a test does not vary."""
 
 from form_invariance.cli import command_module
+from form_invariance.stages.options import OPERANDS
 
 SETTINGS = {
     "--seed": "0",
@@ -22,15 +23,16 @@ SETTINGS = {
 
 
 class _Declared:
-    """Takes the place of a parser, and remembers which options are required."""
+    """Takes the place of a parser, and remembers its options, and which are required."""
 
     def __init__(self, words=()):
-        self.required, self.words = set(), words
+        self.names, self.required, self.words = set(), set(), words
 
     def add_argument(self, *names, required=False, **_):
+        self.names |= {names[0]}
         self.required |= {names[0]} if required else set()
 
-    def add_mutually_exclusive_group(self):
+    def add_mutually_exclusive_group(self, **_):
         return _Declared()
 
     def add_subparsers(self, **_):
@@ -46,6 +48,8 @@ def complete(words):
     declared = _Declared(words)
     command_module(words[0]).add_arguments(declared)
     given = {word.partition("=")[0] for word in words}
+    if "--expression" in given:
+        declared.required |= declared.names & set(OPERANDS)
     left_out = sorted(declared.required - given)
     words += [word for name in left_out if name in SETTINGS for word in (name, SETTINGS[name])]
     return [*words, *(["--center-logits"] if "--center-logits" in set(left_out) - {"--no-center-logits"} else [])]
