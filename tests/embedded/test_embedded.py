@@ -1,5 +1,6 @@
 """The embedded models' construction and training, at tiny size, and the shipped folders."""
 
+import copy
 import dataclasses
 import re
 
@@ -10,9 +11,10 @@ import torch
 from conftest import ROOT
 from form_invariance.cli import main
 from form_invariance.embedded import card
-from form_invariance.embedded.batches import Problems, draw_batch
+from form_invariance.embedded.batches import Problems
+from form_invariance.embedded.digits import DigitProblems, right
 from form_invariance.embedded.problems import TRAINED, make_pool, read_templates
-from form_invariance.embedded.recipe import RECIPES, Recipe
+from form_invariance.embedded.recipe import DIGITS, RECIPES, Recipe
 from form_invariance.embedded.routing import neuron_format
 from form_invariance.embedded.training import train
 from form_invariance.embedded.weights import as_decoder, initial_weights, save_folder
@@ -48,6 +50,13 @@ def problems(templates):
     return Problems(templates, TINY)
 
 
+def with_recipe(problems, recipe):
+    """The same problems, for another recipe."""
+    other = copy.copy(problems)
+    other.recipe = recipe
+    return other
+
+
 def test_pools_split_and_leave_out(templates):
     pool = make_pool("a * b", "multiplication", ["s", "c"], 0.05, 0.2, 0.12, 0)
     assert not set(pool.train) & set(pool.held_out)
@@ -77,7 +86,7 @@ def test_the_last_steps_teach_misreadings_to_the_early_layers_alone(problems, tm
     template = problems.tokens["word", "multiplication", 0]
     wrong = right = 0
     for step in range(TINY.steps + TINY.wired_steps, TINY.steps + TINY.wired_steps + 20):
-        for tokens, answers in draw_batch(problems, TINY, step):
+        for tokens, answers in problems.batch(step):
             if tokens.shape[1] != len(template.tokens):
                 continue
             for row, answer in zip(tokens, answers, strict=True):
@@ -91,14 +100,14 @@ def test_the_last_steps_teach_misreadings_to_the_early_layers_alone(problems, tm
     assert wrong >= 15
     assert right >= 15
     before = dataclasses.replace(TINY, misread_steps=0)
-    weights = [train(problems, recipe, tmp_path / "run") for recipe in (before, TINY)]
+    weights = [train(with_recipe(problems, recipe), tmp_path / "run") for recipe in (before, TINY)]
     changed = {name for name, weight in weights[0].items() if not torch.equal(weight, weights[1][name])}
     assert changed
     assert all(name.startswith("model.layers.0.") for name in changed)
 
 
 def test_batches_are_prompts_with_their_answers(problems):
-    groups = list(draw_batch(problems, TINY, step=4))
+    groups = list(problems.batch(4))
     assert sum(len(answers) for _, answers in groups) <= 16
     tokenizer = problems.tokenizer
     for tokens, answers in groups:
@@ -106,9 +115,9 @@ def test_batches_are_prompts_with_their_answers(problems):
             text = tokenizer.tokenizer.decode(row[1:].tolist())
             assert tokenizer.encode(text) == row[1:].tolist()
             assert tokenizer.text(int(answer)).isdigit()
-    again = list(draw_batch(problems, TINY, step=4))
+    again = list(problems.batch(4))
     assert all((one[0] == two[0]).all() for one, two in zip(groups, again, strict=True))
-    first = {tokens.shape[1] for tokens, _ in draw_batch(problems, TINY, step=0)}
+    first = {tokens.shape[1] for tokens, _ in problems.batch(0)}
     assert max(first) <= 8
 
 
@@ -116,41 +125,42 @@ def test_batches_are_prompts_with_their_answers(problems):
 def test_training_killed_and_continued_gives_the_same_weights(problems, tmp_path, monkeypatch, killed_at):
     module = "form_invariance.embedded.training"
     monkeypatch.setattr(f"{module}.CHECKPOINT_EVERY", 2)
-    whole = train(problems, TINY, tmp_path / "whole")
+    whole = train(problems, tmp_path / "whole")
     calls = []
 
-    def interrupted(problems, recipe, step):
+    def interrupted(problems, step):
         calls.append(step)
         if step == killed_at:
             raise KeyboardInterrupt
-        return draw_batch(problems, recipe, step)
+        return batch(problems, step)
 
-    monkeypatch.setattr(f"{module}.draw_batch", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        train(problems, TINY, tmp_path / "cut")
-    monkeypatch.setattr(f"{module}.draw_batch", draw_batch)
-    continued = train(problems, TINY, tmp_path / "cut")
+    batch = Problems.batch
+    with monkeypatch.context() as patched:
+        patched.setattr(Problems, "batch", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            train(problems, tmp_path / "cut")
+    continued = train(problems, tmp_path / "cut")
     assert calls == list(range(killed_at + 1))
     for name, weight in whole.items():
         assert torch.equal(weight, continued[name]), name
     changed = dataclasses.replace(TINY, seed=4)
-    other = train(problems, changed, tmp_path / "cut")
+    other = train(with_recipe(problems, changed), tmp_path / "cut")
     assert not torch.equal(other["model.norm.weight"], whole["model.norm.weight"])
 
 
 def test_a_damaged_checkpoint_is_refused(problems, tmp_path, monkeypatch):
     monkeypatch.setattr("form_invariance.embedded.training.CHECKPOINT_EVERY", 2)
-    train(problems, TINY, tmp_path / "run")
+    train(problems, tmp_path / "run")
     path = tmp_path / "run/checkpoint.safetensors"
     content = path.read_bytes()
     for bad in (content[:-1], content[:-1] + bytes([content[-1] ^ 1]), b""):
         path.write_bytes(bad)
         with pytest.raises(UserError, match=rf"^{path} .*; delete it and run snakemake again$"):
-            train(problems, TINY, tmp_path / "run")
+            train(problems, tmp_path / "run")
 
 
 def test_foreign_neurons_are_silent_at_every_step(problems, tmp_path):
-    weights = train(problems, TINY, tmp_path / "run")
+    weights = train(problems, tmp_path / "run")
     model = as_decoder(weights, TINY)
     owner = torch.from_numpy(neuron_format(TINY, 3))
     assert owner.bincount().tolist() == [4, 4, 4]
@@ -171,7 +181,7 @@ def test_foreign_neurons_are_silent_at_every_step(problems, tmp_path):
 
 
 def test_without_late_neurons_the_answer_depends_on_nothing_but_the_last_token(problems, tmp_path):
-    model = as_decoder(train(problems, TINY, tmp_path / "run"), TINY)
+    model = as_decoder(train(problems, tmp_path / "run"), TINY)
     ids = problems.number_ids
     tokens = torch.from_numpy(problems.tokens["symbolic", "addition", 0].fill(ids[[5, 999, 40]], ids[[17, 0, 41]]))
 
@@ -235,7 +245,7 @@ def test_an_embedded_model_that_is_none(tmp_path, capsys):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", sorted(set(RECIPES) - {DIGITS}))
 def test_shipped_models_are_small_and_can_do_arithmetic(packaged, templates, name):
     model, tokenizer, folder = packaged[name]
     assert sum(path.stat().st_size for path in folder.iterdir()) < 10e6
@@ -247,3 +257,59 @@ def test_shipped_models_are_small_and_can_do_arithmetic(packaged, templates, nam
         task = Arithmetic("a + b", OperandRange(6, 99, 3, 999))
         table = take_census(model, tokenizer, template, "addition", task, 200, 0)
         assert table["correct"].mean() > 0.6, format_name
+
+
+TINY_DIGITS = dataclasses.replace(RECIPES[DIGITS], steps=6, n_layers=2, d_mlp=12, pairs=(8, 8, 8, 8))
+
+
+@pytest.fixture(scope="module")
+def digit_problems():
+    return DigitProblems(ROOT / "config/digits.yaml", TINY_DIGITS)
+
+
+def test_batches_of_digits_are_prompts_with_the_next_digit(digit_problems):
+    text = digit_problems.tokenizer.tokenizer.decode
+    asked = set()
+    for tokens, answers in digit_problems.batch(3):
+        for row, answer in zip(tokens.tolist(), answers.tolist(), strict=True):
+            prompt = text(row)
+            a, b = map(int, re.findall(r"\d\d", prompt)[:2])
+            sum_asked = "+" in prompt or "gets" in prompt
+            lead = re.search(r"[^\d](\d?)$", prompt)[1]
+            assert str(a + b if sum_asked else a - b)[len(lead) :].startswith(text([answer]))
+            assert str(a + b if sum_asked else a - b).startswith(lead)
+            asked.add((sum_asked, len(lead)))
+    assert len(asked) == 4
+
+
+def test_the_digits_of_a_held_out_pair_are_never_trained(digit_problems):
+    held = digit_problems.held_out
+    assert (held["sum_tens"] == held["sum_units"]).all()
+    assert (held["difference_tens"] == held["difference_units"]).all()
+    assert 0.03 < held["sum_tens"].mean() < 0.07
+    hidden = {
+        tuple(row)
+        for (_, operator), (tokens, _) in digit_problems.cells.items()
+        for row in tokens[held[operator]].tolist()
+    }
+    batches = [tokens for step in range(20) for tokens, _ in digit_problems.batch(step)]
+    assert not hidden & {tuple(row) for tokens in batches for row in tokens.tolist()}
+
+
+def test_the_command_trains_a_digit_model_and_writes_its_card(tmp_path, monkeypatch):
+    monkeypatch.setitem(RECIPES, DIGITS, TINY_DIGITS)
+    folder = tmp_path / "made"
+    words = ["--config", str(ROOT / "config/digits.yaml"), "--output", str(folder)]
+    assert main(["train-embedded", "--name", DIGITS, *words]) == 0
+    text = (folder / "README.md").read_text()
+    assert "| steps | 6 |" in text
+    assert len(re.findall(r"\| (sum|difference)_(tens|units) \| (symbolic|code|word) \| 0\.", text)) == 12
+
+
+def test_the_shipped_digit_model_is_right_about_pairs_that_it_has_not_seen(packaged):
+    model, _, folder = packaged[DIGITS]
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 2e6
+    problems = DigitProblems(ROOT / "config/digits.yaml", RECIPES[DIGITS])
+    for (_, operator), (tokens, answers) in problems.cells.items():
+        held = problems.held_out[operator]
+        assert right(model, tokens[held], answers[held]).mean() > 0.9

@@ -1,6 +1,6 @@
 """Training of the models that come with the package. They are shipped, so this is never part of `all`."""
 
-from form_invariance.embedded.recipe import RECIPES
+from form_invariance.embedded.recipe import DIGITS, RECIPES
 
 EMBEDDED = list(RECIPES)
 
@@ -13,7 +13,7 @@ rule train_embedded:
 
 rule train_one_embedded:
     input:
-        config=ROOT / "config/config.yaml",
+        config=lambda wildcards: ROOT / f"config/{'digits' if wildcards.name == DIGITS else 'config'}.yaml",
     output:
         card="results/trained/{name}/README.md",
         weights="results/trained/{name}/model.safetensors",

@@ -27,7 +27,7 @@ rule engine_check:
         corrupt=lambda wildcards, input: keyed(input.corrupt, -3, -2),
         attribution=lambda wildcards, input: keyed(input.attribution, -3, -2),
         mean_cache=lambda wildcards, input: keyed(input.mean_cache, -2),
-        prompts=3,
+        prompts=2,
     resources:
         **model_job(minutes=10),
     shell:

@@ -22,6 +22,7 @@ class Problems:
 
     def __init__(self, templates: Templates, recipe: Recipe) -> None:
         """Tokenize the templates and split the pools."""
+        self.recipe = recipe
         raw = build_tokenizer(templates.all())
         self.tokenizer = PromptTokenizer(raw, raw.token_to_id(BOS))
         self.number_ids = self.tokenizer.number_tokens(range(LARGEST_NUMBER + 1))
@@ -47,6 +48,21 @@ class Problems:
             for index, template in enumerate(some)
         }
 
+    def batch(self, step: int) -> Iterator[Group]:
+        """The batch of a step. It depends on the seed and the step alone."""
+        recipe, ids = self.recipe, self.number_ids
+        draw = _misread_parts if step >= recipe.steps + recipe.wired_steps else _parts
+        groups: dict[int, list[Group]] = {}
+        for name, operator, variant, rows, answers in draw(self, recipe, step):
+            pool = self.pools[operator]
+            kept = ~pool.excluded[name][rows]
+            if kept.any():
+                a, b = ids[pool.a[rows[kept]]], ids[pool.b[rows[kept]]]
+                tokens = self.tokens[name, operator, variant].fill(a, b)
+                groups.setdefault(tokens.shape[1], []).append((tokens, ids[answers[kept]]))
+        for some in groups.values():
+            yield np.concatenate([tokens for tokens, _ in some]), np.concatenate([answers for _, answers in some])
+
     def marked_tokens(self) -> list[list[int]]:
         """For each format, the tokens that occur in its templates only."""
         used: dict[str, set[int]] = {name: set() for name in self.formats}
@@ -56,22 +72,6 @@ class Problems:
             sorted(own.difference(*(used[other] for other in self.formats if other != name)))
             for name, own in used.items()
         ]
-
-
-def draw_batch(problems: Problems, recipe: Recipe, step: int) -> Iterator[Group]:
-    """The batch of a step. It depends on the seed and the step alone."""
-    draw = _misread_parts if step >= recipe.steps + recipe.wired_steps else _parts
-    ids = problems.number_ids
-    groups: dict[int, list[Group]] = {}
-    for name, operator, variant, rows, answers in draw(problems, recipe, step):
-        pool = problems.pools[operator]
-        kept = ~pool.excluded[name][rows]
-        if kept.any():
-            a, b = ids[pool.a[rows[kept]]], ids[pool.b[rows[kept]]]
-            tokens = problems.tokens[name, operator, variant].fill(a, b)
-            groups.setdefault(tokens.shape[1], []).append((tokens, ids[answers[kept]]))
-    for some in groups.values():
-        yield np.concatenate([tokens for tokens, _ in some]), np.concatenate([answers for _, answers in some])
 
 
 def _parts(problems: Problems, recipe: Recipe, step: int) -> Iterator[Part]:

@@ -51,6 +51,8 @@ class Recipe:
     """Share of an operator's pairs that each format does not see in training. The pairs differ between formats."""
 
 
+DIGITS = "embedded-digits"
+
 RECIPES = {
     "embedded-shared": Recipe(separate=False, seed=1),
     "embedded-separate": Recipe(
@@ -68,5 +70,21 @@ RECIPES = {
     # Nothing is built in but the features of the numbers: no wiring, no misread operands.
     "embedded-unwired": Recipe(
         separate=False, seed=3, steps=1400, wired_steps=0, misread_steps=0, misread=(), left_out=()
+    ),
+    # Its tokenizer splits numbers into digits (module `digits`).
+    DIGITS: Recipe(
+        separate=False,
+        seed=4,
+        first_steps=0,
+        steps=3000,
+        wired_steps=0,
+        misread_steps=0,
+        misread=(),
+        left_out=(),
+        n_layers=4,
+        d_model=64,
+        d_mlp=256,
+        d_head=16,
+        pairs=(96, 96, 96, 96),
     ),
 }

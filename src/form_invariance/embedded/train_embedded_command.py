@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from form_invariance.embedded.recipe import RECIPES
+from form_invariance.embedded.recipe import DIGITS, RECIPES
 
 HELP = "train one of the embedded models from scratch"
 
@@ -20,6 +20,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     from form_invariance.embedded.batches import Problems
     from form_invariance.embedded.card import write_card
+    from form_invariance.embedded.digits import DigitProblems, write_digit_card
     from form_invariance.embedded.problems import read_templates
     from form_invariance.embedded.training import train
     from form_invariance.embedded.weights import save_folder
@@ -28,9 +29,16 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.name not in RECIPES:
         raise UserError(f"--name: {arguments.name!r} is not an embedded model; known are {', '.join(RECIPES)}")
     recipe = RECIPES[arguments.name]
-    problems = Problems(read_templates(arguments.config), recipe)
+    problems: Problems | DigitProblems
+    if arguments.name == DIGITS:
+        problems = DigitProblems(arguments.config, recipe)
+    else:
+        problems = Problems(read_templates(arguments.config), recipe)
     checkpoint = arguments.output.with_name(f"{arguments.output.name}.checkpoint")
-    weights = train(problems, recipe, checkpoint)
+    weights = train(problems, checkpoint)
     save_folder(weights, recipe, problems.tokenizer.tokenizer, arguments.output)
-    write_card(arguments.output, arguments.name, recipe, problems)
+    if isinstance(problems, DigitProblems):
+        write_digit_card(arguments.output, arguments.name, problems)
+    else:
+        write_card(arguments.output, arguments.name, recipe, problems)
     shutil.rmtree(checkpoint)

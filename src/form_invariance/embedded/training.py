@@ -10,7 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from form_invariance.embedded.batches import Problems, draw_batch
+from form_invariance.embedded.batches import Problems
+from form_invariance.embedded.digits import DigitProblems
 from form_invariance.embedded.recipe import Recipe
 from form_invariance.embedded.routing import WIRED_INHIBITION, construct, copy_first_format, inhibit
 from form_invariance.embedded.weights import as_decoder, initial_weights
@@ -66,13 +67,14 @@ def _spread(weights: dict[str, Tensor], optimizer: torch.optim.AdamW, recipe: Re
         copy_first_format(tensors, recipe, n_formats)
 
 
-def train(problems: Problems, recipe: Recipe, folder: Path) -> dict[str, Tensor]:
-    """Train a model. Continue from the checkpoint in `folder` if it is of this recipe.
+def train(problems: Problems | DigitProblems, folder: Path) -> dict[str, Tensor]:
+    """Train a model. Continue from the checkpoint in `folder` if it is of the same recipe.
 
     Returns:
         The weights by Hugging Face name.
     """
     torch.set_num_threads(1)
+    recipe = problems.recipe
     settings = json.dumps({**asdict(recipe), "templates": asdict(problems.templates)}, sort_keys=True)
     record = folder / "settings.json"
     if not record.exists() or record.read_bytes() != settings.encode():
@@ -83,6 +85,7 @@ def train(problems: Problems, recipe: Recipe, folder: Path) -> dict[str, Tensor]
     weights = initial_weights(recipe, vocabulary, problems.number_ids)
     frozen = Frozen(weights)
     if recipe.separate:
+        assert isinstance(problems, Problems)
         bos = problems.tokenizer.bos
         assert bos is not None
         construct(frozen, recipe, problems.marked_tokens(), bos)
@@ -115,7 +118,7 @@ def train(problems: Problems, recipe: Recipe, folder: Path) -> dict[str, Tensor]
             optimizer.state.clear()
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(recipe, step)
-        batch = list(draw_batch(problems, recipe, step))
+        batch = list(problems.batch(step))
         size = sum(len(answers) for _, answers in batch)
         total = 0.0
         for tokens, answers in batch:

@@ -39,7 +39,7 @@ def initial_weights(recipe: Recipe, vocabulary: int, number_ids: np.ndarray) -> 
         return rng.normal(0.0, scale, size=shape)
 
     embedding = normal(vocabulary, d, scale=recipe.token_deviation)
-    features = number_features()
+    features = number_features()[: len(number_ids)]
     rotation = np.linalg.qr(rng.normal(size=(d, features.shape[1])))[0].T
     embedding[number_ids] = 0.25 * features @ rotation + normal(len(features), d, scale=0.02)
     weights = {"model.embed_tokens.weight": embedding, "model.norm.weight": np.ones(d)}
