@@ -69,8 +69,8 @@ def test_configurations_are_planned(checkout, number, censuses, variants):
 
 
 def test_the_guide_has_no_other_blocks():
-    assert (len(YAML), len(PYTHON)) == (6, 3)
-    assert GUIDE.count("```") == 2 * 11
+    assert (len(YAML), len(PYTHON)) == (8, 3)
+    assert GUIDE.count("```") == 2 * 14
 
 
 @pytest.mark.skipif(not DEMO.exists(), reason="needs the demo's results (make demo)")

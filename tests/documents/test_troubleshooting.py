@@ -22,6 +22,7 @@ import pytest
 import snakemake_executor_plugin_slurm
 import torch
 import yaml
+from problem_frames import complete_problems
 from safetensors.torch import load_file, save_file
 from snakemake.exceptions import MissingOutputException
 from stub_checkout import ROOT, environment, snakemake
@@ -35,7 +36,7 @@ from form_invariance.model.decoder import Norm
 from form_invariance.model.digests import MODEL_FILES
 from form_invariance.model.replay import last_token_neurons
 from form_invariance.problems.operands import OperandRange
-from form_invariance.problems.tasks import Arithmetic
+from form_invariance.problems.tasks import Arithmetic, TableTask, check_task
 from form_invariance.stages.census.compute import take_census
 from form_invariance.stages.census.table import CENSUS
 from form_invariance.stages.circuit.table import CIRCUIT
@@ -112,6 +113,14 @@ def of_other_files(folder, tmp_path):
     away.rename(path)
 
 
+def about_targets(tokenizer, tmp_path):
+    """A tokenizer that keeps numbers whole, and an answer that no token begins."""
+    yield told(check_task, Arithmetic("a + b", OperandRange(), 1), tokenizer, "{a}+{b}=", "x")
+    table = tmp_path / "numbers.csv"
+    table.write_text("word,answer\na,1\nb,2\n")
+    yield told(check_task, TableTask(table, "answer"), tokenizer, "{word} 12", "x")
+
+
 def about_the_model(folder, patch):
     """One fault after the other of a model's folder, each the first that is found."""
 
@@ -164,7 +173,7 @@ def about_the_tokenizer(folder):
 
 def census(correct):
     table = pd.DataFrame({"a": range(3), "b": 1000, "answer": [1, 2, 3], "correct": correct})
-    return table.assign(prompt="p", uniform=True)
+    return complete_problems(table.assign(prompt="p", uniform=True))
 
 
 def of_jobs(model, tokenizer, tmp_path):
@@ -178,8 +187,8 @@ def of_jobs(model, tokenizer, tmp_path):
     yield told(layers_of, "1/9", range(2, 4))
     broken = copy.copy(model)
     broken.final_norm = Norm(model.final_norm.weight * float("nan"))
-    limits = OperandRange(6, 20, 3, 40)
-    yield told(take_census, broken, tokenizer, "{a}+{b}=", "addition", "a + b", limits, 5, 0)
+    task = Arithmetic("a + b", OperandRange(6, 20, 3, 40))
+    yield told(take_census, broken, tokenizer, "{a}+{b}=", "addition", task, 5, 0)
     nothing = copy.copy(model)
     nothing.embedding = model.embedding * float("inf")
     yield told(mean_cache.compute, nothing, tokenizer, [["6+7="]])
@@ -275,7 +284,7 @@ def said(tmp_path_factory, tiny, tiny_folder, finished):
     """What is said in each trouble: our own sentences, and texts that hold those of others."""
     tmp_path = tmp_path_factory.mktemp("trouble")
     folder = shutil.copytree(tiny_folder, tmp_path / "model")
-    own = [*about_the_configuration(tmp_path), *of_jobs(*tiny, tmp_path)]
+    own = [*about_the_configuration(tmp_path), *of_jobs(*tiny, tmp_path), *about_targets(tiny[1], tmp_path)]
     with pytest.MonkeyPatch.context() as patch:
         own += [*of_other_files(folder, tmp_path), *about_the_model(folder, patch), *of_patching(tiny[0], patch)]
     with pytest.MonkeyPatch.context() as patch:

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from problem_frames import complete_problems
 
 from form_invariance.cli import main
 from form_invariance.drawing import style
@@ -98,14 +99,16 @@ def inputs():
                 found, shared, 50, 0, operator
             )
             for name in FORMATS:
-                census[model, name, operator] = pd.DataFrame(
-                    {
-                        **{key: range(4) for key in ("a", "b", "answer", "predicted_token", "rank")},
-                        **dict.fromkeys(("prompt", "predicted"), "x"),
-                        **dict.fromkeys(("probability", "logit"), 0.5),
-                        "uniform": [True, True, True, False],
-                        "correct": [True, False, True, False],
-                    }
+                census[model, name, operator] = complete_problems(
+                    pd.DataFrame(
+                        {
+                            **{key: range(4) for key in ("a", "b", "answer", "predicted_token", "rank")},
+                            **dict.fromkeys(("prompt", "predicted"), "x"),
+                            **dict.fromkeys(("probability", "logit"), 0.5),
+                            "uniform": [True, True, True, False],
+                            "correct": [True, False, True, False],
+                        }
+                    )
                 )
     return cells, agreements, labelled, census
 

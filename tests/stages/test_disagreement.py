@@ -433,8 +433,15 @@ def test_bars_end_at_one_and_negative_parts_are_not_drawn():
 
 
 def test_tables_of_other_prompts_are_refused():
-    train = pd.DataFrame({"answer": [3, 4, 5]})
+    train = pd.DataFrame({"answer": [3, 4, 5], "digit": -1, "target": ["3", "4", "5"]})
     effects = effects_of(np.zeros((2, 3, 4)))
-    assert answers_of(train, [train + 1, train + 2], effects, "s/+").tolist() == [[3, 4, 5], [4, 5, 6], [5, 6, 7]]
+    draws = [train.assign(answer=train["answer"] + more) for more in (1, 2)]
+    assert answers_of(train, draws, effects, "s/+").tolist() == [[3, 4, 5], [4, 5, 6], [5, 6, 7]]
     with pytest.raises(UserError, match="s/\\+ has 3 train prompts and 1 draws of partners"):
         answers_of(train, [train], effects, "s/+")
+
+
+def test_a_digit_that_is_asked_is_the_answer():
+    train = pd.DataFrame({"answer": [31, 45], "digit": 1, "target": ["1", "5"]})
+    draw = train.assign(target=["7", "8"])
+    assert answers_of(train, [draw], effects_of(np.zeros((1, 2, 4))), "s/+").tolist() == [[1, 5], [7, 8]]
