@@ -1,6 +1,7 @@
-"""The commands on a planted model, in the order and with the options that the rules give them."""
+"""The commands on a model, in the order and with the options that the rules give them; by default a planted one."""
 
 from itertools import permutations
+from typing import NamedTuple
 
 from settings import complete
 
@@ -8,7 +9,29 @@ from form_invariance.cli import main
 from form_invariance.stages.planted.construction import EXPRESSION, LIMITS, PLANTED, TEMPLATES
 
 OPERATOR = "addition"
-_TRAIN, _EVALUATION, _MEAN_PROMPTS, _PAIRS, _RESAMPLES = 40, 30, 300, 200, 200
+_PAIRS, _RESAMPLES = 200, 200
+
+
+class Grid(NamedTuple):
+    """One operator in some formats."""
+
+    templates: dict
+    """One a format."""
+    problem: tuple
+    """The options that say what is asked."""
+    k: int
+    train: int = 40
+    evaluation: int = 30
+    mean_prompts: int = 300
+
+
+def expression(text, limits, *more):
+    """The options of an expression."""
+    limits = [word for key, value in vars(limits).items() for word in (f"--{key.replace('_', '-')}", value)]
+    return ("--expression", text, *limits, *more)
+
+
+PLANTED_GRID = Grid(TEMPLATES, expression(EXPRESSION, LIMITS), PLANTED)
 
 
 def run(*words):
@@ -30,13 +53,13 @@ def transfer_contrasts_of(folder):
     return folder / "shared" / "transfer_contrasts.parquet"
 
 
-def transfers(folder):
+def transfers(folder, formats=TEMPLATES):
     """The files of transfer, by DONOR_to_TARGET."""
-    directions = [f"{donor}_to_{target}" for donor, target in permutations(TEMPLATES, 2)]
+    directions = [f"{donor}_to_{target}" for donor, target in permutations(formats, 2)]
     return {direction: folder / "transfer" / OPERATOR / f"{direction}.parquet" for direction in directions}
 
 
-def run_stages(model, folder, seed, how=("--device", "cpu")):
+def run_stages(model, folder, seed, how=("--device", "cpu"), grid=PLANTED_GRID):
     """Run every stage from the census to transfer.
 
     Args:
@@ -46,30 +69,33 @@ def run_stages(model, folder, seed, how=("--device", "cpu")):
     """
     on_model = ("--model", model, *how)
     seeded = ("--seed", seed)
-    for name in TEMPLATES:
-        _rank(on_model, folder, name, seeded)
-    effects = [f"{name}={_effects(folder, name)}" for name in TEMPLATES]
+    for name in grid.templates:
+        _rank(on_model, folder, name, seeded, grid)
+    effects = [f"{name}={_effects(folder, name)}" for name in grid.templates]
     shared = overlap_of(folder).with_stem("circuit")
-    run("circuit", "--effects", *effects, "--k", PLANTED, "--output", shared)
+    run("circuit", "--effects", *effects, "--k", grid.k, "--output", shared)
     outputs = ("--output", overlap_of(folder), "--reliability-output", overlap_of(folder).with_stem("reliability"))
-    run("overlap", "--effects", *effects, "--k", PLANTED, "--bootstrap", _RESAMPLES, *seeded, *outputs)
-    with_circuit = ("--circuit", shared, "--k", PLANTED)
-    for name in TEMPLATES:
-        _intervene(on_model, folder, name, with_circuit, seeded)
-    _contrast(folder, seeded)
+    run("overlap", "--effects", *effects, "--k", grid.k, "--bootstrap", _RESAMPLES, *seeded, *outputs)
+    with_circuit = ("--circuit", shared, "--k", grid.k)
+    for name in grid.templates:
+        _intervene(on_model, folder, name, with_circuit, seeded, grid)
+    _contrast(folder, seeded, grid)
     each = {
-        table: [f"{name}={cell(folder, name, table)}" for name in TEMPLATES] for table in ("census", "ranking")
+        table: [f"{name}={cell(folder, name, table)}" for name in grid.templates]
+        for table in ("census", "ranking")
     }
-    means = [f"{name}={folder / name / 'mean_cache.safetensors'}" for name in TEMPLATES]
+    means = [f"{name}={folder / name / 'mean_cache.safetensors'}" for name in grid.templates]
     by_pair = overlap_of(folder).with_stem("transfer_pairs")
     run(
         "transfer",
         *(*on_model, "--operator", OPERATOR, "--census", *each["census"], *with_circuit, *seeded),
-        *("--exclude-train", *(cell(folder, name, "dataset") for name in TEMPLATES)),
+        *("--exclude-train", *(cell(folder, name, "dataset") for name in grid.templates)),
         *("--rankings", *each["ranking"], "--mean-caches", *means, "--pairs", _PAIRS),
         *("--output-folder", folder / "transfer" / OPERATOR, "--pairs-output", by_pair),
     )
-    moved = [f"transfer/{OPERATOR}/{direction}={path}" for direction, path in transfers(folder).items()]
+    moved = [
+        f"transfer/{OPERATOR}/{direction}={path}" for direction, path in transfers(folder, grid.templates).items()
+    ]
     tables = ("--tables", *moved, f"transfer_pairs/{OPERATOR}={by_pair}", "--bootstrap", _RESAMPLES)
     run("transfer-contrasts", *tables, *seeded, "--output", transfer_contrasts_of(folder))
 
@@ -79,13 +105,13 @@ def contrasts_of(folder):
     return folder / "shared/intervention_contrasts.parquet"
 
 
-def _contrast(folder, seeded):
+def _contrast(folder, seeded, grid):
     """Circuits compared with their strongest controls, over the formats."""
     tables = {"--interventions": "interventions", "--by-prompt": "interventions_prompts"}
     given = [
         word
         for option, table in tables.items()
-        for word in (option, *(f"{name}/{OPERATOR}={cell(folder, name, table)}" for name in TEMPLATES))
+        for word in (option, *(f"{name}/{OPERATOR}={cell(folder, name, table)}" for name in grid.templates))
     ]
     run("intervention-contrasts", *given, "--bootstrap", _RESAMPLES, *seeded, "--output", contrasts_of(folder))
 
@@ -95,15 +121,14 @@ def _effects(folder, name):
     return cell(folder, name, "indirect_effects").with_suffix(".safetensors")
 
 
-def _rank(on_model, folder, name, seeded):
+def _rank(on_model, folder, name, seeded, grid):
     """Census, dataset, attribution, exact patching and ranking of one format."""
     of_operator = ("--operator", OPERATOR)
     found, chosen, corrupt = (cell(folder, name, table) for table in ("census", "dataset", "corrupt"))
     first = cell(folder, name, "attribution")
-    limits = [word for key, value in vars(LIMITS).items() for word in (f"--{key.replace('_', '-')}", value)]
-    problem = ("--template", TEMPLATES[name], *of_operator, "--expression", EXPRESSION, *limits)
+    problem = ("--template", grid.templates[name], *of_operator, *grid.problem)
     run("census", *on_model, *problem, *seeded, "--output", found)
-    sizes = ("--train", _TRAIN, "--eval", _EVALUATION, "--corrupt-seeds", 1)
+    sizes = ("--train", grid.train, "--eval", grid.evaluation, "--corrupt-seeds", 1)
     outputs = ("--output", chosen, "--corrupt-output", corrupt)
     run("dataset", *of_operator, "--census", found, *sizes, *seeded, *outputs)
     train = ("--dataset", chosen, "--corrupt-table", corrupt)
@@ -113,12 +138,12 @@ def _rank(on_model, folder, name, seeded):
     run("ranking", *inputs, "--output", cell(folder, name, "ranking"))
 
 
-def _intervene(on_model, folder, name, with_circuit, seeded):
+def _intervene(on_model, folder, name, with_circuit, seeded, grid):
     """Mean cache, keep-only and knockout of one format."""
     means = folder / name / "mean_cache.safetensors"
-    datasets = [cell(folder, other, "dataset") for other in TEMPLATES]
+    datasets = [cell(folder, other, "dataset") for other in grid.templates]
     sample = ("--census", f"{OPERATOR}={cell(folder, name, 'census')}", "--exclude", *datasets)
-    run("mean-cache", *on_model, *sample, "--prompts", _MEAN_PROMPTS, *seeded, "--output", means)
+    run("mean-cache", *on_model, *sample, "--prompts", grid.mean_prompts, *seeded, "--output", means)
     inputs = ("--dataset", cell(folder, name, "dataset"), "--ranking", cell(folder, name, "ranking"))
     settings = ("--mean-cache", means, *with_circuit, "--bootstrap", _RESAMPLES)
     outputs = ("--output", cell(folder, name, "interventions"))

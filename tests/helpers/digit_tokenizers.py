@@ -1,0 +1,24 @@
+"""Tokenizers that split numbers into digits, in the manner of three families."""
+
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers
+
+from form_invariance.embedded.tokenizer import BOS, EOS, build_tokenizer
+
+
+def byte_level(templates):
+    """As Qwen's: words of bytes, a space joined to the word after it; no token begins the prompt."""
+    tokenizer = build_tokenizer(templates, digits=1)
+    tokenizer.post_processor = None
+    return tokenizer
+
+
+def metaspace(templates, prepend):
+    """As Gemma's, or as Mistral's and Phi-3's with `prepend`: spaces are ▁, and one may be put before all text."""
+    letters = sorted({*"".join(templates).replace(" ", "▁"), *"0123456789▁"} - set("{}"))
+    vocabulary = {name: place for place, name in enumerate((BOS, EOS, "<unk>", *letters))}
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token="<unk>"))
+    steps = [normalizers.Prepend("▁")] if prepend else []
+    tokenizer.normalizer = normalizers.Sequence([*steps, normalizers.Replace(" ", "▁")])
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.Fuse()])
+    tokenizer.add_special_tokens([AddedToken(BOS, special=True), AddedToken(EOS, special=True)])
+    return tokenizer
