@@ -1,4 +1,4 @@
-"""The commands on a model, in the order and with the options that the rules give them; by default a planted one."""
+"""The commands on a model in the order and with the options that the rules give them, by default a planted one."""
 
 from itertools import permutations
 from typing import NamedTuple
