@@ -391,6 +391,10 @@ def test_the_summary_says_where_no_neuron_is_shared():
     figure = summary.summary({"verdicts": joined({"m": verdicts((10, 50)), "n": empty}, "model")}, "all models")
     said = [[text.get_text() for text in axes.texts] for axes in figure.axes]
     assert said == [[]] * 6 + [["no shared neuron"]] * 4
+    flawless = verdicts((10, 50))
+    flawless.loc[flawless["question"].isin(["beyond_the_answer", "imposed"]), measured] = np.nan
+    figure = summary.summary({"verdicts": joined({"m": flawless}, "model")}, "all models")
+    assert [[text.get_text() for text in axes.texts] for axes in figure.axes] == [[]] * 3 + [["no pairs"], []]
 
 
 @pytest.mark.parametrize("which", [["division"], ["addition", "division"]])

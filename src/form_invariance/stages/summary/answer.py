@@ -23,6 +23,7 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     sentence = (
         f"At k = {k}: {said} Each is a difference from the strongest control with a 95 % interval over operators, "
         "formats or directions and prompts: yes if the interval is above zero, no if it is below, undecided if it "
-        "contains zero, undefined if no neuron is shared. Of several metrics the least favourable counts."
+        "contains zero, undefined if no neuron is shared or no prompt can be tried. Of several metrics the least "
+        "favourable counts."
     )
     return [Answer("What is the verdict?", sentence, shown, ())]

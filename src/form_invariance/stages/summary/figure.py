@@ -48,8 +48,11 @@ def summary(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     grid = line_grid(drawn, "k", LOOKS, "", title, row="model", col="panel", height=1.5)
     for (model, name), axes in grid.axes_dict.items():
         axes.axhline(0, color="black", lw=0.6, zorder=0.5)
-        own = drawn[(drawn["model"] == model) & (drawn["panel"] == name) & (drawn["line"] == DIFFERENCE)]
-        if own["value"].isna().all():
-            axes.text(0.5, 0.6, "no shared neuron", transform=axes.transAxes, ha="center", fontsize=6.5)
+        of_model = drawn[(drawn["model"] == model) & (drawn["line"] == DIFFERENCE)]
+        if of_model.loc[of_model["panel"] == name, "value"].isna().all():
+            # A model without errors shares neurons, but there is no pair that another format could correct.
+            shared = of_model.loc[of_model["panel"] == TITLES["sufficient"], "value"].notna().any()
+            words = "no pairs" if shared else "no shared neuron"
+            axes.text(0.5, 0.6, words, transform=axes.transAxes, ha="center", fontsize=6.5)
     grid.axes[0, 0].set_ylim(-0.65, 1.05)
     return grid.figure

@@ -35,7 +35,9 @@ VERDICTS = Schema(
         "value": number("of the shared neurons, mean over cells"),
         "control": text("what it is compared with"),
         "control_value": number("the same of the control; 0 where there is none"),
-        "difference": number("value - control_value, mean over cells; NaN where no neuron is shared"),
+        "difference": number(
+            "value - control_value, mean over cells; NaN where no neuron is shared or no prompt can be tried"
+        ),
         "low": number("lower 95 % limit, bootstrap of two stages: over cells, and over prompts within them"),
         "high": number("upper 95 % limit"),
         "verdict": text("yes (the interval is above zero), no (below), undecided, or undefined"),
