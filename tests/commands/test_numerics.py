@@ -15,7 +15,6 @@ from form_invariance.model.indirect_effect import indirect_effect
 from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.stages.attribution import compute as attribution
 from form_invariance.stages.heuristics.activations import operand_maps
-from form_invariance.stages.heuristics.pairs import make_grid
 from form_invariance.stages.interventions.compute import faithfulness, summarize
 from form_invariance.stages.mean_cache import ablation
 from form_invariance.stages.mean_cache import compute as mean_cache
@@ -59,7 +58,7 @@ def test_what_is_no_number_ends_the_stage(tiny, value):
     with pytest.raises(UserError, match=r"^the mean activations are"):
         mean_cache.compute(first, tokenizer, [PROMPTS])
     with pytest.raises(UserError, match=r"^the activations are"):
-        operand_maps(first, tokenizer, "{a}+{b}=", make_grid("a + b", 3), {1: np.array([0])})
+        operand_maps(first, tokenizer, ["6+7="], {1: np.array([0])})
 
 
 def test_certain_and_impossible_answers(tiny):

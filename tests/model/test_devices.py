@@ -10,7 +10,7 @@ from pretended_gpu import CARD, pretended_gpu
 from form_invariance.model.replay import build_cache, last_token_attention, log_probabilities, replay, select
 from form_invariance.stages.attribution.compute import attribute
 from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
-from form_invariance.stages.heuristics.pairs import make_grid
+from form_invariance.stages.heuristics.pairs import grid_prompts, make_grid
 from form_invariance.stages.mean_cache import ablation
 from form_invariance.stages.mean_cache.compute import MeanCache
 
@@ -68,9 +68,10 @@ def test_activation_maps(tiny):
     """Weights on the CPU while torch's own choice is another device."""
     grid, neurons = make_grid("a + b", 4), {1: np.array([3, 60]), 3: np.array([0])}
     model, tokenizer = tiny
-    expected = operand_maps(model, tokenizer, "{a}+{b}=", grid, neurons), answer_logits(*tiny, grid, neurons)
+    prompts, answers = grid_prompts(grid, tokenizer, "{a}+{b}=", "")
+    expected = operand_maps(model, tokenizer, prompts, neurons), answer_logits(model, answers, neurons)
     with torch.device("meta"):
-        found = operand_maps(model, tokenizer, "{a}+{b}=", grid, neurons), answer_logits(*tiny, grid, neurons)
+        found = operand_maps(model, tokenizer, prompts, neurons), answer_logits(model, answers, neurons)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one, other)
 

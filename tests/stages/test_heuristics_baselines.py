@@ -6,7 +6,7 @@ import pytest
 
 from form_invariance.randomness import generator
 from form_invariance.stages.circuit.controls import draw_control
-from form_invariance.stages.heuristics import labels
+from form_invariance.stages.heuristics import labels, pairs
 from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
 from form_invariance.stages.heuristics.baselines import (
     MIXED,
@@ -18,7 +18,7 @@ from form_invariance.stages.heuristics.baselines import (
 )
 from form_invariance.stages.heuristics.map_files import from_arrays
 from form_invariance.stages.heuristics.names import BASELINES, DIRECTION, MATCHED, NOISE, SHARED
-from form_invariance.stages.heuristics.pairs import make_grid
+from form_invariance.stages.heuristics.pairs import grid_prompts, make_grid
 from form_invariance.stages.heuristics.smoothness import random_maps
 
 SHARED_NEURONS = pd.DataFrame({"layer": [3, 1, 3], "neuron": [70, 5, 2]})
@@ -89,7 +89,7 @@ def test_every_population_is_labelled_by_maps_of_its_own(tiny, monkeypatch):
     neurons = labelled_neurons(SHARED_NEURONS, *values(width), 5, "addition")
     assert set(neurons["neurons"]) == {SHARED, *BASELINES}
     seen = {}
-    monkeypatch.setattr(labels, "check_template", lambda *given: seen.update(checked=given))
+    monkeypatch.setattr(pairs, "check_template", lambda *given: seen.update(checked=given))
     monkeypatch.setattr(labels, "label_maps", lambda *given: seen.update(labelled=given) or "the table")
     shuffled_rows = neurons.sample(frac=1, random_state=0)
     arrays, table = labels.label_cell(
@@ -107,9 +107,8 @@ def test_every_population_is_labelled_by_maps_of_its_own(tiny, monkeypatch):
 
     def of(layer, numbers):
         chosen = {layer: np.asarray(numbers)}
-        return operand_maps(model, tokenizer, template, grid, chosen), answer_logits(
-            model, tokenizer, grid, chosen
-        )
+        prompts, answers = grid_prompts(grid, tokenizer, template, "")
+        return operand_maps(model, tokenizer, prompts, chosen), answer_logits(model, answers, chosen)
 
     noise = iter(smooth_noise(grid, 3, 5, "addition/{a}+{b}="))
     mixed = mixed_neurons([1, 3], width, 5, "addition")

@@ -26,7 +26,7 @@ from form_invariance.stages.heuristics.classes import members_of
 from form_invariance.stages.heuristics.labels import label_maps, shuffled
 from form_invariance.stages.heuristics.names import BASELINES, SHARED, family
 from form_invariance.stages.heuristics.null import make_null
-from form_invariance.stages.heuristics.pairs import Grid, make_grid
+from form_invariance.stages.heuristics.pairs import Grid, grid_prompts, make_grid
 from form_invariance.stages.heuristics.rules import make_rules
 from form_invariance.stages.heuristics.table import HEURISTICS
 from form_invariance.stages.ranking.table import RANKING
@@ -44,7 +44,7 @@ def test_operand_maps_equal_hooks(tiny, tiny_folder, templates, format_name):
     model, tokenizer = tiny
     grid = make_grid("a // b", 20)
     template = templates.formats[format_name]["division"][0]
-    maps = operand_maps(model, tokenizer, template, grid, NEURONS)
+    maps = operand_maps(model, tokenizer, grid_prompts(grid, tokenizer, template, "")[0], NEURONS)
     places = [0, 7, len(grid.a) // 2, len(grid.a) - 1]
     prompts = [render(template, int(grid.a[place]), int(grid.b[place])) for place in places]
     tokens = torch.from_numpy(tokenizer.encode_batch(prompts))
@@ -58,7 +58,7 @@ def test_answer_logits_are_what_the_neuron_writes_through_the_folded_unembedding
 
     model, tokenizer = tiny
     grid = make_grid("a + b", 12)
-    found = answer_logits(model, tokenizer, grid, NEURONS)
+    found = answer_logits(model, tokenizer.number_tokens(grid.answer), NEURONS)
     theirs = AutoModelForCausalLM.from_pretrained(tiny_folder)
     ids = torch.from_numpy(tokenizer.number_tokens(grid.answer))
     rows = []
@@ -74,7 +74,7 @@ def test_prompts_run_in_batches_and_no_layer_above_the_last(tiny, monkeypatch, c
     model, tokenizer = tiny
     grid = make_grid("a + b", 5)
     template, neurons = "{a}+{b}=", {0: NEURONS[3], 2: NEURONS[1]}
-    whole = operand_maps(model, tokenizer, template, grid, neurons)
+    whole = operand_maps(model, tokenizer, grid_prompts(grid, tokenizer, template, "")[0], neurons)
     assert whole.dtype == np.float32
     assert "25 of 25 prompts" in capsys.readouterr().err
     calls = []
@@ -89,13 +89,13 @@ def test_prompts_run_in_batches_and_no_layer_above_the_last(tiny, monkeypatch, c
     for allowed, batches in ((1, [1] * 25), (12 * 16 * tokens * model.config.d_mlp, [12, 12, 1])):
         calls.clear()
         monkeypatch.setattr(activations, "_BATCH_BYTES", allowed)
-        pieces = operand_maps(model, tokenizer, template, grid, neurons)
+        pieces = operand_maps(model, tokenizer, grid_prompts(grid, tokenizer, template, "")[0], neurons)
         np.testing.assert_allclose(pieces, whole, atol=1e-5)
         # BOS, the first operand and the sign are what some of them share.
         assert calls == [(prompts, tokens - 3, 3) for prompts in batches]
     calls.clear()
     monkeypatch.setattr(activations, "_BATCH_BYTES", 2**40)
-    operand_maps(model, tokenizer, template, make_grid("a + b", 25), neurons)
+    operand_maps(model, tokenizer, grid_prompts(make_grid("a + b", 25), tokenizer, template, "")[0], neurons)
     assert [prompts for prompts, _, _ in calls] == [512, 113]
 
 
@@ -103,16 +103,20 @@ def test_maps_of_half_precision_and_of_no_neurons(tiny_folder, tiny):
     _, tokenizer = tiny
     model = models.load(tiny_folder, dtype=torch.bfloat16)
     grid = make_grid("a + b", 4)
-    assert operand_maps(model, tokenizer, "{a}+{b}=", grid, NEURONS).dtype == np.float32
+    prompts, answers = grid_prompts(grid, tokenizer, "{a}+{b}=", "")
+    assert operand_maps(model, tokenizer, prompts, NEURONS).dtype == np.float32
     exact = dataclasses.replace(
         model,
         unembedding=model.unembedding.float(),
         final_norm=Norm(model.final_norm.weight.float()),
         layers=[dataclasses.replace(layer, down=layer.down.float()) for layer in model.layers],
     )
-    found, expected = (answer_logits(one, tokenizer, grid, NEURONS) for one in (model, exact))
+    found, expected = (answer_logits(one, answers, NEURONS) for one in (model, exact))
     np.testing.assert_allclose(found, expected, atol=1e-6)
-    for empty in (operand_maps(model, tokenizer, "{a}+{b}=", grid, {}), answer_logits(model, tokenizer, grid, {})):
+    for empty in (
+        operand_maps(model, tokenizer, prompts, {}),
+        answer_logits(model, answers, {}),
+    ):
         assert empty.shape == (0, 16)
         assert empty.dtype == np.float32
 
@@ -138,7 +142,7 @@ def test_answer_logits_of_models_with_other_norms(family_folders, family):
                 written = block.mlp.down_proj.weight[:, neuron] * (1 + block.post_feedforward_layernorm.weight)
                 logits = theirs.lm_head.weight @ (written * (1 + theirs.model.norm.weight))
             rows.append((logits - logits.mean())[ids].detach().numpy())
-    found = answer_logits(models.load(folder), tokenizer, grid, NEURONS)
+    found = answer_logits(models.load(folder), tokenizer.number_tokens(grid.answer), NEURONS)
     np.testing.assert_allclose(found, np.stack(rows), atol=1e-5)
 
 

@@ -2,15 +2,15 @@
 
 AGREEMENT = {
     table: [
-        every_number_operator(f"results/{{model}}/shared/{{operator}}/{table}.parquet"),
+        expand(f"results/{{model}}/shared/{{operator}}/{table}.parquet", operator=list(GRIDS), allow_missing=True),
         -2,
     ]
     for table in ("agreement", "labelled")
 }
-FIGURES["agreement heuristics"] = NUMBER_MODELS, {"heuristics": [HEURISTICS, -3, -2], **AGREEMENT}
-ANSWERS["agreement"] = NUMBER_MODELS, AGREEMENT
+FIGURES["agreement heuristics"] = GRID_MODELS, {"heuristics": [HEURISTICS, -3, -2], **AGREEMENT}
+ANSWERS["agreement"] = GRID_MODELS, AGREEMENT
 TABLES += expand(
-    "results/{model}/shared/{operator}/{table}.parquet", model=MODELS, operator=NUMBER_OPERATORS, table=AGREEMENT
+    "results/{model}/shared/{operator}/{table}.parquet", model=MODELS, operator=list(GRIDS), table=AGREEMENT
 )
 
 

@@ -1,9 +1,9 @@
 """The neuron browser: a page for each model, on which every shared neuron can be looked at."""
 
-PAGES += expand("results/browser/{model}.html", model=NUMBER_MODELS)
+PAGES += expand("results/browser/{model}.html", model=GRID_MODELS)
 BROWSED = {
     name: [
-        every_number_cell(f"results/{{model}}/{{format}}/{{operator}}/{name}.{kind}"),
+        every_grid_cell(f"results/{{model}}/{{format}}/{{operator}}/{name}.{kind}"),
         -3,
         -2,
     ]
@@ -30,7 +30,7 @@ rule browser:
     params:
         code=source_digest("browser"),
         models=MODELS,
-        operators=[f"{name}={EXPRESSIONS[name]}" for name in NUMBER_OPERATORS],
+        operators=[f"{name}={asked_of(config['operators'][name])}" for name in GRIDS],
         tables=table_options(BROWSED),
         k=config["heuristic_k"],
     resources:

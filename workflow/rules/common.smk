@@ -10,6 +10,7 @@ from shlex import quote
 from form_invariance.errors import UserError
 from form_invariance.workflow import config_check, job_sizes, model_checks
 from form_invariance.workflow.rule_options import (
+    asked_of,
     expression_of,
     in_turn,
     keyed,
@@ -46,7 +47,6 @@ NUMBER_MODELS = MODELS if NUMBER_OPERATORS else []
 CELLS = dict(model=MODELS, format=FORMATS, operator=OPERATORS)
 every_format = partial(expand, format=FORMATS, allow_missing=True)
 every_operator = partial(expand, operator=OPERATORS, allow_missing=True)
-every_number_operator = partial(expand, operator=NUMBER_OPERATORS, allow_missing=True)
 every_number_cell = partial(expand, format=FORMATS, operator=NUMBER_OPERATORS, allow_missing=True)
 every_cell = partial(expand, format=FORMATS, operator=OPERATORS, allow_missing=True)
 DIRECTIONS = [f"{donor}_to_{target}" for donor, target in permutations(FORMATS, 2)]

@@ -1,7 +1,15 @@
 """Heuristics that the shared neurons follow in all formats, per (model, operator)."""
 
-HEURISTICS = every_number_cell("results/{model}/{format}/{operator}/heuristics.parquet")
-TABLES += expand(HEURISTICS, model=NUMBER_MODELS)
+# The grid of every operator that is an expression. One that asks a digit keeps its own limits.
+GRIDS = {
+    name: ASKED[name][:1] if name in NUMBER_OPERATORS else ASKED[name]
+    for name in OPERATORS
+    if name not in TASK_TABLES
+}
+GRID_MODELS = MODELS if GRIDS else []
+every_grid_cell = partial(expand, format=FORMATS, operator=list(GRIDS), allow_missing=True)
+HEURISTICS = every_grid_cell("results/{model}/{format}/{operator}/heuristics.parquet")
+TABLES += expand(HEURISTICS, model=GRID_MODELS)
 
 
 rule heuristic_null:
@@ -15,13 +23,13 @@ rule heuristic_null:
         "../../envs/gpu.yaml"
     params:
         code=source_digest("heuristic-null"),
-        expression=lambda wildcards: EXPRESSIONS[wildcards.operator],
+        grid=lambda wildcards: GRIDS[wildcards.operator],
         max_operand=config["heuristic_max_operand"],
         seed=config["seed"],
     resources:
         **table_job(mem_mb=2000),
     shell:
-        "python -m form_invariance heuristic-null --expression={params.expression:q}"
+        "python -m form_invariance heuristic-null {params.grid:q}"
         " --max-operand {params.max_operand} --seed {params.seed} --output {output:q} 2> {log:q}"
 
 
@@ -69,7 +77,7 @@ rule heuristics:
     params:
         code=source_digest("heuristics"),
         model=model_options,
-        expression=lambda wildcards: EXPRESSIONS[wildcards.operator],
+        grid=lambda wildcards: GRIDS[wildcards.operator],
         templates=lambda wildcards: [one["templates"][wildcards.operator] for one in config["formats"].values()],
         max_operand=config["heuristic_max_operand"],
         threshold=config["heuristic_threshold"],
@@ -79,7 +87,7 @@ rule heuristics:
     shell:
         in_turn(
             "heuristics label {params.model:q} --operator {wildcards.operator:q}"
-            " --expression={params.expression:q} --template={params.templates[#]:q} --neurons {input.neurons:q}"
+            " {params.grid:q} --template={params.templates[#]:q} --neurons {input.neurons:q}"
             " --null {input.null:q} --max-operand {params.max_operand} --threshold {params.threshold}"
             " --seed {params.seed} --output {output.tables[#]:q} --maps-output {output.maps[#]:q}",
             turns=len(FORMATS),

@@ -3,7 +3,7 @@
 PAPER_TABLES = ["census", "probe", "agreement", "heuristic_summary", "significance", "families"]
 PAPER_FILES = expand("results/tables/{table}.{extension}", table=PAPER_TABLES, extension=["csv", "md", "tex"])
 TABLES += PAPER_FILES if NUMBER_OPERATORS else []
-NUMBER_CELLS = CELLS | {"operator": NUMBER_OPERATORS}
+NUMBER_CELLS = CELLS | dict(operator=NUMBER_OPERATORS)
 
 
 rule paper_tables:
@@ -11,8 +11,8 @@ rule paper_tables:
         census=expand("results/{model}/{format}/{operator}/census.parquet", **NUMBER_CELLS),
         probes=expand("results/{model}/{folder}/probe.parquet", model=MODELS, folder=[*FORMATS, "shared"]),
         heuristics=expand("results/{model}/{format}/{operator}/heuristics.parquet", **NUMBER_CELLS),
-        agreement=expand(AGREEMENT["agreement"][0], model=MODELS),
-        labelled=expand(AGREEMENT["labelled"][0], model=MODELS),
+        agreement=expand("results/{model}/shared/{operator}/agreement.parquet", **NUMBER_CELLS),
+        labelled=expand("results/{model}/shared/{operator}/labelled.parquet", **NUMBER_CELLS),
     output:
         PAPER_FILES,
     log:

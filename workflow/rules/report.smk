@@ -3,8 +3,8 @@
 import yaml
 
 PAGES.append("results/report.html")
-# Stages with a question that only an operator which is an expression can answer.
-ABOUT_NUMBERS = ["probe", "agreement", "family_knockout"]
+# Stages with a question that these operators cannot answer: agreement needs an expression, the others whole numbers.
+ABOUT_NUMBERS = [*([] if NUMBER_OPERATORS else ["probe", "family_knockout"]), *([] if GRIDS else ["agreement"])]
 
 
 rule answers:
@@ -28,7 +28,7 @@ rule answers:
     params:
         code=source_digest("answers", *[f"stages.{stage}.answer" for stage in ANSWERS]),
         stages=lambda wildcards: [stage for stage, (models, _) in ANSWERS.items() if wildcards.model in models],
-        about_numbers=[] if NUMBER_OPERATORS else ["--about-numbers", *ABOUT_NUMBERS],
+        about_numbers=["--about-numbers", *ABOUT_NUMBERS] if ABOUT_NUMBERS else [],
         tables=table_options({name: given for _, inputs in ANSWERS.values() for name, given in inputs.items()}),
         k=config["heuristic_k"],
     resources:
@@ -41,7 +41,7 @@ rule answers:
 rule report:
     input:
         TABLES,
-        browsers=expand("results/browser/{model}.html", model=NUMBER_MODELS),
+        browsers=expand("results/browser/{model}.html", model=GRID_MODELS),
         answers=expand("results/{model}/answers.json", model=MODELS),
         planted="results/planted.parquet",
         figures=[

@@ -25,7 +25,7 @@ from form_invariance.stages.census.compute import take_census
 from form_invariance.stages.dataset.prompts import TrainPrompts
 from form_invariance.stages.heads.compute import measure_cell
 from form_invariance.stages.heuristics.activations import operand_maps
-from form_invariance.stages.heuristics.pairs import make_grid
+from form_invariance.stages.heuristics.pairs import grid_prompts, make_grid
 from form_invariance.stages.interventions import compute as interventions
 from form_invariance.stages.interventions.sets import NeuronSet
 from form_invariance.stages.mean_cache.compute import MeanCache, compute
@@ -130,7 +130,8 @@ class _Cell:
         yield "interventions", partial(self.ablate, average()), n, "prompts", ablations
         yield "transfer", self.transfer, n * CIRCUITS, "transfers", one + 2 * inside / CIRCUITS
         neurons = {layer: np.arange(10) for layer in run.late}
-        maps = partial(operand_maps, self.model, run.tokenizer, self.template, self.grid, neurons)
+        prompts, _ = grid_prompts(self.grid, run.tokenizer, self.template, "the bench's template")
+        maps = partial(operand_maps, self.model, run.tokenizer, prompts, neurons)
         yield "activation maps", maps, len(self.grid.a), "pairs", grid
 
 

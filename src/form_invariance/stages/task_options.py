@@ -8,7 +8,7 @@ from form_invariance.errors import UserError
 from form_invariance.stages.options import OPERANDS, add_optional, operand_limits
 
 if TYPE_CHECKING:
-    from form_invariance.problems.tasks import Task
+    from form_invariance.problems.tasks import Arithmetic, Task
 
 
 def add_task_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,11 +27,22 @@ def task_of(arguments: argparse.Namespace) -> "Task":
     Raises:
         UserError: an expression comes without a limit.
     """
-    from form_invariance.problems.operands import OperandRange
-    from form_invariance.problems.tasks import Arithmetic, TableTask
+    from form_invariance.problems.tasks import TableTask
 
     if arguments.table is not None:
         return TableTask(arguments.table, arguments.answer_column)
+    return arithmetic_of(arguments)
+
+
+def arithmetic_of(arguments: argparse.Namespace) -> "Arithmetic":
+    """The expression that the options name, within limits, and the digit that is asked.
+
+    Raises:
+        UserError: a limit is missing.
+    """
+    from form_invariance.problems.operands import OperandRange
+    from form_invariance.problems.tasks import Arithmetic
+
     limits = operand_limits(arguments)
     if missing := [name for name, value in limits.items() if value is None]:
         raise UserError(f"--expression needs --{missing[0].replace('_', '-')}, a whole number")

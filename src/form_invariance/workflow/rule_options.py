@@ -69,6 +69,12 @@ def expression_of(operator: Any) -> str | None:
     return None if "digit" in operator else operator.get("expression")
 
 
+def asked_of(operator: Any) -> str:
+    """What an operator that is an expression asks, in words: ``a + b``, or ``digit 1 of a + b``."""
+    whole = expression_of(operator)
+    return whole or f"digit {operator['digit']} of {operator['expression']}"
+
+
 def source_options(model: Mapping[str, Any]) -> list[str]:
     """Options that say where a model comes from, one word each (a value may begin with a dash)."""
     keys = {"source": "model", "revision": "revision"}

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.randomness import generator
-from form_invariance.stages.heuristics.names import FAMILIES, SHARED
+from form_invariance.stages.heuristics.names import FAMILIES, MODES, SHARED
 
 _ROWS = 2**21
 
@@ -124,20 +124,26 @@ def agreement_table(
 
 
 def operator_tables(
-    tables: Mapping[str, pd.DataFrame], neurons: pd.DataFrame, permutations: int, seed: int, name: str
+    tables: Mapping[str, pd.DataFrame],
+    neurons: pd.DataFrame,
+    permutations: int,
+    seed: int,
+    name: str,
+    modes: Sequence[str] = MODES,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Agreement of one operator in both modes: of every kind of neurons, and of shuffled activations.
+    """Agreement of one operator in each mode: of every kind of neurons, and of shuffled activations.
 
     Args:
         tables: heuristics tables by format.
         neurons: which neurons were labelled, columns neurons (their kind), layer, neuron.
+        modes: in which they were labelled.
 
     Returns:
         The agreement table, and the table of how many neurons are labelled in 0, 1, 2, ... formats.
     """
     kinds = {SHARED: neurons.iloc[:0], **dict([*neurons.groupby("neurons", sort=False)])}
     found, labelled = [], []
-    for mode in ("reference", "strict"):
+    for mode in modes:
         # The baselines have no shuffled activations.
         for kind, activations in [(SHARED, "shuffled"), *((kind, "observed") for kind in kinds)]:
             wanted = {"mode": mode, "neurons": kind, "activations": activations}

@@ -37,7 +37,7 @@ def shares(table: pd.DataFrame, labelled: pd.DataFrame, formats: list[str]) -> p
     # An operator without shared neurons has no row in the table, and a panel all the same.
     families = sorted(neurons["family"].unique()) or [""]
     operators = labelled["operator"].unique().tolist()
-    levels = [list(MODES), operators, formats, families, ["observed", "shuffled"]]
+    levels = [labelled["mode"].unique().tolist(), operators, formats, families, ["observed", "shuffled"]]
     every: pd.MultiIndex = pd.MultiIndex.from_product(levels, names=counts.index.names)
     found = counts.reindex(every, fill_value=0).unstack("activations").reset_index()
     whole = found["operator"].map(_neurons(labelled)).replace(0, np.nan)
@@ -64,16 +64,18 @@ def agreement_text(agreement: pd.DataFrame) -> str:
 
 
 def heuristics(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
-    """Rows are the two modes, columns operators: bars by family and format, marks for shuffled activations."""
+    """Rows are the modes, columns operators: bars by family and format, marks for shuffled activations."""
     columns = {"heuristics": "neurons", "agreement": "kind", "labelled": "kind"}
     tables = {name: tables[name][tables[name][column] == SHARED] for name, column in columns.items()}
     formats = tables["heuristics"]["format"].unique().tolist() or ["no shared neuron"]
+    # Digits have strict labels only.
+    modes = [mode for mode in MODES if mode in set(tables["labelled"]["mode"])]
     colours, hatches = style.colours(formats), style.hatches(formats)
     grid = style.Grid(
         shares(tables["heuristics"], tables["labelled"], formats),
         row="mode",
         col="operator",
-        row_order=MODES,
+        row_order=modes,
         col_order=tables["labelled"]["operator"].unique(),
         xlim=(0, 1),
     )
@@ -89,10 +91,11 @@ def heuristics(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
             for bar in container:
                 bar.set_hatch(hatches[name])
         agreement = tables["agreement"].query("mode == @mode and operator == @operator")
-        above = f"{operator}\n{neurons[operator]} neurons\n" if mode == next(iter(MODES)) else ""
-        axes.set_title(above + agreement_text(agreement), fontsize=6.5)
-    for axes, label in zip(grid.axes[:, 0], MODES.values(), strict=True):
-        axes.set_ylabel(label)
+        above = f"{operator}\n{neurons[operator]} neurons\n" if mode == modes[0] else ""
+        below = agreement_text(agreement) if len(agreement) else "whole numbers only"
+        axes.set_title(above + below, fontsize=6.5)
+    for axes, mode in zip(grid.axes[:, 0], modes, strict=True):
+        axes.set_ylabel(MODES[mode])
     handles = [Patch(fc=colours[name], hatch=hatches[name], lw=0, label=name) for name in formats]
     shuffled = Line2D([], [], ls="", marker="|", color="black", mew=0.8, ms=4, label=SHUFFLED)
     style.finish(grid, f"{title}: heuristic families", style.TWO_COLUMNS, 2.2, [*handles, shuffled])

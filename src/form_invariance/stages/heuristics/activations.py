@@ -1,6 +1,6 @@
 """Activation maps of a model's neurons over the analysis grid (method, section 9)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -10,22 +10,20 @@ from form_invariance.model.decoder import Decoder
 from form_invariance.model.finite import check_finite
 from form_invariance.model.memory import working_bytes
 from form_invariance.model.prefixes import run_prompts
-from form_invariance.problems.prompts import PromptTokenizer, render
-from form_invariance.stages.heuristics.pairs import Grid
+from form_invariance.problems.prompts import PromptTokenizer
 
 _BATCH_BYTES = 2**28
 
 
 def operand_maps(
-    model: Decoder, tokenizer: PromptTokenizer, template: str, grid: Grid, neurons: Mapping[int, np.ndarray]
+    model: Decoder, tokenizer: PromptTokenizer, prompts: Sequence[str], neurons: Mapping[int, np.ndarray]
 ) -> np.ndarray:
     """K maps: the last token's activation of every neuron on every pair, (neurons, N) float32.
 
     Args:
-        template: with the fields {a} and {b}.
+        prompts: of the pairs, N.
         neurons: the neurons of each layer, by layer in ascending order.
     """
-    prompts = [render(template, a, b) for a, b in np.stack([grid.a, grid.b], axis=1).tolist()]
     tokens = tokenizer.encode_batch(prompts)
     chosen = {layer: torch.tensor(own, device=model.device) for layer, own in neurons.items()}
     room = working_bytes(model.device, _BATCH_BYTES)
@@ -46,21 +44,23 @@ def operand_maps(
     return result
 
 
-def answer_logits(
-    model: Decoder, tokenizer: PromptTokenizer, grid: Grid, neurons: Mapping[int, np.ndarray]
-) -> np.ndarray:
+def answer_logits(model: Decoder, answer_tokens: np.ndarray, neurons: Mapping[int, np.ndarray]) -> np.ndarray:
     """The logit that one unit of each neuron adds to each pair's answer, (neurons, N) float32.
 
     The norms' weights are folded in and the unembedding is centred over the vocabulary; a norm's division by
     the root mean square is left out, as in the published maps.
+
+    Args:
+        answer_tokens: ids of the pairs' answers, (N,).
+        neurons: as in `operand_maps`.
     """
-    answers, place = np.unique(grid.answer, return_inverse=True)
-    ids = torch.from_numpy(tokenizer.number_tokens(answers)).to(model.device)
+    answers, place = np.unique(answer_tokens, return_inverse=True)
+    ids = torch.from_numpy(answers).to(model.device)
     centred = model.unembedding[ids] - model.unembedding.mean(0)
     centred = centred * model.final_norm.weight.float()
     values = [_directions(model, layer, own) for layer, own in neurons.items()]
     if not values:
-        return np.empty((0, len(grid.a)), dtype=np.float32)
+        return np.empty((0, len(answer_tokens)), dtype=np.float32)
     by_answer = torch.cat(values).float() @ centred.T  # (neurons, answers)
     return np.ascontiguousarray(by_answer.cpu().numpy()[:, place])
 

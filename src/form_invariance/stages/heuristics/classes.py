@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from form_invariance.stages.heuristics.pairs import MODULI, Grid
+from form_invariance.stages.heuristics.names import DIGIT
+from form_invariance.stages.heuristics.pairs import DIGIT_MODULI, MODULI, Grid
 
 ROWS = 64
 """Neurons that are sorted at once."""
@@ -31,9 +32,14 @@ def modulo_masks(grid: Grid) -> Iterator[tuple[str, int, int, np.ndarray]]:
     if grid.kind != "division":
         sources["result"] = (grid.answer,)
     for prefix, values in sources.items():
-        for modulus in MODULI:
+        for modulus in DIGIT_MODULI if (prefix, grid.kind) == ("result", DIGIT) else MODULI:
             for residue in range(modulus):
                 yield prefix, residue, modulus, np.logical_and.reduce([one % modulus == residue for one in values])
+
+
+def carries(grid: Grid) -> np.ndarray:
+    """The pairs with a carry into the asked digit (in subtraction a borrow), (N,) bool; none without a digit."""
+    return np.zeros(len(grid.a), dtype=bool) if grid.asked is None else grid.asked["carry"].to_numpy() == 1
 
 
 def inside(values: np.ndarray, limits: tuple[int, int]) -> np.ndarray:
@@ -45,6 +51,8 @@ def members_of(name: str, grid: Grid) -> np.ndarray:
     """The pairs that a heuristic holds for, (N,) bool, by its name."""
     if name == "same_operand":
         return grid.a == grid.b
+    if name == "carry_1":
+        return carries(grid)
     sources = {"op1": [grid.a], "op2": [grid.b], "both": [grid.a, grid.b], "result": [grid.answer]}
     values = sources[name.split("_")[0]]
     if "_multi_value_" in name:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from form_invariance.errors import UserError
+from form_invariance.stages.heuristics.grid_options import add_grid_arguments, grid_of
 from form_invariance.stages.heuristics.names import KINDS, NULL_SETTINGS, SHARED
 from form_invariance.stages.options import add_keyed, add_model_arguments, add_options, add_required, settings
 
@@ -30,8 +31,8 @@ def _add_draw(parser: argparse.ArgumentParser) -> None:
 
 def _add_label(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
-    add_options(parser, "--operator", "--expression", "--template", "--seed")
-    add_required(parser, int, max_operand="operands of the grid are below it")
+    add_options(parser, "--operator", "--template", "--seed")
+    add_grid_arguments(parser)
     add_required(parser, float, threshold="score that a label needs")
     files = {"null": "random maps of the grid (heuristic-null)", "neurons": "neurons to label (heuristics draw)"}
     add_options(parser, **files)
@@ -81,10 +82,10 @@ def _read_null(arguments: argparse.Namespace, grid: "Grid") -> "Null":
 
     arrays, provenance = read_tensors(arguments.null, null.KIND)
     for name, own in settings(arguments, *NULL_SETTINGS).items():
-        if provenance[name] != own:
+        if provenance.get(name) != own:
             raise UserError(
-                f"{arguments.null}: the random maps are of {name} {provenance[name]}, not {own}; draw them with "
-                f"the same --{name.replace('_', '-')}"
+                f"{arguments.null}: the random maps are of {name} {provenance.get(name)}, not {own}; draw them "
+                f"with the same --{name.replace('_', '-')}"
             )
     return null.from_arrays(arrays, grid)
 
@@ -92,13 +93,12 @@ def _read_null(arguments: argparse.Namespace, grid: "Grid") -> "Null":
 def _label(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.heuristics import map_files
     from form_invariance.stages.heuristics.labels import label_cell
-    from form_invariance.stages.heuristics.pairs import make_grid
     from form_invariance.stages.heuristics.table import HEURISTICS, LABELLED_NEURONS
     from form_invariance.stages.model_options import load_model, model_provenance
     from form_invariance.tables.files import read_table, write_table, write_tensors
 
     model, tokenizer = load_model(arguments)
-    grid = make_grid(arguments.expression, arguments.max_operand)
+    grid = grid_of(arguments)
     neurons = read_table(arguments.neurons, LABELLED_NEURONS)
     maps, table = label_cell(
         model,
@@ -112,7 +112,7 @@ def _label(arguments: argparse.Namespace) -> None:
         arguments.seed,
     )
     provenance = {
-        **model_provenance(arguments, "operator", "template", "max_operand", "threshold", "seed"),
+        **model_provenance(arguments, "operator", "template", "digit", "max_operand", "threshold", "seed"),
         "neurons": int((neurons["neurons"] == SHARED).sum()),
     }
     write_tensors(maps, arguments.maps_output, map_files.KIND, provenance)

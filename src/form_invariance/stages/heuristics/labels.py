@@ -7,16 +7,15 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.model.decoder import Decoder
-from form_invariance.problems.operands import OperandRange
-from form_invariance.problems.prompts import PromptTokenizer, check_template
+from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.randomness import generator
 from form_invariance.stages.heuristics import map_files, published, strict
 from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
 from form_invariance.stages.heuristics.baselines import directions, mixed_neurons, smooth_noise
 from form_invariance.stages.heuristics.classes import members_of
-from form_invariance.stages.heuristics.names import DIRECTION, NOISE, SHARED, family
+from form_invariance.stages.heuristics.names import DIGIT, DIRECTION, NOISE, SHARED, family
 from form_invariance.stages.heuristics.null import Null
-from form_invariance.stages.heuristics.pairs import Grid, published_part
+from form_invariance.stages.heuristics.pairs import Grid, grid_prompts, published_part
 from form_invariance.stages.heuristics.table import HEURISTICS
 
 
@@ -75,10 +74,10 @@ def label_maps(
             continue
         kv_maps = k_maps * logits[chosen]
         floor = threshold / 2 if activations == "observed" else threshold
-        for mode, table in (
-            ("reference", _published(k_maps, kv_maps, grid, threshold, floor)),
-            ("strict", strict.score(k_maps, kv_maps, grid, threshold, floor, null)),
-        ):
+        scored = [("strict", strict.score(k_maps, kv_maps, grid, threshold, floor, null))]
+        if grid.kind != DIGIT:  # The published algorithm knows no digits.
+            scored.append(("reference", _published(k_maps, kv_maps, grid, threshold, floor)))
+        for mode, table in scored:
             table = table if activations == "observed" else table[table["label"]]
             own = neurons[chosen].iloc[table["neuron"].to_numpy()].reset_index(drop=True)
             table = table.drop(columns="neuron").reset_index(drop=True).join(own)
@@ -109,9 +108,7 @@ def label_cell(
     Raises:
         UserError: the template breaks a rule.
     """
-    limits = OperandRange(int(grid.a.min()), grid.max_operand - 1, 0, int(grid.answer.max()))
-    check_template(tokenizer, template, f"template of {operator}", limits)
-
+    prompts, answer_tokens = grid_prompts(grid, tokenizer, template, f"template of {operator}")
     # Every format has a shuffle and noise of its own: the same would keep what the formats' maps have in common.
     name = f"{operator}/{template}"
     neurons = neurons.sort_values(["neurons", "layer", "neuron"], ignore_index=True)
@@ -123,10 +120,7 @@ def label_cell(
     every = {
         one: np.unique(np.concatenate([own[one] for own in read if one in own])) for one in sorted({*chain(*read)})
     }
-    k_maps, logits = (
-        operand_maps(model, tokenizer, template, grid, every),
-        answer_logits(model, tokenizer, grid, every),
-    )
+    k_maps, logits = operand_maps(model, tokenizer, prompts, every), answer_logits(model, answer_tokens, every)
     start = dict(zip(every, np.cumsum([0, *map(len, every.values())]), strict=False))
 
     def of(own: Mapping[int, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

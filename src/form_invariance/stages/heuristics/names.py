@@ -6,8 +6,23 @@ EXPRESSIONS = {"addition": "a + b", "subtraction": "a - b", "multiplication": "a
 KINDS = (*EXPRESSIONS, "other")
 """Any other expression is of kind `other`."""
 
-NULL_SETTINGS = ("expression", "max_operand", "seed")
+DIGIT = "digit"
+"""The kind of an operator that asks one digit of its answer, which is the result that rules speak of."""
+
+NULL_SETTINGS = (
+    "expression",
+    "digit",
+    "operand_min",
+    "operand_max",
+    "answer_min",
+    "answer_max",
+    "max_operand",
+    "seed",
+)
 """What the random maps of a grid depend on."""
+
+MODES = ("reference", "strict")
+"""Labels as published, and corrected ones; those of a digit are strict only."""
 
 SHARED, DIRECTION, NOISE = "shared", "random_direction", "smooth_noise"
 MATCHED = ("matched_variance", "matched_effect")
@@ -26,6 +41,7 @@ FAMILIES = (
     ("both_operands_range_", "both range"),
     ("both_operands_", "both modulo"),
     ("same_operand", "identical operands"),
+    ("carry_", "carry"),
     ("result_multi_value_", "multi-result"),
     ("result_value_", "result value"),
     ("result_pattern_", "result pattern"),

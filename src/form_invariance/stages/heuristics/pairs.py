@@ -4,16 +4,21 @@ import ast
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from form_invariance.errors import UserError
-from form_invariance.problems.operands import evaluate
-from form_invariance.stages.heuristics.names import EXPRESSIONS
+from form_invariance.problems.operands import OperandRange, evaluate
+from form_invariance.problems.prompts import PromptTokenizer, check_template, rendered
+from form_invariance.problems.tasks import Arithmetic, pool, stated, targets
+from form_invariance.stages.heuristics.names import DIGIT, EXPRESSIONS
 
 LARGEST_ANSWER = 999
 
 OPERAND_WIDTHS = {"multiplication": (3, 5, 10)}
 RESULT_WIDTHS = {"multiplication": (10, 30, 50, 100), "division": (2, 10, 100)}
 MODULI = range(2, 11)
+DIGIT_WIDTHS, DIGIT_MODULI = (2, 3, 5), range(2, 6)
+"""Of an asked digit. Wider ranges and larger moduli are values, or leave few digits out."""
 
 
 @dataclass(frozen=True)
@@ -22,10 +27,12 @@ class Grid:
 
     a: np.ndarray  # (N,) int64
     b: np.ndarray  # (N,)
-    answer: np.ndarray  # (N,)
+    answer: np.ndarray  # (N,): the whole answer, or the digit that is asked
     kind: str
     max_operand: int
     """Operands are below it."""
+    asked: pd.DataFrame | None = None
+    """Of a digit: its problems, with the columns of `tasks.stated`, in the same order."""
 
 
 def operand_ranges(grid: Grid) -> list[tuple[int, int]]:
@@ -36,6 +43,8 @@ def operand_ranges(grid: Grid) -> list[tuple[int, int]]:
 
 def result_ranges(grid: Grid) -> list[tuple[int, int]]:
     """Half-open result ranges, widths one after the other, starts in overlapping steps."""
+    if grid.kind == DIGIT:
+        return [(start, start + width) for width in DIGIT_WIDTHS for start in range(11 - width)]
     ends = {
         "addition": 2 * grid.max_operand,
         "multiplication": LARGEST_ANSWER + 1,
@@ -56,13 +65,19 @@ def kind_of(expression: str) -> str:
     return next((kind for kind, expression in EXPRESSIONS.items() if expression == plain), "other")
 
 
+def take(grid: Grid, rows: np.ndarray) -> Grid:
+    """Some pairs of a grid, by their positions or a mask."""
+    asked = None if grid.asked is None else grid.asked[rows] if rows.dtype == bool else grid.asked.iloc[rows]
+    return Grid(grid.a[rows], grid.b[rows], grid.answer[rows], grid.kind, grid.max_operand, asked)
+
+
 def published_part(grid: Grid) -> tuple[np.ndarray, Grid]:
     """The pairs that the published algorithm's grid has too, as a mask and as a grid.
 
     Its addition ends one short of the largest answer; its subtraction and multiplication are as here.
     """
     keep = (grid.answer < LARGEST_ANSWER) | (grid.kind != "addition")
-    return keep, Grid(grid.a[keep], grid.b[keep], grid.answer[keep], grid.kind, grid.max_operand)
+    return keep, take(grid, keep)
 
 
 def make_grid(expression: str, max_operand: int) -> Grid:
@@ -84,3 +99,39 @@ def make_grid(expression: str, max_operand: int) -> Grid:
             f"heuristics: no pair of operands below {max_operand} has an answer in 0..{LARGEST_ANSWER}"
         )
     return Grid(a[keep], b[keep], answer[keep], kind, max_operand)
+
+
+def make_digit_grid(task: Arithmetic, max_operand: int) -> Grid:
+    """The problems of an operator that asks a digit, as far as their operands are below `max_operand`.
+
+    Unlike whole answers they keep the operator's own limits: with other ones the digit may have another place.
+
+    Raises:
+        UserError: no problem is left.
+    """
+    problems = pool(task)
+    problems = problems[(problems["a"] < max_operand) & (problems["b"] < max_operand)]
+    if problems.empty:
+        raise UserError(
+            f"heuristics: no pair of operands of '{task.expression}', digit {task.digit}, is below {max_operand}"
+        )
+    asked = stated(task, problems.sort_values(["a", "b"], ignore_index=True))
+    a, b, digit = (asked[name].to_numpy(dtype=np.int64) for name in ("a", "b", "target"))
+    return Grid(a, b, digit, DIGIT, max_operand, asked)
+
+
+def grid_prompts(
+    grid: Grid, tokenizer: PromptTokenizer, template: str, where: str
+) -> tuple[list[str], np.ndarray]:
+    """The prompts of a grid's pairs, and their answers' token ids, (N,).
+
+    Raises:
+        UserError: the template breaks a rule; it is named by `where`.
+    """
+    if grid.asked is not None:
+        digit, limits = int(grid.asked["digit"].iloc[0]), OperandRange()
+        return targets(Arithmetic("", limits, digit), tokenizer, template, grid.asked, where)
+    limits = OperandRange(int(grid.a.min()), grid.max_operand - 1, 0, int(grid.answer.max()))
+    check_template(tokenizer, template, where, limits)
+    prompts = rendered(template, pd.DataFrame({"a": grid.a, "b": grid.b}))
+    return prompts, tokenizer.number_tokens(grid.answer)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from form_invariance.stages.heuristics.classes import PairClass, inside, modulo_masks
-from form_invariance.stages.heuristics.names import of_result
+from form_invariance.stages.heuristics.classes import PairClass, carries, inside, modulo_masks
+from form_invariance.stages.heuristics.names import DIGIT, of_result
 from form_invariance.stages.heuristics.pairs import Grid, operand_ranges, result_ranges
 
 SMALLEST = 5
@@ -49,6 +49,7 @@ def _candidates(grid: Grid) -> Iterator[tuple[str, np.ndarray]]:
     for prefix, residue, modulus, members in modulo_masks(grid):
         yield f"{prefix}_{residue}mod{modulus}", members
     yield "same_operand", grid.a == grid.b
+    yield "carry_1", carries(grid)
     for limits in operand_ranges(grid):
         yield f"op1_range_{limits[0]}_{limits[1]}", inside(grid.a, limits)
         yield f"op2_range_{limits[0]}_{limits[1]}", inside(grid.b, limits)
@@ -59,7 +60,7 @@ def _candidates(grid: Grid) -> Iterator[tuple[str, np.ndarray]]:
     yield from _values_and_patterns("op1", grid.a)
     yield from _values_and_patterns("op2", grid.b)
     for name, members in _values_and_patterns("result", grid.answer):
-        if grid.kind != "division" or "value" in name:
+        if grid.kind not in ("division", DIGIT) or "value" in name:
             yield name, members
 
 

@@ -1,0 +1,110 @@
+"""Heuristics of an operator that asks one digit of its answer."""
+
+import numpy as np
+import pytest
+import torch
+
+from form_invariance.embedded.recipe import DIGITS
+from form_invariance.errors import UserError
+from form_invariance.model.decoder import embed, run_layers
+from form_invariance.problems.operands import OperandRange
+from form_invariance.problems.tasks import Arithmetic
+from form_invariance.stages.heuristics import strict
+from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
+from form_invariance.stages.heuristics.classes import members_of
+from form_invariance.stages.heuristics.names import SHARED, family
+from form_invariance.stages.heuristics.null import make_null
+from form_invariance.stages.heuristics.pairs import grid_prompts, make_digit_grid, take
+from form_invariance.stages.heuristics.rules import make_rules
+
+LIMITS = OperandRange(10, 99, 10, 99)
+TENS, UNITS = (Arithmetic("a + b", LIMITS, digit) for digit in (0, 1))
+
+
+def test_the_grid_is_the_operators_own():
+    for task, divisor in ((TENS, 10), (UNITS, 1)):
+        grid = make_digit_grid(task, 60)
+        assert grid.a.min() == 10
+        assert grid.a.max() == 59
+        assert (grid.a + grid.b <= 99).all()
+        assert len(grid.a) == sum(a + b <= 99 for a in range(10, 60) for b in range(10, 60))
+        assert (grid.answer == (grid.a + grid.b) // divisor % 10).all()
+        assert (np.diff(grid.a * 1000 + grid.b) > 0).all()
+    with pytest.raises(UserError, match=r"no pair of operands of 'a \+ b', digit 1, is below 10"):
+        make_digit_grid(UNITS, 10)
+
+
+def test_rules_are_on_the_digit_the_operands_and_the_carry():
+    grid = make_digit_grid(TENS, 100)
+    rules = {one.name: one.members for one in make_rules(grid).classes}
+    carry = grid.a % 10 + grid.b % 10 > 9
+    np.testing.assert_array_equal(rules["carry_1"], carry)
+    np.testing.assert_array_equal(rules["result_value_007"], grid.answer == 7)
+    np.testing.assert_array_equal(rules["result_range_2_5"], (grid.answer >= 2) & (grid.answer < 5))
+    np.testing.assert_array_equal(rules["op1_range_40_50"], grid.a // 10 == 4)
+    np.testing.assert_array_equal(rules["op2_3mod10"], grid.b % 10 == 3)
+    assert not [name for name in rules if name.startswith("result_pattern")]
+    moduli = {name.split("mod")[1] for name in rules if name.startswith("result_") and "mod" in name}
+    assert moduli <= {"2", "3", "4", "5"}
+    for name, members in rules.items():
+        np.testing.assert_array_equal(members_of(name, grid), members, err_msg=name)
+    # No carry comes into the last digit, and a class of no pair is no rule.
+    assert "carry_1" not in {one.name for one in make_rules(make_digit_grid(UNITS, 100)).classes}
+    some = take(grid, np.arange(0, len(grid.a), 7))
+    np.testing.assert_array_equal(members_of("carry_1", some), carry[::7])
+
+
+@pytest.mark.parametrize(
+    ("rule", "label"),
+    [("carry_1", "carry"), ("result_value_007", "result value"), ("op1_range_40_50", "operand range")],
+)
+def test_a_planted_map_gets_its_rule(rule, label):
+    grid = make_digit_grid(TENS, 100)
+    rng = np.random.default_rng(0)
+    maps = (members_of(rule, grid) + 0.2 * rng.random(len(grid.a)))[None].astype(np.float32)
+    noise = rng.standard_normal((1, len(grid.a))).astype(np.float32)
+    both = (maps, noise) if not rule.startswith("result") else (noise, maps)
+    table = strict.score(*both, grid, null=make_null(grid, maps=(150, 250)))
+    labels = table[table["label"]]
+    best = labels.sort_values("score").iloc[-1]
+    assert family(best["heuristic"]) == label
+    assert best["score"] == pytest.approx(1)
+
+
+def test_the_maps_are_those_of_the_prompts_with_the_digits_before(packaged):
+    model, tokenizer, _ = packaged[DIGITS]
+    grid = take(make_digit_grid(UNITS, 100), np.arange(0, 3000, 400))
+    prompts, answers = grid_prompts(grid, tokenizer, "{a}+{b}=", "x")
+    neurons = {2: np.array([3, 100]), 3: np.array([7])}
+    maps = operand_maps(model, tokenizer, prompts, neurons)
+    written = answer_logits(model, answers, neurons)
+    for place, (a, b) in enumerate(zip(grid.a, grid.b, strict=True)):
+        assert prompts[place] == f"{a}+{b}={(a + b) // 10}"
+        assert tokenizer.text(int(answers[place])) == str((a + b) % 10)
+        seen = {}
+        tokens = torch.from_numpy(tokenizer.encode_batch([prompts[place]]))
+
+        def keep(layer, post, seen=seen):
+            seen[layer] = post[0, -1]
+            return post
+
+        with torch.no_grad():
+            run_layers(model, embed(model, tokens), on_neurons=keep)
+        expected = torch.cat([seen[layer][own] for layer, own in neurons.items()])
+        np.testing.assert_allclose(maps[:, place], expected, atol=1e-6)
+        direction = (model.unembedding[answers[place]] - model.unembedding.mean(0)) * model.final_norm.weight
+        own = torch.cat([model.layers[layer].down.T[numbers] for layer, numbers in neurons.items()])
+        np.testing.assert_allclose(written[:, place], own @ direction, atol=1e-6)
+
+
+def test_digits_have_strict_labels_only(packaged):
+    import pandas as pd
+
+    from form_invariance.stages.heuristics.labels import label_cell
+
+    model, tokenizer, _ = packaged[DIGITS]
+    grid = make_digit_grid(TENS, 40)
+    neurons = pd.DataFrame({"neurons": SHARED, "layer": [2, 3], "neuron": [5, 9]})
+    null = make_null(grid, maps=(60, 60))
+    _, table = label_cell(model, tokenizer, "{a}+{b}=", "tens", grid, neurons, 0.3, null, 0)
+    assert set(table["mode"]) == {"strict"}
