@@ -34,8 +34,10 @@ def checkout(tmp_path_factory):
     return make_checkout(tmp_path_factory.mktemp("guides") / "checkout")
 
 
-@pytest.mark.parametrize(("number", "cells"), [(4, 6), (5, 2)], ids=["digits", "table"])
-def test_configurations_of_other_tasks_are_planned(checkout, number, cells):
+@pytest.mark.parametrize(
+    ("number", "cells", "rules"), [(4, 6, "heuristics agreement browser"), (5, 2, "")], ids=["digits", "table"]
+)
+def test_configurations_of_other_tasks_are_planned(checkout, number, cells, rules):
     """They replace all operators and formats, and a model splits numbers into digits."""
     folder = checkout / "model"
     shutil.copytree(PACKAGED / "embedded-shared", folder, dirs_exist_ok=True)
@@ -48,7 +50,10 @@ def test_configurations_of_other_tasks_are_planned(checkout, number, cells):
     (checkout / "my.yaml").write_text(yaml.safe_dump(own))
     jobs = pending(checkout, "--configfile", "my.yaml")
     assert jobs["census"] == jobs["patching"] == cells
-    assert not {"probe", "heuristics", "browser", "paper_tables"} & set(jobs)
+    assert not {"probe", "family_knockout", "paper_tables"} & set(jobs)
+    # A table has no operands that rules could speak of.
+    assert {"heuristics", "agreement", "browser"} & set(jobs) == set(rules.split())
+    assert jobs.get("heuristics", 0) == (3 if rules else 0)
 
 
 @pytest.mark.parametrize(
