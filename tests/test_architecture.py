@@ -14,7 +14,7 @@ FLOORS = (
     {"model", "drawing"},
     {"embedded"},
     {"stages"},
-    {"report", "browser", "bench", "paper"},
+    {"report", "browser", "bench", "paper", "library"},
     {"cli"},
     {"workflow"},
     {"__main__"},

@@ -32,7 +32,7 @@ class Readout:
             "normalized_logit": self.normalized_logit.cpu().numpy(),
         }
 
-    def __getitem__(self, runs: Tensor | None) -> "Readout":
+    def __getitem__(self, runs: int | Tensor | None) -> "Readout":
         """The readouts of some runs."""
         return Readout(*(getattr(self, field.name)[runs] for field in fields(self)))
 

@@ -1,0 +1,94 @@
+"""Effects of single neurons, estimated and exact."""
+
+import numpy as np
+import pandas as pd
+import torch
+
+from form_invariance.errors import UserError
+from form_invariance.library.prompts import mask_of, same_number, tensors_of
+from form_invariance.stages.attribution.compute import attribute, corrupt_activations
+from form_invariance.stages.dataset.prompts import TrainPrompts
+from form_invariance.stages.patching.compute import patch_candidates
+from form_invariance.stages.run import Run
+
+
+def attribution(model: Run, clean: pd.DataFrame, corrupt: pd.DataFrame) -> pd.DataFrame:
+    """First-order estimates of the effects of all late neurons (paper, Eq. 5), much cheaper than the exact ones.
+
+    >>> model = load_model("embedded:embedded-shared", device="cpu")
+    >>> rows = pd.DataFrame({"a": [12, 30], "b": [7, 41], "answer": [19, 71]})
+    >>> prompts = make_prompts(model, "{a}+{b}=", rows)
+    >>> attribution(model, prompts, prompts.iloc[::-1]).columns.tolist()
+    ['layer', 'neuron', 'attribution']
+
+    Args:
+        clean: prompts.
+        corrupt: the partner of each prompt, in the same order, with another answer.
+
+    Returns:
+        Means over the prompts, the largest first.
+    """
+    train = _train(model, clean, corrupt)
+    given = corrupt_activations(model, train.partners[0])
+    found = attribute(model.model, train.tokens, given, train.answers[0], model.first)
+    means = found.mean(1).cpu().numpy()  # (late layers, m)
+    layers, neurons = np.indices(means.shape)
+    table = pd.DataFrame({"layer": (layers + model.first).ravel(), "neuron": neurons.ravel()})
+    return _largest_first(table.assign(attribution=means.ravel()), "attribution")
+
+
+def exact_effects(
+    model: Run, clean: pd.DataFrame, corrupt: pd.DataFrame, neurons: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """Exact indirect effects (paper, Eq. 4): each neuron alone takes its activation of the corrupt prompt.
+
+    >>> model = load_model("embedded:embedded-shared", device="cpu")
+    >>> rows = pd.DataFrame({"a": [12, 30], "b": [7, 41], "answer": [19, 71]})
+    >>> prompts = make_prompts(model, "{a}+{b}=", rows)
+    >>> len(exact_effects(model, prompts, prompts.iloc[::-1], pd.DataFrame({"layer": [4], "neuron": [7]})))
+    1
+
+    Args:
+        clean, corrupt: as in `attribution`.
+        neurons: which; None takes all late neurons.
+
+    Returns:
+        Columns layer, neuron, effect (mean over the prompts) and deviation (standard deviation over them), the
+        largest effect first.
+    """
+    train = _train(model, clean, corrupt)
+    wanted = {layer: np.arange(model.width) for layer in model.late}
+    if neurons is not None:
+        mask = mask_of(model, neurons)
+        wanted = {layer: np.flatnonzero(own) for layer, own in zip(model.late, mask, strict=True) if own.any()}
+    if not wanted:
+        raise UserError("neurons: there is none")
+    device = model.model.device
+    found = patch_candidates(model, train, {one: torch.tensor(own, device=device) for one, own in wanted.items()})
+    tables = [
+        pd.DataFrame(
+            {
+                "layer": layer,
+                "neuron": wanted[layer],
+                "effect": effects[0].mean(0).cpu().numpy(),
+                "deviation": effects[0].std(0, correction=0).cpu().numpy(),
+            }
+        )
+        for layer, effects in found.items()
+    ]
+    return _largest_first(pd.concat(tables), "effect")
+
+
+def _train(model: Run, clean: pd.DataFrame, corrupt: pd.DataFrame) -> TrainPrompts:
+    """Clean prompts and their partners as the stages take them, with one draw."""
+    same_number(clean, corrupt, "corrupt")
+    tokens, answers = tensors_of(model, clean)
+    _, others = tensors_of(model, corrupt)
+    if bool((answers == others).any()):
+        place = int((answers == others).nonzero()[0])
+        raise UserError(f"corrupt: row {place} has the answer of its clean prompt, so that no effect is defined")
+    return TrainPrompts(tokens, [corrupt["prompt"].tolist()], torch.stack([answers, others], dim=1)[None], None)
+
+
+def _largest_first(table: pd.DataFrame, column: str) -> pd.DataFrame:
+    return table.sort_values(column, ascending=False, kind="stable", ignore_index=True)

@@ -1,0 +1,107 @@
+"""Interventions on a set of neurons: knocked out, kept alone, or moved from another prompt."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import torch
+
+from form_invariance.library.prompts import CENTER, mask_of, need, same_number, tensors_of, told
+from form_invariance.model.readout import Readout, join_prompts
+from form_invariance.model.replay import last_token_neurons
+from form_invariance.stages.mean_cache.ablation import EvalRun, ablate_all_positions, start_runs
+from form_invariance.stages.mean_cache.compute import MeanCache, compute
+from form_invariance.stages.run import Run
+from form_invariance.stages.transfer.compute import transfer_neurons
+
+
+def mean_activations(model: Run, prompts: pd.DataFrame) -> MeanCache:
+    """Mean activations over prompts, by position from the end: what an ablated neuron takes.
+
+    >>> model = load_model("embedded:embedded-shared", device="cpu")
+    >>> means = mean_activations(model, pd.DataFrame({"prompt": ["12+7=", "30+41="]}))
+    >>> means.neurons[3].shape  # positions without BOS, neurons
+    torch.Size([4, 1032])
+    """
+    need(prompts, "prompt")
+    return compute(model.model, model.tokenizer, [prompts["prompt"].tolist()])
+
+
+def knock_out(model: Run, prompts: pd.DataFrame, neurons: pd.DataFrame, means: MeanCache) -> pd.DataFrame:
+    """What the model says when these neurons have their means at every token but BOS.
+
+    >>> model = load_model("embedded:embedded-shared", device="cpu")
+    >>> prompts = make_prompts(model, "{a}+{b}=", pd.DataFrame({"a": [12, 30], "b": [7, 41], "answer": [19, 71]}))
+    >>> none = pd.DataFrame({"layer": [], "neuron": []}, dtype=int)
+    >>> knock_out(model, prompts, none, mean_activations(model, prompts))["correct"].all()
+    np.True_
+
+    Args:
+        neurons: of late layers.
+        means: over other prompts of the same template (`mean_activations`).
+
+    Returns:
+        As `answer`.
+    """
+    return _ablated(model, prompts, mask_of(model, neurons), means)
+
+
+def keep_only(model: Run, prompts: pd.DataFrame, neurons: pd.DataFrame, means: MeanCache) -> pd.DataFrame:
+    """What the model says when all late neurons but these have their means at every token but BOS.
+
+    >>> model = load_model("embedded:embedded-shared", device="cpu")
+    >>> prompts = make_prompts(model, "{a}+{b}=", pd.DataFrame({"a": [12, 30], "b": [7, 41], "answer": [19, 71]}))
+    >>> few = pd.DataFrame({"layer": [3, 4, 5], "neuron": [0, 0, 0]})
+    >>> (keep_only(model, prompts, few, mean_activations(model, prompts))["probability"] < 0.5).all()
+    np.True_
+
+    Args and Returns as in `knock_out`.
+    """
+    return _ablated(model, prompts, ~mask_of(model, neurons), means)
+
+
+def transfer(model: Run, prompts: pd.DataFrame, donors: pd.DataFrame, neurons: pd.DataFrame) -> pd.DataFrame:
+    """What the model says when these neurons have, at the last token, the activations of a donor prompt.
+
+    >>> model = load_model("embedded:embedded-shared", device="cpu")
+    >>> prompts = make_prompts(model, "{a}+{b}=", pd.DataFrame({"a": [12, 30], "b": [7, 41], "answer": [19, 71]}))
+    >>> every = pd.MultiIndex.from_product([model.late, range(model.width)], names=["layer", "neuron"])
+    >>> transfer(model, prompts, prompts.iloc[::-1], every.to_frame())["predicted"].tolist()
+    ['71', '19']
+
+    Args:
+        prompts: the targets.
+        donors: the donor of each target, in the same order: of any template and length.
+        neurons: of late layers.
+
+    Returns:
+        As `answer`, about the targets' answers.
+    """
+    same_number(prompts, donors, "donors")
+    shares = torch.from_numpy(mask_of(model, neurons)[None]).to(model.model.device)
+    given = last_token_neurons(model.model, model.tokens(donors["prompt"].tolist()), model.first)
+
+    def move(run: EvalRun) -> Readout:
+        return transfer_neurons(model.model, run.last_token, given[:, run.rows], shares, run.answers, CENTER)[0]
+
+    return _in_batches(model, prompts, move)
+
+
+def _ablated(model: Run, prompts: pd.DataFrame, mask: np.ndarray, means: MeanCache) -> pd.DataFrame:
+    """What is said with the neurons of a mask (late layers, m) at their means."""
+    masks = torch.from_numpy(mask[None]).to(model.model.device)
+    bos = model.tokenizer.bos is not None
+
+    def ablate(run: EvalRun) -> Readout:
+        return ablate_all_positions(model.model, run, masks, means, bos, CENTER)[0]
+
+    return _in_batches(model, prompts, ablate)
+
+
+@torch.no_grad()
+def _in_batches(model: Run, prompts: pd.DataFrame, intervene: Callable[[EvalRun], Readout]) -> pd.DataFrame:
+    """What is said under an intervention, batch by batch."""
+    parts = [
+        (run.rows, intervene(run)) for run in start_runs(model.model, *tensors_of(model, prompts), model.first)
+    ]
+    return told(model, prompts, join_prompts(*zip(*parts, strict=True)))
