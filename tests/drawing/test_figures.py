@@ -394,7 +394,7 @@ def test_the_summary_says_where_no_neuron_is_shared():
     flawless = verdicts((10, 50))
     flawless.loc[flawless["question"].isin(["beyond_the_answer", "imposed"]), measured] = np.nan
     figure = summary.summary({"verdicts": joined({"m": flawless}, "model")}, "all models")
-    assert [[text.get_text() for text in axes.texts] for axes in figure.axes] == [[]] * 3 + [["no pairs"], []]
+    assert [[text.get_text() for text in axes.texts] for axes in figure.axes] == [[]] * 3 + [["too few pairs"], []]
 
 
 @pytest.mark.parametrize("which", [["division"], ["addition", "division"]])

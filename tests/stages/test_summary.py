@@ -88,6 +88,12 @@ def test_every_question_is_taken_from_its_contrast_over_all_cells(tables):
     assert moved[["value", "control_value"]].tolist() == [0.6, 0.9]
     assert moved["difference"] == pytest.approx(-0.3)
     assert found.loc[("imposed", "rate"), "value"] == 0.2
+    assert moved["verdict"] == "no"
+    for pairs, verdict in ((10, "no"), (9, "undefined")):
+        few = {**tables, "transfer_contrasts": tables["transfer_contrasts"].assign(pairs=pairs)}
+        again = verdicts_table(few, 200, 0).set_index(["question", "metric"])
+        assert again.loc[("beyond_the_answer", "rate"), "verdict"] == verdict
+        assert np.isnan(again.loc[("beyond_the_answer", "rate"), "difference"]) == (pairs < 10)
     assert found["verdict"].unstack().loc["specific", "accuracy"] == "undecided"
     assert moved["verdict"] == "no"
     assert found.loc[("necessary", "faithfulness"), "verdict"] == "yes"

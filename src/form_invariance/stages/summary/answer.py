@@ -6,7 +6,7 @@ import pandas as pd
 
 from form_invariance.stages.answers import Answer
 from form_invariance.stages.summary.lines import verdicts_at
-from form_invariance.stages.summary.table import COMPARED, QUESTIONS, VERDICTS
+from form_invariance.stages.summary.table import COMPARED, FEWEST_PAIRS, QUESTIONS, VERDICTS
 from form_invariance.tables.inputs import Input
 
 INPUTS = {"verdicts": Input(VERDICTS)}
@@ -23,7 +23,7 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     sentence = (
         f"At k = {k}: {said} Each is a difference from the strongest control with a 95 % interval over operators, "
         "formats or directions and prompts: yes if the interval is above zero, no if it is below, undecided if it "
-        "contains zero, undefined if no neuron is shared or no prompt can be tried. Of several metrics the least "
-        "favourable counts."
+        f"contains zero, undefined if no neuron is shared or fewer than {FEWEST_PAIRS} pairs can be tried. Of "
+        "several metrics the least favourable counts."
     )
     return [Answer("What is the verdict?", sentence, shown, ())]

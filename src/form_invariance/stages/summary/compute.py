@@ -9,7 +9,7 @@ from form_invariance.randomness import generator
 from form_invariance.stages.interventions.contrasts import EVERY_CELL
 from form_invariance.stages.overlap.table import all_formats
 from form_invariance.stages.specificity.table import ALL, OTHER_OPERATORS
-from form_invariance.stages.summary.table import QUESTIONS, VERDICTS
+from form_invariance.stages.summary.table import FEWEST_PAIRS, QUESTIONS, VERDICTS
 from form_invariance.stages.transfer.names import EVERY
 from form_invariance.stages.verdicts import with_verdicts
 from form_invariance.statistics import Z95
@@ -68,7 +68,11 @@ def _transferred(contrasts: pd.DataFrame) -> pd.DataFrame:
     )
     rows = rows.drop(columns="control").rename(columns={"value": "difference"})
     rows = rows.assign(question=question, control=control, metric="rate")
-    return rows.rename(columns={"first": "value", "second": "control_value"})
+    rows = rows.rename(columns={"first": "value", "second": "control_value"})
+    # The bootstrap of one or two pairs has no width, and would say yes or no.
+    measured = ["value", "control_value", "difference", "low", "high"]
+    rows.loc[rows["pairs"] < FEWEST_PAIRS, measured] = np.nan
+    return rows
 
 
 def _specific(contrasts: pd.DataFrame) -> pd.DataFrame:

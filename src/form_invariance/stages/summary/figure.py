@@ -52,7 +52,7 @@ def summary(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
         if of_model.loc[of_model["panel"] == name, "value"].isna().all():
             # A model without errors shares neurons, but there is no pair that another format could correct.
             shared = of_model.loc[of_model["panel"] == TITLES["sufficient"], "value"].notna().any()
-            words = "no pairs" if shared else "no shared neuron"
+            words = "too few pairs" if shared else "no shared neuron"
             axes.text(0.5, 0.6, words, transform=axes.transAxes, ha="center", fontsize=6.5)
     grid.axes[0, 0].set_ylim(-0.65, 1.05)
     return grid.figure

@@ -22,6 +22,9 @@ COMPARED = {
 }
 """What the difference of each question is."""
 
+FEWEST_PAIRS = 10
+"""Of transfer: with fewer in all cells together a verdict is undefined."""
+
 VERDICTS = Schema(
     "verdicts",
     {
@@ -36,7 +39,7 @@ VERDICTS = Schema(
         "control": text("what it is compared with"),
         "control_value": number("the same of the control; 0 where there is none"),
         "difference": number(
-            "value - control_value, mean over cells; NaN where no neuron is shared or no prompt can be tried"
+            "value - control_value, mean over cells; NaN where no neuron is shared or too few pairs can be tried"
         ),
         "low": number("lower 95 % limit, bootstrap of two stages: over cells, and over prompts within them"),
         "high": number("upper 95 % limit"),
