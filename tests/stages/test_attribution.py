@@ -126,7 +126,7 @@ def test_a_cell_is_attributed_by_its_first_draw_of_partners(tiny):
     for place, prompt in enumerate(partners):
         alone = last_token_neurons(model, torch.from_numpy(tokenizer.encode_batch([prompt])), FIRST)
         torch.testing.assert_close(found[:, place], alone[:, 0], atol=1e-5, rtol=1e-5)
-    table = first_stage(run, train, 7)
+    table = first_stage(run, train, 7, "attribution")
     check_columns(table, ATTRIBUTION)
     expected = attribution_table(attribute(model, tokens, found, answers, FIRST).numpy(), FIRST, 7)
     pd.testing.assert_frame_equal(table, expected)

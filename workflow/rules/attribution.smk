@@ -5,6 +5,7 @@ SHARDS = config["patching_shards"]
 ATTRIBUTION = (
     "attribution {params.model:q} {params.late_from:q}"
     " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q} --candidates {params.candidates}"
+    " --ranking-method {params.method}"
     " --output {output.attribution:q}"
 )
 
@@ -29,6 +30,7 @@ if SHARDS > 1:
             model=model_options,
             late_from=late_options,
             candidates=config["candidates"],
+            method=config["ranking_method"],
         resources:
             **model_job(minutes=10),
         shell:

@@ -44,13 +44,15 @@ rule paraphrase_effects:
         ],
         asked=lambda wildcards: ASKED[wildcards.operator],
         candidates=config["candidates"],
+        method=config["ranking_method"],
     resources:
         **model_job(minutes=40),
     shell:
         in_turn(
             "paraphrase-effects {params.model:q} {params.late_from:q} --operator {wildcards.operator:q}"
             " {params.variants[#]:q} {params.asked:q} --dataset {input.datasets[#]:q}"
-            " --corrupt-table {input.corrupt[#]:q} --candidates {params.candidates} --output {output.tables[#]:q}",
+            " --corrupt-table {input.corrupt[#]:q} --candidates {params.candidates}"
+            " --ranking-method {params.method} --output {output.tables[#]:q}",
             turns=len(VARIANT_FORMATS),
         )
 

@@ -32,6 +32,7 @@ rule patching:
         model=model_options,
         late_from=late_options,
         candidates=config["candidates"],
+        method=config["ranking_method"],
         shard=lambda wildcards: f"{wildcards.get('shard', 1)}/{SHARDS}",
     resources:
         **model_job(minutes=20),

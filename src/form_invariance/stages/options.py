@@ -43,6 +43,10 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--rankings": {**_FILES, "help": "ranking tables"},
     "--exclude-train": {**_FILE, "nargs": "+", "help": "datasets whose train pairs are left out, in either order"},
     "--candidates": {**_NUMBER, "help": "neurons per layer that are patched exactly"},
+    "--ranking-method": {
+        "choices": ("attribution", "integrated_gradients"),
+        "help": "how the first stage estimates effects",
+    },
     "--pairs": {**_NUMBER, "help": "largest number of pairs in each direction"},
     "--random-seeds": {**_NUMBER, "help": "draws of the uniform random control"},
     "--matched-seeds": {**_NUMBER, "help": "draws of each matched control"},

@@ -4,12 +4,13 @@ import argparse
 
 from form_invariance.stages.options import add_options, add_run_arguments
 
-HELP = "stage 1: first-order indirect effect of every late neuron"
+HELP = "stage 1: an estimate of the indirect effect of every late neuron"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_arguments(parser)
-    add_options(parser, "--dataset", "--corrupt-table", "--candidates", output="attribution table")
+    names = ("--dataset", "--corrupt-table", "--candidates", "--ranking-method")
+    add_options(parser, *names, output="attribution table")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -21,5 +22,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     own = load_run(arguments)
     train = read_train(arguments.dataset, arguments.corrupt_table, own.tokenizer, own.model.device)
-    table = first_stage(own, train, arguments.candidates)
-    write_table(table, arguments.output, ATTRIBUTION, run_provenance(arguments, own, "candidates"))
+    table = first_stage(own, train, arguments.candidates, arguments.ranking_method)
+    write_table(
+        table, arguments.output, ATTRIBUTION, run_provenance(arguments, own, "candidates", "ranking_method")
+    )

@@ -9,6 +9,7 @@ from form_invariance.model.batches import by_length, in_order
 from form_invariance.model.decoder import Decoder, logits
 from form_invariance.model.finite import check_finite
 from form_invariance.model.replay import LastTokenCache, build_cache, last_token_neurons, replay
+from form_invariance.stages.attribution.integrated import integrate
 from form_invariance.stages.dataset.prompts import TrainPrompts
 from form_invariance.stages.run import Run
 from form_invariance.statistics import ranks
@@ -65,6 +66,10 @@ def attribute(
     return in_order(every, found, dim=1)
 
 
+METHODS = {"attribution": attribute, "integrated_gradients": integrate}
+"""The first stages by their names in the configuration."""
+
+
 def attribution_table(effects: np.ndarray, first: int, candidates: int) -> pd.DataFrame:
     """Rank every late neuron of each layer by mean + standard deviation over the prompts.
 
@@ -105,8 +110,8 @@ def corrupt_activations(run: Run, partners: list[str]) -> Tensor:
     return last_token_neurons(run.model, run.tokens(partners), run.first)
 
 
-def first_stage(run: Run, train: TrainPrompts, candidates: int) -> pd.DataFrame:
-    """The attribution table of a cell, by the first draw of corrupt partners."""
+def first_stage(run: Run, train: TrainPrompts, candidates: int, method: str) -> pd.DataFrame:
+    """The attribution table of a cell, by the first draw of corrupt partners and one of `METHODS`."""
     corrupt = corrupt_activations(run, train.partners[0])
-    effects = attribute(run.model, train.tokens, corrupt, train.answers[0], run.first)
+    effects = METHODS[method](run.model, train.tokens, corrupt, train.answers[0], run.first)
     return attribution_table(effects.cpu().numpy(), run.first, candidates)

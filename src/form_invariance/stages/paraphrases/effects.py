@@ -54,17 +54,20 @@ def answered(model: Decoder, tokenizer: PromptTokenizer, prompts: pd.DataFrame) 
     return ask(model, tokenizer, prompts["prompt"].tolist(), prompts["answer_token"].to_numpy())["correct"]
 
 
-def exact_effects(run: Run, train: TrainPrompts, candidates: int) -> tuple[dict[int, Tensor], dict[int, Tensor]]:
-    """Both stages of the ranking on some prompts: attribution, then exact patching of the best.
+def exact_effects(
+    run: Run, train: TrainPrompts, candidates: int, method: str = "attribution"
+) -> tuple[dict[int, Tensor], dict[int, Tensor]]:
+    """Both stages of the ranking on some prompts: the first one's estimates, then exact patching of the best.
 
     Args:
         train: prompts with their corrupt partners, S draws of them; the first draw chooses the candidates.
         candidates: neurons of a layer that are patched.
+        method: of the first stage.
 
     Returns:
         By late layer the exact effects (S, P, C) and the candidates (C,).
     """
-    chosen = candidates_of(first_stage(run, train, candidates), run.model.device)
+    chosen = candidates_of(first_stage(run, train, candidates, method), run.model.device)
     return patch_candidates(run, train, chosen), chosen
 
 
@@ -75,6 +78,7 @@ def variant_tensors(
     templates: Mapping[str, Sequence[str]],
     number: int,
     candidates: int,
+    method: str = "attribution",
 ) -> dict[str, Tensor]:
     """The measurements of one variant on a cell's train pairs.
 
@@ -93,17 +97,22 @@ def variant_tensors(
     tensors = {"right": torch.from_numpy(right), "partners_right": torch.from_numpy(partners_right)}
     if right.sum() >= FEWEST:
         prompts = train_prompts(own[right], [other[right]], run.tokenizer, run.model.device)
-        tensors |= to_tensors(*exact_effects(run, prompts, candidates))
+        tensors |= to_tensors(*exact_effects(run, prompts, candidates, method))
     return tensors
 
 
 def paraphrase_tensors(
-    run: Run, train: pd.DataFrame, partners: pd.DataFrame, templates: Mapping[str, Sequence[str]], candidates: int
+    run: Run,
+    train: pd.DataFrame,
+    partners: pd.DataFrame,
+    templates: Mapping[str, Sequence[str]],
+    candidates: int,
+    method: str = "attribution",
 ) -> dict[str, Tensor]:
     """The tensors of all variants of a cell's operator; those of variant N have the prefix N, from 1."""
     tensors: dict[str, Tensor] = {}
     for number in range(len(templates.get(train["operator"].iloc[0], ()))):
-        found = variant_tensors(run, train, partners, templates, number, candidates)
+        found = variant_tensors(run, train, partners, templates, number, candidates, method)
         tensors |= {f"{number + 1}.{name}": tensor for name, tensor in found.items()}
     return tensors
 

@@ -11,7 +11,7 @@ HELP = "exact indirect effects in paraphrases of a cell's train prompts"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_arguments(parser)
     add_task_arguments(parser)
-    add_options(parser, "--operator", "--dataset", "--corrupt-table", "--candidates")
+    add_options(parser, "--operator", "--dataset", "--corrupt-table", "--candidates", "--ranking-method")
     parser.add_argument(
         "--variant",
         action="append",
@@ -40,10 +40,12 @@ def run(arguments: argparse.Namespace) -> None:
         variants.append(text)
     train, draws = read_train_pairs(arguments.dataset, arguments.corrupt_table)
     train = train.assign(operator=arguments.operator)
-    tensors = effects.paraphrase_tensors(own, train, draws[0], templates, arguments.candidates)
+    tensors = effects.paraphrase_tensors(
+        own, train, draws[0], templates, arguments.candidates, arguments.ranking_method
+    )
     texts = templates.get(arguments.operator, [])
     provenance = {
-        **run_provenance(arguments, own, "candidates"),
+        **run_provenance(arguments, own, "candidates", "ranking_method"),
         "variants": texts,
         "final_tokens": effects.final_tokens(own.tokenizer, train, texts),
         "d_mlp": own.width,

@@ -111,7 +111,7 @@ def rank(run: Run, template: str, seed: int, pairs: int | None = None) -> Ranked
     dataset, corrupt = make_dataset({OPERATOR: (census, template)}, OPERATOR, choice)
     prompts = dataset[dataset["split"] == "train"].sort_values("index", ignore_index=True)
     train = train_prompts(prompts, [corrupt], run.tokenizer, run.model.device)
-    attribution = first_stage(run, train, run.width)
+    attribution = first_stage(run, train, run.width, "attribution")
     candidates = candidates_of(attribution, run.model.device)
     tensors = to_tensors(patch_candidates(run, train, candidates), candidates)
     arrays = {name: tensor.numpy() for name, tensor in tensors.items()}

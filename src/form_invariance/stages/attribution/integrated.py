@@ -1,0 +1,67 @@
+"""Integrated gradients of the indirect effect: a first stage between attribution and exact patching."""
+
+import torch
+from torch import Tensor
+
+from form_invariance.model.batches import by_length, in_order
+from form_invariance.model.decoder import Decoder, logits
+from form_invariance.model.finite import check_finite
+from form_invariance.model.indirect_effect import indirect_effect
+from form_invariance.model.replay import LastTokenCache, build_cache, replay
+
+STEPS = 10
+"""Points between the clean and the corrupt activations."""
+_ROWS = 256
+"""Replayed rows at once: their whole logits are kept for the gradient."""
+
+
+def _along(
+    model: Decoder, cache: LastTokenCache, layer: int, change: Tensor, answers: Tensor, steps: int
+) -> Tensor:
+    """Mean gradient of the indirect effect by a layer's neurons on the way to `change` more, (B, m).
+
+    All neurons of the layer move together, and the later layers respond. The gradient is taken in the middle of
+    each step (midpoint rule).
+    """
+    late = layer - cache.first
+    way = (torch.arange(steps, device=change.device) + 0.5) / steps
+    moved = cache.neurons[late][:, None] + way[:, None].to(change.dtype) * change[:, None]  # (B, steps, m)
+    with torch.enable_grad():
+        moved = moved.detach().requires_grad_()
+        before = cache.residual[late][:, None].expand(-1, steps, -1)
+        x = replay(model, cache, before, layer, on_neurons=lambda at, post: moved if at == layer else post)
+        clean = logits(model, cache.residual[-1]).log_softmax(-1).gather(1, answers)[:, None]
+        wanted = answers[:, None].expand(-1, steps, -1)
+        changes = logits(model, x).log_softmax(-1).gather(2, wanted) - clean  # (B, steps, 2)
+        effects = indirect_effect(changes[..., 1], changes[..., 0])
+        (gradient,) = torch.autograd.grad(effects.sum(), moved)
+    return gradient.float().mean(1)
+
+
+def integrate(
+    model: Decoder, tokens: Tensor, corrupt: Tensor, answers: Tensor, first: int, steps: int = STEPS
+) -> Tensor:
+    """Integrated gradients of every late neuron on every prompt (Sundararajan et al. 2017), layer by layer.
+
+    Summed over a layer's neurons they converge, with many steps, to the exact effect of moving all of them.
+
+    Args:
+        tokens: clean prompts, (P, T), shorter ones padded on the left (`model.batches`).
+        corrupt: the corrupt prompts' last-token activations, (late layers, P, m).
+        answers: token ids of the clean and of the corrupt answer, (P, 2).
+        first: first late layer.
+        steps: points between the clean and the corrupt activations.
+
+    Returns:
+        (a_corrupt - a_clean) · mean of ∂IE/∂a on the straight line between them, (late layers, P, m), float32.
+    """
+    every, found = [], []
+    for rows, own in by_length(tokens, max(1, _ROWS // steps)):
+        cache = build_cache(model, own, first)
+        layers = []
+        for late in range(len(cache.neurons)):
+            change = corrupt[late, rows] - cache.neurons[late]
+            layers.append(change.float() * _along(model, cache, first + late, change, answers[rows], steps))
+        every.append(rows)
+        found.append(check_finite(torch.stack(layers), "the integrated gradients"))
+    return in_order(every, found, dim=1)
