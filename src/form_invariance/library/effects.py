@@ -6,14 +6,16 @@ import torch
 
 from form_invariance.errors import UserError
 from form_invariance.library.prompts import mask_of, same_number, tensors_of
-from form_invariance.stages.attribution.compute import attribute, corrupt_activations
+from form_invariance.stages.attribution.compute import METHODS, corrupt_activations
 from form_invariance.stages.dataset.prompts import TrainPrompts
 from form_invariance.stages.patching.compute import patch_candidates
 from form_invariance.stages.run import Run
 
 
-def attribution(model: Run, clean: pd.DataFrame, corrupt: pd.DataFrame) -> pd.DataFrame:
-    """First-order estimates of the effects of all late neurons (paper, Eq. 5), much cheaper than the exact ones.
+def attribution(
+    model: Run, clean: pd.DataFrame, corrupt: pd.DataFrame, method: str = "attribution"
+) -> pd.DataFrame:
+    """Estimates of the effects of all late neurons, much cheaper than the exact ones.
 
     >>> model = load_model("embedded:embedded-shared", device="cpu")
     >>> rows = pd.DataFrame({"a": [12, 30], "b": [7, 41], "answer": [19, 71]})
@@ -24,13 +26,14 @@ def attribution(model: Run, clean: pd.DataFrame, corrupt: pd.DataFrame) -> pd.Da
     Args:
         clean: prompts.
         corrupt: the partner of each prompt, in the same order, with another answer.
+        method: attribution (one gradient at the clean run; paper, Eq. 5) or integrated_gradients.
 
     Returns:
         Means over the prompts, the largest first.
     """
     train = _train(model, clean, corrupt)
     given = corrupt_activations(model, train.partners[0])
-    found = attribute(model.model, train.tokens, given, train.answers[0], model.first)
+    found = METHODS[method](model.model, train.tokens, given, train.answers[0], model.first)
     means = found.mean(1).cpu().numpy()  # (late layers, m)
     layers, neurons = np.indices(means.shape)
     table = pd.DataFrame({"layer": (layers + model.first).ravel(), "neuron": neurons.ravel()})
