@@ -17,7 +17,7 @@ INPUTS = {"paraphrases": Input(PARAPHRASES, ("operator",))}
 LOOKS = {
     "two wordings of one format": Look(COLOURS[0], "o"),
     "one of these wordings with itself": Look(COLOURS[0], dashes=DASHED, width=0.8),
-    "two wordings, the same operands": Look(COLOURS[0], width=0.6),
+    "two wordings, the same problems": Look(COLOURS[0], width=0.6),
     "two formats, the same last token": Look(COLOURS[2], "^", width=0.8),
     "one of these with itself": Look(COLOURS[2], dashes=DOTTED, width=0.8),
     "two formats": Look(COLOURS[1], "s", width=2.2),
@@ -37,7 +37,7 @@ def paraphrases(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     }
     by = ["operator", "k"]
     lines = [
-        mean(measured, by, "two wordings, the same operands", "jaccard"),
+        mean(measured, by, "two wordings, the same problems", "jaccard"),
         mean(table, by, "chance", "chance"),
     ]
     for (name, itself), rows in compared.items():

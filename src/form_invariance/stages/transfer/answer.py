@@ -45,7 +45,7 @@ def _sentence(own: pd.DataFrame, contrasts: pd.DataFrame, k: int) -> str:
     return (
         "Some problems are answered correctly in one format and wrongly in another. If the shared neurons "
         f"(k = {k}) take their activations from the correct run, {rates['matched']} of the wrong answers become "
-        "correct. What the operands add beyond the answer (matched donor minus a donor of other operands with the "
+        "correct. What the problem adds beyond the answer (matched donor minus a donor of another with the "
         f"same answer): {told('matched_minus_same_answer')}. A donor with another answer imposes that answer: "
         f"{told('imposed')}. Matched donor minus the strongest control: {told('matched_minus_control')}. The "
         f"ceilings, all late neurons and the residual stream below them, correct {ceilings}. In brackets: 95 % "

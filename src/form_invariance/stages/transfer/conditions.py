@@ -108,7 +108,7 @@ def _sample(pairs: pd.DataFrame, size: int, rng: np.random.Generator) -> pd.Data
 def _other_pair(
     targets: pd.DataFrame, donors: pd.DataFrame, equal_answer: bool, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """For each target a donor with another answer, or one with the same answer and other operands in any order.
+    """For each target a donor with another answer, or one with the same answer and another problem.
 
     Returns:
         Positions of the targets that have one, and positions of their donors.

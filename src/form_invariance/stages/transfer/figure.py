@@ -19,7 +19,7 @@ INPUTS = {
 
 LOOKS = {
     "matched": Look(COLOURS[0], "o", label="matched donor"),
-    "same_answer": Look(COLOURS[2], "^", DASHED, label="donor: other operands, equal answer"),
+    "same_answer": Look(COLOURS[2], "^", DASHED, label="donor: other problem, equal answer"),
     "imposed": Look(COLOURS[1], "s", label="mismatched donor imposes its answer"),
     "control": Look(GREY, "v", label="strongest control"),
     "all_late": Look("black", dashes=DOTTED, width=0.9, label="ceiling: all late neurons"),
@@ -94,7 +94,7 @@ def transfer_contrasts(tables: Mapping[str, pd.DataFrame], title: str) -> Figure
         **_thin(means["operator"]),
     }
     drawn = pd.concat([line(whole, EVERY, "value", "low", "high"), line(means, means["operator"], "value")])
-    heading = f"{title}: what the donor's operands add to its answer"
+    heading = f"{title}: what the donor's problem adds to its answer"
     grid = line_grid(drawn, "k", looks, "difference, share", heading, col="title", col_wrap=len(TITLES))
     for axes in grid.axes.flat:
         axes.axhline(0, color=LIGHT, lw=0.5, zorder=0)

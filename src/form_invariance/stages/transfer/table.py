@@ -7,8 +7,8 @@ _SETTING = {
     "target": text("format of the run that receives them"),
     "k": integer("circuit size: neurons per layer and format; -1 for all_late and residual"),
     "condition": text(
-        "matched (same operands), mismatched (another pair), same_answer (other operands, equal answer), "
-        "same_format (another pair, target's own format); with the same operands as matched: other neurons, as "
+        "matched (same problem), mismatched (another pair), same_answer (another problem, equal answer), "
+        "same_format (another pair, target's own format); with the same problem as matched: other neurons, as "
         "many per layer (random; random_variance, random_effect: matched by the target's variance or effect; "
         "not_shared: the donor's best outside the circuit), the circuit's layers below the target's probe onset "
         "and from it on (matched_below_onset, matched_from_onset), all_late (every late neuron), residual "
