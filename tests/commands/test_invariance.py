@@ -44,7 +44,8 @@ def rank(folder, model):
         folder / "corrupt.parquet",
         *("--late-from", "half_depth"),
     ]
-    run("attribution", *cell, "--candidates", "40", "--output", folder / "attribution.parquet")
+    method = ("--ranking-method", "attribution")
+    run("attribution", *cell, "--candidates", "40", *method, "--output", folder / "attribution.parquet")
     effects = folder / "effects.safetensors"
     run("patching", *cell, "--attribution", folder / "attribution.parquet", "--output", effects)
     files = ["--attribution", folder / "attribution.parquet", "--effects", effects]

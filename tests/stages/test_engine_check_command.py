@@ -59,7 +59,7 @@ def words(tmp_path_factory):
                     "--corrupt-table",
                     files["corrupt"],
                 ),
-                *("--candidates", "9", "--output", files["attribution"]),
+                *("--candidates", "9", "--ranking-method=attribution", "--output", files["attribution"]),
             ],
             [
                 *("mean-cache", *MODEL, "--census", f"addition={files['census']}", "--exclude", files["dataset"]),

@@ -52,7 +52,7 @@ def cell(tmp_path_factory):
         ],
         [
             *("attribution", *model, "--dataset", files["dataset"], "--corrupt-table", files["corrupt"]),
-            *("--candidates", "9", *LATE, "--output", files["attribution"]),
+            *("--candidates", "9", "--ranking-method=attribution", *LATE, "--output", files["attribution"]),
         ],
     ]
     for step in steps:
