@@ -199,7 +199,7 @@ def test_prompts_are_right_and_their_means_come_from_others(tiny, monkeypatch):
         return found
 
     monkeypatch.setattr(compute, "unmodified", unmodified)
-    prompts = compute.grid_prompts(run, TEMPLATE, grid, [dataset], 0, "addition")
+    prompts = compute.right_prompts(run, TEMPLATE, grid, [dataset], 0, "addition")
     assert len(prompts.tokens) == len(prompts.answers) == len(prompts.pairs.a) == 10
     wanted = [render(TEMPLATE, a, b) for a, b in zip(prompts.pairs.a, prompts.pairs.b, strict=True)]
     assert torch.equal(prompts.tokens, run.tokens(wanted))
@@ -306,7 +306,7 @@ def test_the_grids_prompts_are_of_the_stream_of_their_seed(tiny, monkeypatch):
 
     monkeypatch.setattr(compute, "unmodified", unmodified)
     nothing = pd.DataFrame({"a": [], "b": [], "split": []}).astype({"a": int, "b": int})
-    prompts = compute.grid_prompts(run, TEMPLATE, grid, [nothing], 7, "addition")
+    prompts = compute.right_prompts(run, TEMPLATE, grid, [nothing], 7, "addition")
     order = generator(7, "family-knockout", "addition").permutation(144)
     assert prompts.pairs.a.tolist() == grid.a[order[:30]].tolist()
     assert prompts.pairs.b.tolist() == grid.b[order[:30]].tolist()

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
+from test_attribution import true_effect
 from test_patching import prepared
 
-from form_invariance.model import decoder
 from form_invariance.model.replay import last_token_neurons
 from form_invariance.stages.attribution.compute import attribute
 from form_invariance.stages.attribution.integrated import integrate
@@ -13,19 +13,10 @@ from form_invariance.stages.attribution.integrated import integrate
 FIRST = 2
 
 
-def true_effect(model, tokens, answers, layer, given):
-    """The paper's Eq. 4 of the full forward pass with a layer's neurons at `given` (B, m) at the last token."""
-
-    def give(at, post):
-        return torch.cat([post[:, :-1], given[:, None]], dim=1) if at == layer else post
-
-    def probabilities(hook):
-        x = decoder.run_layers(model, decoder.embed(model, tokens), on_neurons=hook)
-        return decoder.logits(model, x[:, -1]).double().softmax(-1).gather(1, answers)
-
-    with torch.no_grad():
-        p, q = probabilities(None), probabilities(give)
-    return 0.5 * ((q[:, 1] - p[:, 1]) / p[:, 1] + (p[:, 0] - q[:, 0]) / q[:, 0])
+def moved(model, tokens, answers, corrupt, late):
+    """The exact effect of a layer's neurons, all at their corrupt activations at once, (P,)."""
+    change = corrupt - last_token_neurons(model, tokens, FIRST)
+    return true_effect(model, tokens, answers, FIRST + late, change[late]).detach()
 
 
 @pytest.fixture(scope="module", params=["symbolic", "word"])
@@ -39,7 +30,7 @@ def test_the_sum_over_a_layer_is_the_effect_of_moving_it(prompts):
     model, tokens, corrupt, answers = prompts
     found = integrate(model, tokens, corrupt, answers, FIRST, steps=400).double()
     for late in range(len(corrupt)):
-        expected = true_effect(model, tokens, answers, FIRST + late, corrupt[late])
+        expected = moved(model, tokens, answers, corrupt, late)
         assert expected.abs().max() > 1e-3
         torch.testing.assert_close(found[late].sum(1), expected, atol=1e-5, rtol=1e-5)
 
@@ -51,11 +42,11 @@ def test_few_steps_are_nearer_to_it_than_attribution(prompts):
         found = integrate(model, tokens, corrupt, answers, FIRST, steps).double().sum(2)
         errors[steps] = 0.0
         for late, sums in enumerate(found):
-            expected = true_effect(model, tokens, answers, FIRST + late, corrupt[late])
+            expected = moved(model, tokens, answers, corrupt, late)
             errors[steps] += (sums - expected).abs().mean().item()
     first_order = attribute(model, tokens, corrupt, answers, FIRST).double().sum(2)
     error = sum(
-        (sums - true_effect(model, tokens, answers, FIRST + late, corrupt[late])).abs().mean().item()
+        (sums - moved(model, tokens, answers, corrupt, late)).abs().mean().item()
         for late, sums in enumerate(first_order)
     )
     assert errors[10] < errors[5] < errors[1]

@@ -51,11 +51,11 @@ def wordings(packaged, pairs):
     own, other = (reworded(tokenizer, table, TEMPLATES, 0) for table in pairs)
     prompts = train_prompts(own, [other], tokenizer, model.device)
     run = Run(model, tokenizer, FIRST)
-    template = to_tensors(*exact_effects(run, prompts, 2000))
+    template = to_tensors(*exact_effects(run, prompts, 2000, "attribution"))
     tensors = {name: tensor.numpy() for name, tensor in template.items()}
     found = {}
     for number in (0, 1):
-        variant = variant_tensors(run, train, partners, TEMPLATES, number, 2000)
+        variant = variant_tensors(run, train, partners, TEMPLATES, number, 2000, "attribution")
         found |= {f"{number + 1}.{name}": tensor.numpy() for name, tensor in variant.items()}
     width = model.config.d_mlp
     return {
@@ -209,7 +209,7 @@ def test_too_few_right_prompts_say_so(tmp_path):
 def test_a_variant_that_too_few_prompts_are_right_in_is_not_ranked(packaged, pairs):
     model, tokenizer, _ = packaged["embedded-shared"]
     train, partners = (table.head(9) for table in pairs)
-    tensors = variant_tensors(Run(model, tokenizer, FIRST), train, partners, TEMPLATES, 0, 2000)
+    tensors = variant_tensors(Run(model, tokenizer, FIRST), train, partners, TEMPLATES, 0, 2000, "attribution")
     assert set(tensors) == {"right", "partners_right"}
     numpy = {f"1.{name}": tensor.numpy() for name, tensor in tensors.items()}
     assert variants_from(numpy, 528, TOKENS[:1], Membership())["variant_1"].effects is None

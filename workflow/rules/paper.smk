@@ -3,7 +3,7 @@
 PAPER_TABLES = ["census", "probe", "agreement", "heuristic_summary", "significance", "families"]
 PAPER_FILES = expand("results/tables/{table}.{extension}", table=PAPER_TABLES, extension=["csv", "md", "tex"])
 TABLES += PAPER_FILES if NUMBER_OPERATORS else []
-NUMBER_CELLS = CELLS | dict(operator=NUMBER_OPERATORS)
+NUMBER_CELLS = CELLS | {"operator": NUMBER_OPERATORS}
 
 
 rule paper_tables:

@@ -72,6 +72,20 @@ _BATCH = 500
 
 
 @torch.no_grad()
+def predictions(model: Decoder, tokens: torch.Tensor, ablate: bool) -> np.ndarray:
+    """The model's answer to each prompt (P, T), token ids (P,).
+
+    With `ablate`, the activations of the late MLP neurons are replaced by their means over the prompts.
+    """
+    half = model.config.n_layers // 2
+
+    def to_mean(layer: int, post: torch.Tensor) -> torch.Tensor:
+        return post.mean(0, keepdim=True).expand_as(post) if ablate and layer >= half else post
+
+    x = run_layers(model, embed(model, tokens), on_neurons=to_mean, last_only=True)
+    return np.asarray(logits(model, x[:, -1]).argmax(-1))
+
+
 def right(
     model: Decoder,
     problems: Problems,
@@ -87,16 +101,7 @@ def right(
     ids = problems.number_ids
     a, b, answer = (ids[values] for values in pairs)
     tokens = torch.from_numpy(problems.tokens[name, operator, 0].fill(a, b))
-    half = model.config.n_layers // 2
-
-    def to_mean(layer: int, post: torch.Tensor) -> torch.Tensor:
-        return post.mean(0, keepdim=True).expand_as(post) if ablate and layer >= half else post
-
-    predicted = []
-    for start in range(0, len(tokens), _BATCH):
-        batch = tokens[start : start + _BATCH]
-        x = run_layers(model, embed(model, batch), on_neurons=to_mean, last_only=True)
-        predicted.append(logits(model, x[:, -1]).argmax(-1).numpy())
+    predicted = [predictions(model, batch, ablate) for batch in tokens.split(_BATCH)]
     return np.asarray(np.concatenate(predicted) == answer)
 
 

@@ -12,12 +12,12 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 
+from form_invariance.embedded.card import predictions
 from form_invariance.embedded.problems import Templates
 from form_invariance.embedded.recipe import Recipe
 from form_invariance.embedded.tokenizer import BOS, build_tokenizer
 from form_invariance.json_yaml import read_yaml
 from form_invariance.model import loading as models
-from form_invariance.model.decoder import Decoder, embed, logits, run_layers
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import Arithmetic, pool, stated, targets
@@ -91,26 +91,14 @@ class DigitProblems:
                     yield tokens[rows], answers[rows]
 
 
-@torch.no_grad()
-def right(model: Decoder, tokens: np.ndarray, answers: np.ndarray, ablate: bool = False) -> np.ndarray:
-    """Which prompts (P, T) the model answers correctly, bool (P,); `ablate` sets late neurons to their means."""
-    half = model.config.n_layers // 2
-
-    def to_mean(layer: int, post: torch.Tensor) -> torch.Tensor:
-        return post.mean(0, keepdim=True).expand_as(post) if ablate and layer >= half else post
-
-    x = run_layers(model, embed(model, torch.from_numpy(tokens)), on_neurons=to_mean, last_only=True)
-    return np.asarray(logits(model, x[:, -1]).argmax(-1).numpy() == answers)
-
-
 def write_digit_card(folder: Path, name: str, problems: DigitProblems) -> None:
     """Measure the model of a folder and write its README.md."""
     model = models.load(folder)
     rows = []
-    for (form, operator), (tokens, answers) in problems.cells.items():
-        held = problems.held_out[operator]
-        hits = right(model, tokens, answers)
-        ablated = right(model, tokens[held], answers[held], ablate=True)
+    for (form, operator), (prompts, answers) in problems.cells.items():
+        held, tokens = problems.held_out[operator], torch.from_numpy(prompts)
+        hits = predictions(model, tokens, ablate=False) == answers
+        ablated = predictions(model, tokens[held], ablate=True) == answers[held]
         shares = (hits[~held].mean(), hits[held].mean(), ablated.mean())
         rows.append(f"| {operator} | {form} | " + " | ".join(f"{share:.3f}" for share in shares) + " |")
     parameters = sum(weight.numel() for weight in load_file(folder / "model.safetensors").values())

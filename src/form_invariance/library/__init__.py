@@ -4,18 +4,12 @@ Every function calls what the stage of the same purpose calls. A set of prompts 
 `prompt` and `answer_token` (`make_prompts`); a set of neurons is a table with the columns `layer` and `neuron`.
 """
 
-from form_invariance.library.effects import attribution, exact_effects
-from form_invariance.library.interventions import keep_only, knock_out, mean_activations, transfer
-from form_invariance.library.prompts import answer, load_model, make_prompts
-
-__all__ = [
-    "answer",
-    "attribution",
-    "exact_effects",
-    "keep_only",
-    "knock_out",
-    "load_model",
-    "make_prompts",
-    "mean_activations",
-    "transfer",
-]
+from form_invariance.library.effects import attribution as attribution
+from form_invariance.library.effects import exact_effects as exact_effects
+from form_invariance.library.interventions import keep_only as keep_only
+from form_invariance.library.interventions import knock_out as knock_out
+from form_invariance.library.interventions import mean_activations as mean_activations
+from form_invariance.library.interventions import transfer as transfer
+from form_invariance.library.prompts import answer as answer
+from form_invariance.library.prompts import load_model as load_model
+from form_invariance.library.prompts import make_prompts as make_prompts

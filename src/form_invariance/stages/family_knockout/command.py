@@ -22,7 +22,7 @@ def run(arguments: argparse.Namespace) -> None:
     import pandas as pd
 
     from form_invariance.stages.dataset.table import DATASET
-    from form_invariance.stages.family_knockout.compute import Row, cell_rows, family_knockout_table, grid_prompts
+    from form_invariance.stages.family_knockout.compute import Row, cell_rows, family_knockout_table, right_prompts
     from form_invariance.stages.family_knockout.table import FAMILY_KNOCKOUT
     from form_invariance.stages.heuristics.pairs import make_grid
     from form_invariance.stages.heuristics.table import HEURISTICS
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> None:
         strict = table[(table["mode"] == "strict") & (table["activations"] == "observed") & table["label"]]
         labels = {kind: strict[strict["neurons"] == kind] for kind in (SHARED, *MATCHED)}
         grid = make_grid(arguments.operators[operator], arguments.max_operand)
-        prompts = grid_prompts(own, arguments.templates[name, operator], grid, datasets[operator], seed, operator)
+        prompts = right_prompts(own, arguments.templates[name, operator], grid, datasets[operator], seed, operator)
         rows += cell_rows(
             own, prompts, labels, (name, operator), arguments.center_logits, arguments.bootstrap, seed
         )

@@ -21,7 +21,7 @@ from form_invariance.stages.dataset.pairs import without_train
 from form_invariance.stages.family_knockout.table import ALL, FAMILY_KNOCKOUT, METRICS
 from form_invariance.stages.heuristics.classes import members_of
 from form_invariance.stages.heuristics.names import FAMILIES
-from form_invariance.stages.heuristics.pairs import Grid
+from form_invariance.stages.heuristics.pairs import Grid, take
 from form_invariance.stages.mean_cache.ablation import ablate_last_position, run_unmodified, start_runs, unmodified
 from form_invariance.stages.mean_cache.compute import MeanCache, last_token_means
 from form_invariance.stages.run import Run
@@ -64,7 +64,7 @@ class Carriers:
     not_matching: np.ndarray  # bool, (n, P): no rule that the neuron follows holds, of any family
 
 
-def grid_prompts(
+def right_prompts(
     run: Run, template: str, grid: Grid, datasets: Sequence[pd.DataFrame], seed: int, operator: str
 ) -> GridPrompts:
     """A seeded sample of the grid: the same pairs in every format, as far as they are answered correctly.
@@ -73,7 +73,8 @@ def grid_prompts(
         datasets: dataset tables of the operator in all formats; no pair of a train set, which ranked the neurons,
             is measured.
     """
-    pool = without_train(pd.DataFrame({"a": grid.a, "b": grid.b, "answer": grid.answer}), datasets)
+    every = pd.DataFrame({"a": grid.a, "b": grid.b, "answer": grid.answer, "place": np.arange(len(grid.a))})
+    pool = without_train(every, datasets)
     pool = pool.iloc[generator(seed, "family-knockout", operator).permutation(len(pool))]
     half = len(pool) // 2
     tried, others = pool[:half][:SCREENED], pool[half:][:MEAN_PROMPTS]
@@ -81,8 +82,8 @@ def grid_prompts(
     tokens, answers = run.tokens(rendered(template, tried)), run.answer_tokens(tried["answer"].to_numpy())
     right = unmodified(run.model, tokens, answers, run.first, center=False).correct
     means = last_token_means(run.model, run.tokens(rendered(template, others)), run.first)
-    a, b, answer = (tried[column].to_numpy()[right.cpu().numpy()] for column in ("a", "b", "answer"))
-    return GridPrompts(Grid(a, b, answer, grid.kind, grid.max_operand), tokens[right], answers[right], means)
+    pairs = take(grid, tried["place"].to_numpy()[right.cpu().numpy()])
+    return GridPrompts(pairs, tokens[right], answers[right], means)
 
 
 def carriers(labels: pd.DataFrame, pairs: Grid) -> Iterator[Carriers]:

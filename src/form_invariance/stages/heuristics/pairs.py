@@ -8,8 +8,8 @@ import pandas as pd
 
 from form_invariance.errors import UserError
 from form_invariance.problems.operands import OperandRange, evaluate
-from form_invariance.problems.prompts import PromptTokenizer, check_template, rendered
-from form_invariance.problems.tasks import Arithmetic, pool, stated, targets
+from form_invariance.problems.prompts import PromptTokenizer, check_fields, check_template, rendered
+from form_invariance.problems.tasks import Arithmetic, pool, prompts_of, stated, target_tokens
 from form_invariance.stages.heuristics.names import DIGIT, EXPRESSIONS
 
 LARGEST_ANSWER = 999
@@ -67,7 +67,7 @@ def kind_of(expression: str) -> str:
 
 def take(grid: Grid, rows: np.ndarray) -> Grid:
     """Some pairs of a grid, by their positions or a mask."""
-    asked = None if grid.asked is None else grid.asked[rows] if rows.dtype == bool else grid.asked.iloc[rows]
+    asked = None if grid.asked is None else grid.asked.iloc[rows]
     return Grid(grid.a[rows], grid.b[rows], grid.answer[rows], grid.kind, grid.max_operand, asked)
 
 
@@ -129,8 +129,9 @@ def grid_prompts(
         UserError: the template breaks a rule; it is named by `where`.
     """
     if grid.asked is not None:
-        digit, limits = int(grid.asked["digit"].iloc[0]), OperandRange()
-        return targets(Arithmetic("", limits, digit), tokenizer, template, grid.asked, where)
+        check_fields(template, where)
+        asked = prompts_of(template, grid.asked)
+        return asked, target_tokens(tokenizer, asked, grid.asked, where)
     limits = OperandRange(int(grid.a.min()), grid.max_operand - 1, 0, int(grid.answer.max()))
     check_template(tokenizer, template, where, limits)
     prompts = rendered(template, pd.DataFrame({"a": grid.a, "b": grid.b}))

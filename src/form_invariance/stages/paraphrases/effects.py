@@ -55,7 +55,7 @@ def answered(model: Decoder, tokenizer: PromptTokenizer, prompts: pd.DataFrame) 
 
 
 def exact_effects(
-    run: Run, train: TrainPrompts, candidates: int, method: str = "attribution"
+    run: Run, train: TrainPrompts, candidates: int, method: str
 ) -> tuple[dict[int, Tensor], dict[int, Tensor]]:
     """Both stages of the ranking on some prompts: the first one's estimates, then exact patching of the best.
 
@@ -78,7 +78,7 @@ def variant_tensors(
     templates: Mapping[str, Sequence[str]],
     number: int,
     candidates: int,
-    method: str = "attribution",
+    method: str,
 ) -> dict[str, Tensor]:
     """The measurements of one variant on a cell's train pairs.
 
@@ -107,7 +107,7 @@ def paraphrase_tensors(
     partners: pd.DataFrame,
     templates: Mapping[str, Sequence[str]],
     candidates: int,
-    method: str = "attribution",
+    method: str,
 ) -> dict[str, Tensor]:
     """The tensors of all variants of a cell's operator; those of variant N have the prefix N, from 1."""
     tensors: dict[str, Tensor] = {}
