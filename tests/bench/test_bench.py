@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from form_invariance.bench import random_models, replay, report, rivals
+from form_invariance.bench import ioi, random_models, replay, report, rivals
 from form_invariance.bench.measure import Machine, pass_operations, replay_operations
 from form_invariance.bench.random_models import SYMBOLIC, WORD, Shape, write_random_model
 from form_invariance.bench.rivals import RIVALS
@@ -193,7 +193,7 @@ def test_the_summary_names_the_strongest_rival_first():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["speed"], "unknown suite 'speed'; use replay, cost, stages"),
+        (["speed"], "unknown suite 'speed'; use replay, ioi, cost, stages"),
         (["cost", "--model", "random:huge"], "unknown shape 'random:huge'; use random:small"),
         (["cost", "--prompts", "0"], "--prompts must be at least 1"),
         (["replay", "--lengths", "5", "1"], "--lengths must be at least 2"),
@@ -218,3 +218,26 @@ def test_replay_without_transformer_lens(monkeypatch, folder, tmp_path, capsys):
     monkeypatch.setitem(sys.modules, "transformer_lens.model_bridge", None)
     assert main(["bench", "replay", "--model", str(folder), "--output", str(tmp_path / "out")]) == 2
     assert "TransformerLens cannot be imported" in capsys.readouterr().err
+
+
+def test_the_sentences_ask_for_the_other_name(folder):
+    table = ioi.sentences(load_tokenizer(folder))
+    assert len(table) == 24
+    assert set(table["prompt"]) == set(table["corrupt"])
+    for row in table.to_dict("records"):
+        assert row["prompt"].count("John") + row["prompt"].count("Mary") == 3
+        swapped = row["prompt"].replace("John", "-").replace("Mary", "John").replace("-", "Mary")
+        assert row["corrupt"] == swapped
+        assert row["prompt"].endswith(" to")
+    partner = table.set_index("prompt")["answer_token"]
+    assert partner[table["corrupt"]].tolist() == table["corrupt_token"].tolist()
+    assert table["answer_token"].nunique() == 2
+
+
+def test_all_ways_to_patch_agree_on_the_sentences(folder, model):
+    theirs = rivals.load(folder, torch.float32, "cpu")
+    found = pd.DataFrame(ioi.measure(Machine(model, 1e9, 1), load_tokenizer(folder), theirs, 2, 96, 3))
+    assert found["suite"].eq("ioi").all()
+    assert set(found["stage"]) == {"replay", *theirs}
+    assert (found.loc[found["stage"] != "replay", "difference"] < 1e-4).all()
+    assert found["tokens"].nunique() == 2

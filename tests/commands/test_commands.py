@@ -20,7 +20,7 @@ from form_invariance.stages.census.table import CENSUS
 from form_invariance.stages.dataset.table import CORRUPT, DATASET
 from form_invariance.stages.heuristics import labels
 from form_invariance.stages.planted import construction
-from form_invariance.stages.planted.construction import LATE, PLANTED, TEMPLATES, WIDTH, planted_neurons
+from form_invariance.stages.planted.construction import LATE, PLANTED, TEMPLATES, planted_neurons
 from form_invariance.tables.files import provenance_of, read_table, read_tensors, write_table, write_tensors
 
 pytestmark = pytest.mark.slow
@@ -177,8 +177,9 @@ def of_all_formats(own):
     labels = ("--heuristics", *own.each("heuristics.parquet"), *drawn, "--permutations", 50)
     files = ("--output", own.shared("agreement.parquet"), "--labelled-output", own.shared("labelled.parquet"))
     run("agreement", *NAMED, *labels, *files)
-    rankings = ("--rankings", *own.each("ranking.parquet", "{}/addition"), "--width", WIDTH, "--k", 4, PLANTED)
-    run("audit", *rankings, "--output", own.folder / "shared/audit.parquet")
+    every = (("--rankings", "ranking"), ("--dataset", "dataset"), ("--corrupt-table", "corrupt"))
+    cells = [one for option, file in every for one in (option, *own.each(f"{file}.parquet", "{}/addition"))]
+    run("audit", *own.on_model, *cells, "--k", 4, PLANTED, "--output", own.folder / "shared/audit.parquet")
     effects = ("--effects", *own.each("indirect_effects.safetensors", "{}/addition"), *SIZE, "--bootstrap", 20)
     run("operator-overlap", *effects, "--output", own.folder / "shared/operator_overlap.parquet")
     whose_circuit(own)
@@ -322,7 +323,8 @@ def test_the_answer_can_be_read_at_the_last_token_alone(finished):
 
 def test_the_audit_knows_how_many_candidates_would_do(finished):
     audit = pd.read_parquet(finished.folder / "shared/audit.parquet").query("layer == -1 and k == @PLANTED")
-    recall = audit.pivot(index=["format", "operator"], columns="candidates", values="recall")
+    assert set(audit["method"]) == {"attribution", "integrated_gradients", "relp"}
+    recall = audit.pivot(index=["format", "operator", "method"], columns="candidates", values="recall")
     assert (recall.loc[:, recall.columns >= PLANTED] == 1).all(axis=None)
     assert (recall[1] == 1 / PLANTED).all()
 

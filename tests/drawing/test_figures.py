@@ -12,7 +12,9 @@ from form_invariance.bench import figure as bench
 from form_invariance.drawing import style
 from form_invariance.errors import UserError
 from form_invariance.stages.agreement import figure as heuristics
+from form_invariance.stages.attribution.compute import ESTIMATES
 from form_invariance.stages.audit import figure as audit
+from form_invariance.stages.audit.table import AUDIT
 from form_invariance.stages.disagreement import figure as disagreement
 from form_invariance.stages.dose import figure as dose
 from form_invariance.stages.family_knockout.figure import KINDS, family_knockout
@@ -236,10 +238,12 @@ def heuristics_statistics():
 
 def audit_table(formats, operators, ks):
     rows = [
-        (f, o, -1, k, candidates, min(1, candidates / k) - 0.01 * place, 0.87)
-        for (place, f), o, k, candidates in itertools.product(enumerate(formats), operators, ks, (10, 100, 528))
+        (f, o, method, -1, k, candidates, min(1, candidates / k) - 0.01 * place, 0.87, 300.0)
+        for (place, f), o, k, method, candidates in itertools.product(
+            enumerate(formats), operators, ks, ESTIMATES, (10, 100, 528)
+        )
     ]
-    names = ["format", "operator", "layer", "k", "candidates", "recall", "rank_correlation"]
+    names = [*AUDIT.columns]
     return pd.DataFrame(rows, columns=names)
 
 
@@ -491,7 +495,7 @@ def test_intervals_are_drawn(paper):
         "knockout": 4,  # three circuits and the control with enough draws
         "transfer": 4,
         "transfer_contrasts": 1,
-        "audit": len(KS),
+        "audit": len(ESTIMATES),
         "dose": len(dose.LOOKS),
     }
     for name, count in bands.items():

@@ -130,3 +130,6 @@ def test_a_cell_is_attributed_by_its_first_draw_of_partners(tiny):
     check_columns(table, ATTRIBUTION)
     expected = attribution_table(attribute(model, tokens, found, answers, FIRST).numpy(), FIRST, 7)
     pd.testing.assert_frame_equal(table, expected)
+    every = first_stage(run, train, 7, "exact")
+    assert every["candidate"].all()
+    pd.testing.assert_frame_equal(every.drop(columns="candidate"), expected.drop(columns="candidate"))

@@ -43,6 +43,10 @@ def sentence(config: dict) -> str:
     return text
 
 
+def test_the_exact_method_needs_no_candidates():
+    config_check.check(changed("candidates", 100) | {"ranking_method": "exact"}, SCHEMA)
+
+
 def test_shipped_configurations_are_right():
     for name in ("config.yaml", "test.yaml"):
         config_check.check({**DEFAULT, **config_check.load(ROOT / "config" / name)}, SCHEMA)

@@ -130,6 +130,10 @@ def test_operations_of_exact_patching_are_those_of_the_bench():
     patches = config["train_prompts"] * config["corrupt_seeds"] * candidates
     first_stage = 2 * cell.passes(config["train_prompts"])
     assert job_costs.OPERATIONS["patching"](cell) == pytest.approx(first_stage + patches * a_patch)
+    exact = job_costs.Cell(
+        config | {"candidates": 1, "ranking_method": "exact"}, cell.size, "symbolic", "addition"
+    )
+    assert job_costs.OPERATIONS["patching"](exact) == pytest.approx(first_stage + patches * a_patch)
 
 
 def test_every_rule_that_reads_weights_has_a_cost():

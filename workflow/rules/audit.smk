@@ -1,14 +1,19 @@
-"""What the first stage of the ranking lets through, for each model of which every late neuron is patched exactly."""
+"""What each method of the first stage lets through, for each model of which every late neuron is patched exactly."""
 
 # Neurons of a layer; None for a model that is not on this machine.
 WIDTHS = {name: model_checks.width(model["source"]) for name, model in config["models"].items()}
-AUDITED = [name for name, width in WIDTHS.items() if width is not None and width <= config["candidates"]]
+PATCHED = float("inf") if config["ranking_method"] == "exact" else config["candidates"]
+AUDITED = [name for name, width in WIDTHS.items() if width is not None and width <= PATCHED]
 TABLES += expand("results/{model}/shared/audit.parquet", model=AUDITED)
 FIGURES["audit audit"] = ANSWERS["audit"] = AUDITED, {"audit": ["results/{model}/shared/audit.parquet"]}
 
 
 rule audit:
     input:
+        model="results/{model}/model_files.parquet",
+        probes=onset_probes,
+        dataset=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
+        corrupt=every_cell("results/{model}/{format}/{operator}/corrupt.parquet"),
         rankings=every_cell("results/{model}/{format}/{operator}/ranking.parquet"),
     output:
         "results/{model}/shared/audit.parquet",
@@ -17,14 +22,18 @@ rule audit:
     benchmark:
         "results/benchmarks/audit/{model}.tsv"
     conda:
-        "../../envs/cpu.yaml"
+        "../../envs/gpu.yaml"
     params:
         code=source_digest("audit"),
+        model=model_options,
+        late_from=late_options,
+        dataset=lambda wildcards, input: keyed(input.dataset, -3, -2),
+        corrupt=lambda wildcards, input: keyed(input.corrupt, -3, -2),
         rankings=lambda wildcards, input: keyed(input.rankings, -3, -2),
-        width=lambda wildcards: WIDTHS[wildcards.model],
         k=KS,
     resources:
-        **table_job(mem_mb=1000),
+        **model_job(minutes=20),
     shell:
-        "python -m form_invariance audit --rankings {params.rankings:q} --width {params.width} --k {params.k}"
-        " --output {output:q} 2> {log:q}"
+        "python -m form_invariance audit {params.model:q} {params.late_from:q} --dataset {params.dataset:q}"
+        " --corrupt-table {params.corrupt:q} --rankings {params.rankings:q} --k {params.k} --output {output:q}"
+        " 2> {log:q}"

@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 
 HELP = (
     "measure the speed-up of replay (against a batched last token from a key/value cache, batched hooks, and one "
-    "hooked pass per neuron), what the time of exact patching depends on, and the throughput of every stage"
+    "hooked pass per neuron), the same on the sentences of indirect object identification, what the time of exact "
+    "patching depends on, and the throughput of every stage"
 )
-SUITES = ("replay", "cost", "stages")
+SUITES = ("replay", "ioi", "cost", "stages")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"{', '.join(SUITES)}; default: all")
+    parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"{', '.join(SUITES)}; default: all but ioi")
     add_model_arguments(parser, default="random:small")
     parser.add_argument(
         "--lengths",
@@ -34,9 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--hooked",
         type=int,
         default=4,
-        help="replay: neurons to patch in a layer by one hooked pass each",
+        help="replay, ioi: neurons to patch in a layer by one hooked pass each",
     )
-    parser.add_argument("--prompts", type=int, default=8, help="stages: prompts in the cell")
+    parser.add_argument("--prompts", type=int, default=8, help="stages: prompts in the cell; ioi: sentences")
     parser.add_argument("--repeats", type=int, default=3, help="runs of each measurement; the fastest counts")
     parser.add_argument("--threads", type=int, default=1, help="threads of torch")
     parser.add_argument(
@@ -86,7 +87,7 @@ def _measure(arguments: argparse.Namespace, label: str | None = None) -> None:
         "matmul_rate": machine.rate,
     }
     rows = []
-    for suite in arguments.suites or SUITES:
+    for suite in arguments.suites or [suite for suite in SUITES if suite != "ioi"]:
         for row in _suite(suite, machine, tokenizer, arguments):
             rows.append(row)
             print(report.line(row), flush=True)
@@ -97,7 +98,7 @@ def _measure(arguments: argparse.Namespace, label: str | None = None) -> None:
 def _suite(
     suite: str, machine: "Machine", tokenizer: "PromptTokenizer", arguments: argparse.Namespace
 ) -> "Iterator[Row]":
-    from form_invariance.bench import cost, random_models, replay, rivals, stages
+    from form_invariance.bench import cost, ioi, random_models, replay, rivals, stages
     from form_invariance.model.files import resolve
     from form_invariance.stages.model_options import device_of, dtype_of
 
@@ -109,5 +110,10 @@ def _suite(
     else:
         folder = resolve(arguments.model, arguments.revision)
         theirs = rivals.load(folder, dtype_of(arguments), device_of(arguments))
+        if suite == "ioi":
+            yield from ioi.measure(
+                machine, tokenizer, theirs, arguments.prompts, arguments.candidates, arguments.hooked
+            )
+            return
         for length in arguments.lengths:
             yield from replay.measure(machine, theirs, length, arguments.candidates, arguments.hooked)

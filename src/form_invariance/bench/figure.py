@@ -37,7 +37,7 @@ def _stages(axes: Axes, rows: pd.DataFrame) -> None:
     axes.legend(loc="upper center", bbox_to_anchor=(0.3, -0.22), ncols=2, columnspacing=1)
 
 
-_SUITES = {"replay": _replay, "cost": _cost, "stages": _stages}
+_SUITES = {"replay": _replay, "ioi": _replay, "cost": _cost, "stages": _stages}
 
 
 def draw(table: pd.DataFrame, title: str) -> Figure:

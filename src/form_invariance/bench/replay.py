@@ -28,17 +28,21 @@ class Method:
     operations: list[float]  # floating-point operations per patch, by late layer
 
 
-class _Prompt:
-    """One clean prompt of random tokens, and the values of a corrupt one that are patched into it."""
+class Patches:
+    """The values of a corrupt prompt that are patched into a clean one, and the ways to do it."""
 
-    def __init__(self, machine: Machine, length: int) -> None:
-        self.machine, self.model, self.length = machine, machine.model, length
+    def __init__(
+        self, machine: Machine, suite: str, tokens: Tensor, corrupt: Tensor, answers: Tensor, scale: float = 1.0
+    ) -> None:
+        """Take a clean and a corrupt prompt (1, T) and the tokens of their answers (1, 2).
+
+        The corrupt activations are multiplied by `scale`; `suite` is the name in the table.
+        """
+        self.machine, self.model, self.length, self.suite = machine, machine.model, tokens.shape[1], suite
         self.late = range(self.model.config.n_layers // 2, self.model.config.n_layers)
-        rng, device = torch.Generator().manual_seed(length), self.model.device
-        self.tokens, corrupt = (torch.randint(0, 1000, (1, length), generator=rng).to(device) for _ in range(2))
-        self.answers = torch.tensor([[11, 12]], device=device)
+        self.tokens, self.answers = tokens, answers
         self.cache = build_cache(self.model, self.tokens, self.late[0])
-        self.given = last_token_neurons(self.model, corrupt, self.late[0])[:, 0] * _SCALE  # (late layers, m)
+        self.given = last_token_neurons(self.model, corrupt, self.late[0])[:, 0] * scale  # (late layers, m)
 
     def work(self, method: Method, layer: int) -> Callable[[], Tensor]:
         """The method's patches in one late layer; the result is their indirect effects."""
@@ -80,7 +84,7 @@ class _Prompt:
                     spent[one.name] * one.patches,
                     one.patches * len(layers),
                     sum(one.operations[: len(layers)]) / len(layers),
-                    suite="replay",
+                    suite=self.suite,
                     stage=one.name,
                     unit="patches",
                     tokens=self.length,
@@ -101,7 +105,7 @@ def _difference(found: Tensor, ours: Tensor) -> float:
 def measure(
     machine: Machine, theirs: Mapping[str, Any], length: int, candidates: int, hooked: int
 ) -> Iterator[Row]:
-    """Patch neurons of one prompt in the first late layer, and in every late layer.
+    """Patch neurons of one prompt of random tokens in the first late layer, and in every late layer.
 
     Args:
         theirs: for each rival that is installed, the same model in its library.
@@ -112,6 +116,13 @@ def measure(
     Yields:
         Rows of replay and the rivals, in the first late layer and then as the mean over the late layers.
     """
-    prompt = _Prompt(machine, length)
-    rivals = [prompt.rival(name, RIVALS[name], model, candidates, hooked) for name, model in theirs.items()]
-    yield from prompt.compare([prompt.replay(candidates), *rivals])
+    rng, device = torch.Generator().manual_seed(length), machine.model.device
+    tokens, corrupt = (torch.randint(0, 1000, (1, length), generator=rng).to(device) for _ in range(2))
+    answers = torch.tensor([[11, 12]], device=device)
+    yield from compare(Patches(machine, "replay", tokens, corrupt, answers, _SCALE), theirs, candidates, hooked)
+
+
+def compare(patches: Patches, theirs: Mapping[str, Any], candidates: int, hooked: int) -> Iterator[Row]:
+    """Replay and its rivals on the same patches; arguments and rows are those of `measure`."""
+    rivals = [patches.rival(name, RIVALS[name], model, candidates, hooked) for name, model in theirs.items()]
+    yield from patches.compare([patches.replay(candidates), *rivals])

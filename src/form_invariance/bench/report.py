@@ -53,14 +53,19 @@ def summary(rows: Sequence[Row], provenance: Mapping[str, Any]) -> str:
     ]
     threads = "one thread" if provenance["threads"] == 1 else f"{provenance['threads']} threads"
     where = "GPU" if provenance["device"] == "cuda" else f"{threads} of the CPU"
-    means = [row for row in rows if row["suite"] == "replay" and row["layer"] < 0]
-    for tokens in dict.fromkeys(row["tokens"] for row in means):
-        lines.append(speedup([row for row in means if row["tokens"] == tokens], tokens, where))
+    means = [row for row in rows if row["suite"] in ("replay", "ioi") and row["layer"] < 0]
+    for suite, tokens in dict.fromkeys((row["suite"], row["tokens"]) for row in means):
+        factors: dict[str, list[float]] = {}
+        for row in means:
+            if (row["suite"], row["tokens"]) == (suite, tokens):
+                factors.setdefault(row["stage"], []).append(row["speedup"])
+        own = [{"stage": stage, "speedup": sum(found) / len(found)} for stage, found in factors.items()]
+        lines.append(speedup(own, tokens, where))
     for varied in ("tokens", "candidates", "prompts"):
-        own = {row[varied]: row["seconds"] for row in rows if (row["suite"], row["stage"]) == ("cost", varied)}
-        if own:
-            growth = own[max(own)] / own[min(own)]
-            lines.append(f"{min(own)} to {max(own)} {varied}: {growth:.2f} times the time")
+        spent = {row[varied]: row["seconds"] for row in rows if (row["suite"], row["stage"]) == ("cost", varied)}
+        if spent:
+            growth = spent[max(spent)] / spent[min(spent)]
+            lines.append(f"{min(spent)} to {max(spent)} {varied}: {growth:.2f} times the time")
     return "\n".join(lines)
 
 

@@ -20,7 +20,8 @@ from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import PromptTokenizer, render
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.randomness import generator
-from form_invariance.stages.attribution.compute import attribute
+from form_invariance.stages.attribution.compute import ESTIMATES
+from form_invariance.stages.attribution.integrated import STEPS
 from form_invariance.stages.census.compute import take_census
 from form_invariance.stages.dataset.prompts import TrainPrompts
 from form_invariance.stages.heads.compute import measure_cell
@@ -70,8 +71,8 @@ class _Cell:
             self.model, self.run.tokenizer, self.template, "addition", Arithmetic("a + b", limits), None, seed=0
         )
 
-    def attribution(self) -> None:
-        attribute(self.model, self.tokens, self._corrupt(), self.answers, self.run.first)
+    def estimates(self, method: str) -> None:
+        ESTIMATES[method](self.model, self.tokens, self._corrupt(), self.answers, self.run.first)
 
     @torch.no_grad()
     def patching(self, candidates: int) -> None:
@@ -111,8 +112,12 @@ class _Cell:
         residuals = partial(probe.residuals, self.model, {0: self.tokens}, range(1), "bench")
         yield "residual streams", residuals, n, "prompts", inside
         # Clean and corrupt pass, then the last token forward and backward. Weights have no gradients.
-        yield "attribution", self.attribution, n, "prompts", 2 * inside + 2 * one
+        first_order = 2 * inside + 2 * one
+        yield "attribution", partial(self.estimates, "attribution"), n, "prompts", first_order
+        yield "relevance patching", partial(self.estimates, "relp"), n, "prompts", first_order
         above = [replay_operations(c, c.n_layers - layer, self.length) for layer in range(c.n_layers + 1)]
+        on_the_way = 2 * inside + 2 * STEPS * sum(above[run.first : -1])
+        yield "integrated gradients", partial(self.estimates, "integrated_gradients"), n, "prompts", on_the_way
         patches = n * candidates * layers
         yield (
             "patching",

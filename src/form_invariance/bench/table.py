@@ -6,7 +6,8 @@ BENCHMARK = Schema(
     "benchmark",
     {
         "suite": text(
-            "replay (against other ways to patch), cost (dependence on the input) or stages (of one cell)"
+            "replay (against other ways to patch), ioi (the same on sentences), cost (dependence on the input) or "
+            "stages (of one cell)"
         ),
         "stage": text("what was run: a stage or a way to patch; in the suite cost, the varied quantity"),
         "tokens": integer("tokens of a prompt, with BOS"),

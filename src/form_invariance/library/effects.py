@@ -6,7 +6,7 @@ import torch
 
 from form_invariance.errors import UserError
 from form_invariance.library.prompts import mask_of, same_number, tensors_of
-from form_invariance.stages.attribution.compute import METHODS, corrupt_activations
+from form_invariance.stages.attribution.compute import ESTIMATES, corrupt_activations
 from form_invariance.stages.dataset.prompts import TrainPrompts
 from form_invariance.stages.patching.compute import patch_candidates
 from form_invariance.stages.run import Run
@@ -26,14 +26,14 @@ def attribution(
     Args:
         clean: prompts.
         corrupt: the partner of each prompt, in the same order, with another answer.
-        method: attribution (one gradient at the clean run; paper, Eq. 5) or integrated_gradients.
+        method: attribution (one gradient at the clean run; paper, Eq. 5), integrated_gradients or relp.
 
     Returns:
         Means over the prompts, the largest first.
     """
     train = _train(model, clean, corrupt)
     given = corrupt_activations(model, train.partners[0])
-    found = METHODS[method](model.model, train.tokens, given, train.answers[0], model.first)
+    found = ESTIMATES[method](model.model, train.tokens, given, train.answers[0], model.first)
     means = found.mean(1).cpu().numpy()  # (late layers, m)
     layers, neurons = np.indices(means.shape)
     table = pd.DataFrame({"layer": (layers + model.first).ravel(), "neuron": neurons.ravel()})

@@ -76,6 +76,8 @@ class Decoder:
     final_norm: Norm
     unembedding: Tensor  # (V, d), float32 in every precision
     positions: Tensor | None = None  # (longest, d): learned positions
+    relevance: bool = False
+    """Whether gradients follow the rules of relevance patching (`stages.attribution`); values do not change."""
 
     @property
     def device(self) -> torch.device:
@@ -92,10 +94,16 @@ def normalise(model: Decoder, x: Tensor, norm: Norm | None) -> Tensor:
     """RMSNorm or LayerNorm over the last axis, with statistics in float32; x itself if there is no norm."""
     if norm is None:
         return x
-    shape, epsilon = (x.shape[-1],), model.config.norm_epsilon
-    if norm.bias is not None:
-        return F.layer_norm(x.float(), shape, eps=epsilon).to(x.dtype) * norm.weight + norm.bias
-    return F.rms_norm(x.float(), shape, eps=epsilon).to(x.dtype) * norm.weight
+    shape, epsilon, full = (x.shape[-1],), model.config.norm_epsilon, x.float()
+    if model.relevance:
+        centred = full if norm.bias is None else full - full.mean(-1, keepdim=True)
+        scaled = centred * (centred.square().mean(-1, keepdim=True) + epsilon).rsqrt().detach()
+    elif norm.bias is None:
+        scaled = F.rms_norm(full, shape, eps=epsilon)
+    else:
+        scaled = F.layer_norm(full, shape, eps=epsilon)
+    scaled = scaled.to(x.dtype) * norm.weight
+    return scaled if norm.bias is None else scaled + norm.bias
 
 
 def _normed_heads(model: Decoder, x: Tensor, norm: Norm | None, heads: int) -> Tensor:
@@ -177,7 +185,15 @@ def neurons(model: Decoder, layer: int, x: Tensor) -> Tensor:
     w = model.layers[layer]
     normed = normalise(model, x, w.mlp_norm)
     up, activate = F.linear(normed, w.up, w.up_bias), _ACTIVATIONS[model.config.activation]
-    return activate(up) if w.gate is None else activate(F.linear(normed, w.gate)) * up
+    if model.relevance:
+        activate = partial(_as_factor, activate)
+    post = activate(up) if w.gate is None else activate(F.linear(normed, w.gate)) * up
+    return (post + post.detach()) / 2 if model.relevance and w.gate is not None else post
+
+
+def _as_factor(activate: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """An activation function whose gradient takes activate(x) / x as a constant (at 0 ½, its limit)."""
+    return x * torch.where(x == 0, 0.5, activate(x) / x).detach()
 
 
 def finish_layer(

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from form_invariance.errors import UserError
 from form_invariance.tables.keyed import keyed_values
 
 
@@ -44,7 +45,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--exclude-train": {**_FILE, "nargs": "+", "help": "datasets whose train pairs are left out, in either order"},
     "--candidates": {**_NUMBER, "help": "neurons per layer that are patched exactly"},
     "--ranking-method": {
-        "choices": ("attribution", "integrated_gradients"),
+        "choices": ("attribution", "integrated_gradients", "relp", "exact"),
         "help": "how the first stage estimates effects",
     },
     "--pairs": {**_NUMBER, "help": "largest number of pairs in each direction"},
@@ -85,6 +86,18 @@ def add_keyed(parser: argparse.ArgumentParser, name: str, form: str, text: str, 
     """Declare an option of items of a form, for instance FORMAT/OPERATOR=FILE; {} where it is left out."""
     nargs = "+" if required else "*"
     parser.add_argument(name, action=_Keyed, nargs=nargs, required=required, default={}, metavar=form, help=text)
+
+
+def check_cells(arguments: argparse.Namespace, of: str, *options: str) -> None:
+    """Check that options of files by cell have the same cells as the option `of`.
+
+    Raises:
+        UserError: one has not.
+    """
+    values = {name: vars(arguments)[name.strip("-").replace("-", "_")] for name in (of, *options)}
+    for option in options:
+        if values[option].keys() != values[of].keys():
+            raise UserError(f"{option} must have a file for each cell of {of} and no other")
 
 
 def operand_limits(arguments: argparse.Namespace) -> dict[str, int]:

@@ -139,7 +139,7 @@ def _check_numbers(config: Mapping[str, Any]) -> None:
                 f"config key operands: no number is in {low}..{high}; {kind}_max must be at least {kind}_min"
             )
     largest = max(config["k"])
-    if largest > config["candidates"]:
+    if config["ranking_method"] != "exact" and largest > config["candidates"]:
         raise UserError(
             f"config key k: {largest} is larger than candidates ({config['candidates']}), and only candidates are "
             "ranked; lower k or raise candidates"

@@ -103,7 +103,9 @@ class Cell:
 
     def patches(self, prompts: float, draws: float) -> float:
         """Operations of both stages of the ranking."""
-        candidates = min(self.config["candidates"], self.size.d_mlp) * self.size.late
+        every = self.config["ranking_method"] == "exact"
+        candidates = self.size.d_mlp if every else min(self.config["candidates"], self.size.d_mlp)
+        candidates *= self.size.late
         return 2 * self.passes(prompts) + prompts * draws * candidates * self.size.replay
 
 
@@ -199,11 +201,19 @@ def _precision(cell: Cell) -> float:
     return 2 * cell.patches(cell.config["precision_prompts"], 1)
 
 
+def _audit(cell: Cell) -> float:
+    # Ten gradients of integrated gradients in every layer, and one gradient of each of the two other methods.
+    gradients = 10 * 3 * cell.size.late * cell.size.late_token / 2
+    prompts = cell.config["train_prompts"]
+    return 6 * cell.passes(prompts) + prompts * gradients
+
+
 OPERATIONS: dict[str, Callable[[Cell], float]] = {
     "census": _census,
     "probe": _probe,
     "attribution": _attribution,
     "patching": _shard,
+    "audit": _audit,
     "heads": _heads,
     "paraphrase_effects": _paraphrases,
     "mean_cache": _mean_cache,

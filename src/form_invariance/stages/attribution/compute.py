@@ -1,5 +1,7 @@
 """Attribution patching of all late neurons at the last token (stage 1; paper, section 4.2, Eq. 5)."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import torch
@@ -66,8 +68,22 @@ def attribute(
     return in_order(every, found, dim=1)
 
 
-METHODS = {"attribution": attribute, "integrated_gradients": integrate}
-"""The first stages by their names in the configuration."""
+def attribute_relevance(model: Decoder, tokens: Tensor, corrupt: Tensor, answers: Tensor, first: int) -> Tensor:
+    """Relevance patching (RelP; Jafari et al. 2025): attribution with the coefficients of other backward rules.
+
+    Going backward, the scale of a norm is a constant (LN rule), an activation function is a multiplication by
+    f(x) / x (identity rule), and of the product of gate and up-projection either gets half (half rule). Attention
+    has its own gradient.
+
+    Args and result as of `attribute`.
+    """
+    return attribute(replace(model, relevance=True), tokens, corrupt, answers, first)
+
+
+ESTIMATES = {"attribution": attribute, "integrated_gradients": integrate, "relp": attribute_relevance}
+"""The estimates of the effects by the names of their methods in the configuration."""
+EXACT = "exact"
+"""The method that leaves no neuron to an estimate: all are patched."""
 
 
 def attribution_table(effects: np.ndarray, first: int, candidates: int) -> pd.DataFrame:
@@ -111,7 +127,12 @@ def corrupt_activations(run: Run, partners: list[str]) -> Tensor:
 
 
 def first_stage(run: Run, train: TrainPrompts, candidates: int, method: str) -> pd.DataFrame:
-    """The attribution table of a cell, by the first draw of corrupt partners and one of `METHODS`."""
+    """The attribution table of a cell, by the first draw of corrupt partners.
+
+    Args:
+        method: one of `ESTIMATES`; or `EXACT`, with which every neuron is a candidate, beside its attribution.
+    """
     corrupt = corrupt_activations(run, train.partners[0])
-    effects = METHODS[method](run.model, train.tokens, corrupt, train.answers[0], run.first)
-    return attribution_table(effects.cpu().numpy(), run.first, candidates)
+    estimate = ESTIMATES["attribution" if method == EXACT else method]
+    effects = estimate(run.model, train.tokens, corrupt, train.answers[0], run.first)
+    return attribution_table(effects.cpu().numpy(), run.first, run.width if method == EXACT else candidates)

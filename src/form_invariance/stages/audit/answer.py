@@ -1,4 +1,4 @@
-"""Can the first stage of the ranking be trusted?"""
+"""Can the first stage of the ranking be trusted, and which method is best?"""
 
 from collections.abc import Mapping
 
@@ -13,14 +13,21 @@ INPUTS = {"audit": Input(AUDIT)}
 
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
-    """Recall of the exact best k among the first stage's best."""
+    """Recall of the exact best k among each method's best."""
     table = tables["audit"]
     pooled = table[(table["layer"] == EVERY_LAYER) & (table["k"] == k)]
-    recall = pooled.groupby("candidates")["recall"].mean()
-    enough, near = recall.index[recall >= 0.99].min(), recall.index[recall.index >= k].min()
+    near = pooled.loc[pooled["candidates"] >= k, "candidates"].min()
+    recall = f"recall of {near} candidates"
+    means = pooled.assign(**{recall: pooled["recall"].where(pooled["candidates"] == near)})
+    columns = [recall, "enough", "rank_correlation"]
+    methods = means.groupby("method", as_index=False)[columns].mean()
+    found = [
+        f"{percent(row[recall])} by {row['method']} ({row['enough']:.0f} candidates keep 99%, rank correlation "
+        f"{row['rank_correlation']:.2f})"
+        for _, row in methods.iterrows()
+    ]
     sentence = (
-        f"Every neuron was patched exactly. Of the exact best {k} of a layer, {percent(recall[near])} are among "
-        f"the best {near} by attribution; to keep 99%, {enough} neurons would have to be patched. The rank "
-        f"correlation of attribution and exact effect is {pooled['rank_correlation'].mean():.2f}."
+        f"Every neuron was patched exactly. Of the exact best {k} of a layer, the first {near} contain "
+        f"{'; '.join(found)}. All are means over cells."
     )
-    return [Answer("Can the ranking's first stage be trusted?", sentence, recall.reset_index(), ("audit",))]
+    return [Answer("Can the ranking's first stage be trusted?", sentence, methods, ("audit",))]

@@ -1,56 +1,103 @@
 """What the first stage of the ranking lets through, where every neuron was patched (method, section 11)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
 
 from form_invariance.errors import UserError
+from form_invariance.stages.attribution.compute import ESTIMATES, first_stage
+from form_invariance.stages.dataset.prompts import TrainPrompts
+from form_invariance.stages.run import Run
 from form_invariance.tables.columns import EVERY_LAYER
 
 SHARES = (0.02, 0.05, 0.1, 0.14, 0.2, 0.4, 0.8, 1.0)
 """Shares of a layer that go on to exact patching; 0.14 is 2,000 of Llama-3-8B's 14,336."""
+ENOUGH = 0.99
+"""The recall that `enough` candidates have."""
 
 
-def audit_cell(ranking: pd.DataFrame, width: int, ks: Sequence[int]) -> pd.DataFrame:
-    """Recall of the exact top-k among the first stage's best, by layer and in the mean over the layers.
+def estimates_of(run: Run, train: TrainPrompts) -> dict[str, pd.DataFrame]:
+    """The attribution table of a cell by every method that estimates effects."""
+    return {method: first_stage(run, train, run.width, method) for method in ESTIMATES}
+
+
+def audit_cell(
+    ranking: pd.DataFrame, estimates: Mapping[str, pd.DataFrame], width: int, ks: Sequence[int]
+) -> pd.DataFrame:
+    """Recall of the exact top-k among each method's best, by layer and over the layers.
 
     Args:
         ranking: the ranking table of a cell.
+        estimates: from `estimates_of`.
         width: neurons of a layer.
         ks: circuit sizes.
 
     Returns:
-        Columns layer (-1 = mean), k, candidates, recall, and rank_correlation of the two stages' scores.
+        Columns method, layer (-1 = all: means, and `enough` for the mean recall), k, candidates, recall,
+        rank_correlation of the estimate and the exact effect, and enough, the fewest candidates with recall .99.
 
     Raises:
         UserError: not every neuron was patched, so that the exact top-k is not known.
     """
-    parts = []
     for layer, rows in ranking.groupby("layer"):
         if len(rows) != width:
             raise UserError(
                 f"audit: {len(rows)} of the {width} neurons of layer {layer} were patched, so their exact "
-                f"top-k is not known; set candidates to {width} or more"
+                f"top-k is not known; set candidates to {width} or more, or ranking_method to exact"
             )
-        agreement = spearmanr(rows["ie_mean"], rows["attribution_score"]).statistic
-        # A neuron without any effect is in no circuit, so it cannot be missed.
-        first = rows[rows["ie_mean"] != 0].sort_values("rank")["attribution_rank"].to_numpy()
-        for k in ks:
+    exact, key = ranking[["layer", "neuron", "rank", "ie_mean"]], ["layer", "neuron"]
+    parts = []
+    for method, table in estimates.items():
+        both = exact.merge(table[[*key, "score", "rank"]], on=key, suffixes=("", "_by"))
+        parts.append(pd.DataFrame(_rows(both, width, ks)).assign(method=method))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _rows(both: pd.DataFrame, width: int, ks: Sequence[int]) -> Iterator[dict[str, float]]:
+    """The rows of one method: of every layer, and over all."""
+    layers = [rows for _, rows in both.groupby("layer")]
+    agreements = [_correlation(rows) for rows in layers]
+    # A neuron without any effect is in no circuit, so it cannot be missed.
+    places = [rows[rows["ie_mean"] != 0].sort_values("rank")["rank_by"].to_numpy() for rows in layers]
+    numbers = [int(rows["layer"].iloc[0]) for rows in layers]
+    for k in ks:
+        best = [own[:k] for own in places]
+        for layer, own, agreement in [
+            *zip(numbers, ([one] for one in best), agreements, strict=True),
+            (EVERY_LAYER, best, float(np.mean(agreements))),
+        ]:
+            known = [one for one in own if len(one)]
             for share in SHARES:
                 candidates = max(1, round(share * width))
-                recall = float(np.mean(first[:k] <= candidates)) if len(first) else float("nan")
-                parts.append((int(str(layer)), k, candidates, recall, float(agreement)))
-    table = pd.DataFrame(parts, columns=["layer", "k", "candidates", "recall", "rank_correlation"])
-    means = table.groupby(["k", "candidates"], as_index=False)[["recall", "rank_correlation"]].mean()
-    return pd.concat([means.assign(layer=EVERY_LAYER), table], ignore_index=True)
+                yield {
+                    "layer": layer,
+                    "k": k,
+                    "candidates": candidates,
+                    "recall": _recall(known, candidates),
+                    "rank_correlation": agreement,
+                    "enough": _enough(known, width),
+                }
 
 
-def audit(rankings: Mapping[tuple[str, ...], pd.DataFrame], width: int, ks: Sequence[int]) -> pd.DataFrame:
-    """The audit table of all cells of a model, by (format, operator)."""
-    parts = [
-        audit_cell(ranking, width, ks).assign(format=name, operator=operator)
-        for (name, operator), ranking in rankings.items()
-    ]
-    return pd.concat(parts, ignore_index=True)
+def _correlation(rows: pd.DataFrame) -> float:
+    """Spearman's correlation of exact and estimated effects; NaN where no neuron has an effect."""
+    constant = rows["ie_mean"].nunique() < 2
+    return float("nan") if constant else float(spearmanr(rows["ie_mean"], rows["score"]).statistic)
+
+
+def _recall(places: Sequence[np.ndarray], candidates: int) -> float:
+    """Mean over the layers of the share of the exact best whose places are among the candidates."""
+    return float(np.mean([np.mean(one <= candidates) for one in places])) if places else float("nan")
+
+
+def _enough(places: Sequence[np.ndarray], width: int) -> float:
+    """The fewest candidates with recall `ENOUGH`."""
+    if not places:
+        return float("nan")
+    few, many = 0, width
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (few, middle) if _recall(places, middle) >= ENOUGH else (middle, many)
+    return float(many)

@@ -1,4 +1,4 @@
-"""How many of the exactly best neurons the first stage lets through, over how many it lets through at all."""
+"""How many of the exactly best neurons each method lets through, over how many it lets through at all."""
 
 from collections.abc import Mapping
 
@@ -18,19 +18,20 @@ PAPER_SHARE = 2000 / 14336
 
 
 def audit(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
-    """One panel for each operator, a line for each k: the mean over the formats, with their range."""
+    """One panel for each k, a line for each method: the mean over the cells, with their range."""
     table = tables["audit"]
     width = table["candidates"].max()
     pooled = table[(table["layer"] == EVERY_LAYER) & (table["k"] < width)]
-    looks = looks_of([f"k = {k}" for k in sorted(pooled["k"].unique())])
-    recall = spread(pooled, ["operator", "k", "candidates"], "", "recall")
-    recall = recall.assign(line="k = " + recall["k"].astype(str), **{SHARE: recall["candidates"] / width})
+    correlation = pooled.groupby("method")["rank_correlation"].mean()
+    lines = {name: f"{name.replace('_', ' ')} (rank correlation {rho:.2f})" for name, rho in correlation.items()}
+    recall = spread(pooled, ["k", "method", "candidates"], "", "recall")
+    recall = recall.assign(line=recall["method"].map(lines), **{SHARE: recall["candidates"] / width})
     others = {"the paper's share, 2,000 of 14,336": Look(style.GREY, dashes=DOTTED, width=0.8)}
     label = "recall of the exact top k"
-    grid = line_grid(recall, SHARE, looks, label, title, col="operator", height=1.75, others=others)
-    correlation = pooled.groupby("operator")["rank_correlation"].mean()
-    for operator, axes in grid.axes_dict.items():
+    looks = looks_of(list(lines.values()))
+    grid = line_grid(recall, SHARE, looks, label, title, col="k", height=1.75, others=others)
+    for k, axes in grid.axes_dict.items():
         axes.axvline(PAPER_SHARE, color=style.GREY, ls=":", lw=0.8)
-        axes.set_title(f"{operator}\nrank correlation {correlation[operator]:.2f}")
+        axes.set_title(f"k = {k}")
         axes.set_xticks((0, 0.5, 1))
     return grid.figure

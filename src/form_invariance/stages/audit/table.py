@@ -1,4 +1,4 @@
-"""Audit of the first stage."""
+"""Audit of the methods that estimate the neurons' effects."""
 
 from form_invariance.tables.columns import Schema, integer, number, text
 
@@ -7,10 +7,12 @@ AUDIT = Schema(
     {
         "format": text("format"),
         "operator": text("operator"),
-        "layer": integer("layer, from 0; -1 = mean over the late layers"),
+        "method": text("how the effects are estimated: a `ranking_method`"),
+        "layer": integer("layer, from 0; -1 = over the late layers"),
         "k": integer("circuit size"),
-        "candidates": integer("neurons of a layer that the first stage lets through"),
-        "recall": number("share of the exact top-k that is among them"),
-        "rank_correlation": number("Spearman's correlation of the first stage's score and the exact effect"),
+        "candidates": integer("neurons of a layer that the method lets through"),
+        "recall": number("share of the exact top-k that is among them; mean over the layers"),
+        "rank_correlation": number("Spearman's correlation of the estimate and the exact effect"),
+        "enough": number("fewest candidates with a recall of 0.99"),
     },
 )

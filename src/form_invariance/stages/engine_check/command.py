@@ -4,7 +4,13 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from form_invariance.stages.options import add_keyed, add_model_arguments, add_options, add_required
+from form_invariance.stages.options import (
+    add_keyed,
+    add_model_arguments,
+    add_options,
+    add_required,
+    check_cells,
+)
 
 if TYPE_CHECKING:
     from form_invariance.stages.engine_check.sample import Cell, Sample, Values
@@ -57,13 +63,9 @@ def _run_fast(arguments: argparse.Namespace) -> tuple[dict["Cell", "Sample"], di
     from form_invariance.tables.files import read_tables
 
     datasets, partners = arguments.dataset, arguments.corrupt_table
-    for option, given, wanted in (
-        ("--corrupt-table", partners, datasets.keys()),
-        ("--attribution", arguments.attribution, datasets.keys()),
-        ("--mean-cache", arguments.mean_cache, {name for name, _ in datasets}),
-    ):
-        if given.keys() != wanted:
-            raise UserError(f"{option} must have a file for each cell of --dataset and no other")
+    check_cells(arguments, "--dataset", "--corrupt-table", "--attribution")
+    if arguments.mean_cache.keys() != {name for name, _ in datasets}:
+        raise UserError("--mean-cache must have a file for each format of --dataset and no other")
     if arguments.prompts < 1:
         raise UserError("--prompts: must be at least 1")
     model, tokenizer = load_model(arguments)
