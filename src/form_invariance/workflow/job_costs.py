@@ -160,6 +160,12 @@ def _interventions(cell: Cell) -> float:
     return runs * (everywhere + size.late_token)
 
 
+def _faithfulness(cell: Cell) -> float:
+    # Nine shares in four orders, of which one has draws, by two ablations.
+    sets = 2 * 9 * (3 + cell.config["random_seeds"])
+    return cell.config["eval_prompts"] * sets * cell.size.late_token
+
+
 def _neuron_effects(cell: Cell) -> float:
     neurons = cell.config["heuristic_k"] / 2 * cell.size.late
     return 2 * neurons * cell.config["eval_prompts"] * cell.size.late_token
@@ -218,6 +224,7 @@ OPERATIONS: dict[str, Callable[[Cell], float]] = {
     "paraphrase_effects": _paraphrases,
     "mean_cache": _mean_cache,
     "interventions": _interventions,
+    "faithfulness": _faithfulness,
     "neuron_effects": _neuron_effects,
     "transfer": _transfer,
     "dose": _dose,

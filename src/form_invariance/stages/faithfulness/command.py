@@ -1,0 +1,51 @@
+"""Faithfulness over the size of the kept part, in all formats of one operator."""
+
+import argparse
+
+from form_invariance.stages.options import add_keyed, add_options, add_run_arguments, check_cells
+
+HELP = "areas under the faithfulness curve (CPR and CMD) of the best neurons and of random ones"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_run_arguments(parser)
+    for option, text in (
+        ("--dataset", "dataset table"),
+        ("--rankings", "ranking table"),
+        ("--attribution", "attribution table"),
+        ("--mean-cache", "mean cache"),
+    ):
+        add_keyed(parser, option, "FORMAT=FILE", f"{text} of each format")
+    add_options(parser, "--operator", "--random-seeds", "--bootstrap", "--seed", output="faithfulness table")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    import pandas as pd
+    import torch
+
+    from form_invariance.stages.attribution.table import ATTRIBUTION
+    from form_invariance.stages.dataset.prompts import read_eval
+    from form_invariance.stages.faithfulness.compute import cell_rows, orders_of, places
+    from form_invariance.stages.faithfulness.table import FAITHFULNESS_AREAS
+    from form_invariance.stages.mean_cache.compute import read_means
+    from form_invariance.stages.ranking.table import RANKING
+    from form_invariance.stages.run import load_run, run_provenance
+    from form_invariance.tables.files import read_tables, write_table
+    from form_invariance.tables.progress import track
+
+    check_cells(arguments, "--dataset", "--rankings", "--attribution", "--mean-cache")
+    rankings, first = read_tables(arguments.rankings, RANKING), read_tables(arguments.attribution, ATTRIBUTION)
+    own = load_run(arguments)
+    ranked = {name: places(own, table, first[name]) for name, table in rankings.items()}
+    parts = []
+    for name, dataset in track(arguments.dataset.items(), len(arguments.dataset), "formats"):
+        prompts = read_eval(dataset, own.tokenizer, own.model.device)
+        draws = (arguments.random_seeds, arguments.seed, arguments.operator)
+        orders = orders_of(own, ranked, name, first[name], *draws)
+        means = read_means(arguments.mean_cache[name], own.model).neurons[own.first :]
+        last = torch.stack([layer[0] for layer in means])
+        where = (arguments.bootstrap, arguments.seed, name, arguments.operator)
+        parts.append(pd.DataFrame(cell_rows(own, *prompts, orders, last, *where)).assign(format=name))
+    table = pd.concat(parts, ignore_index=True)
+    provenance = run_provenance(arguments, own, "random_seeds", "bootstrap", "seed")
+    write_table(table, arguments.output, FAITHFULNESS_AREAS, provenance)
