@@ -28,7 +28,16 @@ pytestmark = pytest.mark.slow
 MODEL, OPERATOR = "planted", "addition"
 LIMITS = [f"--{key.replace('_', '-')}={value}" for key, value in vars(construction.LIMITS).items()]
 OF_CELLS = ("census", "interventions", "heuristics", "heads", "ranking", "neuron_effects")
-OF_OPERATORS = ("overlap", "reliability", "paraphrases", "dose", "agreement", "labelled", "head_overlap")
+OF_OPERATORS = (
+    "overlap",
+    "reliability",
+    "paraphrases",
+    "dose",
+    "agreement",
+    "labelled",
+    "head_overlap",
+    "faithfulness",
+)
 OF_MODELS = ("audit", "operator_overlap", "specificity", "specificity_contrasts")
 FIGURES = {
     ("probe", "probe"): ("probe", "across"),
@@ -46,6 +55,7 @@ FIGURES = {
     ("interventions", "keep_only"): ("interventions",),
     ("interventions", "knockout"): ("interventions",),
     ("audit", "audit"): ("audit",),
+    ("faithfulness", "faithfulness"): ("faithfulness",),
 }
 """Stage and name of each figure, and the tables that it is drawn from."""
 ANSWERING = (
@@ -61,6 +71,7 @@ ANSWERING = (
     "agreement",
     "family_knockout",
     "dose",
+    "faithfulness",
     "specificity",
     "summary",
 )
@@ -180,6 +191,10 @@ def of_all_formats(own):
     every = (("--rankings", "ranking"), ("--dataset", "dataset"), ("--corrupt-table", "corrupt"))
     cells = [one for option, file in every for one in (option, *own.each(f"{file}.parquet", "{}/addition"))]
     run("audit", *own.on_model, *cells, "--k", 4, PLANTED, "--output", own.folder / "shared/audit.parquet")
+    tables = (("--dataset", "dataset"), ("--attribution", "attribution"), ("--rankings", "ranking"))
+    files = [one for option, table in tables for one in (option, *own.each(f"{table}.parquet"))]
+    sizes = ("--mean-cache", *own.means(), "--random-seeds", 2, "--bootstrap", 20)
+    run("faithfulness", *own.on_model, *NAMED, *files, *sizes, "--output", own.shared("faithfulness.parquet"))
     effects = ("--effects", *own.each("indirect_effects.safetensors", "{}/addition"), *SIZE, "--bootstrap", 20)
     run("operator-overlap", *effects, "--output", own.folder / "shared/operator_overlap.parquet")
     whose_circuit(own)
@@ -327,6 +342,18 @@ def test_the_audit_knows_how_many_candidates_would_do(finished):
     recall = audit.pivot(index=["format", "operator", "method"], columns="candidates", values="recall")
     assert (recall.loc[:, recall.columns >= PLANTED] == 1).all(axis=None)
     assert (recall[1] == 1 / PLANTED).all()
+
+
+def test_the_planted_neurons_are_faithful_and_random_ones_are_not(finished):
+    table = pd.read_parquet(finished.shared("faithfulness.parquet"))
+    area = table.pivot_table(index=["ablation", "order"], columns="measure", values="value")
+    # From 20 % of a layer on all planted neurons are kept; below it, a part of them.
+    for order in ("exact", "shared"):
+        assert (area.xs(order, level="order")["cpr"] > 0.85).all()
+        assert (area.xs(order, level="order")["cmd"] < 0.15).all()
+    curve = table[table["measure"] == "faithfulness"].set_index(["order", "share"])["value"].sort_index()
+    assert curve.loc[[("exact", 0.2), ("exact", 0.5), ("shared", 0.2)]].to_numpy() == pytest.approx(1, abs=1e-3)
+    assert (curve.loc[[("random", 0.1)]] < 0.5).all()
 
 
 def test_the_whole_dose_is_the_transfer(finished):

@@ -17,6 +17,8 @@ from form_invariance.stages.audit import figure as audit
 from form_invariance.stages.audit.table import AUDIT
 from form_invariance.stages.disagreement import figure as disagreement
 from form_invariance.stages.dose import figure as dose
+from form_invariance.stages.faithfulness import figure as faithfulness
+from form_invariance.stages.faithfulness.compute import SHARES
 from form_invariance.stages.family_knockout.figure import KINDS, family_knockout
 from form_invariance.stages.head_overlap import figure as heads
 from form_invariance.stages.interventions import figure as interventions
@@ -247,6 +249,16 @@ def audit_table(formats, operators, ks):
     return pd.DataFrame(rows, columns=names)
 
 
+def faithfulness_table(formats, operators):
+    rows = [
+        (o, f, order, ablation, "faithfulness", share, share ** (0.3 + place / 4) - 0.02 * number)
+        for (number, f), o, (place, order), ablation, share in itertools.product(
+            enumerate(formats), operators, enumerate(faithfulness.LOOKS), ("mean", "resample"), SHARES
+        )
+    ]
+    return pd.DataFrame(rows, columns=["operator", "format", "order", "ablation", "measure", "share", "value"])
+
+
 def planted_table(formats):
     rows = []
     for circuit, measure in itertools.product(planted.TITLES, planted.MEASURES):
@@ -326,6 +338,7 @@ def all_figures(formats, operators, models, ks=(10, 50)):
     yield "heuristics", heuristics.heuristics(every, "m")
     yield "heads", heads.heads(every, "m")
     yield "audit", audit.audit({"audit": audit_table(formats, operators, ks)}, "m")
+    yield "faithfulness", faithfulness.faithfulness({"faithfulness": faithfulness_table(formats, operators)}, "m")
     yield "planted", planted.planted({"planted": planted_table(formats)}, "m")
     yield "bench", bench.draw(bench_table(), "m")
     yield (
@@ -497,6 +510,7 @@ def test_intervals_are_drawn(paper):
         "transfer_contrasts": 1,
         "audit": len(ESTIMATES),
         "dose": len(dose.LOOKS),
+        "faithfulness": len(faithfulness.LOOKS),
     }
     for name, count in bands.items():
         panels = [

@@ -77,7 +77,10 @@ CHANGES = {
     ),
     "a dose": (lambda config: config["dose"].append(0.3), [("dose", {})]),
     "a number of heads": (lambda config: config["heads"].append(12), [("head_overlap", {})]),
-    "uniform controls": (lambda config: config.update(random_seeds=4), [("interventions transfer dose", {})]),
+    "uniform controls": (
+        lambda config: config.update(random_seeds=4),
+        [("interventions transfer dose faithfulness", {})],
+    ),
     "matched controls": (
         lambda config: config.update(matched_seeds=4),
         [("interventions transfer specificity", {})],
@@ -180,7 +183,7 @@ def stage_of(module):
 
 # Stages that call the computation of an earlier stage though they do not read its tables.
 CALLERS = {
-    "attribution": {"paraphrase_effects"},
+    "attribution": {"paraphrase_effects", "audit"},
     "patching": {"paraphrase_effects", "head_overlap"},
     "overlap": {"paraphrases", "disagreement", "head_overlap"},
     "transfer": {"dose", "engine_check"},

@@ -258,6 +258,7 @@ def test_a_change_of_source_reruns_what_imports_it(finished, module, rules):
                 },
                 *TRANSFER,
                 *{"dose", "dose_figure"},
+                *{"faithfulness", "faithfulness_figure"},
             },
         ),
         ("permutations=300", {"agreement", "paper_tables", "heuristics_figure"}),
