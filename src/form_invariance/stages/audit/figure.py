@@ -29,7 +29,7 @@ def audit(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     others = {"the paper's share, 2,000 of 14,336": Look(style.GREY, dashes=DOTTED, width=0.8)}
     label = "recall of the exact top k"
     looks = looks_of(list(lines.values()))
-    grid = line_grid(recall, SHARE, looks, label, title, col="k", height=1.75, others=others)
+    grid = line_grid(recall, SHARE, looks, label, title, col="k", col_wrap=3, height=1.75, others=others)
     for k, axes in grid.axes_dict.items():
         axes.axvline(PAPER_SHARE, color=style.GREY, ls=":", lw=0.8)
         axes.set_title(f"k = {k}")
