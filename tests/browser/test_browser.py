@@ -206,7 +206,7 @@ def read_cell(folder):
 def test_maps_of_other_neurons_are_refused(results):
     one = read_cell(results / MODEL / "code/addition")
     other = read_cell(results / MODEL / "code/division")
-    with pytest.raises(UserError, match="m, addition: the formats' activation maps are of other neurons"):
+    with pytest.raises(UserError, match="m, addition: the formats' maps or effects are of other neurons"):
         neurons.neurons_of({"a": one, "b": other}, "m, addition")
 
 
@@ -401,7 +401,7 @@ def test_an_operator_without_shared_neurons(open_from_disk, results, tmp_path):
     grid = make_grid("a + b", 40)
     nothing = np.empty((0, len(grid.a)), dtype=np.float32)
     maps = map_files.from_arrays(map_files.to_arrays(nothing, nothing, grid, {}))
-    empty = neurons.Cell(whole.ranking, whole.heuristics.iloc[:0], whole.effects.iloc[:0], maps)
+    empty = neurons.Cell(whole.ranking, whole.effects.iloc[:0], whole.heuristics.iloc[:0], maps)
     cells = {"addition": dict.fromkeys(FORMATS, empty), "division": dict.fromkeys(FORMATS, whole)}
     path = tmp_path / "m.html"
     path.write_text(page.browser_page("m", ["m"], cells, 200, OPERATORS))
@@ -411,3 +411,46 @@ def test_an_operator_without_shared_neurons(open_from_disk, results, tmp_path):
     tab.select_option("#operator", "division")
     tab.wait_for_selector("canvas.map")
     assert tab.inner_text("#count") == "300 of 300 neurons"
+
+
+def test_a_table_of_problems_has_effects_and_no_maps(open_from_disk, results, tmp_path):
+    """Through the command, beside an operator that is an expression."""
+    given = tables_of(results / MODEL)
+    cells = [f"{name}/{f}/plural={results / MODEL / f / 'addition' / name}.parquet"
+             for name in ("ranking", "neuron_effects") for f in FORMATS]  # fmt: skip
+    asked = {**OPERATORS, "plural": "answer in plural.csv"}
+    words = ["--model", MODEL, "--models", MODEL, "--tables", *given, *cells, "--k", "200"]
+    words += ["--operators", *(f"{name}={text}" for name, text in asked.items())]
+    path = tmp_path / "m.html"
+    assert main(["browser", *words, "--output", str(path)]) == 0
+    data = data_of(path)["operators"]
+    assert set(data["plural"]) == {"neurons", "expression"}
+    keys = ("layer", "neuron", "rank", "ie", "knockout_probability", "keep_normalized_logit")
+    same = {(one["layer"], one["neuron"]): [one[key] for key in keys] for one in data["addition"]["neurons"]}
+    assert {(one["layer"], one["neuron"]): [one[key] for key in keys] for one in data["plural"]["neurons"]} == same
+    tab = open_from_disk(path, "#operator=addition&agreement=same")
+    tab.wait_for_selector("canvas.map")
+    tab.select_option("#operator", "plural")
+    assert tab.inner_text("#count") == "300 of 300 neurons"
+    told = tab.inner_text("#detail")
+    assert "plural: answer in plural.csv." in told
+    assert "a table of problems without numbers" in told
+    assert tab.is_disabled("#family")
+    assert not tab.query_selector_all("canvas.map")
+    place = listed(tab).index(chosen(tab)[0])
+    tab.keyboard.press("Escape")
+    tab.keyboard.press("j")
+    assert chosen(tab) == [listed(tab)[place + 1]]
+    tab.select_option("#operator", "addition")
+    tab.wait_for_selector("canvas.map")
+    assert not tab.is_disabled("#family")
+
+
+def test_effects_of_other_neurons_are_refused(results):
+    one = read_cell(results / MODEL / "code/addition")
+    plain = neurons.Cell(one.ranking, one.effects)
+    fewer = neurons.Cell(one.ranking, one.effects.iloc[1:])
+    with pytest.raises(UserError, match="m, plural: the formats' maps or effects are of other neurons"):
+        neurons.neurons_of({"a": plain, "b": fewer}, "m, plural")
+    with pytest.raises(UserError, match="other neurons"):
+        neurons.neurons_of({"a": one, "b": plain}, "m, plural")

@@ -1,18 +1,14 @@
 """The neuron browser: a page for each model, on which every shared neuron can be looked at."""
 
-PAGES += expand("results/browser/{model}.html", model=GRID_MODELS)
+PAGES += expand("results/browser/{model}.html", model=MODELS)
 BROWSED = {
-    name: [
-        every_grid_cell(f"results/{{model}}/{{format}}/{{operator}}/{name}.{kind}"),
-        -3,
-        -2,
-    ]
-    for name, kind in {
-        "ranking": "parquet",
-        "heuristics": "parquet",
-        "neuron_effects": "parquet",
-        "activation_maps": "safetensors",
-    }.items()
+    name: [paths(f"results/{{model}}/{{format}}/{{operator}}/{name}.{kind}"), -3, -2]
+    for name, kind, paths in (
+        ("ranking", "parquet", every_cell),
+        ("neuron_effects", "parquet", every_cell),
+        ("heuristics", "parquet", every_grid_cell),
+        ("activation_maps", "safetensors", every_grid_cell),
+    )
 }
 
 
@@ -30,7 +26,7 @@ rule browser:
     params:
         code=source_digest("browser"),
         models=MODELS,
-        operators=[f"{name}={asked_of(config['operators'][name])}" for name in GRIDS],
+        operators=[f"{name}={asked_of(config['operators'][name])}" for name in OPERATORS],
         tables=table_options(BROWSED),
         k=config["heuristic_k"],
     resources:

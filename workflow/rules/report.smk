@@ -41,7 +41,7 @@ rule answers:
 rule report:
     input:
         TABLES,
-        browsers=expand("results/browser/{model}.html", model=GRID_MODELS),
+        browsers=expand("results/browser/{model}.html", model=MODELS),
         answers=expand("results/{model}/answers.json", model=MODELS),
         planted="results/planted.parquet",
         figures=[

@@ -28,6 +28,7 @@ let listed = [];
 
 const byId = (id) => document.getElementById(id);
 const here = () => DATA.operators[state.operator];
+const hasMaps = () => "size" in here();
 const idOf = (neuron) => `${neuron.layer}.${neuron.neuron}`;
 
 function mean(values) {
@@ -82,8 +83,8 @@ function change(update) {
 
 function passes(neuron) {
   if (state.layer !== "" && neuron.layer !== Number(state.layer)) return false;
-  if (state.agreement && neuron[`agreement_${state.mode}`] !== state.agreement) return false;
-  if (state.family && !DATA.formats.some((_, format) => labels(neuron, format).has(state.family))) return false;
+  if (hasMaps() && state.agreement && neuron[`agreement_${state.mode}`] !== state.agreement) return false;
+  if (hasMaps() && state.family && !DATA.formats.some((_, format) => labels(neuron, format).has(state.family))) return false;
   const [layer, number] = state.query.trim().split(".");
   if (number === undefined) return !layer || String(neuron.neuron).startsWith(layer);
   return String(neuron.layer) === layer && String(neuron.neuron).startsWith(number);
@@ -114,6 +115,7 @@ function showFilters() {
   fill(byId("operator"), Object.keys(DATA.operators).map((name) => [name, name]), state.operator);
   state.layer = fill(byId("layer"), [["", "all"], ...layers.map((layer) => [String(layer), String(layer)])], state.layer);
   byId("mode").value = state.mode;
+  for (const id of ["mode", "family", "agreement"]) byId(id).disabled = !hasMaps();
   state.family = fill(byId("family"), [["", "any or none"], ...[...families].sort().map((name) => [name, name])], state.family);
   state.agreement = fill(byId("agreement"), [["", "any"], ...Object.entries(AGREEMENTS)], state.agreement);
   if (byId("query").value !== state.query) byId("query").value = state.query;
@@ -359,12 +361,18 @@ async function showDetail() {
     return made;
   };
   const maps = element("div", { id: "maps" });
+  const families = hasMaps() ? ` Families: ${AGREEMENTS[neuron[`agreement_${state.mode}`]]}.` : "";
   detail.replaceChildren(
     element("h2", { textContent: `Layer ${neuron.layer}, neuron ${neuron.neuron}` }),
-    element("p", { textContent: `${state.operator}: ${here().expression}. Families: ${AGREEMENTS[neuron[`agreement_${state.mode}`]]}.` }),
+    element("p", { textContent: `${state.operator}: ${here().expression}.${families}` }),
     element("p", { className: "actions" }, button("Previous", () => step(-1)), button("Next", () => step(1)), button("Download CSV", downloadNeuron)),
     maps,
-    element("h3", { textContent: "Ranks and effects" }), effectTable(neuron),
+    element("h3", { textContent: "Ranks and effects" }), effectTable(neuron));
+  if (!hasMaps()) {
+    detail.append(element("p", { textContent: "Heat maps and heuristics are about the numbers of a problem. This operator is a table of problems without numbers, so it has none." }));
+    return;
+  }
+  detail.append(
     element("h3", { textContent: `Heuristic families (${state.mode === "strict" ? "strict" : "published"} scores)` }), familyTable(neuron),
     element("h3", { textContent: "Answers by the logit that one unit of it adds" }), answersList(neuron));
   if (!neuron.maps) {

@@ -12,9 +12,9 @@ HELP = "one HTML file to look at the shared neurons of a model: heat maps, effec
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", required=True, help="name of the model")
     parser.add_argument("--models", nargs="+", required=True, help="names of all models, for links")
-    what = "ranking, heuristics, neuron_effects and activation_maps of each cell"
+    what = "ranking and neuron_effects of each cell; heuristics and activation_maps of those with expressions"
     add_keyed(parser, "--tables", "NAME/FORMAT/OPERATOR=FILE", what)
-    add_keyed(parser, "--operators", "NAME=EXPRESSION", "operators, with expressions")
+    add_keyed(parser, "--operators", "NAME=QUESTION", "operators, with what they ask")
     add_required(parser, int, k="circuit size whose shared neurons are shown")
     add_options(parser, output="HTML file")
 
@@ -28,22 +28,23 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.ranking.table import RANKING
     from form_invariance.tables.files import read_table, read_tensors, write_text
 
-    paths, expressions = arguments.tables, arguments.operators
+    paths, asked = arguments.tables, arguments.operators
 
     def path(*key: str) -> Path:
         if key not in paths:
             raise UserError(f"--tables: no table {'/'.join(key)!r} is given")
         return Path(paths[key])
 
-    def cell(*key: str) -> Cell:
-        return Cell(
-            ranking=read_table(path("ranking", *key), RANKING),
-            heuristics=read_table(path("heuristics", *key), HEURISTICS),
-            effects=read_table(path("neuron_effects", *key), NEURON_EFFECTS),
-            maps=map_files.from_arrays(read_tensors(path("activation_maps", *key), map_files.KIND)[0]),
-        )
+    def cell(name: str, operator: str) -> Cell:
+        key = name, operator
+        ranking = read_table(path("ranking", *key), RANKING)
+        effects = read_table(path("neuron_effects", *key), NEURON_EFFECTS)
+        if not any(("activation_maps", one, operator) in paths for one in formats):
+            return Cell(ranking, effects)
+        maps = map_files.from_arrays(read_tensors(path("activation_maps", *key), map_files.KIND)[0])
+        return Cell(ranking, effects, read_table(path("heuristics", *key), HEURISTICS), maps)
 
     formats = dict.fromkeys(name for _, name, _ in paths)
-    cells = {operator: {name: cell(name, operator) for name in formats} for operator in expressions}
-    page = browser_page(arguments.model, arguments.models, cells, arguments.k, expressions)
+    cells = {operator: {name: cell(name, operator) for name in formats} for operator in asked}
+    page = browser_page(arguments.model, arguments.models, cells, arguments.k, asked)
     write_text(arguments.output, page)

@@ -19,12 +19,12 @@ _EFFECTS = ("knockout_normalized_logit", "keep_normalized_logit", "knockout_prob
 
 @dataclass(frozen=True)
 class Cell:
-    """The tables of one (format, operator) that the browser shows."""
+    """What the browser shows of one (format, operator); a table of problems has no heuristics and maps."""
 
     ranking: pd.DataFrame
-    heuristics: pd.DataFrame
     effects: pd.DataFrame
-    maps: ActivationMaps
+    heuristics: pd.DataFrame | None = None
+    maps: ActivationMaps | None = None
 
 
 def _rows(table: pd.DataFrame) -> Iterable[Any]:
@@ -95,6 +95,13 @@ def _lookup(table: pd.DataFrame) -> dict[tuple[int, int], Any]:
     return {(row.layer, row.neuron): row for row in _rows(table)}
 
 
+def _of_the_same_neurons(cell: Cell, other: Cell) -> bool:
+    """Whether two formats' maps, or without maps their effects, are of the same neurons (and pairs)."""
+    if cell.maps is None or other.maps is None:
+        return cell.maps is other.maps and set(_lookup(cell.effects)) == set(_lookup(other.effects))
+    return cell.maps.neurons.equals(other.maps.neurons) and np.array_equal(cell.maps.answer, other.maps.answer)
+
+
 def neurons_of(cells: Mapping[str, Cell], where: str) -> list[dict[str, Any]]:
     """The shared neurons of one operator, best mean rank first.
 
@@ -104,34 +111,37 @@ def neurons_of(cells: Mapping[str, Cell], where: str) -> list[dict[str, Any]]:
 
     Returns:
         Of each: layer, neuron, row (its map's), rank, ie, ie_std, each effect of single neurons (lists, one entry
-        a format), strict and reference (by format: families), agreement_strict and agreement_reference,
-        promotes, suppresses.
+        a format), strict and reference (by format: families), agreement_strict and agreement_reference; and with
+        maps promotes, suppresses.
 
     Raises:
-        UserError: the formats' maps are not of the same neurons and pairs.
+        UserError: the formats' maps or effects are not of the same neurons and pairs.
     """
-    first = next(iter(cells.values())).maps
-    for cell in cells.values():
-        if not (cell.maps.neurons.equals(first.neurons) and np.array_equal(cell.maps.answer, first.answer)):
-            raise UserError(f"{where}: the formats' activation maps are of other neurons; run snakemake again")
-    rankings = [_lookup(cell.ranking) for cell in cells.values()]
-    effects = [_lookup(cell.effects) for cell in cells.values()]
-    labelled = [families(cell.heuristics) for cell in cells.values()]
-    answers, place = np.unique(first.answer, return_index=True)
+    own = list(cells.values())
+    first = own[0].maps
+    shared = own[0].effects[["layer", "neuron"]] if first is None else first.neurons
+    if not all(_of_the_same_neurons(cell, own[0]) for cell in own):
+        raise UserError(f"{where}: the formats' maps or effects are of other neurons; run snakemake again")
+    rankings = [_lookup(cell.ranking) for cell in own]
+    effects = [_lookup(cell.effects) for cell in own]
+    labelled = [{} if cell.heuristics is None else families(cell.heuristics) for cell in own]
+    if first is not None:
+        answers, place = np.unique(first.answer, return_index=True)
     found = []
-    for row, pair in enumerate(_rows(first.neurons)):
+    for row, pair in enumerate(_rows(shared)):
         key = (int(pair.layer), int(pair.neuron))
-        own = [table[key] for table in rankings]
+        ranked = [table[key] for table in rankings]
         entry: dict[str, Any] = {
             "layer": key[0],
             "neuron": key[1],
             "row": row,
-            "rank": [int(one.rank) for one in own],
-            "ie": [_number(one.ie_mean) for one in own],
-            "ie_std": [_number(one.ie_std) for one in own],
+            "rank": [int(one.rank) for one in ranked],
+            "ie": [_number(one.ie_mean) for one in ranked],
+            "ie_std": [_number(one.ie_std) for one in ranked],
             **{name: [_number(getattr(table[key], name), 3) for table in effects] for name in _EFFECTS},
-            **promoted(answers, first.logits[row, place]),
         }
+        if first is not None:
+            entry |= promoted(answers, first.logits[row, place])
         for mode in ("strict", "reference"):
             entry[mode] = [of.get((mode, *key), {}) for of in labelled]
             sets = [{name for name, values in one.items() if values[3]} for one in entry[mode]]

@@ -29,10 +29,12 @@ def operator_data(cells: Mapping[str, Cell], where: str) -> dict[str, Any]:
         where: model and operator, for errors.
 
     Returns:
-        neurons: as `neurons_of`; a, b: the pairs' operands, place: of each pair's answer in answers, packed as
-        16-bit integers; answers; size: operands are below it.
+        neurons: as `neurons_of`; and with maps a, b: the pairs' operands, place: of each pair's answer in answers,
+        packed as 16-bit integers; answers; size: operands are below it.
     """
     maps = next(iter(cells.values())).maps
+    if maps is None:
+        return {"neurons": neurons_of(cells, where)}
     answers, place = np.unique(maps.answer, return_inverse=True)
     short = np.dtype("<u2")
     return {
@@ -54,14 +56,13 @@ def add_maps(operators: Mapping[str, dict[str, Any]], cells: Mapping[str, Mappin
         cells: by operator and format.
         room: bytes.
     """
-    pairs = {name: next(iter(own.values())).maps.answer for name, own in cells.items()}
-    places = {name: np.unique(answer, return_index=True)[1] for name, answer in pairs.items()}
-    queues = [[(name, neuron) for neuron in data["neurons"]] for name, data in operators.items()]
+    mapped = {name: [cell.maps for cell in own.values() if cell.maps] for name, own in cells.items()}
+    places = {name: np.unique(maps[0].answer, return_index=True)[1] for name, maps in mapped.items() if maps}
+    queues = [[(name, neuron) for neuron in operators[name]["neurons"]] for name in places]
     for turn in zip_longest(*queues):
         for name, neuron in filter(None, turn):
-            own = [cell.maps for cell in cells[name].values()]
-            maps = pack_maps(np.stack([one.maps[neuron["row"]] for one in own]))
-            logits = pack_bytes(own[0].logits[neuron["row"], places[name]].astype("<f4"))
+            maps = pack_maps(np.stack([one.maps[neuron["row"]] for one in mapped[name]]))
+            logits = pack_bytes(mapped[name][0].logits[neuron["row"], places[name]].astype("<f4"))
             room -= len(maps["maps"]) + len(logits)
             if room < 0:
                 return

@@ -70,9 +70,13 @@ def expression_of(operator: Any) -> str | None:
 
 
 def asked_of(operator: Any) -> str:
-    """What an operator that is an expression asks, in words: ``a + b``, or ``digit 1 of a + b``."""
+    """What an operator asks, in words: ``a + b``, ``digit 1 of a + b``, or ``answer in tasks/plural.csv``."""
     whole = expression_of(operator)
-    return whole or f"digit {operator['digit']} of {operator['expression']}"
+    if whole:
+        return whole
+    if "table" in operator:
+        return f"{operator.get('answer', 'answer')} in {operator['table']}"
+    return f"digit {operator['digit']} of {operator['expression']}"
 
 
 def source_options(model: Mapping[str, Any]) -> list[str]:
