@@ -21,6 +21,7 @@ from form_invariance.stages.dataset.table import CORRUPT, DATASET
 from form_invariance.stages.heuristics import labels
 from form_invariance.stages.planted import construction
 from form_invariance.stages.planted.construction import LATE, PLANTED, TEMPLATES, planted_neurons
+from form_invariance.stages.summary.table import QUESTIONS
 from form_invariance.tables.files import provenance_of, read_table, read_tensors, write_table, write_tensors
 
 pytestmark = pytest.mark.slow
@@ -433,9 +434,10 @@ def test_every_format_shuffles_its_activations_on_its_own(finished, tmp_path, mo
 
 def test_the_report_answers_every_question(finished):
     page = (finished.results / "report.html").read_text()
-    said = re.findall(r"<h3>(.*?)</h3>\s*<p[^>]*>(.*?)</p>", page, re.DOTALL)
-    # Interventions and agreement have two questions each, the planted models one of their own.
-    assert len(said) == len(ANSWERING) + 3
+    said = re.findall(r"<h2[^>]*>([^<]*?)</h2>.*?<h3>.*?</h3>\s*<p[^>]*>(.*?)</p>", page, re.DOTALL)
+    # Interventions and agreement have two questions each, the planted models one of their own; verdicts are above.
+    assert len(said) == len(ANSWERING) + 2
+    assert page.count('<tr><th scope="row">') == len(QUESTIONS)
     answers = dict(said)
     assert "to 100.0% (code addition)" in answers["Can the model do the problems?"]
     assert "keep faithfulness 1.000 (" in answers["Do the shared neurons suffice?"]
@@ -445,7 +447,7 @@ def test_the_report_answers_every_question(finished):
         "100% of the wrong answers become correct"
         in answers["Do a format&#39;s activations correct another&#39;s answers?"]
     )
-    assert "100% are among the best" in answers["Can the ranking&#39;s first stage be trusted?"]
+    assert "contain 100% by attribution" in answers["Can the ranking&#39;s first stage be trusted?"]
     assert page.count("data:image/svg+xml;base64,") == 3 + len(FIGURES)
 
 

@@ -1,5 +1,6 @@
 """The report: sentences that follow the numbers, and a page that needs no other file."""
 
+import base64
 import re
 
 import pandas as pd
@@ -9,6 +10,8 @@ from stub_checkout import ROOT
 from form_invariance.errors import UserError
 from form_invariance.paper.tables import CAPTIONS
 from form_invariance.report import page
+from form_invariance.report.verdicts import FIGURES as SECTION_FIGURES
+from form_invariance.report.verdicts import verdict_rows
 from form_invariance.stages.answers import Answer, read_answers, write_answers
 from form_invariance.stages.audit import answer as audit
 from form_invariance.stages.audit.table import AUDIT
@@ -16,6 +19,8 @@ from form_invariance.stages.head_overlap import answer as heads
 from form_invariance.stages.head_overlap.table import HEAD_OVERLAP
 from form_invariance.stages.heads.table import HEADS
 from form_invariance.stages.planted import answer as planted
+from form_invariance.stages.summary.answer import QUESTION
+from form_invariance.stages.summary.table import COMPARED, QUESTIONS
 from form_invariance.stages.transfer import answer as transfer
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width="9" height="9"/></svg>'
@@ -181,8 +186,11 @@ def finished_files(tmp_path):
     return tmp_path
 
 
-def render(folder):
-    """The page of a made-up answer."""
+CAPTIONED = Answer("Does it overlap?", "Yes.", pd.DataFrame({"x": [1]}), ("overlap",))
+
+
+def render(folder, answers=None):
+    """The page of some answers, or of a made-up one."""
     wide = pd.DataFrame({f"a long name of a column {i}": [0.25, None] for i in range(20)})
     nasty = Answer("Is 1 < 2?", "<script>alert(1)</script>", wide, ("overlap",))
     truth = Answer("True?", "Yes.", pd.DataFrame({"x": [1]}), ("planted",))
@@ -192,7 +200,7 @@ def render(folder):
         {name: folder / f"tables/{name}.csv" for name in sorted(CAPTIONS)},
         folder / "benchmarks",
     )
-    return page.render({"m": [nasty]}, truth, files, "formats: '<b>'\n" + "long " * 200, ["m"])
+    return page.render(answers or {"m": [nasty]}, truth, files, "formats: '<b>'\n" + "long " * 200, ["m"])
 
 
 @pytest.fixture
@@ -222,8 +230,9 @@ def test_the_page_needs_no_other_file(html):
     assert "&lt;script&gt;" in html
     assert "formats: &#39;&lt;b&gt;&#39;" in html
     assert html.count("data:image/svg+xml;base64,") == 4
-    assert set(re.findall(r'href="([^"]*)"', html)) == {
-        "#m",
+    assert set(re.findall(r'href="((?!data:)[^"]*)"', html)) == {
+        "#questions",
+        "#is-1-2",
         "#truth",
         "#compared",
         "#paper",
@@ -239,9 +248,10 @@ def test_it_opens_from_disk(open_from_disk, html, tmp_path, width):
     path.write_text(html)
     tab = open_from_disk(path)
     tab.set_viewport_size({"width": width, "height": 900})
-    assert tab.inner_text("h3 >> nth=0") == "Is 1 < 2?"
+    assert tab.inner_text("h2 >> nth=0") == "Is 1 < 2?"
+    assert tab.inner_text("h3 >> nth=0") == "m"
     assert tab.eval_on_selector_all("img", "all => all.every((one) => one.naturalWidth > 0 && one.alt)")
-    tab.click("summary >> nth=0")
+    tab.click("summary:text('Table') >> nth=0")
     assert tab.is_visible("table >> nth=0")
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
     tab.click("nav a:text('Methods')")
@@ -252,5 +262,60 @@ def test_it_opens_from_disk(open_from_disk, html, tmp_path, width):
 def test_the_demos_report():
     html = DEMO.read_text()
     assert len(html) < 25e6
-    assert html.count("Do the shared neurons suffice?") == 2
+    assert html.count(">Do the shared neurons suffice?</h2>") == 1
+    assert html.count('<tr><th scope="row"><a href="#') == len(QUESTIONS)
     assert not re.findall(r'src="(?!data:)', html)
+
+
+def verdict(*rows):
+    """A model's verdict: (question, difference, low, high, verdict)."""
+    found = [(COMPARED[name], "accuracy", 50, *numbers) for name, *numbers in rows]
+    columns = ["question", "metric", "k", "difference", "low", "high", "verdict"]
+    return Answer(QUESTION, "At k = 50: ...", pd.DataFrame(found, columns=columns))
+
+
+TWO = {
+    "m": [verdict(("same", 0.3, 0.1, 0.5, "yes"), ("specific", -0.2, -0.5, 0.1, "undecided"))],
+    "n": [verdict(("same", -0.0003, -0.0004, -0.0002, "no"), ("specific", None, None, None, "undefined"))],
+    "o": [Answer("Is 1 < 2?", "Yes.", pd.DataFrame({"x": [1]}))],
+}
+
+
+def test_intervals_are_drawn_where_their_numbers_are():
+    same, specific = verdict_rows(TWO)
+    assert [same["name"], specific["name"]] == [QUESTIONS["same"], QUESTIONS["specific"]]
+    first, second, nothing = same["cells"]
+    assert (first["numbers"], second["numbers"]) == ("+0.30 [+0.10, +0.50]", "−0.00030 [−0.00040, −0.00020]")
+    assert nothing is None
+    assert specific["cells"][1]["drawn"] == ""
+    drawn = [first["drawn"], specific["cells"][0]["drawn"]]
+    zero = {float(re.search(r'class="zero" x1="([\d.]+)"', one)[1]) for one in drawn}
+    ends = [
+        [float(x) for x in re.search(r'"interval" x1="([\d.]+)" x2="([\d.]+)"', one).groups()] for one in drawn
+    ]
+    assert len(zero) == 1
+    # The axis goes from the lowest limit, -0.5, to the highest, 0.5, in all cells.
+    middle, scale = zero.pop(), ends[0][1] - ends[1][0]
+    assert middle == pytest.approx(ends[1][0] + scale / 2, abs=0.1)
+    assert ends[0][0] == pytest.approx(middle + 0.1 * scale, abs=0.11)
+    assert ends[1][1] == pytest.approx(middle + 0.1 * scale, abs=0.11)
+
+
+def test_the_page_opens_with_the_verdicts(finished_files, open_from_disk, tmp_path):
+    path = tmp_path / "report.html"
+    path.write_text(render(finished_files, TWO | {"m": [*TWO["m"], CAPTIONED]}))
+    tab = open_from_disk(path)
+    rows = tab.eval_on_selector_all(".verdicts tbody tr", "rows => rows.map((row) => row.innerText)")
+    assert [row.split("\n")[0].split("\t")[0] for row in rows] == [QUESTIONS["same"], QUESTIONS["specific"]]
+    assert "undecided" in rows[1]
+    assert "nothing to compare" in rows[1]
+    assert "among the 50 best" in tab.inner_text("body")
+    tab.click(f".verdicts a:text('{QUESTIONS['same']}')")
+    assert tab.url.endswith("#does-it-overlap")
+    assert tab.inner_text("h2#does-it-overlap") == "Does it overlap?"
+    downloaded = tab.get_attribute("#does-it-overlap + .models a[download]", "href")
+    assert base64.b64decode(downloaded.split(",")[1]).decode() == "x\n1\n"
+
+
+def test_every_question_leads_to_a_figure():
+    assert set(SECTION_FIGURES) == set(QUESTIONS)

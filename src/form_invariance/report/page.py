@@ -1,6 +1,7 @@
 """The report's page: figures and tables inside the one HTML file, nothing outside it."""
 
 import base64
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +13,12 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from form_invariance import __version__
-from form_invariance.report.template import PAGE
+from form_invariance.report.verdicts import verdict_of, verdict_rows
 from form_invariance.stages.answers import Answer
+from form_invariance.stages.summary.answer import QUESTION
 from form_invariance.tables.files import reading
 
+_FOLDER = Path(__file__).parent
 _METHODS = (
     "Two-stage ranking of MLP neurons at the last token (attribution, then exact patching by replay), the shared "
     "circuit as the intersection of the formats' best, keep-only and knockout by mean ablation at every position "
@@ -75,14 +78,31 @@ def _paper_table(path: Path) -> dict[str, Any]:
         return {"name": path.stem.replace("_", " "), "html": _table(pd.read_csv(path))}
 
 
-def _shown(answer: Answer, figures: Mapping[str, Path]) -> dict[str, Any]:
-    """An answer with its table as HTML and its figures, given by name, as data."""
+def _shown(answer: Answer, figures: Mapping[str, Path], of: str) -> dict[str, Any]:
+    """An answer with its table as HTML and CSV, and its figures, given by name, as data; `of` is its heading."""
+    csv = base64.b64encode(answer.table.to_csv(index=False).encode()).decode()
     return {
-        "question": answer.question,
+        "of": of,
         "sentence": answer.sentence,
         "table": _table(answer.table),
+        "csv": f"data:text/csv;base64,{csv}",
         "figures": [_image(figures[name]) for name in answer.figures],
     }
+
+
+def _sections(answers: Mapping[str, list[Answer]], files: Files) -> list[dict[str, Any]]:
+    """A section for each question, in which the models' answers stand side by side."""
+    sections: dict[str, dict[str, Any]] = {}
+    for model, own in answers.items():
+        for answer in own:
+            if answer.question != QUESTION:
+                anchor = re.sub(r"[^a-z0-9]+", "-", answer.question.lower()).strip("-")
+                empty = {"question": answer.question, "anchor": anchor, "figures": set(), "answers": []}
+                section = sections.setdefault(answer.question, empty)
+                section["figures"] |= set(answer.figures)
+                paths = {name: files.figures[model, name] for name in answer.figures}
+                section["answers"].append(_shown(answer, paths, model))
+    return list(sections.values())
 
 
 def render(
@@ -103,22 +123,20 @@ def render(
     Raises:
         UserError: a figure, a table or a benchmark file is missing or broken.
     """
-    models: list[dict[str, Any]] = [
-        {
-            "name": model,
-            "browser": model in browsers,
-            "answers": [
-                _shown(answer, {name: files.figures[model, name] for name in answer.figures}) for answer in own
-            ],
-        }
-        for model, own in answers.items()
-    ]
+    sections = _sections(answers, files)
+    places = {figure: section["anchor"] for section in sections for figure in section["figures"]}
+    verdicts = {model: verdict_of(own) for model, own in answers.items()}
     paper = [_paper_table(path) for path in files.paper.values()]
-    template = Environment(autoescape=True, trim_blocks=True).from_string(PAGE)
+    template = Environment(autoescape=True, trim_blocks=True).from_string((_FOLDER / "page.html").read_text())
     return template.render(
+        style=Markup((_FOLDER / "report.css").read_text()),
         title=f"Form invariance of {', '.join(answers)}",
-        models=models,
-        truth=_shown(truth, files.compared),
+        models=[{"name": model, "browser": model in browsers} for model in answers],
+        verdicts=[{**row, "anchor": places.get(row["figure"])} for row in verdict_rows(answers)],
+        sizes=sorted({int(k) for one in verdicts.values() if one for k in one.table["k"]}),
+        decided=[_shown(one, {}, model) for model, one in verdicts.items() if one],
+        sections=sections,
+        truth={"question": truth.question, **_shown(truth, files.compared, "two models built by hand")},
         compared=[_image(path) for name, path in files.compared.items() if name not in truth.figures],
         paper=paper,
         methods=f"form-invariance {__version__}. {_METHODS}",

@@ -9,12 +9,13 @@ from form_invariance.stages.summary.lines import verdicts_at
 from form_invariance.stages.summary.table import COMPARED, FEWEST_PAIRS, QUESTIONS, VERDICTS
 from form_invariance.tables.inputs import Input
 
+QUESTION = "What is the verdict?"
 INPUTS = {"verdicts": Input(VERDICTS)}
 
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """Every question in a word, by the metric that favours the shared neurons least."""
-    table = verdicts_at(tables["verdicts"], k).drop(columns="k")
+    table = verdicts_at(tables["verdicts"], k)
     said = " ".join(
         f"{QUESTIONS[name]} {word.capitalize()}."
         for name, word in zip(table["question"], table["verdict"], strict=True)
@@ -26,4 +27,4 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
         f"contains zero, undefined if no neuron is shared or fewer than {FEWEST_PAIRS} pairs can be tried. Of "
         "several metrics the least favourable counts."
     )
-    return [Answer("What is the verdict?", sentence, shown, ())]
+    return [Answer(QUESTION, sentence, shown, ())]

@@ -1,0 +1,88 @@
+"""The first screen of the report: a row for each question, a column for each model."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from form_invariance.stages.answers import Answer
+from form_invariance.stages.summary.answer import QUESTION
+from form_invariance.stages.summary.table import COMPARED, QUESTIONS
+
+FIGURES = {
+    "same": "overlap",
+    "sufficient": "keep_only",
+    "necessary": "knockout",
+    "beyond_the_answer": "transfer_contrasts",
+    "imposed": "transfer_contrasts",
+    "specific": "specificity",
+}
+"""By question, the figure in the section that answers it at length."""
+_WIDTH, _HEIGHT, _MARGIN = 132, 18, 6
+
+Row = Mapping[str, Any]
+
+
+def verdict_of(answers: Sequence[Answer]) -> Answer | None:
+    """A model's answer about the verdict, if it has one."""
+    return next((one for one in answers if one.question == QUESTION), None)
+
+
+def verdict_rows(answers: Mapping[str, Sequence[Answer]]) -> list[dict[str, Any]]:
+    """Name, what is compared, figure and cells of each question: a cell for each model, None without a verdict.
+
+    Args:
+        answers: of each model.
+    """
+    rows = [_by_question(verdict_of(own)) for own in answers.values()]
+    limits = [_number(row[name]) for own in rows for row in own.values() for name in ("low", "high")]
+    ends = [0.0, *filter(math.isfinite, limits)]
+    span = min(ends), max(*ends, min(ends) + 1e-9)
+    return [
+        {
+            "name": QUESTIONS[name],
+            "compared": COMPARED[name],
+            "figure": FIGURES[name],
+            "cells": [_cell(own[name], span) if name in own else None for own in rows],
+        }
+        for name in QUESTIONS
+        if any(name in own for own in rows)
+    ]
+
+
+def _by_question(answer: Answer | None) -> dict[str, Row]:
+    """The rows of the verdict's table by the name of the question."""
+    names = {compared: name for name, compared in COMPARED.items()}
+    rows: list[Row] = answer.table.to_dict("records") if answer else []  # type: ignore[assignment]
+    return {names[row["question"]]: row for row in rows}
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _cell(row: Row, span: tuple[float, float]) -> dict[str, Any]:
+    """What one model's cell shows."""
+    value, low, high = (_number(row[name]) for name in ("difference", "low", "high"))
+    cell = {"verdict": row["verdict"], "metric": row["metric"], "drawn": "", "numbers": ""}
+    if all(map(math.isfinite, (value, low, high))):
+        # Differences may be far below 0.01, where they must not read as minus zero.
+        digits = 2 if max(map(abs, (value, low, high))) >= 0.005 else 5
+        shown = [f"{round(one, digits) + 0.0:+.{digits}f}" for one in (value, low, high)]
+        cell["numbers"] = f"{shown[0]} [{shown[1]}, {shown[2]}]".replace("-", "−")
+        cell["drawn"] = Markup("".join(_interval(value, low, high, span)))
+    return cell
+
+
+def _interval(value: float, low: float, high: float, span: tuple[float, float]) -> Iterator[str]:
+    """A value and its interval on an axis that all cells share, with a line at zero, as SVG."""
+
+    def x(one: float) -> float:
+        return round(_MARGIN + (_WIDTH - 2 * _MARGIN) * (one - span[0]) / (span[1] - span[0]), 1)
+
+    middle = _HEIGHT / 2
+    yield f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" aria-hidden="true">'
+    yield f'<line class="zero" x1="{x(0)}" x2="{x(0)}" y1="0" y2="{_HEIGHT}"/>'
+    yield f'<line class="interval" x1="{x(low)}" x2="{x(high)}" y1="{middle}" y2="{middle}"/>'
+    yield f'<circle cx="{x(value)}" cy="{middle}" r="3.5"/></svg>'
