@@ -534,7 +534,7 @@ def test_lower_precision_and_the_benchmark_on_a_card(finished, tmp_path):
             few = ("--prompts", 2, "--candidates", 4, "--repeats", 1)
             run("bench", "stages", *model, *few, "--output", tmp_path / device)
         tables[device] = pd.read_parquet(tmp_path / f"{device}.parquet")
-        assert pd.read_parquet(tmp_path / device / "bench.parquet")["stage"].nunique() == 9
+        assert pd.read_parquet(tmp_path / device / "bench.parquet")["stage"].nunique() == 11
     pd.testing.assert_frame_equal(*tables.values(), check_exact=True)
 
 

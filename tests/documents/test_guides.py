@@ -35,7 +35,9 @@ def checkout(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("number", "cells", "rules"), [(4, 6, "heuristics agreement browser"), (5, 2, "")], ids=["digits", "table"]
+    ("number", "cells", "rules"),
+    [(4, 6, "heuristics agreement browser"), (5, 2, "browser")],
+    ids=["digits", "table"],
 )
 def test_configurations_of_other_tasks_are_planned(checkout, number, cells, rules):
     """They replace all operators and formats, and a model splits numbers into digits."""
@@ -51,7 +53,7 @@ def test_configurations_of_other_tasks_are_planned(checkout, number, cells, rule
     jobs = pending(checkout, "--configfile", "my.yaml")
     assert jobs["census"] == jobs["patching"] == cells
     assert not {"probe", "family_knockout", "paper_tables"} & set(jobs)
-    # A table has no operands that rules could speak of.
+    # A table has no operands that rules could speak of; the browser shows its neurons without maps.
     assert {"heuristics", "agreement", "browser"} & set(jobs) == set(rules.split())
     assert jobs.get("heuristics", 0) == (3 if rules else 0)
 

@@ -161,7 +161,7 @@ def test_wrong_options(words, tmp_path, capsys):
     output = ["--output", str(tmp_path / "x.parquet")]
     assert main([*words, "--prompts", "0", *output]) == 2
     assert "--prompts: must be at least 1" in capsys.readouterr().err
-    for option in ("--corrupt-table", "--attribution", "--mean-cache"):
+    for option, key in (("--corrupt-table", "cell"), ("--attribution", "cell"), ("--mean-cache", "format")):
         place = words.index(option) + 1
         assert main([*words[:place], *words[place + 1 :], *output]) == 2
-        assert f"{option} must have a file for each cell of --dataset" in capsys.readouterr().err
+        assert f"{option} must have a file for each {key} of --dataset" in capsys.readouterr().err

@@ -1,5 +1,7 @@
 """Integrated gradients: completeness, their limit in a linear case, and how they compare with attribution."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -66,3 +68,12 @@ def test_batches_do_not_matter(prompts, monkeypatch):
     whole = integrate(model, tokens, corrupt, answers, FIRST, 4)
     monkeypatch.setattr("form_invariance.stages.attribution.integrated._ROWS", 4)
     torch.testing.assert_close(integrate(model, tokens, corrupt, answers, FIRST, 4), whole, atol=1e-6, rtol=1e-4)
+
+
+def test_effects_beyond_float32_are_still_ranked(prompts):
+    """All neurons of a layer together may change a probability by a factor that no float32 can hold."""
+    model, tokens, corrupt, answers = prompts
+    confident = replace(model, unembedding=300 * model.unembedding)
+    found = integrate(confident, tokens, corrupt, answers, FIRST)
+    assert found.isfinite().all()
+    assert found.abs().max() > torch.finfo(torch.float32).max

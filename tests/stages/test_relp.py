@@ -11,6 +11,7 @@ from torch.nn.functional import silu
 
 from form_invariance.model import loading
 from form_invariance.model.decoder import embed, logits, normalise, run_layers
+from form_invariance.model.relevance import as_factor
 from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.stages.attribution.compute import attribute, attribute_relevance, effect_gradient
 
@@ -102,10 +103,8 @@ def test_the_rules_change_gradients_and_no_values(family_folders, family):
 
 
 def test_a_neuron_at_zero_has_the_limit_of_its_factor():
-    from form_invariance.model.decoder import _as_factor
-
     x = torch.tensor([0.0, 1e-4], requires_grad=True)
-    _as_factor(silu, x).sum().backward()
+    as_factor(silu, x).sum().backward()
     torch.testing.assert_close(x.grad, torch.tensor([0.5, 0.5]), atol=1e-4, rtol=0)
 
 

@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from form_invariance.errors import UserError
+from form_invariance.model import relevance
 from form_invariance.model.families import DecoderConfig
 from form_invariance.model.rotary import rotate, rotation
 
@@ -76,8 +77,7 @@ class Decoder:
     final_norm: Norm
     unembedding: Tensor  # (V, d), float32 in every precision
     positions: Tensor | None = None  # (longest, d): learned positions
-    relevance: bool = False
-    """Whether gradients follow the rules of relevance patching (`stages.attribution`); values do not change."""
+    relevance: bool = False  # whether gradients follow the rules of `relevance`; values do not change
 
     @property
     def device(self) -> torch.device:
@@ -96,12 +96,9 @@ def normalise(model: Decoder, x: Tensor, norm: Norm | None) -> Tensor:
         return x
     shape, epsilon, full = (x.shape[-1],), model.config.norm_epsilon, x.float()
     if model.relevance:
-        centred = full if norm.bias is None else full - full.mean(-1, keepdim=True)
-        scaled = centred * (centred.square().mean(-1, keepdim=True) + epsilon).rsqrt().detach()
-    elif norm.bias is None:
-        scaled = F.rms_norm(full, shape, eps=epsilon)
+        scaled = relevance.scaled(full if norm.bias is None else full - full.mean(-1, keepdim=True), epsilon)
     else:
-        scaled = F.layer_norm(full, shape, eps=epsilon)
+        scaled = (F.rms_norm if norm.bias is None else F.layer_norm)(full, shape, eps=epsilon)
     scaled = scaled.to(x.dtype) * norm.weight
     return scaled if norm.bias is None else scaled + norm.bias
 
@@ -185,15 +182,9 @@ def neurons(model: Decoder, layer: int, x: Tensor) -> Tensor:
     w = model.layers[layer]
     normed = normalise(model, x, w.mlp_norm)
     up, activate = F.linear(normed, w.up, w.up_bias), _ACTIVATIONS[model.config.activation]
-    if model.relevance:
-        activate = partial(_as_factor, activate)
+    activate = partial(relevance.as_factor, activate) if model.relevance else activate
     post = activate(up) if w.gate is None else activate(F.linear(normed, w.gate)) * up
-    return (post + post.detach()) / 2 if model.relevance and w.gate is not None else post
-
-
-def _as_factor(activate: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """An activation function whose gradient takes activate(x) / x as a constant (at 0 ½, its limit)."""
-    return x * torch.where(x == 0, 0.5, activate(x) / x).detach()
+    return relevance.half(post) if model.relevance and w.gate is not None else post
 
 
 def finish_layer(

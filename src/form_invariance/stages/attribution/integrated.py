@@ -6,7 +6,6 @@ from torch import Tensor
 from form_invariance.model.batches import by_length, in_order
 from form_invariance.model.decoder import Decoder, logits
 from form_invariance.model.finite import check_finite
-from form_invariance.model.indirect_effect import indirect_effect
 from form_invariance.model.replay import LastTokenCache, build_cache, replay
 
 STEPS = 10
@@ -18,10 +17,11 @@ _ROWS = 256
 def _along(
     model: Decoder, cache: LastTokenCache, layer: int, change: Tensor, answers: Tensor, steps: int
 ) -> Tensor:
-    """Mean gradient of the indirect effect by a layer's neurons on the way to `change` more, (B, m).
+    """Mean gradient of the indirect effect by a layer's neurons on the way to `change` more, (B, m), float64.
 
     All neurons of the layer move together, and the later layers respond. The gradient is taken in the middle of
-    each step (midpoint rule).
+    each step (midpoint rule). The effect is a sum of exponentials, which all neurons together may drive beyond
+    float32; so their largest factor is taken out of the gradient, and multiplied with it in float64.
     """
     late = layer - cache.first
     way = (torch.arange(steps, device=change.device) + 0.5) / steps
@@ -33,9 +33,12 @@ def _along(
         clean = logits(model, cache.residual[-1]).log_softmax(-1).gather(1, answers)[:, None]
         wanted = answers[:, None].expand(-1, steps, -1)
         changes = logits(model, x).log_softmax(-1).gather(2, wanted) - clean  # (B, steps, 2)
-        effects = indirect_effect(changes[..., 1], changes[..., 0])
-        (gradient,) = torch.autograd.grad(effects.sum(), moved)
-    return gradient.float().mean(1)
+        signed = changes * torch.tensor([-1.0, 1.0], device=changes.device)
+        largest = signed.detach().amax(-1)  # (B, steps)
+        # ∂IE = ½ Σ exp(signed) ∂signed (method, section 4)
+        weights = (signed.detach() - largest[..., None]).exp() / 2
+        (gradient,) = torch.autograd.grad((weights * signed).sum(), moved)
+    return (gradient.double() * largest.double().exp()[..., None]).mean(1)
 
 
 def integrate(
@@ -53,7 +56,7 @@ def integrate(
         steps: points between the clean and the corrupt activations.
 
     Returns:
-        (a_corrupt - a_clean) · mean of ∂IE/∂a on the straight line between them, (late layers, P, m), float32.
+        (a_corrupt - a_clean) · mean of ∂IE/∂a on the straight line between them, (late layers, P, m), float64.
     """
     every, found = [], []
     for rows, own in by_length(tokens, max(1, _ROWS // steps)):
@@ -61,7 +64,7 @@ def integrate(
         layers = []
         for late in range(len(cache.neurons)):
             change = corrupt[late, rows] - cache.neurons[late]
-            layers.append(change.float() * _along(model, cache, first + late, change, answers[rows], steps))
+            layers.append(change.double() * _along(model, cache, first + late, change, answers[rows], steps))
         every.append(rows)
         found.append(check_finite(torch.stack(layers), "the integrated gradients"))
     return in_order(every, found, dim=1)
