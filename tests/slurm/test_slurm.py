@@ -22,7 +22,6 @@ TABLE_RULES = {
     "report",
     "model_files",
     "browser",
-    "audit",
     "planted",
     "calibration",
     "dataset",
