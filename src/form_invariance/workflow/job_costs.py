@@ -168,7 +168,8 @@ def _faithfulness(cell: Cell) -> float:
 
 def _neuron_effects(cell: Cell) -> float:
     neurons = cell.config["heuristic_k"] / 2 * cell.size.late
-    return 2 * neurons * cell.config["eval_prompts"] * cell.size.late_token
+    alone = 2 * neurons * cell.config["eval_prompts"] * cell.size.late_token
+    return alone + cell.passes(cell.config["direct_effect_problems"])
 
 
 def _transfer(cell: Cell) -> float:
