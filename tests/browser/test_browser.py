@@ -414,7 +414,7 @@ def test_an_operator_without_shared_neurons(open_from_disk, results, tmp_path):
 
 
 def test_a_table_of_problems_has_effects_and_no_maps(open_from_disk, results, tmp_path):
-    """Through the command, beside an operator that is an expression."""
+    """On one page, made by the command, with an operator that is an expression."""
     given = tables_of(results / MODEL)
     cells = [f"{name}/{f}/plural={results / MODEL / f / 'addition' / name}.parquet"
              for name in ("ranking", "neuron_effects") for f in FORMATS]  # fmt: skip

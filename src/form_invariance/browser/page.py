@@ -80,7 +80,7 @@ def browser_page(
 
     Args:
         model: its name.
-        models: names of all models, whose pages lie beside this one.
+        models: names of all models, whose pages are in the same folder.
         cells: by operator and format.
         k: circuit size whose shared neurons are shown.
         expressions: of the operators.

@@ -130,7 +130,8 @@ def first_stage(run: Run, train: TrainPrompts, candidates: int, method: str) -> 
     """The attribution table of a cell, by the first draw of corrupt partners.
 
     Args:
-        method: one of `ESTIMATES`; or `EXACT`, with which every neuron is a candidate, beside its attribution.
+        candidates: how many neurons of a layer go on to exact patching.
+        method: one of `ESTIMATES`; or `EXACT`: the estimates are attribution's, and every neuron is a candidate.
     """
     corrupt = corrupt_activations(run, train.partners[0])
     estimate = ESTIMATES["attribution" if method == EXACT else method]
