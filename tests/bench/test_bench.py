@@ -193,7 +193,7 @@ def test_the_summary_names_the_strongest_rival_first():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["speed"], "unknown suite 'speed'; use replay, ioi, cost, stages"),
+        (["speed"], "unknown suite 'speed'; use replay, cost, stages, ioi"),
         (["cost", "--model", "random:huge"], "unknown shape 'random:huge'; use random:small"),
         (["cost", "--prompts", "0"], "--prompts must be at least 1"),
         (["replay", "--lengths", "5", "1"], "--lengths must be at least 2"),
