@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from form_invariance.workflow.config_check import measured_variants
+from form_invariance.workflow.config_check import measured_variants, most_patched
 from form_invariance.workflow.job_sizes import known_config, parameters
 
 RATES = {"float32": 40e12, "tf32": 200e12, "bfloat16": 400e12}
@@ -103,9 +103,7 @@ class Cell:
 
     def patches(self, prompts: float, draws: float) -> float:
         """Operations of both stages of the ranking."""
-        every = self.config["ranking_method"] == "exact"
-        candidates = self.size.d_mlp if every else min(self.config["candidates"], self.size.d_mlp)
-        candidates *= self.size.late
+        candidates = min(most_patched(self.config), self.size.d_mlp) * self.size.late
         return 2 * self.passes(prompts) + prompts * draws * candidates * self.size.replay
 
 
