@@ -20,12 +20,12 @@ from form_invariance.model.replay import build_cache, last_token_neurons, replay
 from form_invariance.randomness import generator
 from form_invariance.stages.faithfulness.table import CMD, CPR, FAITHFULNESS, GAIN, MEAN, RANDOM, RESAMPLE
 from form_invariance.stages.run import Run
-from form_invariance.statistics import bootstrap_weights
+from form_invariance.statistics import bootstrap_weights, ranks
 
 SHARES = np.array([0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1])
 """Shares of a layer that are kept, as in MIB."""
-NEARLY_ZERO = 1e-3
-"""A loss of logit difference by ablating all late neurons below this leaves faithfulness undefined."""
+LEAST_LOSS = 1e-3
+"""Logits. A smaller loss of logit difference by ablating all late neurons leaves faithfulness undefined."""
 
 Orders = dict[str, np.ndarray]
 """Place of each late neuron, 0 = kept first, (draws, late layers, m); one draw but for random orders."""
@@ -37,10 +37,9 @@ def places(run: Run, ranking: pd.DataFrame, attribution: pd.DataFrame) -> np.nda
     return _places(np.where(np.isnan(exact), run.width + first, exact))
 
 
-def _places(values: np.ndarray, ties: np.ndarray | None = None) -> np.ndarray:
-    """Places by ascending values within each layer, (late layers, m); ties by other values, then by number."""
-    keys = (values,) if ties is None else (ties, values)
-    return np.asarray(np.argsort(np.lexsort(keys, axis=1), axis=1))
+def _places(values: np.ndarray) -> np.ndarray:
+    """Places by ascending values within each layer, (late layers, m); ties by number."""
+    return ranks(-values, np.arange(values.shape[1]))
 
 
 def orders_of(
@@ -61,8 +60,8 @@ def orders_of(
         draws: random orders, the same in all formats.
     """
     every = np.stack(list(ranked.values()))
-    # A neuron is among the shared ones of size k if its worst place is below k.
-    shared = _places(every.max(0), every.mean(0))
+    # A neuron is among the shared ones of size k if its worst place is below k; ties go by the mean place.
+    shared = _places(every.max(0) + every.mean(0) / run.width)
     numbers = np.tile(np.arange(run.width), (len(run.late), 1))
     streams = [generator(seed, "faithfulness", operator, draw) for draw in range(draws)]
     random = np.stack([rng.permuted(numbers, axis=1) for rng in streams])
@@ -120,7 +119,7 @@ def curves(differences: np.ndarray, whole: np.ndarray, none: np.ndarray, weights
         weights: how often each prompt is in each resample, (resamples, P).
     """
     gain, gap = weights @ (differences - none).T, weights @ (whole - none)
-    gap = np.where(np.abs(gap) < NEARLY_ZERO * weights.sum(1), np.nan, gap)
+    gap = np.where(np.abs(gap) < LEAST_LOSS * weights.sum(1), np.nan, gap)
     return np.asarray(gain / gap[:, None])
 
 
