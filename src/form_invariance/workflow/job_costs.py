@@ -159,8 +159,8 @@ def _interventions(cell: Cell) -> float:
 
 
 def _faithfulness(cell: Cell) -> float:
-    # Nine shares in four orders, of which one has draws, by two ablations.
-    sets = 2 * 9 * (3 + cell.config["random_seeds"])
+    # Ten shares in four orders, of which one has draws, and no neuron at all; each by two ablations.
+    sets = 2 * (10 * (3 + cell.config["random_seeds"]) + 1)
     return cell.config["eval_prompts"] * sets * cell.size.late_token
 
 
@@ -206,8 +206,8 @@ def _precision(cell: Cell) -> float:
 
 
 def _audit(cell: Cell) -> float:
-    # Ten gradients of integrated gradients in every layer, and one gradient of each of the two other methods.
-    gradients = 10 * 3 * cell.size.late * cell.size.late_token / 2
+    # Clean and corrupt passes of three methods; forward and backward from ten points, through half of the layers.
+    gradients = 10 * 2 * cell.size.late * cell.size.late_token / 2
     prompts = cell.config["train_prompts"]
     return 6 * cell.passes(prompts) + prompts * gradients
 
