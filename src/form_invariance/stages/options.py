@@ -95,17 +95,22 @@ def check_cells(arguments: argparse.Namespace, of: str, *options: str) -> None:
     """Check that options of files by cell have the same cells as the option `of`.
 
     Raises:
-        UserError: one has not.
+        UserError: one has other cells.
     """
-    values = {name: vars(arguments)[name.strip("-").replace("-", "_")] for name in (of, *options)}
+    cells = vars(arguments)[_attribute(of)].keys()
     for option in options:
-        if values[option].keys() != values[of].keys():
+        if vars(arguments)[_attribute(option)].keys() != cells:
             raise UserError(f"{option} must have a file for each cell of {of} and no other")
+
+
+def _attribute(option: str) -> str:
+    """The name that the value of an option has among the arguments."""
+    return option.strip("-").replace("-", "_")
 
 
 def operand_limits(arguments: argparse.Namespace) -> dict[str, int]:
     """The limits of operands and answers, by name."""
-    return settings(arguments, *(name.strip("-").replace("-", "_") for name in OPERANDS))
+    return settings(arguments, *map(_attribute, OPERANDS))
 
 
 def settings(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
