@@ -424,7 +424,7 @@ def test_a_table_of_problems_has_effects_and_no_maps(open_from_disk, results, tm
     path = tmp_path / "m.html"
     assert main(["browser", *words, "--output", str(path)]) == 0
     data = data_of(path)["operators"]
-    assert set(data["plural"]) == {"neurons", "expression"}
+    assert set(data["plural"]) == {"neurons", "asked"}
     keys = ("layer", "neuron", "rank", "ie", "knockout_probability", "keep_normalized_logit")
     same = {(one["layer"], one["neuron"]): [one[key] for key in keys] for one in data["addition"]["neurons"]}
     assert {(one["layer"], one["neuron"]): [one[key] for key in keys] for one in data["plural"]["neurons"]} == same

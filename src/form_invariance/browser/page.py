@@ -74,7 +74,7 @@ def browser_page(
     models: Sequence[str],
     cells: Mapping[str, Mapping[str, Cell]],
     k: int,
-    expressions: Mapping[str, str],
+    asked: Mapping[str, str],
 ) -> str:
     """The whole page of one model.
 
@@ -83,7 +83,7 @@ def browser_page(
         models: names of all models, whose pages are in the same folder.
         cells: by operator and format.
         k: circuit size whose shared neurons are shown.
-        expressions: of the operators.
+        asked: what each operator asks, in words.
     """
     operators = {name: operator_data(own, f"{model}, {name}") for name, own in cells.items()}
     add_maps(operators, cells, _LARGEST - len(json.dumps(operators)))
@@ -93,7 +93,7 @@ def browser_page(
         "k": k,
         "levels": LEVELS,
         "colours": [to_hex(colour) for colour in colormaps["cividis"](np.linspace(0, 1, LEVELS))],
-        "operators": {name: {**data, "expression": expressions[name]} for name, data in operators.items()},
+        "operators": {name: {**data, "asked": asked[name]} for name, data in operators.items()},
     }
     # A closing tag inside the data would end the script that holds it.
     data = json.dumps(shown, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
