@@ -362,7 +362,7 @@ def test_an_operator_without_shared_neurons(open_from_disk, results, tmp_path):
 
 
 def test_a_table_of_problems_has_effects_and_no_maps(open_from_disk, results, tmp_path):
-    """Through the command, together with operators that are expressions."""
+    """On one page, made by the command, with an operator that is an expression."""
     given = tables_of(results / MODEL)
     files = {name: file for name, file in FILES.items() if name not in ("heuristics", "activation_maps")}
     cells = [
@@ -374,7 +374,7 @@ def test_a_table_of_problems_has_effects_and_no_maps(open_from_disk, results, tm
     path = tmp_path / "m.html"
     assert main(["browser", *words, "--output", str(path)]) == 0
     data = data_of(path)["operators"]
-    assert set(data["plural"]) == {"neurons", "sums", "expression"}
+    assert set(data["plural"]) == {"neurons", "sums", "asked"}
     keys = ("layer", "neuron", "rank", "ie", "knockout_probability", "keep_normalized_logit")
     same = {(one["layer"], one["neuron"]): [one[key] for key in keys] for one in data["addition"]["neurons"]}
     assert {(one["layer"], one["neuron"]): [one[key] for key in keys] for one in data["plural"]["neurons"]} == same

@@ -50,7 +50,7 @@ async function showDetail() {
   const families = hasMaps() ? ` Families: ${AGREEMENTS[neuron[`agreement_${state.mode}`]]}.` : "";
   detail.replaceChildren(
     element("h2", { textContent: `Layer ${neuron.layer}, neuron ${neuron.neuron}` }),
-    element("p", { textContent: `${state.operator}: ${here().expression}.${families}` }),
+    element("p", { textContent: `${state.operator}: ${here().asked}.${families}` }),
     element("p", { className: "actions" }, button("Previous", () => step(-1)), button("Next", () => step(1)), button("Download CSV", downloadNeuron)),
     maps,
     element("h3", { textContent: "Ranks and effects" }), effectTable(neuron));

@@ -86,16 +86,16 @@ def browser_page(
     models: Sequence[str],
     cells: Mapping[str, Mapping[str, Cell]],
     k: int,
-    expressions: Mapping[str, str],
+    asked: Mapping[str, str],
 ) -> str:
     """The whole page of one model.
 
     Args:
         model: its name.
-        models: names of all models, whose pages lie beside this one.
+        models: names of all models, whose pages are in the same folder.
         cells: by operator and format.
         k: circuit size whose shared neurons are shown.
-        expressions: of the operators.
+        asked: what each operator asks, in words.
     """
     room = _LARGEST / 2 / len(cells)
     operators = {name: operator_data(own, room, f"{model}, {name}") for name, own in cells.items()}
@@ -106,7 +106,7 @@ def browser_page(
         "k": k,
         "levels": LEVELS,
         "colours": [to_hex(colour) for colour in colormaps["cividis"](np.linspace(0, 1, LEVELS))],
-        "operators": {name: {**data, "expression": expressions[name]} for name, data in operators.items()},
+        "operators": {name: {**data, "asked": asked[name]} for name, data in operators.items()},
     }
     # A closing tag inside the data would end the script that holds it.
     data = json.dumps(shown, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")

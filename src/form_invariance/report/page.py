@@ -20,10 +20,11 @@ from form_invariance.tables.files import reading
 
 _FOLDER = Path(__file__).parent
 _METHODS = (
-    "Two-stage ranking of MLP neurons at the last token (attribution, then exact patching by replay), the shared "
-    "circuit as the intersection of the formats' best, keep-only and knockout by mean ablation at every position "
-    "except BOS, transfer of the shared neurons' activations between formats, and heuristic families of the "
-    "shared neurons. Means over cells give every cell the same weight; intervals are 95 % and are in the tables."
+    "Two-stage ranking of MLP neurons at the last token (an estimate of each effect, then exact patching by "
+    "replay), the shared circuit as the intersection of the formats' best, keep-only and knockout by mean "
+    "ablation at every position except BOS, transfer of the shared neurons' activations between formats, and "
+    "heuristic families of the shared neurons. Means over cells give every cell the same weight; intervals are "
+    "95 % and are in the tables."
 )
 
 
