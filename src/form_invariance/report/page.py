@@ -50,7 +50,7 @@ def _image(path: Path) -> dict[str, str]:
         content = path.read_bytes()
         ParserCreate().Parse(content, True)
     data = base64.b64encode(content).decode()
-    return {"name": path.stem.replace("_", " "), "data": f"data:image/svg+xml;base64,{data}"}
+    return {"file": path.stem, "name": path.stem.replace("_", " "), "data": f"data:image/svg+xml;base64,{data}"}
 
 
 def _table(frame: pd.DataFrame) -> Markup:
@@ -98,9 +98,9 @@ def _sections(answers: Mapping[str, list[Answer]], files: Files) -> list[dict[st
         for answer in own:
             if answer.question != QUESTION:
                 anchor = re.sub(r"[^a-z0-9]+", "-", answer.question.lower()).strip("-")
-                empty = {"question": answer.question, "anchor": anchor, "figures": set(), "answers": []}
+                empty = {"question": answer.question, "anchor": anchor, "figures": {}, "answers": []}
                 section = sections.setdefault(answer.question, empty)
-                section["figures"] |= set(answer.figures)
+                section["figures"] |= dict.fromkeys(answer.figures)
                 paths = {name: files.figures[model, name] for name in answer.figures}
                 section["answers"].append(_shown(answer, paths, model))
     return list(sections.values())
@@ -110,6 +110,7 @@ def render(
     answers: Mapping[str, list[Answer]],
     truth: Answer,
     files: Files,
+    captions: Mapping[str, str],
     configuration: str,
     browsers: Collection[str],
 ) -> str:
@@ -118,6 +119,7 @@ def render(
     Args:
         answers: of each model.
         truth: the answer about the planted circuits, which concerns no model of the run.
+        captions: what there is to see in a figure, by its name; a section says it once for all models.
         configuration: the configuration of the run, as YAML.
         browsers: the models that have a neuron browser.
 
@@ -125,6 +127,8 @@ def render(
         UserError: a figure, a table or a benchmark file is missing or broken.
     """
     sections = _sections(answers, files)
+    for section in sections:
+        section["captions"] = {name: captions[name] for name in section["figures"] if name in captions}
     places = {figure: section["anchor"] for section in sections for figure in section["figures"]}
     verdicts = {model: verdict_of(own) for model, own in answers.items()}
     paper = [_paper_table(path) for path in files.paper.values()]
@@ -137,6 +141,7 @@ def render(
         sizes=sorted({int(k) for one in verdicts.values() if one for k in one.table["k"]}),
         decided=[_shown(one, {}, model) for model, one in verdicts.items() if one],
         sections=sections,
+        captions=captions,
         truth={"question": truth.question, **_shown(truth, files.compared, "two models built by hand")},
         compared=[_image(path) for name, path in files.compared.items() if name not in truth.figures],
         paper=paper,

@@ -18,6 +18,7 @@ from form_invariance.model.decoder import final_residual, unembed
 from form_invariance.model.memory import replayed_rows
 from form_invariance.model.replay import build_cache, last_token_neurons, replay
 from form_invariance.randomness import generator
+from form_invariance.stages.disagreement.resampled import interval
 from form_invariance.stages.faithfulness.table import CMD, CPR, FAITHFULNESS, GAIN, MEAN, RANDOM, RESAMPLE
 from form_invariance.stages.run import Run
 from form_invariance.statistics import bootstrap_weights, ranks
@@ -184,6 +185,4 @@ def _rows(every: np.ndarray, orders: Orders, kept: np.ndarray) -> Iterator[dict[
 
 def _interval(values: np.ndarray) -> dict[str, float]:
     """The sample's value, which is the first, and the 95 % percentile interval of the resamples."""
-    rest = values[1:][~np.isnan(values[1:])]
-    low, high = np.quantile(rest, [0.025, 0.975]) if len(rest) else (np.nan, np.nan)
-    return {"value": float(values[0]), "low": float(low), "high": float(high)}
+    return dict(zip(("value", "low", "high"), interval(values), strict=True))
