@@ -296,7 +296,7 @@ def test_a_large_model_stays_small_and_paints_at_once(open_from_disk, results, t
     many = np.arange(40 * PROBLEMS) % PROBLEMS
     rows = {
         name: getattr(found, name)[many]
-        for name in ("final_scale", "input_scale", "top", "top_logits", "predicted")
+        for name in ("final_scale", "input_scale", "top", "top_logits", "log_total", "predicted")
     }
     written = np.random.default_rng(1).normal(size=(len(many), len(PAIRS))).astype(np.float32)
     larger = replace(found, **rows, written=written)

@@ -90,6 +90,7 @@ def write_direct_effects(folder, problems, texts, rng):
         input_scale=np.repeat(rng.uniform(0.1, 0.5, (p, 2)), list(map(len, LAYERS.values())), axis=1).astype("f4"),
         top=top,
         top_logits=-np.sort(-rng.normal(size=top.shape)).astype(np.float32),
+        log_total=rng.uniform(5, 6, p).astype(np.float32),
         predicted=np.where(rng.random(p) < 0.2, 5000, tokens[top[:, 0]]),
     )
     direct = tokens[summed(found).argmax(1)]

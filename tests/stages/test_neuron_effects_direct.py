@@ -77,6 +77,8 @@ def test_effects_are_those_of_hugging_faces_activations(tiny, tiny_folder):
     np.testing.assert_array_equal(found.top, best.indices[:, :TOP])
     np.testing.assert_allclose(found.top_logits, best.values[:, :TOP], atol=1e-5)
     np.testing.assert_array_equal(found.predicted, z.argmax(1))
+    probabilities = z.softmax(1)[:, answers].sort(1, descending=True).values[:, :TOP]
+    np.testing.assert_allclose(np.exp(found.top_logits - found.log_total[:, None]), probabilities, rtol=1e-4)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -91,7 +91,8 @@ def direct_effects(
     prompts, kept = len(tokens), min(TOP, len(answers))
     shape = prompts, len(pairs)
     written, input_scale = np.empty(shape, dtype=np.float32), np.empty(shape, dtype=np.float32)
-    final_scale, predicted = np.empty(prompts, dtype=np.float32), np.empty(prompts, dtype=np.int64)
+    final_scale, log_total = np.empty(prompts, dtype=np.float32), np.empty(prompts, dtype=np.float32)
+    predicted = np.empty(prompts, dtype=np.int64)
     top, top_logits = np.empty((prompts, kept), dtype=np.int64), np.empty((prompts, kept), dtype=np.float32)
     chosen = {layer: torch.tensor(own, device=model.device) for layer, own in neurons.items()}
     scored = torch.tensor(answers, device=model.device)
@@ -102,6 +103,7 @@ def direct_effects(
         final_scale[at] = _scale(model, parts[2], model.final_norm).cpu().numpy()
         z = check_finite(logits(model, parts[2]), "the model's logits").double()
         z = z - z.mean(1, keepdim=True)
+        log_total[at] = z.logsumexp(1).cpu().numpy()
         predicted[at] = z.argmax(1).cpu().numpy()
         best = z[:, scored].sort(dim=1, descending=True, stable=True)
         top[at], top_logits[at] = best.indices[:, :kept].cpu().numpy(), best.values[:, :kept].cpu().numpy()
@@ -115,5 +117,6 @@ def direct_effects(
         input_scale=input_scale,
         top=top,
         top_logits=top_logits,
+        log_total=log_total,
         predicted=predicted,
     )

@@ -29,6 +29,8 @@ class DirectEffects:
         input_scale: of the norm before the layer of each neuron, (P, n) float32.
         top: the answers with the model's highest logits, as positions in `answers`, (P, TOP or A) int64.
         top_logits: their logits, centred over the vocabulary, float32.
+        log_total: log of the sum of exp over all tokens' logits, centred as well, (P,) float32. A logit minus it
+            is a log-probability.
         predicted: the model's most probable next token of all, (P,) int64.
     """
 
@@ -41,6 +43,7 @@ class DirectEffects:
     input_scale: np.ndarray
     top: np.ndarray
     top_logits: np.ndarray
+    log_total: np.ndarray
     predicted: np.ndarray
 
 
