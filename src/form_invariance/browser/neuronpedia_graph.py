@@ -13,6 +13,8 @@ import numpy as np
 from form_invariance import __version__
 from form_invariance.stages.neuron_effects.direct_files import DirectEffects
 
+Families = Mapping[tuple[int, int], Sequence[str]]
+"""By layer and number of a neuron."""
 PINNED = 10
 """Neurons that are shown first: those that push the model's answer most."""
 _DESCRIPTION = (
@@ -42,13 +44,47 @@ def _node(name: str, feature: int, layer: str, position: int, kind: str, short: 
     }
 
 
+def _neuron_nodes(found: DirectEffects, problem: int, last: int, families: Families) -> list[dict[str, Any]]:
+    """A node for each neuron, in their order; its activation is what it writes."""
+    nodes = []
+    for (layer, number), written in zip(found.neurons.tolist(), found.written[problem].tolist(), strict=True):
+        label = ", ".join([f"{layer}.{number}", *families.get((layer, number), ())])
+        name, short, kind = f"{layer}_{number}_{last}", f"{layer}_{number}-0", "cross layer transcoder"
+        own = _node(name, _paired(layer, number), str(layer), last, kind, short, label)
+        nodes.append(own | {"activation": written})
+    return nodes
+
+
+def _answer_nodes(
+    found: DirectEffects, texts: Sequence[str], problem: int, last: int, layers: int
+) -> list[dict[str, Any]]:
+    """A node for each of the model's best answers, the best first."""
+    nodes = []
+    probabilities = np.exp(found.top_logits[problem] - found.log_total[problem]).tolist()
+    for rank, (place, probability) in enumerate(zip(found.top[problem].tolist(), probabilities, strict=True)):
+        token, layer = int(found.answers[place]), str(layers + 1)
+        # The viewer reads the probability from the label.
+        label = f'Output "{texts[place]}" (p={probability:.3f})'
+        own = _node(f"{layer}_{token}_{last}", token, layer, last, "logit", f"L_{token}-{last}", label)
+        nodes.append(own | {"token_prob": probability, "is_target_logit": rank == 0})
+    return nodes
+
+
+def _links(weights: np.ndarray, sources: Sequence[str], targets: Sequence[str]) -> list[dict[str, Any]]:
+    """The links of a matrix (sources, targets), but for those without weight."""
+    return [
+        {"source": sources[i], "target": targets[j], "weight": float(weights[i, j])}
+        for i, j in np.argwhere(weights).tolist()
+    ]
+
+
 def graph(
     found: DirectEffects,
     texts: Sequence[str],
     problem: int,
     tokens: Sequence[tuple[int, str]],
     layers: int,
-    families: Mapping[tuple[int, int], Sequence[str]],
+    families: Families,
     names: Mapping[str, str],
 ) -> dict[str, Any]:
     """The graph of one problem.
@@ -63,61 +99,35 @@ def graph(
         names: slug (the graph's name), scan (the model's name in the viewer), prompt (its text).
     """
     last = len(tokens) - 1
-    neurons = [(int(layer), int(number)) for layer, number in found.neurons]
-    ids = [f"{layer}_{number}_{last}" for layer, number in neurons]
-    nodes = [
+    embedded = [
         _node(f"E_{token}_{place}", place, "E", place, "embedding", f"E_{token}-{place}", text)
         for place, (token, text) in enumerate(tokens)
     ]
-    for name, (layer, number), written in zip(ids, neurons, found.written[problem].tolist(), strict=True):
-        label = ", ".join([f"{layer}.{number}", *families.get((layer, number), ())])
-        kind, short = "cross layer transcoder", f"{layer}_{number}-0"
-        own = _node(name, _paired(layer, number), str(layer), last, kind, short, label)
-        nodes.append(own | {"activation": written})
-    shown = found.top[problem].tolist()
-    answers = {place: f"{layers + 1}_{found.answers[place]}_{last}" for place in shown}
-    probabilities = np.exp(found.top_logits[problem] - found.log_total[problem]).tolist()
-    for (place, name), probability in zip(answers.items(), probabilities, strict=True):
-        token = int(found.answers[place])
-        # The viewer reads the probability from the label.
-        label = f'Output "{texts[place]}" (p={probability:.3f})'
-        own = _node(name, token, str(layers + 1), last, "logit", f"L_{token}-{last}", label)
-        nodes.append(own | {"token_prob": probability, "is_target_logit": place == shown[0]})
-    units = found.written[problem]
-    pushes = units[:, None] * found.final_scale[problem] * found.unit_logits[:, shown]  # (n, answers)
-    inputs = units[:, None] * found.unit_inputs * found.input_scale[problem]  # (n, n)
-    links = [
-        {"source": ids[i], "target": ids[j], "weight": float(inputs[i, j])}
-        for i, j in np.argwhere(inputs).tolist()
-    ]
-    links += [
-        {"source": ids[i], "target": answers[place], "weight": float(pushes[i, j])}
-        for i in range(len(ids))
-        for j, place in enumerate(shown)
-    ]
-    strongest = np.argsort(-np.abs(pushes[:, 0]), kind="stable")[:PINNED] if ids else []
+    neurons = _neuron_nodes(found, problem, last, families)
+    answers = _answer_nodes(found, texts, problem, last, layers)
+    ids, ends = ([node["node_id"] for node in nodes] for nodes in (neurons, answers))
+    units = found.written[problem][:, None]
+    pushes = units * found.final_scale[problem] * found.unit_logits[:, found.top[problem]]  # (n, answers)
+    inputs = units * found.unit_inputs * found.input_scale[problem]  # (n, n)
+    strongest = np.argsort(-np.abs(pushes[:, 0]), kind="stable")[:PINNED].tolist()
     groups: dict[str, list[str]] = {}
-    for name, place in zip(ids, neurons, strict=True):
-        if families.get(place):
-            groups.setdefault(families[place][0], []).append(name)
+    for name, (layer, number) in zip(ids, found.neurons.tolist(), strict=True):
+        if own := families.get((layer, number)):
+            groups.setdefault(own[0], []).append(name)
+    generator = {"name": "form-invariance", "version": __version__}
     return {
         "metadata": {
-            "slug": names["slug"],
-            "scan": names["scan"],
+            **names,
             "prompt_tokens": [text for _, text in tokens],
-            "prompt": names["prompt"],
-            "info": {
-                "description": _DESCRIPTION,
-                "generator": {"name": "form-invariance", "version": __version__},
-            },
+            "info": {"description": _DESCRIPTION, "generator": generator},
         },
         "qParams": {
-            "pinnedIds": [*(ids[i] for i in strongest), answers[shown[0]]],
+            "pinnedIds": [*(ids[i] for i in strongest), ends[0]],
             "supernodes": [[family, *members] for family, members in sorted(groups.items())],
             "linkType": "both",
-            "clickedId": answers[shown[0]],
+            "clickedId": ends[0],
             "sg_pos": "",
         },
-        "nodes": nodes,
-        "links": links,
+        "nodes": [*embedded, *neurons, *answers],
+        "links": [*_links(inputs, ids, ids), *_links(pushes, ids, ends)],
     }
