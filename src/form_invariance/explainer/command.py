@@ -2,6 +2,7 @@
 
 import argparse
 
+from form_invariance.errors import UserError
 from form_invariance.stages.options import add_keyed, add_options, add_required
 
 HELP = "one HTML file that explains the experiment in five steps, by one problem of one model"
@@ -41,6 +42,9 @@ def run(arguments: argparse.Namespace) -> None:
     inputs = {name: Input(schema, ("format",)) for name, schema in of_formats.items()}
     inputs |= {name: Input(schema) for name, schema in others.items()}
     paths = input_paths(arguments.tables, inputs, "the explained page")
+    for (name,) in paths["ranking"] if arguments.maps else ():
+        if name not in arguments.maps:
+            raise UserError(f"--maps: {name!r} is missing; give one file for each format")
     maps = {
         name: map_files.from_arrays(read_tensors(path, map_files.KIND)[0]) for name, path in arguments.maps.items()
     }
