@@ -282,7 +282,7 @@ def test_the_numbers_are_the_tables(html):
     assert "which is 0.25 for this one" in text
     # 0.75 of 0.875 of the layer's positive effect is the best two's.
     assert "is the best 2; they have 85.7% of the layer" in text
-    assert "In the layers together 3 of 5 are shared: an overlap of 60.0% (40.6% to 78.1%, 95 % interval)" in text
+    assert "Over all these layers, 3 of 5 are shared: an overlap of 60.0% (40.6% to 78.1%, 95 % interval)" in text
     assert "Random sets of the same sizes would have 21.2%" in text
     assert "There are 3 shared neurons of addition." in text
     assert text.count("0.25 [0.12, 0.38]") == 5
@@ -299,7 +299,7 @@ def test_no_number_is_typed_into_the_template():
     text = (ROOT / "src/form_invariance/explainer/page.html").read_text()
     prose = re.sub(r"\{\{.*?\}\}|\{%.*?%\}|<h2>.*?</h2>|<[^>]+>", " ", text, flags=re.DOTALL)
     # References to steps, the level of the intervals, and what no effect is.
-    prose = re.sub(r"step \d|95 %|(?<=;)\s0 means", " ", prose)
+    prose = re.sub(r"step \d|95&nbsp;%|(?<=;)\s0 means", " ", prose)
     assert re.findall(r"\d+", prose) == []
 
 

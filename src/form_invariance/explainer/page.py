@@ -95,6 +95,7 @@ def _contents(own: Explained) -> dict[str, Any]:
         "effects": effects,
         "mean_effect": float(effects.loc[effects["neuron"] == neuron[1], "ie_mean"].iloc[0]),
         "share_of_best": steps.share_of_best(effects),
+        "membership": membership,
         "members": members,
         "overlap": all_formats(overlap[overlap["k"] == k]).iloc[0],
         "in_formats": steps.in_formats(tables, neuron),
