@@ -73,14 +73,14 @@ def main():
     arguments = parser.parse_args()
     if arguments.smollm2:
         words = pd.read_csv("config/tables/plural.csv").sample(60, random_state=0)
-        given = {"smollm2-135m": ("models/smollm2-135m", templates_of("config/smollm2.yaml", "plural"), words, 12)}
+        runs = {"smollm2-135m": ("models/smollm2-135m", templates_of("config/smollm2.yaml", "plural"), words, 12)}
     else:
         a, b = np.random.default_rng(0).integers(10, 480, size=(2, 30))
         sums = pd.DataFrame({"a": a, "b": b, "answer": a + b})
         templates = templates_of("config/config.yaml", "addition")
-        given = {name: (f"embedded:{name}", templates, sums, 20) for name in PACKAGED}
-    for number, (name, words) in enumerate(given.items()):
-        table = pd.concat(compared(*words)).assign(model=name)
+        runs = {name: (f"embedded:{name}", templates, sums, 20) for name in PACKAGED}
+    for number, (name, run) in enumerate(runs.items()):
+        table = pd.concat(compared(*run)).assign(model=name)
         print(told(table).to_string())
         if arguments.figure and not number:
             style.save(audit({"audit": table}, name), [arguments.figure])

@@ -181,9 +181,8 @@ def test_a_batch_fits_the_prompt_and_the_candidates():
 
 
 def test_the_summary_names_the_strongest_rival_first():
-    factors = {"one hooked pass": 80.0, "replay": 1.0, "cached last token": 2.25, "batched hooks": 31.0}
-    rows = [{"stage": stage, "speedup": factor} for stage, factor in factors.items()]
-    assert report.speedup(rows, 27, "one CPU thread") == (
+    factors = pd.Series({"one hooked pass": 80.0, "cached last token": 2.25, "batched hooks": 31.0})
+    assert report.speedup(factors, 27, "one CPU thread") == (
         "replay is 2.2 times faster than a batched last token from a key/value cache, 31.0 times faster than "
         "batched hooks, 80.0 times faster than one hooked pass per neuron "
         "(27 tokens, mean over late layers, one CPU thread)"
@@ -193,7 +192,7 @@ def test_the_summary_names_the_strongest_rival_first():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["speed"], "unknown suite 'speed'; use replay, ioi, cost, stages"),
+        (["speed"], "unknown suite 'speed'; use replay, cost, stages, ioi"),
         (["cost", "--model", "random:huge"], "unknown shape 'random:huge'; use random:small"),
         (["cost", "--prompts", "0"], "--prompts must be at least 1"),
         (["replay", "--lengths", "5", "1"], "--lengths must be at least 2"),

@@ -5,96 +5,36 @@ import csv
 import json
 import time
 import zlib
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from browser_cells import (
+    FILES,
+    FORMATS,
+    MODEL,
+    OPERATORS,
+    OTHER,
+    PAIRS,
+    data_of,
+    heuristics_table,
+    read_cell,
+    tables_of,
+    write_results,
+)
 
-from form_invariance.browser import maps as packing
-from form_invariance.browser import neurons, page
+from form_invariance.browser import neurons, packing, page
 from form_invariance.cli import main
 from form_invariance.errors import UserError
 from form_invariance.stages.heuristics import map_files
 from form_invariance.stages.heuristics.pairs import make_grid
-from form_invariance.stages.heuristics.table import HEURISTICS
-from form_invariance.stages.neuron_effects.table import NEURON_EFFECTS
-from form_invariance.stages.ranking.table import RANKING
-from form_invariance.tables.files import read_tensors, write_table, write_tensors
-
-FORMATS = ["symbolic", "code", 'wo"rd <i>']
-OPERATORS = {"addition": "a + b", "division": "a // b"}
-MODEL, OTHER = "sha&red <b>", "separate"
-LAYERS = {3: np.arange(0, 300, 2), 5: np.arange(7, 157)}
-PAIRS = [(layer, int(neuron)) for layer, own in LAYERS.items() for neuron in own]
-
-
-def heuristics_table(format_number):
-    """Every second neuron is labelled in one family in all formats, every fourth in another in the first alone."""
-    rows = []
-    for number, (layer, neuron) in enumerate(PAIRS):
-        label = ("op1_range_0_9", "operand range", number % 2 == 0)
-        extra = ("result_1mod3", "result modulo", number % 4 == 0 and format_number == 0)
-        for mode in ("strict", "reference"):
-            for heuristic, family, labelled in (label, extra):
-                score = (0.9 if labelled else 0.4) - 0.01 * format_number
-                rows.append((mode, "observed", layer, neuron, heuristic, family, score, 0.1, labelled))
-        if number % 8 == 0:
-            rows.append(("reference", "shuffled", layer, neuron, "op1_range_0_9", "operand range", 0.7, 0.1, True))
-    columns = ["mode", "activations", "layer", "neuron", "heuristic", "family", "score", "base_rate", "label"]
-    return pd.DataFrame(rows, columns=columns).assign(neurons="shared", lift=4.0, p_value=np.nan)
-
-
-def ranking_table(rng):
-    table = pd.DataFrame(PAIRS, columns=["layer", "neuron"])
-    effects = rng.normal(size=len(table))
-    table["rank"] = (-pd.Series(effects)).groupby(table["layer"]).rank().astype(int)
-    rest = ("ie_std", "ie_median", "ie_trimmed_mean", "attribution_score")
-    return table.assign(ie_mean=effects, **dict.fromkeys(rest, 0.25), attribution_rank=1)
-
-
-def write_cell(folder, expression, number, seed):
-    rng = np.random.default_rng(seed)
-    grid = make_grid(expression, 40)
-    k_maps = rng.normal(size=(len(PAIRS), len(grid.a))).astype(np.float32)
-    logits = np.random.default_rng(9).normal(size=(len(PAIRS), grid.answer.max() + 1)).astype(np.float32)
-    tensors = map_files.to_arrays(k_maps, logits[:, grid.answer], grid, LAYERS)
-    write_tensors(tensors, folder / "activation_maps.safetensors", map_files.KIND, {})
-    write_table(ranking_table(rng), folder / "ranking.parquet", RANKING, {})
-    write_table(heuristics_table(number), folder / "heuristics.parquet", HEURISTICS, {})
-    effects = pd.DataFrame(PAIRS, columns=["layer", "neuron"])
-    for name in list(NEURON_EFFECTS.columns)[2:]:
-        effects[name] = rng.normal(size=len(effects))
-    write_table(effects, folder / "neuron_effects.parquet", NEURON_EFFECTS, {})
-
-
-def tables_of(folder):
-    """NAME/FORMAT/OPERATOR=FILE of every table that the browser reads."""
-    files = ("ranking.parquet", "heuristics.parquet", "neuron_effects.parquet", "activation_maps.safetensors")
-    return [
-        f"{file.split('.')[0]}/{name}/{operator}={folder / name / operator / file}"
-        for file in files
-        for name in FORMATS
-        for operator in OPERATORS
-    ]
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     """Tables of 300 neurons and two operators, and the pages made of them."""
-    folder = tmp_path_factory.mktemp("browser") / "results"
-    for model in (MODEL, OTHER):
-        for o, (operator, expression) in enumerate(OPERATORS.items()):
-            for f, name in enumerate(FORMATS):
-                write_cell(folder / model / name / operator, expression, f, 10 * o + f)
-        words = ["--model", model, "--models", MODEL, OTHER, "--tables", *tables_of(folder / model)]
-        words += ["--operators", *(f"{name}={text}" for name, text in OPERATORS.items()), "--k", "200"]
-        assert main(["browser", *words, "--output", str(folder / f"browser/{model}.html")]) == 0
-    return folder
-
-
-def data_of(path):
-    text = path.read_text().split('<script type="application/json" id="data">')[1].split("</script>")[0]
-    return json.loads(text)
+    return write_results(tmp_path_factory.mktemp("browser") / "results")
 
 
 def read(results, name, operator, table):
@@ -184,22 +124,13 @@ def test_families_hold_the_best_heuristic_and_its_null():
 
 def test_maps_are_left_out_where_the_page_would_grow_too_large(results):
     cells = {"addition": {name: read_cell(results / MODEL / name / "addition") for name in FORMATS}}
-    operators = {"addition": page.operator_data(cells["addition"], "x")}
+    operators = {"addition": page.operator_data(cells["addition"], 1e6, "x")}
     page.add_maps(operators, cells, 100_000)
     with_maps = ["maps" in one for one in operators["addition"]["neurons"]]
     assert 0 < sum(with_maps) < len(with_maps)
     assert with_maps == sorted(with_maps, reverse=True), "the best ranked have theirs"
     assert len(json.dumps(operators)) < 100_000 + len(
-        json.dumps({"a": page.operator_data(cells["addition"], "x")})
-    )
-
-
-def read_cell(folder):
-    return neurons.Cell(
-        ranking=pd.read_parquet(folder / "ranking.parquet"),
-        heuristics=pd.read_parquet(folder / "heuristics.parquet"),
-        effects=pd.read_parquet(folder / "neuron_effects.parquet"),
-        maps=map_files.from_arrays(read_tensors(folder / "activation_maps.safetensors", map_files.KIND)[0]),
+        json.dumps({"a": page.operator_data(cells["addition"], 1e6, "x")})
     )
 
 
@@ -401,30 +332,49 @@ def test_an_operator_without_shared_neurons(open_from_disk, results, tmp_path):
     grid = make_grid("a + b", 40)
     nothing = np.empty((0, len(grid.a)), dtype=np.float32)
     maps = map_files.from_arrays(map_files.to_arrays(nothing, nothing, grid, {}))
-    empty = neurons.Cell(whole.ranking, whole.effects.iloc[:0], whole.heuristics.iloc[:0], maps)
+    found, texts = whole.direct
+    rows = {
+        name: getattr(found, name)[:0] for name in ("neurons", "unit_logits", "final_scale", "top", "top_logits")
+    }
+    both = {name: getattr(found, name)[:0, :0] for name in ("written", "unit_inputs", "input_scale")}
+    direct = replace(found, **rows, **both), texts
+    empty = replace(
+        whole,
+        effects=whole.effects.iloc[:0],
+        problems=whole.problems.iloc[:0],
+        heuristics=whole.heuristics.iloc[:0],
+        direct=direct,
+        maps=maps,
+    )
     cells = {"addition": dict.fromkeys(FORMATS, empty), "division": dict.fromkeys(FORMATS, whole)}
     path = tmp_path / "m.html"
     path.write_text(page.browser_page("m", ["m"], cells, 200, OPERATORS))
     tab = open_from_disk(path)
     assert tab.inner_text("#count") == "0 of 0 neurons"
     assert tab.inner_text("#detail") == "No neuron passes the filters."
+    tab.click("#show-sum")
+    tab.wait_for_selector("#panels p")
+    assert "No neuron is shared in this operator" in tab.inner_text("#panels")
+    tab.click("#show-neurons")
     tab.select_option("#operator", "division")
     tab.wait_for_selector("canvas.map")
     assert tab.inner_text("#count") == "300 of 300 neurons"
 
 
 def test_a_table_of_problems_has_effects_and_no_maps(open_from_disk, results, tmp_path):
-    """Through the command, beside an operator that is an expression."""
+    """On one page, made by the command, with an operator that is an expression."""
     given = tables_of(results / MODEL)
-    cells = [f"{name}/{f}/plural={results / MODEL / f / 'addition' / name}.parquet"
-             for name in ("ranking", "neuron_effects") for f in FORMATS]  # fmt: skip
+    files = {name: file for name, file in FILES.items() if name not in ("heuristics", "activation_maps")}
+    cells = [
+        f"{n}/{f}/plural={results / MODEL / f / 'addition' / file}" for n, file in files.items() for f in FORMATS
+    ]
     asked = {**OPERATORS, "plural": "answer in plural.csv"}
     words = ["--model", MODEL, "--models", MODEL, "--tables", *given, *cells, "--k", "200"]
     words += ["--operators", *(f"{name}={text}" for name, text in asked.items())]
     path = tmp_path / "m.html"
     assert main(["browser", *words, "--output", str(path)]) == 0
     data = data_of(path)["operators"]
-    assert set(data["plural"]) == {"neurons", "expression"}
+    assert set(data["plural"]) == {"neurons", "sums", "asked"}
     keys = ("layer", "neuron", "rank", "ie", "knockout_probability", "keep_normalized_logit")
     same = {(one["layer"], one["neuron"]): [one[key] for key in keys] for one in data["addition"]["neurons"]}
     assert {(one["layer"], one["neuron"]): [one[key] for key in keys] for one in data["plural"]["neurons"]} == same
@@ -448,8 +398,8 @@ def test_a_table_of_problems_has_effects_and_no_maps(open_from_disk, results, tm
 
 def test_effects_of_other_neurons_are_refused(results):
     one = read_cell(results / MODEL / "code/addition")
-    plain = neurons.Cell(one.ranking, one.effects)
-    fewer = neurons.Cell(one.ranking, one.effects.iloc[1:])
+    plain = replace(one, heuristics=None, maps=None)
+    fewer = replace(plain, effects=one.effects.iloc[1:])
     with pytest.raises(UserError, match="m, plural: the formats' maps or effects are of other neurons"):
         neurons.neurons_of({"a": plain, "b": fewer}, "m, plural")
     with pytest.raises(UserError, match="other neurons"):

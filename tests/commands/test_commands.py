@@ -29,6 +29,7 @@ pytestmark = pytest.mark.slow
 MODEL, OPERATOR = "planted", "addition"
 LIMITS = [f"--{key.replace('_', '-')}={value}" for key, value in vars(construction.LIMITS).items()]
 OF_CELLS = ("census", "interventions", "heuristics", "heads", "ranking", "neuron_effects")
+DIRECT = {"direct_effects": "direct_effects.parquet", "direct_effect_factors": "direct_effects.safetensors"}
 OF_OPERATORS = (
     "overlap",
     "reliability",
@@ -154,6 +155,9 @@ def of_one_format(own, name):
     run("heuristic-null", *grid, "--output", null)
     drawn = own.shared("labelled_neurons.parquet")
     inputs = ("--rankings", *own.each("ranking.parquet"), "--mean-caches", *own.means())
+    written = ("--output", own.cell(name, "direct_effects.parquet"), "--arrays-output")
+    asked = (*NAMED, *grid, *LIMITS, f"--template={TEMPLATES[name]}", "--problems", 40, *circuit)
+    run("direct-effects", *own.on_model, *asked, *written, own.cell(name, "direct_effects.safetensors"))
     run("heuristics", "draw", *NAMED, *circuit, *inputs, "--output", drawn)
     problem = (*grid, f"--template={TEMPLATES[name]}", "--null", null, "--neurons", drawn)
     table, maps = (own.cell(name, file) for file in ("heuristics.parquet", "activation_maps.safetensors"))
@@ -281,6 +285,7 @@ def pages(own):
     """The browser, the paper's tables, the answers and the report."""
     given, maps = inputs(own), own.each("activation_maps.safetensors", f"activation_maps/{{}}/{OPERATOR}")
     shown = [word for name in ("ranking", "heuristics", "neuron_effects") for word in given[name]]
+    shown += [word for table, file in DIRECT.items() for word in own.each(file, f"{table}/{{}}/{OPERATOR}")]
     problem = ("--operators", f"{OPERATOR}={construction.EXPRESSION}", "--tables", *shown, *maps)
     run("browser", "--model", MODEL, "--models", MODEL, *problem, *SIZE, "--output", own.results / "browser.html")
     run("paper-tables", "--source", f"{MODEL}={own.results / 'model'}", *paper_tables(own, own.results / "tables"))

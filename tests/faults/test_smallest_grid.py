@@ -28,6 +28,7 @@ SMALLEST = {
     "bootstrap": 1,
     "heuristic_k": 1,
     "heuristic_max_operand": 20,
+    "direct_effect_problems": 1,
     "permutations": 1,
 }
 

@@ -189,18 +189,20 @@ def finished_files(tmp_path):
 CAPTIONED = Answer("Does it overlap?", "Yes.", pd.DataFrame({"x": [1]}), ("overlap",))
 
 
-def render(folder, answers=None):
+def render(folder, answers=None, models=("m",)):
     """The page of some answers, or of a made-up one."""
     wide = pd.DataFrame({f"a long name of a column {i}": [0.25, None] for i in range(20)})
     nasty = Answer("Is 1 < 2?", "<script>alert(1)</script>", wide, ("overlap",))
     truth = Answer("True?", "Yes.", pd.DataFrame({"x": [1]}), ("planted",))
     files = page.Files(
-        {("m", "overlap"): folder / "figures/m/overlap.svg"},
+        {(model, "overlap"): folder / "figures/m/overlap.svg" for model in models},
         {name: folder / f"figures/{name}.svg" for name in ("summary", "prompt_formats", "planted")},
         {name: folder / f"tables/{name}.csv" for name in sorted(CAPTIONS)},
         folder / "benchmarks",
     )
-    return page.render(answers or {"m": [nasty]}, truth, files, "formats: '<b>'\n" + "long " * 200, ["m"])
+    captions = {"overlap": "How <much> they share.", "summary": "All of it.", "planted": "What was built."}
+    words = "formats: '<b>'\n" + "long " * 200
+    return page.render(answers or {"m": [nasty]}, truth, files, captions, words, ["m"])
 
 
 @pytest.fixture
@@ -316,6 +318,22 @@ def test_the_page_opens_with_the_verdicts(finished_files, open_from_disk, tmp_pa
     assert tab.inner_text("h2#does-it-overlap") == "Does it overlap?"
     downloaded = tab.get_attribute("#does-it-overlap + .models a[download]", "href")
     assert base64.b64decode(downloaded.split(",")[1]).decode() == "x\n1\n"
+
+
+def test_a_figures_caption_is_said_once_and_its_text_keeps_its_size(finished_files, open_from_disk, tmp_path):
+    """An image is as wide as its figure, so that letters have one size in all figures, or narrower on a phone."""
+    (finished_files / "figures/m/overlap.svg").write_text(
+        '<svg xmlns="http://www.w3.org/2000/svg" width="300" height="100" viewBox="0 0 300 100"/>'
+    )
+    path = tmp_path / "report.html"
+    path.write_text(render(finished_files, {"m": [CAPTIONED], "n": [CAPTIONED]}, ("m", "n")))
+    tab = open_from_disk(path)
+    captions = tab.eval_on_selector_all(".caption", "all => all.map((one) => one.textContent)")
+    assert captions == ["How <much> they share.", "What was built.", "All of it."]
+    images = tab.query_selector_all(".models img")
+    assert [image.bounding_box()["width"] for image in images] == [300, 300]
+    tab.set_viewport_size({"width": 200, "height": 800})
+    assert all(image.bounding_box()["width"] <= 200 for image in images)
 
 
 def test_every_question_leads_to_a_figure():

@@ -12,6 +12,8 @@ from huggingface_hub import constants
 
 from form_invariance.errors import UserError
 from form_invariance.model.files import PACKAGED
+from form_invariance.stages import options
+from form_invariance.stages.attribution.compute import ESTIMATES
 from form_invariance.workflow import config_check, config_schema, model_checks
 
 pytestmark = pytest.mark.slow
@@ -45,6 +47,13 @@ def sentence(config: dict) -> str:
 
 def test_the_exact_method_needs_no_candidates():
     config_check.check(changed("candidates", 100) | {"ranking_method": "exact"}, SCHEMA)
+
+
+def test_the_schema_and_the_commands_have_the_same_choices():
+    for key in ("ranking_method", "membership"):
+        choices = options._OPTIONS[f"--{key.replace('_', '-')}"]["choices"]
+        assert set(choices) == set(SCHEMA["properties"][key]["enum"]), key
+    assert {*ESTIMATES, options.EXACT} == set(SCHEMA["properties"]["ranking_method"]["enum"])
 
 
 def test_shipped_configurations_are_right():

@@ -2,8 +2,8 @@
 
 # Neurons of a layer; None for a model that is not on this machine.
 WIDTHS = {name: model_checks.width(model["source"]) for name, model in config["models"].items()}
-PATCHED = float("inf") if config["ranking_method"] == "exact" else config["candidates"]
-AUDITED = [name for name, width in WIDTHS.items() if width is not None and width <= PATCHED]
+MOST_PATCHED = config_check.most_patched(config)
+AUDITED = [name for name, width in WIDTHS.items() if width is not None and width <= MOST_PATCHED]
 TABLES += expand("results/{model}/shared/audit.parquet", model=AUDITED)
 FIGURES["audit audit"] = ANSWERS["audit"] = AUDITED, {"audit": ["results/{model}/shared/audit.parquet"]}
 

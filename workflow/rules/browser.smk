@@ -2,12 +2,14 @@
 
 PAGES += expand("results/browser/{model}.html", model=MODELS)
 BROWSED = {
-    name: [paths(f"results/{{model}}/{{format}}/{{operator}}/{name}.{kind}"), -3, -2]
-    for name, kind, paths in (
-        ("ranking", "parquet", every_cell),
-        ("neuron_effects", "parquet", every_cell),
-        ("heuristics", "parquet", every_grid_cell),
-        ("activation_maps", "safetensors", every_grid_cell),
+    name: [paths(f"results/{{model}}/{{format}}/{{operator}}/{file}"), -3, -2]
+    for name, file, paths in (
+        ("ranking", "ranking.parquet", every_cell),
+        ("neuron_effects", "neuron_effects.parquet", every_cell),
+        ("direct_effects", "direct_effects.parquet", every_cell),
+        ("direct_effect_factors", "direct_effects.safetensors", every_cell),
+        ("heuristics", "heuristics.parquet", every_grid_cell),
+        ("activation_maps", "activation_maps.safetensors", every_grid_cell),
     )
 }
 

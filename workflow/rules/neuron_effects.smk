@@ -1,6 +1,8 @@
-"""What each neuron of the shared circuit does alone, in all cells of a model."""
+"""What each neuron of the shared circuit does alone, and what it writes directly, in all cells of a model."""
 
-TABLES += expand("results/{model}/{format}/{operator}/neuron_effects.parquet", **CELLS)
+TABLES += expand(
+    "results/{model}/{format}/{operator}/{table}.parquet", table=["neuron_effects", "direct_effects"], **CELLS
+)
 
 
 rule neuron_effects:
@@ -12,8 +14,11 @@ rule neuron_effects:
         mean_caches=[
             path for path in every_format("results/{model}/{format}/mean_cache.safetensors") for _ in OPERATORS
         ],
+        task_tables=list(TASK_TABLES.values()),
     output:
         tables=every_cell("results/{model}/{format}/{operator}/neuron_effects.parquet"),
+        problems=every_cell("results/{model}/{format}/{operator}/direct_effects.parquet"),
+        arrays=every_cell("results/{model}/{format}/{operator}/direct_effects.safetensors"),
     log:
         "results/logs/neuron_effects/{model}.log",
     benchmark:
@@ -21,11 +26,20 @@ rule neuron_effects:
     conda:
         "../../envs/gpu.yaml"
     params:
-        code=source_digest("neuron-effects"),
+        code=[source_digest("neuron-effects"), source_digest("direct-effects")],
         model=model_options,
         late_from=late_options,
         k=config["heuristic_k"],
         center=CENTER,
+        operators=OPERATORS * len(FORMATS),
+        asked=[ASKED[name] for name in OPERATORS] * len(FORMATS),
+        # A function, because the templates' fields look like wildcards.
+        templates=lambda wildcards: [
+            one["templates"][name] for one in config["formats"].values() for name in OPERATORS
+        ],
+        max_operand=config["heuristic_max_operand"],
+        problems=config["direct_effect_problems"],
+        seed=config["seed"],
     resources:
         **model_job(minutes=60),
     shell:
@@ -33,5 +47,9 @@ rule neuron_effects:
             "neuron-effects {params.model:q} {params.late_from:q}"
             " --dataset {input.datasets[#]:q} --circuit {input.circuits[#]:q} --mean-cache {input.mean_caches[#]:q}"
             " --k {params.k} {params.center} --output {output.tables[#]:q}",
+            "direct-effects {params.model:q} {params.asked[#]:q} --operator {params.operators[#]:q}"
+            " --template={params.templates[#]:q} --circuit {input.circuits[#]:q} --k {params.k}"
+            " --max-operand {params.max_operand} --problems {params.problems} --seed {params.seed}"
+            " --output {output.problems[#]:q} --arrays-output {output.arrays[#]:q}",
             turns=len(FORMATS) * len(OPERATORS),
         )

@@ -4,6 +4,10 @@ import yaml
 
 PAGES.append("results/report.html")
 # Stages with a question that these operators cannot answer: agreement needs an expression, the others whole numbers.
+CAPTIONS = {
+    path.stem: path.read_text().replace("{{ snakemake.wildcards.model }}", "the model")
+    for path in sorted((ROOT / "workflow/report").glob("*.rst"))
+}
 ABOUT_NUMBERS = [*([] if NUMBER_OPERATORS else ["probe", "family_knockout"]), *([] if GRIDS else ["agreement"])]
 
 
@@ -69,10 +73,11 @@ rule report:
         compared=lambda wildcards, input: keyed(input.compared, -1),
         paper=lambda wildcards, input: ["--paper-tables", *keyed(input.paper, -1)] if input.paper else [],
         browsers=lambda wildcards, input: ["--browsers", *keyed(input.browsers, -1)] if input.browsers else [],
+        captions=lambda wildcards: [f"{name}={text}" for name, text in CAPTIONS.items()],
         configuration=lambda wildcards: yaml.safe_dump(config, sort_keys=False),
     resources:
         **table_job(mem_mb=1000),
     shell:
         "python -m form_invariance report --answers {params.answers:q} --planted {input.planted:q}"
         " --figures {params.figures:q} --compared {params.compared:q} {params.paper:q} {params.browsers:q}"
-        " --benchmarks results/benchmarks --configuration {params.configuration:q} --output {output:q} 2> {log:q}"
+        " --captions {params.captions:q} --benchmarks results/benchmarks --configuration {params.configuration:q} --output {output:q} 2> {log:q}"

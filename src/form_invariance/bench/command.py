@@ -2,7 +2,7 @@
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from form_invariance.stages.options import add_model_arguments
 
@@ -17,11 +17,18 @@ HELP = (
     "hooked pass per neuron), the same on the sentences of indirect object identification, what the time of exact "
     "patching depends on, and the throughput of every stage"
 )
-SUITES = ("replay", "ioi", "cost", "stages")
+DEFAULT = ("replay", "cost", "stages")
+SUITES = (*DEFAULT, "ioi")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"{', '.join(SUITES)}; default: all but ioi")
+    parser.add_argument(
+        "suites",
+        nargs="*",
+        default=DEFAULT,
+        metavar="SUITE",
+        help=f"{', '.join(SUITES)}; default: {', '.join(DEFAULT)}",
+    )
     add_model_arguments(parser, default="random:small")
     parser.add_argument(
         "--lengths",
@@ -87,7 +94,7 @@ def _measure(arguments: argparse.Namespace, label: str | None = None) -> None:
         "matmul_rate": machine.rate,
     }
     rows = []
-    for suite in arguments.suites or [suite for suite in SUITES if suite != "ioi"]:
+    for suite in arguments.suites:
         for row in _suite(suite, machine, tokenizer, arguments):
             rows.append(row)
             print(report.line(row), flush=True)
@@ -98,22 +105,27 @@ def _measure(arguments: argparse.Namespace, label: str | None = None) -> None:
 def _suite(
     suite: str, machine: "Machine", tokenizer: "PromptTokenizer", arguments: argparse.Namespace
 ) -> "Iterator[Row]":
-    from form_invariance.bench import cost, ioi, random_models, replay, rivals, stages
-    from form_invariance.model.files import resolve
-    from form_invariance.stages.model_options import device_of, dtype_of
+    from form_invariance.bench import cost, ioi, random_models, replay, stages
 
+    sizes = arguments.candidates, arguments.hooked
     if suite == "cost":
         yield from cost.measure(machine, arguments.candidates)
     elif suite == "stages":
         for template in (random_models.SYMBOLIC, random_models.WORD):
             yield from stages.measure(machine, tokenizer, template, arguments.prompts, arguments.candidates)
+    elif suite == "ioi":
+        yield from ioi.measure(machine, tokenizer, _rivals(arguments), arguments.prompts, *sizes)
     else:
-        folder = resolve(arguments.model, arguments.revision)
-        theirs = rivals.load(folder, dtype_of(arguments), device_of(arguments))
-        if suite == "ioi":
-            yield from ioi.measure(
-                machine, tokenizer, theirs, arguments.prompts, arguments.candidates, arguments.hooked
-            )
-            return
+        theirs = _rivals(arguments)
         for length in arguments.lengths:
-            yield from replay.measure(machine, theirs, length, arguments.candidates, arguments.hooked)
+            yield from replay.measure(machine, theirs, length, *sizes)
+
+
+def _rivals(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The model in the library of each rival that is installed."""
+    from form_invariance.bench import rivals
+    from form_invariance.model.files import resolve
+    from form_invariance.stages.model_options import device_of, dtype_of
+
+    folder = resolve(arguments.model, arguments.revision)
+    return rivals.load(folder, dtype_of(arguments), device_of(arguments))

@@ -1,7 +1,7 @@
 """Indirect object identification (Wang et al. 2023), in the sentences of TransformerLens's `IOIDataset`.
 
 A task that was made elsewhere: "Then, John and Mary went to the store. John gave the milk to" asks for Mary. The
-corrupt sentence has the two names in each other's place.
+corrupt sentence has the two names exchanged.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ import pandas as pd
 import torch
 
 from form_invariance.bench.measure import Machine, Row
-from form_invariance.bench.replay import Patches, compare
+from form_invariance.bench.replay import Patches
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import first_tokens
 
@@ -60,4 +60,4 @@ def measure(
             for name in ("prompt", "corrupt")
         )
         answers = torch.tensor([[row["answer_token"], row["corrupt_token"]]], device=machine.model.device)
-        yield from compare(Patches(machine, "ioi", tokens, corrupt, answers), theirs, candidates, hooked)
+        yield from Patches(machine, "ioi", tokens, corrupt, answers).compare(theirs, candidates, hooked)

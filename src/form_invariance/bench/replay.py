@@ -71,8 +71,10 @@ class Patches:
         each = [spent / method.patches for spent, method in zip(seconds, methods, strict=True)]
         return methods[each.index(min(each))]
 
-    def compare(self, methods: list[Method]) -> Iterator[Row]:
-        """Measure all methods by turns in every late layer; replay is the first of them."""
+    def compare(self, theirs: Mapping[str, Any], candidates: int, hooked: int) -> Iterator[Row]:
+        """Replay and its rivals by turns in every late layer; arguments and rows are those of `measure`."""
+        methods = [self.replay(candidates)]
+        methods += [self.rival(name, RIVALS[name], model, candidates, hooked) for name, model in theirs.items()]
         runs = {(one.name, layer): self.work(one, layer) for layer in self.late for one in methods}
         times, found = fastest(list(runs.values()), self.machine.repeats, self.model.device)
         seconds, effects = dict(zip(runs, times, strict=True)), dict(zip(runs, found, strict=True))
@@ -119,10 +121,5 @@ def measure(
     rng, device = torch.Generator().manual_seed(length), machine.model.device
     tokens, corrupt = (torch.randint(0, 1000, (1, length), generator=rng).to(device) for _ in range(2))
     answers = torch.tensor([[11, 12]], device=device)
-    yield from compare(Patches(machine, "replay", tokens, corrupt, answers, _SCALE), theirs, candidates, hooked)
-
-
-def compare(patches: Patches, theirs: Mapping[str, Any], candidates: int, hooked: int) -> Iterator[Row]:
-    """Replay and its rivals on the same patches; arguments and rows are those of `measure`."""
-    rivals = [patches.rival(name, RIVALS[name], model, candidates, hooked) for name, model in theirs.items()]
-    yield from patches.compare([patches.replay(candidates), *rivals])
+    patches = Patches(machine, "replay", tokens, corrupt, answers, _SCALE)
+    yield from patches.compare(theirs, candidates, hooked)

@@ -31,16 +31,16 @@ def line(row: Row) -> str:
     return "  ".join(parts)
 
 
-def speedup(rows: Sequence[Row], tokens: int, where: str) -> str:
+def speedup(factors: "pd.Series[float]", tokens: int, where: str) -> str:
     """How many times faster replay is than each rival, the strongest first.
 
     Args:
-        rows: of replay and its rivals at this number of tokens, the mean over late layers.
+        factors: of each rival by its name, the mean over late layers in prompts of this number of tokens.
         where: "one CPU thread" or similar.
     """
-    rivals = sorted((row for row in rows if row["stage"] in RIVALS), key=lambda row: row["speedup"])
+    strongest = factors.sort_values().items()
     told = ", ".join(
-        f"{row['speedup']:.1f} times faster than {RIVALS[row['stage']].description}" for row in rivals
+        f"{factor:.1f} times faster than {RIVALS[str(name)].description}" for name, factor in strongest
     )
     return f"replay is {told} ({tokens} tokens, mean over late layers, {where})"
 
@@ -53,14 +53,10 @@ def summary(rows: Sequence[Row], provenance: Mapping[str, Any]) -> str:
     ]
     threads = "one thread" if provenance["threads"] == 1 else f"{provenance['threads']} threads"
     where = "GPU" if provenance["device"] == "cuda" else f"{threads} of the CPU"
-    means = [row for row in rows if row["suite"] in ("replay", "ioi") and row["layer"] < 0]
-    for suite, tokens in dict.fromkeys((row["suite"], row["tokens"]) for row in means):
-        factors: dict[str, list[float]] = {}
-        for row in means:
-            if (row["suite"], row["tokens"]) == (suite, tokens):
-                factors.setdefault(row["stage"], []).append(row["speedup"])
-        own = [{"stage": stage, "speedup": sum(found) / len(found)} for stage, found in factors.items()]
-        lines.append(speedup(own, tokens, where))
+    table = pd.DataFrame(rows)
+    means = table[table["stage"].isin(RIVALS) & (table["layer"] < 0)]
+    for _, own in means.groupby(["suite", "tokens"], sort=False):
+        lines.append(speedup(own.groupby("stage")["speedup"].mean(), own["tokens"].iloc[0], where))
     for varied in ("tokens", "candidates", "prompts"):
         spent = {row[varied]: row["seconds"] for row in rows if (row["suite"], row["stage"]) == ("cost", varied)}
         if spent:

@@ -12,7 +12,8 @@ HELP = "one HTML file to look at the shared neurons of a model: heat maps, effec
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", required=True, help="name of the model")
     parser.add_argument("--models", nargs="+", required=True, help="names of all models, for links")
-    what = "ranking and neuron_effects of each cell; heuristics and activation_maps of those with expressions"
+    what = "ranking, neuron_effects, direct_effects and direct_effect_factors of each cell; with expressions also "
+    what += "heuristics and activation_maps"
     add_keyed(parser, "--tables", "NAME/FORMAT/OPERATOR=FILE", what)
     add_keyed(parser, "--operators", "NAME=QUESTION", "operators, with what they ask")
     add_required(parser, int, k="circuit size whose shared neurons are shown")
@@ -24,7 +25,8 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.browser.page import browser_page
     from form_invariance.stages.heuristics import map_files
     from form_invariance.stages.heuristics.table import HEURISTICS
-    from form_invariance.stages.neuron_effects.table import NEURON_EFFECTS
+    from form_invariance.stages.neuron_effects.direct_files import KIND, from_arrays
+    from form_invariance.stages.neuron_effects.table import DIRECT_EFFECTS, NEURON_EFFECTS
     from form_invariance.stages.ranking.table import RANKING
     from form_invariance.tables.files import read_table, read_tensors, write_text
 
@@ -39,10 +41,12 @@ def run(arguments: argparse.Namespace) -> None:
         key = name, operator
         ranking = read_table(path("ranking", *key), RANKING)
         effects = read_table(path("neuron_effects", *key), NEURON_EFFECTS)
+        problems = read_table(path("direct_effects", *key), DIRECT_EFFECTS)
+        direct = from_arrays(read_tensors(path("direct_effect_factors", *key), KIND)[0])
         if not any(("activation_maps", one, operator) in paths for one in formats):
-            return Cell(ranking, effects)
+            return Cell(ranking, effects, problems, direct)
         maps = map_files.from_arrays(read_tensors(path("activation_maps", *key), map_files.KIND)[0])
-        return Cell(ranking, effects, read_table(path("heuristics", *key), HEURISTICS), maps)
+        return Cell(ranking, effects, problems, direct, read_table(path("heuristics", *key), HEURISTICS), maps)
 
     formats = dict.fromkeys(name for _, name, _ in paths)
     cells = {operator: {name: cell(name, operator) for name in formats} for operator in asked}

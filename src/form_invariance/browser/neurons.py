@@ -10,6 +10,7 @@ import pandas as pd
 from form_invariance.errors import UserError
 from form_invariance.stages.heuristics.map_files import ActivationMaps
 from form_invariance.stages.heuristics.names import SHARED
+from form_invariance.stages.neuron_effects.direct_files import DirectEffects
 
 ANSWERS = 8
 """Answers shown at either end of what a neuron promotes."""
@@ -19,10 +20,17 @@ _EFFECTS = ("knockout_normalized_logit", "keep_normalized_logit", "knockout_prob
 
 @dataclass(frozen=True)
 class Cell:
-    """What the browser shows of one (format, operator); a table of problems has no heuristics and maps."""
+    """What the browser shows of one (format, operator); a table of problems has no heuristics and maps.
+
+    Attributes:
+        problems: direct_effects table.
+        direct: the factors of its direct effects, and the answers' texts.
+    """
 
     ranking: pd.DataFrame
     effects: pd.DataFrame
+    problems: pd.DataFrame
+    direct: tuple[DirectEffects, list[str]]
     heuristics: pd.DataFrame | None = None
     maps: ActivationMaps | None = None
 

@@ -1,4 +1,4 @@
-"""The browser's page: all it shows inside the one HTML file, which stays under 25 MB."""
+"""The browser's page: all it shows inside the one HTML file, which stays under 8 MB."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,32 +13,44 @@ from matplotlib import colormaps
 from matplotlib.colors import to_hex
 
 from form_invariance import __version__
-from form_invariance.browser.maps import LEVELS, pack_bytes, pack_maps
 from form_invariance.browser.neurons import Cell, neurons_of
+from form_invariance.browser.packing import LEVELS, pack_bytes, pack_maps
+from form_invariance.browser.sums import layer_starts, sums_of
 
 _FOLDER = Path(__file__).parent
-_LARGEST = 24 * 10**6
+_LARGEST = 7 * 10**6 + 900_000
 """Bytes of a page, without its own script."""
+_OTHERS = 20
+"""Numbers of each problem that do not depend on the neurons: scales, targets, the model's own answers."""
+_SCRIPTS = ("page.js", "list.js", "maps.js", "neuron.js", "sums.js", "sum_view.js", "keys.js")
 
 
-def operator_data(cells: Mapping[str, Cell], where: str) -> dict[str, Any]:
+def operator_data(cells: Mapping[str, Cell], room: float, where: str) -> dict[str, Any]:
     """What the page knows of one operator, without the heat maps.
 
     Args:
         cells: by format.
+        room: bytes for the factors of direct effects.
         where: model and operator, for errors.
 
     Returns:
-        neurons: as `neurons_of`; and with maps a, b: the pairs' operands, place: of each pair's answer in answers,
-        packed as 16-bit integers; answers; size: operands are below it.
+        neurons: as `neurons_of`; sums: as `sums_of`; and with maps a, b: the pairs' operands, and place: of each
+        pair's answer in answers, packed as 16-bit integers; answers; size: operands are below it.
     """
-    maps = next(iter(cells.values())).maps
+    first = next(iter(cells.values()))
+    # Of each problem and format two bytes a number, which base64 makes a third longer.
+    numbers = len(first.direct[0].neurons) + len(layer_starts(first.direct[0].neurons)) + _OTHERS
+    most = int(room / (len(cells) * numbers * 2 * 4 / 3))
+    direct = {name: cell.direct for name, cell in cells.items()}
+    sums = sums_of({name: cell.problems for name, cell in cells.items()}, direct, max(1, most), where)
+    maps = first.maps
     if maps is None:
-        return {"neurons": neurons_of(cells, where)}
+        return {"neurons": neurons_of(cells, where), "sums": sums}
     answers, place = np.unique(maps.answer, return_inverse=True)
     short = np.dtype("<u2")
     return {
         "neurons": neurons_of(cells, where),
+        "sums": sums,
         "a": pack_bytes(maps.a.astype(short)),
         "b": pack_bytes(maps.b.astype(short)),
         "place": pack_bytes(place.astype(short)),
@@ -74,18 +86,19 @@ def browser_page(
     models: Sequence[str],
     cells: Mapping[str, Mapping[str, Cell]],
     k: int,
-    expressions: Mapping[str, str],
+    asked: Mapping[str, str],
 ) -> str:
     """The whole page of one model.
 
     Args:
         model: its name.
-        models: names of all models, whose pages lie beside this one.
+        models: names of all models, whose pages are in the same folder.
         cells: by operator and format.
         k: circuit size whose shared neurons are shown.
-        expressions: of the operators.
+        asked: what each operator asks, in words.
     """
-    operators = {name: operator_data(own, f"{model}, {name}") for name, own in cells.items()}
+    room = _LARGEST / 2 / len(cells)
+    operators = {name: operator_data(own, room, f"{model}, {name}") for name, own in cells.items()}
     add_maps(operators, cells, _LARGEST - len(json.dumps(operators)))
     shown = {
         "model": model,
@@ -93,7 +106,7 @@ def browser_page(
         "k": k,
         "levels": LEVELS,
         "colours": [to_hex(colour) for colour in colormaps["cividis"](np.linspace(0, 1, LEVELS))],
-        "operators": {name: {**data, "expression": expressions[name]} for name, data in operators.items()},
+        "operators": {name: {**data, "asked": asked[name]} for name, data in operators.items()},
     }
     # A closing tag inside the data would end the script that holds it.
     data = json.dumps(shown, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
@@ -104,6 +117,6 @@ def browser_page(
         k=k,
         version=__version__,
         style=Markup((_FOLDER / "browser.css").read_text()),
-        script=Markup((_FOLDER / "browser.js").read_text()),
+        script=Markup("\n".join((_FOLDER / name).read_text() for name in _SCRIPTS)),
         data=Markup(data),
     )

@@ -9,7 +9,7 @@ from form_invariance.stages.options import add_keyed, add_options
 if TYPE_CHECKING:
     import pandas as pd
 
-HELP = "write the paper's tables, with the paper's numbers beside ours where it has them"
+HELP = "write the paper's tables, with the paper's numbers next to ours where it has them"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

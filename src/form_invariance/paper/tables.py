@@ -1,4 +1,4 @@
-"""The paper's tables for any models; for its own three with its numbers beside ours (method, section 10)."""
+"""The paper's tables for any models; for its own three with its numbers next to ours (method, section 10)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -38,7 +38,7 @@ def paper_model(source: str) -> str:
     return PAPER_MODELS.get(source.rstrip("/").split("/")[-1].lower(), "")
 
 
-def beside_paper(
+def compared_with_paper(
     table: pd.DataFrame,
     labels: Sequence[str],
     keys: Sequence[str],
@@ -49,7 +49,7 @@ def beside_paper(
 
     Args:
         labels: labels of the paper's tables.
-        keys: columns of `table` that a row is found by, beside the model.
+        keys: columns of `table` that a row is found by, besides the model.
         columns: the paper's column by ours.
         sources: each model's source, by its name in `table`.
     """
@@ -125,8 +125,8 @@ def _of_rows(
     printed: Mapping[str, str],
     sources: Mapping[str, str],
 ) -> pd.DataFrame:
-    """Put the paper's columns, which it prints per format, beside some rows of a table."""
-    compared = beside_paper(table[rows], labels, ["format"], printed, sources)
+    """Add the paper's columns, which it prints per format, to some rows of a table."""
+    compared = compared_with_paper(table[rows], labels, ["format"], printed, sources)
     return table.join(compared[[column for column in compared.columns if column not in table.columns]])
 
 
@@ -168,7 +168,7 @@ def agreement(tables: ByOperator, labelled: ByOperator, sources: Mapping[str, st
         "three-way Jaccard": "three_way_jaccard",
     }
     result = pd.DataFrame(rows).sort_values(["model", "mode"], kind="stable", ignore_index=True)
-    return beside_paper(result, ["tab:app_detailed_heuristics"], ["operator"], printed, sources)
+    return compared_with_paper(result, ["tab:app_detailed_heuristics"], ["operator"], printed, sources)
 
 
 def summary(agreement_rows: pd.DataFrame, sources: Mapping[str, str]) -> pd.DataFrame:
@@ -179,7 +179,7 @@ def summary(agreement_rows: pd.DataFrame, sources: Mapping[str, str]) -> pd.Data
     both = pd.concat([rows, means], ignore_index=True)[["model", "mode", "operator", *values]]
     both = both.sort_values(["model", "mode"], kind="stable", ignore_index=True)
     printed = dict(zip(values, ["exact_percent", "pair_jaccard", "three_way_jaccard"], strict=True))
-    return beside_paper(both, ["tab:heuristic_summary"], ["operator"], printed, sources)
+    return compared_with_paper(both, ["tab:heuristic_summary"], ["operator"], printed, sources)
 
 
 def significance(tables: ByOperator, sources: Mapping[str, str]) -> pd.DataFrame:
@@ -206,7 +206,7 @@ def significance(tables: ByOperator, sources: Mapping[str, str]) -> pd.DataFrame
         for label, (statistic, _) in measures.items()
         for ours, column in columns.items()
     }
-    return beside_paper(result, ["tab:heuristic_significance"], ["operator"], printed, sources)
+    return compared_with_paper(result, ["tab:heuristic_significance"], ["operator"], printed, sources)
 
 
 def families(cells: Cells, sources: Mapping[str, str]) -> pd.DataFrame:
@@ -220,4 +220,4 @@ def families(cells: Cells, sources: Mapping[str, str]) -> pd.DataFrame:
     columns = ["model", "mode", "operator", "family", "format", "labels", "neurons"]
     result = pd.DataFrame(rows, columns=columns)
     labels = ["tab:dist_llama3_8b", "tab:dist_llama32_3b", "tab:dist_llama32_1b"]
-    return beside_paper(result, labels, ["operator", "family", "format"], {"labels": "labels"}, sources)
+    return compared_with_paper(result, labels, ["operator", "family", "format"], {"labels": "labels"}, sources)

@@ -11,6 +11,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_keyed(parser, "--answers", "MODEL=FILE", "answers of each model")
     add_keyed(parser, "--figures", "MODEL/NAME=FILE", "SVG of each model's figures")
     add_keyed(parser, "--compared", "NAME=FILE", "SVG of the figures of all models")
+    add_keyed(parser, "--captions", "NAME=TEXT", "captions of figures", required=False)
     add_keyed(parser, "--paper-tables", "NAME=FILE", "CSV of each table", required=False)
     add_keyed(parser, "--browsers", "MODEL=FILE", "neuron browsers of the models that have one", required=False)
     add_options(parser, planted="planted table", benchmarks="folder of the rules' benchmark files")
@@ -28,5 +29,5 @@ def run(arguments: argparse.Namespace) -> None:
     answers = {model: read_answers(path) for model, path in arguments.answers.items()}
     truth = planted.answer(read_inputs({"planted": {(): arguments.planted}}, planted.INPUTS))
     files = Files(arguments.figures, arguments.compared, arguments.paper_tables, arguments.benchmarks)
-    page = render(answers, truth, files, arguments.configuration, list(arguments.browsers))
+    page = render(answers, truth, files, arguments.captions, arguments.configuration, list(arguments.browsers))
     write_text(arguments.output, page)

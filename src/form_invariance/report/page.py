@@ -19,10 +19,11 @@ from form_invariance.tables.files import reading
 
 _FOLDER = Path(__file__).parent
 _METHODS = (
-    "Two-stage ranking of MLP neurons at the last token (attribution, then exact patching by replay), the shared "
-    "circuit as the intersection of the formats' best, keep-only and knockout by mean ablation at every position "
-    "except BOS, transfer of the shared neurons' activations between formats, and heuristic families of the "
-    "shared neurons. Means over cells give every cell the same weight; intervals are 95 % and are in the tables."
+    "Two-stage ranking of MLP neurons at the last token (an estimate of each effect, then exact patching by "
+    "replay), the shared circuit as the intersection of the formats' best, keep-only and knockout by mean "
+    "ablation at every position except BOS, transfer of the shared neurons' activations between formats, and "
+    "heuristic families of the shared neurons. Means over cells give every cell the same weight; intervals are "
+    "95 % and are in the tables."
 )
 
 
@@ -48,7 +49,7 @@ def _image(path: Path) -> dict[str, str]:
         content = path.read_bytes()
         ParserCreate().Parse(content, True)
     data = base64.b64encode(content).decode()
-    return {"name": path.stem.replace("_", " "), "data": f"data:image/svg+xml;base64,{data}"}
+    return {"file": path.stem, "name": path.stem.replace("_", " "), "data": f"data:image/svg+xml;base64,{data}"}
 
 
 def _table(frame: pd.DataFrame) -> Markup:
@@ -95,9 +96,9 @@ def _sections(answers: Mapping[str, list[Answer]], files: Files) -> list[dict[st
     for model, own in answers.items():
         for answer in own:
             if answer.question != QUESTION:
-                empty = {"question": answer.question, "anchor": answer.anchor, "figures": set(), "answers": []}
+                empty = {"question": answer.question, "anchor": answer.anchor, "figures": {}, "answers": []}
                 section = sections.setdefault(answer.question, empty)
-                section["figures"] |= set(answer.figures)
+                section["figures"] |= dict.fromkeys(answer.figures)
                 paths = {name: files.figures[model, name] for name in answer.figures}
                 section["answers"].append(_shown(answer, paths, model))
     return list(sections.values())
@@ -107,6 +108,7 @@ def render(
     answers: Mapping[str, list[Answer]],
     truth: Answer,
     files: Files,
+    captions: Mapping[str, str],
     configuration: str,
     browsers: Collection[str],
 ) -> str:
@@ -115,6 +117,7 @@ def render(
     Args:
         answers: of each model.
         truth: the answer about the planted circuits, which concerns no model of the run.
+        captions: what there is to see in a figure, by its name; a section says it once for all models.
         configuration: the configuration of the run, as YAML.
         browsers: the models that have a neuron browser.
 
@@ -122,6 +125,8 @@ def render(
         UserError: a figure, a table or a benchmark file is missing or broken.
     """
     sections = _sections(answers, files)
+    for section in sections:
+        section["captions"] = {name: captions[name] for name in section["figures"] if name in captions}
     places = {figure: section["anchor"] for section in sections for figure in section["figures"]}
     verdicts = {model: verdict_of(own) for model, own in answers.items()}
     paper = [_paper_table(path) for path in files.paper.values()]
@@ -134,6 +139,7 @@ def render(
         sizes=sorted({int(k) for one in verdicts.values() if one for k in one.table["k"]}),
         decided=[_shown(one, {}, model) for model, one in verdicts.items() if one],
         sections=sections,
+        captions=captions,
         truth={"question": truth.question, **_shown(truth, files.compared, "two models built by hand")},
         compared=[_image(path) for name, path in files.compared.items() if name not in truth.figures],
         paper=paper,

@@ -1,7 +1,7 @@
 """The first screen of the report: a row for each question, a column for each model."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -21,7 +21,7 @@ FIGURES = {
 """By question, the figure in the section that answers it at length."""
 _WIDTH, _HEIGHT, _MARGIN = 132, 18, 6
 
-Row = Mapping[str, Any]
+Row = Mapping[Hashable, Any]
 
 
 def verdict_of(answers: Sequence[Answer]) -> Answer | None:
@@ -36,7 +36,7 @@ def verdict_rows(answers: Mapping[str, Sequence[Answer]]) -> list[dict[str, Any]
         answers: of each model.
     """
     rows = [_by_question(verdict_of(own)) for own in answers.values()]
-    limits = [_number(row[name]) for own in rows for row in own.values() for name in ("low", "high")]
+    limits = [row[name] for own in rows for row in own.values() for name in ("low", "high")]
     ends = [0.0, *filter(math.isfinite, limits)]
     span = min(ends), max(*ends, min(ends) + 1e-9)
     return [
@@ -53,18 +53,17 @@ def verdict_rows(answers: Mapping[str, Sequence[Answer]]) -> list[dict[str, Any]
 
 def _by_question(answer: Answer | None) -> dict[str, Row]:
     """The rows of the verdict's table by the name of the question."""
+    if answer is None:
+        return {}
     names = {compared: name for name, compared in COMPARED.items()}
-    rows: list[Row] = answer.table.to_dict("records") if answer else []  # type: ignore[assignment]
-    return {names[row["question"]]: row for row in rows}
-
-
-def _number(value: float | None) -> float:
-    return math.nan if value is None else float(value)
+    # Where all are NaN, JSON gave them back as None.
+    table = answer.table.astype(dict.fromkeys(("difference", "low", "high"), float))
+    return {names[row["question"]]: row for row in table.to_dict("records")}
 
 
 def _cell(row: Row, span: tuple[float, float]) -> dict[str, Any]:
     """What one model's cell shows."""
-    value, low, high = (_number(row[name]) for name in ("difference", "low", "high"))
+    value, low, high = (row[name] for name in ("difference", "low", "high"))
     cell = {"verdict": row["verdict"], "metric": row["metric"], "drawn": "", "numbers": ""}
     if all(map(math.isfinite, (value, low, high))):
         # Differences may be far below 0.01, where they must not read as minus zero.

@@ -18,6 +18,9 @@ class _Keyed(argparse.Action):
         setattr(namespace, self.dest, {key if key[1:] else key[0]: kind(value) for key, value in given.items()})
 
 
+EXACT = "exact"
+"""The `ranking_method` that leaves no neuron to an estimate: all are patched."""
+
 _FILE = {"type": Path}
 _NUMBER = {"type": int}
 _FILES = {"action": _Keyed, "nargs": "+", "metavar": "FORMAT=FILE"}
@@ -45,7 +48,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--exclude-train": {**_FILE, "nargs": "+", "help": "datasets whose train pairs are left out, in either order"},
     "--candidates": {**_NUMBER, "help": "neurons per layer that are patched exactly"},
     "--ranking-method": {
-        "choices": ("attribution", "integrated_gradients", "relp", "exact"),
+        "choices": ("attribution", "integrated_gradients", "relp", EXACT),
         "help": "how the first stage estimates effects",
     },
     "--pairs": {**_NUMBER, "help": "largest number of pairs in each direction"},
@@ -92,17 +95,22 @@ def check_cells(arguments: argparse.Namespace, of: str, *options: str) -> None:
     """Check that options of files by cell have the same cells as the option `of`.
 
     Raises:
-        UserError: one has not.
+        UserError: one has other cells.
     """
-    values = {name: vars(arguments)[name.strip("-").replace("-", "_")] for name in (of, *options)}
+    cells = vars(arguments)[_attribute(of)].keys()
     for option in options:
-        if values[option].keys() != values[of].keys():
+        if vars(arguments)[_attribute(option)].keys() != cells:
             raise UserError(f"{option} must have a file for each cell of {of} and no other")
+
+
+def _attribute(option: str) -> str:
+    """The name that the value of an option has among the arguments."""
+    return option.strip("-").replace("-", "_")
 
 
 def operand_limits(arguments: argparse.Namespace) -> dict[str, int]:
     """The limits of operands and answers, by name."""
-    return settings(arguments, *(name.strip("-").replace("-", "_") for name in OPERANDS))
+    return settings(arguments, *map(_attribute, OPERANDS))
 
 
 def settings(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import difflib
 import hashlib
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ from form_invariance.json_yaml import read_yaml
 from form_invariance.problems.operands import OperandRange, operand_pool
 from form_invariance.problems.prompts import check_fields
 from form_invariance.problems.tasks import Arithmetic, TableTask, Task, check_fields_of, is_whole, pool
+from form_invariance.stages.options import EXACT
 from form_invariance.workflow.config_schema import check_schema, hint
 from form_invariance.workflow.model_checks import check_models, check_sources, known_folder, task_of, under
 
@@ -130,6 +132,11 @@ def _check_templates(config: Mapping[str, Any], tasks: Mapping[str, Task]) -> No
                 check_fields(text, where)
 
 
+def most_patched(config: Mapping[str, Any]) -> float:
+    """How many neurons of a layer are patched exactly; infinite if all are, however many a layer has."""
+    return math.inf if config["ranking_method"] == EXACT else config["candidates"]
+
+
 def _check_numbers(config: Mapping[str, Any]) -> None:
     """Check the values that limit one another."""
     for kind in ("operand", "answer"):
@@ -139,7 +146,7 @@ def _check_numbers(config: Mapping[str, Any]) -> None:
                 f"config key operands: no number is in {low}..{high}; {kind}_max must be at least {kind}_min"
             )
     largest = max(config["k"])
-    if config["ranking_method"] != "exact" and largest > config["candidates"]:
+    if largest > most_patched(config):
         raise UserError(
             f"config key k: {largest} is larger than candidates ({config['candidates']}), and only candidates are "
             "ranked; lower k or raise candidates"

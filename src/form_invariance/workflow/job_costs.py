@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from form_invariance.workflow.config_check import measured_variants
+from form_invariance.workflow.config_check import measured_variants, most_patched
 from form_invariance.workflow.job_sizes import known_config, parameters
 
 RATES = {"float32": 40e12, "tf32": 200e12, "bfloat16": 400e12}
@@ -103,9 +103,7 @@ class Cell:
 
     def patches(self, prompts: float, draws: float) -> float:
         """Operations of both stages of the ranking."""
-        every = self.config["ranking_method"] == "exact"
-        candidates = self.size.d_mlp if every else min(self.config["candidates"], self.size.d_mlp)
-        candidates *= self.size.late
+        candidates = min(most_patched(self.config), self.size.d_mlp) * self.size.late
         return 2 * self.passes(prompts) + prompts * draws * candidates * self.size.replay
 
 
@@ -161,14 +159,15 @@ def _interventions(cell: Cell) -> float:
 
 
 def _faithfulness(cell: Cell) -> float:
-    # Nine shares in four orders, of which one has draws, by two ablations.
-    sets = 2 * 9 * (3 + cell.config["random_seeds"])
+    # Ten shares in four orders, of which one has draws, and no neuron at all; each by two ablations.
+    sets = 2 * (10 * (3 + cell.config["random_seeds"]) + 1)
     return cell.config["eval_prompts"] * sets * cell.size.late_token
 
 
 def _neuron_effects(cell: Cell) -> float:
     neurons = cell.config["heuristic_k"] / 2 * cell.size.late
-    return 2 * neurons * cell.config["eval_prompts"] * cell.size.late_token
+    alone = 2 * neurons * cell.config["eval_prompts"] * cell.size.late_token
+    return alone + cell.passes(cell.config["direct_effect_problems"])
 
 
 def _transfer(cell: Cell) -> float:
@@ -208,8 +207,8 @@ def _precision(cell: Cell) -> float:
 
 
 def _audit(cell: Cell) -> float:
-    # Ten gradients of integrated gradients in every layer, and one gradient of each of the two other methods.
-    gradients = 10 * 3 * cell.size.late * cell.size.late_token / 2
+    # Clean and corrupt passes of three methods; forward and backward from ten points, through half of the layers.
+    gradients = 10 * 2 * cell.size.late * cell.size.late_token / 2
     prompts = cell.config["train_prompts"]
     return 6 * cell.passes(prompts) + prompts * gradients
 

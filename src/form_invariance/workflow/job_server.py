@@ -1,8 +1,8 @@
 """A server for the commands of a run: it imports the libraries once, and forks a process for each command.
 
-Importing PyTorch, pandas and seaborn takes longer than most jobs of a small model. `serve` runs a program, usually
-Snakemake, beside a server. Each `python -m form_invariance COMMAND` that the program starts asks this server to
-run COMMAND in a fork (`ask`). The fork takes over the folder, the environment and the open files of the process
+Importing PyTorch, pandas and seaborn takes longer than most jobs of a small model. `serve` starts the server and a
+program, usually Snakemake. Each `python -m form_invariance COMMAND` that the program starts asks the server to run
+COMMAND in a fork (`ask`). The fork takes over the folder, the environment and the open files of the process
 that asked, and ends with it.
 """
 
@@ -50,7 +50,7 @@ def ask(argv: Sequence[str]) -> int | None:
 
 
 def serve(program: Sequence[str]) -> int:
-    """Run a program beside a server for the commands that it starts; the program's exit status."""
+    """Run a program, with a server for the commands that it starts; the program's exit status."""
     import subprocess
     from tempfile import TemporaryDirectory
 

@@ -1,4 +1,4 @@
-"""Snakemake, or another program, beside a server for the commands that it starts."""
+"""Snakemake, or another program, with a server for the commands that it starts."""
 
 import argparse
 

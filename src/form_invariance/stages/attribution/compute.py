@@ -13,6 +13,7 @@ from form_invariance.model.finite import check_finite
 from form_invariance.model.replay import LastTokenCache, build_cache, last_token_neurons, replay
 from form_invariance.stages.attribution.integrated import integrate
 from form_invariance.stages.dataset.prompts import TrainPrompts
+from form_invariance.stages.options import EXACT
 from form_invariance.stages.run import Run
 from form_invariance.statistics import ranks
 
@@ -82,8 +83,6 @@ def attribute_relevance(model: Decoder, tokens: Tensor, corrupt: Tensor, answers
 
 ESTIMATES = {"attribution": attribute, "integrated_gradients": integrate, "relp": attribute_relevance}
 """The estimates of the effects by the names of their methods in the configuration."""
-EXACT = "exact"
-"""The method that leaves no neuron to an estimate: all are patched."""
 
 
 def attribution_table(effects: np.ndarray, first: int, candidates: int) -> pd.DataFrame:
@@ -130,7 +129,8 @@ def first_stage(run: Run, train: TrainPrompts, candidates: int, method: str) -> 
     """The attribution table of a cell, by the first draw of corrupt partners.
 
     Args:
-        method: one of `ESTIMATES`; or `EXACT`, with which every neuron is a candidate, beside its attribution.
+        candidates: how many neurons of a layer go on to exact patching.
+        method: one of `ESTIMATES`; or `EXACT`: the estimates are attribution's, and every neuron is a candidate.
     """
     corrupt = corrupt_activations(run, train.partners[0])
     estimate = ESTIMATES["attribution" if method == EXACT else method]

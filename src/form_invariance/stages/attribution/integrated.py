@@ -1,4 +1,4 @@
-"""Integrated gradients of the indirect effect: a first stage between attribution and exact patching."""
+"""Integrated gradients of the indirect effect: another first stage (method, section 4)."""
 
 import torch
 from torch import Tensor

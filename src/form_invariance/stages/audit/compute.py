@@ -57,28 +57,19 @@ def audit_cell(
 
 def _rows(both: pd.DataFrame, width: int, ks: Sequence[int]) -> Iterator[dict[str, float]]:
     """The rows of one method: of every layer, and over all."""
-    layers = [rows for _, rows in both.groupby("layer")]
-    agreements = [_correlation(rows) for rows in layers]
+    layers = {int(str(layer)): rows for layer, rows in both.groupby("layer")}
+    correlations = {layer: _correlation(rows) for layer, rows in layers.items()}
     # A neuron without any effect is in no circuit, so it cannot be missed.
-    places = [rows[rows["ie_mean"] != 0].sort_values("rank")["rank_by"].to_numpy() for rows in layers]
-    numbers = [int(rows["layer"].iloc[0]) for rows in layers]
+    ranked = {layer: rows[rows["ie_mean"] != 0].sort_values("rank") for layer, rows in layers.items()}
+    places = {layer: rows["rank_by"].to_numpy() for layer, rows in ranked.items() if len(rows)}
     for k in ks:
-        best = [own[:k] for own in places]
-        for layer, own, agreement in [
-            *zip(numbers, ([one] for one in best), agreements, strict=True),
-            (EVERY_LAYER, best, float(np.mean(agreements))),
-        ]:
-            known = [one for one in own if len(one)]
+        for over, members in [*((layer, [layer]) for layer in layers), (EVERY_LAYER, list(layers))]:
+            best = [places[layer][:k] for layer in members if layer in places]
+            agreement = float(np.mean([correlations[layer] for layer in members]))
+            whole = {"layer": over, "k": k, "rank_correlation": agreement, "enough": _enough(best, width)}
             for share in SHARES:
                 candidates = max(1, round(share * width))
-                yield {
-                    "layer": layer,
-                    "k": k,
-                    "candidates": candidates,
-                    "recall": _recall(known, candidates),
-                    "rank_correlation": agreement,
-                    "enough": _enough(known, width),
-                }
+                yield {**whole, "candidates": candidates, "recall": _recall(best, candidates)}
 
 
 def _correlation(rows: pd.DataFrame) -> float:

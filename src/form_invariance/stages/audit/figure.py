@@ -1,4 +1,4 @@
-"""How many of the exactly best neurons each method lets through, over how many it lets through at all."""
+"""Recall of the exact best neurons by each method, over the share of a layer that goes on to exact patching."""
 
 from collections.abc import Mapping
 

@@ -35,17 +35,16 @@ def run(arguments: argparse.Namespace) -> None:
 
     check_cells(arguments, "--dataset", "--rankings", "--attribution", "--mean-cache")
     rankings, first = read_tables(arguments.rankings, RANKING), read_tables(arguments.attribution, ATTRIBUTION)
-    own = load_run(arguments)
+    own, seed, operator = load_run(arguments), arguments.seed, arguments.operator
     ranked = {name: places(own, table, first[name]) for name, table in rankings.items()}
     parts = []
     for name, dataset in track(arguments.dataset.items(), len(arguments.dataset), "formats"):
-        prompts = read_eval(dataset, own.tokenizer, own.model.device)
-        draws = (arguments.random_seeds, arguments.seed, arguments.operator)
-        orders = orders_of(own, ranked, name, first[name], *draws)
-        means = read_means(arguments.mean_cache[name], own.model).neurons[own.first :]
-        last = torch.stack([layer[0] for layer in means])
-        where = (arguments.bootstrap, arguments.seed, name, arguments.operator)
-        parts.append(pd.DataFrame(cell_rows(own, *prompts, orders, last, *where)).assign(format=name))
+        tokens, right = read_eval(dataset, own.tokenizer, own.model.device)
+        orders = orders_of(own, ranked, name, first[name], arguments.random_seeds, seed, operator)
+        cache = read_means(arguments.mean_cache[name], own.model)
+        means = torch.stack([of_layer[0] for of_layer in cache.neurons[own.first :]])
+        rows = cell_rows(own, tokens, right, orders, means, arguments.bootstrap, seed, name, operator)
+        parts.append(pd.DataFrame(rows).assign(format=name))
     table = pd.concat(parts, ignore_index=True)
     provenance = run_provenance(arguments, own, "random_seeds", "bootstrap", "seed")
     write_table(table, arguments.output, FAITHFULNESS_AREAS, provenance)

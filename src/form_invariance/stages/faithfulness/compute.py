@@ -18,14 +18,15 @@ from form_invariance.model.decoder import final_residual, unembed
 from form_invariance.model.memory import replayed_rows
 from form_invariance.model.replay import build_cache, last_token_neurons, replay
 from form_invariance.randomness import generator
+from form_invariance.stages.disagreement.resampled import interval
 from form_invariance.stages.faithfulness.table import CMD, CPR, FAITHFULNESS, GAIN, MEAN, RANDOM, RESAMPLE
 from form_invariance.stages.run import Run
-from form_invariance.statistics import bootstrap_weights
+from form_invariance.statistics import bootstrap_weights, ranks
 
 SHARES = np.array([0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1])
 """Shares of a layer that are kept, as in MIB."""
-NEARLY_ZERO = 1e-3
-"""A loss of logit difference by ablating all late neurons below this leaves faithfulness undefined."""
+LEAST_LOSS = 1e-3
+"""Logits. A smaller loss of logit difference by ablating all late neurons leaves faithfulness undefined."""
 
 Orders = dict[str, np.ndarray]
 """Place of each late neuron, 0 = kept first, (draws, late layers, m); one draw but for random orders."""
@@ -37,10 +38,9 @@ def places(run: Run, ranking: pd.DataFrame, attribution: pd.DataFrame) -> np.nda
     return _places(np.where(np.isnan(exact), run.width + first, exact))
 
 
-def _places(values: np.ndarray, ties: np.ndarray | None = None) -> np.ndarray:
-    """Places by ascending values within each layer, (late layers, m); ties by other values, then by number."""
-    keys = (values,) if ties is None else (ties, values)
-    return np.asarray(np.argsort(np.lexsort(keys, axis=1), axis=1))
+def _places(values: np.ndarray) -> np.ndarray:
+    """Places by ascending values within each layer, (late layers, m); ties by number."""
+    return ranks(-values, np.arange(values.shape[1]))
 
 
 def orders_of(
@@ -61,8 +61,8 @@ def orders_of(
         draws: random orders, the same in all formats.
     """
     every = np.stack(list(ranked.values()))
-    # A neuron is among the shared ones of size k if its worst place is below k.
-    shared = _places(every.max(0), every.mean(0))
+    # A neuron is among the shared ones of size k if its worst place is below k; ties go by the mean place.
+    shared = _places(every.max(0) + every.mean(0) / run.width)
     numbers = np.tile(np.arange(run.width), (len(run.late), 1))
     streams = [generator(seed, "faithfulness", operator, draw) for draw in range(draws)]
     random = np.stack([rng.permuted(numbers, axis=1) for rng in streams])
@@ -120,7 +120,7 @@ def curves(differences: np.ndarray, whole: np.ndarray, none: np.ndarray, weights
         weights: how often each prompt is in each resample, (resamples, P).
     """
     gain, gap = weights @ (differences - none).T, weights @ (whole - none)
-    gap = np.where(np.abs(gap) < NEARLY_ZERO * weights.sum(1), np.nan, gap)
+    gap = np.where(np.abs(gap) < LEAST_LOSS * weights.sum(1), np.nan, gap)
     return np.asarray(gain / gap[:, None])
 
 
@@ -149,44 +149,40 @@ def cell_rows(
     answers = torch.stack([right[paired], right[chosen]], dim=1)
     corrupt = last_token_neurons(run.model, tokens, run.first)[:, chosen]
     kept = (SHARES * run.width).astype(int)
-    masks = [own[:, None] >= kept[:, None, None] for own in orders.values()]  # (draws, SHARES, late layers, m)
-    # The share 1 ablates nothing; a set of all comes last.
-    sets = np.concatenate([mask.reshape(-1, *mask.shape[2:]) for mask in masks] + [np.ones_like(masks[0][0, :1])])
-    ablated = torch.from_numpy(sets).to(tokens.device)
-    weights = np.ones((1, len(paired)))
+    placed = np.concatenate(list(orders.values()))[:, None]  # (draws of all orders, 1, late layers, m)
+    masks = (placed >= kept[:, None, None]).reshape(-1, *placed.shape[2:])
+    # The last share of an order ablates nothing; a set of all neurons comes last.
+    whole, none = len(SHARES) - 1, len(masks)
+    ablated = torch.from_numpy(np.concatenate([masks, np.ones_like(masks[:1])])).to(tokens.device)
+    weights = np.ones((1, len(paired)))  # the sample itself
     if len(paired):
         weights = np.vstack([weights, bootstrap_weights(len(paired), resamples, seed, "faithfulness", *names)])
     for ablation, given in ((MEAN, means[:, None].expand_as(corrupt)), (RESAMPLE, corrupt)):
-        every = np.full((1, len(sets) - 1), np.nan)  # (resamples, sets)
+        every = np.full((1, len(masks)), np.nan)  # (resamples, sets)
         if len(paired):
             found = logit_differences(run, tokens[paired], answers, ablated, given)
-            every = curves(found[:-1], found[len(SHARES) - 1], found[-1], weights)
-        key = {"ablation": ablation, "prompts": len(paired)}
-        for row in _rows(every, orders, kept):
-            yield row | key
+            every = curves(found[:-1], found[whole], found[none], weights)
+        for row in _rows(every.reshape(len(every), -1, len(SHARES)), orders, kept):
+            yield {**row, "ablation": ablation, "prompts": len(paired)}
 
 
 def _rows(every: np.ndarray, orders: Orders, kept: np.ndarray) -> Iterator[dict[str, object]]:
-    """Rows of all orders from their curves (resamples, sets), where the first resample is the sample itself."""
-    start = 0
+    """Rows of all orders from faithfulness (resamples, draws of all orders, SHARES), that of the sample first."""
     found: dict[str, dict[str, np.ndarray]] = {}
-    for order, own in orders.items():
-        curve = every[:, start : start + len(own) * len(SHARES)].reshape(len(every), len(own), len(SHARES))
-        start += len(own) * len(SHARES)
-        found[order] = {name: area.mean(1) for name, area in areas(curve).items()}
-        for place, (share, number) in enumerate(zip(SHARES, kept, strict=True)):
+    starts = np.cumsum([len(own) for own in orders.values()])[:-1]
+    for order, curve in zip(orders, np.split(every, starts, axis=1), strict=True):
+        found[order] = {name: values.mean(1) for name, values in areas(curve).items()}
+        for share, number, values in zip(SHARES, kept, curve.mean(1).T, strict=True):
             size = {"share": float(share), "n_neurons": int(number)}
-            yield {"order": order, "measure": FAITHFULNESS, **size, **_interval(curve.mean(1)[:, place])}
+            yield {"order": order, "measure": FAITHFULNESS, **size, **_interval(values)}
     for order, of_order in found.items():
+        area = {"order": order, "share": np.nan, "n_neurons": -1}
         for name, values in of_order.items():
-            yield {"order": order, "measure": name, "share": np.nan, "n_neurons": -1, **_interval(values)}
+            yield {**area, "measure": name, **_interval(values)}
             if order != RANDOM:
-                gain = _interval(values - found[RANDOM][name])
-                yield {"order": order, "measure": name + GAIN, "share": np.nan, "n_neurons": -1, **gain}
+                yield {**area, "measure": name + GAIN, **_interval(values - found[RANDOM][name])}
 
 
 def _interval(values: np.ndarray) -> dict[str, float]:
     """The sample's value, which is the first, and the 95 % percentile interval of the resamples."""
-    rest = values[1:][~np.isnan(values[1:])]
-    low, high = np.quantile(rest, [0.025, 0.975]) if len(rest) else (np.nan, np.nan)
-    return {"value": float(values[0]), "low": float(low), "high": float(high)}
+    return dict(zip(("value", "low", "high"), interval(values), strict=True))

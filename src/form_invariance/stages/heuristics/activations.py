@@ -58,15 +58,18 @@ def answer_logits(model: Decoder, answer_tokens: np.ndarray, neurons: Mapping[in
     ids = torch.from_numpy(answers).to(model.device)
     centred = model.unembedding[ids] - model.unembedding.mean(0)
     centred = centred * model.final_norm.weight.float()
-    values = [_directions(model, layer, own) for layer, own in neurons.items()]
+    values = [unit_writes(model, layer, own) for layer, own in neurons.items()]
     if not values:
         return np.empty((0, len(answer_tokens)), dtype=np.float32)
     by_answer = torch.cat(values).float() @ centred.T  # (neurons, answers)
     return np.ascontiguousarray(by_answer.cpu().numpy()[:, place])
 
 
-def _directions(model: Decoder, layer: int, neurons: np.ndarray) -> Tensor:
-    """What one unit of each neuron adds to the residual stream, as the unembedding sees it, (neurons, d)."""
+def unit_writes(model: Decoder, layer: int, neurons: np.ndarray) -> Tensor:
+    """What one unit of each neuron adds to the residual stream, as a later norm sees it, (neurons, d).
+
+    What a post-norm divides by is left out.
+    """
     weights = model.layers[layer]
     values = weights.down.T[torch.tensor(neurons, device=model.device)]
     if weights.mlp_post_norm is not None:

@@ -1,0 +1,95 @@
+// One neuron: its maps, effects, families and answers; and what can be downloaded.
+
+function effectTable(neuron) {
+  return table(
+    ["", "Rank", "Indirect effect", "Knockout, norm. logit", "probability", "Keep, norm. logit", "probability"],
+    DATA.formats.map((format, i) => [
+      format, neuron.rank[i], `${short(neuron.ie[i])} ± ${short(neuron.ie_std[i])}`,
+      short(neuron.knockout_normalized_logit[i]), short(neuron.knockout_probability[i]),
+      short(neuron.keep_normalized_logit[i]), short(neuron.keep_probability[i]),
+    ]));
+}
+
+function familyTable(neuron) {
+  const names = [...new Set(neuron[state.mode].flatMap((families) => Object.keys(families)))].sort();
+  if (!names.length) return element("p", { textContent: "No heuristic comes near the threshold in any format." });
+  const cellOf = (families, name) => {
+    if (!(name in families)) return element("td", { textContent: "–" });
+    const [heuristic, score, base, label, shuffled] = families[name];
+    const chance = `chance ${short(base)}${shuffled === null ? "" : `, shuffled ${short(shuffled)}`}`;
+    return element("td", { className: label ? "labelled" : "", title: heuristic, textContent: `${label ? "● " : ""}${short(score)} (${chance})` });
+  };
+  const best = (name) => [...new Set(neuron[state.mode].flatMap((families) => (name in families ? [families[name][0]] : [])))];
+  return table(["Family", ...DATA.formats, "Heuristic"], names.map((name) => [
+    name, ...neuron[state.mode].map((families) => cellOf(families, name)),
+    element("td", { className: "text", textContent: best(name).join(", ") }),
+  ]));
+}
+
+function answersList(neuron) {
+  const listing = (pairs) => pairs.map(([answer, logit]) => `${answer} (${logit > 0 ? "+" : ""}${short(logit)})`).join(", ");
+  return element("div", {},
+    element("p", { textContent: `Promotes: ${listing(neuron.promotes)}` }),
+    element("p", { textContent: `Suppresses: ${listing(neuron.suppresses)}` }));
+}
+
+async function showDetail() {
+  const neuron = listed.find((one) => idOf(one) === state.neuron);
+  const detail = byId("detail");
+  if (!neuron) {
+    detail.replaceChildren(element("p", { textContent: listed.length ? "Choose a neuron." : "No neuron passes the filters." }));
+    return;
+  }
+  const operator = state.operator;
+  const button = (text, run) => {
+    const made = element("button", { type: "button", textContent: text });
+    made.addEventListener("click", run);
+    return made;
+  };
+  const maps = element("div", { id: "maps" });
+  const families = hasMaps() ? ` Families: ${AGREEMENTS[neuron[`agreement_${state.mode}`]]}.` : "";
+  detail.replaceChildren(
+    element("h2", { textContent: `Layer ${neuron.layer}, neuron ${neuron.neuron}` }),
+    element("p", { textContent: `${state.operator}: ${here().asked}.${families}` }),
+    element("p", { className: "actions" }, button("Previous", () => step(-1)), button("Next", () => step(1)), button("Download CSV", downloadNeuron)),
+    maps,
+    element("h3", { textContent: "Ranks and effects" }), effectTable(neuron));
+  if (!hasMaps()) {
+    detail.append(element("p", { textContent: "Heat maps and heuristics are about the numbers of a problem. This operator is a table of problems without numbers, so it has none." }));
+    return;
+  }
+  detail.append(
+    element("h3", { textContent: `Heuristic families (${state.mode === "strict" ? "strict" : "published"} scores)` }), familyTable(neuron),
+    element("h3", { textContent: "Answers by the logit that one unit of it adds" }), answersList(neuron));
+  if (!neuron.maps) {
+    maps.replaceChildren(element("p", { textContent: "The heat maps of this neuron are not in this file, which stays under 8 MB; activation_maps.safetensors has them." }));
+    return;
+  }
+  const grid = await gridOf(operator);
+  const found = await mapsOf(neuron, grid);
+  if (idOf(neuron) === state.neuron && operator === state.operator && maps.isConnected) showMaps(maps, found, grid);
+}
+
+function csvLines(neurons) {
+  const perFormat = ["rank", "ie", "ie_std", "knockout_normalized_logit", "knockout_probability", "keep_normalized_logit", "keep_probability"];
+  const labelled = (neuron, mode, format) => Object.keys(neuron[mode][format]).filter((family) => neuron[mode][format][family][3]).join("|");
+  const head = ["model", "operator", "layer", "neuron", "format", ...perFormat, "strict_families", "reference_families"];
+  const rows = neurons.flatMap((neuron) => DATA.formats.map((format, i) => [
+    DATA.model, state.operator, neuron.layer, neuron.neuron, format, ...perFormat.map((key) => neuron[key][i] ?? ""),
+    labelled(neuron, "strict", i), labelled(neuron, "reference", i),
+  ]));
+  const quoted = (value) => (/[",\n]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
+  return [head, ...rows].map((row) => row.map(quoted).join(",")).join("\n") + "\n";
+}
+
+function download(name, neurons) {
+  const address = URL.createObjectURL(new Blob([csvLines(neurons)], { type: "text/csv" }));
+  const link = element("a", { href: address, download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(address), 1000);
+}
+
+function downloadNeuron() {
+  const neuron = listed.find((one) => idOf(one) === state.neuron);
+  if (neuron) download(`${DATA.model}_${state.operator}_${idOf(neuron)}.csv`, [neuron]);
+}
