@@ -14,7 +14,7 @@ FLOORS = (
     {"model", "drawing"},
     {"embedded"},
     {"stages"},
-    {"report", "browser", "bench", "paper", "library"},
+    {"report", "browser", "explainer", "bench", "paper", "library"},
     {"cli"},
     {"workflow"},
     {"__main__"},

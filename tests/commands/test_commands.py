@@ -292,6 +292,7 @@ def pages(own):
     answers = own.folder / "answers.json"
     tables = [word for name, words in given.items() if name in ANSWERED for word in words]
     run("answers", "--stages", *ANSWERING, "--tables", *tables, *SIZE, "--output", answers)
+    explain(own, answers)
     figures, of_paper = own.results / "figures", sorted((own.results / "tables").glob("*.csv"))
     files = (
         *("--answers", f"{MODEL}={answers}", "--planted", own.results / "planted.parquet"),
@@ -310,6 +311,20 @@ def pages(own):
         "--output",
         own.results / "report.html",
     )
+
+
+def explain(own, answers):
+    """The page that explains the experiment by one problem."""
+    first = next(iter(TEMPLATES))
+    names = ("census", "ranking", "interventions", "heuristics")
+    tables = [word for name in names for word in own.each(f"{name}.parquet", f"{name}/{{}}")]
+    tables += [f"{name}={own.cell(first, f'{name}.parquet')}" for name in ("dataset", "corrupt")]
+    tables += [f"{name}={own.shared(f'{name}.parquet')}" for name in ("circuit", "overlap")]
+    tables += [word for name in ("intervention_contrasts", "verdicts") for word in inputs(own)[name]]
+    problem = ("--model", MODEL, *NAMED, "--asked", construction.EXPRESSION, "--tables", *tables, *SIZE)
+    files = ("--maps", *own.each("activation_maps.safetensors"), "--answers", answers)
+    files += ("--effects", own.cell(first, "indirect_effects.safetensors"))
+    run("explainer", *problem, *files, "--output", own.results / "explained.html")
 
 
 def paper_tables(own, to):
@@ -454,6 +469,17 @@ def test_the_report_answers_every_question(finished):
     )
     assert "contain 100% by attribution" in answers["Can the ranking&#39;s first stage be trusted?"]
     assert page.count("data:image/svg+xml;base64,") == 3 + len(FIGURES)
+
+
+def test_the_explained_page_finds_the_planted_circuit(finished):
+    page = " ".join(re.sub(r"<[^>]+>", " ", (finished.results / "explained.html").read_text()).split())
+    both = len(LATE) * PLANTED
+    assert f"Over all these layers, {both} of {both} are shared: an overlap of 100.0%" in page
+    assert "Necessary? yes" in page
+    report = (finished.results / "report.html").read_text()
+    assert set(re.findall(r'id="([^"]+)"', report)) >= set(
+        re.findall(r'href="report.html#([^"]+)"', (finished.results / "explained.html").read_text())
+    )
 
 
 def test_figures_are_whole(finished):

@@ -240,6 +240,7 @@ def test_the_page_needs_no_other_file(html):
         "#paper",
         "#methods",
         "browser/m.html",
+        "explained.html",
     }
     assert not re.findall(r'src="(?!data:)', html)
 

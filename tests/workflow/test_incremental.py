@@ -140,7 +140,7 @@ def test_a_model_is_added(finished):
 @pytest.mark.parametrize(
     ("module", "rules"),
     [
-        ("drawing/style.py", "*_figure prompt_formats"),
+        ("drawing/style.py", "*_figure prompt_formats explainer"),
         ("stages/transfer/figure.py", "transfer_figure transfer_contrasts_figure"),
         (
             "stages/mean_cache/ablation.py",
@@ -150,6 +150,7 @@ def test_a_model_is_added(finished):
         ("stages/transfer/answer.py", "answers"),
         ("browser/browser.js", "browser"),
         ("paper/numbers.csv", "paper_tables"),
+        ("explainer/page.html", "explainer"),
         ("stages/planted/construction.py", "planted calibration"),
         ("stages/planted/figure.py", "planted_figure"),
         ("bench/cost.py", ""),

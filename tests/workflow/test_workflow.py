@@ -272,7 +272,7 @@ def test_a_change_of_source_reruns_what_imports_it(finished, module, rules):
     ],
 )
 def test_a_change_of_one_key_reruns_what_uses_it(finished, setting, rules):
-    assert set(pending(finished, "--config", setting)) == {*rules, "answers", "report", "default"}
+    assert set(pending(finished, "--config", setting)) == {*rules, "answers", "explainer", "report", "default"}
 
 
 def test_the_heads_are_left_out(clean):

@@ -46,6 +46,7 @@ rule report:
     input:
         TABLES,
         browsers=expand("results/browser/{model}.html", model=MODELS),
+        explained="results/explained.html",
         answers=expand("results/{model}/answers.json", model=MODELS),
         planted="results/planted.parquet",
         figures=[

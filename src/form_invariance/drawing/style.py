@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from io import StringIO
 from pathlib import Path
 
 import matplotlib as mpl
@@ -143,24 +144,35 @@ def _settle(figure: Figure) -> None:
         axes.set_position(tuple(round(value, 6) for value in bounds))
 
 
+# Without what differs from run to run.
+_METADATA: dict[str, dict[str, None]] = {
+    ".png": {"Software": None},
+    ".svg": {"Date": None, "Creator": None},
+    ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
+
+
 def save(figure: Figure, outputs: Sequence[Path]) -> None:
     """Write a figure in the format that each file's ending names; the same tables give the same bytes.
 
     Raises:
         UserError: an ending is not .png, .svg or .pdf.
     """
-    metadata = {
-        ".png": {"Software": None},
-        ".svg": {"Date": None, "Creator": None},
-        ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
-    }
     for path in outputs:
-        if path.suffix not in metadata:
-            raise UserError(f"--output: {path} must end in {', '.join(metadata)}")
+        if path.suffix not in _METADATA:
+            raise UserError(f"--output: {path} must end in {', '.join(_METADATA)}")
     _settle(figure)
     for path in outputs:
         kind = path.suffix
         write_atomically(
             path,
-            lambda to, kind=kind: figure.savefig(to, format=kind[1:], dpi=200, metadata=metadata[kind]),  # type: ignore[misc]
+            lambda to, kind=kind: figure.savefig(to, format=kind[1:], dpi=200, metadata=_METADATA[kind]),  # type: ignore[misc]
         )
+
+
+def svg(figure: Figure) -> str:
+    """A figure as the text of an SVG; the same tables give the same text."""
+    _settle(figure)
+    file = StringIO()
+    figure.savefig(file, format="svg", metadata=_METADATA[".svg"])
+    return file.getvalue()

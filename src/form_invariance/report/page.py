@@ -1,7 +1,6 @@
 """The report's page: figures and tables inside the one HTML file, nothing outside it."""
 
 import base64
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,8 +96,7 @@ def _sections(answers: Mapping[str, list[Answer]], files: Files) -> list[dict[st
     for model, own in answers.items():
         for answer in own:
             if answer.question != QUESTION:
-                anchor = re.sub(r"[^a-z0-9]+", "-", answer.question.lower()).strip("-")
-                empty = {"question": answer.question, "anchor": anchor, "figures": {}, "answers": []}
+                empty = {"question": answer.question, "anchor": answer.anchor, "figures": {}, "answers": []}
                 section = sections.setdefault(answer.question, empty)
                 section["figures"] |= dict.fromkeys(answer.figures)
                 paths = {name: files.figures[model, name] for name in answer.figures}

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,6 +25,11 @@ class Answer:
     sentence: str
     table: pd.DataFrame
     figures: tuple[str, ...] = ()
+
+    @property
+    def anchor(self) -> str:
+        """The name of the question's section in the report's page."""
+        return re.sub(r"[^a-z0-9]+", "-", self.question.lower()).strip("-")
 
 
 def write_answers(answers: Sequence[Answer], path: Path) -> None:

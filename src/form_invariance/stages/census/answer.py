@@ -8,6 +8,7 @@ from form_invariance.stages.answers import Answer
 from form_invariance.stages.census.table import CENSUS
 from form_invariance.tables.inputs import Input
 
+QUESTION = "Can the model do the problems?"
 INPUTS = {"census": Input(CENSUS, ("format", "operator"))}
 
 
@@ -20,4 +21,4 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     sentence = f"It answers {worst} to {best} of the problems correctly."
     order = right["operator"].unique()
     table = right.pivot(index="operator", columns="format", values="correct").loc[order, right["format"].unique()]
-    return [Answer("Can the model do the problems?", sentence, table.reset_index())]
+    return [Answer(QUESTION, sentence, table.reset_index())]

@@ -1,0 +1,102 @@
+"""Which neuron and which problem the page follows: chosen by rules, not by hand."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from form_invariance.stages.heuristics.names import SHARED
+
+Neuron = tuple[int, int]
+"""Layer and number."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """One problem in every format, and what putting a value of another problem into its run does.
+
+    Attributes:
+        rows: its census rows, one a format.
+        partner: the other problem, a row of the corrupt table.
+        effect: of the neuron on this problem, with this partner.
+        range: smallest and largest effect of the neuron over the train prompts that could have been chosen.
+        candidates: how many these are.
+        right: the model answers them correctly in every format; if there is none, all train prompts count.
+    """
+
+    rows: pd.DataFrame
+    partner: pd.Series
+    effect: float
+    range: tuple[float, float]
+    candidates: int
+    right: bool
+
+
+def choose_example(
+    tables: Mapping[str, pd.DataFrame], effects: Mapping[str, np.ndarray], neuron: Neuron
+) -> Example:
+    """The problem on which the neuron has the most usual effect: the one nearest to its mean.
+
+    Chosen among the first format's train prompts that the model answers correctly in every format.
+
+    Args:
+        tables: census, with the column format; dataset and corrupt, of the first format.
+        effects: `effects.L` (S, P, C) and `candidates.L` (C,) of the first format.
+    """
+    census, dataset, corrupt = (tables[name] for name in ("census", "dataset", "corrupt"))
+    train = dataset[dataset["split"] == "train"].sort_values("index")
+    right_in = census[census["correct"]].groupby(["a", "b"])["format"].nunique()
+    right_in = right_in.reindex(pd.MultiIndex.from_frame(train[["a", "b"]]), fill_value=0)
+    right = (right_in == census["format"].nunique()).to_numpy()
+    usable = right if right.any() else np.ones(len(train), dtype=bool)
+    layer, number = neuron
+    place = int(np.flatnonzero(effects[f"candidates.{layer}"] == number)[0])
+    own = effects[f"effects.{layer}"][0, :, place].astype(np.float64)  # (P,), of the first draw of partners
+    chosen = int(np.where(usable, np.abs(own - own.mean()), np.inf).argmin())
+    row = train.iloc[chosen]
+    partners = corrupt[(corrupt["corrupt_seed"] == 0) & (corrupt["index"] == row["index"])]
+    return Example(
+        rows=census[(census["a"] == row["a"]) & (census["b"] == row["b"])].reset_index(drop=True),
+        partner=partners.iloc[0],
+        effect=float(own[chosen]),
+        range=(float(own[usable].min()), float(own[usable].max())),
+        candidates=int(usable.sum()),
+        right=bool(right.any()),
+    )
+
+
+def labels(heuristics: pd.DataFrame) -> pd.DataFrame:
+    """The strict labels of the shared neurons."""
+    wanted = (heuristics["mode"] == "strict") & (heuristics["neurons"] == SHARED) & heuristics["label"]
+    return heuristics[wanted & (heuristics["activations"] == "observed")]
+
+
+def labelled_everywhere(heuristics: pd.DataFrame) -> pd.DataFrame:
+    """The shared neurons that have a label in every format, columns layer and neuron.
+
+    Args:
+        heuristics: of every format, with the column format.
+    """
+    formats = labels(heuristics).groupby(["layer", "neuron"])["format"].nunique()
+    return formats[formats == heuristics["format"].nunique()].reset_index()[["layer", "neuron"]]
+
+
+def choose_neuron(ranking: pd.DataFrame, shared: pd.DataFrame, labelled: pd.DataFrame) -> Neuron:
+    """The best of the labelled neurons by mean rank; else of the shared ones; else the first format's best.
+
+    Args:
+        ranking: of every format, with the column format.
+        shared: columns layer, neuron.
+        labelled: those with a label in every format, columns layer, neuron.
+    """
+    for neurons in (labelled, shared):
+        if len(neurons):
+            own = ranking.merge(neurons[["layer", "neuron"]], on=["layer", "neuron"])
+            means = own.groupby(["layer", "neuron"], as_index=False)["rank"].mean()
+            best = means.loc[means["rank"].idxmin()]
+            break
+    else:
+        first = ranking[ranking["format"] == ranking["format"].iloc[0]]
+        best = first.loc[first["ie_mean"].idxmax()]
+    return int(best["layer"]), int(best["neuron"])

@@ -1,0 +1,124 @@
+"""The explained page: five steps with their pictures inside the one HTML file, nothing outside it."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from form_invariance import __version__
+from form_invariance.explainer import pictures, steps
+from form_invariance.explainer.example import choose_example, choose_neuron, labelled_everywhere
+from form_invariance.stages.answers import Answer, percent
+from form_invariance.stages.census.answer import QUESTION as CENSUS_QUESTION
+from form_invariance.stages.circuit.table import neurons_of
+from form_invariance.stages.heuristics.map_files import ActivationMaps
+from form_invariance.stages.overlap.table import all_formats
+
+_FOLDER = Path(__file__).parent
+_NONE = "undefined"
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What the page is made from: one model and operator.
+
+    Attributes:
+        asked: what the operator asks, in words.
+        k: circuit size that the page speaks of.
+        tables: by name, those of formats with the column format, in the formats' order.
+        effects: tensors of the first format's indirect effects.
+        maps: by format; empty where the operator is a table of words.
+        answers: those of the report, to whose sections the page links.
+    """
+
+    model: str
+    operator: str
+    asked: str
+    k: int
+    tables: Mapping[str, pd.DataFrame]
+    effects: Mapping[str, np.ndarray]
+    maps: Mapping[str, ActivationMaps]
+    answers: Sequence[Answer]
+
+
+def number(value: float | None) -> str:
+    """A number with two decimals, or two digits where it is small; in words where it is none."""
+    if value is None or math.isnan(value):
+        return _NONE
+    text = f"{value:.2f}" if abs(value) >= 0.1 or value == 0 else f"{value:.2g}"
+    return text.replace("-", "−")
+
+
+def share(value: float) -> str:
+    """A share in percent with one decimal."""
+    return _NONE if math.isnan(value) else f"{value:.1%}"
+
+
+def sections(answers: Sequence[Answer]) -> dict[str, Answer]:
+    """The report's answers by the figures that they show, and by their questions."""
+    return {name: answer for answer in answers for name in (*answer.figures, answer.question)}
+
+
+def _contents(own: Explained) -> dict[str, Any]:
+    """What the template is given of each step."""
+    tables, k = own.tables, own.k
+    ranking, overlap = tables["ranking"], tables["overlap"]
+    shared = neurons_of(tables["circuit"], k)
+    labelled = labelled_everywhere(tables["heuristics"]) if own.maps else shared.head(0)
+    neuron = choose_neuron(ranking, shared, labelled)
+    example = choose_example(tables, own.effects, neuron)
+    effects = steps.effects_in_layer(ranking, neuron[0], k)
+    membership = str(overlap.loc[overlap["used"], "membership"].iloc[0])
+    members = steps.members(ranking, neuron[0], k, membership)
+    drawn = {"effects": pictures.effects_picture(effects, neuron[1]), "members": pictures.members_picture(members)}
+    if len(shared):
+        drawn["ablations"] = pictures.ablations_picture(steps.ablations(tables, own.operator, k))
+    mapped = bool(own.maps) and len(shared) > 0
+    drawn["neuron"] = (
+        pictures.maps_picture(own.maps, neuron) if mapped else pictures.formats_picture(ranking, neuron, k)
+    )
+    return {
+        "example": example,
+        "problem": example.rows.iloc[0],
+        "posed": steps.posed(tables["census"], example),
+        "late": sorted(ranking["layer"].unique()),
+        "layer": neuron[0],
+        "neuron": neuron[1],
+        "shared": len(shared),
+        "labelled": len(labelled),
+        "effects": effects,
+        "mean_effect": float(effects.loc[effects["neuron"] == neuron[1], "ie_mean"].iloc[0]),
+        "share_of_best": steps.share_of_best(effects),
+        "membership": membership,
+        "members": members,
+        "overlap": all_formats(overlap[overlap["k"] == k]).iloc[0],
+        "in_formats": steps.in_formats(tables, neuron),
+        "mapped": mapped,
+        "verdicts": steps.verdicts(tables["verdicts"], k),
+        "pictures": {name: pictures.data_uri(figure) for name, figure in drawn.items()},
+    }
+
+
+def render(own: Explained) -> str:
+    """The page."""
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
+    environment.filters |= {"number": number, "share": share, "percent": percent}
+    template = environment.from_string((_FOLDER / "page.html").read_text())
+    return template.render(
+        style=Markup((_FOLDER / "explainer.css").read_text()),
+        version=__version__,
+        model=own.model,
+        operator=own.operator,
+        asked=own.asked,
+        k=own.k,
+        formats=list(own.tables["ranking"]["format"].unique()),
+        sections=sections(own.answers),
+        census=CENSUS_QUESTION,
+        **_contents(own),
+    )

@@ -1,0 +1,105 @@
+"""What each of the five steps says: numbers and words from the tables, for the page's template."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from form_invariance.drawing.style import visible
+from form_invariance.explainer.example import Example, Neuron, labels
+from form_invariance.stages.interventions.table import rows_of
+from form_invariance.stages.patching.effects import POSITIVE
+from form_invariance.stages.summary.lines import verdicts_at
+from form_invariance.stages.summary.table import COMPARED, QUESTIONS
+
+Tables = Mapping[str, pd.DataFrame]
+Records = list[dict[Any, Any]]
+
+UNMODIFIED = "whole model"
+SETS = {
+    "circuit": "shared neurons",
+    "random": "random others",
+    "random_variance": "others of equal variance",
+    "random_effect": "others of equal effect",
+    "random_any": "random of all neurons",
+}
+"""What the page calls the sets of neurons that are kept or knocked out."""
+
+
+def posed(census: pd.DataFrame, example: Example) -> Records:
+    """Step 1, a record for each format: prompt, the model's answer, and how often it is right."""
+    rates = census[census["uniform"]].groupby("format")["correct"].agg(["mean", "size"])
+    rows = example.rows.join(rates, on="format")
+    return rows.assign(predicted=rows["predicted"].map(visible)).to_dict("records")
+
+
+def effects_in_layer(ranking: pd.DataFrame, layer: int, k: int) -> pd.DataFrame:
+    """Step 2: the first format's neurons of a layer in order of effect; column `best` for the k best."""
+    own = ranking[(ranking["format"] == ranking["format"].iloc[0]) & (ranking["layer"] == layer)]
+    return own.sort_values("rank").assign(best=own["rank"] <= k)
+
+
+def share_of_best(effects: pd.DataFrame) -> float:
+    """The share of a layer's positive effect that the best neurons have; not a number where there is none."""
+    positive = effects["ie_mean"].clip(lower=0)
+    total = positive.sum()
+    return float(positive[effects["best"]].sum() / total) if total else float("nan")
+
+
+def members(ranking: pd.DataFrame, layer: int, k: int, membership: str) -> pd.DataFrame:
+    """Step 3: which neurons of a layer are among the best k, bool (formats, neurons); shared ones come first."""
+    own = ranking[(ranking["layer"] == layer) & (ranking["rank"] <= k)]
+    own = own[own["ie_mean"] > 0] if membership == POSITIVE else own[own["ie_mean"] != 0]
+    table = pd.crosstab(own["format"], own["neuron"]).reindex(ranking["format"].unique(), fill_value=0) > 0
+    patterns = [tuple(~table[neuron]) for neuron in table]
+    order = sorted(range(len(patterns)), key=lambda place: (sum(patterns[place]), patterns[place]))
+    return table.iloc[:, order]
+
+
+def ablations(tables: Tables, operator: str, k: int) -> pd.DataFrame:
+    """Step 4: the probability of the right answer with every set of neurons, kept alone and knocked out.
+
+    Accuracy would not tell sets apart where all of them leave no answer right, or every one.
+
+    Returns:
+        Columns intervention, format, set (what the figure calls it), value, low, high (of the shared neurons).
+    """
+    of_k = {name: table[table["k"] == k] for name, table in tables.items() if name.startswith("intervention")}
+    done = pd.concat([rows_of(of_k["interventions"], name) for name in ("keep_only", "knockout")])
+    columns = {"value": "probability", "low": "probability_low", "high": "probability_high"}
+    done = done.assign(set=done["neurons"].map(SETS), **{name: done[of] for name, of in columns.items()})
+    done.loc[done["neurons"] != "circuit", ["low", "high"]] = np.nan
+    # A knockout's contrast is told as the loss: with what is left it gives the unmodified model.
+    contrasts = of_k["intervention_contrasts"]
+    contrasts = contrasts[(contrasts["operator"] == operator) & (contrasts["metric"] == "probability")]
+    lost = rows_of(contrasts, "knockout").set_index("format")["circuit"]
+    left = done[(done["intervention"] == "knockout") & (done["neurons"] == "circuit")]
+    whole = left.assign(set=UNMODIFIED, value=left["value"] + left["format"].map(lost), low=np.nan, high=np.nan)
+    every = pd.concat([whole.assign(intervention="keep_only"), whole, done], ignore_index=True)
+    return every[["intervention", "format", "set", *columns]]
+
+
+def in_formats(tables: Tables, neuron: Neuron) -> Records:
+    """Step 5: rank, effect and best strict label of a neuron in each format; None where it has none."""
+    layer, number = neuron
+    own = pd.DataFrame({"format": tables["ranking"]["format"].unique()})
+    parts = [_of(tables["ranking"], layer, number)[["format", "rank", "ie_mean"]]]
+    if "heuristics" in tables:
+        found = labels(_of(tables["heuristics"], layer, number))
+        best = found.sort_values(["score", "heuristic"], ascending=[False, True]).drop_duplicates("format")
+        parts.append(best[["format", "heuristic", "family", "score", "base_rate"]])
+    for part in parts:
+        own = own.merge(part, on="format", how="left")
+    return own.astype(object).where(own.notna(), None).to_dict("records")
+
+
+def _of(table: pd.DataFrame, layer: int, neuron: int) -> pd.DataFrame:
+    return table[(table["layer"] == layer) & (table["neuron"] == neuron)]
+
+
+def verdicts(table: pd.DataFrame, k: int) -> dict[Any, dict[Any, Any]]:
+    """The verdicts over all operators and formats, by the name of the question."""
+    own = verdicts_at(table, k)
+    own = own.assign(name=own["question"].map(QUESTIONS), compared=own["question"].map(COMPARED))
+    return {row["question"]: row for row in own.to_dict("records")}
