@@ -88,6 +88,18 @@ def paired_interval(difference: np.ndarray, resamples: int, seed: int, *names: s
     return hierarchical_interval([difference], resamples, seed, *names)
 
 
+def resampled_interval(values: np.ndarray) -> tuple[float, float, float]:
+    """The sample's value, which is the first, and the 95 % percentile interval of the resamples' after it.
+
+    The interval is NaN where the value is, or where fewer than two resamples have one.
+    """
+    resampled = values[1:][~np.isnan(values[1:])]
+    if np.isnan(values[0]) or len(resampled) < 2:
+        return float(values[0]), float("nan"), float("nan")
+    low, high = np.quantile(resampled, [0.025, 0.975])
+    return float(values[0]), float(low), float(high)
+
+
 def hierarchical_interval(
     cells: Sequence[np.ndarray], resamples: int, seed: int, *names: str
 ) -> tuple[float, float, float]:

@@ -148,7 +148,7 @@ def test_a_model_is_added(finished):
         ),
         ("stages/heads/compute.py", "heads"),
         ("stages/transfer/answer.py", "answers"),
-        ("browser/browser.js", "browser"),
+        ("browser/sum_view.js", "browser"),
         ("paper/numbers.csv", "paper_tables"),
         ("explainer/page.html", "explainer"),
         ("stages/planted/construction.py", "planted calibration"),

@@ -17,9 +17,10 @@ from form_invariance.stages.disagreement.products import (
     total,
     weights_of,
 )
-from form_invariance.stages.disagreement.resampled import interval, mean_of
+from form_invariance.stages.disagreement.resampled import mean_of
 from form_invariance.stages.disagreement.table import ALL, COMPONENTS, DISAGREEMENT, FORMAT_CORRELATION
 from form_invariance.stages.patching.effects import check_sizes
+from form_invariance.statistics import resampled_interval
 from form_invariance.tables.columns import EVERY_LAYER
 
 Row = tuple[object, ...]
@@ -33,7 +34,7 @@ def _rows(operator: str, layer: int, values: Parts, shares: Parts, sizes: Sequen
     """
     rows: list[Row] = []
     for name in (name for name in COMPONENTS if name in values):
-        found = [interval(some[name]) if name in some else _NONE for some in (values, shares)]
+        found = [resampled_interval(some[name]) if name in some else _NONE for some in (values, shares)]
         if name == "scale":
             found = [(value, *_NONE[1:]) for value, _, _ in found]
         rows.append((operator, layer, name, *found[0], *found[1], *sizes))

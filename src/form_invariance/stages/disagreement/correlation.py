@@ -8,8 +8,9 @@ import numpy as np
 
 from form_invariance.stages.disagreement.components import covariance
 from form_invariance.stages.disagreement.products import Cell, Measured, Products
-from form_invariance.stages.disagreement.resampled import interval, mean_of
+from form_invariance.stages.disagreement.resampled import mean_of
 from form_invariance.stages.disagreement.table import ALL, RELIABLE
+from form_invariance.statistics import resampled_interval
 
 
 @dataclass(frozen=True)
@@ -65,13 +66,13 @@ def correlation_rows(
     """Rows of the format_correlation table: each pair of formats, then their mean."""
     rows: list[tuple[object, ...]] = []
     for one in every:
-        values = one.pearson, one.spearman, *one.reliability, *interval(one.corrected)
+        values = one.pearson, one.spearman, *one.reliability, *resampled_interval(one.corrected)
         rows.append((operator, layer, one.formats, *values, neurons))
     pearson, spearman = (
         float(np.mean(values)) for values in zip(*((o.pearson, o.spearman) for o in every), strict=True)
     )
     reliability = float(np.mean([one.reliability for one in every]))
     known = [one.corrected for one in every if not np.isnan(one.corrected[0])]
-    corrected = interval(mean_of(known)) if known else (np.nan, np.nan, np.nan)
+    corrected = resampled_interval(mean_of(known)) if known else (np.nan, np.nan, np.nan)
     rows.append((operator, layer, ALL, pearson, spearman, reliability, reliability, *corrected, neurons))
     return rows

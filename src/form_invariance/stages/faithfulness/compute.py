@@ -18,10 +18,9 @@ from form_invariance.model.decoder import final_residual, unembed
 from form_invariance.model.memory import replayed_rows
 from form_invariance.model.replay import build_cache, last_token_neurons, replay
 from form_invariance.randomness import generator
-from form_invariance.stages.disagreement.resampled import interval
 from form_invariance.stages.faithfulness.table import CMD, CPR, FAITHFULNESS, GAIN, MEAN, RANDOM, RESAMPLE
 from form_invariance.stages.run import Run
-from form_invariance.statistics import bootstrap_weights, ranks
+from form_invariance.statistics import bootstrap_weights, ranks, resampled_interval
 
 SHARES = np.array([0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1])
 """Shares of a layer that are kept, as in MIB."""
@@ -185,4 +184,4 @@ def _rows(every: np.ndarray, orders: Orders, kept: np.ndarray) -> Iterator[dict[
 
 def _interval(values: np.ndarray) -> dict[str, float]:
     """The sample's value, which is the first, and the 95 % percentile interval of the resamples."""
-    return dict(zip(("value", "low", "high"), interval(values), strict=True))
+    return dict(zip(("value", "low", "high"), resampled_interval(values), strict=True))
