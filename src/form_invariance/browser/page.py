@@ -22,7 +22,7 @@ _LARGEST = 7 * 10**6 + 900_000
 """Bytes of a page, without its own script."""
 _OTHERS = 20
 """Numbers of each problem that do not depend on the neurons: scales, targets, the model's own answers."""
-_SCRIPTS = ("page.js", "list.js", "maps.js", "neuron.js", "sums.js", "sum_view.js", "keys.js")
+_SCRIPTS = ("page.js", "list.js", "maps.js", "neuron.js", "sums.js", "graph.js", "sum_view.js", "keys.js")
 
 
 def operator_data(cells: Mapping[str, Cell], room: float, where: str) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 // The live sum: one problem, its neurons' switches, and for each format the curve, the answers and the graph.
 
 const SVG = "http://www.w3.org/2000/svg";
-const GRAPH = { neurons: 16, edges: 24 };
 const UNLABELLED = "no label";
 const switchedOff = {};
 const off = () => (switchedOff[state.operator] ??= new Set());
@@ -11,6 +10,12 @@ function drawn(name, attributes, ...children) {
   const made = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
   made.append(...children);
+  return made;
+}
+
+function lettering(content, x, y, anchor) {
+  const made = drawn("text", { x, y, "text-anchor": anchor });
+  made.textContent = content;
   return made;
 }
 
@@ -101,11 +106,6 @@ function curveFigure(answers, whole, curve, marks) {
   const y = (value) => 10 + ((high - value) / span) * (height - 40);
   const line = (values, name) => drawn("polyline", {
     class: name, points: Array.from(values, (value, place) => `${x(place).toFixed(2)},${y(value).toFixed(2)}`).join(" ") });
-  const text = (content, at, up, anchor) => {
-    const made = drawn("text", { x: at, y: up, "text-anchor": anchor });
-    made.textContent = content;
-    return made;
-  };
   const best = highest(curve);
   const figure = drawn("svg", { class: "curve", viewBox: `0 0 ${width} ${height}`, role: "img", "data-low": low, "data-high": high });
   figure.setAttribute("aria-label", `Summed direct effect over ${answers.length} answers; highest at ${answers[best]}`);
@@ -114,9 +114,9 @@ function curveFigure(answers, whole, curve, marks) {
     drawn("line", { class: "right", x1: x(marks.target), x2: x(marks.target), y1: 10, y2: height - 30 }),
     line(whole, "whole"), line(curve, "now"),
     ...marks.top.map((place) => drawn("circle", { class: "top", cx: x(place), cy: y(curve[place]), r: 4 })),
-    text(short(high), edge - 4, 16, "end"), text(short(low), edge - 4, height - 30, "end"),
-    text(answers[0], edge, height - 14, "start"), text(answers.at(-1), width - 8, height - 14, "end"),
-    text(`right: ${answers[marks.target]}`, x(marks.target), height - 2, x(marks.target) > width / 2 ? "end" : "start"));
+    lettering(short(high), edge - 4, 16, "end"), lettering(short(low), edge - 4, height - 30, "end"),
+    lettering(answers[0], edge, height - 14, "start"), lettering(answers.at(-1), width - 8, height - 14, "end"),
+    lettering(`right: ${answers[marks.target]}`, x(marks.target), height - 2, x(marks.target) > width / 2 ? "end" : "start"));
   return figure;
 }
 
@@ -140,72 +140,6 @@ function answerTable(format, problem, curve, sums) {
     return [place + 1, answers[theirs], short(topLogits[problem * tops + place]), answers[order[place]], signed(curve[order[place]])];
   });
   return table(["", "Model's answer", "its logit", "Live sum", "direct effect"], rows);
-}
-
-// ---- the graph: neurons by layer, groups below each other, the answer at the right
-
-function graphFigure(sums, format, problem, answer, on) {
-  const { answers } = sums.formats[format];
-  const push = sums.neurons.map((_, neuron) => (on[neuron] ? pushOf(sums, format, neuron, problem, answer) : 0));
-  const chosen = [...push.keys()].filter((neuron) => on[neuron])
-    .sort((one, other) => Math.abs(push[other]) - Math.abs(push[one])).slice(0, GRAPH.neurons);
-  const layers = [...new Set(chosen.map((neuron) => sums.layers[neuron]))].sort((one, other) => one - other);
-  const groups = [...new Set(chosen.map((neuron) => groupOf(sums.neurons[neuron], format)))].sort()
-    .sort((one, other) => (one === UNLABELLED) - (other === UNLABELLED));
-  const [width, rowHeight] = [640, 30];
-  const columns = layers.map((layer) => chosen.filter((neuron) => sums.layers[neuron] === layer)
-    .sort((one, other) => groups.indexOf(groupOf(sums.neurons[one], format)) - groups.indexOf(groupOf(sums.neurons[other], format)) || one - other));
-  const height = 40 + rowHeight * Math.max(1, ...columns.map((column) => column.length));
-  const at = new Map();
-  columns.forEach((column, place) => column.forEach((neuron, row) => {
-    at.set(neuron, [40 + (place * (width - 150)) / Math.max(1, layers.length - 1 || 1), 40 + row * rowHeight]);
-  }));
-  const end = [width - 50, height / 2];
-  const edges = chosen.flatMap((one) => chosen.filter((other) => sums.layers[other] > sums.layers[one])
-    .map((other) => ({ one, other, value: inputOf(sums, format, one, other, problem) })));
-  edges.sort((one, other) => Math.abs(other.value) - Math.abs(one.value));
-  const widest = Math.abs(edges[0]?.value) || 1;
-  const strongest = Math.max(...chosen.map((neuron) => Math.abs(push[neuron])), 1e-12);
-  const edge = (from, to, value, largest, title) => {
-    const line = drawn("line", { class: value < 0 ? "edge down" : "edge", x1: from[0], y1: from[1], x2: to[0], y2: to[1],
-      "stroke-width": (0.4 + (4 * Math.abs(value)) / largest).toFixed(2) });
-    const note = drawn("title", {});
-    note.textContent = title;
-    line.append(note);
-    return line;
-  };
-  const figure = drawn("svg", { class: "graph", viewBox: `0 0 ${width} ${height}`, role: "group" });
-  figure.setAttribute("aria-label", `The ${chosen.length} neurons that push ${answers[answer]} most, and what they write for each other`);
-  for (const { one, other, value } of edges.slice(0, GRAPH.edges)) {
-    figure.append(edge(at.get(one), at.get(other), value, widest, `${sums.neurons[one]} adds ${signed(value)} to the gate of ${sums.neurons[other]}`));
-  }
-  for (const neuron of chosen) {
-    figure.append(edge(at.get(neuron), end, push[neuron], strongest, `${sums.neurons[neuron]} adds ${signed(push[neuron])} to the logit of ${answers[answer]}`));
-  }
-  layers.forEach((layer, place) => {
-    const head = drawn("text", { x: at.get(columns[place][0])[0], y: 14, "text-anchor": "middle" });
-    head.textContent = `layer ${layer}`;
-    figure.append(head);
-  });
-  for (const neuron of chosen) {
-    const [cx, cy] = at.get(neuron);
-    const group = groupOf(sums.neurons[neuron], format);
-    const node = drawn("g", { class: "node", tabindex: 0, role: "button", "data-neuron": sums.neurons[neuron] });
-    node.setAttribute("aria-label", `Switch ${sums.neurons[neuron]} off (${group})`);
-    const name = drawn("text", { x: cx, y: cy + 20, "text-anchor": "middle" });
-    name.textContent = sums.neurons[neuron];
-    node.append(drawn("circle", { cx, cy, r: 8, class: colourOf(group) }), name);
-    const turn = () => switchAll([sums.neurons[neuron]], false);
-    node.addEventListener("click", turn);
-    node.addEventListener("keydown", (event) => event.key === "Enter" && turn());
-    figure.append(node);
-  }
-  const goal = drawn("text", { class: "goal", x: end[0] + 6, y: end[1] + 5, "text-anchor": "start" });
-  goal.textContent = answers[answer];
-  figure.append(goal);
-  const legend = element("p", { className: "legend" }, ...groups.map((group) => element("span", {},
-    element("i", { className: colourOf(group) }), ` ${group} `)));
-  return [figure, legend];
 }
 
 // ---- panels and the table of neurons
