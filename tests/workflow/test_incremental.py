@@ -188,6 +188,7 @@ CALLERS = {
     "patching": {"paraphrase_effects", "head_overlap"},
     "overlap": {"paraphrases", "disagreement", "head_overlap"},
     "transfer": {"dose", "engine_check"},
+    "heuristics": {"neuron_effects"},
 }
 
 
