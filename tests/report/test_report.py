@@ -12,7 +12,7 @@ from form_invariance.paper.tables import CAPTIONS
 from form_invariance.report import page
 from form_invariance.report.verdicts import FIGURES as SECTION_FIGURES
 from form_invariance.report.verdicts import verdict_rows
-from form_invariance.stages.answers import Answer, read_answers, write_answers
+from form_invariance.stages.answers import Answer, method_of, read_answers, write_answers
 from form_invariance.stages.audit import answer as audit
 from form_invariance.stages.audit.table import AUDIT
 from form_invariance.stages.head_overlap import answer as heads
@@ -334,6 +334,18 @@ def test_a_figures_caption_is_said_once_and_its_text_keeps_its_size(finished_fil
     assert [image.bounding_box()["width"] for image in images] == [300, 300]
     tab.set_viewport_size({"width": 200, "height": 800})
     assert all(image.bounding_box()["width"] <= 200 for image in images)
+
+
+def test_a_sections_method_is_in_a_fold(finished_files):
+    """Said once, whatever the number of models; what a stage says of itself is what its module says."""
+    said = Answer("Q?", "Yes.", pd.DataFrame({"x": [1]}), (), "One, `a < b`.\n\nTwo.")
+    html = render(finished_files, {"m": [said], "n": [said]}, ("m", "n"))
+    assert html.count('<details class="method">') == 1
+    assert "<p>One, <code>a &lt; b</code>.</p><p>Two.</p>" in html
+    method = method_of("overlap")
+    assert method.startswith("Overlap of the formats' circuits")
+    assert "Jaccard index" in method
+    assert method_of("model_files") == ""
 
 
 def test_every_question_leads_to_a_figure():

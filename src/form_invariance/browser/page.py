@@ -16,6 +16,7 @@ from form_invariance import __version__
 from form_invariance.browser.neurons import Cell, neurons_of
 from form_invariance.browser.packing import LEVELS, pack_bytes, pack_maps
 from form_invariance.browser.sums import layer_starts, sums_of
+from form_invariance.stages.heuristics import map_files
 
 _FOLDER = Path(__file__).parent
 _LARGEST = 7 * 10**6 + 900_000
@@ -115,6 +116,8 @@ def browser_page(
         model=model,
         models=models,
         k=k,
+        levels=LEVELS,
+        stored=map_files.LEVELS + 1,
         version=__version__,
         style=Markup((_FOLDER / "browser.css").read_text()),
         script=Markup("\n".join((_FOLDER / name).read_text() for name in _SCRIPTS)),

@@ -20,18 +20,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
+    from dataclasses import replace
     from importlib import import_module
     from itertools import chain
 
     import pandas as pd
 
-    from form_invariance.stages.answers import Answer, write_answers
+    from form_invariance.stages.answers import Answer, method_of, write_answers
     from form_invariance.tables.inputs import input_paths, read_inputs
 
     modules = [import_module(f"form_invariance.stages.{stage}.answer") for stage in arguments.stages]
     every = {name: one for module in modules for name, one in module.INPUTS.items()}
     paths = input_paths(arguments.tables, every, "these stages")
-    answers = [module.answer(read_inputs(paths, module.INPUTS), arguments.k) for module in modules]
+    answers = [
+        [
+            replace(one, method=method_of(stage))
+            for one in module.answer(read_inputs(paths, module.INPUTS), arguments.k)
+        ]
+        for stage, module in zip(arguments.stages, modules, strict=True)
+    ]
     for stage in arguments.about_numbers:
         question = import_module(f"form_invariance.stages.{stage}.answer").QUESTION
         answers.append(

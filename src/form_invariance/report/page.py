@@ -1,6 +1,7 @@
 """The report's page: figures and tables inside the one HTML file, nothing outside it."""
 
 import base64
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from xml.parsers.expat import ExpatError, ParserCreate
 
 import pandas as pd
 from jinja2 import Environment
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from form_invariance import __version__
 from form_invariance.report.verdicts import verdict_of, verdict_rows
@@ -90,6 +91,12 @@ def _shown(answer: Answer, figures: Mapping[str, Path], of: str) -> dict[str, An
     }
 
 
+def _method(text: str) -> Markup:
+    """Paragraphs of text with code in backticks, as HTML."""
+    paragraphs = [re.sub(r"`([^`]*)`", r"<code>\1</code>", str(escape(part))) for part in text.split("\n\n")]
+    return Markup("".join(f"<p>{part}</p>" for part in paragraphs if part))
+
+
 def _sections(answers: Mapping[str, list[Answer]], files: Files) -> list[dict[str, Any]]:
     """A section for each question, in which the models' answers stand side by side."""
     sections: dict[str, dict[str, Any]] = {}
@@ -97,6 +104,7 @@ def _sections(answers: Mapping[str, list[Answer]], files: Files) -> list[dict[st
         for answer in own:
             if answer.question != QUESTION:
                 empty = {"question": answer.question, "anchor": answer.anchor, "figures": {}, "answers": []}
+                empty["method"] = _method(answer.method)
                 section = sections.setdefault(answer.question, empty)
                 section["figures"] |= dict.fromkeys(answer.figures)
                 paths = {name: files.figures[model, name] for name in answer.figures}

@@ -1,5 +1,6 @@
 """Answers to the report's questions. A stage that answers one has a module `answer` with INPUTS and `answer`."""
 
+import ast
 import json
 import math
 import re
@@ -19,12 +20,14 @@ class Answer:
     Attributes:
         table: the numbers behind the sentence.
         figures: names of the figures that show it.
+        method: how the answer is found; paragraphs, with code in backticks.
     """
 
     question: str
     sentence: str
     table: pd.DataFrame
     figures: tuple[str, ...] = ()
+    method: str = ""
 
     @property
     def anchor(self) -> str:
@@ -51,9 +54,16 @@ def read_answers(path: Path) -> list[Answer]:
                 one["sentence"],
                 pd.DataFrame(one["table"]["data"], columns=one["table"]["columns"]),
                 tuple(one["figures"]),
+                one["method"],
             )
             for one in json.loads(path.read_text(encoding="utf-8"))
         ]
+
+
+def method_of(stage: str) -> str:
+    """How a stage finds its answer: what its module `compute` says of itself; nothing if it has none."""
+    path = Path(__file__).parent / stage / "compute.py"
+    return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "" if path.exists() else ""
 
 
 def in_how_many(holds: pd.Series) -> str:

@@ -1,4 +1,8 @@
-"""Whether a neuron carries the same heuristic families in every format (paper, section 4.5; method, section 9)."""
+"""Whether a neuron carries the same heuristic families in every format (paper, section 4.5; method, section 9).
+
+A neuron has the families of its labels. Counted are the shared neurons whose formats have a family in common,
+or the same families. The null hypothesis permutes the sets of families over the neurons of each format.
+"""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations

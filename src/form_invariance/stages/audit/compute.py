@@ -1,4 +1,9 @@
-"""What the first stage of the ranking lets through, where every neuron was patched (method, section 11)."""
+"""What the first stage of the ranking lets through, where every neuron was patched (method, section 11).
+
+A first stage estimates the effects of all neurons; only the best by this estimate are patched exactly. Here all
+were patched, so it is known how many of the exact best each estimate would have let through, by the number of
+candidates.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -1,4 +1,8 @@
-"""What a Jaccard means: the pipeline's results on models whose shared part is known (method, section 11)."""
+"""What a Jaccard means: the pipeline's results on models whose shared part is known (method, section 11).
+
+The models are constructed: a known part of the neurons that carry the answer is the same in every format. The
+shared part that the pipeline finds, from the Jaccard index and the noise of the rankings, is compared with it.
+"""
 
 from collections.abc import Iterator
 from itertools import product

@@ -1,4 +1,8 @@
-"""Census: what the model answers to a sample of the operand pool (method, section 2)."""
+"""Census: what the model answers to a sample of the operand pool (method, section 2).
+
+Each problem is put into the format's template. An answer is right if its token is the most probable next one of
+the whole vocabulary. Rates are over a uniform sample of the problems.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

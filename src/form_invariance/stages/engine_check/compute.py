@@ -1,4 +1,8 @@
-"""The fast engine against TransformerLens: the same values twice, and how far they are from each other."""
+"""The fast engine against TransformerLens: the same values twice, and how far they are from each other.
+
+On a few prompts of each format, logits, effects of single neurons, attribution, keep-only and transfer are
+computed once more, by hooks over whole sequences.
+"""
 
 import math
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,10 @@
-"""The keep-only and knockout experiment of one cell: circuits, controls, faithfulness (method, section 7)."""
+"""The keep-only and knockout experiment of one cell: circuits, controls, faithfulness (method, section 7).
+
+Keep-only: all late neurons outside a set take their mean activation at every position but BOS. Knockout: the
+neurons of the set do. Faithfulness is the answer's normalised logit, from 0 for the fully ablated model to 1
+for the unmodified one. The controls are as many neurons of each layer, drawn at random, or matched by variance
+or effect.
+"""
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,10 @@
-"""Overlap of the formats' circuits, its chance level and its ceiling (method, sections 5 and 12.7)."""
+"""Overlap of the formats' circuits, its chance level and its ceiling (method, sections 5 and 12.7).
+
+The Jaccard index of the formats' best k neurons of a layer: those that are among the best in every format over
+those that are in any. Chance is that of random sets of equal sizes. Rankings are noisy, so the index is also
+measured with a part of each format's prompts, and between as many parts of one format's prompts, which is its
+ceiling.
+"""
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
