@@ -7,7 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from browser_cells import FORMATS, MODEL, OPERATORS, PAIRS, PROBLEMS, data_of, read_cell, write_results
+from browser_cells import (
+    FORMATS,
+    MODEL,
+    OPERATORS,
+    PAIRS,
+    PROBLEMS,
+    data_of,
+    drawn_curve,
+    read_cell,
+    write_results,
+)
 
 from form_invariance.browser import packing, page
 from form_invariance.browser.sums import in_order, sums_of
@@ -50,14 +60,6 @@ def curve_of(own, problem, on=None):
     found, texts = own.direct
     order = in_order(texts)
     return summed(found, on)[problem, order], [texts[i] for i in order]
-
-
-def drawn_curve(tab, name="now", panel=0):
-    """The values that a panel's curve shows, read from its points."""
-    figure = tab.query_selector_all(".panel")[panel].query_selector("svg.curve")
-    points = figure.query_selector(f"polyline.{name}").get_attribute("points").split()
-    low, high = (float(figure.get_attribute(f"data-{end}")) for end in ("low", "high"))
-    return high - (np.array([float(point.split(",")[1]) for point in points]) - 10) / 180 * (high - low)
 
 
 def texts_of(tab, selector):

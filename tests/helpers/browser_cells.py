@@ -146,3 +146,11 @@ def write_results(folder):
         words += ["--operators", *(f"{name}={text}" for name, text in OPERATORS.items()), "--k", "200"]
         assert main(["browser", *words, "--output", str(folder / f"browser/{model}.html")]) == 0
     return folder
+
+
+def drawn_curve(tab, name="now", panel=0):
+    """The values that a panel's curve shows, read from its points."""
+    figure = tab.query_selector_all(".panel")[panel].query_selector("svg.curve")
+    points = figure.query_selector(f"polyline.{name}").get_attribute("points").split()
+    low, high = (float(figure.get_attribute(f"data-{end}")) for end in ("low", "high"))
+    return high - (np.array([float(point.split(",")[1]) for point in points]) - 10) / 180 * (high - low)

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from browser_cells import drawn_curve
 
 from conftest import ROOT
 from form_invariance.stages.neuron_effects.direct_files import KIND, from_arrays, summed
@@ -105,9 +106,5 @@ def test_the_browser_adds_up_what_the_run_stored(name, operator, open_from_disk)
     tab = open_from_disk(RESULTS / "browser/embedded-shared.html", f"#view=sum&operator={operator}&format={name}")
     tab.wait_for_selector(".share[data-model]")
     assert int(tab.get_attribute(".share", "data-model")) == table["first"].sum() > 0
-    figure = tab.query_selector("svg.curve")
-    low, high = (float(figure.get_attribute(f"data-{end}")) for end in ("low", "high"))
-    points = figure.query_selector("polyline.now").get_attribute("points").split()
-    shown = high - (np.array([float(point.split(",")[1]) for point in points]) - 10) / 180 * (high - low)
     expected = summed(found)[0, np.argsort([int(text) for text in texts])]
-    np.testing.assert_allclose(shown, expected, atol=1e-3 * np.ptp(expected))
+    np.testing.assert_allclose(drawn_curve(tab), expected, atol=1e-3 * np.ptp(expected))

@@ -3,11 +3,11 @@
 import yaml
 
 PAGES.append("results/report.html")
-# Stages with a question that these operators cannot answer: agreement needs an expression, the others whole numbers.
 CAPTIONS = {
     path.stem: path.read_text().replace("{{ snakemake.wildcards.model }}", "the model")
     for path in sorted((ROOT / "workflow/report").glob("*.rst"))
 }
+# Stages with a question that these operators cannot answer: agreement needs an expression, the others whole numbers.
 ABOUT_NUMBERS = [*([] if NUMBER_OPERATORS else ["probe", "family_knockout"]), *([] if GRIDS else ["agreement"])]
 
 

@@ -23,12 +23,11 @@ function sorted(neurons) {
 function showFilters() {
   const { neurons } = here();
   const layers = [...new Set(neurons.map((neuron) => neuron.layer))].sort((x, y) => x - y);
-  const families = new Set(neurons.flatMap((neuron) => DATA.formats.flatMap((_, format) => [...labels(neuron, format)])));
   fill(byId("operator"), Object.keys(DATA.operators).map((name) => [name, name]), state.operator);
   state.layer = fill(byId("layer"), [["", "all"], ...layers.map((layer) => [String(layer), String(layer)])], state.layer);
   byId("mode").value = state.mode;
   for (const id of ["mode", "family", "agreement"]) byId(id).disabled = !hasMaps();
-  state.family = fill(byId("family"), [["", "any or none"], ...[...families].sort().map((name) => [name, name])], state.family);
+  state.family = fill(byId("family"), [["", "any or none"], ...familiesHere().map((name) => [name, name])], state.family);
   state.agreement = fill(byId("agreement"), [["", "any"], ...Object.entries(AGREEMENTS)], state.agreement);
   if (byId("query").value !== state.query) byId("query").value = state.query;
 }
@@ -67,7 +66,8 @@ function select(id, focus = false) {
     }
   }
   writeAddress();
-  showDetail();
+  // Where the live sum is shown, the neuron's maps would be unpacked for nobody.
+  if (state.view === "neurons") showDetail();
 }
 
 function step(by) {

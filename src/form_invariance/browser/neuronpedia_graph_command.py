@@ -28,10 +28,10 @@ def run(arguments: argparse.Namespace) -> None:
     import json
 
     from form_invariance.browser.neuronpedia_graph import graph
-    from form_invariance.browser.neurons import families
     from form_invariance.model.files import read_config, resolve
     from form_invariance.problems.tasks import WHOLE, prompts_of
-    from form_invariance.stages.heuristics.table import HEURISTICS
+    from form_invariance.stages.heuristics.names import SHARED
+    from form_invariance.stages.heuristics.table import HEURISTICS, strict_labels
     from form_invariance.stages.neuron_effects.direct_files import KIND, from_arrays
     from form_invariance.stages.neuron_effects.table import DIRECT_EFFECTS
     from form_invariance.stages.tokenizer_options import load_tokenizer_alone
@@ -47,9 +47,11 @@ def run(arguments: argparse.Namespace) -> None:
     ids = tokenizer.encode_batch([prompt])[0].tolist()
     labelled: dict[tuple[int, int], list[str]] = {}
     if arguments.heuristics:
-        for (mode, *place), own in families(read_table(arguments.heuristics, HEURISTICS)).items():
-            if mode == "strict":
-                labelled[place[0], place[1]] = sorted(name for name, values in own.items() if values[3])
+        heuristics = read_table(arguments.heuristics, HEURISTICS)
+        shared = strict_labels(heuristics[heuristics["neurons"] == SHARED])
+        rows = shared[["layer", "neuron", "family"]].drop_duplicates().sort_values("family")
+        for layer, neuron, family in zip(*(rows[name].tolist() for name in rows), strict=True):
+            labelled.setdefault((layer, neuron), []).append(family)
     problem = f"{arguments.a}-{arguments.b}" if arguments.b >= 0 else str(arguments.a)
     names = {
         "slug": arguments.slug or f"{made['operator']}-{problem}",

@@ -83,6 +83,12 @@ function familiesOf(neuron) {
   return new Set([...sets[0]].filter((family) => sets.every((set) => set.has(family))));
 }
 
+// All families that label a neuron of the operator in some format, by alphabet.
+function familiesHere() {
+  const sets = here().neurons.flatMap((neuron) => DATA.formats.flatMap((_, format) => [...labels(neuron, format)]));
+  return [...new Set(sets)].sort();
+}
+
 function element(name, properties = {}, ...children) {
   const made = Object.assign(document.createElement(name), properties);
   made.append(...children);

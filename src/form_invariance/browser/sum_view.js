@@ -36,9 +36,7 @@ function groupOf(id, format) {
 
 // The same family has the same colour in all panels of an operator.
 function colourOf(group) {
-  if (group === UNLABELLED) return "plain";
-  const families = new Set(here().neurons.flatMap((neuron) => DATA.formats.flatMap((_, format) => [...labels(neuron, format)])));
-  return `group${[...families].sort().indexOf(group) % 6}`;
+  return group === UNLABELLED ? "plain" : `group${familiesHere().indexOf(group) % 6}`;
 }
 
 function problemOf(sums) {
@@ -121,7 +119,7 @@ function curveFigure(answers, whole, curve, marks) {
 }
 
 function barFigure(answers, curve, marks) {
-  const shown = [...new Set([...marks.top, marks.target, ...Array.from(curve.keys()).sort((one, other) => curve[other] - curve[one]).slice(0, 8)])];
+  const shown = [...new Set([...marks.top, marks.target, ...downwards(curve).slice(0, 8)])];
   shown.sort((one, other) => curve[other] - curve[one]);
   const largest = Math.max(...shown.map((place) => Math.abs(curve[place]))) || 1;
   return element("div", { className: "bars" }, ...shown.map((place) => {
@@ -134,7 +132,7 @@ function barFigure(answers, curve, marks) {
 
 function answerTable(format, problem, curve, sums) {
   const { answers, top, tops, topLogits } = sums.formats[format];
-  const order = Array.from(curve.keys()).sort((one, other) => curve[other] - curve[one]);
+  const order = downwards(curve);
   const rows = Array.from({ length: tops }, (_, place) => {
     const theirs = top[problem * tops + place];
     return [place + 1, answers[theirs], short(topLogits[problem * tops + place]), answers[order[place]], signed(curve[order[place]])];
@@ -219,7 +217,7 @@ async function showSum() {
   showProblem(sums, problem);
   byId("toward").value = state.toward;
   showSwitches(sums);
-  byId("panels").replaceChildren(...shownFormats().map((format) => panel(sums, format, problem, on)));
+  byId("panels").replaceChildren(...formats.map((format) => panel(sums, format, problem, on)));
   byId("sum-neurons").replaceChildren(element("h3", { textContent: "Neurons" }), neuronTable(sums, formats, problem));
   countLater(sums, formats, on);
 }

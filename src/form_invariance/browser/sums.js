@@ -69,6 +69,9 @@ function highest(values) {
   return best;
 }
 
+// The places of all values, the highest first.
+const downwards = (values) => Array.from(values.keys()).sort((one, other) => values[other] - values[one]);
+
 // In how many of all problems the sum puts the model's own answer first, and in how many the right one.
 function countFirst(sums, format, on) {
   const { top, tops, target } = sums.formats[format];

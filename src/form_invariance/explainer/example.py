@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.stages.heuristics.names import SHARED
+from form_invariance.stages.heuristics.table import strict_labels
 
 Neuron = tuple[int, int]
 """Layer and number."""
@@ -68,8 +69,7 @@ def choose_example(
 
 def labels(heuristics: pd.DataFrame) -> pd.DataFrame:
     """The strict labels of the shared neurons."""
-    wanted = (heuristics["mode"] == "strict") & (heuristics["neurons"] == SHARED) & heuristics["label"]
-    return heuristics[wanted & (heuristics["activations"] == "observed")]
+    return strict_labels(heuristics[heuristics["neurons"] == SHARED])
 
 
 def labelled_everywhere(heuristics: pd.DataFrame) -> pd.DataFrame:

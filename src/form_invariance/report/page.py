@@ -103,9 +103,15 @@ def _sections(answers: Mapping[str, list[Answer]], files: Files) -> list[dict[st
     for model, own in answers.items():
         for answer in own:
             if answer.question != QUESTION:
-                empty = {"question": answer.question, "anchor": answer.anchor, "figures": {}, "answers": []}
-                empty["method"] = _method(answer.method)
-                section = sections.setdefault(answer.question, empty)
+                if answer.question not in sections:
+                    sections[answer.question] = {
+                        "question": answer.question,
+                        "anchor": answer.anchor,
+                        "method": _method(answer.method),
+                        "figures": {},
+                        "answers": [],
+                    }
+                section = sections[answer.question]
                 section["figures"] |= dict.fromkeys(answer.figures)
                 paths = {name: files.figures[model, name] for name in answer.figures}
                 section["answers"].append(_shown(answer, paths, model))

@@ -5,7 +5,7 @@ neuron, neuron x format, neuron x wording, and noise. The noise has two parts: h
 partners (draw), and which prompts were drawn, as prompts and as partners (prompt).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -19,10 +19,14 @@ from form_invariance.stages.disagreement.products import (
     mean_where,
     square_of_mean,
 )
-from form_invariance.stages.disagreement.resampled import mean_of
 
 Parts = dict[str, np.ndarray]
 """Components by name, (1 + R,): for all prompts, and in every resample of them."""
+
+
+def mean_of(values: Sequence[np.ndarray]) -> np.ndarray:
+    """Mean of arrays of equal shape."""
+    return np.asarray(np.mean(values, axis=0))
 
 
 def covariance(

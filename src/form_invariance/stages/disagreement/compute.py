@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.errors import UserError
-from form_invariance.stages.disagreement.components import Parts, across_operators, operator_components
+from form_invariance.stages.disagreement.components import Parts, across_operators, mean_of, operator_components
 from form_invariance.stages.disagreement.correlation import correlation_rows, correlations
 from form_invariance.stages.disagreement.products import (
     Cell,
@@ -17,7 +17,6 @@ from form_invariance.stages.disagreement.products import (
     total,
     weights_of,
 )
-from form_invariance.stages.disagreement.resampled import mean_of
 from form_invariance.stages.disagreement.table import ALL, COMPONENTS, DISAGREEMENT, FORMAT_CORRELATION
 from form_invariance.stages.patching.effects import check_sizes
 from form_invariance.statistics import resampled_interval

@@ -6,9 +6,8 @@ from itertools import combinations
 
 import numpy as np
 
-from form_invariance.stages.disagreement.components import covariance
+from form_invariance.stages.disagreement.components import covariance, mean_of
 from form_invariance.stages.disagreement.products import Cell, Measured, Products
-from form_invariance.stages.disagreement.resampled import mean_of
 from form_invariance.stages.disagreement.table import ALL, RELIABLE
 from form_invariance.statistics import resampled_interval
 

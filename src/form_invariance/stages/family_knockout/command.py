@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.family_knockout.compute import Row, cell_rows, family_knockout_table, right_prompts
     from form_invariance.stages.family_knockout.table import FAMILY_KNOCKOUT
     from form_invariance.stages.heuristics.pairs import make_grid
-    from form_invariance.stages.heuristics.table import HEURISTICS
+    from form_invariance.stages.heuristics.table import HEURISTICS, strict_labels
     from form_invariance.stages.run import load_run, run_provenance
     from form_invariance.tables.files import read_tables, write_table
 
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> None:
     for (_, operator), table in read_tables(arguments.datasets, DATASET).items():
         datasets.setdefault(operator, []).append(table)
     for (name, operator), table in read_tables(arguments.heuristics, HEURISTICS).items():
-        strict = table[(table["mode"] == "strict") & (table["activations"] == "observed") & table["label"]]
+        strict = strict_labels(table)
         labels = {kind: strict[strict["neurons"] == kind] for kind in (SHARED, *MATCHED)}
         grid = make_grid(arguments.operators[operator], arguments.max_operand)
         prompts = right_prompts(own, arguments.templates[name, operator], grid, datasets[operator], seed, operator)

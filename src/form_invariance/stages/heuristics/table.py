@@ -1,5 +1,7 @@
 """Heuristics of the shared neurons."""
 
+import pandas as pd
+
 from form_invariance.tables.columns import NEURON, Schema, flag, integer, number, text
 
 _SCORE = {
@@ -45,3 +47,9 @@ HEURISTICS = Schema(
         "label": flag("the neuron carries this heuristic"),
     },
 )
+
+
+def strict_labels(heuristics: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a heuristics table that are strict labels of observed activations."""
+    mode, activations = heuristics["mode"], heuristics["activations"]
+    return heuristics[(mode == "strict") & (activations == "observed") & heuristics["label"]]
