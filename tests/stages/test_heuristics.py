@@ -1,6 +1,7 @@
 """Heuristic scores against the golden data where it is present, a plain rendering, and planted neurons."""
 
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,7 @@ from form_invariance.stages.heuristics.names import EXPRESSIONS, family, of_resu
 from form_invariance.stages.heuristics.null import evidence, make_null
 from form_invariance.stages.heuristics.pairs import kind_of, make_grid, published_part
 from form_invariance.stages.heuristics.rules import make_rules
+from form_invariance.stages.heuristics.table import strict_labels
 from form_invariance.stages.heuristics.ties import rank
 
 pytestmark = pytest.mark.slow
@@ -462,6 +464,12 @@ def test_defaults_are_a_threshold_of_0_6_no_floor_and_the_grids_null():
     assert not whole.equals(strict.score(operand, result, grid, 0.4, null=null))
     floored = strict.score(operand, result, grid, floor=0.55, null=null)
     pd.testing.assert_frame_equal(floored, whole.query("score >= 0.55").reset_index(drop=True))
+
+
+def test_strict_labels_are_those_of_the_strict_mode_and_of_observed_activations():
+    rows = product(("strict", "published"), ("observed", "shuffled"), (True, False))
+    table = pd.DataFrame(rows, columns=["mode", "activations", "label"])
+    pd.testing.assert_frame_equal(strict_labels(table), table.iloc[:1])
 
 
 def test_families_by_name():
