@@ -10,8 +10,9 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check install
 INSTALLED := .venv/installed
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
+# The overlap of one model comes first, so that there is a figure to look at while the rest runs.
 demo: venv
-	python -m form_invariance job-server snakemake --logger lines --configfile config/demo.yaml
+	python -m form_invariance job-server snakemake --logger lines --configfile config/demo.yaml --prioritize results/figures/embedded-shared/overlap.png
 	@echo
 	@python -m form_invariance verdicts --k 50 --tables $(foreach name,shared separate,embedded-$(name)=results/embedded-$(name)/shared/verdicts.parquet)
 	@echo "Report: $(CURDIR)/results/report.html. Neurons: $(CURDIR)/results/browser. Figures: $(CURDIR)/results/figures (start with summary.png)."

@@ -225,7 +225,20 @@ def labelled_families(own):
     cells += ("--operators", f"{OPERATOR}={construction.EXPRESSION}")
     cells += ("--templates", *(f"{name}/{OPERATOR}={text}" for name, text in TEMPLATES.items()))
     table = own.folder / "shared/family_knockout.parquet"
-    run("family-knockout", *own.on_model, *cells, "--max-operand", 30, *SIZE, "--bootstrap", 20, "--output", table)
+    run(
+        "family-knockout",
+        *own.on_model,
+        *cells,
+        "--max-operand",
+        30,
+        "--prompts",
+        100,
+        *SIZE,
+        "--bootstrap",
+        20,
+        "--output",
+        table,
+    )
 
 
 def judged(own):

@@ -186,7 +186,6 @@ def test_without_labels_nothing_is_told(tmp_path):
 def test_prompts_are_right_and_their_means_come_from_others(tiny, monkeypatch):
     model, tokenizer = tiny
     run, grid = Run(model, tokenizer, 2), make_grid("a + b", 12)
-    monkeypatch.setattr(compute, "SCREENED", 30)
     dataset = pd.DataFrame({"a": [1, 7, 3], "b": [2, 7, 9], "split": ["train", "train", "eval"]})
     seen = []
     real = compute.last_token_means
@@ -199,13 +198,13 @@ def test_prompts_are_right_and_their_means_come_from_others(tiny, monkeypatch):
         return found
 
     monkeypatch.setattr(compute, "unmodified", unmodified)
-    prompts = compute.right_prompts(run, TEMPLATE, grid, [dataset], 0, "addition")
-    assert len(prompts.tokens) == len(prompts.answers) == len(prompts.pairs.a) == 10
+    prompts = compute.right_prompts(run, TEMPLATE, grid, [dataset], 8, 0, "addition")
+    assert len(prompts.tokens) == len(prompts.answers) == len(prompts.pairs.a) == 11
     wanted = [render(TEMPLATE, a, b) for a, b in zip(prompts.pairs.a, prompts.pairs.b, strict=True)]
     assert torch.equal(prompts.tokens, run.tokens(wanted))
     assert torch.equal(prompts.answers, run.answer_tokens(prompts.pairs.answer))
     mean_of = {tuple(row) for row in seen[0].tolist()}
-    assert len(mean_of) == 71
+    assert len(mean_of) == 4 * 8
     both = {*mean_of, *(tuple(row) for row in run.tokens([render(TEMPLATE, 3, 9)]).tolist())}
     for a, b in ((1, 2), (2, 1), (7, 7)):
         (row,) = run.tokens([render(TEMPLATE, a, b)]).tolist()
@@ -293,8 +292,6 @@ def test_a_family_whose_rule_never_holds_has_no_numbers(monkeypatch):
 def test_the_grids_prompts_are_of_the_stream_of_their_seed(tiny, monkeypatch):
     model, tokenizer = tiny
     run, grid = Run(model, tokenizer, 2), make_grid("a + b", 12)
-    monkeypatch.setattr(compute, "SCREENED", 30)
-    monkeypatch.setattr(compute, "MEAN_PROMPTS", 20)
     seen = {}
     real = compute.unmodified
 
@@ -306,12 +303,12 @@ def test_the_grids_prompts_are_of_the_stream_of_their_seed(tiny, monkeypatch):
 
     monkeypatch.setattr(compute, "unmodified", unmodified)
     nothing = pd.DataFrame({"a": [], "b": [], "split": []}).astype({"a": int, "b": int})
-    prompts = compute.right_prompts(run, TEMPLATE, grid, [nothing], 7, "addition")
+    prompts = compute.right_prompts(run, TEMPLATE, grid, [nothing], 8, 7, "addition")
     order = generator(7, "family-knockout", "addition").permutation(144)
-    assert prompts.pairs.a.tolist() == grid.a[order[:30]].tolist()
-    assert prompts.pairs.b.tolist() == grid.b[order[:30]].tolist()
+    assert prompts.pairs.a.tolist() == grid.a[order[:32]].tolist()
+    assert prompts.pairs.b.tolist() == grid.b[order[:32]].tolist()
     assert (prompts.pairs.kind, prompts.pairs.max_operand) == (grid.kind, 12)
     assert seen["center"] is False
-    others = [render(TEMPLATE, grid.a[place], grid.b[place]) for place in order[72:92]]
+    others = [render(TEMPLATE, grid.a[place], grid.b[place]) for place in order[72:104]]
     expected = compute.last_token_means(model, run.tokens(others), 2)
     torch.testing.assert_close(prompts.means.neurons[2:], expected.neurons[2:])

@@ -219,7 +219,6 @@ def test_plain_text_is_cut_in_windows_and_its_damage_equals_hooks(tiny, tiny_fol
     run, bridge = Run(model, tokenizer, 2), oracles.bridge(tiny_folder)
     assert "uniform guess" in text_task(run, PLAIN_TEXT, 6).undefined
     monkeypatch.setattr(tasks, "GUESSING", np.inf)
-    monkeypatch.setattr(tasks, "SCREENED", 40)
     task, sets = text_task(run, PLAIN_TEXT, 6), random_sets(model.config.d_mlp)
     whole = tokenizer.encode(PLAIN_TEXT)
     bos, *first = task.tokens[0].tolist()
@@ -235,7 +234,7 @@ def test_plain_text_is_cut_in_windows_and_its_damage_equals_hooks(tiny, tiny_fol
 
     monkeypatch.setattr(tasks, "last_token_means", remember)
     text_task(run, PLAIN_TEXT, 6)
-    assert len(seen[0]) == 40
+    assert len(seen[0]) == 5 * 6
     measured = {tuple(row) for row in task.tokens.tolist()}
     assert not measured & {tuple(row) for row in seen[0].tolist()}, "the means come from other windows"
     plain = oracles.all_neurons(bridge, seen[0], range(2, 4))[:, :, -1].mean(1)

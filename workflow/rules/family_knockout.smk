@@ -34,6 +34,7 @@ rule family_knockout:
             if name in NUMBER_OPERATORS
         ],
         max_operand=config["heuristic_max_operand"],
+        prompts=config["eval_prompts"],
         k=config["heuristic_k"],
         center=CENTER,
         bootstrap=config["bootstrap"],
@@ -43,5 +44,5 @@ rule family_knockout:
     shell:
         "python -m form_invariance family-knockout {params.model:q} {params.late_from:q}"
         " --heuristics {params.heuristics:q} --datasets {params.datasets:q} --operators {params.operators:q}"
-        " --templates {params.templates:q} --max-operand {params.max_operand} --k {params.k} {params.center} --bootstrap {params.bootstrap}"
+        " --templates {params.templates:q} --max-operand {params.max_operand} --prompts {params.prompts} --k {params.k} {params.center} --bootstrap {params.bootstrap}"
         " --seed {params.seed} --output {output:q} 2> {log:q}"

@@ -139,7 +139,7 @@ def _settle(figure: Figure) -> None:
     """
     figure.draw_without_rendering()
     positions = [(axes, axes.get_position().bounds) for axes in figure.axes]
-    figure.set_layout_engine("none")
+    figure.set_layout_engine(None)  # with "none", every saving would lay it out once more
     for axes, bounds in positions:
         axes.set_position(tuple(round(value, 6) for value in bounds))
 

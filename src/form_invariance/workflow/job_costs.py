@@ -195,7 +195,8 @@ def _specificity(cell: Cell) -> float:
 
 
 def _family_knockout(cell: Cell) -> float:
-    return 2 * cell.passes(400) + 3 * 8 * 2 * 400 * cell.size.late_token
+    prompts = 4 * cell.config["eval_prompts"]
+    return 2 * cell.passes(prompts) + 3 * 8 * 2 * prompts * cell.size.late_token
 
 
 def _engine_check(cell: Cell) -> float:

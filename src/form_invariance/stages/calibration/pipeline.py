@@ -29,7 +29,7 @@ from form_invariance.stages.transfer.neuron_sets import Choices as TransferChoic
 from form_invariance.stages.transfer.neuron_sets import measure, neuron_sets
 
 KS = (PLANTED // 2, PLANTED, 2 * PLANTED)
-_CENSUS, _PAIRS, _RESAMPLES = 1500, 100, 200
+_CENSUS, _PAIRS, _RESAMPLES = 600, 100, 200
 _SEEDS = 2  # draws of a control
 
 

@@ -14,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_keyed(parser, "--datasets", "FORMAT/OPERATOR=FILE", "dataset table of each cell")
     add_keyed(parser, "--operators", "OPERATOR=EXPRESSION", "expression of each operator")
     add_keyed(parser, "--templates", "FORMAT/OPERATOR=TEMPLATE", "template of each cell")
-    add_required(parser, int, max_operand="operands of the grid are below it")
+    add_required(parser, int, max_operand="operands of the grid are below it", prompts="eval prompts of a cell")
     add_options(parser, "--k", "--bootstrap", "--center-logits", "--seed", output="family knockout table")
 
 
@@ -38,10 +38,13 @@ def run(arguments: argparse.Namespace) -> None:
         strict = strict_labels(table)
         labels = {kind: strict[strict["neurons"] == kind] for kind in (SHARED, *MATCHED)}
         grid = make_grid(arguments.operators[operator], arguments.max_operand)
-        prompts = right_prompts(own, arguments.templates[name, operator], grid, datasets[operator], seed, operator)
+        template, tables = arguments.templates[name, operator], datasets[operator]
+        prompts = right_prompts(own, template, grid, tables, arguments.prompts, seed, operator)
         rows += cell_rows(
             own, prompts, labels, (name, operator), arguments.center_logits, arguments.bootstrap, seed
         )
     table = family_knockout_table(rows, arguments.k, arguments.bootstrap, seed)
-    provenance = run_provenance(arguments, own, "max_operand", "k", "bootstrap", "center_logits", "seed")
+    provenance = run_provenance(
+        arguments, own, "max_operand", "prompts", "k", "bootstrap", "center_logits", "seed"
+    )
     write_table(table, arguments.output, FAMILY_KNOCKOUT, provenance)

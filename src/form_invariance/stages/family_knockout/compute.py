@@ -28,10 +28,8 @@ from form_invariance.stages.run import Run
 from form_invariance.stages.verdicts import with_verdicts
 from form_invariance.statistics import hierarchical_interval, paired_interval
 
-SCREENED = 400
-"""Pairs of the grid that the unmodified model answers."""
-MEAN_PROMPTS = 400
-"""Other pairs, whose mean activations replace the ablated ones."""
+TRIED = 4
+"""Pairs of the grid that the model answers, for each eval prompt of a cell; as many others give the means."""
 
 MEANS = ("ablated", "matching", "not_matching")
 """Columns that are means over prompts."""
@@ -65,19 +63,20 @@ class Carriers:
 
 
 def right_prompts(
-    run: Run, template: str, grid: Grid, datasets: Sequence[pd.DataFrame], seed: int, operator: str
+    run: Run, template: str, grid: Grid, datasets: Sequence[pd.DataFrame], prompts: int, seed: int, operator: str
 ) -> GridPrompts:
     """A seeded sample of the grid: the same pairs in every format, as far as they are answered correctly.
 
     Args:
         datasets: dataset tables of the operator in all formats; no pair of a train set, which ranked the neurons,
             is measured.
+        prompts: eval prompts of a cell.
     """
     every = pd.DataFrame({"a": grid.a, "b": grid.b, "answer": grid.answer, "place": np.arange(len(grid.a))})
     pool = without_train(every, datasets)
     pool = pool.iloc[generator(seed, "family-knockout", operator).permutation(len(pool))]
     half = len(pool) // 2
-    tried, others = pool[:half][:SCREENED], pool[half:][:MEAN_PROMPTS]
+    tried, others = pool[:half][: TRIED * prompts], pool[half:][: TRIED * prompts]
 
     tokens, answers = run.tokens(rendered(template, tried)), run.answer_tokens(tried["answer"].to_numpy())
     right = unmodified(run.model, tokens, answers, run.first, center=False).correct

@@ -19,8 +19,8 @@ from form_invariance.stages.specificity.table import TEXT
 
 FEWEST = 20
 """With fewer correct prompts a task is undefined."""
-SCREENED = 500
-"""Prompts of copying or comparing that the unmodified model answers, and as many others that give the means."""
+TRIED = 5
+"""Prompts of copying or comparing that the model answers, for each one wanted; as many others give the means."""
 CONTEXT = 32
 """Tokens of plain text before the predicted one."""
 GUESSING = 0.7
@@ -56,7 +56,7 @@ def number_task(
     pool = pool[pool["a"] != pool["b"]]  # of two equal numbers none is the larger one
     pool = pool if "{b}" in template else pool.drop_duplicates("a")
     order = generator(seed, "specificity", name).permutation(len(pool))
-    tried, others = (pool.iloc[order[start : start + SCREENED]] for start in (0, SCREENED))
+    tried, others = (pool.iloc[order[start : start + TRIED * most]] for start in (0, TRIED * most))
     others = others if len(others) else tried
     prompts = rendered(template, tried)
     check_next_token(run.tokenizer, prompts, tried["answer"].tolist(), f"the task {name}")
@@ -99,7 +99,7 @@ def text_task(run: Run, text: str, most: int) -> Task:
     windows = np.lib.stride_tricks.sliding_window_view(np.array(tokens), CONTEXT + 1)
     chosen = np.unique(np.linspace(0, len(windows) - 1, min(most, len(windows) // 2)).round().astype(int))
     rest = np.setdiff1d(np.arange(len(windows)), chosen)
-    spaced = rest[np.linspace(0, len(rest) - 1, min(SCREENED, len(rest))).round().astype(int)]
+    spaced = rest[np.linspace(0, len(rest) - 1, min(TRIED * most, len(rest))).round().astype(int)]
     measured, others = (_with_bos(run, windows[where]) for where in (chosen, spaced))
     task = Task(TEXT, measured[:, :-1], measured[:, -1], last_token_means(run.model, others[:, :-1], run.first))
     probability = unmodified(run.model, task.tokens, task.answers, run.first, center=False).probability
