@@ -1,5 +1,6 @@
 """The benchmark: its counts of operations against torch's counter, and the command."""
 
+import dataclasses
 import sys
 
 import numpy as np
@@ -194,6 +195,8 @@ def test_the_summary_names_the_strongest_rival_first():
     [
         (["speed"], "unknown suite 'speed'; use replay, cost, stages, ioi"),
         (["cost", "--model", "random:huge"], "unknown shape 'random:huge'; use random:small"),
+        (["cost", "--model", "random:small:13"], "must end in a number of layers from 2 to 12"),
+        (["cost", "--model", "random:small:some"], "must end in a number of layers from 2 to 12"),
         (["cost", "--prompts", "0"], "--prompts must be at least 1"),
         (["replay", "--lengths", "5", "1"], "--lengths must be at least 2"),
     ],
@@ -211,6 +214,11 @@ def test_a_random_shape_is_written_and_measured(monkeypatch, tmp_path, capsys):
     table = pd.read_parquet(tmp_path / "out/bench.parquet")
     assert set(table["suite"]) == {"cost"}
     assert "random:tiny" in capsys.readouterr().out
+
+
+def test_a_shape_may_have_fewer_layers():
+    piece = random_models.shape_named("random:llama-3-8b:4")
+    assert piece == dataclasses.replace(random_models.SHAPES["llama-3-8b"], n_layers=4)
 
 
 def test_replay_without_transformer_lens(monkeypatch, folder, tmp_path, capsys):

@@ -180,7 +180,7 @@ def run_plan(finished, monkeypatch, capsys):
         ([], "census 0 of 6", True),
         (
             ["--config", "random_seeds=4"],
-            r"interventions 2 of 2 [0-9.]+ settings or source have changed \(2\)",
+            r"interventions 1 of 1 [0-9.]+ settings or source have changed \(1\)",
             False,
         ),
     ],

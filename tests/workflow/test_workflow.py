@@ -16,6 +16,7 @@ from stub_checkout import NASTY, ROOT, environment, make_checkout, pending, snak
 
 from form_invariance.cli import command_module, command_modules
 from form_invariance.workflow import source_digest
+from form_invariance.workflow.job_costs import OPERATIONS
 
 pytestmark = pytest.mark.slow
 
@@ -106,6 +107,8 @@ def test_small_grid_and_targets(clean):
 def test_the_papers_models_are_planned_without_weights(clean):
     jobs = pending(clean, "--configfile", "config/paper.yaml")
     assert jobs["census"] == jobs["patching"] == 36
+    # A job of a large model spends much of its time on reading weights.
+    assert sum(jobs.get(rule, 0) for rule in OPERATIONS) == 3 * 43
     target = "results/llama-3-8b/code/probe.parquet"
     status, out = snakemake(clean, target, "-n", "-p", "--configfile", "config/paper.yaml")
     assert status == 0

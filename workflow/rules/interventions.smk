@@ -1,4 +1,4 @@
-"""Keep-only and knockout of the shared circuit in all formats, per (model, operator)."""
+"""Keep-only and knockout of the shared circuits in all cells of a model."""
 
 INTERVENTIONS = {
     "interventions": [
@@ -22,18 +22,20 @@ rule interventions:
     input:
         model="results/{model}/model_files.parquet",
         probes=onset_probes,
-        datasets=every_format("results/{model}/{format}/{operator}/dataset.parquet"),
-        circuit="results/{model}/shared/{operator}/circuit.parquet",
-        mean_caches=every_format("results/{model}/{format}/mean_cache.safetensors"),
-        template_mean_caches=every_format("results/{model}/{format}/{operator}/mean_cache.safetensors"),
-        rankings=every_format("results/{model}/{format}/{operator}/ranking.parquet"),
+        datasets=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
+        circuits=every_operator("results/{model}/shared/{operator}/circuit.parquet") * len(FORMATS),
+        mean_caches=[
+            path for path in every_format("results/{model}/{format}/mean_cache.safetensors") for _ in OPERATORS
+        ],
+        template_mean_caches=every_cell("results/{model}/{format}/{operator}/mean_cache.safetensors"),
+        rankings=every_cell("results/{model}/{format}/{operator}/ranking.parquet"),
     output:
-        summaries=every_format("results/{model}/{format}/{operator}/interventions.parquet"),
-        prompts=every_format("results/{model}/{format}/{operator}/interventions_prompts.parquet"),
+        summaries=INTERVENTIONS["interventions"][0],
+        prompts=every_cell("results/{model}/{format}/{operator}/interventions_prompts.parquet"),
     log:
-        "results/logs/interventions/{model}/{operator}.log",
+        "results/logs/interventions/{model}.log",
     benchmark:
-        "results/benchmarks/interventions/{model}/{operator}.tsv"
+        "results/benchmarks/interventions/{model}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:
@@ -47,16 +49,16 @@ rule interventions:
         bootstrap=config["bootstrap"],
         seed=config["seed"],
     resources:
-        **model_job(minutes=40),
+        **model_job(minutes=60),
     shell:
         in_turn(
             "interventions {params.model:q} {params.late_from:q}"
-            " --dataset {input.datasets[#]:q} --circuit {input.circuit:q} --mean-cache {input.mean_caches[#]:q}"
+            " --dataset {input.datasets[#]:q} --circuit {input.circuits[#]:q} --mean-cache {input.mean_caches[#]:q}"
             " --template-mean-cache {input.template_mean_caches[#]:q} --ranking {input.rankings[#]:q}"
             " --k {params.k} --random-seeds {params.random_seeds} --matched-seeds {params.matched_seeds}"
             " {params.center} --bootstrap {params.bootstrap} --seed {params.seed}"
             " --output {output.summaries[#]:q} --prompts-output {output.prompts[#]:q}",
-            turns=len(FORMATS),
+            turns=len(FORMATS) * len(OPERATORS),
         )
 
 

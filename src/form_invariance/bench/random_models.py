@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,11 +55,15 @@ SHAPES = {
 
 
 def shape_named(source: str) -> Shape:
-    """The shape named `random:NAME`; a UserError if there is none."""
-    name = source.removeprefix(PREFIX)
+    """The shape named `random:NAME`, or `random:NAME:LAYERS` with fewer layers; a UserError if there is none."""
+    name, _, layers = source.removeprefix(PREFIX).partition(":")
     if name not in SHAPES:
         raise UserError(f"--model: unknown shape {source!r}; use random:{', random:'.join(SHAPES)}")
-    return SHAPES[name]
+    if not layers:
+        return SHAPES[name]
+    if not layers.isdecimal() or not 2 <= int(layers) <= SHAPES[name].n_layers:
+        raise UserError(f"--model: {source!r} must end in a number of layers from 2 to {SHAPES[name].n_layers}")
+    return replace(SHAPES[name], n_layers=int(layers))
 
 
 def _config(shape: Shape, dtype: torch.dtype) -> dict[str, Any]:
