@@ -112,7 +112,7 @@ def test_order_of_prompts(cells, copied):
 
 @pytest.mark.parametrize("rows", [1, 7, 100_000])
 def test_size_of_batches(cells, copied, monkeypatch, rows):
-    monkeypatch.setattr(memory, "_CPU_ROWS", rows)
+    monkeypatch.setattr(memory, "_CPU_ROWS", (rows, rows))
     same_ranking(cells / "symbolic", rank(copied, MODEL))
 
 

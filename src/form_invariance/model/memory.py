@@ -7,8 +7,10 @@ import torch
 from form_invariance.model.decoder import Decoder
 
 _GPU_SHARE = 8
-_CPU_ROWS = 2048
-"""More rows are no faster on a CPU."""
+_CPU_ROWS = 512, 2048
+"""Fewer rows make slow matrix products on a CPU; more are no faster."""
+_CPU_NEURONS = 2**20
+"""Activations of an MLP, between these bounds: a few tensors of this size stay in the processor's cache."""
 
 
 @cache
@@ -34,4 +36,6 @@ def replayed_rows(model: Decoder) -> int:
     """How many last tokens to replay at once: enough for efficient matrix products, few enough for the memory."""
     c = model.config
     row = 4 * (4 * c.d_mlp + 8 * c.d_model + 8 * c.n_heads * c.d_head)
-    return working_bytes(model.device, _CPU_ROWS * row) // row
+    fewest, most = _CPU_ROWS
+    rows = min(most, max(fewest, 2 ** ((_CPU_NEURONS // c.d_mlp).bit_length() - 1)))
+    return working_bytes(model.device, rows * row) // row
