@@ -71,11 +71,12 @@ def size_of(model: Mapping[str, Any]) -> Size:
         count = parameters(model["source"], model.get("revision"))
         return Size(count, inside, c.d_model, c.d_mlp, c.vocabulary, c.n_layers, heads)
     count = parameters(model["source"], model.get("revision"))
-    # As in the Llamas of 1, 3, 8 and 70 billion parameters.
+    # As in the Llamas of 1, 3, 8 and 70 billion parameters, whose vocabulary is one.
     layers = max(2, round(16 * (count / 1e9) ** (1 / 3)))
     most = 0.9 * count
     d_model = (most / layers / 13) ** 0.5
-    return Size(count, most, d_model, 3.5 * d_model, 0.09 * count / d_model, layers, 32 * layers)
+    heads = layers * max(32, round(d_model / 128))
+    return Size(count, most, d_model, 3.5 * d_model, 128_000, layers, heads)
 
 
 def tokens_of(template: str) -> int:
