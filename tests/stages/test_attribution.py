@@ -10,6 +10,7 @@ from test_patching import CORRUPT, PROMPTS, prepared
 from form_invariance.model import decoder
 from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.stages.attribution.compute import (
+    ESTIMATES,
     attribute,
     attribution_table,
     corrupt_activations,
@@ -133,3 +134,7 @@ def test_a_cell_is_attributed_by_its_first_draw_of_partners(tiny):
     every = first_stage(run, train, 7, "exact")
     assert every["candidate"].all()
     pd.testing.assert_frame_equal(every.drop(columns="candidate"), expected.drop(columns="candidate"))
+    for method, estimate in ESTIMATES.items():
+        own = attribution_table(estimate(model, tokens, found, answers, FIRST).numpy(), FIRST, 7)
+        pd.testing.assert_frame_equal(first_stage(run, train, 7, method), own)
+        assert (method == "attribution") == own["mean"].equals(expected["mean"])

@@ -61,7 +61,7 @@ def test_a_direction_is_the_mixture_of_its_stream():
     np.testing.assert_allclose(found[1], weights @ logits, rtol=1e-5, atol=1e-5)
 
 
-def test_smooth_noise_is_of_its_stream():
+def test_smooth_random_maps_are_of_their_stream():
     grid = make_grid("a + b", 20)
     found = smooth_noise(grid, 3, 5, "addition", "{a}+{b}=")
     drawn = random_maps(grid, 3, generator(5, "smooth-noise", "addition", "{a}+{b}="))

@@ -54,6 +54,15 @@ def featureless(grid):
     }
 
 
+def test_a_null_returns_from_its_file():
+    grid = make_grid("a + b", 12)
+    null = make_null(grid, maps=(20, 30))
+    back = nulls.from_arrays(nulls.to_arrays(null), grid)
+    for name in ("scale_smoothness", "scale_evidence", "smoothness"):
+        assert getattr(back, name) is getattr(null, name)
+    assert [*map(id, back.largest)] == [*map(id, null.largest)]
+
+
 @pytest.mark.parametrize("operator", EVERY)
 def test_maps_of_few_values_have_no_strict_label(operator):
     grid = make_grid(EVERY[operator], 40)
