@@ -20,6 +20,7 @@ pytestmark = pytest.mark.skipif(cluster.missing() is not None, reason=str(cluste
 QUICK = ["--slurm-init-seconds-before-status-checks", "2", "--latency-wait", "5"]
 TABLE_RULES = {
     "report",
+    "explainer",
     "model_files",
     "browser",
     "planted",
@@ -39,6 +40,11 @@ TABLE_RULES = {
     "heuristic_null",
     "labelled_neurons",
 }
+GROUPS = {
+    "rankings_embedded-shared_addition": ("4000M", "00:22:00"),
+    "figures_embedded-shared": ("1000M", "00:30:00"),
+}
+"""Memory and time of groups: two rankings, two circuits and an overlap; nine figures and the answers."""
 HUNGRY, SLOW = (f"results/embedded-shared/{name}/addition/census.parquet" for name in ("symbolic", "word"))
 
 
@@ -175,6 +181,12 @@ def test_the_same_tables_as_on_one_machine_and_one_gpu_a_job(tmp_path, home):
         on_gpu = not any(name in job["rule"] for name in (*TABLE_RULES, "figure", "prompt_formats"))
         assert job["Partition"] == ("gpu" if on_gpu else "cpu"), job
         assert job.get("TresPerJob") == ("gres:gpu:1" if on_gpu else None), job
+        assert job["NumCPUs"] == "1", job
+    named = {name: job for job in jobs.values() for name in GROUPS if job["rule"].startswith(name)}
+    assert named.keys() == GROUPS.keys()
+    # A group asks for what its largest member needs, and for the time of all of them.
+    asked = {name: (job["MinMemoryNode"], job["TimeLimit"]) for name, job in named.items()}
+    assert asked == GROUPS
     expected, found = tables(local), tables(checkout)
     assert len(expected) > 20
     assert expected.keys() == found.keys()

@@ -28,7 +28,7 @@ rule circuit:
         membership=config["membership"],
         seed=config["seed"],
     resources:
-        **table_job(mem_mb=2000),
+        **table_job(mem_mb=2000, minutes=3),
     shell:
         "python -m form_invariance circuit --effects {params.effects:q} --k {params.k}"
         " --membership {params.membership} --seed {params.seed} --output {output:q} 2> {log:q}"

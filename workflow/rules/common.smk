@@ -115,4 +115,4 @@ def gpu_here() -> bool:
 
 
 model_job = partial(job_sizes.model_job, config["models"], SITE, gpu_here)
-table_job = partial(job_sizes.table_job, SITE)
+table_job = partial(job_sizes.table_job, SITE, lambda: not workflow.local_exec)

@@ -34,7 +34,7 @@ rule dataset:
         corrupt_seeds=config["corrupt_seeds"],
         seed=config["seed"],
     resources:
-        **table_job(mem_mb=1000),
+        **table_job(mem_mb=1000, minutes=3),
     shell:
         "python -m form_invariance dataset --operator {wildcards.operator:q}"
         " --census {input.census:q} {params.others:q} --train {params.train} --eval {params.eval}"

@@ -60,6 +60,6 @@ if SHARDS > 1:
         params:
             code=source_digest("merge-effects"),
         resources:
-            **table_job(mem_mb=2000),
+            **table_job(mem_mb=2000, minutes=3),
         shell:
             "python -m form_invariance merge-effects --shards {input:q} --output {output:q} 2> {log:q}"

@@ -27,7 +27,7 @@ rule prompt_formats:
             for operator in OPERATORS
         ],
     resources:
-        **table_job(mem_mb=1000),
+        **table_job(mem_mb=1000, minutes=3),
     shell:
         "python -m form_invariance prompt-formats {params.model:q} {params.templates:q} --table {params.tables:q}"
         " --output {output:q} 2> {log:q}"

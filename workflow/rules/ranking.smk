@@ -18,7 +18,7 @@ rule ranking:
     params:
         code=source_digest("ranking"),
     resources:
-        **table_job(mem_mb=1000),
+        **table_job(mem_mb=1000, minutes=3),
     shell:
         "python -m form_invariance ranking --attribution {input.attribution:q} --effects {input.effects:q}"
         " --output {output:q} 2> {log:q}"

@@ -36,7 +36,7 @@ rule answers:
         tables=table_options({name: given for _, inputs in ANSWERS.values() for name, given in inputs.items()}),
         k=config["heuristic_k"],
     resources:
-        **table_job(mem_mb=1000),
+        **table_job(mem_mb=1000, minutes=3),
     shell:
         "python -m form_invariance answers --stages {params.stages:q} --tables {params.tables:q} {params.about_numbers:q}"
         " --k {params.k} --output {output:q} 2> {log:q}"
@@ -76,7 +76,7 @@ rule report:
         captions=lambda wildcards: [f"{name}={text}" for name, text in CAPTIONS.items()],
         configuration=lambda wildcards: yaml.safe_dump(config, sort_keys=False),
     resources:
-        **table_job(mem_mb=1000),
+        **table_job(mem_mb=1000, minutes=3),
     shell:
         "python -m form_invariance report --answers {params.answers:q} --planted {input.planted:q}"
         " --figures {params.figures:q} --compared {params.compared:q} {params.paper:q} {params.browsers:q}"

@@ -150,11 +150,18 @@ def model_job(
     }
 
 
-def table_job(site: Mapping[str, Mapping[str, Any]], *, mem_mb: int, minutes: int = 10) -> dict[str, Any]:
-    """Resources of a rule whose jobs read and write tables or figures, by the attempt."""
+def table_job(
+    site: Mapping[str, Mapping[str, Any]], on_cluster: Callable[[], bool], *, mem_mb: int, minutes: int = 10
+) -> dict[str, Any]:
+    """Resources of a rule whose jobs read and write tables or figures, by the attempt.
+
+    Members of a cluster's group run one after another. Each takes the group's only `turn`, so that the group asks
+    for the sum of their times, and for the cores and memory of the largest.
+    """
     return {
         "mem_mb": lambda wildcards, attempt: mem_mb * attempt,
         "runtime": lambda wildcards, attempt: minutes * attempt,
+        "turn": lambda wildcards: 1 if on_cluster() else None,
         **site["cpu"],
     }
 
