@@ -95,7 +95,7 @@ def test_published_scores_equal_a_plain_rendering(expression, max_operand, monke
     )
 
 
-@pytest.mark.parametrize(("expression", "max_operand"), [*((one, 30) for one in ANY), *SMALL])
+@pytest.mark.parametrize(("expression", "max_operand"), [*product(ANY, (11, 30)), *SMALL])
 def test_strict_scores_and_labels_equal_a_plain_rendering(expression, max_operand, monkeypatch):
     monkeypatch.setattr(strict, "ROWS", 3)
     grid = make_grid(expression, max_operand)

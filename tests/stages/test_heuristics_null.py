@@ -170,14 +170,19 @@ def test_smooth_noise_with_a_direction_is_compared_with_its_like(operator, lengt
     assert not more_than_significance_allows(labelled)
 
 
-def test_the_null_equals_plain_loops(monkeypatch):
-    monkeypatch.setattr(nulls, "NEIGHBOURS", 30)
-    monkeypatch.setattr(nulls, "LOCAL", 12)
-    grid = make_grid("a // b", 20)
-    null = make_null(grid, seed=4, maps=(40, 50))
+@pytest.mark.parametrize(
+    ("expression", "max_operand", "count", "neighbours", "local"),
+    [("a + b", 9, (12, 15), 8, 4), ("a // b", 20, (40, 50), 30, 12)],
+    ids=["small", "large"],
+)
+def test_the_null_equals_plain_loops(expression, max_operand, count, neighbours, local, monkeypatch):
+    monkeypatch.setattr(nulls, "NEIGHBOURS", neighbours)
+    monkeypatch.setattr(nulls, "LOCAL", local)
+    grid = make_grid(expression, max_operand)
+    null = make_null(grid, seed=4, maps=count)
     scale, compared = (
-        list(random_maps(grid, count, generator(4, "smooth-maps", purpose)))
-        for count, purpose in ((40, "scale"), (50, "compared"))
+        list(random_maps(grid, maps, generator(4, "smooth-maps", purpose)))
+        for maps, purpose in zip(count, ("scale", "compared"), strict=True)
     )
     known = strict_classes(grid)
     names = [one.name for one in null.rules.classes]
@@ -201,7 +206,7 @@ def test_the_null_equals_plain_loops(monkeypatch):
     np.testing.assert_allclose(null.scale_smoothness, fisher(smooth), atol=1e-4)
 
     def units(row, own):
-        near = nearest(own, smooth, 12)
+        near = nearest(own, smooth, local)
         return [row[i] / max(0.5, np.mean([rows[one][i] for one in near])) for i in range(len(row))]
 
     smooth_compared = [plain_autocorrelation(one, grid) for one in compared]
@@ -216,7 +221,7 @@ def test_the_null_equals_plain_loops(monkeypatch):
     own = {False: plain_autocorrelation(operand, grid), True: plain_autocorrelation(result, grid)}
     chance = {}
     for kind in own:
-        near = nearest(own[kind], smooth_compared, 30)
+        near = nearest(own[kind], smooth_compared, neighbours)
         more = np.array([fisher(smooth_compared[one]) - fisher(own[kind]) for one in near])
         logarithm = np.log([largest[kind][one] for one in near])
         centred = more - np.mean(more, axis=0)
@@ -233,7 +238,7 @@ def test_the_null_equals_plain_loops(monkeypatch):
             max(pair) >= in_units[kinds[i]][i] * (1 - 1e-5)
             for pair in zip(chance[False], chance[True], strict=True)
         )
-        assert table.loc[name, "p_value"] == pytest.approx((1 + larger) / 31)
+        assert table.loc[name, "p_value"] == pytest.approx((1 + larger) / (1 + neighbours))
 
 
 def plain_autocorrelation(values, grid):
