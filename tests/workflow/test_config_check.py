@@ -412,6 +412,18 @@ def test_the_slow_checks_are_remembered_and_only_for_what_they_saw(tmp_path, fol
     assert remembered.read_text() == first
 
 
+def test_the_slow_checks_are_repeated_for_the_keys_that_they_read(tmp_path, monkeypatch):
+    remembered, seen = tmp_path / "remembered", []
+    monkeypatch.setattr(config_check, "check_models", lambda config, variants: seen.append(config))
+    other = changed("heads", [1])
+    for config, times in (
+        *((DEFAULT, 1), (changed("seed", 7), 1), (changed("probe_prompts", 99), 1), (other, 2)),
+        *((DEFAULT, 2), (changed("seed", 7), 2), (other, 2), (changed("corrupt", "across_operators"), 3)),
+    ):
+        config_check.check(config, SCHEMA, remembered)
+        assert len(seen) == times
+
+
 def test_a_wrong_configuration_writes_nothing(tmp_path):
     with pytest.raises(UserError):
         config_check.check(changed("k", [1000]), SCHEMA, tmp_path / "folder/remembered")

@@ -409,9 +409,12 @@ def package(tmp_path, monkeypatch):
     copy = tmp_path / "form_invariance"
     shutil.copytree(ROOT / "src/form_invariance", copy, ignore=shutil.ignore_patterns("*.safetensors"))
     monkeypatch.setattr(source_digest, "_ROOT", copy)
-    source_digest.imports_of.cache_clear()
+    cached = (source_digest.imports_of, source_digest.file_of)
+    for function in cached:
+        function.cache_clear()
     yield copy
-    source_digest.imports_of.cache_clear()
+    for function in cached:
+        function.cache_clear()
 
 
 def test_digest_follows_lazy_imports_and_no_others(package):
