@@ -88,6 +88,7 @@ ANSWERED = {
     "verdicts",
     "labelled",
 } - {"interventions"}
+GRID = ("--expression", construction.EXPRESSION, "--max-operand", 30)
 NAMED, SIZE, TITLE = ("--operator", OPERATOR), ("--k", PLANTED), ("--title", MODEL)
 
 
@@ -96,6 +97,7 @@ class Run:
 
     def __init__(self, results):
         self.results, self.folder = results, results / MODEL
+        self.null = self.shared("null.safetensors")
         self.on_model = ("--model", results / "model", "--device", "cpu")
 
     def cell(self, name, table):
@@ -124,6 +126,7 @@ def finished(tmp_path_factory):
     """What the rules would run, in their order and with their options."""
     own = Run(tmp_path_factory.mktemp("results"))
     construction.write_model(own.results / "model", True, seed=0)
+    run("heuristic-null", *GRID, "--output", own.null)
     on_the_model(own)
     draw(own)
     draw_summary(own)
@@ -151,15 +154,13 @@ def of_one_format(own, name):
     circuit = ("--circuit", own.shared("circuit.parquet"), *SIZE)
     means = ("--dataset", dataset, "--mean-cache", own.folder / name / "mean_cache.safetensors")
     run("neuron-effects", *own.on_model, *circuit, *means, "--output", own.cell(name, "neuron_effects.parquet"))
-    grid, null = ("--expression", construction.EXPRESSION, "--max-operand", 30), own.shared("null.safetensors")
-    run("heuristic-null", *grid, "--output", null)
     drawn = own.shared("labelled_neurons.parquet")
     inputs = ("--rankings", *own.each("ranking.parquet"), "--mean-caches", *own.means())
     written = ("--output", own.cell(name, "direct_effects.parquet"), "--arrays-output")
-    asked = (*NAMED, *grid, *LIMITS, f"--template={TEMPLATES[name]}", "--problems", 40, *circuit)
+    asked = (*NAMED, *GRID, *LIMITS, f"--template={TEMPLATES[name]}", "--problems", 40, *circuit)
     run("direct-effects", *own.on_model, *asked, *written, own.cell(name, "direct_effects.safetensors"))
     run("heuristics", "draw", *NAMED, *circuit, *inputs, "--output", drawn)
-    problem = (*grid, f"--template={TEMPLATES[name]}", "--null", null, "--neurons", drawn)
+    problem = (*GRID, f"--template={TEMPLATES[name]}", "--null", own.null, "--neurons", drawn)
     table, maps = (own.cell(name, file) for file in ("heuristics.parquet", "activation_maps.safetensors"))
     run("heuristics", "label", *own.on_model, *NAMED, *problem, "--output", table, "--maps-output", maps)
 
@@ -457,7 +458,7 @@ def test_every_format_shuffles_its_activations_on_its_own(finished, tmp_path, mo
     shuffles = []
     monkeypatch.setattr(labels, "shuffled", lambda maps, seed, *names: shuffles.append((seed, *names)) or maps)
     drawn = ("--neurons", finished.shared("labelled_neurons.parquet"), "--expression", construction.EXPRESSION)
-    drawn += ("--null", finished.shared("null.safetensors"))
+    drawn += ("--null", finished.null)
     files = ("--output", tmp_path / "heuristics.parquet", "--maps-output", tmp_path / "maps.safetensors")
     for name in TEMPLATES:
         cell = ("--max-operand", 30, f"--template={TEMPLATES[name]}")
@@ -518,6 +519,7 @@ def test_the_browser_shows_every_planted_neuron(finished):
 def on_card(finished, tmp_path_factory):
     """The same on a pretended graphics card, and how many operations ran there."""
     own = Run(tmp_path_factory.mktemp("card"))
+    own.null = finished.null
     own.on_model = ("--model", finished.results / "model", "--device", CARD.type)
     with pretended_gpu() as card:
         on_the_model(own)
@@ -547,6 +549,7 @@ def test_a_card_gives_the_same_files(finished, on_card):
 def in_bfloat16(finished, tmp_path_factory):
     """Every command that runs the model, in bfloat16."""
     own = Run(tmp_path_factory.mktemp("bfloat16"))
+    own.null = finished.null
     own.on_model = ("--model", finished.results / "model", "--device", "cpu", "--dtype", "bfloat16")
     on_the_model(own)
     return own

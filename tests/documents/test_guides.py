@@ -14,6 +14,7 @@ from stub_checkout import ROOT, make_checkout, pending
 
 from form_invariance.cli import main
 from form_invariance.model.files import PACKAGED
+from form_invariance.stages.heuristics import null as nulls
 
 pytestmark = pytest.mark.slow
 
@@ -94,6 +95,9 @@ def test_maps_from_anywhere_are_scored(tmp_path, monkeypatch):
     section = (ROOT / "docs/heuristics.md").read_text().split("## Maps from anywhere")[1]
     python, command = re.findall(r"```\w+\n(.*?)```", section, re.DOTALL)
     monkeypatch.chdir(tmp_path)
+    # Fewer random maps than a user gets: how many there are is not told here.
+    monkeypatch.setattr(nulls, "SCALE_MAPS", 300)
+    monkeypatch.setattr(nulls, "MAPS", 1200)
     subprocess.run([sys.executable, "-c", python], check=True, timeout=60)
     assert main(shlex.split(command.replace("\\\n", " "))[3:]) == 0
     scores = pd.read_parquet("scores.parquet")

@@ -349,22 +349,33 @@ def all_figures(formats, operators, models, ks=(10, 50)):
     yield "prompt_formats", token_boxes.draw([(f, o, tokens, "294") for f in formats for o in operators])
 
 
-@pytest.mark.parametrize(("formats", "models"), [("sc", ["m"]), ("scwx", ["m", "n", "o"])])
-def test_figures_of_any_size_are_drawn(tmp_path, formats, models):
+def written(folder, formats, models, kinds):
+    """The bytes of every figure by its name and kind."""
+    files = {}
     for name, figure in all_figures(formats, ["addition"], models):
-        style.save(figure, [tmp_path / f"{name}.svg"])
-        assert (tmp_path / f"{name}.svg").stat().st_size > 2000
+        paths = [folder / f"{name}.{kind}" for kind in kinds]
+        style.save(figure, paths)
+        files |= {(name, kind): path.read_bytes() for kind, path in zip(kinds, paths, strict=True)}
+    return files
 
 
-def test_the_same_tables_give_the_same_bytes(tmp_path):
-    written = []
-    for _ in range(2):
-        for name, figure in all_figures("sc", ["addition"], ["m"]):
-            paths = [tmp_path / f"{name}.{kind}" for kind in ("png", "svg", "pdf")]
-            style.save(figure, paths)
-            written += [path.read_bytes() for path in paths]
-    half = len(written) // 2
-    assert written[:half] == written[half:]
+KINDS_OF_FILES = ("png", "svg", "pdf")
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """Every figure of two formats."""
+    return written(tmp_path_factory.mktemp("small"), "sc", ["m"], KINDS_OF_FILES)
+
+
+def test_figures_of_any_size_are_drawn(tmp_path, small):
+    large = written(tmp_path, "scwx", ["m", "n", "o"], ["svg"])
+    for files in (small, large):
+        assert all(len(content) > 2000 for (_, kind), content in files.items() if kind == "svg")
+
+
+def test_the_same_tables_give_the_same_bytes(tmp_path, small):
+    assert written(tmp_path, "sc", ["m"], KINDS_OF_FILES) == small
 
 
 def test_tokens_show_spaces_and_line_breaks():
@@ -468,10 +479,15 @@ def test_widths_are_those_of_a_paper(paper, tmp_path):
     """ACL's columns are 7.7 cm wide, 0.6 cm apart and 24.7 cm high."""
     for name, figure in paper.items():
         width = (7.7 if name == "planted" else 2 * 7.7 + 0.6) / 2.54
-        style.save(figure, [tmp_path / "x.pdf"])
+        points = 72 * figure.get_size_inches()
+        assert points[0] == pytest.approx(72 * width, abs=0.01), name
+        assert points[1] <= 24.7 / 2.54 * 72, name  # the height of a page
+    # A file has its figure's size: of all figures alike, since one function writes them.
+    for name in ("planted", "prompt_formats", "overlap"):
+        style.save(paper[name], [tmp_path / "x.pdf"])
         pdf = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+) ?\]", (tmp_path / "x.pdf").read_bytes())
-        assert float(pdf[1]) == pytest.approx(72 * width, abs=0.01), name
-        assert float(pdf[2]) <= 24.7 / 2.54 * 72, name  # the height of a page
+        size = 72 * paper[name].get_size_inches()
+        assert [float(one) for one in pdf.groups()] == pytest.approx(size, abs=0.01), name
 
 
 def test_text_can_be_read_and_nothing_covers_it(paper):

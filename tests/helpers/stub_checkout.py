@@ -38,14 +38,19 @@ def snakemake(checkout: Path, *words: str, home: Path | None = None) -> tuple[in
     return snakemake_forks.run(words, checkout, environment(checkout, home))
 
 
-def pending(checkout: Path, *words: str) -> dict[str, int]:
-    """How many jobs of each rule a dry run lists."""
-    status, out = snakemake(checkout, "-n", *words)
-    assert status == 0, out
+def job_counts(out: str) -> dict[str, int]:
+    """How many jobs of each rule the output of a dry run lists."""
     if "Nothing to be done" in out:
         return {}
     stats = out.split("Job stats:")[1].split("total")[0]
     return {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", stats, re.MULTILINE)}
+
+
+def pending(checkout: Path, *words: str) -> dict[str, int]:
+    """How many jobs of each rule a dry run lists."""
+    status, out = snakemake(checkout, "-n", *words)
+    assert status == 0, out
+    return job_counts(out)
 
 
 def finish(folder: Path) -> Path:

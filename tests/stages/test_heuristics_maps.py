@@ -161,7 +161,7 @@ def test_the_table_of_a_cell_names_the_right_neurons_and_shuffling_unlabels_them
     maps = rng.normal(size=(5, len(grid.a))).astype(np.float32)
     maps[3] += 8 * (grid.a % 7 == 2)
     maps[1] -= 8 * ((grid.b >= 30) & (grid.b < 40))
-    table = label_maps(maps, np.ones_like(maps), grid, ROWS, 0.6, make_null(grid), 0, "x")
+    table = label_maps(maps, np.ones_like(maps), grid, ROWS, 0.6, make_null(grid, maps=(300, 1200)), 0, "x")
     labels = table[table["label"] & (table["mode"] == "strict")]
     observed = labels[labels["activations"] == "observed"]
     found = {(row.layer, row.neuron, row.family) for row in observed.itertuples()}

@@ -12,7 +12,7 @@ from itertools import chain, product
 import pytest
 import snakemake_forks
 import yaml
-from stub_checkout import NASTY, ROOT, environment, make_checkout, pending, snakemake
+from stub_checkout import NASTY, ROOT, environment, job_counts, make_checkout, pending, snakemake
 
 from form_invariance.cli import command_module, command_modules
 from form_invariance.workflow import source_digest
@@ -24,6 +24,14 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def clean(tmp_path_factory):
     return make_checkout(tmp_path_factory.mktemp("clean") / "checkout")
+
+
+@pytest.fixture(scope="module")
+def planned(clean):
+    """What a dry run of the default configuration prints."""
+    status, out = snakemake(clean, "-n")
+    assert status == 0, out
+    return out
 
 
 def wildcards_by_rule(out):
@@ -55,11 +63,9 @@ GRID = {
 }
 
 
-def test_default_dry_run_lists_every_cell(clean):
-    status, out = snakemake(clean, "-n")
-    assert status == 0, out
+def test_default_dry_run_lists_every_cell(clean, planned):
     grid = GRID | {"paraphrased": {"addition"}}
-    found = wildcards_by_rule(out)
+    found = wildcards_by_rule(planned)
     for rule, jobs in found.items():
         names = list(jobs[0])
         sets = [grid["paraphrased" if rule.startswith("paraphrase") and n == "operator" else n] for n in names]
@@ -69,11 +75,11 @@ def test_default_dry_run_lists_every_cell(clean):
     assert not (clean / "results").exists()
 
 
-def test_the_root_and_the_workflow_folder_plan_the_same(clean):
+def test_the_root_and_the_workflow_folder_plan_the_same(clean, planned):
     def stats(out):
         return {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", out, re.MULTILINE) if rule != "total"}
 
-    whole = stats(snakemake(clean, "-n")[1])
+    whole = stats(planned)
     inside = stats(snakemake(clean, "-n", "-s", "workflow/Snakefile")[1])
     assert len(whole) > 30
     assert whole == {"default" if rule == "all" else rule: n for rule, n in inside.items()}
@@ -278,20 +284,20 @@ def test_a_change_of_one_key_reruns_what_uses_it(finished, setting, rules):
     assert set(pending(finished, "--config", setting)) == {*rules, "answers", "explainer", "report", "default"}
 
 
-def test_the_heads_are_left_out(clean):
+def test_the_heads_are_left_out(clean, planned):
     without = pending(clean, "--config", "heads=[]")
     assert not {"heads", "head_overlap", "heads_figure"} & set(without)
-    every = pending(clean)
+    every = job_counts(planned)
     assert {rule: every[rule] for rule in without} == without
 
 
 def test_patching_in_several_jobs(clean):
     target = "results/embedded-shared/word/division/ranking.parquet"
     words = ["--config", "patching_shards=3"]
-    jobs = pending(clean, target, *words)
+    _, out = snakemake(clean, target, "-n", "-p", *words)
+    jobs = job_counts(out)
     assert (jobs["attribution"], jobs["patching"], jobs["merge_effects"]) == (1, 3, 1)
     assert "merge_effects" not in pending(clean, target)
-    _, out = snakemake(clean, target, "-n", "-p", *words)
     folder = "results/embedded-shared/word/division/indirect_effects"
     assert f"--shard 2/3 --output {folder}_2_of_3.safetensors" in out
     assert f"--shards {' '.join(f'{folder}_{n}_of_3.safetensors' for n in (1, 2, 3))} --output {folder}.saf" in out
@@ -299,9 +305,9 @@ def test_patching_in_several_jobs(clean):
 
 def test_a_lower_precision_is_measured(clean):
     (clean / "mine.yaml").write_text("models: {mine: {source: 'embedded:embedded-shared', dtype: bfloat16}}")
-    assert pending(clean, "--configfile", "mine.yaml")["precision"] == 1
     target = "results/mine/code/addition/precision.parquet"
-    _, out = snakemake(clean, target, "-n", "-p", "--configfile", "mine.yaml")
+    _, out = snakemake(clean, "-n", "-p", "--configfile", "mine.yaml")
+    assert job_counts(out)["precision"] == 1
     assert re.search(
         r"precision --model=embedded:embedded-shared .* --dtype=bfloat16 .* --output .*" + target, out
     )
@@ -317,8 +323,8 @@ def test_a_lower_precision_is_measured(clean):
         ("variant_operators", {"paraphrase_effects", "paraphrases", "paraphrases_figure"}),
     ],
 )
-def test_what_is_not_asked_for_does_not_run(clean, key, rules):
-    everything = pending(clean)
+def test_what_is_not_asked_for_does_not_run(clean, planned, key, rules):
+    everything = job_counts(planned)
     assert rules <= set(everything)
     without = pending(clean, "--config", f"{key}=[]")
     assert without == {rule: n for rule, n in everything.items() if rule not in rules}
@@ -337,9 +343,9 @@ def test_variants_of_all_operators_where_partners_come_from_them(clean):
 def test_late_layers_from_the_onset_wait_for_the_probes(clean):
     target = "results/embedded-shared/word/division/attribution.parquet"
     words = ["--config", "late_from=onset"]
-    assert pending(clean, target, *words).get("probe") == 1
     assert "probe" not in pending(clean, target)
     _, out = snakemake(clean, target, "-n", "-p", *words)
+    assert job_counts(out).get("probe") == 1
     probes = [f"{name}=results/embedded-shared/{name}/probe.parquet" for name in ("symbolic", "code", "word")]
     assert f"--late-from onset --probes {' '.join(probes)}" in out
 
@@ -409,9 +415,12 @@ def package(tmp_path, monkeypatch):
     copy = tmp_path / "form_invariance"
     shutil.copytree(ROOT / "src/form_invariance", copy, ignore=shutil.ignore_patterns("*.safetensors"))
     monkeypatch.setattr(source_digest, "_ROOT", copy)
-    source_digest.imports_of.cache_clear()
+    cached = (source_digest.imports_of, source_digest.file_of)
+    for function in cached:
+        function.cache_clear()
     yield copy
-    source_digest.imports_of.cache_clear()
+    for function in cached:
+        function.cache_clear()
 
 
 def test_digest_follows_lazy_imports_and_no_others(package):

@@ -15,6 +15,8 @@ from form_invariance.problems.operands import OperandRange
 
 PAD = -1
 """Stands before the token ids of a prompt that is shorter than others in one array."""
+_PART = 10_000
+"""Numbers that are encoded at once."""
 
 
 def render(template: str, a: int, b: int) -> str:
@@ -113,14 +115,19 @@ class PromptTokenizer:
         Raises:
             UserError: a number is not one token.
         """
-        encoded = self.encode_each([str(number) for number in numbers])
-        several = [int(number) for number, ids in zip(numbers, encoded, strict=True) if len(ids) != 1]
-        if several:
-            raise UserError(
-                f"{self.name} splits the number {several[0]} into several tokens, but the experiment needs one "
-                f"token per number; {self._usable(max(several))}"
-            )
-        return np.array([ids[0] for ids in encoded], dtype=np.int64)
+        found: list[int] = []
+        # In parts, so that a limit that is far too large is refused at the first number beyond it.
+        for start in range(0, len(numbers), _PART):
+            part = numbers[start : start + _PART]
+            encoded = self.encode_each([str(number) for number in part])
+            several = next((int(number) for number, ids in zip(part, encoded, strict=True) if len(ids) != 1), None)
+            if several is not None:
+                raise UserError(
+                    f"{self.name} splits the number {several} into several tokens, but the experiment needs one "
+                    f"token per number; {self._usable(several)}"
+                )
+            found += [ids[0] for ids in encoded]
+        return np.array(found, dtype=np.int64)
 
     def _usable(self, highest: int) -> str:
         """Advice on numbers of several tokens; `highest` is one of these numbers."""

@@ -27,6 +27,13 @@ _RESERVED = {
 }
 _RESERVED_TASKS = ("text", "all", "own", "other_operators")
 """Words of the specificity tables."""
+_READ_SLOWLY = (
+    *("models", "operators", "formats", "operands", "variant_operators", "corrupt", "specificity_tasks"),
+    *("k", "heads", "late_from", "patching_shards", "heuristic_k"),
+)
+"""The keys that the slow checks see."""
+_REMEMBERED = 20
+"""Configurations without mistakes that are remembered."""
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -213,7 +220,7 @@ def _check_tasks(config: Mapping[str, Any]) -> None:
 
 
 def _digest(config: Mapping[str, Any]) -> str:
-    """Digest of everything that the slow checks read."""
+    """Digest of everything that the slow checks read, from their keys."""
     digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode())
     for operator in config["operators"].values():
         if not isinstance(operator, str) and "table" in operator:
@@ -230,8 +237,8 @@ def check(config: Mapping[str, Any], schema: Mapping[str, Any], remembered: Path
 
     Args:
         schema: JSON schema of the configuration.
-        remembered: file with the digest of the last configuration without mistakes. The slow checks (tokenizers,
-            operand pools) are not repeated for it.
+        remembered: file with the digests of the last configurations without mistakes. The slow checks (tokenizers,
+            operand pools) are not repeated for them.
 
     Raises:
         UserError: at the first mistake.
@@ -244,9 +251,19 @@ def check(config: Mapping[str, Any], schema: Mapping[str, Any], remembered: Path
     _check_variants(config)
     _check_tasks(config)
     check_sources(config)
-    digest = _digest(config)
-    if remembered and remembered.exists() and remembered.read_bytes() == digest.encode():
+    seen = {key: config[key] for key in _READ_SLOWLY if key in config}
+    digest = _digest(seen)
+    known = remembered.read_text().split() if remembered and remembered.exists() else []
+    if digest in known:
         return
+    _check_slowly(seen, tasks)
+    if remembered:
+        remembered.parent.mkdir(parents=True, exist_ok=True)
+        remembered.write_text("\n".join([*known, digest][-_REMEMBERED:]))
+
+
+def _check_slowly(config: Mapping[str, Any], tasks: Mapping[str, Task]) -> None:
+    """The checks that read tokenizers and make operand pools; they see the keys of `_READ_SLOWLY` alone."""
     check_models(config, measured_variants(config))
     # After the tokenizers' checks, which limit the operands: a pool contains all pairs of operands.
     for task in tasks.values():
@@ -258,9 +275,6 @@ def check(config: Mapping[str, Any], schema: Mapping[str, Any], remembered: Path
             f"config key heuristic_k: {config['heuristic_k']} is not in k ({sorted(config['k'])}); add it there, "
             "or choose one of these"
         )
-    if remembered:
-        remembered.parent.mkdir(parents=True, exist_ok=True)
-        remembered.write_text(digest)
 
 
 def read(files: Iterable[Path | str], given: Mapping[str, Any], folder: Path) -> dict[str, Any]:

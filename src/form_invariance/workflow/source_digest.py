@@ -14,6 +14,7 @@ _DATA_SUFFIXES = (".html", ".css", ".js", ".csv")
 """Files that a module reads from its own folder."""
 
 
+@cache
 def file_of(module: str) -> Path | None:
     """The file of a module of the package, or None if the package has no such module."""
     path = _ROOT.joinpath(*module.split(".")[1:])

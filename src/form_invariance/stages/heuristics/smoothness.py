@@ -66,7 +66,9 @@ def autocorrelation(ranks: Ranks, grid: Grid) -> np.ndarray:
     It follows from the order of the activations alone. A constant map has 0, and so has a lag without pairs.
     """
     total, neurons = ranks.above.shape
-    values = ndtri((total - ranks.above - ranks.tied / 2) / total)
+    # Ranks are whole or half: their normal scores are looked up.
+    normal = ndtri((total - np.arange(2 * total + 1) / 2) / total)
+    values = normal[2 * ranks.above + ranks.tied]
     values -= values.mean(0)
     spread = np.sqrt((values**2).mean(0))
     values = np.divide(values, spread, out=np.zeros_like(values), where=spread > 1e-9)

@@ -69,9 +69,11 @@ def scores(ranks: Ranks, classes: Sequence[PairClass]) -> tuple[np.ndarray, np.n
     found, at_bottom = np.empty((neurons, len(classes))), np.zeros((neurons, len(classes)), dtype=bool)
     # Narrow integers are compared several times faster.
     dtype = np.min_scalar_type(total)
-    above, through = ranks.above.astype(dtype), (ranks.above + ranks.tied).astype(dtype)
+    above = ranks.above.astype(dtype)
     untied = bool((ranks.tied == 1).all())
-    lowest = ranks.reversed()
+    # Without ties neither is needed, and in a null they are large.
+    through = above if untied else (ranks.above + ranks.tied).astype(dtype)
+    lowest = ranks if untied else ranks.reversed()
     for column, one in enumerate(classes):
         pairs, least = np.flatnonzero(one.members), total - one.size
         first, last = above[pairs], None if untied else through[pairs]
