@@ -1,5 +1,6 @@
 """Small models that the tests write: real architectures, random weights."""
 
+import gc
 import os
 import shutil
 from pathlib import Path
@@ -114,6 +115,11 @@ class FamilyFolders(dict):
         folder = self.base / family
         self[family] = folder if folder.exists() else write_model(folder, family, self.tokenizer)
         return self[family]
+
+
+def pytest_collection_finish():
+    """What was imported for the tests is never garbage, so the collector need not look through it again."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -59,6 +59,8 @@ def finish(folder: Path) -> Path:
     config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
     config |= yaml.safe_load((ROOT / "config/test.yaml").read_text())
     config["formats"]["symbolic"]["templates"]["addition"] = NASTY.replace("{{x", "")
+    # A changed configuration is checked with every operand.
+    config["operands"] |= {"operand_max": 99, "answer_max": 99}
     (checkout / "config/config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
     status, out = snakemake(checkout)
     assert status == 0, out
