@@ -50,6 +50,7 @@ SlurmdLogFile={folder}/slurmd.log
 MailProg=/bin/true
 ReturnToService=2
 KillWait=2
+MinJobAge=7200
 JobRequeue=0
 OverTimeLimit=0
 SchedulerType=sched/backfill

@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import subprocess
-import threading
 import time
 from pathlib import Path
 
@@ -70,19 +69,7 @@ def troubled(slurm, tmp_path_factory):
     (checkout / "hungry").write_text(f"{HUNGRY} 4500")
     (checkout / "slow").write_text(SLOW)
     run = start(checkout, folder / "home", HUNGRY, SLOW, "--set-resources", "census:runtime=attempt")
-    # SLURM forgets a job MinJobAge after its end, which may be before the other tests' end.
-    known: dict[str, dict[str, str]] = {}
-    over = threading.Event()
-
-    def remember() -> None:
-        while not over.wait(2):
-            known.update(submitted(checkout))
-
-    watcher = threading.Thread(target=remember)
-    watcher.start()
-    yield run, checkout, known
-    over.set()
-    watcher.join()
+    yield run, checkout
     if run.poll() is None:
         os.killpg(run.pid, signal.SIGKILL)
 
@@ -230,8 +217,8 @@ def test_a_killed_snakemake_is_resumed(tmp_path, home):
 
 
 def test_too_little_memory_or_time_is_asked_for_again_with_more(troubled):
-    run, checkout, known = troubled
-    jobs = known | (watch(run, checkout, 400) or {})
+    run, checkout = troubled
+    jobs = watch(run, checkout, 400)
     asked: dict[str, list[tuple[str, str, str]]] = {"symbolic": [], "word": []}
     for number in sorted((number for number in jobs if jobs[number]["rule"] == "census"), key=int):
         job = jobs[number]
