@@ -237,7 +237,7 @@ def test_noise_is_not_labelled_though_the_published_scores_label_it(operator, ca
 
 @pytest.mark.parametrize(
     ("expression", "max_operand", "count", "neighbours", "local"),
-    [("a + b", 9, (12, 15), 8, 4), ("a // b", 20, (40, 50), 30, 12)],
+    [("a + b", 9, (12, 15), 8, 4), ("a // b", 14, (30, 40), 20, 10)],
     ids=["small", "large"],
 )
 def test_the_null_equals_plain_loops(expression, max_operand, count, neighbours, local, monkeypatch):

@@ -9,6 +9,7 @@ every rule tried (docs/heuristics.md gives the reasons).
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.spatial.distance import cdist
 from scipy.special import xlogy
 
 from form_invariance.randomness import generator
@@ -131,7 +132,7 @@ def _nearest(smoothness: np.ndarray, own: np.ndarray, count: int) -> tuple[np.nd
         Their positions (count,), and what they have more than `own`, (count, 2 x lags).
     """
     count = min(count, len(smoothness))
-    nearest = np.argpartition(((smoothness - own) ** 2).sum(1), count - 1)[:count]
+    nearest = np.argpartition(cdist(own[None], smoothness, "sqeuclidean")[0], count - 1)[:count]
     return nearest, smoothness[nearest] - own
 
 

@@ -6,6 +6,8 @@ evidence than equally smooth random maps have for any rule. A rule that a neuron
 is not a label.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
@@ -58,19 +60,18 @@ def score(
     null = null or make_null(grid)
     tables = []
     for start in range(0, len(operand_maps), ROWS):
-        by_operand, by_result = (rank(maps[start : start + ROWS]) for maps in (operand_maps, result_maps))
+        both = by_operand, by_result = [rank(maps[start : start + ROWS]) for maps in (operand_maps, result_maps)]
         found, bottom = _scores(null.rules, by_operand, by_result)
-        smooth = [smoothness_of(ranks, grid) for ranks in (by_operand, by_result)]
+        smooth = zip(*(smoothness_of(ranks, grid) for ranks in both), strict=True)
         all_evidence = rule_evidence(by_result, found, grid, null.rules)
-        for neuron in range(len(found)):
-            p = p_values(null, all_evidence[neuron], (smooth[0][neuron], smooth[1][neuron]))
-            table, members = _table(null.rules, grid, by_result, neuron, found[neuron], bottom[neuron], p, floor)
-            constant = by_operand.tied[0, neuron] == len(grid.a)
-            beyond = beyond_chance(table["score"], table["base_rate"])
-            significant = (table["p_value"] <= SIGNIFICANCE) & (beyond >= threshold) & (not constant)
-            both = (by_operand, by_result)
-            labels = _unexplained(table[significant], both, neuron, members, threshold)
-            tables.append(table.assign(neuron=start + neuron, label=table.index.isin(labels))[COLUMNS])
+        p = np.stack([p_values(null, *one) for one in zip(all_evidence, smooth, strict=True)])
+        table, members = _table(null.rules, grid, by_result, found, bottom, p, floor)
+        constant = by_operand.tied[0] == len(grid.a)  # (neurons,)
+        beyond = beyond_chance(table["score"], table["base_rate"])
+        significant = (table["p_value"] <= SIGNIFICANCE) & (beyond >= threshold) & ~constant[table["neuron"]]
+        each = table[significant].groupby("neuron")
+        labels = [one for neuron, rows in each for one in _unexplained(rows, both, int(neuron), members, threshold)]
+        tables.append(table.assign(neuron=start + table["neuron"], label=table.index.isin(labels))[COLUMNS])
     return pd.concat(tables, ignore_index=True)
 
 
@@ -87,30 +88,31 @@ def _table(
     rules: Rules,
     grid: Grid,
     by_result: Ranks,
-    neuron: int,
     found: np.ndarray,
     bottom: np.ndarray,
     p: np.ndarray,
     floor: float,
 ) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
-    """One neuron's rows of a score of at least `floor`, one a rule, and the pairs of each rule by its name."""
-    kept = np.flatnonzero(found >= floor)
-    chosen = [rules.classes[one] for one in kept]
-    members = {one.name: one.members for one in chosen}
-    values = (found, rules.base, rules.sizes, bottom, p[:-1])
-    columns = [[one.name for one in chosen], *(column[kept].tolist() for column in values)]
-    several = answer_set(by_result, neuron, grid) if grid.kind == "division" else None
-    if several is not None and several.score >= floor:
-        members[several.name] = several.members
-        more = (several.name, several.score, several.base, several.size, False, float(p[-1]))
-        columns = [[*column, value] for column, value in zip(columns, more, strict=True)]
-    names = ("heuristic", "score", "base_rate", "size", "bottom", "p_value")
-    table = pd.DataFrame(dict(zip(names, columns, strict=True)))
+    """The rows of a score of at least `floor`, by neuron, then rule, and the pairs of each rule by its name."""
+    members = {one.name: one.members for one in rules.classes}
+    neuron, rule = np.nonzero(found >= floor)
+    table = pd.DataFrame({"neuron": neuron, "heuristic": pd.Series([*members]).take(rule).to_numpy()})
+    table = table.assign(score=found[neuron, rule], base_rate=rules.base[rule], size=rules.sizes[rule])
+    table = table.assign(bottom=bottom[neuron, rule], p_value=p[neuron, rule])
+    sets = []
+    for own in range(len(found)) if grid.kind == "division" else ():
+        several = answer_set(by_result, own, grid)
+        if several is not None and several.score >= floor:
+            members[several.name] = several.members
+            sets.append((own, several.name, several.score, several.base, several.size, False, p[own, -1]))
+    if sets:
+        table = pd.concat([table, pd.DataFrame(sets, columns=table.columns)], ignore_index=True)
+        table = table.sort_values("neuron", kind="stable", ignore_index=True)
     return table.assign(lift=table["score"] / table["base_rate"]), members
 
 
 def _unexplained(
-    rows: pd.DataFrame, ranks: tuple[Ranks, Ranks], neuron: int, members: dict[str, np.ndarray], threshold: float
+    rows: pd.DataFrame, ranks: Sequence[Ranks], neuron: int, members: dict[str, np.ndarray], threshold: float
 ) -> list[int]:
     """Which of a neuron's significant rows are labels: the best first, then what it does not explain.
 
