@@ -1,5 +1,7 @@
 """The demo, over and over, killed at random moments: the same files each time, and nothing grows.
 
+Every second run goes through the job server, as in `make demo`.
+
 make test-long                                              # the demo ten times: hours
 LONG_RUN_ROUNDS=3 make test-long                            # fewer
 LONG_RUN_CONFIG=tests/long_run/small.yaml make test-long    # on few prompts: an hour or two
@@ -9,7 +11,6 @@ import hashlib
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -26,12 +27,13 @@ CHANGING = ("logs", "benchmarks", "report.html")
 """What tells times."""
 
 
-def start(folder, *words):
+def start(folder, *words, server=False):
+    through = [sys.executable, "-m", "form_invariance", "job-server"] if server else []
     options = ["--configfile", str(Path(CONFIG).resolve())] if CONFIG else []
     # Byte code is kept, but outside: a killed job may leave a part of it there.
     quick = {**environment(folder), "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": f"{folder}.pyc"}
     return subprocess.Popen(
-        [sys.executable, "-m", "snakemake", *words, *options],
+        [*through, sys.executable, "-m", "snakemake", *words, *options],
         cwd=folder,
         env={**quick, "TMPDIR": str(folder / "tmp"), "OMP_NUM_THREADS": "1"},
         stdout=(folder / "said.txt").open("w"),
@@ -40,31 +42,35 @@ def start(folder, *words):
     )
 
 
-def kill(process, way):
-    """Snakemake alone, Snakemake and its jobs at once, one job alone, or the polite signal."""
+def kill(process, way, rng):
+    """Snakemake alone, everything at once, one process without children alone, or the polite signal.
+
+    The third is a job, or the job server.
+    """
     everyone = psutil.Process(process.pid).children(recursive=True)
-    if way == "job" and everyone:
-        everyone[-1].kill()
+    snakemake = next((one for one in everyone if "snakemake" in one.cmdline()), process)
+    childless = [one for one in everyone if one != snakemake and not one.children()]
+    if way == "one" and childless:
+        rng.choice(childless).kill()
         return
-    for victim in everyone if way == "all" else []:
+    for victim in [*everyone, process] if way == "all" else [snakemake] if way == "alone" else []:
         victim.kill()
-    process.send_signal(signal.SIGTERM if way == "term" else signal.SIGKILL)
+    process.terminate()
     process.wait(timeout=600)
     # Its jobs may still write; who starts again at once is told so, and these are waited for here.
     psutil.wait_procs(everyone, timeout=600)
 
 
-def finish(folder, rng, kills, until):
+def finish(folder, rng, kills, until, server=False):
     """Run to the end, with kills on the way within `until` seconds each; returns how many came in time."""
     killed = 0
     for number in range(kills + 1):
-        process = start(folder)
+        process = start(folder, server=server)
         if number < kills:
             try:
                 process.wait(timeout=rng.uniform(3, until))
             except subprocess.TimeoutExpired:
-                way = ("alone", "all", "job", "term")[number % 4]
-                kill(process, way)
+                kill(process, ("alone", "all", "one", "term")[number % 4], rng)
                 killed += 1
         status = process.wait(timeout=7200)
         if number < kills and status:
@@ -93,9 +99,9 @@ def largest_memory(folder):
 
 
 def files(folder):
-    """Every file of the run but what Snakemake leaves: a log of each call, a folder of one that was killed."""
+    """Every file of the run but a log of each call, and folders of a killed Snakemake or job server."""
     found = {str(path.relative_to(folder)) for path in folder.rglob("*")}
-    return sorted(path for path in found if not path.startswith((".snakemake/log/", "tmp/snakemake")))
+    return sorted(path for path in found if not path.startswith((".snakemake/log/", "tmp/snakemake", "tmp/jobs-")))
 
 
 def test_ten_runs_with_kills_are_one(tmp_path):
@@ -105,24 +111,25 @@ def test_ten_runs_with_kills_are_one(tmp_path):
         shutil.copytree(ROOT / name, folder / name, ignore=skip)
     (folder / "tmp").mkdir()
     rng = random.Random(0)
-    begin = time.monotonic()
-    finish(folder, rng, 0, 0)
-    seconds = time.monotonic() - begin
-    first, memory, present = digests(folder), [largest_memory(folder)], files(folder)
-    print(f"run 1 of {ROUNDS}: {seconds / 60:.1f} min", flush=True)
-    assert len(first) > 300
-    killed = 0
-    for number in range(2, ROUNDS + 1):
-        shutil.rmtree(folder / "results")
-        killed += finish(folder, rng, KILLS, seconds / KILLS)
-        print(f"run {number} of {ROUNDS}: {killed} kills, {(time.monotonic() - begin) / 60:.0f} min", flush=True)
-        now = digests(folder)
+    begin, seconds, memory, killed = time.monotonic(), {}, [], 0
+    for number in range(1, ROUNDS + 1):
+        shutil.rmtree(folder / "results", ignore_errors=True)
+        server, kills, began = number % 2 == 0, KILLS if number > 2 else 0, time.monotonic()
+        killed += finish(folder, rng, kills, seconds.get(server, 0) / KILLS, server)
+        seconds.setdefault(server, time.monotonic() - began)
+        print(f"run {number} of {ROUNDS}: {killed} kills, {(time.monotonic() - begin) / 60:.1f} min", flush=True)
+        now, present = digests(folder), files(folder)
+        if number == 1:
+            first, present_first = now, present
+            assert len(first) > 300
         assert now == first, sorted(path for path in {*now, *first} if now.get(path) != first.get(path))
-        assert files(folder) == present
-        memory.append(largest_memory(folder))
-    assert killed >= 2 * (ROUNDS - 1), "most kills came too late to say anything"
+        assert present == present_first
+        # What the server runs has no measured memory.
+        if not server:
+            memory.append(largest_memory(folder))
+    assert killed >= 2 * (ROUNDS - 2), "most kills came too late to say anything"
     # Samples of a short job's memory vary; what grows with every run lies above all early runs in the end.
-    early, late = (pd.concat(half, axis=1) for half in (memory[: ROUNDS // 2], memory[ROUNDS // 2 :]))
+    early, late = (pd.concat(half, axis=1) for half in (memory[: len(memory) // 2], memory[len(memory) // 2 :]))
     grown = late.min(axis=1) / early.max(axis=1)
     print((late.median(axis=1) / early.median(axis=1)).sort_values().to_string())
     assert grown.max() < 1.1, grown.sort_values().tail()
