@@ -69,8 +69,9 @@ def score(
         constant = by_operand.tied[0] == len(grid.a)  # (neurons,)
         beyond = beyond_chance(table["score"], table["base_rate"])
         significant = (table["p_value"] <= SIGNIFICANCE) & (beyond >= threshold) & ~constant[table["neuron"]]
-        each = table[significant].groupby("neuron")
-        labels = [one for neuron, rows in each for one in _unexplained(rows, both, int(neuron), members, threshold)]
+        labels = []
+        for neuron, rows in table[significant].groupby("neuron"):
+            labels += _unexplained(rows, both, int(neuron), members, threshold)
         tables.append(table.assign(neuron=start + table["neuron"], label=table.index.isin(labels))[COLUMNS])
     return pd.concat(tables, ignore_index=True)
 
