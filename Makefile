@@ -95,9 +95,7 @@ models/smollm2-135m: | $(SMOLLM2)
 lint: venv
 	ruff check
 	ruff format --check
-	mypy
-	snakefmt --check Snakefile workflow
-	snakemake --lint
+	mypy & types=$$!; snakefmt --check Snakefile workflow; snakemake --lint; wait $$types
 
 venv: $(INSTALLED)
 
