@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from plain_heuristics import credited, plain_strict, strict_classes
+from scipy.linalg import sqrtm
 from scipy.ndimage import gaussian_filter
 from scipy.special import ndtri
 from scipy.stats import binomtest, kstest, rankdata
@@ -57,6 +58,7 @@ def featureless(grid):
 def test_a_null_returns_from_its_file():
     grid = make_grid("a + b", 12)
     null = make_null(grid, maps=(20, 30))
+    np.testing.assert_array_equal(null.scale_evidence, make_null(grid, 0, (20, 30)).scale_evidence)
     back = nulls.from_arrays(nulls.to_arrays(null), grid)
     for name in ("scale_smoothness", "scale_evidence", "smoothness"):
         assert getattr(back, name) is getattr(null, name)
@@ -101,7 +103,7 @@ def test_a_constant_neuron_has_no_label_whatever_it_writes(tmp_path):
 def test_credit_is_the_mean_over_random_orders_of_the_ties():
     rng = np.random.default_rng(0)
     values = np.concatenate([rng.integers(4, size=40), np.zeros(20)])[None]
-    members = rng.random(60) < 0.3
+    members = (rng.random(60) < 0.3) & (values[0] < 3)
     for both_ends in (False, True):
         one = PairClass("x", members, int(members.sum()), both_ends)
         found, bottom = scores(rank(values), [one])
@@ -112,7 +114,7 @@ def test_credit_is_the_mean_over_random_orders_of_the_ties():
         ]
         means = [members[order[:, : one.size]].mean(1).mean() for order in orders]
         assert found[0, 0] == pytest.approx(max(means), abs=0.004)
-        assert bottom[0, 0] == (means[-1] > means[0])
+        assert bottom[0, 0] == (means[-1] > means[0]) == both_ends
         exact = [
             credited(dict(enumerate((side * values[0]).tolist())), set(np.flatnonzero(members)), one.size)
             for side in sides
@@ -280,15 +282,17 @@ def test_the_null_equals_plain_loops(expression, max_operand, count, neighbours,
         values = units(plain_row(one, one), own)
         for kind in (False, True):
             largest[kind].append(max(value for value, other in zip(values, kinds, strict=True) if other == kind))
+    for kind, values in enumerate(null.largest):
+        np.testing.assert_allclose(values, largest[bool(kind)], rtol=1e-4)
     rng = np.random.default_rng(0)
-    operand, result = rng.normal(size=(2, len(grid.a))) + 3 * (grid.a < 5)
+    operand, result = rng.normal(size=(2, len(grid.a))) + np.stack([3 * (grid.a < 5), 0.5 * grid.b])
     table = strict.score(operand[None], result[None], grid, null=null).set_index("heuristic")
     own = {False: plain_autocorrelation(operand, grid), True: plain_autocorrelation(result, grid)}
     chance = {}
     for kind in own:
         near = nearest(own[kind], smooth_compared, neighbours)
         more = np.array([fisher(smooth_compared[one]) - fisher(own[kind]) for one in near])
-        logarithm = np.log([largest[kind][one] for one in near])
+        logarithm = np.log([max(1e-9, largest[kind][one]) for one in near])
         centred = more - np.mean(more, axis=0)
         # Ridge regression: the penalty as further observations of 0.
         penalty = np.sqrt(nulls.RIDGE * np.mean(np.sum(centred**2, axis=0))) * np.eye(len(centred.T))
@@ -298,7 +302,9 @@ def test_the_null_equals_plain_loops(expression, max_operand, count, neighbours,
         chance[kind] = np.exp(logarithm - fitted + min(max(0.0, min(fitted)), max(fitted)))
     row = plain_row(operand, result)
     in_units = {kind: units(row, own[kind]) for kind in own}
-    for i, name in enumerate(names):
+    found_sets = [name for name in table.index if "multi" in name]
+    assert len(found_sets) == (grid.kind == "division")
+    for i, name in enumerate([*names, *found_sets]):
         larger = sum(
             max(pair) >= in_units[kinds[i]][i] * (1 - 1e-5)
             for pair in zip(chance[False], chance[True], strict=True)
@@ -322,14 +328,41 @@ def plain_autocorrelation(values, grid):
     return found
 
 
-@pytest.mark.parametrize("expression", ["a - b", "a * 60 + b"])
-def test_smoothness_of_a_grid_that_is_no_rectangle(expression):
-    grid = make_grid(expression, 25)
+@pytest.mark.parametrize(
+    ("expression", "max_operand"), [("a - b", 25), ("a * 60 + b", 25), ("a + b", 2 * LAGS[3])]
+)
+def test_smoothness_equals_plain_loops(expression, max_operand):
+    grid = make_grid(expression, max_operand)
     maps = np.stack([np.random.default_rng(0).normal(size=len(grid.a)), grid.a // 3, 0 * grid.a]).astype(float)
     found = autocorrelation(rank(maps), grid)
     for row, values in zip(found[:2], maps, strict=False):
         np.testing.assert_allclose(row, plain_autocorrelation(values, grid), atol=1e-5)
     assert found[2].tolist() == [0] * 2 * len(LAGS)
+
+
+def test_random_maps_are_drawn_as_they_are_described():
+    """Each from the same numbers, by the covariance's root instead of its product with the noise."""
+    grid = make_grid("a * 60 + b", 15)  # 12 x 15: the answer ends at 999
+    shape = np.ptp(grid.a) + 1, np.ptp(grid.b) + 1
+    same, rng = generator(3), generator(3)
+    kinds = set()
+    for found in random_maps(grid, 60, same):
+        along, across = rng.choice(np.geomspace(0.3, max(shape), 60), size=2)
+        isotropic, white, mixed = rng.random(3)
+        if isotropic < 1 / 3:
+            across = along
+        share = 1 if white < 0.1 else rng.random() if mixed < 0.2 else 0
+        kinds.add((bool(isotropic < 1 / 3), 0 if share == 0 else 1 if share == 1 else 0.5))
+        roots = []
+        for side, length in zip(shape, (along, across), strict=True):
+            distance = np.arange(side)[:, None] - np.arange(side)
+            roots.append(np.real(sqrtm(np.exp(-0.5 * (distance / length) ** 2))))
+        field = roots[0] @ rng.standard_normal(shape, dtype=np.float32) @ roots[1]
+        field = (field - field.mean()) / field.std()
+        if share:
+            field = np.sqrt(1 - share) * field + np.sqrt(share) * rng.standard_normal(shape, dtype=np.float32)
+        np.testing.assert_allclose(found, field[grid.a - grid.a.min(), grid.b - grid.b.min()], atol=0.02)
+    assert len(kinds) == 6
 
 
 def test_random_fields_have_the_covariance_of_their_length():

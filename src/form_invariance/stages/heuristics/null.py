@@ -6,7 +6,7 @@ what equally smooth maps reach in the mean. The test statistic is its maximum ov
 every rule tried (docs/heuristics.md gives the reasons).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -81,13 +81,12 @@ def make_null(grid: Grid, seed: int = 0, maps: tuple[int, int] | None = None) ->
     """
     maps = maps or (SCALE_MAPS, MAPS)
     rules = make_rules(grid)
-    scale_smoothness, scale_evidence = _draw(grid, rules, maps[0], seed, "scale")
+    scale = _draw(grid, rules, maps[0], seed, "scale")
     smoothness, found = _draw(grid, rules, maps[1], seed, "compared")
-    null = Null(rules, scale_smoothness, scale_evidence, smoothness, (np.empty(0), np.empty(0)))
-    units = [row / _local_mean(null, own) for row, own in zip(found, smoothness, strict=True)]
+    units = [row / _local_mean(*scale, own) for row, own in zip(found, smoothness, strict=True)]
     kinds = result_columns(rules)
     operand, result = (np.array([row[kind].max(initial=0.0) for row in units]) for kind in (~kinds, kinds))
-    return replace(null, largest=(operand, result))
+    return Null(rules, *scale, smoothness, (operand, result))
 
 
 def to_arrays(null: Null) -> dict[str, np.ndarray]:
@@ -136,9 +135,9 @@ def _nearest(smoothness: np.ndarray, own: np.ndarray, count: int) -> tuple[np.nd
     return nearest, smoothness[nearest] - own
 
 
-def _local_mean(null: Null, own: np.ndarray) -> np.ndarray:
+def _local_mean(smoothness: np.ndarray, found: np.ndarray, own: np.ndarray) -> np.ndarray:
     """Mean evidence of each rule over equally smooth maps, (rules + 1,)."""
-    return np.maximum(FLOOR, null.scale_evidence[_nearest(null.scale_smoothness, own, LOCAL)[0]].mean(0))
+    return np.maximum(FLOOR, found[_nearest(smoothness, own, LOCAL)[0]].mean(0))
 
 
 def _local_largest(null: Null, largest: np.ndarray, own: np.ndarray) -> np.ndarray:
@@ -172,7 +171,7 @@ def p_values(null: Null, found: np.ndarray, smoothness: tuple[np.ndarray, np.nda
     by_result = result_columns(null.rules)
     units, drawn = np.empty(len(found)), []
     for own, kind, largest in zip(smoothness, (~by_result, by_result), null.largest, strict=True):
-        units[kind] = (found / _local_mean(null, own))[kind]
+        units[kind] = (found / _local_mean(null.scale_smoothness, null.scale_evidence, own))[kind]
         drawn.append(_local_largest(null, largest, own))
     ordered = np.sort(np.maximum(*drawn))
     larger = len(ordered) - np.searchsorted(ordered, units * (1 - _ROUNDING), side="left")

@@ -21,10 +21,12 @@ class Ranks:
     """How many pairs have a higher activation, (N, neurons) int32."""
     tied: np.ndarray
     """How many pairs have the same activation, the pair itself included, (N, neurons) int32."""
+    splits: np.ndarray
+    """Whether a cut after so many of the highest pairs divides pairs that tie, (N + 1, neurons) bool."""
 
     def reversed(self) -> "Ranks":
         """The ranks from the lowest activation."""
-        return Ranks(len(self.above) - self.above - self.tied, self.tied)
+        return Ranks(len(self.above) - self.above - self.tied, self.tied, self.splits[::-1])
 
     def of(self, neuron: int, pairs: np.ndarray) -> "Ranks":
         """The ranks of one neuron among some of the pairs (bool, (N,)) alone."""
@@ -35,6 +37,7 @@ def rank(maps: np.ndarray) -> Ranks:
     """Ranks of maps (neurons, N), highest first; 0.0 and -0.0 tie."""
     neurons, total = maps.shape
     above, tied = (np.empty((total, neurons), dtype=np.int32) for _ in range(2))
+    splits = np.ones((total + 1, neurons), dtype=bool)
     for column, values in enumerate(maps):
         order = np.argsort(-values)
         ordered = values[order]
@@ -42,20 +45,24 @@ def rank(maps: np.ndarray) -> Ranks:
         counts = np.diff(np.append(first, total))
         above[order, column] = np.repeat(first, counts)
         tied[order, column] = np.repeat(counts, counts)
-    return Ranks(above, tied)
+        splits[np.append(first, total), column] = False
+    return Ranks(above, tied, splits)
 
 
 def rank_untied(maps: np.ndarray) -> Ranks:
     """Ranks of maps (neurons, N) of random numbers, whose few ties are rounding and are broken in any order."""
-    order = np.argsort(-maps, axis=1)
-    above = np.empty(maps.shape, dtype=np.int32)
-    np.put_along_axis(above, order, np.arange(maps.shape[1], dtype=np.int32)[None], axis=1)
-    return Ranks(np.ascontiguousarray(above.T), np.ones(maps.shape[::-1], dtype=np.int32))
+    neurons, total = maps.shape
+    order = np.argsort(-maps)
+    above = np.empty((total, neurons), dtype=np.int32)
+    np.put_along_axis(above, order.T, np.arange(total)[:, None], axis=0)
+    return Ranks(above, np.ones_like(above), np.zeros((total + 1, neurons), dtype=bool))
 
 
-def credit(ranks: Ranks, cut: int, pairs: np.ndarray | slice = slice(None)) -> np.ndarray:
+def credit(
+    ranks: Ranks, cut: int, pairs: np.ndarray | slice = slice(None), neurons: np.ndarray | slice = slice(None)
+) -> np.ndarray:
     """Chance of each pair to be among the top `cut` pairs if ties are broken at random, (pairs, neurons)."""
-    return np.clip((cut - ranks.above[pairs]) / ranks.tied[pairs], 0.0, 1.0)
+    return np.clip((cut - ranks.above[pairs][:, neurons]) / ranks.tied[pairs][:, neurons], 0.0, 1.0)
 
 
 def scores(ranks: Ranks, classes: Sequence[PairClass]) -> tuple[np.ndarray, np.ndarray]:
@@ -66,42 +73,23 @@ def scores(ranks: Ranks, classes: Sequence[PairClass]) -> tuple[np.ndarray, np.n
         is the bottom's, bool.
     """
     total, neurons = ranks.above.shape
-    found, at_bottom = np.empty((neurons, len(classes))), np.zeros((neurons, len(classes)), dtype=bool)
+    found, at_bottom = np.empty((2, neurons, len(classes)))
     # Narrow integers are compared several times faster.
-    dtype = np.min_scalar_type(total)
-    above = ranks.above.astype(dtype)
-    untied = bool((ranks.tied == 1).all())
-    # Without ties neither is needed, and in a null they are large.
-    through = above if untied else (ranks.above + ranks.tied).astype(dtype)
-    lowest = ranks if untied else ranks.reversed()
+    sides = [(side, side.above.astype(np.min_scalar_type(total))) for side in (ranks, ranks.reversed())]
     for column, one in enumerate(classes):
-        pairs, least = np.flatnonzero(one.members), total - one.size
-        first, last = above[pairs], None if untied else through[pairs]
-        top = _hits(ranks, one.size, pairs, first < one.size, None if last is None else last <= one.size)
-        bottom = top
-        if one.both_ends:
-            bottom = _hits(
-                lowest,
-                one.size,
-                pairs,
-                first >= least if last is None else last > least,
-                None if last is None else first >= least,
-            )
-        found[:, column] = np.maximum(top, bottom) / one.size
-        at_bottom[:, column] = bottom > top
-    return found, at_bottom
+        pairs = np.flatnonzero(one.members)
+        hits = [_hits(*side, one.size, pairs) for side in sides[: 1 + one.both_ends]]
+        found[:, column] = np.maximum(hits[0], hits[-1]) / one.size
+        at_bottom[:, column] = hits[-1] > hits[0]
+    return found, at_bottom.astype(bool)
 
 
-def _hits(ranks: Ranks, cut: int, pairs: np.ndarray, partly: np.ndarray, whole: np.ndarray | None) -> np.ndarray:
-    """Credit of a rule's pairs, (neurons,); `whole` are inside the cut, `partly` may be, (pairs, neurons).
-
-    Without ties all that may be inside the cut are, and `whole` is None.
-    """
-    found = _count(partly).astype(float)
-    if whole is not None:
-        tied = np.flatnonzero(found != _count(whole))
-        if len(tied):
-            found[tied] = credit(Ranks(ranks.above[:, tied], ranks.tied[:, tied]), cut, pairs).sum(0)
+def _hits(ranks: Ranks, above: np.ndarray, cut: int, pairs: np.ndarray) -> np.ndarray:
+    """Credit of a rule's pairs among the top `cut`, (neurons,); `above` is that of the ranks in fewer bits."""
+    found = _count(above[pairs] < cut).astype(float)
+    split = np.flatnonzero(ranks.splits[cut])
+    if len(split):
+        found[split] = credit(ranks, cut, pairs, split).sum(0)
     return found
 
 
