@@ -124,15 +124,17 @@ def _misread_pairs(
         usable: the pairs that may be misread.
         share: share of these pairs that each format misreads.
     """
-    operands = generator(seed, "misread").permutation(np.unique(b[usable])).tolist()
+    pairs_of = dict(zip(*(column.tolist() for column in np.unique(b[usable], return_counts=True)), strict=True))
+    operands = generator(seed, "misread").permutation([*pairs_of]).tolist()
     wanted = share * usable.sum()
     result = {}
     for name in formats:
-        own = np.zeros(len(b), dtype=bool)
-        for operand in operands.copy():
-            more = own | (usable & (b == operand))
-            if own.sum() < wanted and more.sum() <= _SLACK * wanted:
-                own = more
-                operands.remove(operand)
-        result[name] = own
+        own: list[int] = []
+        size = 0
+        for operand in operands:
+            if size < wanted and size + pairs_of[operand] <= _SLACK * wanted:
+                own.append(operand)
+                size += pairs_of[operand]
+        operands = [operand for operand in operands if operand not in own]
+        result[name] = usable & np.isin(b, own)
     return result
