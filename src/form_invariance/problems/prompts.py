@@ -116,9 +116,10 @@ class PromptTokenizer:
             UserError: a number is not one token.
         """
         found: list[int] = []
+        each, which = np.unique(np.asarray(numbers, dtype=np.int64), return_inverse=True)
         # In parts, so that a limit that is far too large is refused at the first number beyond it.
-        for start in range(0, len(numbers), _PART):
-            part = numbers[start : start + _PART]
+        for start in range(0, len(each), _PART):
+            part = each[start : start + _PART].tolist()
             encoded = self.encode_each([str(number) for number in part])
             several = next((int(number) for number, ids in zip(part, encoded, strict=True) if len(ids) != 1), None)
             if several is not None:
@@ -127,7 +128,7 @@ class PromptTokenizer:
                     f"token per number; {self._usable(several)}"
                 )
             found += [ids[0] for ids in encoded]
-        return np.array(found, dtype=np.int64)
+        return np.array(found, dtype=np.int64)[which]
 
     def _usable(self, highest: int) -> str:
         """Advice on numbers of several tokens; `highest` is one of these numbers."""
