@@ -215,6 +215,16 @@ def test_planted_neurons_get_exactly_their_family(operator):
             assert {family(one) for one in labels["heuristic"]} == {name}, (name, labels.to_string())
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_two_families_are_both_labels_at_either_end(sign):
+    grid = make_grid("a + b", 40)
+    written = 6.0 * ((grid.a % 5 == 2) | ((10 <= grid.b) & (grid.b < 20)))
+    maps = sign * (written + np.random.default_rng(0).normal(size=(1, len(grid.a))))
+    table = strict.score(maps, 0 * maps, grid, 0.3, null=null_of("a + b", 40, (200, 400)))
+    assert table.index.equals(pd.RangeIndex(len(table)))
+    assert set(table[table["label"]]["heuristic"]) == {"op1_2mod5", "op2_range_10_20"}
+
+
 def test_planted_patterns_of_operands_are_found():
     grid = make_grid("a - b", 200)  # below 100 a pattern is a range or a residue
     maps = np.stack([planted(grid.b % 100 // 10 == 4, 0), planted(grid.a % 100 == 37, 1)])
@@ -286,6 +296,7 @@ def test_the_null_equals_plain_loops(expression, max_operand, count, neighbours,
         np.testing.assert_allclose(values, largest[bool(kind)], rtol=1e-4)
     rng = np.random.default_rng(0)
     operand, result = rng.normal(size=(2, len(grid.a))) + np.stack([3 * (grid.a < 5), 0.5 * grid.b])
+    result[np.isin(grid.answer, (2, 3))] += 20
     table = strict.score(operand[None], result[None], grid, null=null).set_index("heuristic")
     own = {False: plain_autocorrelation(operand, grid), True: plain_autocorrelation(result, grid)}
     chance = {}

@@ -157,13 +157,13 @@ def _local_largest(null: Null, largest: np.ndarray, own: np.ndarray) -> np.ndarr
     return np.exp(logarithm - fitted + own_fitted)
 
 
-def p_values(null: Null, found: np.ndarray, smoothness: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+def p_values(null: Null, found: np.ndarray, smoothness: np.ndarray) -> np.ndarray:
     """Share of equally smooth random maps whose largest evidence is at least a rule's, (rules + 1,).
 
     Args:
         found: evidence of one neuron, operand rules from its K map and result rules from its KV map, (rules + 1,).
-        smoothness: of the K map and of the KV map, (2 x lags,) each. Where both are one map, both are compared
-            with the same random maps.
+        smoothness: of the K map and of the KV map, (2, 2 x lags). Where both are one map, both are compared with
+            the same random maps.
 
     Returns:
         (1 + maps at least as large) / (1 + maps), corrected for all rules by the maximum.

@@ -62,9 +62,9 @@ def score(
     for start in range(0, len(operand_maps), ROWS):
         both = by_operand, by_result = [rank(maps[start : start + ROWS]) for maps in (operand_maps, result_maps)]
         found, bottom = _scores(null.rules, by_operand, by_result)
-        smooth = zip(*(smoothness_of(ranks, grid) for ranks in both), strict=True)
+        smooth = np.stack([smoothness_of(ranks, grid) for ranks in both], axis=1)  # (neurons, 2, 2 x lags)
         all_evidence = rule_evidence(by_result, found, grid, null.rules)
-        p = np.stack([p_values(null, *one) for one in zip(all_evidence, smooth, strict=True)])
+        p = np.stack([p_values(null, all_evidence[one], smooth[one]) for one in range(len(found))])
         table, members = _table(null.rules, grid, by_result, found, bottom, p, floor)
         constant = by_operand.tied[0] == len(grid.a)  # (neurons,)
         beyond = beyond_chance(table["score"], table["base_rate"])
@@ -107,7 +107,7 @@ def _table(
             members[several.name] = several.members
             sets.append((own, several.name, several.score, several.base, several.size, False, p[own, -1]))
     if sets:
-        table = pd.concat([table, pd.DataFrame(sets, columns=table.columns)], ignore_index=True)
+        table = pd.concat([table, pd.DataFrame(sets, columns=table.columns)])
         table = table.sort_values("neuron", kind="stable", ignore_index=True)
     return table.assign(lift=table["score"] / table["base_rate"]), members
 
