@@ -24,9 +24,10 @@ class AnswerSet:
 
 def answer_set(ranks: Ranks, neuron: int, grid: Grid) -> AnswerSet | None:
     """The two to five commonest answers of the top pairs, where they and no fewer hold 95 % of them."""
-    total, own = len(grid.answer), np.array([neuron])
+    one, total = slice(neuron, neuron + 1), len(grid.answer)
+    own = Ranks(ranks.above[:, one], ranks.tied[:, one], ranks.splits[:, one])
     size = min(TOP, total // 10)
-    counts = np.bincount(grid.answer, weights=credit(ranks, size, neurons=own)[:, 0])
+    counts = np.bincount(grid.answer, weights=credit(own, size)[:, 0])
     commonest = np.argsort(-counts, kind="stable")[:5]
     reached = np.flatnonzero(counts[commonest].cumsum() >= SHARE * size - 1e-9)
     if not len(reached) or reached[0] == 0:
@@ -37,5 +38,5 @@ def answer_set(ranks: Ranks, neuron: int, grid: Grid) -> AnswerSet | None:
     held = int(members.sum())
     if not SMALLEST <= held < total:
         return None
-    score = float(credit(ranks, held, members, own)[:, 0].sum()) / held
+    score = float(credit(own, held, members)[:, 0].sum()) / held
     return AnswerSet(f"result_multi_value_{several}={chosen.tolist()}", members, score, held / total, held)

@@ -52,9 +52,9 @@ def rank(maps: np.ndarray) -> Ranks:
 def rank_untied(maps: np.ndarray) -> Ranks:
     """Ranks of maps (neurons, N) of random numbers, whose few ties are rounding and are broken in any order."""
     neurons, total = maps.shape
-    order = np.argsort(-maps)
-    above = np.empty((total, neurons), dtype=np.int32)
-    np.put_along_axis(above, order.T, np.arange(total)[:, None], axis=0)
+    above = np.empty(maps.shape, dtype=np.int32)
+    np.put_along_axis(above, np.argsort(-maps), np.arange(total)[None], axis=1)
+    above = np.ascontiguousarray(above.T)
     return Ranks(above, np.ones_like(above), np.zeros((total + 1, neurons), dtype=bool))
 
 
@@ -75,18 +75,21 @@ def scores(ranks: Ranks, classes: Sequence[PairClass]) -> tuple[np.ndarray, np.n
     total, neurons = ranks.above.shape
     found, at_bottom = np.empty((2, neurons, len(classes)))
     # Narrow integers are compared several times faster.
-    sides = [(side, side.above.astype(np.min_scalar_type(total))) for side in (ranks, ranks.reversed())]
+    above, lowest = ranks.above.astype(np.min_scalar_type(total)), ranks.reversed()
     for column, one in enumerate(classes):
         pairs = np.flatnonzero(one.members)
-        hits = [_hits(*side, one.size, pairs) for side in sides[: 1 + one.both_ends]]
-        found[:, column] = np.maximum(hits[0], hits[-1]) / one.size
-        at_bottom[:, column] = hits[-1] > hits[0]
+        own = above[pairs]
+        top = bottom = _hits(own < one.size, ranks, one.size, pairs)
+        if one.both_ends:
+            bottom = _hits(own >= total - one.size, lowest, one.size, pairs)
+        found[:, column] = np.maximum(top, bottom) / one.size
+        at_bottom[:, column] = bottom > top
     return found, at_bottom.astype(bool)
 
 
-def _hits(ranks: Ranks, above: np.ndarray, cut: int, pairs: np.ndarray) -> np.ndarray:
-    """Credit of a rule's pairs among the top `cut`, (neurons,); `above` is that of the ranks in fewer bits."""
-    found = _count(above[pairs] < cut).astype(float)
+def _hits(inside: np.ndarray, ranks: Ranks, cut: int, pairs: np.ndarray) -> np.ndarray:
+    """Credit of a rule's pairs among the top `cut`, (neurons,); `inside` where the cut divides no ties."""
+    found = _count(inside).astype(float)
     split = np.flatnonzero(ranks.splits[cut])
     if len(split):
         found[split] = credit(ranks, cut, pairs, split).sum(0)
