@@ -92,6 +92,7 @@ $(SMOLLM2): | venv
 models/smollm2-135m: | $(SMOLLM2)
 	python -m form_invariance import-gguf $(SMOLLM2) --output $@
 
+# Types take as long as the workflow's linters, so both are checked at the same time.
 lint: venv
 	ruff check
 	ruff format --check

@@ -47,7 +47,7 @@ class OnCard(torch.Tensor):
 
 
 def mapped(kind, change, value):
-    """An operation's arguments or results with what is of a kind changed; PyTorch's own walk is much slower."""
+    """An operation's arguments or results, every value of a type changed; PyTorch's tree_map is much slower."""
     if isinstance(value, kind):
         return change(value)
     if type(value) in (list, tuple):
@@ -61,9 +61,8 @@ def tensors_in(args):
     return found
 
 
-def refuse(packet, args, kwargs):
+def refuse(packet, args, tensors):
     """Raises what a card would raise, or what it would do in another order each time."""
-    tensors = tensors_in((args, [*kwargs.values()]))
     if packet in (aten.index, aten.index_put, aten.index_put_):
         # Indices may lie on the CPU.
         tensors = tensors_in((args[0], args[2:3]))
@@ -87,10 +86,11 @@ class Dispatch(TorchDispatchMode):
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
         packet = function.overloadpacket
-        here = any(isinstance(one, OnCard) for one in tensors_in((args, [*kwargs.values()])))
+        tensors = tensors_in((args, [*kwargs.values()]))
+        here = any(isinstance(one, OnCard) for one in tensors)
         if here:
             self.operations += 1
-            refuse(packet, args, kwargs)
+            refuse(packet, args, tensors)
         if packet is aten.copy_:
             here = isinstance(args[0], OnCard)
         if kwargs.get("device") is not None:

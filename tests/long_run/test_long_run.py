@@ -43,17 +43,14 @@ def start(folder, *words, server=False):
 
 
 def kill(process, way, rng):
-    """Snakemake alone, everything at once, one process without children alone, or the polite signal.
-
-    The third is a job, or the job server.
-    """
+    """Kill Snakemake alone, all processes, or one job or the job server (`one`); or send SIGTERM (`term`)."""
     everyone = psutil.Process(process.pid).children(recursive=True)
     snakemake = next((one for one in everyone if "snakemake" in one.cmdline()), process)
     childless = [one for one in everyone if one != snakemake and not one.children()]
     if way == "one" and childless:
         rng.choice(childless).kill()
         return
-    for victim in [*everyone, process] if way == "all" else [snakemake] if way == "alone" else []:
+    for victim in {"all": [*everyone, process], "alone": [snakemake]}.get(way, []):
         victim.kill()
     process.terminate()
     process.wait(timeout=600)
@@ -129,7 +126,8 @@ def test_ten_runs_with_kills_are_one(tmp_path):
             memory.append(largest_memory(folder))
     assert killed >= 2 * (ROUNDS - 2), "most kills came too late to say anything"
     # Samples of a short job's memory vary; what grows with every run lies above all early runs in the end.
-    early, late = (pd.concat(half, axis=1) for half in (memory[: len(memory) // 2], memory[len(memory) // 2 :]))
+    middle = len(memory) // 2
+    early, late = (pd.concat(half, axis=1) for half in (memory[:middle], memory[middle:]))
     grown = late.min(axis=1) / early.max(axis=1)
     print((late.median(axis=1) / early.median(axis=1)).sort_values().to_string())
     assert grown.max() < 1.1, grown.sort_values().tail()

@@ -121,7 +121,7 @@ class PromptTokenizer:
         for start in range(0, len(each), _PART):
             part = each[start : start + _PART].tolist()
             encoded = self.encode_each([str(number) for number in part])
-            several = next((int(number) for number, ids in zip(part, encoded, strict=True) if len(ids) != 1), None)
+            several = next((number for number, ids in zip(part, encoded, strict=True) if len(ids) != 1), None)
             if several is not None:
                 raise UserError(
                     f"{self.name} splits the number {several} into several tokens, but the experiment needs one "

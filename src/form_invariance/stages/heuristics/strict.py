@@ -97,7 +97,7 @@ def _table(
     """The rows of a score of at least `floor`, by neuron, then rule, and the pairs of each rule by its name."""
     members = {one.name: one.members for one in rules.classes}
     neuron, rule = np.nonzero(found >= floor)
-    table = pd.DataFrame({"neuron": neuron, "heuristic": pd.Series([*members]).take(rule).to_numpy()})
+    table = pd.DataFrame({"neuron": neuron, "heuristic": pd.Series([*members]).take(rule).array})
     table = table.assign(score=found[neuron, rule], base_rate=rules.base[rule], size=rules.sizes[rule])
     table = table.assign(bottom=bottom[neuron, rule], p_value=p[neuron, rule])
     sets = []

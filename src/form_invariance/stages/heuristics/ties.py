@@ -22,7 +22,7 @@ class Ranks:
     tied: np.ndarray
     """How many pairs have the same activation, the pair itself included, (N, neurons) int32."""
     splits: np.ndarray
-    """Whether a cut after so many of the highest pairs divides pairs that tie, (N + 1, neurons) bool."""
+    """Row n: whether the nth and the next highest pair have the same activation, (N + 1, neurons) bool."""
 
     def reversed(self) -> "Ranks":
         """The ranks from the lowest activation."""
@@ -88,7 +88,7 @@ def scores(ranks: Ranks, classes: Sequence[PairClass]) -> tuple[np.ndarray, np.n
 
 
 def _hits(inside: np.ndarray, ranks: Ranks, cut: int, pairs: np.ndarray) -> np.ndarray:
-    """Credit of a rule's pairs among the top `cut`, (neurons,); `inside` where the cut divides no ties."""
+    """Credit of a rule's pairs among the top `cut`, (neurons,): a count of `inside` where no ties are split."""
     found = _count(inside).astype(float)
     split = np.flatnonzero(ranks.splits[cut])
     if len(split):
