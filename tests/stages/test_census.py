@@ -5,6 +5,7 @@ import zlib
 import numpy as np
 import pytest
 import torch
+from scipy.special import logsumexp
 from tokenizers import Tokenizer, pre_tokenizers
 
 from form_invariance.errors import UserError
@@ -42,12 +43,23 @@ def test_every_column_equals_hugging_faces_logits(tiny, tiny_folder, monkeypatch
     assert table["predicted"].iloc[0] == tokenizer.text(int(table["predicted_token"].iloc[0]))
 
 
-def test_ties_go_to_the_smaller_token():
-    z = torch.tensor([[1.0, 3.0, 3.0, 0.0], [3.0, 3.0, 3.0, 3.0]])
-    columns = dict(module._answers(z, torch.tensor([2, 0])))
-    assert columns["predicted_token"].tolist() == [1, 0]
-    assert columns["rank"].tolist() == [2, 1]
-    assert columns["correct"].tolist() == [False, True]
+@pytest.mark.parametrize("vocabulary", [300, 50_000])
+def test_columns_equal_plain_ones_and_ties_go_to_the_smaller_token(vocabulary):
+    rng = np.random.default_rng(0)
+    whole = rng.integers(-300, 5, size=(20, vocabulary))  # many ties; of most tokens exp underflows in float32
+    whole[0], whole[1, -3:] = 3, 5
+    logits = whole.astype(np.float32)
+    wanted = np.array([vocabulary - 2, vocabulary - 2, *rng.integers(vocabulary, size=18)])
+    columns = dict(module._answers(torch.from_numpy(logits), torch.from_numpy(wanted), "the logits"))
+    ordered = np.lexsort((np.broadcast_to(np.arange(vocabulary), whole.shape), -whole))
+    assert columns["predicted_token"].tolist() == ordered[:, 0].tolist()
+    assert columns["rank"].tolist() == ((ordered == wanted[:, None]).argmax(1) + 1).tolist()
+    assert columns["correct"].tolist() == (ordered[:, 0] == wanted).tolist()
+    own = whole[np.arange(20), wanted].astype(float)
+    np.testing.assert_allclose(columns["logit"], own - whole.mean(1), rtol=1e-5)
+    expected = np.exp(own - logsumexp(whole.astype(float), axis=1))
+    assert expected.min() < 1e-60
+    np.testing.assert_allclose(columns["probability"], expected, rtol=1e-5)
 
 
 def test_a_model_that_gives_no_numbers_is_refused(tiny):

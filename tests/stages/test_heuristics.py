@@ -24,7 +24,7 @@ from form_invariance.cli import main
 from form_invariance.errors import UserError
 from form_invariance.stages.heuristics import classes, published, strict
 from form_invariance.stages.heuristics import null as nulls
-from form_invariance.stages.heuristics.answer_sets import answer_set
+from form_invariance.stages.heuristics.answer_sets import answer_sets
 from form_invariance.stages.heuristics.maps import read_maps
 from form_invariance.stages.heuristics.names import EXPRESSIONS, family, of_result
 from form_invariance.stages.heuristics.null import evidence, make_null
@@ -308,7 +308,7 @@ def test_sets_of_answers_equal_plain_ones_in_both_modes(max_operand):
         values[order] = np.arange(len(order))[::-1]
         values = np.maximum(values, len(order) * 0.2) if neuron % 3 == 0 else values  # ties at the cut of a set
         expected = strict_multi(grid, dict(enumerate(values.tolist())))
-        found = answer_set(rank(values[None]), 0, grid)
+        found = answer_sets(rank(values[None]), grid)[0]
         assert ([found.name] if found else []) == [*expected]
         for name, places in expected.items():
             assert np.flatnonzero(found.members).tolist() == sorted(places)

@@ -16,7 +16,7 @@ from form_invariance.cli import main
 from form_invariance.randomness import generator
 from form_invariance.stages.heuristics import null as nulls
 from form_invariance.stages.heuristics import published, strict
-from form_invariance.stages.heuristics.answer_sets import answer_set
+from form_invariance.stages.heuristics.answer_sets import answer_sets
 from form_invariance.stages.heuristics.classes import PairClass
 from form_invariance.stages.heuristics.names import EXPRESSIONS, family, of_result
 from form_invariance.stages.heuristics.null import make_null
@@ -126,12 +126,12 @@ def test_credit_is_the_mean_over_random_orders_of_the_ties():
 def test_a_set_of_answers_has_five_pairs_or_more_but_not_all():
     grid = make_grid("a // b", 8)
     top = (grid.b == 1) & np.isin(grid.a, (3, 4, 5)) | (grid.a == 6) & (grid.b == 2)
-    five = answer_set(rank(top[None] * 1.0), 0, grid)
+    five = answer_sets(rank(top[None] * 1.0), grid)[0]
     assert (five.name, five.size) == ("result_multi_value_3=[3, 4, 5]", 5)
     # Of the five pairs, one ties with 44 others for the last place.
     assert five.score == pytest.approx((4 + 1 / 45) / 5)
     few = make_grid("a // b", 5)  # five answers
-    assert answer_set(rank(np.zeros((1, len(few.a)))), 0, few) is None
+    assert answer_sets(rank(np.zeros((1, len(few.a)))), few) == [None]
 
 
 def smooth_units(grid, lengths, seed):

@@ -122,26 +122,33 @@ def test_the_papers_models_are_planned_without_weights(clean):
     assert f"model-files {source} --output {record}" in out
 
 
-@pytest.mark.parametrize(("device", "gpu_here"), [("auto", True), ("auto", False), ("cpu", True), ("cuda", False)])
-def test_jobs_share_a_machine_but_not_its_gpu(tmp_path, device, gpu_here):
+def of_one_model(checkout, device):
+    """The options of a run in which only the device of the model's jobs matters."""
+    source = f"{{source: 'embedded:embedded-shared', device: {device}}}"
+    (checkout / "mine.yaml").write_text(f"models: {{mine: {source}}}\noperators: {{addition: a + b}}\n")
+    return "census_all", "--forceall", "--cores", "3", "--configfile", "mine.yaml"
+
+
+@pytest.mark.parametrize("gpu_here", [True, False])
+def test_jobs_share_a_machine_but_not_its_gpu(tmp_path, gpu_here):
+    """The commands fail where two run at once."""
     checkout = make_checkout(tmp_path / "checkout")
     module = checkout / "src/form_invariance/workflow/job_sizes.py"
     module.write_text(module.read_text() + f"\n\ndef has_gpu() -> bool:\n    return {gpu_here}\n")
-    source = f"{{source: 'embedded:embedded-shared', device: {device}}}"
-    (checkout / "mine.yaml").write_text(f"models: {{mine: {source}}}\noperators: {{addition: a + b}}\n")
     (checkout / "alone").touch()
-    status, out = snakemake(checkout, "census_all", "--cores", "3", "--configfile", "mine.yaml")
-    # The commands fail where two run at once. A device that is named is one, though none is found.
-    assert (status == 0) == (device == "cuda" or (device == "auto" and gpu_here)), out
+    status, out = snakemake(checkout, *of_one_model(checkout, "auto"))
+    assert (status == 0) == gpu_here, out
+
+
+@pytest.mark.parametrize(("device", "gpus"), [("cuda", "1"), ("cpu", "0")])
+def test_a_device_that_is_named_is_one_though_none_is_found(clean, device, gpus):
+    _, out = snakemake(clean, "-n", *of_one_model(clean, device))
+    resources = re.findall(r"^rule census:$.*?^    resources: (.*?)$", out, re.MULTILINE | re.DOTALL)
+    assert [re.search(r"gpu=(\d)", one)[1] for one in resources] == [gpus] * 3, out
 
 
 def test_training_runs_only_when_asked_for(clean):
     assert pending(clean, "train_embedded") == {"train_embedded": 1, "train_one_embedded": 4}
-
-
-def test_a_finished_run_has_nothing_to_do(finished):
-    assert pending(finished) == {}
-    assert not (finished / "pwned").exists()
 
 
 def test_templates_reach_the_commands_unharmed(finished):
@@ -150,6 +157,7 @@ def test_templates_reach_the_commands_unharmed(finished):
     templates = {word.removeprefix("--template=") for word in words if word.startswith("--template=")}
     assert NASTY.replace("{{x", "") in templates
     assert len(templates) == 6
+    assert not (finished / "pwned").exists()
 
 
 def parsed(checkout):
@@ -166,33 +174,38 @@ def test_every_command_that_the_rules_call_takes_their_options(finished):
     assert len(list(parsed(finished))) == len(calls) > 90
 
 
-EVIL = [
-    'it\'s "$(touch pwned)" ; `touch pwned` & é\nx *?[a] ~ a=b $HOME | > pwned #',
-    "-h",
-    "--seed=7",
-]
+EVIL = {
+    "symbolic": 'it\'s "$(touch pwned)" ; `touch pwned` & é\nx *?[a] ~ a=b $HOME | > pwned #',
+    "code": "-h",
+    "word": "--seed=7",
+}
 
 
-@pytest.mark.parametrize("evil", EVIL)
-def test_hostile_values_reach_the_commands_as_they_are(tmp_path, evil):
+def test_hostile_values_reach_the_commands_as_they_are(tmp_path):
+    """Names of a model's folder, each also in a template."""
     checkout = make_checkout(tmp_path / "checkout")
-    shutil.copytree(ROOT / "src/form_invariance/embedded/models/embedded-shared", checkout / evil)
     config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
     config |= yaml.safe_load((ROOT / "config/test.yaml").read_text())
-    config["models"] = {"m": {"source": evil, "revision": "v1.0", "device": "cuda:1"}}
-    template = config["formats"]["symbolic"]["templates"]["addition"] = f"{evil} {{a}}+{{b}}="
+    config["models"], templates = {}, {}
+    for name, evil in EVIL.items():
+        shutil.copytree(ROOT / "src/form_invariance/embedded/models/embedded-shared", checkout / evil)
+        config["models"][f"of-{name}"] = {"source": evil, "revision": "v1.0", "device": "cuda:1"}
+        templates[name] = config["formats"][name]["templates"]["addition"] = f"{evil} {{a}}+{{b}}="
     config["operators"]["addition"] = "-0 + a + b"
     (checkout / "config/config.yaml").write_text(yaml.safe_dump(config))
-    targets = ["results/m/symbolic/addition/census.parquet", "results/figures/prompt_formats.png"]
-    status, out = snakemake(checkout, *targets)
+    targets = [f"results/of-{name}/{name}/addition/census.parquet" for name in EVIL]
+    status, out = snakemake(checkout, *targets, "results/figures/prompt_formats.png")
     assert status == 0, out
-    calls = dict(parsed(checkout))
-    assert set(calls) == {"model-files", "census", "prompt-formats"}
-    for one in calls.values():
-        assert (one.model, one.revision) == (evil, "v1.0")
-    census = calls["census"]
-    assert (census.device, census.template, census.expression) == ("cuda:1", template, "-0 + a + b")
-    assert f"symbolic/addition={template}" in calls["prompt-formats"].template
+    calls = list(parsed(checkout))
+    assert {command for command, _ in calls} == {"model-files", "census", "prompt-formats"}
+    assert {(one.model, one.revision) for _, one in calls} == {(evil, "v1.0") for evil in EVIL.values()}
+    censuses = {one.model: one for command, one in calls if command == "census"}
+    (prompts,) = (one for command, one in calls if command == "prompt-formats")
+    for name, evil in EVIL.items():
+        census = censuses[evil]
+        assert (census.device, census.template) == ("cuda:1", templates[name])
+        assert census.expression == "-0 + a + b"
+        assert f"{name}/addition={templates[name]}" in prompts.template
     assert not list(tmp_path.rglob("pwned*"))
 
 
@@ -216,34 +229,6 @@ def test_mean_cache_leaves_out_the_pairs_of_every_format(finished):
     ]
 
 
-def test_time_stamps_alone_rerun_nothing(finished):
-    for path in [*finished.glob("src/**/*.py"), *finished.glob("workflow/**/*"), *finished.glob("config/*")]:
-        path.touch()
-    for path in finished.glob("src/form_invariance/embedded/models/*/*"):
-        path.touch()
-    assert pending(finished) == {}
-
-
-@pytest.mark.parametrize(
-    ("module", "rules"),
-    [
-        ("stages/mean_cache/ablation.py", {"interventions", "keep_only_figure", "summary", "default"}),
-        ("stages/overlap/figure.py", {"overlap_figure", "default"}),
-        ("workflow/config_check.py", set()),
-    ],
-)
-def test_a_change_of_source_reruns_what_imports_it(finished, module, rules):
-    path = finished / "src/form_invariance" / module
-    text = path.read_text()
-    path.write_text(text + "# changed\n")
-    try:
-        found = set(pending(finished))
-    finally:
-        path.write_text(text)
-    assert rules <= found
-    assert not found & {"census", "dataset", "patching", "ranking", "overlap"}
-
-
 @pytest.mark.parametrize(
     ("setting", "rules"),
     [
@@ -252,21 +237,6 @@ def test_a_change_of_source_reruns_what_imports_it(finished, module, rules):
             {"probe", "probe_figure", "probe_positions_figure", "paper_tables", *TRANSFER},
         ),
         ("transfer_pairs=7", {*TRANSFER, "dose", "dose_figure"}),
-        (
-            "random_seeds=3",
-            {
-                *{
-                    "interventions",
-                    "intervention_contrasts",
-                    "keep_only_figure",
-                    "knockout_figure",
-                    "summary_figure",
-                },
-                *TRANSFER,
-                *{"dose", "dose_figure"},
-                *{"faithfulness", "faithfulness_figure"},
-            },
-        ),
         ("permutations=300", {"agreement", "paper_tables", "heuristics_figure"}),
         (
             "heuristic_threshold=0.7",

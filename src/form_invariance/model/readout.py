@@ -37,6 +37,23 @@ class Readout:
         return Readout(*(getattr(self, field.name)[runs] for field in fields(self)))
 
 
+def most_probable(z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The most probable token by logits z (n, V).
+
+    Returns:
+        Its id (n,), the smallest where several are as probable; its logit and its probability (n,), float64.
+    """
+    largest, predicted = z.max(1)
+    its_probability = z.softmax(1).gather(1, predicted[:, None])[:, 0]
+    return predicted, largest.double(), its_probability.double()
+
+
+def probability(logit: Tensor, largest: Tensor, its_probability: Tensor) -> Tensor:
+    """Probability of a token from its logit, and the most probable token's logit and probability, (n,) float64."""
+    # As a ratio to the largest one, it does not underflow in float32.
+    return (logit - largest).exp() * its_probability
+
+
 def read_out(model: Decoder, x: Tensor, answers: Tensor, center: bool) -> Readout:
     """Measure the answers after the last layer.
 
@@ -51,16 +68,19 @@ def read_out(model: Decoder, x: Tensor, answers: Tensor, center: bool) -> Readou
     step = max(1, working_bytes(model.device, _READOUT_BYTES) // (8 * model.config.vocabulary))
     pieces = []
     for start in range(0, len(rows), step):
-        z = check_finite(logits(model, rows[start : start + step]), "the model's logits").double()
+        z = logits(model, rows[start : start + step])
+        # The mean is finite only if every logit is.
+        mean = check_finite(z.mean(1), "the model's logits").double()
+        answer = z.gather(1, wanted[start : start + step])[:, 0].double()
+        predicted, largest, its_probability = most_probable(z)
+        found = probability(answer, largest, its_probability)
         if center:
-            z = z - z.mean(1, keepdim=True)
-        answer = z.gather(1, wanted[start : start + step])[:, 0]
-        largest, predicted = z.max(1)
+            answer, largest = answer - mean, largest - mean
         # The largest logit itself is 1, also where it is 0.
         normalized = torch.where(answer == largest, 1.0, answer / largest)
-        pieces.append((normalized, predicted, (answer - z.logsumexp(1)).exp()))
-    ratios, predicted, probability = (torch.cat(parts).view(shape) for parts in zip(*pieces, strict=True))
-    return Readout(ratios, predicted == answers, probability, predicted)
+        pieces.append((normalized, predicted, found))
+    ratios, predicted, probabilities = (torch.cat(parts).view(shape) for parts in zip(*pieces, strict=True))
+    return Readout(ratios, predicted == answers, probabilities, predicted)
 
 
 def stack(readouts: Sequence[Readout], dim: int = -1) -> Readout:

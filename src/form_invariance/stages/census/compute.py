@@ -18,6 +18,7 @@ from form_invariance.model.decoder import Decoder, logits
 from form_invariance.model.finite import check_finite
 from form_invariance.model.memory import working_bytes
 from form_invariance.model.prefixes import run_prompts
+from form_invariance.model.readout import most_probable, probability
 from form_invariance.problems.operands import sample_pairs
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import TableTask, Task, pool, stated, targets
@@ -34,20 +35,22 @@ def _batch_size(model: Decoder, tokens: int) -> int:
     return int(max(1, min(512, working_bytes(model.device, _BATCH_BYTES) // per_prompt)))
 
 
-def _answers(z: Tensor, wanted: Tensor) -> Iterator[tuple[str, np.ndarray]]:
-    """Columns of the census from centred logits z (B, V) and the answers' token ids (B,)."""
+def _answers(z: Tensor, wanted: Tensor, what: str) -> Iterator[tuple[str, np.ndarray]]:
+    """Columns of the census from logits z (B, V), named `what` in messages, and the answers' token ids (B,)."""
+    # The mean is finite only if every logit is.
+    mean = check_finite(z.mean(1), what).double()
     answer = z.gather(1, wanted[:, None])
-    ids = torch.arange(z.shape[1], device=z.device)
-    above = (z > answer) | ((z == answer) & (ids < wanted[:, None]))
-    rank = above.sum(1) + 1
-    # The smallest id among the largest logits, so that ties are broken the same everywhere.
-    predicted = (z == z.max(1, keepdim=True).values).to(torch.uint8).argmax(1)
+    above = (z > answer).sum(1)
+    for row in ((z >= answer).sum(1) > above + 1).nonzero()[:, 0].tolist():
+        above[row] += (z[row, : wanted[row]] == answer[row]).sum()
+    predicted, largest, its_probability = most_probable(z)
+    logit = answer[:, 0].double()
     columns = {
         "predicted_token": predicted,
         "correct": predicted == wanted,
-        "probability": (answer[:, 0] - z.logsumexp(1)).exp(),
-        "logit": answer[:, 0],
-        "rank": rank,
+        "probability": probability(logit, largest, its_probability),
+        "logit": logit - mean,
+        "rank": above + 1,
     }
     for name, values in columns.items():
         yield name, values.cpu().numpy()
@@ -73,11 +76,8 @@ def ask(
     for rows, group in by_length(tokens, len(tokens)):
         for own, x in run_prompts(model, group.numpy(), _batch_size(model, group.shape[1])):
             asked = rows[own].numpy()
-            z = check_finite(
-                logits(model, x), f"the model's logits for {prompts[asked[0]]!r} and the like"
-            ).double()
-            z = z - z.mean(1, keepdim=True)
-            for name, values in _answers(z, wanted[asked].to(model.device)):
+            what = f"the model's logits for {prompts[asked[0]]!r} and the like"
+            for name, values in _answers(logits(model, x), wanted[asked].to(model.device), what):
                 columns.setdefault(name, np.empty(len(prompts), values.dtype))[asked] = values
     return columns
 

@@ -22,21 +22,34 @@ class AnswerSet:
     size: int
 
 
-def answer_set(ranks: Ranks, neuron: int, grid: Grid) -> AnswerSet | None:
-    """The two to five commonest answers of the top pairs, where they and no fewer hold 95 % of them."""
-    one, total = slice(neuron, neuron + 1), len(grid.answer)
-    own = Ranks(ranks.above[:, one], ranks.tied[:, one], ranks.splits[:, one])
+def answer_sets(ranks: Ranks, grid: Grid) -> list[AnswerSet | None]:
+    """The two to five commonest answers of each neuron's top pairs, where they and no fewer hold 95 % of them.
+
+    Operators other than division have none.
+    """
+    neurons, total = ranks.above.shape[1], len(grid.answer)
+    if grid.kind != "division":
+        return [None] * neurons
     size = min(TOP, total // 10)
-    counts = np.bincount(grid.answer, weights=credit(own, size)[:, 0])
-    commonest = np.argsort(-counts, kind="stable")[:5]
-    reached = np.flatnonzero(counts[commonest].cumsum() >= SHARE * size - 1e-9)
-    if not len(reached) or reached[0] == 0:
-        return None
-    several = int(reached[0]) + 1
-    chosen = np.sort(commonest[:several])
+    by_answer = np.argsort(grid.answer, kind="stable")
+    answers, first = np.unique(grid.answer[by_answer], return_index=True)
+    counts = np.add.reduceat(credit(ranks, size, by_answer), first)  # (answers, neurons)
+    commonest = np.argsort(-counts, axis=0, kind="stable")[:5]
+    reached = np.take_along_axis(counts, commonest, axis=0).cumsum(0) >= SHARE * size - 1e-9
+    several = np.where(reached.any(0), reached.argmax(0) + 1, 0)
+    return [
+        _answer_set(ranks, neuron, grid, np.sort(answers[commonest[: several[neuron], neuron]]))
+        if several[neuron] > 1
+        else None
+        for neuron in range(neurons)
+    ]
+
+
+def _answer_set(ranks: Ranks, neuron: int, grid: Grid, chosen: np.ndarray) -> AnswerSet | None:
+    """Some answers as a rule, where it holds for five pairs or more, but not for all."""
     members = np.isin(grid.answer, chosen)
-    held = int(members.sum())
-    if not SMALLEST <= held < total:
+    size, total = int(members.sum()), len(members)
+    if not SMALLEST <= size < total:
         return None
-    score = float(credit(own, held, members)[:, 0].sum()) / held
-    return AnswerSet(f"result_multi_value_{several}={chosen.tolist()}", members, score, held / total, held)
+    score = float(credit(ranks.column(neuron), size, members).sum()) / size
+    return AnswerSet(f"result_multi_value_{len(chosen)}={chosen.tolist()}", members, score, size / total, size)

@@ -6,6 +6,7 @@ what equally smooth maps reach in the mean. The test statistic is its maximum ov
 every rule tried (docs/heuristics.md gives the reasons).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import xlogy
 
 from form_invariance.randomness import generator
-from form_invariance.stages.heuristics.answer_sets import answer_set
+from form_invariance.stages.heuristics.answer_sets import AnswerSet, answer_sets
 from form_invariance.stages.heuristics.pairs import Grid
 from form_invariance.stages.heuristics.rules import Rules, make_rules
 from form_invariance.stages.heuristics.smoothness import autocorrelation, random_maps
@@ -61,15 +62,13 @@ def smoothness_of(ranks: Ranks, grid: Grid) -> np.ndarray:
     return np.arctanh(np.clip(autocorrelation(ranks, grid), -LARGEST, LARGEST))
 
 
-def rule_evidence(ranks: Ranks, found: np.ndarray, grid: Grid, rules: Rules) -> np.ndarray:
-    """Evidence of every rule, and of the set of answers (division), (neurons, rules + 1)."""
+def rule_evidence(found: np.ndarray, rules: Rules, sets: Sequence[AnswerSet | None]) -> np.ndarray:
+    """Evidence of every rule's score (neurons, rules), then of each neuron's answer set, (neurons, rules + 1)."""
     result = np.zeros((len(found), len(rules.classes) + 1))
     result[:, :-1] = evidence(found, rules.base, rules.sizes)
-    if grid.kind == "division":
-        for neuron in range(len(found)):
-            chosen = answer_set(ranks, neuron, grid)
-            if chosen is not None:
-                result[neuron, -1] = evidence(*map(np.asarray, (chosen.score, chosen.base, chosen.size)))
+    for neuron, chosen in enumerate(sets):
+        if chosen is not None:
+            result[neuron, -1] = evidence(*map(np.asarray, (chosen.score, chosen.base, chosen.size)))
     return result
 
 
@@ -114,7 +113,7 @@ def _draw(grid: Grid, rules: Rules, count: int, seed: int, purpose: str) -> tupl
     for start in range(0, count, step):
         ranks = rank_untied(np.stack([next(drawn) for _ in range(min(step, count - start))]))
         smoothness.append(smoothness_of(ranks, grid))
-        own = rule_evidence(ranks, scores(ranks, rules.classes)[0], grid, rules)
+        own = rule_evidence(scores(ranks, rules.classes)[0], rules, answer_sets(ranks, grid))
         found.append(own.astype(np.float32))
     return np.concatenate(smoothness), np.concatenate(found)
 

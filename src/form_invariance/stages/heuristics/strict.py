@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from form_invariance.stages.heuristics.answer_sets import answer_set
+from form_invariance.stages.heuristics.answer_sets import AnswerSet, answer_sets
 from form_invariance.stages.heuristics.classes import ROWS
 from form_invariance.stages.heuristics.names import family, of_result
 from form_invariance.stages.heuristics.null import (
@@ -63,9 +63,10 @@ def score(
         both = by_operand, by_result = [rank(maps[start : start + ROWS]) for maps in (operand_maps, result_maps)]
         found, bottom = _scores(null.rules, by_operand, by_result)
         smooth = np.stack([smoothness_of(ranks, grid) for ranks in both], axis=1)  # (neurons, 2, 2 x lags)
-        all_evidence = rule_evidence(by_result, found, grid, null.rules)
+        sets = answer_sets(by_result, grid)
+        all_evidence = rule_evidence(found, null.rules, sets)
         p = np.stack([p_values(null, all_evidence[one], smooth[one]) for one in range(len(found))])
-        table, members = _table(null.rules, grid, by_result, found, bottom, p, floor)
+        table, members = _table(null.rules, found, bottom, sets, p, floor)
         constant = by_operand.tied[0] == len(grid.a)  # (neurons,)
         beyond = beyond_chance(table["score"], table["base_rate"])
         significant = (table["p_value"] <= SIGNIFICANCE) & (beyond >= threshold) & ~constant[table["neuron"]]
@@ -87,10 +88,9 @@ def _scores(rules: Rules, by_operand: Ranks, by_result: Ranks) -> tuple[np.ndarr
 
 def _table(
     rules: Rules,
-    grid: Grid,
-    by_result: Ranks,
     found: np.ndarray,
     bottom: np.ndarray,
+    sets: Sequence[AnswerSet | None],
     p: np.ndarray,
     floor: float,
 ) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
@@ -100,14 +100,13 @@ def _table(
     table = pd.DataFrame({"neuron": neuron, "heuristic": pd.Series([*members]).take(rule).array})
     table = table.assign(score=found[neuron, rule], base_rate=rules.base[rule], size=rules.sizes[rule])
     table = table.assign(bottom=bottom[neuron, rule], p_value=p[neuron, rule])
-    sets = []
-    for own in range(len(found)) if grid.kind == "division" else ():
-        several = answer_set(by_result, own, grid)
+    more = []
+    for own, several in enumerate(sets):
         if several is not None and several.score >= floor:
             members[several.name] = several.members
-            sets.append((own, several.name, several.score, several.base, several.size, False, p[own, -1]))
-    if sets:
-        table = pd.concat([table, pd.DataFrame(sets, columns=table.columns)])
+            more.append((own, several.name, several.score, several.base, several.size, False, p[own, -1]))
+    if more:
+        table = pd.concat([table, pd.DataFrame(more, columns=table.columns)])
         table = table.sort_values("neuron", kind="stable", ignore_index=True)
     return table.assign(lift=table["score"] / table["base_rate"]), members
 

@@ -28,6 +28,11 @@ class Ranks:
         """The ranks from the lowest activation."""
         return Ranks(len(self.above) - self.above - self.tied, self.tied, self.splits[::-1])
 
+    def column(self, neuron: int) -> "Ranks":
+        """The ranks of one neuron alone, (N, 1)."""
+        one = slice(neuron, neuron + 1)
+        return Ranks(self.above[:, one], self.tied[:, one], self.splits[:, one])
+
     def of(self, neuron: int, pairs: np.ndarray) -> "Ranks":
         """The ranks of one neuron among some of the pairs (bool, (N,)) alone."""
         return rank(-self.above[pairs, neuron][None])
