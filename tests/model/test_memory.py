@@ -20,13 +20,13 @@ def free(monkeypatch):
 
 def test_a_cpu_takes_what_it_is_given(tiny):
     assert memory.working_bytes(torch.device("cpu"), 12345) == 12345
-    assert memory.replayed_rows(tiny[0]) == 2048
+    assert memory.rows_at_once(tiny[0]) == 2048
 
 
 @pytest.mark.parametrize(("neurons", "rows"), [(258, 2048), (600, 1024), (1536, 512), (2**21, 512)])
 def test_wide_layers_are_replayed_in_fewer_rows_on_a_cpu(tiny, neurons, rows):
     config = dataclasses.replace(tiny[0].config, d_mlp=neurons)
-    assert memory.replayed_rows(dataclasses.replace(tiny[0], config=config)) == rows
+    assert memory.rows_at_once(dataclasses.replace(tiny[0], config=config)) == rows
 
 
 def test_a_gpu_takes_a_power_of_two_of_its_free_memory_once(free):

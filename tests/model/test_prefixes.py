@@ -35,8 +35,9 @@ def whole(model, tokens, stop):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("step", [4, 100])
-def test_equal_to_whole_passes(family_folders, family, step):
+@pytest.mark.parametrize("rows", [1, 40, 1000])
+def test_equal_to_whole_passes(family_folders, family, rows, monkeypatch):
+    monkeypatch.setattr(prefixes, "rows_at_once", lambda model: rows)
     model = models.load(family_folders[family])
     tokens = grid()
     for stop in (1, model.config.n_layers):
@@ -47,7 +48,7 @@ def test_equal_to_whole_passes(family_folders, family, step):
             found.setdefault(layer, []).append(post[:, -1])
             return post
 
-        parts = list(prefixes.run_prompts(model, tokens, step, stop=stop, on_neurons=keep))
+        parts = list(prefixes.run_prompts(model, tokens, stop=stop, on_neurons=keep))
         order = np.concatenate([own for own, _ in parts])
         assert sorted(order) == list(range(len(tokens)))
         torch.testing.assert_close(torch.cat([x for _, x in parts]), residual[order], atol=1e-5, rtol=1e-4)
@@ -73,7 +74,8 @@ def test_the_cut_is_that_with_the_fewest_tokens(seed):
     assert sorted(chosen.order) == list(range(len(tokens)))
 
 
-def test_what_is_shared_is_not_run_again(tiny):
+def test_what_is_shared_is_not_run_again(tiny, monkeypatch):
+    monkeypatch.setattr(prefixes, "rows_at_once", lambda model: 400 * 20)
     model, _ = tiny
     tokens = np.tile(np.arange(20), (400, 1))
     tokens[:, [3, 12]] = list(product(range(20), range(20)))
@@ -83,7 +85,7 @@ def test_what_is_shared_is_not_run_again(tiny):
             run()
         return counter.get_total_flops()
 
-    saved = operations(lambda: list(prefixes.run_prompts(model, tokens, 400)))
+    saved = operations(lambda: list(prefixes.run_prompts(model, tokens)))
     with torch.no_grad():
         full = operations(lambda: run_layers(model, embed(model, torch.from_numpy(tokens)), last_only=True))
     # 20 beginnings of 12 tokens, and 400 rests of 8, where there were 400 prompts of 20.

@@ -9,6 +9,7 @@ from scipy.special import logsumexp
 from tokenizers import Tokenizer, pre_tokenizers
 
 from form_invariance.errors import UserError
+from form_invariance.model import prefixes
 from form_invariance.model.decoder import Norm
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import PromptTokenizer
@@ -26,7 +27,7 @@ def test_every_column_equals_hugging_faces_logits(tiny, tiny_folder, monkeypatch
     from transformers import AutoModelForCausalLM
 
     model, tokenizer = tiny
-    monkeypatch.setattr(module, "_BATCH_BYTES", 2**21)
+    monkeypatch.setattr(prefixes, "rows_at_once", lambda model: 30)
     table = take_census(model, tokenizer, TEMPLATE, "addition", TASK, 40, 0)
     assert table["uniform"].sum() == 40
     assert (table["answer"] == table["a"] + table["b"]).all()

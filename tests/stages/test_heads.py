@@ -117,7 +117,7 @@ def test_batches_change_nothing(tiny, monkeypatch):
     model, tokenizer = tiny
     train = train_prompts(tokenizer, PROMPTS["code"], [PROMPTS["code"], LONGER] * 2)
     base = heads.measure_cell(model, tokenizer, train, lambda _: None)
-    monkeypatch.setattr(heads, "replayed_rows", lambda model: 1)
+    monkeypatch.setattr(heads, "rows_at_once", lambda model: 1)
     again = heads.measure_cell(model, tokenizer, train, lambda _: None)
     torch.testing.assert_close(again.effects, base.effects, atol=2e-6, rtol=1e-5)
     for name in heads.ATTENDED:

@@ -18,7 +18,7 @@ from form_invariance.model.files import load_tokenizer
 from form_invariance.problems.prompts import render
 from form_invariance.stages.agreement.table import LABELLED
 from form_invariance.stages.circuit.table import CIRCUIT
-from form_invariance.stages.heuristics import activations, map_files, published, strict
+from form_invariance.stages.heuristics import map_files, published, strict
 from form_invariance.stages.heuristics import null as nulls
 from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
 from form_invariance.stages.heuristics.baselines import directions, labelled_neurons, mean_effects
@@ -86,15 +86,15 @@ def test_prompts_run_in_batches_and_no_layer_above_the_last(tiny, monkeypatch, c
 
     monkeypatch.setattr(prefixes, "run_layers", run_layers)
     tokens = len(tokenizer.encode("1+2=")) + 1
-    for allowed, batches in ((1, [1] * 25), (12 * 16 * tokens * model.config.d_mlp, [12, 12, 1])):
+    for rows, batches in ((1, [1] * 25), (12 * (tokens - 3), [12, 12, 1])):
         calls.clear()
-        monkeypatch.setattr(activations, "_BATCH_BYTES", allowed)
+        monkeypatch.setattr(prefixes, "rows_at_once", lambda model, rows=rows: rows)
         pieces = operand_maps(model, tokenizer, grid_prompts(grid, tokenizer, template, "")[0], neurons)
         np.testing.assert_allclose(pieces, whole, atol=1e-5)
         # BOS, the first operand and the sign are what some of them share.
         assert calls == [(prompts, tokens - 3, 3) for prompts in batches]
     calls.clear()
-    monkeypatch.setattr(activations, "_BATCH_BYTES", 2**40)
+    monkeypatch.setattr(prefixes, "rows_at_once", lambda model: 2**40)
     operand_maps(model, tokenizer, grid_prompts(make_grid("a + b", 25), tokenizer, template, "")[0], neurons)
     assert [prompts for prompts, _, _ in calls] == [512, 113]
 

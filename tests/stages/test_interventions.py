@@ -131,7 +131,7 @@ def test_prompts_are_replayed_in_batches_of_a_bounded_size(tiny, monkeypatch):
     monkeypatch.setattr(ablation, "select", chosen)
     for rows, batches in ((2, [1, 1, 1, 1]), (11, [3, 1])):
         sizes.clear()
-        monkeypatch.setattr(ablation, "replayed_rows", lambda model, rows=rows: rows)
+        monkeypatch.setattr(ablation, "rows_at_once", lambda model, rows=rows: rows)
         again = ablation.ablate_last_position(model, run, masks, means, True)
         assert sizes == batches
         torch.testing.assert_close(again.normalized_logit, whole.normalized_logit, atol=1e-6, rtol=1e-5)

@@ -90,7 +90,7 @@ def test_batch_size_and_order_change_nothing(tiny, monkeypatch, rows):
     order = torch.randperm(model.config.d_mlp, generator=torch.Generator().manual_seed(0))
     candidates = {2: torch.arange(model.config.d_mlp), 3: order}
     base = patch_layers(model, tokens, 2, candidates, given, answers[None], lambda _: None)
-    monkeypatch.setattr(patching, "replayed_rows", lambda model: rows)
+    monkeypatch.setattr(patching, "rows_at_once", lambda model: rows)
     other = {2: order, 3: torch.arange(model.config.d_mlp)}
     again = patch_layers(model, tokens, 2, other, given, answers[None], lambda _: None)
     torch.testing.assert_close(base[2][:, :, order], again[2], atol=2e-6, rtol=1e-5)

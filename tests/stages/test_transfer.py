@@ -354,7 +354,7 @@ def test_a_group_in_batches_and_a_condition_without_pairs(tiny, monkeypatch):
     np.testing.assert_allclose(
         whole["some"].after.normalized_logit, whole["every"].after.normalized_logit[:, [0, 1, 4]], atol=1e-5
     )
-    monkeypatch.setattr("form_invariance.stages.transfer.compute.replayed_rows", lambda model: 4)
+    monkeypatch.setattr("form_invariance.stages.transfer.compute.rows_at_once", lambda model: 4)
     pieces = run_group(run, group, donors, sets, True)
     for name, one in pieces.items():
         np.testing.assert_allclose(

@@ -32,8 +32,8 @@ def working_bytes(device: torch.device, on_cpu: int) -> int:
     return max(on_cpu, _gpu_bytes(device)) if device.type == "cuda" else on_cpu
 
 
-def replayed_rows(model: Decoder) -> int:
-    """How many last tokens to replay at once: enough for efficient matrix products, few enough for the memory."""
+def rows_at_once(model: Decoder) -> int:
+    """How many tokens a layer takes at once: enough for fast matrix products, few enough for the memory."""
     c = model.config
     row = 4 * (4 * c.d_mlp + 8 * c.d_model + 8 * c.n_heads * c.d_head)
     fewest, most = _CPU_ROWS

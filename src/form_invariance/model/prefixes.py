@@ -12,7 +12,11 @@ import torch
 from torch import Tensor
 
 from form_invariance.model.decoder import Decoder, LayerHook, Past, embed, run_layers
+from form_invariance.model.memory import rows_at_once
 from form_invariance.tables.progress import track
+
+_MOST = 512
+"""Prompts of a batch: their logits take memory too."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +50,12 @@ def plan(tokens: np.ndarray) -> Plan:
 
 @torch.no_grad()
 def run_prompts(
-    model: Decoder, tokens: np.ndarray, step: int, *, stop: int | None = None, on_neurons: LayerHook | None = None
+    model: Decoder, tokens: np.ndarray, *, stop: int | None = None, on_neurons: LayerHook | None = None
 ) -> Iterator[tuple[np.ndarray, Tensor]]:
     """Run prompts of one length up to the last token of layer stop-1, in batches, with progress.
 
     Args:
         tokens: token ids (P, T), BOS included.
-        step: prompts per batch.
         stop: number of layers to run; default: all.
         on_neurons: called with (layer, post (b, t, m)) for each prompt's last t tokens; its result replaces post.
 
@@ -62,6 +65,7 @@ def run_prompts(
     """
     stop = model.config.n_layers if stop is None else stop
     chosen = plan(tokens)
+    step = max(1, min(_MOST, rows_at_once(model) // (tokens.shape[1] - chosen.cut)))
     for start in track(range(0, len(tokens), step), len(tokens), "prompts", weight=step):
         own = chosen.order[start : start + step]
         new = chosen.new[start : start + step].copy()

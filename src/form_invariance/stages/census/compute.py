@@ -16,7 +16,6 @@ from torch import Tensor
 from form_invariance.model.batches import by_length
 from form_invariance.model.decoder import Decoder, logits
 from form_invariance.model.finite import check_finite
-from form_invariance.model.memory import working_bytes
 from form_invariance.model.prefixes import run_prompts
 from form_invariance.model.readout import most_probable, probability
 from form_invariance.problems.operands import sample_pairs
@@ -25,14 +24,6 @@ from form_invariance.problems.tasks import TableTask, Task, pool, stated, target
 
 PER_ANSWER = 2
 """Pairs of every answer that are added to the uniform sample, so that the dataset can reach all answers."""
-
-_BATCH_BYTES = 2**29
-
-
-def _batch_size(model: Decoder, tokens: int) -> int:
-    """Prompts whose largest intermediate tensors fit into the memory set aside for them."""
-    per_prompt = max(12 * tokens * model.config.d_mlp, 32 * model.config.vocabulary)
-    return int(max(1, min(512, working_bytes(model.device, _BATCH_BYTES) // per_prompt)))
 
 
 def _answers(z: Tensor, wanted: Tensor, what: str) -> Iterator[tuple[str, np.ndarray]]:
@@ -74,7 +65,7 @@ def ask(
     tokens, wanted = torch.from_numpy(tokenizer.encode_batch(prompts)), torch.tensor(answers)
     columns: dict[str, np.ndarray] = {}
     for rows, group in by_length(tokens, len(tokens)):
-        for own, x in run_prompts(model, group.numpy(), _batch_size(model, group.shape[1])):
+        for own, x in run_prompts(model, group.numpy()):
             asked = rows[own].numpy()
             what = f"the model's logits for {prompts[asked[0]]!r} and the like"
             for name, values in _answers(logits(model, x), wanted[asked].to(model.device), what):

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from form_invariance.model.batches import by_length, in_order
 from form_invariance.model.decoder import final_residual, unembed
-from form_invariance.model.memory import replayed_rows
+from form_invariance.model.memory import rows_at_once
 from form_invariance.model.replay import build_cache, last_token_neurons, replay
 from form_invariance.randomness import generator
 from form_invariance.stages.faithfulness.table import CMD, CPR, FAITHFULNESS, GAIN, MEAN, RANDOM, RESAMPLE
@@ -94,7 +94,7 @@ def logit_differences(run: Run, tokens: Tensor, answers: Tensor, ablated: Tensor
         (S, P), float64.
     """
     every, found = [], []
-    for rows, own in by_length(tokens, max(1, replayed_rows(run.model) // len(ablated))):
+    for rows, own in by_length(tokens, max(1, rows_at_once(run.model) // len(ablated))):
         cache = build_cache(run.model, own, run.first)
 
         def on_neurons(layer: int, post: Tensor, rows: Tensor = rows) -> Tensor:

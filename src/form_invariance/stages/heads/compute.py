@@ -17,7 +17,7 @@ from form_invariance.errors import UserError
 from form_invariance.model.batches import by_length, in_order
 from form_invariance.model.decoder import Decoder, embed, run_layers
 from form_invariance.model.indirect_effect import effects_beside_clean
-from form_invariance.model.memory import replayed_rows
+from form_invariance.model.memory import rows_at_once
 from form_invariance.model.replay import (
     LastTokenCache,
     build_cache,
@@ -123,7 +123,7 @@ def measure_cell(
     places = attended_positions(train, tokenizer.bos)
     partners = torch.from_numpy(tokenizer.encode_batch(train.partners[0])).to(model.device)
     corrupt = last_token_heads(model, partners)
-    batch = max(1, replayed_rows(model) // (1 + model.config.n_heads))
+    batch = max(1, rows_at_once(model) // (1 + model.config.n_heads))
     every, effects, weights = [], [], []
     for rows, own in by_length(train.tokens, batch):
         cache = build_cache(model, own, 0)

@@ -8,11 +8,8 @@ from torch import Tensor
 
 from form_invariance.model.decoder import Decoder
 from form_invariance.model.finite import check_finite
-from form_invariance.model.memory import working_bytes
 from form_invariance.model.prefixes import run_prompts
 from form_invariance.problems.prompts import PromptTokenizer
-
-_BATCH_BYTES = 2**28
 
 
 def operand_maps(
@@ -26,8 +23,6 @@ def operand_maps(
     """
     tokens = tokenizer.encode_batch(prompts)
     chosen = {layer: torch.tensor(own, device=model.device) for layer, own in neurons.items()}
-    room = working_bytes(model.device, _BATCH_BYTES)
-    step = max(1, min(512, room // (16 * tokens.shape[1] * model.config.d_mlp)))
     result = np.empty((sum(map(len, neurons.values())), len(prompts)), dtype=np.float32)
     if not len(result):
         return result
@@ -38,7 +33,7 @@ def operand_maps(
             found.append(check_finite(post[:, -1, chosen[layer]].float(), "the activations"))
         return post
 
-    for own, _ in run_prompts(model, tokens, step, stop=max(neurons) + 1, on_neurons=keep):
+    for own, _ in run_prompts(model, tokens, stop=max(neurons) + 1, on_neurons=keep):
         result[:, own] = torch.cat(found, dim=1).T.cpu().numpy()
         found.clear()
     return result

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from form_invariance.model.batches import by_length
 from form_invariance.model.decoder import Decoder, LayerHook, Past, embed, run_layers
-from form_invariance.model.memory import replayed_rows
+from form_invariance.model.memory import rows_at_once
 from form_invariance.model.readout import Readout, join_prompts, read_out, stack
 from form_invariance.model.replay import LastTokenCache, continue_cache, replay, select
 from form_invariance.stages.mean_cache.compute import MeanCache, aligned
@@ -103,7 +103,7 @@ def ablate_last_position(model: Decoder, run: EvalRun, masks: Tensor, means: Mea
     Args and Returns as in `ablate_all_positions`; the masks may be of each prompt, (B, sets, late layers, m).
     """
     cache, first = run.last_token, run.last_token.first
-    per_batch = max(1, replayed_rows(model) // masks.shape[-3])
+    per_batch = max(1, rows_at_once(model) // masks.shape[-3])
     pieces = []
     for start in range(0, len(run.answers), per_batch):
         prompts = slice(start, start + per_batch)

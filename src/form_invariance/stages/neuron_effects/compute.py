@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from form_invariance.model.decoder import Decoder
-from form_invariance.model.memory import replayed_rows
+from form_invariance.model.memory import rows_at_once
 from form_invariance.model.readout import Readout, join_prompts, stack
 from form_invariance.stages.mean_cache.ablation import EvalRun, ablate_last_position, run_unmodified, start_runs
 from form_invariance.stages.mean_cache.compute import MeanCache
@@ -39,7 +39,7 @@ def _ablated(
     model: Decoder, parts: Sequence[EvalRun], masks: np.ndarray, means: MeanCache, center: bool, what: str
 ) -> Readout:
     """Readout (masks, P), a few masks at a time."""
-    step = replayed_rows(model)
+    step = rows_at_once(model)
     found = []
     for start in track(range(0, len(masks), step), len(masks), what, weight=step):
         some = torch.from_numpy(masks[start : start + step]).to(model.device)

@@ -8,7 +8,7 @@ from torch import Tensor
 from form_invariance.model.batches import by_length
 from form_invariance.model.decoder import Decoder, change_neurons
 from form_invariance.model.indirect_effect import effects_beside_clean
-from form_invariance.model.memory import replayed_rows
+from form_invariance.model.memory import rows_at_once
 from form_invariance.model.replay import LastTokenCache, build_cache, log_probabilities, replay, select
 from form_invariance.stages.attribution.compute import corrupt_activations
 from form_invariance.stages.dataset.prompts import TrainPrompts
@@ -42,7 +42,7 @@ def patch_neurons(
     directions = model.layers[layer].down.T[candidates]  # (C, d)
     before = cache.residual[late + 1][:, None]  # (B, 1, d)
     ordinary = log_probabilities(model, cache.residual[-1][:, None], answers)  # (B, 1, 2)
-    step = min(max(1, replayed_rows(model) // 2), len(candidates))
+    step = min(max(1, rows_at_once(model) // 2), len(candidates))
     effects = []
     for start in range(0, len(candidates), step):
         piece = slice(start, start + step)
@@ -80,7 +80,7 @@ def patch_layers(
         For each late layer (S, P, C), float32.
     """
     widest = max(len(neurons) for neurons in candidates.values())
-    batch = max(1, replayed_rows(model) // widest)
+    batch = max(1, rows_at_once(model) // widest)
     groups = [(rows, build_cache(model, own, first)) for rows, own in by_length(tokens, len(tokens))]
     effects = {}
     for layer, wanted in candidates.items():

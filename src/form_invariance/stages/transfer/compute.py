@@ -16,7 +16,7 @@ from torch import Tensor
 
 from form_invariance.model.batches import by_length, in_order
 from form_invariance.model.decoder import Decoder
-from form_invariance.model.memory import replayed_rows
+from form_invariance.model.memory import rows_at_once
 from form_invariance.model.readout import Readout, join_prompts, read_out
 from form_invariance.model.replay import LastTokenCache, build_cache, replay, select
 from form_invariance.stages.run import Run
@@ -141,7 +141,7 @@ def run_group(
     if not conditions:
         return {}
     most = max(len(sets[one.neurons].settings) for one in conditions)
-    per_batch = max(1, replayed_rows(run.model) // most)
+    per_batch = max(1, rows_at_once(run.model) // most)
     results: dict[str, list[tuple[Tensor, Readout, Readout]]] = {one.name: [] for one in conditions}
 
     def after(condition: Condition, rows: np.ndarray, cache: LastTokenCache, answers: Tensor) -> Readout:
