@@ -391,6 +391,16 @@ def test_heads_are_marked_where_they_are_best_in_every_format_and_in_one():
     assert marks == [[[[0, 0], [1, 0]], [[3, 2]]], [[[0, 0], [1, 0]], [[2, 0]]]]
 
 
+@pytest.mark.parametrize("undefined", [["mean"], ["mean", "resample"]])
+def test_an_undefined_faithfulness_is_not_drawn(tmp_path, undefined):
+    table = faithfulness_table("sc", ["+"])
+    table.loc[table["ablation"].isin(undefined), "value"] = np.nan
+    figure = faithfulness.faithfulness({"faithfulness": table}, "m")
+    style.save(figure, [tmp_path / "x.svg"])
+    drawn = [any(len(line.get_xdata()) for line in axes.lines) for axes in figure.axes]
+    assert drawn == [ablation not in undefined for ablation in ("mean", "resample")]
+
+
 @pytest.mark.parametrize("draw", [interventions.keep_only, interventions.knockout])
 def test_a_circuit_without_neurons_is_not_drawn(draw):
     full = intervention_table()

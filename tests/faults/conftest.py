@@ -30,7 +30,7 @@ def write_model(folder):
     tokenizer = json.loads((source / "tokenizer.json").read_text())
     settings = json.loads((source / "tokenizer_config.json").read_text())
     for name, content in {
-        "model.safetensors.index.json": {"weight_map": place},
+        "model.safetensors.index.json": {"metadata": {}, "weight_map": place},
         "tokenizer.json": {**tokenizer, "post_processor": None},
         "tokenizer_config.json": {**settings, "add_bos_token": True},
         "generation_config.json": {"do_sample": False},

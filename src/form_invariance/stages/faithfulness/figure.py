@@ -30,8 +30,8 @@ def faithfulness(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     grid = line_grid(
         curves, SHARE, LOOKS, "faithfulness", f"{title}: logit difference that is kept", col="ablation", height=1.9
     )
-    for axes in grid.axes.flat:
-        axes.set_xscale("log")
+    if curves["value"].notna().any():  # without data a logarithmic axis has no limits
+        grid.set(xscale="log")
     lowest, highest = min(0.0, curves["low"].min()), max(1.0, curves["high"].max())
     if lowest < highest:
         grid.set(ylim=(lowest - 0.05, highest + 0.05))
