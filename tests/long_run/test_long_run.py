@@ -96,9 +96,10 @@ def largest_memory(folder):
 
 
 def files(folder):
-    """Every file of the run but a log of each call, and folders of a killed Snakemake or job server."""
+    """Every file of the run but a log of each call, and temporary folders of a killed Snakemake, server or job."""
+    left = (".snakemake/log/", "tmp/snakemake", "tmp/jobs-", "tmp/constructed-")
     found = {str(path.relative_to(folder)) for path in folder.rglob("*")}
-    return sorted(path for path in found if not path.startswith((".snakemake/log/", "tmp/snakemake", "tmp/jobs-")))
+    return sorted(path for path in found if not path.startswith(left))
 
 
 def test_ten_runs_with_kills_are_one(tmp_path):

@@ -93,13 +93,19 @@ def _in_order(table: pd.DataFrame, looks: Looks) -> list[str]:
     return sorted(known, key=lambda name: -looks[name].width)
 
 
+def _draw(data: pd.DataFrame, axes: Axes, x: str, looks: Looks, names: Sequence[str]) -> None:
+    """Draw the lines of one panel, in the order of the names, by one call of seaborn's."""
+    drawn = [name for name in names if name in set(data.loc[data["y"].notna(), "line"])]
+    if drawn:
+        colours = [looks[name].colour for name in drawn]
+        sns.lineplot(data, x=x, hue="line", hue_order=drawn, palette=colours, ax=axes, **_GIVEN)
+    for artist, name in zip(axes.lines, drawn, strict=True):
+        artist.set(**looks[name].arguments())
+
+
 def line_plot(axes: Axes, table: pd.DataFrame, x: str, looks: Looks) -> None:
     """Draw the lines into one panel."""
-    rows = _rows(table, x)
-    for name in _in_order(table, looks):
-        look = looks[name]
-        own = rows[rows["line"] == name]
-        sns.lineplot(own, x=x, ax=axes, color=look.colour, **look.arguments(), **_GIVEN)
+    _draw(_rows(table, x), axes, x, looks, _in_order(table, looks))
     axes.set(xlabel="", ylabel="")
     size_axis(axes, table[x].unique().tolist())
 
@@ -136,13 +142,10 @@ def line_grid(
         row=row,
         col=col,
         col_wrap=col_wrap,
-        hue="line",
-        hue_order=names,
-        palette=[looks[name].colour for name in names],
-        hue_kws=pd.DataFrame([looks[name].arguments() for name in names]).to_dict("list"),
         ylim=(-0.03, 1.03),
     )
-    grid.map_dataframe(sns.lineplot, x=x, **_GIVEN)
+    for (row_place, col_place, _), data in grid.facet_data():
+        _draw(data, grid.facet_axis(row_place, col_place, modify_state=False), x, looks, names)
     grid.set_titles("").set_axis_labels("neurons per layer, k" if x == "k" else x, label)
     # Names above the first row and before the first column: seaborn would repeat them in every panel.
     for axes, name in zip(grid.axes.flat, grid.col_names, strict=False):

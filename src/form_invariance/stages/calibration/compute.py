@@ -42,7 +42,7 @@ def calibration_table(seed: int) -> pd.DataFrame:
 
 def measured(share: float, failures: str, seed: int) -> pd.DataFrame:
     """The calibration table's rows of one model."""
-    with TemporaryDirectory() as name:
+    with TemporaryDirectory(prefix="constructed-") as name:
         model = Path(name) / "model"
         write_model(model, share, seed, late_failures=failures == LATE)
         found = run_stages(model, seed)

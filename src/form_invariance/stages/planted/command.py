@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     tables = []
     for shared in (True, False):
-        with tempfile.TemporaryDirectory() as name:
+        with tempfile.TemporaryDirectory(prefix="constructed-") as name:
             model = Path(name) / "model"
             write_model(model, shared, arguments.seed)
             found = run_stages(model, arguments.seed)
