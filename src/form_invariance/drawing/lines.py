@@ -144,8 +144,12 @@ def line_grid(
         col_wrap=col_wrap,
         ylim=(-0.03, 1.03),
     )
+    # The panels share their axes: each line would compute the limits of all of them.
+    for axes in grid.axes.flat:
+        axes.set_autoscalex_on(False)
     for (row_place, col_place, _), data in grid.facet_data():
         _draw(data, grid.facet_axis(row_place, col_place, modify_state=False), x, looks, names)
+    grid.axes.flat[0].autoscale(axis="x")
     grid.set_titles("").set_axis_labels("neurons per layer, k" if x == "k" else x, label)
     # Names above the first row and before the first column: seaborn would repeat them in every panel.
     for axes, name in zip(grid.axes.flat, grid.col_names, strict=False):
