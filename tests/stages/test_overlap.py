@@ -6,6 +6,7 @@ import pytest
 
 from form_invariance.errors import UserError
 from form_invariance.stages.circuit.compute import circuit_table
+from form_invariance.stages.overlap import answer
 from form_invariance.stages.overlap.compute import by_both_rules, overlap_table, reliability_table
 from form_invariance.stages.overlap.operators import operator_overlap_table
 from form_invariance.stages.overlap.table import OPERATOR_OVERLAP, with_another
@@ -133,6 +134,19 @@ def test_where_no_set_has_a_member_the_overlap_is_undefined():
     assert table[["members", "union"]].eq(0).all(axis=None)
     assert reliability_table(dead, [5], 0)["jaccard"].isna().all()
     assert circuit_table(dead, [5]).empty
+
+
+def test_the_answer_names_what_is_undefined():
+    """Three formats need three prompts to be ranked by parts of them."""
+    cells = {name: cell(seed, prompts=2) for seed, name in enumerate("scw")}
+    tables = {"overlap": by_both_rules(cells, [5], 10, 0)}
+    tables["reliability"] = reliability_table(cells, [5], 0)
+    assert not tables["reliability"]["kind"].isin(["parts", "across_parts"]).any()
+    (found,) = answer.answer({name: one.assign(operator="+") for name, one in tables.items()}, 5)
+    assert "nan" not in found.sentence
+    assert "the value is undefined; for as many parts of one format's prompts, the ceiling, it is undefined." in (
+        found.sentence
+    )
 
 
 def test_equal_effects_are_ordered_differently_in_each_format():

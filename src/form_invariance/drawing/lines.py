@@ -100,7 +100,7 @@ def _draw(data: pd.DataFrame, axes: Axes, x: str, looks: Looks, names: Sequence[
         colours = [looks[name].colour for name in drawn]
         sns.lineplot(data, x=x, hue="line", hue_order=drawn, palette=colours, ax=axes, **_GIVEN)
     for artist, name in zip(axes.lines, drawn, strict=True):
-        artist.set(**looks[name].arguments())
+        artist.set(label=name, **looks[name].arguments())
 
 
 def line_plot(axes: Axes, table: pd.DataFrame, x: str, looks: Looks) -> None:

@@ -72,6 +72,6 @@ def in_how_many(holds: pd.Series) -> str:
     return f"in all {whole}" if part == whole else f"in {part or 'none'} of {whole}"
 
 
-def percent(value: float) -> str:
-    """A share in whole percent, never minus zero; `undefined` if there was nothing to take it of."""
-    return "undefined" if math.isnan(value) else f"{round(value, 2) + 0.0:.0%}"
+def percent(value: float, decimals: int = 0) -> str:
+    """A share in percent, never minus zero; `undefined` if there was nothing to take it of."""
+    return "undefined" if math.isnan(value) else f"{round(value, 2 + decimals) + 0.0:.{decimals}%}"

@@ -1,6 +1,7 @@
 """Are they the same attention heads in every format?"""
 
 from collections.abc import Mapping
+from functools import partial
 
 import pandas as pd
 
@@ -18,19 +19,19 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     found = of_all_formats(tables["head_overlap"])[_COLUMNS]
     h = middle_size(found)
     own = found[found["h"] == h]
-    mean = own.groupby("layers")[["jaccard", "chance", "ceiling"]].mean()
+    mean = own.groupby("layers")[["jaccard", "chance", "ceiling"]].mean().map(partial(percent, decimals=1))
     everywhere, beyond = mean.loc[ALL], in_how_many((own["low"] > own["chance"])[own["layers"] == ALL])
     sentence = (
-        f"{everywhere['jaccard']:.1%} of the attention heads among the best {h} in any format are among them in "
-        f"all formats (mean over operators); by chance {everywhere['chance']:.1%}. Between halves of one format's "
-        f"prompts, the ceiling, it is {everywhere['ceiling']:.1%}. The interval is above chance {beyond} "
+        f"{everywhere['jaccard']} of the attention heads among the best {h} in any format are among them in "
+        f"all formats (mean over operators); by chance {everywhere['chance']}. Between halves of one format's "
+        f"prompts, the ceiling, it is {everywhere['ceiling']}. The interval is above chance {beyond} "
         "operators."
     )
     if ROUTING in mean.index:
         routing = mean.loc[ROUTING]
         sentence += (
-            f" Among the heads below the late layers it is {routing['jaccard']:.1%} ({routing['chance']:.1%} by "
-            f"chance, ceiling {routing['ceiling']:.1%})."
+            f" Among the heads below the late layers it is {routing['jaccard']} ({routing['chance']} by "
+            f"chance, ceiling {routing['ceiling']})."
         )
     sentence += _attention_to_operands(tables["heads"], h)
     return [Answer("Are they the same attention heads in every format?", sentence, found, ("heads",))]

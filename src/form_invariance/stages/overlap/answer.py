@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from form_invariance.stages.answers import Answer, in_how_many
+from form_invariance.stages.answers import Answer, in_how_many, percent
 from form_invariance.stages.overlap.table import OVERLAP, RELIABILITY, all_formats
 from form_invariance.tables.inputs import Input
 
@@ -21,11 +21,12 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     found.columns = pd.Index(
         ["operator", "Jaccard", "low", "high", "chance", "Jaccard by parts", "ceiling of that"]
     )
-    jaccard, chance, across, ceiling = found[["Jaccard", "chance", "Jaccard by parts", "ceiling of that"]].mean()
+    means = found[["Jaccard", "chance", "Jaccard by parts", "ceiling of that"]].mean()
+    jaccard, chance, across, ceiling = (percent(mean, 1) for mean in means)
     sentence = (
-        f"{jaccard:.1%} of the neurons that are among the best {k} of a layer in any format are among them in all "
-        f"formats (mean over operators); by chance {chance:.1%}. If each format is ranked by a part of its "
-        f"prompts, the value is {across:.1%}; for as many parts of one format's prompts, the ceiling, it is "
-        f"{ceiling:.1%}. The interval is above chance {in_how_many(found['low'] > found['chance'])} operators."
+        f"{jaccard} of the neurons that are among the best {k} of a layer in any format are among them in all "
+        f"formats (mean over operators); by chance {chance}. If each format is ranked by a part of its "
+        f"prompts, the value is {across}; for as many parts of one format's prompts, the ceiling, it is "
+        f"{ceiling}. The interval is above chance {in_how_many(found['low'] > found['chance'])} operators."
     )
     return [Answer("Are they the same neurons in every format?", sentence, found, ("overlap",))]
