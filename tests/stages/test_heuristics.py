@@ -216,8 +216,8 @@ def test_options_that_the_scores_cannot_have(options, sentence, tmp_path, capsys
 
 @pytest.mark.parametrize(("largest", "max_operand"), [(998, 999), (998, 1000), (999, 1000)])
 def test_the_largest_operands_are_scored(largest, max_operand, tmp_path, monkeypatch):
-    monkeypatch.setattr(nulls, "SCALE_MAPS", 20)
-    monkeypatch.setattr(nulls, "MAPS", 40)
+    monkeypatch.setattr(nulls, "SCALE_MAPS", 4)
+    monkeypatch.setattr(nulls, "MAPS", 6)
     PAIRS.assign(op1=[0, largest], op2=[1, 0], result=[1, largest]).to_parquet(tmp_path / "a.parquet")
     arguments = heuristics_arguments(tmp_path, "--max-operand", str(max_operand))
     assert main(arguments) == main([*arguments, "--reference"]) == 0
