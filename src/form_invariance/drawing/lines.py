@@ -93,9 +93,9 @@ def _in_order(table: pd.DataFrame, looks: Looks) -> list[str]:
     return sorted(known, key=lambda name: -looks[name].width)
 
 
-def _draw(data: pd.DataFrame, axes: Axes, x: str, looks: Looks, names: Sequence[str]) -> None:
-    """Draw the lines of one panel, in the order of the names, by one call of seaborn's."""
-    drawn = [name for name in names if name in set(data.loc[data["y"].notna(), "line"])]
+def _draw(data: pd.DataFrame, axes: Axes, x: str, looks: Looks) -> None:
+    """Draw the lines of one panel by one call of seaborn's."""
+    drawn = _in_order(data.dropna(subset="y"), looks)
     if drawn:
         colours = [looks[name].colour for name in drawn]
         sns.lineplot(data, x=x, hue="line", hue_order=drawn, palette=colours, ax=axes, **_GIVEN)
@@ -105,7 +105,7 @@ def _draw(data: pd.DataFrame, axes: Axes, x: str, looks: Looks, names: Sequence[
 
 def line_plot(axes: Axes, table: pd.DataFrame, x: str, looks: Looks) -> None:
     """Draw the lines into one panel."""
-    _draw(_rows(table, x), axes, x, looks, _in_order(table, looks))
+    _draw(_rows(table, x), axes, x, looks)
     axes.set(xlabel="", ylabel="")
     size_axis(axes, table[x].unique().tolist())
 
@@ -148,7 +148,7 @@ def line_grid(
     for axes in grid.axes.flat:
         axes.set_autoscalex_on(False)
     for (row_place, col_place, _), data in grid.facet_data():
-        _draw(data, grid.facet_axis(row_place, col_place, modify_state=False), x, looks, names)
+        _draw(data, grid.facet_axis(row_place, col_place, modify_state=False), x, looks)
     grid.axes.flat[0].autoscale(axis="x")
     grid.set_titles("").set_axis_labels("neurons per layer, k" if x == "k" else x, label)
     # Names above the first row and before the first column: seaborn would repeat them in every panel.

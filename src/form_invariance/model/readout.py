@@ -37,21 +37,26 @@ class Readout:
         return Readout(*(getattr(self, field.name)[runs] for field in fields(self)))
 
 
-def most_probable(z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The most probable token by logits z (n, V).
+def look_up(z: Tensor, wanted: Tensor, what: str) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """What logits z (n, V) say about one token each, wanted (n,).
+
+    Args:
+        what: the logits' name for messages, a plural noun.
 
     Returns:
-        Its id (n,), the smallest where several are as probable; its logit and its probability (n,), float64.
+        The token's logit, the largest logit, the mean logit and the token's probability, (n,) float64; and the id
+        of the most probable token (n,), the smallest where several are as probable.
+
+    Raises:
+        UserError: a logit is not finite.
     """
+    # The mean is finite only if every logit is.
+    mean = check_finite(z.mean(1), what).double()
     largest, predicted = z.max(1)
-    its_probability = z.softmax(1).gather(1, predicted[:, None])[:, 0]
-    return predicted, largest.double(), its_probability.double()
-
-
-def probability(logit: Tensor, largest: Tensor, its_probability: Tensor) -> Tensor:
-    """Probability of a token from its logit, and the most probable token's logit and probability, (n,) float64."""
-    # As a ratio to the largest one, it does not underflow in float32.
-    return (logit - largest).exp() * its_probability
+    answer, highest = z.gather(1, wanted[:, None])[:, 0].double(), largest.double()
+    # As a ratio to the largest one, a probability does not underflow in float32.
+    probability = (answer - highest).exp() * z.softmax(1).gather(1, predicted[:, None])[:, 0].double()
+    return answer, highest, mean, probability, predicted
 
 
 def read_out(model: Decoder, x: Tensor, answers: Tensor, center: bool) -> Readout:
@@ -64,21 +69,19 @@ def read_out(model: Decoder, x: Tensor, answers: Tensor, center: bool) -> Readou
             constant added to the logits, and models differ in that constant.
     """
     shape = x.shape[:-1]
-    rows, wanted = x.reshape(-1, x.shape[-1]), answers.expand(shape).reshape(-1, 1)
+    rows, wanted = x.reshape(-1, x.shape[-1]), answers.expand(shape).reshape(-1)
     step = max(1, working_bytes(model.device, _READOUT_BYTES) // (8 * model.config.vocabulary))
     pieces = []
     for start in range(0, len(rows), step):
-        z = logits(model, rows[start : start + step])
-        # The mean is finite only if every logit is.
-        mean = check_finite(z.mean(1), "the model's logits").double()
-        answer = z.gather(1, wanted[start : start + step])[:, 0].double()
-        predicted, largest, its_probability = most_probable(z)
-        found = probability(answer, largest, its_probability)
+        piece = slice(start, start + step)
+        answer, largest, mean, probability, predicted = look_up(
+            logits(model, rows[piece]), wanted[piece], "the model's logits"
+        )
         if center:
             answer, largest = answer - mean, largest - mean
         # The largest logit itself is 1, also where it is 0.
         normalized = torch.where(answer == largest, 1.0, answer / largest)
-        pieces.append((normalized, predicted, found))
+        pieces.append((normalized, predicted, probability))
     ratios, predicted, probabilities = (torch.cat(parts).view(shape) for parts in zip(*pieces, strict=True))
     return Readout(ratios, predicted == answers, probabilities, predicted)
 

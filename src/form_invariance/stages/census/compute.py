@@ -15,9 +15,8 @@ from torch import Tensor
 
 from form_invariance.model.batches import by_length
 from form_invariance.model.decoder import Decoder, logits
-from form_invariance.model.finite import check_finite
 from form_invariance.model.prefixes import run_prompts
-from form_invariance.model.readout import most_probable, probability
+from form_invariance.model.readout import look_up
 from form_invariance.problems.operands import sample_pairs
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import TableTask, Task, pool, stated, targets
@@ -28,18 +27,15 @@ PER_ANSWER = 2
 
 def _answers(z: Tensor, wanted: Tensor, what: str) -> Iterator[tuple[str, np.ndarray]]:
     """Columns of the census from logits z (B, V), named `what` in messages, and the answers' token ids (B,)."""
-    # The mean is finite only if every logit is.
-    mean = check_finite(z.mean(1), what).double()
-    answer = z.gather(1, wanted[:, None])
+    logit, _, mean, probability, predicted = look_up(z, wanted, what)
+    answer = logit[:, None].to(z.dtype)
     above = (z > answer).sum(1)
     for row in ((z >= answer).sum(1) > above + 1).nonzero()[:, 0].tolist():
         above[row] += (z[row, : wanted[row]] == answer[row]).sum()
-    predicted, largest, its_probability = most_probable(z)
-    logit = answer[:, 0].double()
     columns = {
         "predicted_token": predicted,
         "correct": predicted == wanted,
-        "probability": probability(logit, largest, its_probability),
+        "probability": probability,
         "logit": logit - mean,
         "rank": above + 1,
     }

@@ -78,7 +78,8 @@ def scores(ranks: Ranks, classes: Sequence[PairClass]) -> tuple[np.ndarray, np.n
         is the bottom's, bool.
     """
     total, neurons = ranks.above.shape
-    found, at_bottom = np.empty((2, neurons, len(classes)))
+    found = np.empty((neurons, len(classes)))
+    at_bottom = np.empty(found.shape, dtype=bool)
     # Narrow integers are compared several times faster.
     above, lowest = ranks.above.astype(np.min_scalar_type(total)), ranks.reversed()
     for column, one in enumerate(classes):
@@ -89,7 +90,7 @@ def scores(ranks: Ranks, classes: Sequence[PairClass]) -> tuple[np.ndarray, np.n
             bottom = _hits(own >= total - one.size, lowest, one.size, pairs)
         found[:, column] = np.maximum(top, bottom) / one.size
         at_bottom[:, column] = bottom > top
-    return found, at_bottom.astype(bool)
+    return found, at_bottom
 
 
 def _hits(inside: np.ndarray, ranks: Ranks, cut: int, pairs: np.ndarray) -> np.ndarray:
