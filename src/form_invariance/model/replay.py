@@ -30,7 +30,7 @@ from form_invariance.model.decoder import (
 )
 from form_invariance.model.memory import working_bytes
 
-_READOUT_BYTES = 2**20
+_READOUT_BYTES = 2**22
 """Memory for one piece of the logits on a CPU: it must stay in the processor's cache until it is summed."""
 
 

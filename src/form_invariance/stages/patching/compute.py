@@ -42,10 +42,9 @@ def patch_neurons(
     directions = model.layers[layer].down.T[candidates]  # (C, d)
     before = cache.residual[late + 1][:, None]  # (B, 1, d)
     ordinary = log_probabilities(model, cache.residual[-1][:, None], answers)  # (B, 1, 2)
-    step = min(max(1, rows_at_once(model) // 2), len(candidates))
+    pieces = max(1, round(len(candidates) / rows_at_once(model)))
     effects = []
-    for start in range(0, len(candidates), step):
-        piece = slice(start, start + step)
+    for piece in torch.arange(len(candidates), device=candidates.device).chunk(pieces):
         patched = change_neurons(
             model, layer, cache.residual[late + 1], cache.neurons[late], change[:, piece, None] * directions[piece]
         )
