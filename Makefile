@@ -25,9 +25,12 @@ demo-real: models/smollm2-135m
 	@python -m form_invariance verdicts --k 50 --tables smollm2-135m=results/smollm2-135m/shared/verdicts.parquet
 	@echo "Report: $(CURDIR)/results/report.html. Figures: $(CURDIR)/results/figures (start with summary.png)."
 
-# One process a core, each on one thread; a file's tests share their fixtures, so they stay together.
-test: lint
-	OMP_NUM_THREADS=1 pytest -n logical --maxprocesses 4 --dist loadfile
+# One process a core, each on one thread; a file's tests share their fixtures, so they stay together. The linters run
+# beside the tests, and what they find is shown after them.
+test: venv
+	$(MAKE) lint &> .venv/lint.log & linters=$$!; \
+	OMP_NUM_THREADS=1 pytest -n logical --maxprocesses 4 --dist loadfile && tests=0 || tests=$$?; \
+	wait $$linters || { cat .venv/lint.log; exit 1; }; exit $$tests
 
 # The quick tests alone, without linters: for the time between two commits.
 test-quick: venv

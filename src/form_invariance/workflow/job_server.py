@@ -6,6 +6,7 @@ COMMAND in a fork (`ask`). The fork takes over the folder, the environment and t
 that asked, and ends with it.
 """
 
+import gc
 import json
 import os
 import select
@@ -86,6 +87,8 @@ def listen(descriptor: int) -> None:
             import_module(".".join(path.relative_to(_PACKAGE.parent).with_suffix("").parts))
     for name in LIBRARIES:
         import_module(name)
+    # Collections in the forks need not look through what is imported.
+    gc.freeze()
     # Forks that have ended are not waited for.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(fileno=descriptor) as listener:
