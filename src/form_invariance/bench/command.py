@@ -97,13 +97,10 @@ def _measure(arguments: argparse.Namespace, label: str | None = None) -> None:
     rows = []
     # Garbage is collected before every measurement: what is imported by now need not be looked through again.
     gc.freeze()
-    try:
-        for suite in arguments.suites:
-            for row in _suite(suite, machine, tokenizer, arguments):
-                rows.append(row)
-                print(report.line(row), flush=True)
-    finally:
-        gc.unfreeze()
+    for suite in arguments.suites:
+        for row in _suite(suite, machine, tokenizer, arguments):
+            rows.append(row)
+            print(report.line(row), flush=True)
     report.write(rows, arguments.output, provenance)
     print(report.summary(rows, provenance))
 

@@ -24,7 +24,7 @@ THREADS = "OMP_NUM_THREADS"
 """Libraries read it when they are imported, so a command that wants several threads runs by itself."""
 MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 32), "MALLOC_TRIM_THRESHOLD_": str(1 << 32)}
 """glibc keeps what a job frees for its next tensor: to take it from the kernel anew costs a fifth of the time."""
-LIBRARIES = ("pyarrow.pandas_compat",)
+LIBRARIES = ("pyarrow.pandas_compat", "matplotlib.backends.backend_pdf")
 """What commands import only where they need it."""
 KILLED = 137
 _PACKAGE = Path(__file__).parents[1]
