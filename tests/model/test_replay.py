@@ -141,7 +141,9 @@ def test_log_probabilities_in_pieces_equal_log_softmax(tiny, monkeypatch):
         assert all(rows * columns <= logits for rows, columns in pieces)
 
 
-def test_large_logits_do_not_overflow(tiny):
+@pytest.mark.parametrize("logits", [16, 10**6])
+def test_large_logits_do_not_overflow(tiny, monkeypatch, logits):
+    monkeypatch.setattr("form_invariance.model.replay._READOUT_BYTES", 4 * logits)
     model, _ = tiny
     scaled = replace(model, unembedding=1e4 * model.unembedding)
     x, tokens = torch.randn(2, 3, model.config.d_model), torch.tensor([[1, 2], [3, 4]])

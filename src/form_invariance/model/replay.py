@@ -11,6 +11,7 @@ are those of `decoder`, with N runs of each prompt.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -153,10 +154,21 @@ def replay(
     return x
 
 
-def _log_sum_exp(z: Tensor) -> Tensor:
-    """Log of the sum of exp(z) over the last axis, (...), of z (..., n)."""
-    # The largest probability is exp(largest - result). Softmax passes over z less often than torch.logsumexp.
-    return z.amax(-1) - z.softmax(-1).amax(-1).log()
+def _log_total(model: Decoder, rows: Tensor, blocks: Sequence[Tensor]) -> Tensor:
+    """Log of the sum of exp over all logits, (n,), of `final_residual`'s rows (n, d).
+
+    Args:
+        blocks: of the unembedding, all of it.
+    """
+    first = unembed(model, rows, blocks[0])
+    # The largest logit of a part will do: other logits are seldom larger by the 88 that float32 allows.
+    largest = first.amax(-1, keepdim=True)
+    total = first.sub_(largest).exp_().sum(-1)
+    for block in blocks[1:]:
+        total += unembed(model, rows, block).sub_(largest).exp_().sum(-1)
+    if total.isfinite().all():
+        return largest[:, 0] + total.log()
+    return torch.stack([unembed(model, rows, block).logsumexp(-1) for block in blocks]).logsumexp(0)
 
 
 def log_probabilities(model: Decoder, x: Tensor, tokens: Tensor) -> Tensor:
@@ -174,8 +186,7 @@ def log_probabilities(model: Decoder, x: Tensor, tokens: Tensor) -> Tensor:
     cells = working_bytes(model.device, _READOUT_BYTES) // 4
     pieces = rows.chunk(max(1, round(len(rows) / math.isqrt(cells))))
     blocks = model.unembedding.split(max(1, cells // len(pieces[0])))
-    totals = [torch.stack([_log_sum_exp(unembed(model, piece, block)) for block in blocks]) for piece in pieces]
-    total = torch.cat(totals, dim=1).logsumexp(0).view(*x.shape[:2], 1)
+    total = torch.cat([_log_total(model, piece, blocks) for piece in pieces]).view(*x.shape[:2], 1)
     return unembed(model, normed, model.unembedding[tokens]) - total
 
 
