@@ -14,6 +14,7 @@ from faults.damage import KILLS
 NAMED = re.compile(
     r"^error: .*results/"
     r"|Missing\w+Exception.*\n(.*\n){0,9}.*results/"
+    r"|results/\S+ \(missing locally"
     r"|results/\S+: No such file|No such file.*results/",
     re.MULTILINE,
 )
