@@ -26,9 +26,9 @@ demo-real: models/smollm2-135m
 	@echo "Report: $(CURDIR)/results/report.html. Figures: $(CURDIR)/results/figures (start with summary.png)."
 
 # One process a core, each on one thread; a file's tests share their fixtures, so they stay together. The linters run
-# beside the tests, and what they find is shown after them.
+# beside the tests, and what they find is shown after them. `make -n` would run a line with $(MAKE).
 test: venv
-	$(MAKE) lint &> .venv/lint.log & linters=$$!; \
+	make lint &> .venv/lint.log & linters=$$!; \
 	OMP_NUM_THREADS=1 pytest -n logical --maxprocesses 4 --dist loadfile && tests=0 || tests=$$?; \
 	wait $$linters || { cat .venv/lint.log; exit 1; }; exit $$tests
 
