@@ -26,7 +26,7 @@ demo-real: models/smollm2-135m
 	@echo "Report: $(CURDIR)/results/report.html. Figures: $(CURDIR)/results/figures (start with summary.png)."
 
 # One process a core, each on one thread; a file's tests share their fixtures, so they stay together. The linters run
-# beside the tests, and what they find is shown after them. `make -n` would run a line with $(MAKE).
+# at the same time, and their errors are printed at the end. (make -n runs every line that contains $(MAKE).)
 test: venv
 	make lint &> .venv/lint.log & linters=$$!; \
 	OMP_NUM_THREADS=1 pytest -n logical --maxprocesses 4 --dist loadfile && tests=0 || tests=$$?; \

@@ -39,14 +39,14 @@ def patch_neurons(
     """
     late = layer - cache.first
     change = corrupt - cache.neurons[late][:, candidates]  # (B, C)
-    directions = model.layers[layer].down.T[candidates]  # (C, d)
     before = cache.residual[late + 1][:, None]  # (B, 1, d)
     ordinary = log_probabilities(model, cache.residual[-1][:, None], answers)  # (B, 1, 2)
     pieces = max(1, round(len(candidates) / rows_at_once(model)))
     effects = []
-    for piece in torch.arange(len(candidates), device=candidates.device).chunk(pieces):
+    for neurons, moved in zip(candidates.chunk(pieces), change.chunk(pieces, dim=1), strict=True):
+        directions = model.layers[layer].down.T[neurons]  # (n, d)
         patched = change_neurons(
-            model, layer, cache.residual[late + 1], cache.neurons[late], change[:, piece, None] * directions[piece]
+            model, layer, cache.residual[late + 1], cache.neurons[late], moved[..., None] * directions
         )
         x = replay(model, cache, torch.cat([before, patched], dim=1), layer + 1)
         found = effects_beside_clean(model, layer, x, ordinary, answers).float()
