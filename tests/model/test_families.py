@@ -168,7 +168,9 @@ def test_ablation(pair, positions):
         variance=[torch.ones(c.d_mlp) for _ in range(c.n_layers)],
         count=torch.ones(tokens),
     )
-    masks = torch.rand(3, c.n_layers - FIRST, c.d_mlp, generator=generator) < 0.4
+    # The first two leave fewer than half of the neurons of every layer, the others more.
+    masks = torch.rand(2, c.n_layers - FIRST, c.d_mlp, generator=generator) < 0.7
+    masks = torch.cat([masks, ~masks])
     run = next(ablation.start_runs(model, clean, answers[:, 0], FIRST))
     with torch.no_grad():
         if positions == "all":

@@ -80,7 +80,8 @@ def test_without_bos_the_first_token_is_ablated_too(tiny, tiny_folder):
     bare = PromptTokenizer(tokenizer.tokenizer, None)
     tokens, answers, means = prepare(model, bare, "word")
     plain = plain_means(tiny_folder, bare, CACHE_PROMPTS["word"], 4)
-    masks = torch.rand(2, 2, model.config.d_mlp, generator=torch.Generator().manual_seed(3)) < 0.5
+    few = torch.rand(1, 2, model.config.d_mlp, generator=torch.Generator().manual_seed(3)) < 0.3
+    masks = torch.cat([few, ~few])
     run = next(ablation.start_runs(model, tokens, answers, 2))
     got = ablation.ablate_all_positions(model, run, masks, means, bos=False, center=False)
     bridge = oracles.bridge(tiny_folder)
@@ -91,6 +92,52 @@ def test_without_bos_the_first_token_is_ablated_too(tiny, tiny_folder):
         ]
         expected = oracles.normalized_logit(oracles.last_logits(bridge, tokens, hooks), answers, False)
         np.testing.assert_allclose(got.normalized_logit[row], expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", CACHE_PROMPTS)
+def test_the_last_layer_alone_may_be_late(tiny, tiny_folder, name):
+    model, tokenizer = tiny
+    tokens, answers, means = prepare(model, tokenizer, name)
+    plain = plain_means(tiny_folder, tokenizer, CACHE_PROMPTS[name], 4)
+    few = torch.rand(1, 1, model.config.d_mlp, generator=torch.Generator().manual_seed(3)) < 0.3
+    run = next(ablation.start_runs(model, tokens, answers, 3))
+    for mask in (few, ~few):
+        for got, positions in (
+            (ablation.ablate_all_positions(model, run, mask, means, True, True), slice(1, None)),
+            (ablation.ablate_last_position(model, run, mask, means, True), slice(-1, None)),
+        ):
+            hooks = [(oracles.post_name(3), oracles.replace_neurons(mask[0, 0], plain[3], positions))]
+            z = oracles.last_logits(oracles.bridge(tiny_folder), tokens, hooks)
+            expected = oracles.normalized_logit(z, answers, True)
+            np.testing.assert_allclose(got.normalized_logit[0], expected, atol=1e-4)
+
+
+def test_bos_is_never_ablated(tiny):
+    model, tokenizer = tiny
+    _, _, means = prepare(model, tokenizer, "symbolic")
+    run = next(ablation.start_runs(model, torch.tensor([[tokenizer.bos]]), torch.tensor([5]), 2))
+    every = torch.ones(2, 2, model.config.d_mlp, dtype=torch.bool)
+    got = ablation.ablate_all_positions(model, run, every, means, True, True)
+    good = ablation.run_unmodified(model, run, True)
+    assert torch.equal(got.normalized_logit, good.normalized_logit.expand(2, 1))
+
+
+def test_only_the_kept_neurons_run_where_few_are_left(tiny, monkeypatch):
+    model, tokenizer = tiny
+    tokens, answers, means = prepare(model, tokenizer, "word")
+    run, seen = next(ablation.start_runs(model, tokens, answers, 2)), []
+    few = torch.zeros(1, 2, model.config.d_mlp, dtype=torch.bool)
+    few[0, 0, :7], few[0, 1, 5:8] = True, True
+
+    def run_layers(smaller, x, start, **options):
+        seen.append((start, x.shape[1], [len(own.up) for own in smaller.layers]))
+        return decoder.run_layers(smaller, x, start, **options)
+
+    monkeypatch.setattr(ablation, "run_layers", run_layers)
+    for masks in (~few, few):
+        ablation.ablate_all_positions(model, run, masks, means, True, True)
+    width, after_bos = model.config.d_mlp, tokens.shape[1] - 1
+    assert seen == [(3, after_bos, [width, width, 7, 3]), (3, after_bos, [width] * 4)]
 
 
 def test_logits_are_read_out_in_pieces_of_a_bounded_size(tiny, monkeypatch):
@@ -391,7 +438,8 @@ def test_a_prefix_that_prompts_share_runs_once_and_changes_nothing(tiny, monkeyp
     tokens = torch.from_numpy(tokenizer.encode_batch(prompts))
     answers = torch.from_numpy(tokenizer.number_tokens([4, 7, 9, 11]))
     means = mean_cache.compute(model, tokenizer, [[prompt.replace("is", "was") for prompt in prompts]])
-    masks = torch.rand(3, 2, model.config.d_mlp, generator=torch.Generator().manual_seed(3)) < 0.5
+    masks = torch.rand(2, 2, model.config.d_mlp, generator=torch.Generator().manual_seed(3)) < 0.3
+    masks = torch.cat([masks, ~masks])
     run, seen = next(ablation.start_runs(model, tokens, answers, 2)), []
     assert ablation._shared_prefix(tokens) == (tokens == tokens[:1]).all(0).tolist().index(False) > 15
 
@@ -404,7 +452,7 @@ def test_a_prefix_that_prompts_share_runs_once_and_changes_nothing(tiny, monkeyp
         seen.clear()
         got = ablation.ablate_all_positions(model, run, masks, means, bos, True)
         length, cut = tokens.shape[1], ablation._shared_prefix(tokens)
-        assert seen == [(1, cut), (4, length - cut)] * 3
+        assert seen == [(1, cut - bos), (4, length - cut)] * 4
         with monkeypatch.context() as patch:
             patch.setattr(ablation, "_shared_prefix", lambda tokens: 0)
             whole = ablation.ablate_all_positions(model, run, masks, means, bos, True)

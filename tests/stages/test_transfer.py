@@ -8,7 +8,7 @@ import torch
 from test_patching import PROMPTS
 
 from form_invariance.model.readout import read_out
-from form_invariance.model.replay import build_cache, replay
+from form_invariance.model.replay import build_cache, replay, replay_neurons
 from form_invariance.model.transformer_lens_bridge import residual_before
 from form_invariance.stages.dataset.pairs import without_train
 from form_invariance.stages.run import Run
@@ -120,10 +120,11 @@ def test_ends_are_exact(tiny):
         return torch.where(masks[:, layer - 2], given[layer - 2][:, None], post)
 
     start = cache.residual[0][:, None].expand(-1, len(masks), -1)
-    x = replay(model, cache, start, 2, on_neurons=on_neurons)
     answers = torch.tensor([5, 6])
-    expected = read_out(model, x.transpose(0, 1), answers, True)
     got = transfer_neurons(model, cache, given, masks, answers, True)
+    whole = read_out(model, replay(model, cache, start, 2, on_neurons=on_neurons).transpose(0, 1), answers, True)
+    torch.testing.assert_close(got.normalized_logit, whole.normalized_logit, atol=1e-6, rtol=1e-5)
+    expected = read_out(model, replay_neurons(model, cache, on_neurons).transpose(0, 1), answers, True)
     assert torch.equal(got.normalized_logit, expected.normalized_logit)
 
 

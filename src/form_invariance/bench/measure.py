@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from form_invariance.model.decoder import Decoder
 from form_invariance.model.families import DecoderConfig
@@ -82,6 +83,13 @@ def matmul_rate(model: Decoder, repeats: int = 20) -> float:
     x, w = (torch.randn(n, d, dtype=model.dtype, device=model.device) for n in (rows, m))
     torch.mm(x, w.T)
     return 2 * rows * d * m / fastest([lambda: x @ w.T], repeats, model.device)[0][0]
+
+
+def matrix_operations(run: Callable[[], object]) -> int:
+    """Floating-point operations of the matrix products that `run` does; fused attention on a CPU is left out."""
+    with FlopCounterMode(display=False) as counter:
+        run()
+    return int(counter.get_total_flops())
 
 
 def _layer_operations(c: DecoderConfig, tokens: int) -> int:

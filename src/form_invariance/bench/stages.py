@@ -10,18 +10,14 @@ from torch import Tensor
 from form_invariance.bench.measure import (
     Machine,
     Row,
-    pass_operations,
-    replay_operations,
-    unembedding_operations,
+    matrix_operations,
 )
-from form_invariance.model.prefixes import plan
 from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import PromptTokenizer, render
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.randomness import generator
 from form_invariance.stages.attribution.compute import ESTIMATES
-from form_invariance.stages.attribution.integrated import STEPS
 from form_invariance.stages.census.compute import take_census
 from form_invariance.stages.dataset.prompts import TrainPrompts
 from form_invariance.stages.heads.compute import measure_cell
@@ -38,8 +34,15 @@ from form_invariance.stages.transfer.compute import transfer_neurons
 CIRCUITS = 6
 """Number of circuits in transfer and of sets in interventions (the paper's grid has about sixty)."""
 
-Job = tuple[str, Callable[[], object], int, str, float]
-"""Stage, function, number of units, unit, and floating-point operations per unit."""
+FIRST_STAGES = {
+    "attribution": "attribution",
+    "relevance patching": "relp",
+    "integrated gradients": "integrated_gradients",
+}
+"""The methods that rank the neurons first, by their names in the bench."""
+
+Job = tuple[str, Callable[[], object], int, str]
+"""Stage, function, number of units, and unit."""
 
 
 def _problems(prompts: int) -> tuple[np.ndarray, np.ndarray]:
@@ -96,48 +99,24 @@ class _Cell:
         masks = torch.from_numpy(self.circuits).to(self.model.device)
         transfer_neurons(self.model, cache, self._corrupt(), masks, self.right, center=True)
 
-    def share_of_grid(self) -> float:
-        """Share of the tokens of all pairs' prompts that run; shared prefixes run once."""
-        pairs = zip(self.grid.a.tolist(), self.grid.b.tolist(), strict=True)
-        tokens = self.run.tokenizer.encode_batch([render(self.template, *pair) for pair in pairs])
-        return plan(tokens).tokens / tokens.size
-
     def jobs(self, candidates: int) -> Iterator[Job]:
-        """Every stage that runs the model, with the operations that it needs."""
-        c, run, n, layers = self.model.config, self.run, len(self.prompts), len(self.run.late)
-        whole, one = pass_operations(c, self.length), replay_operations(c, layers, self.length)
-        inside = whole - unembedding_operations(c)
-        grid = inside * self.share_of_grid()
-        yield "census", self.census, len(self.grid.a), "pairs", grid + unembedding_operations(c)
-        residuals = partial(probe.residuals, self.model, {0: self.tokens}, range(1), "bench")
-        yield "residual streams", residuals, n, "prompts", inside
-        # Clean and corrupt pass, then the last token forward and backward. Weights have no gradients.
-        first_order = 2 * inside + 2 * one
-        yield "attribution", partial(self.estimates, "attribution"), n, "prompts", first_order
-        yield "relevance patching", partial(self.estimates, "relp"), n, "prompts", first_order
-        above = [replay_operations(c, c.n_layers - layer, self.length) for layer in range(c.n_layers + 1)]
-        on_the_way = 2 * inside + 2 * STEPS * sum(above[run.first : -1])
-        yield "integrated gradients", partial(self.estimates, "integrated_gradients"), n, "prompts", on_the_way
-        patches = n * candidates * layers
-        yield (
-            "patching",
-            partial(self.patching, candidates),
-            patches,
-            "patches",
-            sum(above[run.first + 1 :]) / layers,
-        )
-        # The layer of the patched head is replayed too.
-        heads = n * c.n_layers * c.n_heads
-        yield "head patching", self.head_patching, heads, "patches", sum(above[:-1]) / c.n_layers
-        average = partial(compute, self.model, run.tokenizer, [self.prompts])
-        yield "mean cache", average, n, "prompts", inside
-        ablations = 2 * CIRCUITS * (pass_operations(c, self.length, layers) + one) + 2 * whole
-        yield "interventions", partial(self.ablate, average()), n, "prompts", ablations
-        yield "transfer", self.transfer, n * CIRCUITS, "transfers", one + 2 * inside / CIRCUITS
+        """Every stage that runs the model."""
+        model, run, n = self.model, self.run, len(self.prompts)
+        yield "census", self.census, len(self.grid.a), "pairs"
+        residuals = partial(probe.residuals, model, {0: self.tokens}, range(1), "bench")
+        yield "residual streams", residuals, n, "prompts"
+        for name, method in FIRST_STAGES.items():
+            yield name, partial(self.estimates, method), n, "prompts"
+        yield "patching", partial(self.patching, candidates), n * candidates * len(run.late), "patches"
+        yield "head patching", self.head_patching, n * model.config.n_layers * model.config.n_heads, "patches"
+        average = partial(compute, model, run.tokenizer, [self.prompts])
+        yield "mean cache", average, n, "prompts"
+        yield "interventions", partial(self.ablate, average()), n, "prompts"
+        yield "transfer", self.transfer, n * CIRCUITS, "transfers"
         neurons = {layer: np.arange(10) for layer in run.late}
         prompts, _ = grid_prompts(self.grid, run.tokenizer, self.template, "the bench's template")
-        maps = partial(operand_maps, self.model, run.tokenizer, prompts, neurons)
-        yield "activation maps", maps, len(self.grid.a), "pairs", grid
+        maps = partial(operand_maps, model, run.tokenizer, prompts, neurons)
+        yield "activation maps", maps, len(self.grid.a), "pairs"
 
 
 def measure(
@@ -146,6 +125,7 @@ def measure(
     """Measure every stage that runs the model on one cell's prompts."""
     cell = _Cell(Run(machine.model, tokenizer, machine.model.config.n_layers // 2), template, prompts)
     given = {"suite": "stages", "tokens": cell.length, "prompts": prompts}
-    for stage, run, units, unit, operations in cell.jobs(candidates):
+    for stage, run, units, unit in cell.jobs(candidates):
+        operations = matrix_operations(run) / units
         patched = candidates if stage == "patching" else 0
         yield machine.measure(run, units, operations, stage=stage, unit=unit, candidates=patched, **given)

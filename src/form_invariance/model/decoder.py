@@ -63,7 +63,7 @@ class LayerWeights:
     value_bias: Tensor | None = None  # (G*D,)
     output_bias: Tensor | None = None  # (d,)
     up_bias: Tensor | None = None  # (m,)
-    down_bias: Tensor | None = None  # (d,)
+    down_bias: Tensor | None = None  # (d,), or (T, d) if it differs between T positions
     inverse_frequencies: Tensor | None = None  # (r/2,); the rotary embedding rotates r <= D dimensions
 
 
@@ -187,35 +187,29 @@ def neurons(model: Decoder, layer: int, x: Tensor) -> Tensor:
     return relevance.half(post) if model.relevance and w.gate is not None else post
 
 
+def after_attention(model: Decoder, layer: int, x: Tensor, z: Tensor) -> Tensor:
+    """The residual stream x (..., d) plus what the heads' outputs z (..., H, D) write to it."""
+    w = model.layers[layer]
+    return x + normalise(model, F.linear(z.flatten(-2), w.output, w.output_bias), w.attention_post_norm)
+
+
+def after_neurons(model: Decoder, layer: int, after: Tensor, post: Tensor) -> Tensor:
+    """The residual stream after attention (..., d) plus what neurons write, with activations post (..., m)."""
+    w = model.layers[layer]
+    if w.down_bias is not None and w.down_bias.dim() == 2:
+        written = F.linear(post, w.down) + w.down_bias
+    else:
+        written = F.linear(post, w.down, w.down_bias)
+    return after + normalise(model, written, w.mlp_post_norm)
+
+
 def finish_layer(
     model: Decoder, layer: int, x: Tensor, z: Tensor, on_neurons: LayerHook | None, on_heads: LayerHook | None
 ) -> Tensor:
     """The residual stream after a layer, from that before it, x (..., d), and its heads' outputs z (..., H, D)."""
-    w = model.layers[layer]
-    z = on_heads(layer, z) if on_heads else z
-    after = x + normalise(model, F.linear(z.flatten(-2), w.output, w.output_bias), w.attention_post_norm)
+    after = after_attention(model, layer, x, on_heads(layer, z) if on_heads else z)
     post = neurons(model, layer, x if model.config.parallel else after)
-    post = on_neurons(layer, post) if on_neurons else post
-    return after + normalise(model, F.linear(post, w.down, w.down_bias), w.mlp_post_norm)
-
-
-def change_neurons(model: Decoder, layer: int, after: Tensor, post: Tensor, change: Tensor) -> Tensor:
-    """Residual stream after the MLP if `change` is added to the projection of its neurons.
-
-    Args:
-        after: residual stream after the unchanged MLP, (B, d).
-        post: activations of the unchanged neurons, (B, m).
-        change: (B, N, d) for N changes of each prompt.
-
-    Returns:
-        (B, N, d).
-    """
-    w = model.layers[layer]
-    if w.mlp_post_norm is None:
-        return after[:, None] + change
-    written = F.linear(post, w.down, w.down_bias)[:, None]
-    moved = normalise(model, written + change, w.mlp_post_norm) - normalise(model, written, w.mlp_post_norm)
-    return after[:, None] + moved
+    return after_neurons(model, layer, after, on_neurons(layer, post) if on_neurons else post)
 
 
 def embed(model: Decoder, tokens: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from form_invariance.model.batches import by_length, in_order
@@ -24,6 +25,7 @@ from form_invariance.model.decoder import (
     embed,
     final_residual,
     finish_layer,
+    normalise,
     queries_keys_values,
     run_layers,
     soft_cap,
@@ -152,6 +154,42 @@ def replay(
     for layer in range(start, model.config.n_layers):
         x = finish_layer(model, layer, x, _attend(model, layer, x, cache), on_neurons, on_heads)
     return x
+
+
+def change_neurons(model: Decoder, layer: int, after: Tensor, post: Tensor, change: Tensor) -> Tensor:
+    """Residual stream after the MLP if `change` is added to the projection of its neurons.
+
+    Args:
+        after: residual stream after the unchanged MLP, (B, d).
+        post: activations of the unchanged neurons, (B, m).
+        change: (B, N, d) for N changes of each prompt.
+
+    Returns:
+        (B, N, d).
+    """
+    w = model.layers[layer]
+    if w.mlp_post_norm is None:
+        return after[:, None] + change
+    written = F.linear(post, w.down, w.down_bias)[:, None]
+    moved = normalise(model, written + change, w.mlp_post_norm) - normalise(model, written, w.mlp_post_norm)
+    return after[:, None] + moved
+
+
+def replay_neurons(model: Decoder, cache: LastTokenCache, on_neurons: LayerHook) -> Tensor:
+    """Run the last token with other neurons in all late layers, N times for each prompt.
+
+    What the first late layer's neurons read is the same in all runs: their activations are those of the cache.
+
+    Args:
+        on_neurons: called with (layer, post (B, 1 or N, m)); its result (B, N, m) replaces post.
+
+    Returns:
+        Residual stream after the last layer, (B, N, d).
+    """
+    first, post = cache.first, cache.neurons[0]
+    change = F.linear(on_neurons(first, post[:, None]) - post[:, None], model.layers[first].down)
+    after = change_neurons(model, first, cache.residual[1], post, change)
+    return replay(model, cache, after, first + 1, on_neurons=on_neurons)
 
 
 def _log_total(model: Decoder, rows: Tensor, blocks: Sequence[Tensor]) -> Tensor:

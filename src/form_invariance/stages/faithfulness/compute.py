@@ -16,7 +16,7 @@ from torch import Tensor
 from form_invariance.model.batches import by_length, in_order
 from form_invariance.model.decoder import final_residual, unembed
 from form_invariance.model.memory import rows_at_once
-from form_invariance.model.replay import build_cache, last_token_neurons, replay
+from form_invariance.model.replay import build_cache, last_token_neurons, replay_neurons
 from form_invariance.randomness import generator
 from form_invariance.stages.faithfulness.table import CMD, CPR, FAITHFULNESS, GAIN, MEAN, RANDOM, RESAMPLE
 from form_invariance.stages.run import Run
@@ -101,8 +101,7 @@ def logit_differences(run: Run, tokens: Tensor, answers: Tensor, ablated: Tensor
             late = layer - run.first
             return torch.where(ablated[:, late], given[late, rows][:, None], post)
 
-        before = cache.residual[0][:, None].expand(-1, len(ablated), -1)
-        x = final_residual(run.model, replay(run.model, cache, before, run.first, on_neurons=on_neurons))
+        x = final_residual(run.model, replay_neurons(run.model, cache, on_neurons))
         both = unembed(run.model, x, run.model.unembedding[answers[rows]]).double()  # (B, S, 2)
         every.append(rows)
         found.append((both[..., 0] - both[..., 1]).T)

@@ -1,16 +1,26 @@
 """Keep-only and knockout by mean ablation (paper, section 4.3; method, section 7)."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from form_invariance.model.batches import by_length
-from form_invariance.model.decoder import Decoder, LayerHook, Past, embed, run_layers
+from form_invariance.model.decoder import (
+    Decoder,
+    LayerHook,
+    after_attention,
+    after_neurons,
+    attention,
+    embed,
+    neurons,
+    run_layers,
+)
 from form_invariance.model.memory import rows_at_once
 from form_invariance.model.readout import Readout, join_prompts, read_out, stack
-from form_invariance.model.replay import LastTokenCache, continue_cache, replay, select
+from form_invariance.model.replay import LastTokenCache, continue_cache, replay_neurons, select
 from form_invariance.stages.mean_cache.compute import MeanCache, aligned
 
 BATCH = 100
@@ -48,8 +58,8 @@ def ablate_all_positions(
 ) -> Readout:
     """Replace neurons of the late layers by their means at every token position but BOS.
 
-    Where the prompts share most of their tokens, as worked examples, these run once for each set: no token attends
-    to a later one, and the means at a position are the same for all prompts of one length.
+    What no set changes runs once for all sets: BOS, and everything up to the first late layer's neurons. Where at
+    most half of the neurons are left, only these run (`_without`).
 
     Args:
         masks: True where a neuron is ablated, (sets, late layers, m).
@@ -59,35 +69,103 @@ def ablate_all_positions(
         Readout of shape (sets, B).
     """
     first, tokens = run.last_token.first, run.residual.shape[1]
-    laid = [aligned(mean, tokens) for mean in means.neurons[first:]]
-    touched = torch.ones(tokens, 1, dtype=torch.bool, device=masks.device)
-    touched[0] = not bos
-    cut = _shared_prefix(run.tokens)
+    if tokens == bos:
+        return stack([run_unmodified(model, run, center)[None]] * len(masks), dim=0)
+    given = [aligned(mean, tokens) for mean in means.neurons[first:]]
+    segments = list(_segments(model, run, int(bos)))
+    before = _past_of(run.last_token, int(bos))
     readouts = []
     for mask in masks:
+        few = bool((2 * (~mask).sum(1) <= mask.shape[1]).all())
+        past = before
+        for segment in segments:
+            own = [mean[segment.begin : segment.end] for mean in given]
+            smaller = _without(model, first, mask, own) if few else model
+            post = segment.post[..., ~mask[0]] if few else torch.where(mask[0], own[0], segment.post)
+            rows = torch.arange(len(post), device=post.device)  # what one sequence ran serves all prompts
+            known = [None, *((keys, values, rows % len(keys)) for keys, values in past)]
+            past = []
 
-        def ablated(end: int, mask: Tensor = mask) -> LayerHook:
-            """Ablate tokens that end before position `end`."""
+            def keep(keys: Tensor, values: Tensor, past: list[tuple[Tensor, Tensor]] = past) -> None:
+                past.append((keys, values))
 
-            def on_neurons(layer: int, post: Tensor) -> Tensor:
-                here = slice(end - post.shape[1], end)
-                return torch.where(mask[layer - first] & touched[here], laid[layer - first][here], post)
-
-            return on_neurons
-
-        past: list[Past | None] = [None] * first
-        if cut:
-            every = torch.zeros(len(run.tokens), dtype=torch.long, device=run.tokens.device)
-
-            def keep(keys: Tensor, values: Tensor, past: list[Past | None] = past, every: Tensor = every) -> None:
-                past.append((keys, values, every))
-
-            prefix = run.residual[:1, :cut]
-            run_layers(model, prefix, first, on_neurons=ablated(cut), last_only=True, on_keys_values=keep)
-        rest = run.residual[:, cut:]
-        x = run_layers(model, rest, first, on_neurons=ablated(tokens), last_only=True, past=past if cut else None)
+            x = run_layers(
+                smaller,
+                after_neurons(smaller, first, segment.after, post),
+                first + 1,
+                on_neurons=None if few else _replace(first, mask, own),
+                last_only=True,
+                past=[None] * first + known,
+                on_keys_values=keep,
+            )
         readouts.append(read_out(model, x[:, -1], run.answers, center)[None])
     return stack(readouts, dim=0)
+
+
+@dataclass
+class _Segment:
+    """Tokens of a batch that run together, up to the first late layer's neurons."""
+
+    begin: int  # position of its first token
+    end: int  # position after its last token
+    after: Tensor  # (b, t, d): residual stream between attention and neurons
+    post: Tensor  # (b, t, m)
+
+
+def _segments(model: Decoder, run: EvalRun, begin: int) -> Iterator[_Segment]:
+    """The tokens from position `begin` on.
+
+    Where prompts share most of their tokens, as worked examples, these are a segment of one sequence: no token
+    attends to a later one, and the means at a position are the same for all prompts of one length.
+    """
+    first, x = run.last_token.first, run.residual
+    z, _, _ = attention(model, first, x)
+    after = after_attention(model, first, x, z)
+    read = x if model.config.parallel else after
+    cut = max(begin, _shared_prefix(run.tokens))
+    for rows, start, end in ((slice(1), begin, cut), (slice(None), cut, x.shape[1])):
+        if start < end:
+            yield _Segment(start, end, after[rows, start:end], neurons(model, first, read[rows, start:end]))
+
+
+def _past_of(cache: LastTokenCache, tokens: int) -> list[tuple[Tensor, Tensor]]:
+    """Keys and values (B, tokens, G, D) of the first tokens, in every late layer but the first."""
+    return [
+        (keys[..., :tokens].permute(0, 3, 1, 2), values[:, :, :tokens].transpose(1, 2))
+        for keys, values in zip(cache.keys[1:], cache.values[1:], strict=True)
+    ]
+
+
+def _without(model: Decoder, first: int, mask: Tensor, given: Sequence[Tensor]) -> Decoder:
+    """The model without the ablated neurons: what they write at their means is a bias of the down-projection.
+
+    Args:
+        mask: True where a neuron is ablated, (late layers, m).
+        given: means by position, (T, m) for each late layer. The last layer runs for the last token alone, unless
+            it is the first late one.
+    """
+    layers = list(model.layers)
+    for layer, (ablated, mean) in enumerate(zip(mask, given, strict=True), first):
+        w, kept = layers[layer], (~ablated).nonzero()[:, 0]
+        here = mean[-1:] if layer == len(layers) - 1 > first else mean
+        layers[layer] = replace(
+            w,
+            up=w.up[kept],
+            up_bias=None if w.up_bias is None else w.up_bias[kept],
+            gate=None if w.gate is None else w.gate[kept],
+            down=w.down[:, kept],
+            down_bias=F.linear(torch.where(ablated, here, 0), w.down, w.down_bias),
+        )
+    return replace(model, layers=layers)
+
+
+def _replace(first: int, mask: Tensor, given: Sequence[Tensor]) -> LayerHook:
+    """Put means by position, (T, m) for each late layer, into the neurons of a mask (late layers, m)."""
+
+    def on_neurons(layer: int, post: Tensor) -> Tensor:
+        return torch.where(mask[layer - first], given[layer - first][-post.shape[1] :], post)
+
+    return on_neurons
 
 
 def _shared_prefix(tokens: Tensor) -> int:
@@ -112,8 +190,7 @@ def ablate_last_position(model: Decoder, run: EvalRun, masks: Tensor, means: Mea
         def on_neurons(layer: int, post: Tensor, own: Tensor = own) -> Tensor:
             return torch.where(own[..., layer - first, :], means.neurons[layer][0], post)
 
-        before = part.residual[0][:, None].expand(-1, masks.shape[-3], -1)
-        x = replay(model, part, before, first, on_neurons=on_neurons)
+        x = replay_neurons(model, part, on_neurons)
         pieces.append(read_out(model, x.transpose(0, 1), run.answers[prompts], center))
     return stack(pieces)
 

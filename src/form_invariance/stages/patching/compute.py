@@ -6,10 +6,17 @@ import torch
 from torch import Tensor
 
 from form_invariance.model.batches import by_length
-from form_invariance.model.decoder import Decoder, change_neurons
+from form_invariance.model.decoder import Decoder
 from form_invariance.model.indirect_effect import effects_beside_clean
 from form_invariance.model.memory import rows_at_once
-from form_invariance.model.replay import LastTokenCache, build_cache, log_probabilities, replay, select
+from form_invariance.model.replay import (
+    LastTokenCache,
+    build_cache,
+    change_neurons,
+    log_probabilities,
+    replay,
+    select,
+)
 from form_invariance.stages.attribution.compute import corrupt_activations
 from form_invariance.stages.dataset.prompts import TrainPrompts
 from form_invariance.stages.run import Run

@@ -18,7 +18,7 @@ from form_invariance.model.batches import by_length, in_order
 from form_invariance.model.decoder import Decoder
 from form_invariance.model.memory import rows_at_once
 from form_invariance.model.readout import Readout, join_prompts, read_out
-from form_invariance.model.replay import LastTokenCache, build_cache, replay, select
+from form_invariance.model.replay import LastTokenCache, build_cache, replay, replay_neurons, select
 from form_invariance.stages.run import Run
 from form_invariance.stages.transfer.conditions import Condition, Group, Plans
 from form_invariance.stages.transfer.names import RESIDUAL
@@ -107,8 +107,7 @@ def transfer_neurons(
         # (1 - weight) * post + weight * donor, without rounding at 0 and at 1.
         return torch.lerp(post, donors[late][:, None], weights[:, late])
 
-    before = cache.residual[0][:, None].expand(-1, len(shares), -1)
-    x = replay(model, cache, before, cache.first, on_neurons=on_neurons)
+    x = replay_neurons(model, cache, on_neurons)
     return read_out(model, x.transpose(0, 1), answers, center)
 
 
