@@ -24,7 +24,7 @@ ROUNDS = int(os.environ.get("LONG_RUN_ROUNDS", "10"))
 CONFIG = os.environ.get("LONG_RUN_CONFIG", "")
 KILLS = 4
 SAMPLED = 3
-"""Seconds that a job must run: Snakemake measures its memory every half second, and a short job before it has begun."""
+"""Seconds that a job must run: Snakemake measures memory twice a second, of a short job before it has begun."""
 CHANGING = ("logs", "benchmarks", "report.html")
 """What tells times."""
 
