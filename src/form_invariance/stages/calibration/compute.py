@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pandas as pd
 
-from form_invariance.stages.calibration.construction import STRATUM, write_model
+from form_invariance.stages.calibration.construction import PLANTED, STRATUM, write_model
 from form_invariance.stages.calibration.estimate import Overlap, estimate, jaccard_of, overlap_at, shared_part
 from form_invariance.stages.calibration.pipeline import KS, Found, run_stages
 from form_invariance.stages.calibration.table import EARLY, LATE
@@ -46,15 +46,15 @@ def measured(share: float, failures: str, seed: int) -> pd.DataFrame:
         model = Path(name) / "model"
         write_model(model, share, seed, late_failures=failures == LATE)
         found = run_stages(model, seed)
-    table = pd.DataFrame([row for k in KS for row in _rows(found, share, k)])
-    table = pd.concat([table, pd.DataFrame([_correlation(found, share)])], ignore_index=True)
+    rows = [row for k in KS for row in _overlap_rows(found, share, k)]
+    table = pd.DataFrame([*rows, *_effect_rows(found), _correlation(found, share)])
     known = table["truth"].notna() & table["low"].notna()
     inside = (table["low"] <= table["truth"]) & (table["truth"] <= table["high"])
     return table.assign(share=share, failures=failures, seed=seed, covered=np.where(known, inside, np.nan))
 
 
-def _rows(found: Found, share: float, k: int) -> Iterator[Row]:
-    """The rows of one circuit size."""
+def _overlap_rows(found: Found, share: float, k: int) -> Iterator[Row]:
+    """What the overlap says at one circuit size."""
     overlap = overlap_of(found.overlap, found.reliability, k)
     yield _row(k, "jaccard", overlap.jaccard, jaccard_of(share, overlap.formats))
     value, low, high = (shared_part(one, overlap.formats) for one in overlap.jaccard)
@@ -63,14 +63,17 @@ def _rows(found: Found, share: float, k: int) -> Iterator[Row]:
     others = {"chance": overlap.chance, "across_parts": overlap.across, "ceiling": overlap.within[0]}
     for name, one in others.items():
         yield _row(k, name, (one, np.nan, np.nan))
-    contrasts = found.interventions[
-        (found.interventions["format"] == EVERY_CELL) & (found.interventions["k"] == k)
-    ]
+
+
+def _effect_rows(found: Found) -> Iterator[Row]:
+    """What keep-only, knockout and transfer of the shared neurons do at the planted size."""
+    contrasts = found.interventions[found.interventions["format"] == EVERY_CELL]
     for row in contrasts.to_dict("records"):
-        yield _row(k, f"{row['intervention']}_{row['metric']}", (row["difference"], row["low"], row["high"]))
-    own = found.transfer[(found.transfer["operator"] == EVERY) & (found.transfer["k"] == k)]
+        measure = f"{row['intervention']}_{row['metric']}"
+        yield _row(PLANTED, measure, (row["difference"], row["low"], row["high"]))
+    own = found.transfer[found.transfer["operator"] == EVERY]
     moved = own[own["contrast"] == "matched_minus_control"].iloc[0]
-    yield _row(k, "transfer", (moved["value"], moved["low"], moved["high"]))
+    yield _row(PLANTED, "transfer", (moved["value"], moved["low"], moved["high"]))
 
 
 def overlap_of(overlap: pd.DataFrame, reliability: pd.DataFrame, k: int) -> Overlap:

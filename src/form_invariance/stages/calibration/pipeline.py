@@ -29,6 +29,7 @@ from form_invariance.stages.transfer.neuron_sets import Choices as TransferChoic
 from form_invariance.stages.transfer.neuron_sets import measure, neuron_sets
 
 KS = (PLANTED // 2, PLANTED, 2 * PLANTED)
+"""Circuit sizes of the overlap; of the planted size alone, neurons are kept, knocked out and transferred too."""
 _CENSUS, _PAIRS, _RESAMPLES = 600, 100, 200
 _SEEDS = 2  # draws of a control
 
@@ -60,7 +61,7 @@ def run_stages(model: Path, seed: int) -> Found:
     """
     run = start(model)
     cells, overlap, reliability = overlaps(run, seed)
-    circuit = circuit_table({name: cell.effects for name, cell in cells.items()}, KS)
+    circuit = circuit_table({name: cell.effects for name, cell in cells.items()}, [PLANTED])
     datasets = [cell.dataset for cell in cells.values()]
     means = {name: means_of(run, cell, datasets, seed) for name, cell in cells.items()}
     _, correlation = disagreement_tables(
@@ -80,7 +81,7 @@ def _interventions(
     run: Run, cells: Mapping[str, Ranked], circuit: pd.DataFrame, means: Mapping[str, MeanCache], seed: int
 ) -> pd.DataFrame:
     """Keep-only and knockout against the strongest control."""
-    choices = Choices(OPERATOR, KS, _SEEDS, _SEEDS, _RESAMPLES, seed, center=True)
+    choices = Choices(OPERATOR, [PLANTED], _SEEDS, _SEEDS, _RESAMPLES, seed, center=True)
     compared: dict[tuple[str, ...], Cell] = {}
     for name, cell in cells.items():
         tokens, answers = eval_prompts(cell.dataset, run.tokenizer, run.model.device)
@@ -97,7 +98,7 @@ def _transfer(
         name: measure(run, cell.ranking, means[name].late_variance(run.first), None)
         for name, cell in cells.items()
     }
-    sets = neuron_sets(run, circuit, formats, TransferChoices(OPERATOR, KS, _SEEDS, _SEEDS, seed))
+    sets = neuron_sets(run, circuit, formats, TransferChoices(OPERATOR, [PLANTED], _SEEDS, _SEEDS, seed))
     censuses = {name: cell.census for name, cell in cells.items()}
     plans = plan(censuses, [cell.dataset for cell in cells.values()], _PAIRS, seed, OPERATOR)
     moved = [
