@@ -9,7 +9,14 @@ import torch
 from conftest import FAMILIES
 from form_invariance.model import decoder
 from form_invariance.model import loading as models
-from form_invariance.model.replay import build_cache, last_token_attention, log_probabilities, replay, select
+from form_invariance.model.replay import (
+    build_cache,
+    last_token_attention,
+    log_probabilities,
+    replay,
+    replay_neurons,
+    select,
+)
 
 FIRST = 2
 
@@ -158,3 +165,21 @@ def test_the_cache_keeps_grouped_heads_and_one_token_less(tiny):
     cache = build_cache(model, tokens_of(model, 2, 6), FIRST)
     assert cache.keys[0].shape == (2, model.config.n_key_value_heads, model.config.d_head, 5)
     assert cache.values[0].shape == (2, model.config.n_key_value_heads, 5, model.config.d_head)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_other_neurons_in_all_late_layers_equal_a_replay_of_all_of_them(family_folders, family):
+    model = models.load(family_folders[family])
+    cache = build_cache(model, tokens_of(model, 3, 6), FIRST)
+    late, m = model.config.n_layers - FIRST, model.config.d_mlp
+    rng = torch.Generator().manual_seed(1)
+    masks, given = torch.rand(4, late, m, generator=rng) < 0.5, torch.randn(late, m, generator=rng)
+
+    def on_neurons(layer, post):
+        return torch.where(masks[:, layer - FIRST], given[layer - FIRST], post)
+
+    with torch.no_grad():
+        found = replay_neurons(model, cache, on_neurons)
+        before = cache.residual[0][:, None].expand(-1, 4, -1)
+        expected = replay(model, cache, before, FIRST, on_neurons=on_neurons)
+    assert (found - expected).abs().max() < 2e-6 * expected.abs().max()

@@ -12,6 +12,7 @@ import torch
 from test_patching import PAIRS, prepared
 
 from form_invariance.model import decoder, readout
+from form_invariance.model import loading as models
 from form_invariance.model.replay import last_token_neurons, select
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.stages.circuit.controls import circuit_share, draw_control, draw_from_all, match_distance
@@ -134,10 +135,50 @@ def test_only_the_kept_neurons_run_where_few_are_left(tiny, monkeypatch):
         return decoder.run_layers(smaller, x, start, **options)
 
     monkeypatch.setattr(ablation, "run_layers", run_layers)
-    for masks in (~few, few):
-        ablation.ablate_all_positions(model, run, masks, means, True, True)
     width, after_bos = model.config.d_mlp, tokens.shape[1] - 1
-    assert seen == [(3, after_bos, [width, width, 7, 3]), (3, after_bos, [width] * 4)]
+    half, more = few.clone(), few.clone()
+    half[0, 0, : width // 2], more[0, 1, : width // 2 + 5] = True, True
+    for masks in (~few, few, ~half, ~more):
+        ablation.ablate_all_positions(model, run, masks, means, True, True)
+    kept = [[width, width, 7, 3], [width] * 4, [width, width, width // 2, 3], [width] * 4]
+    assert seen == [(3, after_bos, widths) for widths in kept]
+
+
+@pytest.mark.parametrize("family", ["gpt2", "gpt-neox", "gemma2"])
+def test_biases_parallel_layers_and_norms_after_the_neurons(family_folders, family):
+    """Against ordinary passes of all tokens; these are compared with Hugging Face's in tests/model."""
+    model = models.load(family_folders[family])
+    rng = torch.Generator().manual_seed(4)
+    tokens, c = torch.randint(1, 90, (3, 7), generator=rng), model.config
+    tokens[:, 0] = 0
+    late = range(c.n_layers // 2, c.n_layers)
+    neurons = [torch.randn(6, c.d_mlp, generator=rng) for _ in range(c.n_layers)]
+    means = mean_cache.MeanCache(neurons, [], [], torch.ones(6))
+    few = torch.rand(2, len(late), c.d_mlp, generator=rng) < 0.3
+    masks = torch.cat([few, ~few])
+    with torch.no_grad():
+        run = next(ablation.start_runs(model, tokens, tokens[:, 1], late[0]))
+        everywhere = ablation.ablate_all_positions(model, run, masks, means, True, True)
+        last = ablation.ablate_last_position(model, run, masks, means, True)
+        # Another set for each prompt, by the same sets in another order.
+        orders = torch.tensor([[0, 1, 2, 3], [2, 0, 3, 1], [3, 2, 1, 0]])
+        each = ablation.ablate_last_position(model, run, masks[orders], means, True)
+        for got, begin in ((everywhere, 1), (last, 6)):
+            for row, mask in enumerate(masks):
+
+                def replaced(layer, post, mask=mask, begin=begin):
+                    if layer not in late:
+                        return post
+                    given = torch.where(
+                        mask[layer - late[0]], neurons[layer].flip(0)[begin - 1 :], post[:, begin:]
+                    )
+                    return torch.cat([post[:, :begin], given], dim=1)
+
+                x = decoder.run_layers(model, decoder.embed(model, tokens), on_neurons=replaced)[:, -1]
+                expected = readout.read_out(model, x, tokens[:, 1], True)
+                torch.testing.assert_close(got.probability[row], expected.probability, atol=1e-6, rtol=1e-4)
+    for prompt, order in enumerate(orders):
+        torch.testing.assert_close(each.probability[:, prompt], last.probability[order, prompt])
 
 
 def test_logits_are_read_out_in_pieces_of_a_bounded_size(tiny, monkeypatch):

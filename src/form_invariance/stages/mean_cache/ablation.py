@@ -141,20 +141,18 @@ def _without(model: Decoder, first: int, mask: Tensor, given: Sequence[Tensor]) 
 
     Args:
         mask: True where a neuron is ablated, (late layers, m).
-        given: means by position, (T, m) for each late layer. The last layer runs for the last token alone, unless
-            it is the first late one.
+        given: means by position, (T, m) for each late layer.
     """
     layers = list(model.layers)
     for layer, (ablated, mean) in enumerate(zip(mask, given, strict=True), first):
         w, kept = layers[layer], (~ablated).nonzero()[:, 0]
-        here = mean[-1:] if layer == len(layers) - 1 > first else mean
         layers[layer] = replace(
             w,
             up=w.up[kept],
             up_bias=None if w.up_bias is None else w.up_bias[kept],
             gate=None if w.gate is None else w.gate[kept],
             down=w.down[:, kept],
-            down_bias=F.linear(torch.where(ablated, here, 0), w.down, w.down_bias),
+            down_bias=F.linear(torch.where(ablated, mean, 0), w.down, w.down_bias),
         )
     return replace(model, layers=layers)
 
