@@ -145,7 +145,7 @@ def test_only_the_kept_neurons_run_where_few_are_left(tiny, monkeypatch):
 
 
 @pytest.mark.parametrize("family", ["gpt2", "gpt-neox", "gemma2"])
-def test_biases_parallel_layers_and_norms_after_the_neurons(family_folders, family):
+def test_biases_parallel_layers_and_norms_after_the_neurons(family_folders, family, monkeypatch):
     """Against ordinary passes of all tokens; these are compared with Hugging Face's in tests/model."""
     model = models.load(family_folders[family])
     rng = torch.Generator().manual_seed(4)
@@ -162,6 +162,7 @@ def test_biases_parallel_layers_and_norms_after_the_neurons(family_folders, fami
         last = ablation.ablate_last_position(model, run, masks, means, True)
         # Another set for each prompt, by the same sets in another order.
         orders = torch.tensor([[0, 1, 2, 3], [2, 0, 3, 1], [3, 2, 1, 0]])
+        monkeypatch.setattr(ablation, "rows_at_once", lambda model: 8)  # two prompts at once
         each = ablation.ablate_last_position(model, run, masks[orders], means, True)
         for got, begin in ((everywhere, 1), (last, 6)):
             for row, mask in enumerate(masks):
