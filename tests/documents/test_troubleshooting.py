@@ -25,6 +25,7 @@ import yaml
 from problem_frames import complete_problems
 from safetensors.torch import load_file, save_file
 from snakemake.exceptions import MissingOutputException
+from snakemake.scheduling.job_scheduler import JobScheduler
 from stub_checkout import ROOT, environment, snakemake
 
 from form_invariance.drawing import style
@@ -328,3 +329,9 @@ def test_examples_read_the_demos_tables(block):
 def test_links_lead_somewhere():
     for link in re.findall(r"\]\((?!http)([^)#]+)(?:#[^)]*)?\)", GUIDE):
         assert (ROOT / "docs" / link).exists(), link
+
+
+def test_snakemakes_signal_handler_takes_the_lock_that_finishing_a_job_holds():
+    """If this fails, Snakemake has mended it: the guide's section and the second kill of test-long can go."""
+    assert "self._lock = threading.Lock()" in inspect.getsource(JobScheduler.__init__)
+    assert "with self._lock" in inspect.getsource(JobScheduler.exit_gracefully)
