@@ -332,6 +332,6 @@ def test_links_lead_somewhere():
 
 
 def test_snakemakes_signal_handler_takes_the_lock_that_finishing_a_job_holds():
-    """If this fails, Snakemake has mended it: the guide's section and the second kill of test-long can go."""
+    """If this fails, Snakemake has fixed the bug: remove the guide's section and the second kill of test-long."""
     assert "self._lock = threading.Lock()" in inspect.getsource(JobScheduler.__init__)
     assert "with self._lock" in inspect.getsource(JobScheduler.exit_gracefully)

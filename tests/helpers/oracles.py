@@ -90,3 +90,8 @@ def normalized_logit(z: Tensor, answers: Tensor, center: bool) -> np.ndarray:
     if center:
         z = z - z.mean(-1, keepdim=True)
     return (z.gather(1, answers[:, None])[:, 0] / z.max(-1).values).numpy()
+
+
+def rounding(found, expected):
+    """The largest difference divided by the largest value, with which rounding errors grow."""
+    return (found - expected).abs().max() / expected.abs().max()

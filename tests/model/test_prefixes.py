@@ -3,6 +3,7 @@
 from itertools import pairwise, product
 
 import numpy as np
+import oracles
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -34,11 +35,6 @@ def whole(model, tokens, stop):
     return x[:, -1], torch.stack(seen)
 
 
-def rounding(found, expected):
-    """The largest difference over the largest value: a residual stream is rounded by its largest entries."""
-    return (found - expected).abs().max() / expected.abs().max()
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("rows", [1, 40, 1000])
 def test_equal_to_whole_passes(family_folders, family, rows, monkeypatch):
@@ -56,9 +52,9 @@ def test_equal_to_whole_passes(family_folders, family, rows, monkeypatch):
         parts = list(prefixes.run_prompts(model, tokens, stop=stop, on_neurons=keep))
         order = np.concatenate([own for own, _ in parts])
         assert sorted(order) == list(range(len(tokens)))
-        assert rounding(torch.cat([x for _, x in parts]), residual[order]) < 2e-6
+        assert oracles.rounding(torch.cat([x for _, x in parts]), residual[order]) < 2e-6
         for layer in range(stop):
-            assert rounding(torch.cat(found[layer]), seen[layer][order]) < 2e-6
+            assert oracles.rounding(torch.cat(found[layer]), seen[layer][order]) < 2e-6
 
 
 @pytest.mark.parametrize("seed", range(20))

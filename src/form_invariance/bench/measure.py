@@ -102,10 +102,9 @@ def unembedding_operations(c: DecoderConfig) -> int:
     return 2 * c.d_model * c.vocabulary
 
 
-def pass_operations(c: DecoderConfig, tokens: int, layers: int | None = None) -> int:
-    """Floating-point operations of some layers (default: all) over a prompt, and of its last token's logits."""
-    layers = c.n_layers if layers is None else layers
-    return layers * tokens * _layer_operations(c, tokens) + unembedding_operations(c)
+def pass_operations(c: DecoderConfig, tokens: int) -> int:
+    """Floating-point operations of all layers over a prompt, and of its last token's logits."""
+    return c.n_layers * tokens * _layer_operations(c, tokens) + unembedding_operations(c)
 
 
 def replay_operations(c: DecoderConfig, layers_above: int, tokens: int) -> int:

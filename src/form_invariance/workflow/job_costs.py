@@ -155,7 +155,7 @@ def _controls(config: Mapping[str, Any]) -> int:
 def _interventions(cell: Cell) -> float:
     config, size = cell.config, cell.size
     runs = 2 * len(config["k"]) * _controls(config) * config["eval_prompts"]
-    # Keep-only runs the few neurons that it keeps: next to the knockout it costs little more than attention.
+    # The mean of knockout, which runs all neurons, and keep-only, which runs attention and the few kept neurons.
     everywhere = 0.6 * 2 * size.inside * (size.late - 1) / size.layers * cell.tokens + size.unembedding
     return runs * (everywhere + size.late_token)
 

@@ -81,7 +81,8 @@ def ablate_all_positions(
         for segment in segments:
             own = [mean[segment.begin : segment.end] for mean in given]
             smaller = _without(model, first, mask, own) if few else model
-            post = segment.post[..., ~mask[0]] if few else torch.where(mask[0], own[0], segment.post)
+            on_neurons = None if few else _replace(first, mask, own)
+            post = on_neurons(first, segment.post) if on_neurons else segment.post[..., ~mask[0]]
             rows = torch.arange(len(post), device=post.device)  # what one sequence ran serves all prompts
             known = [None, *((keys, values, rows % len(keys)) for keys, values in past)]
             past = []
@@ -93,7 +94,7 @@ def ablate_all_positions(
                 smaller,
                 after_neurons(smaller, first, segment.after, post),
                 first + 1,
-                on_neurons=None if few else _replace(first, mask, own),
+                on_neurons=on_neurons,
                 last_only=True,
                 past=[None] * first + known,
                 on_keys_values=keep,
