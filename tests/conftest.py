@@ -70,7 +70,9 @@ def _configuration(family: str, vocabulary: int):
     gpt2 = {"n_embd": 48, "n_inner": 80, "n_layer": 4, "n_head": 6, "n_positions": 64, "initializer_range": 0.15}
     return {
         "llama": lambda: hf.LlamaConfig(**common, rope_parameters=scaled),
-        "llama-tied": lambda: hf.LlamaConfig(**{**common, "num_key_value_heads": 6, "tie_word_embeddings": True}),
+        "llama-tied": lambda: hf.LlamaConfig(
+            **{**common, "num_key_value_heads": 6, "tie_word_embeddings": True}, attention_bias=True, mlp_bias=True
+        ),
         "mistral": lambda: hf.MistralConfig(**common),
         "qwen2": lambda: hf.Qwen2Config(**common),
         "qwen3": lambda: hf.Qwen3Config(**common, head_dim=16),

@@ -14,9 +14,11 @@ FLOORS = (
     {"model", "drawing"},
     {"embedded"},
     {"stages"},
-    {"report", "browser", "explainer", "bench", "paper", "library"},
+    {"report", "browser", "explainer", "bench", "paper"},
     {"cli"},
     {"workflow"},
+    {"scouting"},
+    {"library"},
     {"__main__"},
 )
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}

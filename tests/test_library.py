@@ -2,6 +2,8 @@
 
 import doctest
 import re
+from contextlib import contextmanager, nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,7 +14,9 @@ import form_invariance
 from conftest import ROOT
 from form_invariance import library
 from form_invariance.errors import UserError
+from form_invariance.library import prompts as library_prompts
 from form_invariance.model.files import PACKAGED
+from form_invariance.stages.model_options import load_model as load_for_a_command
 
 SOURCE = "embedded:embedded-shared"
 LATE = range(3, 6)
@@ -108,14 +112,18 @@ def test_examples(name):
 
 
 def test_every_function_is_on_the_page_and_the_page_runs(capsys):
-    page = (ROOT / "docs/library.md").read_text()
+    page = (ROOT / "docs/library.md").read_text().split("## Score")[0]
     assert sorted(re.findall(r"^\| `(\w+)\(", page, re.MULTILINE)) == form_invariance.__all__
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert len(blocks[0].splitlines()) <= 15
+    assert len(blocks[0].splitlines()) <= 18
     space = {}
     for block in blocks:
         exec(block, space)
-    shared, kept, without = (float(line.split()[0]) for line in capsys.readouterr().out.splitlines())
+    symbols, code, shared, kept, without = (
+        float(line.split()[0]) for line in capsys.readouterr().out.splitlines()
+    )
+    assert 0.5 < symbols <= 1
+    assert 0.5 < code <= 1
     assert 0 < shared < 150
     assert 0 <= without <= 1
     assert 0 <= kept <= 1
@@ -154,6 +162,71 @@ def test_exact_effects_are_those_of_hooked_passes(model, prompts, neurons, their
         row = found[(found["layer"] == layer) & (found["neuron"] == neuron)].iloc[0]
         assert row["effect"] == pytest.approx(np.mean(effects), rel=1e-3, abs=1e-5)
         assert row["deviation"] == pytest.approx(np.std(effects), rel=1e-3, abs=1e-5)
+
+
+def test_logit_difference_and_divergence_are_those_of_hooked_passes(model, prompts, neurons, theirs):
+    corrupt, some = prompts.iloc[[1, 2, 0, 4, 3]], neurons.iloc[::40]
+    found = {
+        metric: library.exact_effects(model, prompts, corrupt, some, metric).set_index(["layer", "neuron"])[
+            "effect"
+        ]
+        for metric in ("logit_difference", "kl")
+    }
+    other = [theirs.neurons(prompt) for prompt in corrupt["prompt"]]
+    for layer, neuron in some.itertuples(index=False):
+        falls, divergences = [], []
+        for row, (clean, given) in enumerate(zip(prompts.itertuples(), other, strict=True)):
+
+            def patch(at, post, given=given):
+                if at == layer:
+                    post = post.clone()
+                    post[-1, neuron] = given[layer][-1, neuron]
+                return post
+
+            with torch.no_grad():
+                before, after = (theirs.logits(clean.prompt, change).double() for change in (None, patch))
+            answers = [clean.answer_token, corrupt["answer_token"].iloc[row]]
+            falls.append(float(np.subtract(*(z[answers[0]] - z[answers[1]] for z in (before, after)))))
+            p, q = before.log_softmax(-1), after.log_softmax(-1)
+            divergences.append(float((p.exp() * (p - q)).sum()))
+        assert found["logit_difference"][layer, neuron] == pytest.approx(np.mean(falls), rel=1e-3, abs=1e-5)
+        assert found["kl"][layer, neuron] == pytest.approx(np.mean(divergences), rel=1e-3, abs=1e-7)
+    assert found["logit_difference"].abs().max() > 1e-3
+    assert found["kl"].max() > 1e-6
+    with pytest.raises(UserError, match=r"^metric: 'dl' must be one of indirect_effect, logit_difference, kl$"):
+        library.exact_effects(model, prompts, corrupt, some, "dl")
+
+
+def test_several_accepted_answers(model, theirs):
+    rows = ROWS.assign(answer=[[19, 7], "71", (8, 293), [3, 5, 15], [9]], other=[7, 71, 8, 3, 9])
+    prompts = library.make_prompts(model, FORMS[0], rows)
+    tokens = {n: theirs.tokenizer.convert_tokens_to_ids(str(n)) for n in (19, 7, 71, 8, 293, 3, 5, 15, 9)}
+    accepted = [[19, 7], [71], [8, 293], [3, 5, 15], [9]]
+    assert prompts["accepted_tokens"].tolist() == [[tokens[n] for n in some] for some in accepted]
+    assert prompts["answer_token"].tolist() == [tokens[some[0]] for some in accepted]
+
+    found = library.answer(model, prompts)
+    assert found["correct"].tolist() == [True, True, True, True, False]
+    given = [19, 71, 293, 15, 9]
+    assert found["answer_token"].tolist() == [tokens[n] for n in given]
+    for row in found.itertuples():
+        expected = probability(theirs.logits(row.prompt), row.answer_token)
+        assert row.probability == pytest.approx(expected, rel=1e-5)
+    single = library.make_prompts(model, FORMS[0], rows, "other")
+    assert "accepted_tokens" not in single
+    joined = library.answer(model, pd.concat([single, prompts]))
+    assert joined["correct"].tolist() == [False, True, False, False, False, *found["correct"]]
+    none = pd.DataFrame({"layer": [], "neuron": []}, dtype=int)
+    kept = library.knock_out(model, prompts, none, library.mean_activations(model, prompts))
+    assert kept["correct"].tolist() == found["correct"].tolist()
+
+    corrupt = library.make_prompts(model, FORMS[0], ROWS.assign(answer=[71, 19, 7, 293, 15]))
+    assert len(library.attribution(model, prompts, corrupt))
+    with pytest.raises(UserError, match=r"^corrupt: row 2 has the answer of its clean prompt"):
+        library.attribution(model, prompts, corrupt.assign(answer_token=tokens[293]).iloc[[0, 1, 2, 3, 4]])
+    for cell in ([], [19, None]):
+        with pytest.raises(UserError, match=r"^rows: row \d+ .*has nothing in column 'answer'"):
+            library.make_prompts(model, FORMS[0], rows.assign(answer=[[19], 71, cell, 15, [634, 9]]))
 
 
 def test_attribution_is_the_gradient_times_the_change(model, prompts, theirs):
@@ -229,3 +302,115 @@ def test_mistakes_are_told_in_a_sentence(model, prompts):
     with pytest.raises(UserError, match=r"^neurons: there is none"):
         library.exact_effects(model, prompts.iloc[:2], prompts.iloc[1:3], one.iloc[:0])
     assert library.load_model(SOURCE, first_layer=0).late == range(6)
+
+
+def switches():
+    """Torch's switches of float32 products, on a GPU and on a CPU."""
+    return torch.backends.cuda.matmul.fp32_precision, torch.backends.mkldnn.matmul.fp32_precision
+
+
+def allow_tf32():
+    torch.backends.cuda.matmul.allow_tf32 = True
+
+
+def newer_switch():
+    torch.backends.cuda.matmul.fp32_precision = "tf32"
+
+
+@contextmanager
+def put_back():
+    """Torch's switches as they were."""
+    default, before = torch.get_default_dtype(), switches()
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(default)
+        torch.set_float32_matmul_precision("highest")
+        for one, was in zip((torch.backends.cuda, torch.backends.mkldnn), before, strict=True):
+            one.matmul.fp32_precision = was
+
+
+@pytest.mark.parametrize("outside", [None, "high", "medium", allow_tf32, newer_switch])
+def test_tf32_is_on_for_a_model_in_tf32_alone(prompts, monkeypatch, outside):
+    seen, unmodified = [], library_prompts.unmodified
+
+    def watched(*arguments):
+        seen.append((torch.backends.cuda.matmul.allow_tf32, *switches()))
+        return unmodified(*arguments)
+
+    monkeypatch.setattr(library_prompts, "unmodified", watched)
+    with put_back():
+        if outside:
+            outside() if callable(outside) else torch.set_float32_matmul_precision(outside)
+        before = switches()
+        for dtype in ("tf32", "float32", torch.bfloat16, "tf32"):
+            library.answer(library.load_model(SOURCE, dtype=dtype, device="cpu"), prompts)
+            assert switches() == before
+        with pytest.raises(UserError):
+            library.answer(library.load_model(SOURCE, dtype="tf32", device="cpu"), prompts[:0])
+        assert switches() == before
+        if outside != newer_switch:
+            assert torch.get_float32_matmul_precision() == {None: "highest", allow_tf32: "high"}.get(
+                outside, outside
+            )
+    off, on = (False, "ieee", "ieee"), (True, "tf32", "ieee")
+    assert seen == [on, off, off, on]
+
+
+def test_the_commands_switch_tf32_for_their_own_model():
+    with put_back():
+        for dtype, on in (("tf32", True), ("float32", False), ("tf32", True), ("bfloat16", False)):
+            options = SimpleNamespace(model=SOURCE, revision=None, model_files=None, dtype=dtype, device="cpu")
+            found, _ = load_for_a_command(options)
+            assert torch.backends.cuda.matmul.allow_tf32 == found.tf32 == on
+
+
+@contextmanager
+def default_dtype():
+    torch.set_default_dtype(torch.bfloat16)
+    yield
+
+
+@pytest.mark.parametrize(
+    "within",
+    [
+        *(nullcontext, torch.no_grad, torch.inference_mode, default_dtype),
+        lambda: torch.autocast("cpu", torch.bfloat16),
+    ],
+)
+def test_a_notebooks_switches_change_nothing(model, prompts, neurons, within):
+    corrupt, some = prompts.iloc[[1, 2, 0, 4, 3]], neurons[:3]
+
+    def results(model):
+        means = library.mean_activations(model, prompts)
+        return [
+            library.answer(model, prompts),
+            library.attribution(model, prompts, corrupt),
+            library.exact_effects(model, prompts, corrupt, some),
+            library.keep_only(model, prompts, neurons, means),
+            library.transfer(model, prompts, corrupt, neurons),
+        ]
+
+    expected = results(model)
+    with put_back(), within():
+        found = [*results(model), *results(library.load_model(SOURCE, device="cpu"))]
+    for one, other in zip(found, expected * 2, strict=True):
+        pd.testing.assert_frame_equal(one, other, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", torch.bfloat16])
+def test_bfloat16_is_near_to_float32(model, prompts, neurons, dtype):
+    other = library.load_model(SOURCE, dtype=dtype, device="cpu")
+    assert other.model.dtype == torch.bfloat16
+    probabilities = [
+        [
+            library.answer(each, prompts)["probability"],
+            library.knock_out(each, prompts, neurons, library.mean_activations(each, prompts))["probability"],
+            library.keep_only(each, prompts, neurons, library.mean_activations(each, prompts))["probability"],
+            library.transfer(each, prompts, prompts.iloc[::-1], neurons)["probability"],
+        ]
+        for each in (model, other)
+    ]
+    for exact, rounded in zip(*probabilities, strict=True):
+        np.testing.assert_allclose(rounded, exact, atol=0.03)
+        assert (rounded != exact).any()

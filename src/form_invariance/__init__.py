@@ -1,5 +1,6 @@
 """Does a language model compute arithmetic with the same neurons whatever the form of the problem?"""
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,12 @@ if TYPE_CHECKING:
         load_model,
         make_prompts,
         mean_activations,
+        scout,
         transfer,
     )
+
+# Threads that spin while they wait take a busy machine's cores from each other; PyTorch reads this when it starts.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 __version__ = "0.1.0"
 __all__ = [
@@ -26,6 +31,7 @@ __all__ = [
     "load_model",
     "make_prompts",
     "mean_activations",
+    "scout",
     "transfer",
 ]
 

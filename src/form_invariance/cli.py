@@ -1,6 +1,7 @@
 """The commands of form-invariance. Each rule of the workflow calls one; each also runs by hand."""
 
 import argparse
+import os
 import sys
 from functools import cache
 from importlib import import_module
@@ -42,6 +43,10 @@ def main(argv: list[str] | None = None) -> int:
     Returns:
         The exit status: 0, or 2 after a mistake of the user, at which the commands after it do not run.
     """
+    # Figures become files. A notebook's own backend, which its environment names, may be missing here.
+    os.environ["MPLBACKEND"] = "agg"
+    # NumPy's products are small, and its threads spin on a busy machine; PyTorch's threads are counted elsewhere.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     words = sys.argv[1:] if argv is None else argv
     models: dict[object, object] = {}
     while NEXT in words:
@@ -68,5 +73,10 @@ def _run(argv: list[str], models: dict[object, object]) -> int:
         command_module(arguments.command).run(arguments)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
+        return 2
+    except ModuleNotFoundError as error:
+        if str(error.name).startswith("form_invariance"):
+            raise
+        print(f"error: {error}; install form-invariance with its extra [workflow]", file=sys.stderr)
         return 2
     return 0

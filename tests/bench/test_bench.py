@@ -17,6 +17,7 @@ from form_invariance.cli import main
 from form_invariance.model.decoder import embed, logits, run_layers
 from form_invariance.model.files import load_tokenizer
 from form_invariance.model.loading import load
+from form_invariance.model.readouts import Readouts
 from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.problems.prompts import render
 from form_invariance.stages.heads.compute import patch_heads
@@ -52,7 +53,9 @@ def stage_2(model, tokens, candidates):
 
     def run():
         given = last_token_neurons(model, corrupt, 2)[None]
-        patch_layers(model, clean, 2, chosen, given, torch.tensor([[[11, 12]]]), lambda _: None)
+        patch_layers(
+            model, clean, 2, chosen, given, torch.tensor([[[11, 12]]]), lambda _: None, Readouts(full=True)
+        )
 
     return counted(run)
 
@@ -81,7 +84,7 @@ def test_operations_of_the_heads_patches(model):
     c, prompt = model.config, torch.arange(9)[None]
     cache = build_cache(model, prompt, 0)
     given, answers = torch.zeros(c.n_layers, 1, c.n_heads, c.d_head), torch.tensor([[11, 12]])
-    found = counted(lambda: patch_heads(model, cache, given, answers))
+    found = counted(lambda: patch_heads(model, cache, given, answers, Readouts(full=True)))
     # The clean last token is replayed beside the patched ones, and read out once more before them.
     expected = sum((c.n_heads + 1) * replay_operations(c, c.n_layers - layer, 9) for layer in range(c.n_layers))
     assert found == pytest.approx(expected, rel=0.03)

@@ -40,12 +40,14 @@ OF_OPERATORS = (
     "head_overlap",
     "faithfulness",
 )
-OF_MODELS = ("audit", "operator_overlap", "specificity", "specificity_contrasts")
+OF_MODELS = ("audit", "operator_overlap", "differing", "specificity", "specificity_contrasts")
 FIGURES = {
     ("probe", "probe"): ("probe", "across"),
     ("probe", "probe_positions"): ("probe",),
     ("overlap", "overlap"): ("overlap", "reliability", "operator_overlap"),
+    ("overlap", "differing"): ("differing",),
     ("specificity", "specificity"): ("specificity",),
+    ("specificity", "exchange"): ("specificity",),
     ("paraphrases", "paraphrases"): ("paraphrases",),
     ("family_knockout", "family_knockout"): ("family_knockout",),
     ("disagreement", "disagreement"): ("disagreement", "format_correlation"),
@@ -202,7 +204,8 @@ def of_all_formats(own):
     sizes = ("--mean-cache", *own.means(), "--random-seeds", 2, "--bootstrap", 20)
     run("faithfulness", *own.on_model, *NAMED, *files, *sizes, "--output", own.shared("faithfulness.parquet"))
     effects = ("--effects", *own.each("indirect_effects.safetensors", "{}/addition"), *SIZE, "--bootstrap", 20)
-    run("operator-overlap", *effects, "--output", own.folder / "shared/operator_overlap.parquet")
+    differing = ("--differing-output", own.folder / "shared/differing.parquet")
+    run("operator-overlap", *effects, "--output", own.folder / "shared/operator_overlap.parquet", *differing)
     whose_circuit(own)
     labelled_families(own)
     judged(own)
@@ -215,7 +218,8 @@ def whose_circuit(own):
     means = [f"{name}/{OPERATOR}={own.folder / name / 'mean_cache.safetensors'}" for name in TEMPLATES]
     circuit = ("--circuit", own.of_operator("circuit.parquet"), "--mean-cache", *means, *SIZE, *LIMITS)
     task = ("--task", "copying=a", "--task-template", "symbolic/copying={a}={a}=")
-    table, contrasts = (own.folder / f"shared/{name}.parquet" for name in OF_MODELS[2:])
+    names = ("specificity", "specificity_contrasts")
+    table, contrasts = (own.folder / f"shared/{name}.parquet" for name in names)
     run("specificity", *own.on_model, *given, *circuit, *task, "--output", table, "--contrasts-output", contrasts)
 
 
@@ -223,8 +227,7 @@ def labelled_families(own):
     """The labelled neurons knocked out where their rule holds, and where it does not."""
     cells = ("--heuristics", *own.each("heuristics.parquet", "{}/addition"))
     cells += ("--datasets", *own.each("dataset.parquet", "{}/addition"))
-    cells += ("--operators", f"{OPERATOR}={construction.EXPRESSION}")
-    cells += ("--templates", *(f"{name}/{OPERATOR}={text}" for name, text in TEMPLATES.items()))
+    cells += ("--census", *own.each("census.parquet", "{}/addition"))
     table = own.folder / "shared/family_knockout.parquet"
     run(
         "family-knockout",
@@ -245,7 +248,7 @@ def labelled_families(own):
 def judged(own):
     """The verdicts on the model."""
     given = inputs(own)
-    names = ("overlap", "intervention_contrasts", "transfer_contrasts", "specificity_contrasts")
+    names = ("overlap", "differing", "intervention_contrasts", "transfer_contrasts", "specificity_contrasts")
     tables = [word for name in names for word in given[name]]
     run("summary", "--tables", *tables, "--bootstrap", 20, "--output", own.folder / "shared/verdicts.parquet")
 

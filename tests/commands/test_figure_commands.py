@@ -85,7 +85,7 @@ def test_a_fault_is_told_in_one_sentence(folder):
     ("stage", "name", "tables", "sentence"),
     [
         ("overlaps", "overlap", TABLES, "'overlaps' is not a stage with figures; these are agreement, "),
-        ("overlap", "jaccard", TABLES, "'jaccard' is not a figure of overlap; it has overlap"),
+        ("overlap", "jaccard", TABLES, "'jaccard' is not a figure of overlap; it has differing, overlap"),
         ("probe", "curve", TABLES, "'curve' is not a figure of probe; it has probe, probe_positions"),
         ("overlap", "overlap", ["ranking/addition=x"], "'ranking' is not an input of this figure"),
         ("overlap", "overlap", ["overlap=x"], "'overlap=x' must have the form overlap/OPERATOR=FILE"),

@@ -23,6 +23,7 @@ from form_invariance.stages.family_knockout.figure import KINDS, family_knockout
 from form_invariance.stages.head_overlap import figure as heads
 from form_invariance.stages.interventions import figure as interventions
 from form_invariance.stages.overlap import figure as overlap_figure
+from form_invariance.stages.overlap.table import DIFFERING
 from form_invariance.stages.paraphrases import figure as paraphrases
 from form_invariance.stages.planted import figure as planted
 from form_invariance.stages.probe import figure as probe
@@ -56,9 +57,10 @@ def verdicts(ks=(10, 50)):
     """Every question by its metrics, with differences that grow with k."""
     metrics = {"same": ["jaccard"], "sufficient": ABLATED, "necessary": ABLATED, "specific": ["accuracy"]}
     rows = [
-        (question, metric, k, 12, 0.5, "c", 0.2, place / 10, place / 10 - 0.1, place / 10 + 0.1, "yes")
+        (question, metric, name, k, 12, 0.5, "c", 0.2, place / 10, place / 10 - 0.1, place / 10 + 0.1, "yes")
         for question in QUESTIONS
         for metric in metrics.get(question, ["rate"])
+        for name in ("all", "+", "-")
         for place, k in enumerate(ks)
     ]
     return pd.DataFrame(rows, columns=list(VERDICTS.columns))
@@ -74,9 +76,20 @@ def operator_overlap(formats, operators, ks=(10, 50)):
     return pd.DataFrame(rows, columns=["format", "k", "operators", "jaccard", "chance"])
 
 
+def differing_table(ks=(10, 50)):
+    overlaps = [
+        (k, "overlap", differs, operators, 6, value, value - 0.02, value + 0.02)
+        for k in ks
+        for differs, value in {"nothing": 0.3, "format": 0.25, "operator": 0.15, "both": 0.1}.items()
+        for operators in ("all", "addition")
+    ]
+    rows = [*overlaps, *((k, "invariance", "", "all", 0, 0.75, 0.6, 0.9) for k in ks)]
+    return pd.DataFrame(rows, columns=list(DIFFERING.columns))
+
+
 def specificity_table(formats, operators, ks=(10, 50)):
     tasks = [*operators, "copying", "comparing", "text"]
-    kinds = ("circuit", "random_effect", "random_variance")
+    kinds = ("circuit", "random_effect", "random_variance", *(f"best_in_{name}" for name in formats))
     rows = [
         (
             name,
@@ -158,11 +171,11 @@ def head_overlap(formats, sizes=(1, 3)):
 
 def probe_table(trained, operators, positions):
     rows = [
-        (trained, trained, operator, layer, position, " apples", 0.2 * layer, 0.1, 0.9, 0.1, 0.0)
+        (trained, trained, operator, layer, position, " apples", 0.2 * layer, 0.1, 0.9, 1.0, 0.1, 0.0)
         for operator, layer, position in itertools.product(("all", *operators), range(6), range(positions))
     ]
     names = ["trained", "tested", "operator", "layer", "position", "token", "accuracy", "low", "high"]
-    return pd.DataFrame(rows, columns=[*names, "majority", "shuffled"])
+    return pd.DataFrame(rows, columns=[*names, "reachable", "majority", "shuffled"])
 
 
 FAMILIES = ("both modulo", "both range", "multi-result", "operand pattern", "operand value", "result modulo")
@@ -323,12 +336,14 @@ def all_figures(formats, operators, models, ks=(10, 50)):
     yield "probe", probe.probe(probes, "m")
     yield "probe_positions", probe.probe_positions(probes, "m")
     yield "overlap", overlap_figure.overlap(every, "m")
+    yield "differing", overlap_figure.differing({"differing": differing_table(ks)}, "m")
     yield "keep_only", interventions.keep_only(every, "m")
     yield "knockout", interventions.knockout(every, "m")
     yield (
         "specificity",
         specificity.specificity({"specificity": specificity_table(formats, operators, ks)}, "m"),
     )
+    yield "exchange", specificity.exchange({"specificity": specificity_table(formats, operators, ks)}, "m")
     yield "transfer", transfer.transfer(every, "m")
     yield "transfer_contrasts", transfer.transfer_contrasts(every, "m")
     yield "paraphrases", paraphrases.paraphrases({"paraphrases": joined(worded, "operator")}, "m")
@@ -424,11 +439,15 @@ def test_the_summary_says_where_no_neuron_is_shared():
     empty.loc[empty["question"] != "same", measured] = np.nan
     figure = summary.summary({"verdicts": joined({"m": verdicts((10, 50)), "n": empty}, "model")}, "all models")
     said = [[text.get_text() for text in axes.texts] for axes in figure.axes]
-    assert said == [[]] * 6 + [["no shared neuron"]] * 4
+    assert said == [[]] * 7 + [["no shared neuron"]] * 5
     flawless = verdicts((10, 50))
-    flawless.loc[flawless["question"].isin(["beyond_the_answer", "imposed"]), measured] = np.nan
+    flawless.loc[flawless["question"].isin(["repaired", "beyond_the_answer", "imposed"]), measured] = np.nan
     figure = summary.summary({"verdicts": joined({"m": flawless}, "model")}, "all models")
-    assert [[text.get_text() for text in axes.texts] for axes in figure.axes] == [[]] * 3 + [["too few pairs"], []]
+    assert [[text.get_text() for text in axes.texts] for axes in figure.axes] == [
+        *[[]] * 3,
+        *[["too few pairs"]] * 2,
+        [],
+    ]
 
 
 @pytest.mark.parametrize("which", [["division"], ["addition", "division"]])

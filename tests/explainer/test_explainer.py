@@ -155,7 +155,13 @@ def overlap(empty):
 def verdicts(empty):
     undefined = dict.fromkeys(MATCHED, np.nan)
     rows = [
-        {"question": name, "metric": metric, "k": k, **(undefined if empty and name != "same" else MATCHED)}
+        {
+            "question": name,
+            "metric": metric,
+            "operator": "all",
+            "k": k,
+            **(undefined if empty and name != "same" else MATCHED),
+        }
         | {"verdict": "undefined" if empty and name != "same" else "yes"}
         for name, metric in (
             ("same", "jaccard"),

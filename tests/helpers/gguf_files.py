@@ -1,11 +1,13 @@
 """Small models as GGUF files: real architectures, random weights, tokenizers of the kinds that GGUF knows."""
 
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 import gguf
 import numpy as np
+import sentencepiece
 import torch
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
@@ -53,6 +55,65 @@ def train_tokenizer(pre: str, texts: list[str]) -> Tokenizer:
     return tokenizer
 
 
+USER_DEFINED = ["\n", "\n\n", "\t", "▁▁", "▁▁▁", "<b>"]
+"""Tokens of a SentencePiece vocabulary like Gemma's that are found in a text before it is split."""
+
+
+def train_sentencepiece(texts: list[str], *, gemma: bool) -> Any:
+    """SentencePiece's tokenizer: like Gemma's, or like Llama 2's, which adds a space to every text."""
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([*"\n".join(texts).split("\n"), *(str(n) for n in range(100))]),
+        model_writer=written,
+        model_type="bpe",
+        vocab_size=600,
+        character_coverage=0.98,
+        byte_fallback=True,
+        split_digits=True,
+        normalization_rule_name="identity",
+        remove_extra_whitespaces=False,
+        allow_whitespace_only_pieces=True,
+        add_dummy_prefix=not gemma,
+        user_defined_symbols=USER_DEFINED if gemma else [],
+        minloglevel=2,
+    )
+    return sentencepiece.SentencePieceProcessor(model_proto=written.getvalue())
+
+
+def sentencepiece_fields(processor: Any, *, gemma: bool) -> dict[str, Any]:
+    """The metadata of a SentencePiece tokenizer, as llama.cpp's conversion writes it."""
+    pieces = [processor.id_to_piece(index) for index in range(len(processor))]
+    types = [
+        2
+        if processor.is_unknown(index)
+        else 3
+        if processor.is_control(index)
+        else 6
+        if processor.is_byte(index)
+        else 4
+        if gemma and piece in USER_DEFINED
+        else 1
+        for index, piece in enumerate(pieces)
+    ]
+    values = {
+        "model": "llama",
+        "pre": "default",
+        "tokens": [
+            piece.replace("▁", " ") if kind == 4 else piece for piece, kind in zip(pieces, types, strict=True)
+        ],
+        "scores": [processor.get_score(index) for index in range(len(processor))],
+        "token_type": types,
+        "merges": None,
+        "bos_token_id": processor.bos_id(),
+        "eos_token_id": processor.eos_id(),
+        "unknown_token_id": processor.unk_id(),
+        "add_bos_token": None,
+        # Without the key, llama.cpp adds the space.
+        "add_space_prefix": False if gemma else None,
+    }
+    return {f"tokenizer.ggml.{key}": value for key, value in values.items()}
+
+
 def parts(tokenizer: Tokenizer) -> tuple[dict[str, int], list[tuple[str, str]]]:
     """Vocabulary and merges of a BPE."""
     model = json.loads(tokenizer.to_str())["model"]
@@ -68,8 +129,8 @@ def interleaved(rows: np.ndarray, heads: int) -> np.ndarray:
     return rows[order]
 
 
-def random_model(architecture: str, vocabulary: int, *, tied: bool) -> Any:
-    """Hugging Face's model with random weights."""
+def random_model(architecture: str, vocabulary: int, *, tied: bool, **changed: Any) -> Any:
+    """Hugging Face's model with random weights; `changed` are further settings of its configuration."""
     import transformers as hf
 
     sizes = {
@@ -84,22 +145,41 @@ def random_model(architecture: str, vocabulary: int, *, tied: bool) -> Any:
         "rms_norm_eps": 1e-5,
         "rope_parameters": {"rope_type": "default", "rope_theta": 5000.0},
         "tie_word_embeddings": tied,
+        **changed,
+    }
+    gemma = {
+        "head_dim": 256,
+        "num_hidden_layers": 7,
+        "sliding_window": 16,
+        "rope_parameters": {
+            "full_attention": {"rope_type": "default", "rope_theta": 5000.0},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 10_000.0},
+        },
     }
     config = {
         "llama": lambda: hf.LlamaConfig(**sizes),
         "qwen2": lambda: hf.Qwen2Config(**sizes),
         "qwen3": lambda: hf.Qwen3Config(**sizes, head_dim=128),
+        "gemma3": lambda: hf.Gemma3TextConfig(**(sizes | gemma | changed)),
     }[architecture]()
     torch.manual_seed(0)
     model = hf.AutoModelForCausalLM.from_config(config)
     for name, parameter in model.named_parameters():
         if "norm" in name or name.endswith("bias"):
             parameter.data = 1 + 0.3 * torch.randn_like(parameter)
+        if architecture == "gemma3" and "norm" in name:
+            # bfloat16, as Google's: the sum of 1 and the weight is exact.
+            parameter.data = (0.3 * torch.randn_like(parameter)).bfloat16().float()
     return model.eval()
 
 
-def stored_name(weight: str) -> str:
+def stored_name(weight: str, architecture: str) -> str:
     """The name of a weight in GGUF."""
+    gemma = {
+        "post_attention_layernorm": "post_attention_norm",
+        "pre_feedforward_layernorm": "ffn_norm",
+        "post_feedforward_layernorm": "post_ffw_norm",
+    }
     renamed = {
         "model.layers": "blk",
         "model.embed_tokens": "token_embd",
@@ -117,7 +197,7 @@ def stored_name(weight: str) -> str:
         "post_attention_layernorm": "ffn_norm",
         "input_layernorm": "attn_norm",
     }
-    for theirs, ours in renamed.items():
+    for theirs, ours in (renamed | (gemma if architecture == "gemma3_text" else {})).items():
         weight = weight.replace(theirs, ours)
     return weight
 
@@ -131,7 +211,9 @@ def tensors_of(model: Any) -> dict[str, np.ndarray]:
             values = interleaved(values, c.num_attention_heads)
         if c.model_type == "llama" and name.endswith("k_proj.weight"):
             values = interleaved(values, c.num_key_value_heads)
-        tensors[stored_name(name)] = values
+        if c.model_type == "gemma3_text" and "norm" in name:
+            values = values + 1
+        tensors[stored_name(name, c.model_type)] = values
     return tensors
 
 
@@ -140,7 +222,8 @@ def fields_of(model: Any, tokenizer: Tokenizer, pre: str) -> dict[str, Any]:
     c = model.config
     vocabulary, (_, merges) = tokenizer.get_vocab(), parts(tokenizer)
     tokens = sorted(vocabulary, key=vocabulary.__getitem__)
-    width = c.head_dim if c.model_type == "qwen3" else c.hidden_size // c.num_attention_heads
+    width = getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads
+    gemma, rope = c.model_type == "gemma3_text", c.rope_parameters
     sizes = {
         "block_count": c.num_hidden_layers,
         "context_length": c.max_position_embeddings,
@@ -151,9 +234,11 @@ def fields_of(model: Any, tokenizer: Tokenizer, pre: str) -> dict[str, Any]:
         "attention.layer_norm_rms_epsilon": c.rms_norm_eps,
         "attention.key_length": width,
         "rope.dimension_count": width,
-        "rope.freq_base": c.rope_parameters["rope_theta"],
+        "rope.freq_base": (rope["full_attention"] if gemma else rope)["rope_theta"],
         "vocab_size": c.vocab_size,
     }
+    if gemma:
+        sizes |= {"attention.sliding_window": c.sliding_window}
     tokenizer_fields = {
         "model": "gpt2",
         "pre": pre,
@@ -164,7 +249,8 @@ def fields_of(model: Any, tokenizer: Tokenizer, pre: str) -> dict[str, Any]:
         "eos_token_id": 2,
         "add_bos_token": False,
     }
-    return {f"{c.model_type}.{key}": value for key, value in sizes.items()} | {
+    architecture = c.model_type.removesuffix("_text")
+    return {f"{architecture}.{key}": value for key, value in sizes.items()} | {
         f"tokenizer.ggml.{key}": value for key, value in tokenizer_fields.items()
     }
 

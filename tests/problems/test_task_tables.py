@@ -1,16 +1,21 @@
 """Tasks that are tables: what is read, and what is refused in one sentence."""
 
+import csv
+import io
 import json
 
 import pytest
+from hostile_values import FUZZ, refusal
+from hypothesis import given
+from hypothesis import strategies as st
 
 from form_invariance.errors import UserError
-from form_invariance.problems.task_tables import NO_OPERAND, read_task_table
+from form_invariance.problems.task_tables import NO_OPERAND, first_fields, lines_of, read_task_table
 
 
 def written(folder, text):
     path = folder / "task.csv"
-    path.write_text(text, encoding="utf-8")
+    path.write_text(text, encoding="utf-8", newline="")
     return path
 
 
@@ -44,7 +49,29 @@ def test_any_column_may_have_the_answers(tmp_path):
         ("word,answer\na,b\nc,d\na,e\n", "line 4 states a problem of an earlier line"),
         ("word,answer\na,b\nc,b\n", "needs at least two distinct answers, but has 1"),
         ("", "cannot be read as CSV in UTF-8: No columns to parse"),
-        ("word,answer\na,b\nc,d,e,f\n", "cannot be read as CSV in UTF-8: "),
+        ("\n \n", "No columns to parse, the file is empty"),
+        ("word,answer\na,b\nc,d,e,f\n", "the number of values in line 3 is 4, but that of the columns is 2"),
+        ("word,answer\nx,a,b\ny,c,d\n", "values in line 2 is 3, but that of the columns is 2"),
+        ("word,answer\na,b,\nc,d,\n", "values in line 2 is 3"),
+        ("word,answer\na,b\nc\n", "values in line 3 is 1"),
+        ('word,answer\n\n"a\nb",c\r\n\r\nd\n', "values in line 6 is 1"),
+        ('word,answer\na,b\n""\n', "values in line 3 is 1"),
+        ("word,answer,\na,b,\nc,d,\n", "column 3 has the name ''"),
+        (",word,answer\n0,a,b\n1,c,d\n", "column 1 has the name ''"),
+        (" word,answer\na,b\nc,d\n", "column 1 has the name ' word'"),
+        ('"wo\nrd",answer\na,b\nc,d\n', "column 1 has the name 'wo\\nrd'"),
+        ("{word},answer\na,b\nc,d\n", "column 1 has the name '{word}'"),
+        ("word,word,answer\na,b,c\nd,e,f\n", "two columns have the name 'word'"),
+        ("word,answer,answer\na,b,c\nd,e,f\n", "two columns have the name 'answer'"),
+        ("word;answer\na, b;c\nd;e\n", "'word;answer' are separated by ';'; separate all values by commas"),
+        ("word\tanswer\na\tb\nd\te\n", r"separated by '\t'"),
+        ("word,answer\n\n\na,b\n \nc,\n", "column 'answer' in line 6 is empty"),
+        ('word,answer\n"a\nb",c\n"d\r\ne",f\n"g ",h\n', "column 'word' in line 6 is empty, or begins or ends"),
+        ('word,answer\n"a\nb",c\n\nd,e\n"a\nb",f\n', "line 6 states a problem of an earlier line"),
+        ('word,answer\na,b\n"c"d,e\n', "the row that begins in line 3 is wrong"),
+        ('word,answer\na,b\n\n"c,d\ne,f\n', "the row that begins in line 4 is wrong"),
+        ("word,answer\na,b\nc,\0d\n", "line 3 has a NUL character"),
+        ("word,answer\na,b\nc," + "d" * 200_000, "the row that begins in line 3 is wrong"),
     ],
 )
 def test_a_table_that_breaks_a_rule_is_refused(tmp_path, text, said):
@@ -62,3 +89,92 @@ def test_a_file_that_is_missing_or_no_text_is_refused(tmp_path):
     path.write_bytes(b"word,answer\n\xff\xfe,b\n")
     with pytest.raises(UserError, match="cannot be read as CSV in UTF-8"):
         read_task_table(path, "answer")
+    path.write_text("word,answer\nmouse,mice\nman,men\n", encoding="utf-16")
+    with pytest.raises(UserError, match="cannot be read as CSV in UTF-8"):
+        read_task_table(path, "answer")
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "lines"),
+    [
+        ("\ufeffword,answer\na,b\nc,d\n", ["a", "c"], [2, 3]),
+        ("word,answer\r\na,b\r\n\r\nc,d", ["a", "c"], [2, 4]),
+        ("word,answer\ra,b\rc,d\r", ["a", "c"], [2, 3]),
+        ('\n\nword,answer\n"a\nb",b\n   \n"c, ""d""",d\n', ["a\nb", 'c, "d"'], [4, 7]),
+        ('"word","answer"\n"a","b"\n"null","NA"\n', ["a", "null"], [2, 3]),
+    ],
+)
+def test_unusual_files_keep_their_text(tmp_path, text, words, lines):
+    path = written(tmp_path, text)
+    assert [json.loads(one)["word"] for one in read_task_table(path, "answer")["fields"]] == words
+    assert lines_of(path) == lines
+    assert first_fields(path)["word"] == words[0]
+
+
+def test_an_example_needs_a_row(tmp_path):
+    with pytest.raises(UserError, match=r"task\.csv .*: it has no row"):
+        first_fields(written(tmp_path, "word,answer\n"))
+
+
+GOOD = st.text(st.characters(exclude_categories=["Cs"]), max_size=4).map(
+    lambda text: f"x{text}x".replace("\0", "")
+)
+CELLS = st.integers(0, 40).flatmap(
+    lambda n: GOOD if n < 40 else st.sampled_from(["", " a", "a\n", "\ufeffa", "a\0"])
+)
+
+
+@FUZZ
+@given(
+    st.lists(st.text("ab,;", min_size=1, max_size=3), min_size=3, max_size=3, unique=True),
+    st.lists(st.lists(CELLS, min_size=3, max_size=3), min_size=2, max_size=4),
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+)
+def test_what_csv_writes_comes_back_or_is_refused(tmp_path_factory, names, rows, end, quoting):
+    folder = tmp_path_factory.mktemp("csv")
+    stream = io.StringIO(newline="")
+    csv.writer(stream, lineterminator=end, quoting=quoting).writerows([names, *rows])
+    table, said = refusal(read_task_table, written(folder, stream.getvalue()), names[-1])
+    if said:
+        return
+    assert table["target"].tolist() == [row[-1] for row in rows]
+    assert [list(json.loads(one).items()) for one in table["fields"]] == [
+        list(zip(names[:-1], row[:-1], strict=True)) for row in rows
+    ]
+
+
+LINES = [
+    "a,b\n",
+    "c,d\r\n",
+    "\n",
+    '"a\nb",c\n',
+    'g,"h""i"\r',
+    "  \r\n",
+    "j,k",
+    "e, f\n",
+    'l,"m\n',
+    "n,o,\n",
+    ",p\n",
+]
+
+
+@FUZZ
+@given(
+    st.lists(st.sampled_from(LINES[:7]) | st.sampled_from(LINES), min_size=2, max_size=5, unique=True).map("".join)
+)
+def test_any_text_is_a_table_or_one_sentence(tmp_path_factory, text):
+    """Where it is a table, it has what Python's csv reads, each row on the line on which it begins."""
+    path = written(tmp_path_factory.mktemp("csv"), "a,b\n" + text)
+    table, said = refusal(read_task_table, path, "b")
+    if said:
+        return
+    rows = [row for row in csv.reader(io.StringIO(text, newline="")) if "".join(row).strip()]
+    assert [
+        [json.loads(one)["a"], target] for one, target in zip(table["fields"], table["target"], strict=True)
+    ] == rows
+    starts = path.read_text(encoding="utf-8")
+    lines = io.StringIO(starts, newline="").readlines()
+    assert all(
+        lines[line - 1].lstrip('"').startswith(row[0][:1]) for line, row in zip(lines_of(path), rows, strict=True)
+    )

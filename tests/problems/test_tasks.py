@@ -1,20 +1,29 @@
 """What an operator asks: prompts filled from fields, and the first token of an answer."""
 
+import json
+import re
+
 import numpy as np
 import pytest
-from tokenizers import Tokenizer, models, pre_tokenizers
+from hostile_values import FUZZ, refusal
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from form_invariance.errors import UserError
 from form_invariance.problems.operands import OperandRange
-from form_invariance.problems.prompts import PromptTokenizer
+from form_invariance.problems.prompts import PromptTokenizer, check_next_token
 from form_invariance.problems.tasks import (
     Arithmetic,
     TableTask,
     check_task,
+    check_wording,
     fill,
     first_tokens,
     pool,
+    prompts_of,
     stated,
+    target_tokens,
     targets,
 )
 
@@ -119,3 +128,123 @@ def test_arithmetic_is_asked_with_its_operands(raw_tokenizer):
     assert prompts == [f"{a}+{b}=" for a, b in zip(problems["a"], problems["b"], strict=True)]
     assert np.array_equal(wanted, own.number_tokens(problems["answer"].to_numpy()))
     assert problems["target"].tolist() == [str(answer) for answer in problems["answer"]]
+
+
+@pytest.mark.parametrize(
+    ("answers", "shown", "advice"),
+    [
+        (["mice", "two", "3"], "one, two 3", "change or remove this row, or end the template where a word ends"),
+        (["3", "mice", "mouse"], "one, two 3", "change or remove this row, or end"),
+        (["mice", "3", "one", "4"], "one, two 3", "change or remove this row, or end"),
+        (["mice", "3"], "one, two 3", "change or remove this row, or end"),
+        (["3", "mice"], "one, two 3", "change or remove this row, or end"),
+    ],
+)
+def test_the_row_that_no_token_begins_is_shown(tokenizer, answers, shown, advice):
+    """Words follow after a space, as without it they join the word before; a digit follows directly."""
+    own = json.loads(tokenizer.tokenizer.to_str())
+    joined = ("o", "m"), ("o", "t"), ("o", "o")
+    own["model"]["vocab"] |= {one + two: 1000 + place for place, (one, two) in enumerate(joined)}
+    own["model"]["merges"] = [*joined, *own["model"]["merges"]]
+    own = PromptTokenizer(Tokenizer.from_str(json.dumps(own)), None)
+    with pytest.raises(UserError) as caught:
+        first_tokens(own, ["one, two"] * len(answers), answers, "x")
+    assert f"splits {shown!r} as" in str(caught.value)
+    assert advice in str(caught.value)
+
+
+def table_task(folder, text):
+    path = folder / "task.csv"
+    path.write_text(text)
+    return TableTask(path, "answer")
+
+
+SAME = "id,word,of,answer\n\n1,mouse,x,mice\n2,one,x,two\n3,mouse,y,mouse\n"
+
+
+@pytest.mark.parametrize("template", ["one {word}, two", "{of}: {{word}}, two", '{"{of}" {word}'])
+def test_two_rows_with_one_prompt_are_refused(tokenizer, tmp_path, template):
+    """Another column tells the rows apart, but not the prompts."""
+    task = table_task(tmp_path, SAME.replace("y", "x"))
+    for check in (check_wording, lambda *given: check_task(given[0], tokenizer, *given[1:])):
+        with pytest.raises(UserError) as caught:
+            check(task, template, "here")
+        text = str(caught.value)
+        assert text.startswith(f"here: template {template!r} gives two problems the same prompt, ")
+        assert f"lines 3 and 5 of {task.path}; add a field that tells them apart, or remove one" in text
+    check_wording(task, "{id} {word}, two", "here")
+
+
+def test_prompts_are_compared_and_not_columns(tmp_path):
+    task = table_task(tmp_path, "first,second,answer\nab,c,x\na,bc,y\n")
+    with pytest.raises(UserError, match="same prompt, 'abc': lines 2 and 3"):
+        check_wording(task, "{first}{second}", "here")
+    check_wording(task, "{first} {second}", "here")
+
+
+def test_two_texts_with_the_same_tokens_are_refused(tokenizer, tmp_path):
+    own = Tokenizer.from_str(tokenizer.tokenizer.to_str())
+    own.normalizer = normalizers.NFC()
+    task = table_task(tmp_path, "word,answer\ncaf\u00e9,one\ncafe\u0301,two\n")
+    check_task(task, tokenizer, "{word}, two", "here")
+    with pytest.raises(
+        UserError, match=r"^here: the tokenizer gives two problems the same prompt, .*: lines 2 and 3"
+    ):
+        check_task(task, PromptTokenizer(own, None), "{word}, two", "here")
+
+
+BOS = "<|begin_of_text|>"
+
+
+@pytest.mark.parametrize("opening", [BOS, f" {BOS}"])
+def test_the_text_of_bos_is_refused_for_every_task(raw_tokenizer, tmp_path, opening):
+    whole = PromptTokenizer(raw_tokenizer, raw_tokenizer.token_to_id(BOS))
+    apart = Tokenizer.from_str(raw_tokenizer.to_str())
+    apart.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True), apart.pre_tokenizer]
+    )
+    digits = PromptTokenizer(apart, whole.bos)
+    limits = OperandRange(10, 20, 20, 40)
+    table = table_task(tmp_path, "word,answer\nmouse,mice\none,two\n")
+    for task, tokenizer, template in (
+        (Arithmetic("a + b", limits), whole, "{a}+{b}="),
+        (Arithmetic("a + b", limits, 1), digits, "{a}+{b}="),
+        (table, whole, "{word} ="),
+    ):
+        check_task(task, tokenizer, template, "here")
+        with pytest.raises(
+            UserError, match=rf"^here: .*{re.escape(repr(BOS))} begins every prompt already; remove it"
+        ):
+            check_task(task, tokenizer, opening + template, "here")
+        problems = stated(task, pool(task)).head(2)
+        with pytest.raises(UserError, match="begins every prompt already"):
+            target_tokens(tokenizer, prompts_of(opening + template, problems), problems, "here")
+    with pytest.raises(UserError, match="begins every prompt already"):
+        check_next_token(whole, [f"{opening}12="], [12], "here")
+    in_a_cell = table_task(tmp_path, f"word,answer\nmouse,mice\n{BOS}one,two\n")
+    with pytest.raises(UserError, match="begins every prompt already; remove it from the template or the table"):
+        check_task(in_a_cell, whole, "{word} =", "here")
+
+
+def test_operands_that_merge_are_refused_where_prompts_collide():
+    mixed, fixed = (
+        Arithmetic("a + b", OperandRange(*limits), 0) for limits in ((1, 30, 10, 99), (10, 30, 20, 60))
+    )
+    for template in ("{a}{b}=", "{a}1{b}=", "{b}{a} ="):
+        with pytest.raises(
+            UserError, match=r"the same prompt, '\d+ ?=': a, b = .*; put a sign between \{a\} and \{b\}"
+        ):
+            check_wording(mixed, template, "here")
+        check_wording(fixed, template, "here")
+    for template in ("{a} {b}=", "{b}1-1{a}", "{{a}}{{b}}"):
+        check_wording(mixed, template, "here")
+
+
+@settings(FUZZ, max_examples=40)
+@given(st.lists(st.sampled_from(["1", "0", "12", "+", " ", "}"]), max_size=3).map("".join), st.booleans())
+def test_prompts_of_digits_collide_as_found_by_comparing_all(between, swapped):
+    task = Arithmetic("a + b", OperandRange(1, 14, 10, 99), 1)
+    template = f"{{b}}{between}{{a}}" if swapped else f"{{a}}{between}{{b}}"
+    problems = stated(task, pool(task))
+    collide = len(set(prompts_of(template, problems))) < len(problems)
+    assert bool(refusal(check_wording, task, template, "here")[1]) == collide

@@ -74,7 +74,7 @@ def test_the_audits_recall_is_told():
 
 
 def test_transfer_is_told_by_its_contrasts():
-    values = {"matched": 0.3, "random": 0.0, "all_late": 0.9, "residual": 1.0}
+    values = {"matched": 0.3, "no_donor": 0.25, "random": 0.0, "all_late": 0.9, "residual": 1.0}
     moved = [
         ("+", d, -1 if name in ("all_late", "residual") else 100, name, 4, value + shift)
         for d, shift in (("symbolic_to_word", -0.1), ("word_to_symbolic", 0.0))
@@ -84,20 +84,22 @@ def test_transfer_is_told_by_its_contrasts():
     contrasts = [
         ("matched_minus_same_answer", -0.2, -0.3, -0.1),
         ("imposed", 0.1, -0.05, 0.2),
+        ("interchange", 0.4, 0.3, 0.5),
+        ("matched_minus_baseline", 0.05, -0.1, 0.2),
         ("matched_minus_control", 0.25, 0.2, 0.3),
     ]
     table = pd.DataFrame(contrasts, columns=["contrast", "value", "low", "high"])
     table = pd.concat([table.assign(operator="all", k=100), table.assign(operator="all", value=0.9, k=200)])
     (answer,) = transfer.answer({"transfer": pd.DataFrame(moved, columns=names), "transfer_contrasts": table}, 100)
     for words in (
-        "25% of the wrong answers become correct",
-        "same answer): -20% [-30%, -10%] (no).",
-        "imposes that answer: 10% [-5%, 20%] (undecided).",
-        "strongest control: 25% [20%, 30%] (yes).",
+        "25% of the wrong answers become correct; if they take their mean over prompts, 20%.",
+        "other neurons: 5% [-10%, 20%] (undecided).",
+        "same answer: -20% [-30%, -10%] (no).",
+        "permuted donors: 10% [-5%, 20%] (undecided); on problems that both formats get right: 40% [30%, 50%] (",
         "correct 85% and 95%.",
     ):
         assert words in answer.sentence
-    assert answer.table["verdict"].tolist() == ["no", "undecided", "yes"]
+    assert answer.table["verdict"].tolist() == ["no", "undecided", "yes", "undecided", "yes"]
 
 
 def planted_table(deviation):
@@ -272,8 +274,8 @@ def test_the_demos_report():
 
 def verdict(*rows):
     """A model's verdict: (question, difference, low, high, verdict)."""
-    found = [(COMPARED[name], "accuracy", 50, *numbers) for name, *numbers in rows]
-    columns = ["question", "metric", "k", "difference", "low", "high", "verdict"]
+    found = [(COMPARED[name], "accuracy", "+ -0.10 no, - +0.20 yes", 50, *numbers) for name, *numbers in rows]
+    columns = ["question", "metric", "operator", "k", "difference", "low", "high", "verdict"]
     return Answer(QUESTION, "At k = 50: ...", pd.DataFrame(found, columns=columns))
 
 
@@ -312,6 +314,7 @@ def test_the_page_opens_with_the_verdicts(finished_files, open_from_disk, tmp_pa
     assert [row.split("\n")[0].split("\t")[0] for row in rows] == [QUESTIONS["same"], QUESTIONS["specific"]]
     assert "undecided" in rows[1]
     assert "nothing to compare" in rows[1]
+    assert "+ -0.10 no, - +0.20 yes" in rows[1]
     assert "among the 50 best" in tab.inner_text("body")
     tab.click(f".verdicts a:text('{QUESTIONS['same']}')")
     assert tab.url.endswith("#does-it-overlap")

@@ -142,7 +142,8 @@ def tables(checkout: Path) -> dict[str, pd.DataFrame]:
 
 def outputs(checkout: Path) -> dict[str, bytes]:
     """Everything that the rules made, by its path."""
-    paths = [path for path in checkout.glob("results/embedded-shared/**/*") if path.is_file()]
+    folder = checkout / "results/embedded-shared"
+    paths = [path for path in folder.rglob("*") if path.is_file() and path.name != "configuration.json"]
     return {str(path.relative_to(checkout)): path.read_bytes() for path in paths}
 
 

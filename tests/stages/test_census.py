@@ -86,6 +86,22 @@ def test_mean_cache_prompts_share_no_pair_with_a_dataset(tiny):
         choose_prompts({"x": table}, [table], 20, 0)
 
 
+@pytest.mark.parametrize("digit", [0, 1, 2])
+def test_digits_asked_in_one_pass_are_those_of_a_prompt_each(tiny, raw_tokenizer, digit):
+    own = Tokenizer.from_str(raw_tokenizer.to_str())
+    own.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), own.pre_tokenizer])
+    tokenizer = PromptTokenizer(own, 0)
+    limits = OperandRange(operand_min=1, operand_max=300, answer_min=100, answer_max=400)
+    table = take_census(tiny[0], tokenizer, "{a} + {b}=", "x", Arithmetic("a + b", limits, digit), 60, 0)
+    assert table["prompt"].str.len().nunique() > 1
+    alone = module.ask(tiny[0], tokenizer, table["prompt"].tolist(), table["answer_token"].to_numpy())
+    assert (table["answer_token"].map(tokenizer.text) == table["answer"].astype(str).str[digit]).all()
+    for name in ("predicted_token", "correct", "rank"):
+        assert (table[name] == alone[name]).all()
+    np.testing.assert_allclose(table["logit"], alone["logit"], atol=1e-5)
+    np.testing.assert_allclose(table["probability"], alone["probability"], rtol=1e-5)
+
+
 def test_a_whole_answer_is_right_if_every_digit_is(tiny, raw_tokenizer, monkeypatch):
     """The model is replaced by one that answers at random, but always the same to the same prompt."""
     own = Tokenizer.from_str(raw_tokenizer.to_str())
@@ -96,8 +112,10 @@ def test_a_whole_answer_is_right_if_every_digit_is(tiny, raw_tokenizer, monkeypa
         return zlib.crc32(prompt.encode()) % 10 > 2
 
     def ask(model, tokenizer, prompts, answers):
-        correct = np.array([right(prompt) for prompt in prompts])
-        return {"correct": correct, "predicted_token": np.array(answers)}
+        digits = answers.shape[1]
+        starts = [[prompt[: len(prompt) - digits + 1 + place] for place in range(digits)] for prompt in prompts]
+        correct = np.array([[right(start) for start in own] for own in starts])
+        return {"correct": correct, "predicted_token": answers}
 
     monkeypatch.setattr(module, "ask", ask)
     limits = OperandRange(operand_min=0, operand_max=60, answer_min=0, answer_max=120)

@@ -3,6 +3,7 @@
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from digit_circuits import TEMPLATES, TENS, UNITS, planted, write_model
@@ -15,9 +16,15 @@ from form_invariance.problems.tasks import Arithmetic
 from form_invariance.stages.census.compute import take_census
 from form_invariance.stages.dataset.compute import Choice, make_dataset
 from form_invariance.stages.dataset.prompts import eval_prompts, train_prompts
+from form_invariance.stages.family_knockout.compute import cell_rows, right_prompts
+from form_invariance.stages.family_knockout.table import ALL
+from form_invariance.stages.heuristics.names import SHARED, family
+from form_invariance.stages.heuristics.pairs import make_digit_grid
 from form_invariance.stages.mean_cache.compute import last_token_means
 from form_invariance.stages.patching.compute import patch_candidates
 from form_invariance.stages.planted.construction import LATE, PLANTED, WIDTH
+from form_invariance.stages.probe import compute as probe
+from form_invariance.stages.probe.summary import curve
 from form_invariance.stages.run import Run
 from form_invariance.stages.specificity.compute import NeuronSet, damages
 from form_invariance.stages.specificity.tasks import Task
@@ -84,6 +91,21 @@ def test_the_units_are_right_and_the_tens_without_a_carry(censuses):
         assert (census["whole_correct"] == right).all()
 
 
+def test_probes_read_each_digit_from_the_layer_that_computes_it(run, censuses):
+    """Layer 0 adds up the digits of a place, which is the tens' answer. Layer 1 takes 10 from a sum above 9."""
+    for name in TEMPLATES:
+        given = {(name, NAMES[digit]): censuses[name, digit] for digit in NAMES}
+        chosen = probe.choose_prompts(given, 800, 0)
+        table = probe.run(run.model, run.tokenizer, chosen, 0)
+        tens, units = (curve(table, NAMES[digit]).set_index("layer")["accuracy"] for digit in (TENS, UNITS))
+        assert tens.min() > 0.95
+        assert units[0] < 0.7
+        assert units[1:].min() > 0.95
+        assert (table["reachable"] == 1).all()
+        assert table.loc[table["position"] > 0, "accuracy"].max() < 0.5  # no other token sees both digits
+        assert set(probe.token_labels(run.tokenizer, chosen)) > {"{a}", "{b}"}
+
+
 def test_each_digits_neurons_are_found_exactly(effects, shared):
     circuits = planted(shared, seed=0)
     for (name, digit), found in effects.items():
@@ -124,3 +146,38 @@ def test_a_knockout_of_one_digit_spares_the_other(run, datasets, shared):
             # And a circuit alone is enough for its own digit.
             np.testing.assert_allclose(found["keep_only"]["probability"][own], 0, atol=1e-3)
             assert found["keep_only"]["accuracy"][other].mean() > 0.7
+
+
+def test_family_knockout_asks_digits_and_finds_rules_that_matter_where_they_hold(run, datasets, shared):
+    """The tens' neurons matter in every prompt; an idle neuron whose rule holds where theirs does not, in none."""
+    circuits, tables = planted(shared, seed=0), [datasets[name, TENS][0] for name in TEMPLATES]
+    grid = make_digit_grid(Arithmetic("a + b", LIMITS, TENS), 70)
+    idle = min(set(range(WIDTH)) - {*circuits["code", TENS, LATE[0]], *circuits["code", UNITS, LATE[0]]})
+    low, high = "op1_range_0_30", "op1_range_30_100"
+    rows = [(LATE[0], neuron, low) for neuron in circuits["code", TENS, LATE[0]]]
+    labels = pd.DataFrame([*rows, (LATE[0], idle, high)], columns=["layer", "neuron", "heuristic"])
+    labels["family"] = labels["heuristic"].map(family)
+
+    prompts = right_prompts(run, TEMPLATES["code"], grid, tables, 100, 0, "tens")
+    assert len(prompts.tokens) > 100
+    texts = [TEMPLATES["code"].format(a=a, b=b) for a, b in zip(prompts.pairs.a, prompts.pairs.b, strict=True)]
+    assert torch.equal(prompts.tokens, run.tokens(texts))
+    sums = prompts.pairs.a + prompts.pairs.b
+    assert prompts.pairs.answer.tolist() == [int(str(one)[0]) for one in sums]
+    assert torch.equal(prompts.answers, run.answer_tokens(prompts.pairs.answer))
+    train = pd.concat(table[table["split"] == "train"] for table in tables)
+    ranked = set(map(frozenset, train[["a", "b"]].to_numpy()))
+    pairs = zip(prompts.pairs.a.tolist(), prompts.pairs.b.tolist(), strict=True)
+    assert not ranked & set(map(frozenset, pairs))
+
+    found = {
+        row["metric"]: (row, values)
+        for row, values in cell_rows(run, prompts, {SHARED: labels}, ("code", "tens"), True, 50, 0)
+        if row["family"] == ALL
+    }
+    row, values = found["probability"]
+    # Where the planted neurons' rule holds, one of them is compared with the idle one; elsewhere it is reversed.
+    assert row["ablated"] == 1
+    holds = prompts.pairs.a < 30
+    assert (values[holds] > 0).mean() > 0.9
+    assert (values[~holds] < 0).mean() > 0.9

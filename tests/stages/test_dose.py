@@ -57,7 +57,7 @@ def measured(packaged, templates):
     table = dose_table(run, plans, dose_shares(run, orders, [0, 0.4, 1], 2, 0, operator), True)
     known = measure(run, ranking.assign(ie_mean=0.0), np.ones((3, width)), None)
     sets = neuron_sets(run, circuit, dict.fromkeys(censuses, known), Choices(operator, [k], 1, 1, 0))
-    whole = transfer_tables(run, only(plans, "matched"), sets, True)
+    whole = transfer_tables(run, only(plans, "matched"), {}, sets, True)
     return table, {direction: moved for direction, moved, _ in whole}
 
 

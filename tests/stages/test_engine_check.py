@@ -14,9 +14,10 @@ from form_invariance.model import decoder
 from form_invariance.model import loading as models
 from form_invariance.model.transformer_lens_bridge import boot
 from form_invariance.stages.attribution import compute as attribution
+from form_invariance.stages.dataset.prompts import TrainPrompts
 from form_invariance.stages.engine_check import compute
 from form_invariance.stages.engine_check.hooked import hooked_values
-from form_invariance.stages.engine_check.sample import NO_LAYER, Sample, choose_neurons
+from form_invariance.stages.engine_check.sample import NO_LAYER, Sample, build_samples, choose_neurons
 from form_invariance.stages.mean_cache import ablation
 from form_invariance.stages.mean_cache.compute import MeanCache
 from form_invariance.stages.patching import compute as patching
@@ -46,6 +47,7 @@ def sample_of(model, prompts=3, length=13):
         answers=torch.randperm(c.vocabulary, generator=generator)[: 2 * prompts].view(prompts, 2),
         partners=[tokens(1, length + row) for row in range(prompts)],
         donors=tokens(prompts, length - 2),
+        layers=range(FIRST, c.n_layers),
         neurons=neurons,
         chosen=chosen,
         means=MeanCache([mean.to(model.dtype) for mean in means], [], [], torch.ones(length - 1)),
@@ -96,6 +98,21 @@ def test_every_family_agrees_in_bfloat16(family_folders, family):
     compute.require_exact(table, family, "bfloat16")
     # It did run in bfloat16, for which float32's tolerance is too small.
     assert not compared(fast, slow)["within"].all()
+
+
+def test_the_operators_of_a_format_divide_the_layers(tiny):
+    """Every late layer of every format is patched in one operator, also where operators outnumber the layers."""
+    model, tokenizer = tiny
+    table = ranks(3, model.config.d_mlp)
+    prompts = TrainPrompts(torch.tensor([[5, 6, 7]]), [["1+2="]], torch.tensor([[[5, 6]]]), None)
+    for operators in (["a"], ["a", "b"], ["a", "b", "c", "d"]):
+        cells = [(name, operator) for name in ("s", "w") for operator in operators]
+        means = dict.fromkeys(("s", "w"), MeanCache([], [], [], torch.ones(1)))
+        samples = build_samples(dict.fromkeys(cells, prompts), dict.fromkeys(cells, table), means, tokenizer, 1)
+        for name in ("s", "w"):
+            patched = [layer for operator in operators for layer in samples[name, operator].neurons]
+            assert sorted(set(patched)) == list(samples[name, "a"].layers) == [FIRST, FIRST + 1, FIRST + 2]
+            assert len(patched) == max(3, len(operators))
 
 
 def test_hooked_patches_are_those_of_one_pass_a_neuron(tiny, tiny_folder):

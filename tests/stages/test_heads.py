@@ -12,6 +12,7 @@ from settings import complete
 
 from form_invariance.cli import main
 from form_invariance.errors import UserError
+from form_invariance.model.readouts import Readouts
 from form_invariance.model.replay import build_cache
 from form_invariance.stages.dataset.prompts import TrainPrompts
 from form_invariance.stages.dataset.table import CORRUPT, DATASET
@@ -78,7 +79,7 @@ def expected_effects(bridge, tokenizer, train):
 
 def compare(model, tokenizer, folder, train):
     bridge, patches = oracles.bridge(folder), []
-    cell = heads.measure_cell(model, tokenizer, train, patches.append)
+    cell = heads.measure_cell(model, tokenizer, train, patches.append, Readouts())
     expected = expected_effects(bridge, tokenizer, train)
     assert sum(patches) == expected.size
     # IE is unbounded: beyond 1 the comparison is relative, as fp32 is.
@@ -109,16 +110,16 @@ def test_heads_patched_with_their_own_output_do_nothing(tiny):
     model, tokenizer = tiny
     train = train_prompts(tokenizer, PROMPTS["code"], [PROMPTS["code"]] * 4)
     own = heads.last_token_heads(model, train.tokens)
-    effects = heads.patch_heads(model, build_cache(model, train.tokens, 0), own, train.answers[0])
+    effects = heads.patch_heads(model, build_cache(model, train.tokens, 0), own, train.answers[0], Readouts())
     assert effects.abs().max() < 2e-6
 
 
 def test_batches_change_nothing(tiny, monkeypatch):
     model, tokenizer = tiny
     train = train_prompts(tokenizer, PROMPTS["code"], [PROMPTS["code"], LONGER] * 2)
-    base = heads.measure_cell(model, tokenizer, train, lambda _: None)
+    base = heads.measure_cell(model, tokenizer, train, lambda _: None, Readouts())
     monkeypatch.setattr(heads, "rows_at_once", lambda model: 1)
-    again = heads.measure_cell(model, tokenizer, train, lambda _: None)
+    again = heads.measure_cell(model, tokenizer, train, lambda _: None, Readouts())
     torch.testing.assert_close(again.effects, base.effects, atol=2e-6, rtol=1e-5)
     for name in heads.ATTENDED:
         torch.testing.assert_close(again.attention[name], base.attention[name], atol=1e-6, rtol=1e-5)

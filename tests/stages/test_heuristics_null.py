@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 
 EVERY = {**EXPRESSIONS, "other": "max(a, b)"}
 OPERANDS = int(os.environ.get("NOISE_OPERANDS", "60"))
-"""Operands of the grids of noise; the numbers in docs/heuristics.md are those of 100."""
+"""Operands of the grids of noise; the numbers in docs/stages.md are those of 100."""
 
 
 @cache

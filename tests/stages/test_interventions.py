@@ -11,6 +11,7 @@ import pytest
 import torch
 from test_patching import PAIRS, prepared
 
+from conftest import FAMILIES
 from form_invariance.model import decoder, readout
 from form_invariance.model import loading as models
 from form_invariance.model.replay import last_token_neurons, select
@@ -281,6 +282,33 @@ def test_mean_cache_over_unequal_lengths_counts_from_the_last_token(tiny):
     torch.testing.assert_close(laid[1:], cache.neurons[0][:4].flip(0))
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("skip", [0, 1])
+def test_sums_of_prompts_that_share_a_beginning_are_those_of_each_prompt(family_folders, family, skip):
+    """The beginning runs once for all; the sums are those of an ordinary pass with hooks."""
+    model = models.load(family_folders[family])
+    tokens = torch.from_numpy(np.random.default_rng(0).integers(5, 60, (4, 9)))
+    tokens[:, :6] = tokens[0, :6]
+    expected = {"count": torch.full((9 - skip,), 4.0, dtype=torch.float64)}
+
+    def on_neurons(layer, post):
+        expected[f"neurons.{layer}"] = post[:, skip:].double().sum(0).flip(0)
+        expected[f"squares.{layer}"] = post[:, -1:].double().square().sum(0)
+        return post
+
+    def on_heads(layer, z):
+        expected[f"heads.{layer}"] = z[:, skip:].double().sum(0).flip(0)
+        return z
+
+    with torch.no_grad():
+        decoder.run_layers(model, decoder.embed(model, tokens), on_neurons=on_neurons, on_heads=on_heads)
+        found = mean_cache._sums_of_batch(model, tokens, skip)
+    assert found.keys() == expected.keys()
+    for name, values in expected.items():
+        assert found[name].shape == values.shape
+        assert oracles.rounding(found[name], values) < 2e-6, name
+
+
 def test_variance_is_the_last_tokens(tiny):
     model, tokenizer = tiny
     cache = mean_cache.compute(model, tokenizer, [CACHE_PROMPTS["symbolic"]])
@@ -483,7 +511,7 @@ def test_a_prefix_that_prompts_share_runs_once_and_changes_nothing(tiny, monkeyp
     masks = torch.rand(2, 2, model.config.d_mlp, generator=torch.Generator().manual_seed(3)) < 0.3
     masks = torch.cat([masks, ~masks])
     run, seen = next(ablation.start_runs(model, tokens, answers, 2)), []
-    assert ablation._shared_prefix(tokens) == (tokens == tokens[:1]).all(0).tolist().index(False) > 15
+    assert ablation.shared_beginning(tokens) == (tokens == tokens[:1]).all(0).tolist().index(False) > 15
 
     def run_layers(model, x, *arguments, **options):
         seen.append(tuple(x.shape[:2]))
@@ -493,13 +521,13 @@ def test_a_prefix_that_prompts_share_runs_once_and_changes_nothing(tiny, monkeyp
     for bos in (True, False):
         seen.clear()
         got = ablation.ablate_all_positions(model, run, masks, means, bos, True)
-        length, cut = tokens.shape[1], ablation._shared_prefix(tokens)
+        length, cut = tokens.shape[1], ablation.shared_beginning(tokens)
         assert seen == [(1, cut - bos), (4, length - cut)] * 4
         with monkeypatch.context() as patch:
-            patch.setattr(ablation, "_shared_prefix", lambda tokens: 0)
+            patch.setattr(ablation, "shared_beginning", lambda tokens: 0)
             whole = ablation.ablate_all_positions(model, run, masks, means, bos, True)
         torch.testing.assert_close(got.normalized_logit, whole.normalized_logit, atol=1e-6, rtol=1e-5)
         torch.testing.assert_close(got.probability, whole.probability, atol=1e-8, rtol=1e-4)
     # The paper's templates share less than half of their tokens.
     for name in CACHE_PROMPTS:
-        assert ablation._shared_prefix(prepare(model, tokenizer, name)[0]) == 0
+        assert ablation.shared_beginning(prepare(model, tokenizer, name)[0]) == 0

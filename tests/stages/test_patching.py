@@ -7,6 +7,7 @@ import torch
 
 from form_invariance.model import decoder
 from form_invariance.model.indirect_effect import indirect_effect
+from form_invariance.model.readouts import Readouts
 from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.stages.patching import compute as patching
 from form_invariance.stages.patching.compute import patch_layers, patch_neurons
@@ -89,10 +90,10 @@ def test_batch_size_and_order_change_nothing(tiny, monkeypatch, rows):
     given = last_token_neurons(model, corrupt, 2)[None]
     order = torch.randperm(model.config.d_mlp, generator=torch.Generator().manual_seed(0))
     candidates = {2: torch.arange(model.config.d_mlp), 3: order}
-    base = patch_layers(model, tokens, 2, candidates, given, answers[None], lambda _: None)
+    base = patch_layers(model, tokens, 2, candidates, given, answers[None], lambda _: None, Readouts())
     monkeypatch.setattr(patching, "rows_at_once", lambda model: rows)
     other = {2: order, 3: torch.arange(model.config.d_mlp)}
-    again = patch_layers(model, tokens, 2, other, given, answers[None], lambda _: None)
+    again = patch_layers(model, tokens, 2, other, given, answers[None], lambda _: None, Readouts())
     torch.testing.assert_close(base[2][:, :, order], again[2], atol=2e-6, rtol=1e-5)
     torch.testing.assert_close(base[3], again[3][:, :, order], atol=2e-6, rtol=1e-5)
 

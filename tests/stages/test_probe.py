@@ -1,13 +1,17 @@
 """Probes: planted onsets, baselines, splits, and the same numbers however the work is cut."""
 
+import json
 from dataclasses import asdict
 
 import numpy as np
+import oracles
 import pandas as pd
 import pytest
 import torch
 
+from conftest import FAMILIES
 from form_invariance.errors import UserError
+from form_invariance.model import loading as models
 from form_invariance.model.decoder import Decoder, LayerWeights, Norm, embed, run_layers
 from form_invariance.model.families import DecoderConfig
 from form_invariance.problems.operands import OperandRange, operand_pool
@@ -72,7 +76,8 @@ def census(name: str, expression: str = "a + b", correct: float = 1.0) -> pd.Dat
     template = TEMPLATES[name] if expression == "a + b" else TEMPLATES[name].replace("+", "-")
     right = np.random.default_rng(0).random(len(pool)) < correct
     prompts = [render(template, a, b) for a, b in zip(pool["a"], pool["b"], strict=True)]
-    return pool.assign(prompt=prompts, uniform=True, correct=right)
+    fields = [json.dumps({"a": str(a), "b": str(b)}) for a, b in zip(pool["a"], pool["b"], strict=True)]
+    return pool.assign(prompt=prompts, fields=fields, answer_token=pool["answer"], uniform=True, correct=right)
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +124,7 @@ def test_shuffled_answers_are_read_at_chance(tokenizer):
     """A probe of shuffled answers knows at most which answers are frequent, where the true one knows them all."""
     chosen = probe.choose_prompts({("symbolic", "addition"): census("symbolic")}, 5000, 0)
     tables = [probe.run(decoder(tokenizer, 0), tokenizer, chosen, seed, last_only=True) for seed in range(20)]
-    highest = chosen["answer"].value_counts(normalize=True).max()
+    highest = chosen["answer_token"].value_counts(normalize=True).max()
     assert np.mean([table["shuffled"] for table in tables]) < highest < 0.05
     assert min(table["accuracy"].min() for table in tables) > 0.95
 
@@ -132,11 +137,12 @@ def test_baselines_and_denominators(tokenizer):
     for operator in ("all", "addition", "half"):
         own = chosen if operator == "all" else chosen[chosen["operator"] == operator]
         train, held = own[~test[own.index]], own[test[own.index]]
-        most = train["answer"].value_counts().sort_index().idxmax()
+        most = train["answer_token"].value_counts().sort_index().idxmax()
         row = table[table["operator"] == operator].iloc[0]
         assert (row["train_prompts"], row["test_prompts"]) == (len(train), len(held))
-        assert row["answers"] == own["answer"].nunique()
-        assert row["majority"] == pytest.approx((held["answer"] == most).mean())
+        assert row["answers"] == own["answer_token"].nunique()
+        assert row["reachable"] == pytest.approx(held["answer_token"].isin(set(train["answer_token"])).mean())
+        assert row["majority"] == pytest.approx((held["answer_token"] == most).mean())
         assert row["low"] <= row["accuracy"] <= row["high"]
 
 
@@ -181,7 +187,7 @@ def test_residuals_are_resid_post_and_the_work_may_be_cut(tokenizer, tiny, monke
     model, _ = tiny
     chosen = probe.choose_prompts({("code", "addition"): census("code", correct=0.2)}, 5000, 0)
     tokens = torch.from_numpy(tokenizer.encode_batch(chosen["prompt"].tolist()))
-    found = probe.residuals(model, {0: tokens}, range(3, 5), "test")
+    found = probe.residuals(model, [(torch.arange(len(tokens)), tokens)], range(3, 5), "test")
     x = embed(model, tokens)
     for layer in range(model.config.n_layers):
         with torch.no_grad():
@@ -196,6 +202,49 @@ def test_residuals_are_resid_post_and_the_work_may_be_cut(tokenizer, tiny, monke
     pd.testing.assert_frame_equal(
         whole.sort_values(keys, ignore_index=True), cut.sort_values(keys, ignore_index=True)
     )
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_beginning_that_prompts_share_runs_once_and_changes_nothing(family_folders, family):
+    model = models.load(family_folders[family])
+    rng = np.random.default_rng(0)
+    # Groups that share five tokens, all tokens but the last, and none.
+    tokens = torch.from_numpy(rng.integers(5, 60, (9, 8)))
+    tokens[:3, :5], tokens[3:6, :7] = tokens[0, :5].clone(), tokens[3, :7].clone()
+    rows = [torch.tensor(one) for one in ([0, 7, 3], [1, 2, 8], [6, 5, 4])]
+    found = probe.residuals(model, list(zip(rows, tokens.split(3), strict=True)), range(8), "test")
+    with torch.no_grad():
+        x = embed(model, tokens)
+        for layer in range(model.config.n_layers):
+            x = run_layers(model, x, layer, layer + 1)
+            assert oracles.rounding(found[layer][:, torch.cat(rows)].transpose(0, 1), x.flip(1)) < 2e-6
+
+
+def test_no_position_before_the_first_operand_is_probed(tokenizer, monkeypatch):
+    """There every prompt of an operator is the same; the positions left have the same numbers as before."""
+    monkeypatch.setitem(TEMPLATES, "symbolic", "1 + 2 = 3; 4 + 5 = 9; {a}+{b}=")
+    given = {("symbolic", name): census("symbolic", f"a {sign} b") for name, sign in (("add", "+"), ("take", "-"))}
+    chosen = probe.choose_prompts(given, 200, 0)
+    model = decoder(tokenizer, 1)
+    table = probe.run(model, tokenizer, chosen, 0)
+    assert sorted(table["position"].unique()) == [0, 1, 2, 3]
+    monkeypatch.setattr(probe, "_positions", lambda groups, skip: 8)
+    more = probe.run(model, tokenizer, chosen, 0)
+    assert more["position"].max() == 7
+    keys = ["operator", "layer", "position"]
+    same = more[more["position"] < 4].sort_values(keys, ignore_index=True)
+    pd.testing.assert_frame_equal(table.sort_values(keys, ignore_index=True), same)
+
+
+def test_labels_name_the_field_that_a_token_is_a_part_of(tokenizer):
+    """Also where fields have several tokens, and prompts several lengths."""
+    pairs = [(12, 34), (15, 7), (90, 81), (23, 999)]
+    rows = pd.DataFrame({"format": "code", "operator": "sum"}, index=range(len(pairs)))
+    texts = [" ".join(str(a)) + f" + {b} = " for a, b in pairs]
+    rows["prompt"], rows["fields"] = texts, [json.dumps({"word": " ".join(str(a)), "b": str(b)}) for a, b in pairs]
+    rows.loc[3, "prompt"] = "so " + texts[3]
+    labels = [label.strip() for label in probe.token_labels(tokenizer, rows)]
+    assert [label for label in labels if label] == ["=", "{b}", "+", "{word}", "{word}"]
 
 
 def test_formats_are_probed_together_and_across(tokenizer):

@@ -44,6 +44,27 @@ def test_says_what_the_gaussian_densities_say(share):
     assert 0.5 < (found == labels).double().mean() < 0.999
 
 
+@pytest.mark.parametrize("examples", [60, 99, 101, 300])
+def test_fewer_examples_than_features_give_the_same_weights(examples):
+    """In double precision against the inverse; in single precision to its rounding."""
+    x, labels = clusters(5, examples=examples, d=100)
+    classes, index = labels.unique(return_inverse=True)
+    for share in discriminant.SHRINKAGES:
+        given = discriminant.statistics(x, index, len(classes))
+        found = discriminant.solve(given, x.new_full((len(x),), share))
+        z = (x - found.center) / found.scale
+        means = torch.stack([z[:, index == c].mean(1) for c in range(len(classes))], dim=1)
+        within = z - means[:, index]
+        correlation = within.mT @ within / (examples - len(classes))
+        shrunk = (1 - share) * correlation + share * torch.eye(100, dtype=x.dtype)
+        expected = torch.linalg.inv(shrunk) @ means.mT
+        torch.testing.assert_close(found.weights, expected, atol=1e-9, rtol=1e-9)
+        single = discriminant.solve(
+            discriminant.statistics(x.float(), index, len(classes)), torch.full((3,), share)
+        )
+        assert (single.weights - expected).abs().max() < 1e-4 * expected.abs().max()
+
+
 def test_a_batch_is_its_members():
     x, labels = clusters(1)
     shrinkage = torch.tensor([0.1, 0.5, 0.9], dtype=x.dtype)

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from form_invariance.model.batches import by_length
+from form_invariance.model.readouts import Readouts
 from form_invariance.model.replay import last_token_neurons
 from form_invariance.problems.tasks import TableTask, pool, stated, targets
 from form_invariance.stages.attribution.compute import attribute, corrupt_activations
@@ -123,10 +124,10 @@ def test_attribution_and_patching(run, train, tiny_folder):
 
 
 def test_heads(run, train):
-    together = measure_cell(run.model, run.tokenizer, train, lambda _: None)
+    together = measure_cell(run.model, run.tokenizer, train, lambda _: None, Readouts())
     attention = []
     for row, own in enumerate(one_by_one(train)):
-        alone = measure_cell(run.model, run.tokenizer, own, lambda _: None)
+        alone = measure_cell(run.model, run.tokenizer, own, lambda _: None, Readouts())
         torch.testing.assert_close(together.effects[row : row + 1], alone.effects, atol=1e-5, rtol=1e-5)
         attention.append(alone.attention["bos"])
     torch.testing.assert_close(together.attention["bos"], torch.stack(attention).mean(0), **CLOSE)
@@ -186,7 +187,7 @@ def test_transfer(run, census):
         some = [given[row] for row in rows]
         condition = Condition("matched", np.arange(len(rows)), "x", some, np.zeros(len(rows), dtype=int))
         group = Group(pairs.iloc[rows].reset_index(drop=True), [condition])
-        return run_group(run, group, {"x": Donors(run, given)}, sets, True)["matched"]
+        return run_group(run, group, {"x": Donors(run, given)}, {}, sets, True)["matched"]
 
     together = transferred(list(range(6)))
     for row in range(6):

@@ -22,7 +22,13 @@ from form_invariance.stages.specificity import compute, tasks
 from form_invariance.stages.specificity.answer import answer
 from form_invariance.stages.specificity.compute import Damages, NeuronSet, damages, matrix, neuron_sets
 from form_invariance.stages.specificity.contrasts import Pair, contrasts_table, over_cells
-from form_invariance.stages.specificity.figure import damage_matrix, middle, specificity
+from form_invariance.stages.specificity.figure import (
+    damage_matrix,
+    exchange,
+    exchange_matrix,
+    middle,
+    specificity,
+)
 from form_invariance.stages.specificity.plain_text import PLAIN_TEXT
 from form_invariance.stages.specificity.table import SPECIFICITY, SPECIFICITY_CONTRASTS
 from form_invariance.stages.specificity.tasks import Task, number_task, text_task
@@ -43,6 +49,11 @@ def prompts(run, operator, chosen):
     return tokens, run.answer_tokens(np.array([sum(pair) + 20 * (operator == "shifted") for pair in chosen]))
 
 
+def ranks_of(circuit, good):
+    """Ranks in which the circuit's neurons are the best of their layer, or the worst."""
+    return np.argsort(np.argsort(circuit == (not good), axis=1, kind="stable"), axis=1, kind="stable") + 1
+
+
 @pytest.fixture(scope="module", params=[False, True], ids=["own", "common"])
 def measured(request, tmp_path_factory):
     """Whether the circuit is common; the sets; both tables of the constructed model."""
@@ -57,7 +68,11 @@ def measured(request, tmp_path_factory):
         chosen.append(Task(operator, *prompts(run, operator, evaluation), means))
         values = {kind: np.random.default_rng(place).random(members[operator].shape) for kind in compute.CONTROLS}
         circuits = {K: members[operator], 2 * K: np.zeros_like(members[operator])}
-        sets += neuron_sets(operator, circuits, values, DRAWS, seed=0)
+        rank = {
+            "symbolic": ranks_of(members[operator], good=True),
+            "word": ranks_of(members[operator], good=False),
+        }
+        sets += neuron_sets(operator, circuits, values, rank, DRAWS, seed=0)
     for name, expression in (("sum", "a + b"), ("copying", "a")):
         chosen.append(number_task(run, name, expression, "{a}+{b}=", LIMITS, 25, seed=0))
     chosen.append(text_task(run, PLAIN_TEXT, 25))
@@ -105,6 +120,30 @@ def test_contrasts_say_whether_a_circuit_is_the_operators_own(measured):
         assert row["low"] <= row["difference"] <= row["high"]
     ratio = found.loc[("knockout", "own_minus_other", "other_operators")]["ratio"]
     assert ratio == pytest.approx(1, abs=0.1) if common else np.isnan(ratio)
+
+
+def test_the_best_neurons_of_a_format_are_knocked_out_in_another(measured):
+    """In one format the circuit's neurons are the best, in another they are the worst: nothing is exchanged."""
+    _, sets, table, contrasts = measured
+    for operator in two_operators.OPERATORS:
+        own = {one.neurons: one.members for one in sets if (one.operator, one.k) == (operator, K)}
+        assert (own["best_in_symbolic"] == own["circuit"]).all()
+        assert (own["best_in_word"].sum(1) == own["circuit"].sum(1)).all()
+        assert not (own["best_in_word"] & own["circuit"]).any()
+        matrix = exchange_matrix(table[(table["k"] == K) & (table["intervention"] == "knockout")], operator)
+        assert matrix.loc["best in symbolic", "symbolic"] == matrix.loc["shared by all", "symbolic"] > 0.9
+    chosen = contrasts.query("contrast == 'exchanged_minus_own' and metric == 'accuracy' and k == @K")
+    row = chosen.query("intervention == 'knockout' and format == 'all'").iloc[0]
+    damage = table.query("k == @K and intervention == 'knockout' and task == operator")
+    means = damage.groupby("neurons")["accuracy_damage"].mean()
+    assert row["first"] == pytest.approx(means["best_in_word"])
+    assert row["second"] == pytest.approx(means["best_in_symbolic"])
+    assert row["ratio_low"] <= row["ratio"] <= row["ratio_high"]
+    figure = exchange({"specificity": table[table["k"] == K]}, "m")
+    assert [axes.get_title() for axes in figure.axes] == list(two_operators.OPERATORS)
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    controls = ["equal variance", "equal effect"]
+    assert labels == ["best in symbolic", "shared by all", "other operators'", *controls]
 
 
 def test_what_the_model_cannot_do_is_undefined_with_its_number(measured):
@@ -256,6 +295,13 @@ def test_a_task_whose_answer_is_not_the_next_token_is_refused(tiny):
     model, tokenizer = tiny
     with pytest.raises(UserError, match="next token"):
         number_task(Run(model, tokenizer, 2), "copying", "a", "{a} is 0", LIMITS, 20, 0)
+
+
+@pytest.mark.parametrize("template", ["{a!s}={a}=", "{c}{a}=", "{ a }={a}="])
+def test_a_task_with_a_field_that_is_none_is_refused(tiny, template):
+    model, tokenizer = tiny
+    with pytest.raises(UserError, match=r"^the task copying: template .* must have the field \{a\}"):
+        number_task(Run(model, tokenizer, 2), "copying", "a", template, LIMITS, 20, 0)
 
 
 def test_prompts_that_count_are_answered_correctly_and_come_once(measured, tmp_path):

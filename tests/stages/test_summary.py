@@ -6,7 +6,7 @@ import pytest
 
 from form_invariance.cli import main
 from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS
-from form_invariance.stages.overlap.table import OVERLAP
+from form_invariance.stages.overlap.table import DIFFERING, OVERLAP
 from form_invariance.stages.specificity.table import SPECIFICITY_CONTRASTS
 from form_invariance.stages.summary.answer import answer
 from form_invariance.stages.summary.compute import noisy_mean, verdicts_table
@@ -38,6 +38,18 @@ def overlap(jaccards, half=0.1):
     )
 
 
+def differing():
+    overlaps = (("nothing", 0.6), ("format", 0.5), ("operator", 0.3), ("both", 0.2))
+    rows = [
+        {"quantity": "overlap", "differs": what, "operators": operators, "value": value, "pairs": 9}
+        for what, value in overlaps
+        for operators in ("all", "+")
+    ]
+    rows.append({"quantity": "operators_own", "operators": "all", "value": 0.3, "low": 0.1, "high": 0.5})
+    rows.append({"quantity": "invariance", "operators": "all", "value": 0.75, "low": 0.7, "high": 0.8})
+    return rows_of(DIFFERING, [{"k": 10, **row} for row in rows])
+
+
 @pytest.fixture
 def tables():
     limits = {"low": 0.1, "high": 0.3}
@@ -55,19 +67,32 @@ def tables():
         for contrast, first, second in (
             ("matched_minus_same_answer", 0.6, 0.9),
             ("imposed", 0.2, 0.0),
+            ("interchange", 0.3, 0.1),
+            ("matched_minus_baseline", 0.6, 0.5),
             ("matched_minus_control", 0.6, 0.1),
         )
     ]
     specific = [
-        {"format": name, "intervention": "knockout", "k": 10, "task": task, "metric": metric, "cells": 4}
+        {"format": name, "operator": name, "intervention": "knockout", "k": 10, "task": task, "metric": metric}
+        | {"cells": 4}
         | {"contrast": contrast, "first": 0.3, "second": 0.1, "difference": 0.2, "low": -0.1, "high": 0.5}
         for name in ("word", "all")
         for task in ("other_operators", "text")
         for metric in ("accuracy", "loss")
         for contrast in ("own_minus_other", "own_minus_other_beyond_control", "circuit_minus_control")
     ]
+    exchanged = {"first": 0.45, "second": 0.5, "ratio": 0.9, "ratio_low": 0.7, "ratio_high": 1.1}
+    names = {
+        "intervention": "knockout",
+        "k": 10,
+        "task": "own",
+        "metric": "accuracy",
+        "contrast": "exchanged_minus_own",
+    }
+    specific += [{"format": name, "operator": name, **names, **exchanged} for name in ("word", "all")]
     return {
         "overlap": overlap([0.4, 0.5, 0.6]),
+        "differing": differing(),
         "intervention_contrasts": rows_of(INTERVENTION_CONTRASTS, ablated),
         "transfer_contrasts": rows_of(TRANSFER_CONTRASTS, moved),
         "specificity_contrasts": rows_of(SPECIFICITY_CONTRASTS, specific),
@@ -75,7 +100,8 @@ def tables():
 
 
 def test_every_question_is_taken_from_its_contrast_over_all_cells(tables):
-    found = verdicts_table(tables, 200, 0).set_index(["question", "metric"])
+    every = verdicts_table(tables, 200, 0)
+    found = every[every["operator"] == "all"].set_index(["question", "metric"])
     assert found.index.is_unique
     same = found.loc[("same", "jaccard"), ["value", "control_value", "cells"]]
     assert same.tolist() == pytest.approx([0.5, 0.05, 3])
@@ -84,6 +110,18 @@ def test_every_question_is_taken_from_its_contrast_over_all_cells(tables):
         0.2,
         0.2,
     ]
+    beyond = found.loc[("same", "jaccard beyond operator")]
+    assert beyond[["value", "control_value", "difference", "low", "high"]].tolist() == pytest.approx(
+        [0.5, 0.2, 0.3, 0.1, 0.5]
+    )
+    assert (beyond["control"], beyond["verdict"]) == ("another operator", "yes")
+    assert found.loc[("repaired", "rate"), ["value", "control_value"]].tolist() == [0.6, 0.5]
+    assert found.loc[("interchange", "rate"), ["value", "control_value"]].tolist() == [0.3, 0.1]
+    exchange = found.loc[("exchange", "accuracy")]
+    assert exchange[["value", "control_value", "difference", "low", "high"]].tolist() == pytest.approx(
+        [0.45, 0.5, 0.1, -0.1, 0.3]
+    )
+    assert exchange["verdict"] == "undecided"
     moved = found.loc[("beyond_the_answer", "rate")]
     assert moved[["value", "control_value"]].tolist() == [0.6, 0.9]
     assert moved["difference"] == pytest.approx(-0.3)
@@ -91,11 +129,46 @@ def test_every_question_is_taken_from_its_contrast_over_all_cells(tables):
     assert moved["verdict"] == "no"
     for pairs, verdict in ((10, "no"), (9, "undefined")):
         few = {**tables, "transfer_contrasts": tables["transfer_contrasts"].assign(pairs=pairs)}
-        again = verdicts_table(few, 200, 0).set_index(["question", "metric"])
+        again = verdicts_table(few, 200, 0).query("operator == 'all'").set_index(["question", "metric"])
         assert again.loc[("beyond_the_answer", "rate"), "verdict"] == verdict
         assert np.isnan(again.loc[("beyond_the_answer", "rate"), "difference"]) == (pairs < 10)
     assert found["verdict"].unstack().loc["specific", "accuracy"] == "undecided"
     assert found.loc[("necessary", "faithfulness"), "verdict"] == "yes"
+
+
+def test_each_operator_has_its_row_and_opposite_verdicts_are_mixed(tables, capsys):
+    """An operator's interval is that of a mean of independent cells; two cells of + and one of -."""
+    limits = {("a", "+"): (0.3, 0.2), ("b", "+"): (0.1, 0.1), ("a", "-"): (-0.4, 0.1), ("all", "all"): (0.0, 0.5)}
+    cells = [
+        {
+            "format": form,
+            "operator": operator,
+            "k": 10,
+            "intervention": "knockout",
+            "metric": "accuracy",
+            "cells": 1,
+        }
+        | {"circuit": 0.5, "control_value": 0.5 - middle, "difference": middle}
+        | {"low": middle - half, "high": middle + half}
+        for (form, operator), (middle, half) in limits.items()
+    ]
+    tables["intervention_contrasts"] = rows_of(INTERVENTION_CONTRASTS, cells)
+    table = verdicts_table(tables, 200, 0)
+    found = table[table["question"] == "necessary"].set_index("operator")
+    assert list(found.index) == ["all", "+", "-"]
+    half = np.hypot(0.2, 0.1) / 2
+    expected = {"cells": 2, "value": 0.5, "control_value": 0.3, "difference": 0.2}
+    assert found.loc["+", [*expected, "low", "high"]].tolist() == pytest.approx(
+        [*expected.values(), 0.2 - half, 0.2 + half]
+    )
+    assert found.loc["-", ["difference", "low", "high"]].tolist() == pytest.approx([-0.4, -0.5, -0.3])
+    assert found["verdict"].tolist() == ["mixed", "yes", "no"]
+    shown = list(verdict_lines(table, "m", 10))
+    place = next(place for place, line in enumerate(shown) if "Necessary?" in line)
+    assert " mixed " in shown[place]
+    assert shown[place + 1] == "    + +0.20 yes, - -0.40 no"
+    (told,) = answer({"verdicts": table}, 10)
+    assert "+ +0.20 yes, - -0.40 no" in told.table["operator"].tolist()
 
 
 def test_the_answer_takes_the_least_favourable_metric(tables):
@@ -116,9 +189,10 @@ def test_without_a_shared_neuron_questions_are_undefined_but_the_first_is_no(tab
         tables[name] = tables[name].astype(dict.fromkeys(numbers, float))
         tables[name][list(numbers)] = np.nan
     tables["overlap"] = overlap([0.0, 0.0, 0.0], half=0.0)
-    found = verdicts_table(tables, 200, 0)
+    found = verdicts_table(tables, 200, 0).query("operator == 'all'")
     said = found.drop_duplicates("question").set_index("question")["verdict"]
     assert said.pop("same") == "no"
+    assert found.set_index("metric")["verdict"]["jaccard beyond operator"] == "yes"
     assert set(said) == {"undefined"}
 
 
@@ -138,7 +212,8 @@ def test_the_verdicts_on_the_screen_are_those_of_the_table(tables, tmp_path, cap
     table = verdicts_table(tables, 50, 0)
     lines = list(verdict_lines(table, "mine", 10))
     assert lines[0] == "mine, k = 10 neurons of each late layer"
-    assert len(lines) == 1 + table["question"].nunique()
+    questions = [line for line in lines if not line.startswith("    ")]
+    assert len(questions) == 1 + table["question"].nunique()
     told = next(line for line in lines if "Does a donor impose its answer?" in line)
     row = table.query("question == 'imposed' and k == 10").iloc[0]
     assert f"{row['verdict']} " in told

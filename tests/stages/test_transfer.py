@@ -20,8 +20,8 @@ from form_invariance.stages.transfer.conditions import (
     plan,
     plan_direction,
 )
-from form_invariance.stages.transfer.directions import RATES, transfer_tables
-from form_invariance.stages.transfer.names import BANDS, CEILINGS, CIRCUIT, CONTROLS, NONE, RESIDUAL
+from form_invariance.stages.transfer.directions import RATES, _permuted, transfer_tables
+from form_invariance.stages.transfer.names import BANDS, CEILINGS, CIRCUIT, CONTROLS, NO_DONOR, NONE, RESIDUAL
 from form_invariance.stages.transfer.neuron_sets import (
     Choices,
     Measured,
@@ -155,7 +155,7 @@ def test_conditions_choose_the_right_pairs():
     assert all(b <= 8 and a != 7 for a, b in operands(prompts))
     assert operands(prompts) == list(zip(failed.pairs["a"], failed.pairs["b"], strict=True))
     matched = {"matched", *CONTROLS, *CEILINGS, *(f"matched_{band}" for band in BANDS)}
-    assert set(right) == matched | {"mismatched", "same_answer", "same_format"}
+    assert set(right) == matched | {"mismatched", "same_answer", "same_format", NO_DONOR}
     for name in matched:
         assert right[name].donors == [prompt.replace("T", "D") for prompt in prompts], name
         assert right[name].neurons == (CIRCUIT if name == "matched" else name.removeprefix("matched_"))
@@ -171,8 +171,18 @@ def test_conditions_choose_the_right_pairs():
     own = right["same_format"]
     assert own.format == "T"
     assert all(b > 8 for _, b in operands(own.donors))
+    nobody = right[NO_DONOR]
+    assert (nobody.format, nobody.averaged, nobody.neurons) == ("T", True, CIRCUIT)
+    assert len(nobody.targets) == len(prompts)
+    assert (nobody.donor_tokens == -1).all()
     assert len(both.pairs) == 9 * 3
-    assert {c.name for c in both.conditions} == {"harm_matched", "harm_random"}
+    assert {c.name for c in both.conditions} == {"harm_matched", "harm_random", "interchange"}
+    exchanged = next(c for c in both.conditions if c.name == "interchange")
+    assert exchanged.format == "D"
+    assert all(a != 7 and b > 8 for a, b in operands(exchanged.donors))
+    wanted = both.pairs["answer"].to_numpy()[exchanged.targets]
+    assert (exchanged.donor_tokens != 100 * wanted).all()
+    assert (exchanged.donor_tokens == [100 * (a + b) for a, b in operands(exchanged.donors)]).all()
     (backwards,) = reverse.conditions
     assert len(reverse.pairs) == 3
     assert all(a == 7 and b > 8 for a, b in operands(reverse.pairs["prompt"]))
@@ -331,10 +341,11 @@ def small_group(neurons=CIRCUIT):
     tokens = table["answer"].to_numpy()
     table = table.assign(answer_token=tokens)
     some = Condition("some", np.array([0, 1, 4]), "word", [given[0], given[1], given[4]], tokens[[0, 1, 4]])
+    mean = Condition(NO_DONOR, np.array([0, 2]), "symbolic", ["", ""], np.array([-1, -1]), averaged=True)
     every = Condition("every", np.arange(5), "word", given, tokens)
     nobody = Condition("nobody", np.array([], dtype=int), "word", [], np.array([], dtype=int))
     ceiling = Condition(RESIDUAL, np.arange(5), "word", given, tokens, RESIDUAL)
-    return Group(table, [every, some, nobody, ceiling])
+    return Group(table, [every, some, nobody, ceiling, mean])
 
 
 def small_sets(run, masks):
@@ -350,17 +361,36 @@ def test_a_group_in_batches_and_a_condition_without_pairs(tiny, monkeypatch):
     group = small_group()
     donors = {"word": Donors(run, group.conditions[0].donors)}
     sets = small_sets(run, torch.rand(2, 2, run.width, generator=torch.Generator().manual_seed(0)) < 0.5)
-    whole = run_group(run, group, donors, sets, True)
-    assert set(whole) == {"every", "some", RESIDUAL}
+    means = {"symbolic": torch.randn(2, run.width, generator=torch.Generator().manual_seed(1))}
+    whole = run_group(run, group, donors, means, sets, True)
+    assert set(whole) == {"every", "some", RESIDUAL, NO_DONOR}
     np.testing.assert_allclose(
         whole["some"].after.normalized_logit, whole["every"].after.normalized_logit[:, [0, 1, 4]], atol=1e-5
     )
     monkeypatch.setattr("form_invariance.stages.transfer.compute.rows_at_once", lambda model: 4)
-    pieces = run_group(run, group, donors, sets, True)
+    pieces = run_group(run, group, donors, means, sets, True)
     for name, one in pieces.items():
         np.testing.assert_allclose(
             one.after.normalized_logit, whole[name].after.normalized_logit, atol=1e-5, err_msg=name
         )
+    # Without a donor, every pair's neurons take the same means.
+    prompts = group.pairs["prompt"].iloc[[0, 2]].tolist()
+    answers = torch.tensor(group.pairs["answer_token"].iloc[[0, 2]].tolist())
+    cache = build_cache(run.model, run.tokens(prompts), run.first)
+    given = means["symbolic"][:, None].expand(-1, 2, -1)
+    expected = transfer_neurons(run.model, cache, given, sets[CIRCUIT].moved, answers, True)
+    np.testing.assert_allclose(whole[NO_DONOR].after.normalized_logit, expected.normalized_logit, atol=1e-5)
+
+
+def test_permuted_donors_by_loops():
+    rng = np.random.default_rng(0)
+    predicted, tokens = torch.from_numpy(rng.integers(0, 6, (3, 8))), torch.from_numpy(rng.integers(1, 5, 8))
+    right = torch.from_numpy(rng.integers(1, 5, 8))
+    found = _permuted(predicted, tokens, right)
+    for setting, pair in np.ndindex(3, 8):
+        others = [int(token) for place, token in enumerate(tokens) if place != pair and token != right[pair]]
+        assert found[setting, pair] == np.mean([token == predicted[setting, pair] for token in others])
+    assert _permuted(predicted[:, :1], tokens[:1], right[:1]).isnan().all()
 
 
 def test_rates_are_means_over_pairs_and_nothing_is_not_zero(tiny):
@@ -368,7 +398,9 @@ def test_rates_are_means_over_pairs_and_nothing_is_not_zero(tiny):
     masks = torch.rand(3, 2, run.width, generator=torch.Generator().manual_seed(0)) < 0.5
     masks[1] = False
     sets = {("word", "symbolic"): small_sets(run, masks)}
-    ((direction, rates, by_pair),) = transfer_tables(run, {("word", "symbolic"): [small_group()]}, sets, True)
+    means = {"symbolic": torch.zeros(2, run.width)}
+    plans = {("word", "symbolic"): [small_group()]}
+    ((direction, rates, by_pair),) = transfer_tables(run, plans, means, sets, True)
     assert direction == ("word", "symbolic")
     key = ["condition", "k", "seed"]
     assert rates[key].to_numpy().tolist() == [
@@ -376,17 +408,19 @@ def test_rates_are_means_over_pairs_and_nothing_is_not_zero(tiny):
         *[["some", k, NONE] for k in (1, 2, 3)],
         *[["nobody", k, NONE] for k in (1, 2, 3)],
         [RESIDUAL, NONE, NONE],
+        *[[NO_DONOR, k, NONE] for k in (1, 2, 3)],
     ]
     empty = rates["k"] == 2
     assert rates.loc[empty, "n_neurons"].eq(0).all()
     assert rates.loc[empty | (rates["condition"] == "nobody"), RATES].isna().all(axis=None)
     defined = rates[~empty & (rates["condition"] != "nobody")].set_index(key)
     assert defined[RATES].notna().all(axis=None)
-    means = by_pair.groupby(key)[["recovered", "donor_answer"]].mean()
-    pd.testing.assert_frame_equal(means, defined[["recovered", "donor_answer"]].sort_index(), check_like=True)
+    rates_of = by_pair.groupby(key)[["recovered", "donor_answer"]].mean()
+    pd.testing.assert_frame_equal(rates_of, defined[["recovered", "donor_answer"]].sort_index(), check_like=True)
     assert by_pair.groupby(key).size().eq(defined["pairs"].sort_index()).all()
     group = small_group()
-    results = run_group(run, group, {"word": Donors(run, group.conditions[0].donors)}, sets[direction], True)
+    donors = {"word": Donors(run, group.conditions[0].donors)}
+    results = run_group(run, group, donors, means, sets[direction], True)
     third = by_pair[(by_pair["condition"] == "some") & (by_pair["k"] == 3)]
     assert third[["a", "b"]].to_numpy().tolist() == [[6, 7], [8, 9], [14, 15]]
     np.testing.assert_allclose(third["probability"], results["some"].after.probability[2])

@@ -10,6 +10,7 @@ from form_invariance.model import loading as models
 from form_invariance.model.files import load_tokenizer, resolve
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.stages.census.compute import take_census
+from form_invariance.stages.mean_cache.compute import last_token_means
 from form_invariance.stages.planted import construction
 from form_invariance.stages.planted.construction import EXPRESSION, LATE, LIMITS, PLANTED, TEMPLATES, WIDTH
 from form_invariance.stages.run import Run
@@ -36,14 +37,16 @@ def tables():
                 if (operator, donor, k) == ("-", "T", 10):
                     continue  # nothing is shared there
                 pairs = [(a, a + 1) for a in rng.permutation(40)[: rng.integers(8, 20)]]
-                for condition in ("matched", "mismatched", "same_answer", "harm_matched", *DRAWS):
+                others = ("mismatched", "same_answer", "no_donor", "interchange", "harm_matched")
+                for condition in ("matched", *others, *DRAWS):
                     for seed in range(DRAWS[condition]) if DRAWS.get(condition) else [-1]:
                         for a, b in pairs:
                             if condition == "same_answer" and a % 3 == 0:
                                 continue
                             flags = rng.random(2) < rng.random()
-                            rows.append((operator, donor, target, k, condition, seed, a, b, *flags))
-    names = ["operator", "donor", "target", "k", "condition", "seed", "a", "b", "recovered", "donor_answer"]
+                            rows.append((operator, donor, target, k, condition, seed, a, b, *flags, rng.random()))
+    names = ["operator", "donor", "target", "k", "condition", "seed", "a", "b"]
+    names += ["recovered", "donor_answer", "permuted_answer"]
     transfer = pd.DataFrame(cells, columns=["operator", "direction", "k", "condition", "recovered"])
     return transfer, pd.DataFrame(rows, columns=names)
 
@@ -55,23 +58,31 @@ def plain(pairs, operator, direction, k):
     for row in pairs.itertuples():
         if (row.operator, row.donor, row.target, row.k) == (operator, donor, target, k):
             by.setdefault(row.condition, {}).setdefault((row.a, row.b), []).append(
-                (row.recovered, row.donor_answer)
+                (row.recovered, row.donor_answer, row.permuted_answer)
             )
     mean = {name: {pair: np.mean(got, axis=0) for pair, got in own.items()} for name, own in by.items()}
     if not mean:
-        return {name: [] for name in CONTRASTS}, ""
+        return {name: [] for name in CONTRASTS}, {}
 
     def minus(other):
         return [mean["matched"][pair][0] - mean[other][pair][0] for pair in mean["matched"] if pair in mean[other]]
 
-    strongest = max(DRAWS, key=lambda name: np.mean([got[0] for got in mean[name].values()]))
-    found = {
-        "matched_minus_same_answer": minus("same_answer"),
-        "imposed": [got[1] for got in mean["mismatched"].values()],
-        "matched_minus_mismatched": minus("mismatched"),
-        "matched_minus_control": minus(strongest),
+    def strongest(*names):
+        return max(names, key=lambda name: np.mean([got[0] for got in mean[name].values()]))
+
+    control = {
+        "matched_minus_control": strongest(*DRAWS),
+        "matched_minus_baseline": strongest("no_donor", "mismatched", *DRAWS),
     }
-    return found, strongest
+    found = {
+        "matched_minus_baseline": minus(control["matched_minus_baseline"]),
+        "matched_minus_same_answer": minus("same_answer"),
+        "imposed": [got[1] - got[2] for got in mean["mismatched"].values()],
+        "interchange": [got[1] - got[2] for got in mean["interchange"].values()],
+        "matched_minus_mismatched": minus("mismatched"),
+        "matched_minus_control": minus(control["matched_minus_control"]),
+    }
+    return found, control
 
 
 def test_contrasts_are_those_of_plain_loops(tables):
@@ -80,9 +91,9 @@ def test_contrasts_are_those_of_plain_loops(tables):
     assert len(table) == len(CONTRASTS) * (8 + 2)
     means = {}
     for row in table[table["operator"] != EVERY].itertuples():
-        values, strongest = plain(pairs, row.operator, row.direction, row.k)
+        values, control = plain(pairs, row.operator, row.direction, row.k)
         values = values[row.contrast]
-        assert row.control == (strongest if row.contrast == "matched_minus_control" else "")
+        assert row.control == control.get(row.contrast, "")
         assert (row.pairs, row.cells) == (len(values), int(bool(values)))
         if not values:
             assert np.isnan([row.value, row.low, row.high]).all()
@@ -105,7 +116,7 @@ def test_a_cells_interval_is_the_bootstraps(tables):
     own = pairs[(pairs["operator"] == "+") & (pairs["donor"] == "D") & (pairs["k"] == 50)]
     own = own[own["condition"] == "mismatched"].sort_values(["a", "b"])
     weights = bootstrap_weights(len(own), 200, 3, "transfer", "+", "D_to_T", "0")
-    resampled = weights @ own["donor_answer"].to_numpy(float) / len(own)
+    resampled = weights @ (own["donor_answer"] - own["permuted_answer"]).to_numpy(float) / len(own)
     assert np.quantile(resampled, [0.025, 0.975]) == pytest.approx([row["low"], row["high"]])
 
 
@@ -143,7 +154,11 @@ def built(request, tmp_path_factory):
     variance = np.random.default_rng(0).random((len(LATE), WIDTH))
     formats = {name: measure(run, ranking, variance, onset=3) for name in TEMPLATES}
     sets = neuron_sets(run, circuit, formats, Choices("addition", [PLANTED], 5, 2, 0))
-    moved = list(transfer_tables(run, plan(censuses, [], 200, 0, "addition"), sets, center=True))
+    means = {
+        name: last_token_means(run.model, run.tokens(census["prompt"].tolist()), run.first).last_token(run.first)
+        for name, census in censuses.items()
+    }
+    moved = list(transfer_tables(run, plan(censuses, [], 200, 0, "addition"), means, sets, center=True))
     rates = pd.concat([one.assign(direction="_to_".join(direction)) for direction, one, _ in moved])
     rates, pairs = rates.assign(operator="addition"), pd.concat([one for _, _, one in moved])
     table = contrast_table(rates, pairs.assign(operator="addition"), 300, 0)
@@ -157,9 +172,13 @@ def test_injecting_is_told_from_repairing(built):
     assert rates.loc["matched", "recovered"] == 1
     assert contrasts.loc["matched_minus_control", "value"] == 1
     beyond, imposed = contrasts.loc["matched_minus_same_answer"], contrasts.loc["imposed"]
+    exchanged, repaired = contrasts.loc["interchange"], contrasts.loc["matched_minus_baseline"]
+    assert verdict(repaired["low"], repaired["high"]) == "yes"
     if name == "injects":
-        assert (beyond["value"], imposed["value"]) == (0, 1)
+        assert (beyond["value"], imposed["first"]) == (0, 1)
+        assert imposed["value"] > 0.9
         assert verdict(beyond["low"], beyond["high"]) == "undecided"
+        assert exchanged["value"] > 0.9
         assert verdict(imposed["low"], imposed["high"]) == "yes"
     else:
         # Chance: another pair with the same sum has the same sum of parts, or another pair the same rest.
@@ -183,7 +202,7 @@ def test_the_answer_says_which(built):
     name, contrasts, _, told = built
     beyond = contrasts.loc["matched_minus_same_answer"]
     words = {"injects": "0% [0%, 0%] (undecided)", "repairs": f"{beyond['value']:.0%} ["}[name]
-    assert f"same answer): {words}" in told.sentence
+    assert f"same answer: {words}" in told.sentence
     assert "residual stream below them, correct 100% and 100%." in told.sentence
     assert set(told.table["verdict"]) <= {"yes", "no", "undecided", "undefined"}
 

@@ -1,6 +1,7 @@
 """JSON, YAML and models, cut, flipped or made to harm: a right reading, or a sentence that names the file."""
 
 import json
+import re
 import shutil
 from itertools import product
 
@@ -128,8 +129,10 @@ def test_a_number_on_the_command_line_that_is_not_finite(value):
 def folder(tiny_folder, tmp_path):
     """A model whose weights are named by an index, and whose BOS token its tokenizer_config.json alone tells."""
     copy = shutil.copytree(tiny_folder, tmp_path / "model")
-    weights = load_file(copy / "model.safetensors")
-    index = {"metadata": {}, "weight_map": dict.fromkeys(weights, "model.safetensors")}
+    # An index is not read if the folder has a file of this name.
+    (copy / "model.safetensors").rename(copy / "weights.safetensors")
+    weights = load_file(copy / "weights.safetensors")
+    index = {"metadata": {}, "weight_map": dict.fromkeys(weights, "weights.safetensors")}
     (copy / "model.safetensors.index.json").write_text(json.dumps(index))
     tokenizer = json.loads((copy / "tokenizer.json").read_text())
     (copy / "tokenizer.json").write_text(json.dumps({**tokenizer, "post_processor": None}))
@@ -147,7 +150,7 @@ def read_all(folder):
 JSON = ["config.json", "tokenizer_config.json", "tokenizer.json", "model.safetensors.index.json"]
 
 
-@pytest.mark.parametrize("name", [*JSON, "model.safetensors"])
+@pytest.mark.parametrize("name", [*JSON, "weights.safetensors"])
 def test_a_damaged_model_is_read_or_refused(folder, name):
     path = folder / name
     content, said = path.read_bytes(), 0
@@ -219,7 +222,7 @@ def test_an_index_that_leads_astray_is_refused(folder, place):
 
 
 def test_a_weight_in_another_file_than_the_index_says(folder):
-    save_file({"other": load_file(folder / "model.safetensors")["model.norm.weight"]}, folder / "b.safetensors")
+    save_file({"other": load_file(folder / "weights.safetensors")["model.norm.weight"]}, folder / "b.safetensors")
     path = folder / "model.safetensors.index.json"
-    path.write_text(path.read_text().replace("model.safetensors", "b.safetensors"))
-    assert "cannot be read as safetensors" in refusal(folder / "b.safetensors", models.load, folder)[1]
+    path.write_text(path.read_text().replace("weights.safetensors", "b.safetensors"))
+    assert re.search("weight '.*' is missing", refusal(folder, models.load, folder)[1])

@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 SCHEMA = yaml.safe_load((ROOT / "config/schemas/config.schema.yaml").read_text())
 SHIPPED = yaml.safe_load((ROOT / "config/config.yaml").read_text())
 # Smaller operands: every template is checked with each of them, a second for a whole configuration.
+BOS = "<|begin_of_text|>"
 DEFAULT = SHIPPED | {"operands": SHIPPED["operands"] | {"operand_max": 99, "answer_max": 99}}
 
 
@@ -59,7 +60,7 @@ def test_the_schema_and_the_commands_have_the_same_choices():
 
 
 def test_shipped_configurations_are_right():
-    for name in ("config.yaml", "test.yaml"):
+    for name in ("config.yaml", "test.yaml", "digits.yaml"):
         config_check.check({**SHIPPED, **config_check.load(ROOT / "config" / name)}, SCHEMA)
 
 
@@ -98,6 +99,13 @@ def test_shipped_configurations_are_right():
         ("formats/symbolic/templates/addition", ..., ["formats.symbolic", "'addition'", "add one"]),
         ("formats/symbolic/templates/addition", "{a}+", ["formats.symbolic.templates.addition", "{b}"]),
         ("formats/symbolic/templates/addition", "{a}+{b}={c}", ["formats.symbolic.templates.addition", "'c'"]),
+        (
+            "formats/symbolic/templates/addition",
+            "{a!s}+{b}=",
+            ["templates.addition", "write {a} in place of {a!s}"],
+        ),
+        ("formats/symbolic/templates/addition", BOS + "{a}+{b}=", ["templates.addition", f"{BOS!r} begins every"]),
+        ("formats/word/variants/addition", [BOS + "{a}+{b}="], ["variants.addition[0]", f"{BOS!r} begins every"]),
         ("formats/symbolic/templates/addition", "{a}{b}", ["embedded-shared", "'{a}{b}'", "tokens"]),
         ("formats/symbolic/variants/additon", ["{a}+{b}="], ["variants", "did you mean 'addition'?"]),
         ("formats/symbolic/variants/addition", ["{a}+"], ["variants.addition[0]", "{b}"]),
@@ -184,6 +192,29 @@ def test_misspelt_template(tmp_path):
     templates = config["formats"]["word"]["templates"]
     templates["additon"] = templates.pop("addition")
     assert "is 'additon' a misspelling of it?" in sentence(config)
+
+
+def test_two_directions_of_transfer_with_one_name():
+    config = copy.deepcopy(DEFAULT)
+    one = config["formats"]["symbolic"]
+    config["formats"] = dict.fromkeys(["a", "a_to_b", "b_to_c", "c"], one)
+    assert sentence(config) == (
+        "config key formats: the directions of transfer from a to b_to_c and from a_to_b to c have one name, "
+        "'a_to_b_to_c'; rename a format"
+    )
+    for names in (["a", "a_to_b", "b_to_c"], ["a_to_b", "c_to_d", "to"], ["x_to_x", "x"]):
+        config["formats"] = dict.fromkeys(names, one)
+        if names[-1] == "x":
+            assert "'x_to_x_to_x'" in sentence(config)
+        else:
+            config_check.check(config, SCHEMA)
+
+
+def test_braces_of_json_and_c_are_text(tmp_path):
+    config = with_table(tmp_path, template='{"word": "{word}", "plural": "')
+    config["formats"]["code"]["templates"]["addition"] = "int a[] = {{a}, {b}}; // sum: "
+    config["specificity_tasks"] = {"mine": {"expression": "a", "templates": {"code": '{"x": {a}, "y": '}}}
+    config_check.check(config, SCHEMA)
 
 
 def test_one_format_is_not_enough():
@@ -279,6 +310,14 @@ def test_tasks_may_be_left_out(value):
         ({"expression": "max(a, b)", "templates": {"code": "{a}="}}, ["templates.code", "{b}"]),
         ({"expression": "a", "templates": {"code": "{x}{a}="}}, ["templates.code", "no other field"]),
         ({"expression": "a", "templates": {"word": "It is {a}"}}, ["templates.word", "next token"]),
+        (
+            {"expression": "a", "templates": {"code": "{a!s}={a}="}},
+            ["templates.code", "write {a} in place of {a!s}"],
+        ),
+        (
+            {"expression": "a", "templates": {"code": BOS + "{a}="}},
+            ["templates.code", f"{BOS!r} begins every prompt"],
+        ),
     ],
 )
 def test_tasks_that_cannot_be_measured(task, parts):
@@ -492,6 +531,14 @@ def test_an_operator_may_be_a_table(tmp_path):
             {"variant_operators": ["plural"], "corrupt": "across_operators"},
             ["config key variant_operators", "within_operator"],
         ),
+        ({"template": "{word:>5}="}, ["formats.symbolic.templates.plural", "write {word} in place of {word:>5}"]),
+        ({"template": "{word} {wrod}="}, ["formats.symbolic.templates.plural", "write {word} in place of {wrod}"]),
+        ({"template": f"{BOS}{{word}}="}, ["formats.symbolic.templates.plural", f"{BOS!r} begins every prompt"]),
+        ({"text": "word,answer\nx,a,b\ny,c,d\n"}, ["config key operators.plural", "values in line 2 is 3"]),
+        (
+            {"text": "id,word,answer\n1,mouse,mice\n\n2,man,men\n3,mouse,mouses\n"},
+            ["formats.symbolic.templates.plural", "the same prompt, 'mouse='", "lines 2 and 5 of", "plural.csv"],
+        ),
     ],
 )
 def test_mistakes_in_a_table(tmp_path, keys, expected):
@@ -499,12 +546,10 @@ def test_mistakes_in_a_table(tmp_path, keys, expected):
     assert all(part in found for part in expected), found
 
 
-def test_without_an_expression_no_probe_finds_the_onset(tmp_path):
+def test_the_onset_of_a_table_is_probed(tmp_path):
     config = with_table(tmp_path, late_from="onset", variant_operators=[])
-    del config["operators"]["addition"], config["operators"]["subtraction"]
-    config_check.check(config, SCHEMA)
     config["operators"] = {"plural": config["operators"]["plural"]}
-    assert "config key late_from: onset needs a probe" in sentence(config)
+    config_check.check(config, SCHEMA)
 
 
 def test_a_changed_table_is_checked_again(tmp_path):
@@ -525,6 +570,42 @@ def with_digit(**operator):
     return config
 
 
+def with_digits(template="{a}+{b}=", **operator):
+    """A configuration that asks one digit alone, of a model whose tokenizer splits numbers."""
+    one = {"expression": "a + b", "digit": 1, "operands": {"answer_max": 199}, **operator}
+    return {
+        **DEFAULT,
+        "models": {"m": {"source": "embedded:embedded-digits"}},
+        "operators": {"tens": one},
+        "formats": {name: {"templates": {"tens": template}} for name in ("symbolic", "code")},
+        "k": [10, 50],
+        "specificity_tasks": {},
+    }
+
+
+def test_digits_need_answers_of_one_length():
+    config_check.check(with_digits(operands={"answer_max": 99}), SCHEMA)
+    config_check.check(with_digits(operands={"answer_min": 100, "answer_max": 199}), SCHEMA)
+
+
+@pytest.mark.parametrize("formats", [("symbolic", "code"), ("prose", "code")])
+def test_tasks_on_numbers_that_no_operator_asks(tmp_path, formats):
+    """The default tasks apply to formats of their names; a tokenizer that splits numbers cannot do them."""
+    config = {**with_digits(operands={"answer_max": 99}), "specificity_tasks": SHIPPED["specificity_tasks"]}
+    config["formats"] = {name: {"templates": {"tens": "{a}+{b}="}} for name in formats}
+    (tmp_path / "plural.csv").write_text("word,answer\nmouse,mice\nman,men\n")
+    table = {"plural": {"table": str(tmp_path / "plural.csv")}}
+    forms = {name: {"templates": {"plural": "{word} ="}} for name in formats}
+    for given in (config, {**config, "operators": table, "formats": forms}):
+        text = sentence(given)
+        assert text.startswith("config key specificity_tasks: comparing in format code asks whole numbers, as no")
+        assert text.endswith("write specificity_tasks: {}")
+        assert "operand_max" not in text
+        config_check.check({**given, "specificity_tasks": {}}, SCHEMA)
+        other = {("prose" if name == "code" else "verse"): one for name, one in given["formats"].items()}
+        config_check.check({**given, "formats": other}, SCHEMA)
+
+
 @pytest.mark.parametrize(
     ("config", "expected"),
     [
@@ -534,6 +615,18 @@ def with_digit(**operator):
         # The embedded models' tokenizer keeps numbers whole.
         (with_digit(), ["formats.symbolic.templates.tens", "the digit must be the next token"]),
         ({**with_digit(), "corrupt": "across_operators"}, ["config key corrupt: tens asks a digit"]),
+        (
+            with_digits(),
+            [
+                "config key operators.tens: digit 1 of 'a + b' has not the same place in all answers",
+                "2 to 3 digits; narrow answer_min and answer_max under operands, for instance to 100 and 999",
+            ],
+        ),
+        (with_digits(template=f"{BOS}{{a}}+{{b}}="), ["formats.symbolic.templates.tens", "begins every prompt"]),
+        (
+            with_digits(template="{a}{b}=", operands={"operand_min": 1, "answer_min": 10, "answer_max": 99}),
+            ["formats.symbolic.templates.tens", "the same prompt", "put a sign between {a} and {b}"],
+        ),
     ],
 )
 def test_mistakes_in_a_digit(config, expected):

@@ -54,6 +54,18 @@ def server(outer):
     return {job_server.ADDRESS: outer.stdout.readline().strip()}
 
 
+@pytest.mark.parametrize("name", ["t" * 120, "a:b c'd\" {x} é", "relative"])
+def test_the_folder_of_temporary_files_may_have_any_path(tmp_path, name):
+    """A socket's path has at most 107 bytes; the server's place is named in one variable with a colon in it."""
+    (tmp_path / name).mkdir()
+    temporary = name if name == "relative" else str(tmp_path / name)
+    code = "from form_invariance.workflow.job_server import ask; import sys; sys.exit(40 + ask(['--version']))"
+    status, out, err = ended(call("job-server", sys.executable, "-c", code, folder=tmp_path, TMPDIR=temporary))
+    assert (status, err) == (40, "")
+    assert out.strip()
+    assert list((tmp_path / name).iterdir()) == []
+
+
 def below(outer):
     """The processes below `job-server`: the program, the server, and a fork for each command that runs."""
     return {process.pid for process in psutil.Process(outer.pid).children(recursive=True)}

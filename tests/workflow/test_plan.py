@@ -1,6 +1,7 @@
 """The table of what a run would do."""
 
 import re
+import shutil
 
 import pytest
 from stub_checkout import ROOT, environment
@@ -231,6 +232,25 @@ def test_a_file_that_cannot_be_read_is_named(run_plan, finished, tmp_path, text,
     assert said.err.startswith(f"error: {path} ")
     assert words in said.err
     assert not (finished / "pwned").exists()
+
+
+def test_jobs_without_records_are_named(run_plan, finished, tmp_path):
+    _, said = run_plan()
+    assert "records" not in said.out
+    (finished / ".snakemake").rename(tmp_path / "records")
+    try:
+        status, said = run_plan()
+    finally:
+        shutil.rmtree(finished / ".snakemake", ignore_errors=True)
+        (tmp_path / "records").rename(finished / ".snakemake")
+    assert status == 0, said.err
+    assert re.search(r"\d+ finished jobs have no records by Snakemake \(.*\bcensus\b.*\), so that", said.out)
+
+
+def test_a_target_that_no_rule_makes_is_named(run_plan):
+    status, said = run_plan("nosuchfile")
+    assert status == 2
+    assert said.err.startswith("error: MissingRuleException: No rule to produce nosuchfile")
 
 
 def test_a_mistake_is_snakemakes_sentence(run_plan):

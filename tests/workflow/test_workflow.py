@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from itertools import chain, product
 
 import pytest
@@ -209,15 +210,6 @@ def test_hostile_values_reach_the_commands_as_they_are(tmp_path):
     assert not list(tmp_path.rglob("pwned*"))
 
 
-def test_a_model_folder_with_braces_is_refused(tmp_path):
-    checkout = make_checkout(tmp_path / "checkout")
-    shutil.copytree(ROOT / "src/form_invariance/embedded/models/embedded-shared", checkout / "{model}")
-    (checkout / "my.yaml").write_text("models: {m: {source: '{model}'}}")
-    status, out = snakemake(checkout, "-n", "--configfile", "my.yaml")
-    assert status == 1
-    assert "error: config key models.m.source: '{model}' contains braces" in out
-
-
 def test_mean_cache_leaves_out_the_pairs_of_every_format(finished):
     calls = [json.loads(line) for line in (finished / "calls.jsonl").read_text().splitlines()]
     (call,) = (call for call in calls if call[0] == "mean-cache" and "results/embedded-shared/code" in call[-1])
@@ -382,11 +374,14 @@ def package(tmp_path, monkeypatch):
     copy = tmp_path / "form_invariance"
     shutil.copytree(ROOT / "src/form_invariance", copy, ignore=shutil.ignore_patterns("*.safetensors"))
     monkeypatch.setattr(source_digest, "_ROOT", copy)
-    cached = (source_digest.imports_of, source_digest.file_of)
-    for function in cached:
-        function.cache_clear()
+    forget()
     yield copy
-    for function in cached:
+    forget()
+
+
+def forget():
+    """The digests look at the files once more."""
+    for function in (source_digest.imports_of, source_digest.file_of, source_digest.code_of, source_digest._tree):
         function.cache_clear()
 
 
@@ -395,6 +390,7 @@ def test_digest_follows_lazy_imports_and_no_others(package):
     before = {command: source_digest.source_digest(command) for command in commands}
     with (package / "stages/mean_cache/ablation.py").open("a") as file:
         file.write("\nCHANGED = True\n")
+    forget()
     changed = {command for command in commands if source_digest.source_digest(command) != before[command]}
     assert changed == {"interventions"}
     assert "form_invariance.tables.files" in source_digest.modules_of("ranking")  # imported inside run
@@ -421,6 +417,7 @@ def test_a_changed_column_concerns_who_writes_and_reads_the_table(package):
     before = {command: source_digest.source_digest(command) for command in commands}
     transfer = package / "stages/transfer/table.py"
     transfer.write_text(transfer.read_text().replace("equal answer", "the same answer"))
+    forget()
     changed = {command for command in commands if source_digest.source_digest(command) != before[command]}
     assert changed == {"transfer", "transfer-contrasts", "summary"}
 
@@ -428,7 +425,32 @@ def test_a_changed_column_concerns_who_writes_and_reads_the_table(package):
 def test_digest_is_of_contents(package):
     before = source_digest.source_digest("ranking")
     (package / "stages/ranking/compute.py").touch()
+    forget()
     assert source_digest.source_digest("ranking") == before
+
+
+def test_digest_is_of_code_and_not_of_text(package):
+    """A comment, a docstring or another layout changes no result; a constant or a file of data may."""
+    path = package / "stages/ranking/compute.py"
+    before, text = source_digest.source_digest("ranking"), path.read_text()
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.FunctionDef)) and ast.get_docstring(node):
+            node.body[0].value.value = "Another docstring."
+    for same in (f"# A comment.\n{text}", ast.unparse(tree), text.replace("\n\n\n", "\n\n\n\n")):
+        assert same != text
+        path.write_text(same)
+        forget()
+        assert source_digest.source_digest("ranking") == before
+    for other in (
+        f"{text}\nCHANGED = 1\n",
+        text.replace("ddof=1", "ddof=0"),
+        text.replace('"rank"', '"ranks"', 1),
+    ):
+        assert other != text
+        path.write_text(other)
+        forget()
+        assert source_digest.source_digest("ranking") != before
 
 
 def locked():
@@ -491,9 +513,10 @@ def test_lock_pins_versions_and_hashes():
         assert hashes, pin
         assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", one) for one in hashes), pin
     names = {re.split("==", line)[0].lower().replace("_", "-") for line in pins}
-    project = (ROOT / "pyproject.toml").read_text()
-    for need in re.findall(r'^    "([\w-]+)(?:==[\w.]+)?",$', project.split("[project.scripts]")[0], re.MULTILINE):
-        assert need.lower().replace("_", "-") in names, need
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    for need in [*project["dependencies"], *extras["workflow"], *extras["gguf"], *extras["test"]]:
+        assert re.match(r"[\w-]+", need)[0].lower().replace("_", "-") in names, need
 
 
 @pytest.mark.parametrize(

@@ -30,14 +30,14 @@ rule agreement:
     params:
         code=source_digest("agreement"),
         heuristics=lambda wildcards, input: keyed(input.heuristics, -3),
-        permutations=config["permutations"],
-        seed=config["seed"],
+        permutations=setting("permutations"),
+        seed=setting("seed"),
     resources:
         **table_job(mem_mb=2000),
     shell:
         "python -m form_invariance agreement --operator {wildcards.operator:q}"
         " --heuristics {params.heuristics:q} --neurons {input.neurons:q}"
-        " --permutations {params.permutations} --seed {params.seed} --output {output.agreement:q}"
+        " {params.permutations:q} {params.seed:q} --output {output.agreement:q}"
         " --labelled-output {output.labelled:q} 2> {log:q}"
 
 

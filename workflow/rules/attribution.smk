@@ -3,9 +3,9 @@
 TABLES += expand("results/{model}/{format}/{operator}/attribution.parquet", **CELLS)
 SHARDS = config["patching_shards"]
 ATTRIBUTION = (
-    "attribution {params.model:q} {params.late_from:q}"
-    " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q} --candidates {params.candidates}"
-    " --ranking-method {params.method}"
+    "attribution {params.model:q} --model-files {input.model:q} {params.running:q}"
+    " {params.late_from:q} {params.probes:q}"
+    " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q} {params.candidates:q} {params.method:q}"
     " --output {output.attribution:q}"
 )
 
@@ -28,9 +28,11 @@ if SHARDS > 1:
         params:
             code=source_digest("attribution"),
             model=model_options,
-            late_from=late_options,
-            candidates=config["candidates"],
-            method=config["ranking_method"],
+            running=running_options,
+            late_from=setting("late_from"),
+            probes=probe_options,
+            candidates=setting("candidates"),
+            method=setting("ranking_method"),
         resources:
             **model_job(minutes=10),
         shell:

@@ -26,14 +26,17 @@ rule audit:
     params:
         code=source_digest("audit"),
         model=model_options,
-        late_from=late_options,
+        running=running_options,
+        late_from=setting("late_from"),
+        probes=probe_options,
         dataset=lambda wildcards, input: keyed(input.dataset, -3, -2),
         corrupt=lambda wildcards, input: keyed(input.corrupt, -3, -2),
         rankings=lambda wildcards, input: keyed(input.rankings, -3, -2),
-        k=KS,
+        k=setting("k"),
     resources:
         **model_job(minutes=20),
     shell:
-        "python -m form_invariance audit {params.model:q} {params.late_from:q} --dataset {params.dataset:q}"
-        " --corrupt-table {params.corrupt:q} --rankings {params.rankings:q} --k {params.k} --output {output:q}"
+        "python -m form_invariance audit {params.model:q} --model-files {input.model:q} {params.running:q}"
+        " {params.late_from:q} {params.probes:q} --dataset {params.dataset:q}"
+        " --corrupt-table {params.corrupt:q} --rankings {params.rankings:q} {params.k:q} --output {output:q}"
         " 2> {log:q}"

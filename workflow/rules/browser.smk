@@ -28,11 +28,12 @@ rule browser:
     params:
         code=source_digest("browser"),
         models=MODELS,
-        operators=[f"{name}={asked_of(config['operators'][name])}" for name in OPERATORS],
+        # A function, because Snakemake would take braces in a table's path for wildcards.
+        operators=lambda wildcards: [f"{name}={asked_of(config['operators'][name])}" for name in OPERATORS],
         tables=table_options(BROWSED),
-        k=config["heuristic_k"],
+        k=setting("heuristic_k", "k"),
     resources:
         **table_job(mem_mb=4000),
     shell:
         "python -m form_invariance browser --model {wildcards.model:q} --models {params.models:q}"
-        " --operators {params.operators:q} --tables {params.tables:q} --k {params.k} --output {output:q} 2> {log:q}"
+        " --operators {params.operators:q} --tables {params.tables:q} {params.k:q} --output {output:q} 2> {log:q}"

@@ -19,8 +19,8 @@ rule calibration:
         "../../envs/gpu.yaml"
     params:
         code=source_digest("calibration"),
-        seed=config["seed"],
+        seed=setting("seed"),
     resources:
         **table_job(mem_mb=2000),
     shell:
-        "python -m form_invariance calibration --seed {params.seed} --output {output:q} 2> {log:q}"
+        "python -m form_invariance calibration {params.seed:q} --output {output:q} 2> {log:q}"

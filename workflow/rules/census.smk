@@ -22,7 +22,7 @@ ASKED = {name: task_options(operator, config["operands"]) for name, operator in 
 rule census:
     input:
         model="results/{model}/model_files.parquet",
-        table=lambda wildcards: TASK_TABLES.get(wildcards.operator, []),
+        table=lambda wildcards: as_inputs(TASK_TABLES.get(wildcards.operator, [])),
     output:
         "results/{model}/{format}/{operator}/census.parquet",
     log:
@@ -34,16 +34,19 @@ rule census:
     params:
         code=source_digest("census"),
         model=model_options,
+        running=running_options,
         template=lambda wildcards: config["formats"][wildcards.format]["templates"][wildcards.operator],
         asked=lambda wildcards: ASKED[wildcards.operator],
-        pairs=config["census_pairs"],
-        seed=config["seed"],
+        changes=lambda wildcards: changes_of(TASK_TABLES.get(wildcards.operator, [])),
+        pairs=setting("census_pairs", "pairs"),
+        seed=setting("seed"),
     resources:
         **model_job(minutes=20),
     shell:
-        "python -m form_invariance census {params.model:q} --template={params.template:q}"
+        "python -m form_invariance census {params.model:q} --model-files {input.model:q} {params.running:q}"
+        " --template={params.template:q}"
         " --operator {wildcards.operator:q} {params.asked:q}"
-        " --pairs {params.pairs} --seed {params.seed} --output {output:q} 2> {log:q}"
+        " {params.pairs:q} {params.seed:q} --output {output:q} 2> {log:q}"
 
 
 rule census_all:

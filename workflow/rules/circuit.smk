@@ -1,6 +1,6 @@
 """The shared circuit: neurons in the top k of every format, per (model, operator)."""
 
-CIRCUITS = {"circuit": KS, "classified_circuit": [config["heuristic_k"]]}
+CIRCUITS = {"circuit": config["k"], "classified_circuit": [config["heuristic_k"]]}
 TABLES += expand(
     "results/{model}/shared/{operator}/{circuit}.parquet", model=MODELS, operator=OPERATORS, circuit=CIRCUITS
 )
@@ -24,11 +24,11 @@ rule circuit:
     params:
         code=source_digest("circuit"),
         effects=lambda wildcards, input: keyed(input.effects, -3),
-        k=lambda wildcards: CIRCUITS[wildcards.circuit],
-        membership=config["membership"],
-        seed=config["seed"],
+        k=lambda wildcards: option("k", CIRCUITS[wildcards.circuit]),
+        membership=setting("membership"),
+        seed=setting("seed"),
     resources:
         **table_job(mem_mb=2000, minutes=3),
     shell:
-        "python -m form_invariance circuit --effects {params.effects:q} --k {params.k}"
-        " --membership {params.membership} --seed {params.seed} --output {output:q} 2> {log:q}"
+        "python -m form_invariance circuit --effects {params.effects:q} {params.k:q}"
+        " {params.membership:q} {params.seed:q} --output {output:q} 2> {log:q}"

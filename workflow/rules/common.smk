@@ -5,33 +5,41 @@ import sys
 from functools import partial
 from itertools import permutations
 from pathlib import Path, PurePosixPath
-from shlex import quote
+
+ROOT = Path(str(workflow.current_basedir)).parents[1]
+# The source of this checkout, if it has one, before what is installed.
+sys.path[:0] = [str(source) for source in [ROOT / "src"] if source.exists()]
 
 from form_invariance.errors import UserError
-from form_invariance.workflow import config_check, job_sizes, model_checks
+from form_invariance.workflow import config_check, job_sizes, model_checks, records
+from form_invariance.workflow.paths import as_inputs, changes_of, refuse_braces, shell_prefix
 from form_invariance.workflow.rule_options import (
     asked_of,
     expression_of,
     in_turn,
     keyed,
     one_of,
+    option,
     run_options,
+    setting_of,
     source_options,
     table_options,
     task_options,
 )
 from form_invariance.workflow.source_digest import source_digest
 
-ROOT = Path(str(workflow.current_basedir)).parents[1]
-
 # Jobs run with the interpreter that runs Snakemake, even where its environment is not activated, and with the source
 # whose digest they record. A job's conda environment brings its own interpreter, but not this source.
 os.environ.update(PATH=os.pathsep.join([str(Path(sys.executable).parent), *os.get_exec_path()]))
-shell.prefix(f"set -euo pipefail; export PYTHONPATH={quote(str(Path(config_check.__file__).parents[2]))}; ")
+shell.prefix(shell_prefix(Path(config_check.__file__).parents[2], Path(".snakemake")))
 
 try:
+    refuse_braces(checkout=ROOT, working_folder=Path.cwd())
     config = config_check.read(workflow.configfiles, config, ROOT / "config")
     SITE = job_sizes.read_site(ROOT / "config/cluster.yaml")
+    # Not in the jobs of a cluster; nor in a module, whose results have a prefix that is unknown here.
+    if workflow.is_main_process and workflow.modifier.is_main_snakefile():
+        records.check(config)
 except UserError as error:
     # Snakemake would report an exception with the location of this line.
     sys.exit(f"error: {error}")
@@ -39,23 +47,18 @@ except UserError as error:
 MODELS = list(config["models"])
 FORMATS = list(config["formats"])
 OPERATORS = list(config["operators"])
-# The expressions of operators that are whole-number arithmetic; the others are tables, or ask a digit.
-EXPRESSIONS = {name: expression_of(operator) for name, operator in config["operators"].items()}
-NUMBER_OPERATORS = [name for name, expression in EXPRESSIONS.items() if expression]
-# For the stages that are about numbers alone: no model where there is no such operator.
-NUMBER_MODELS = MODELS if NUMBER_OPERATORS else []
+# Operators that are whole-number arithmetic; the others are tables, or ask a digit.
+NUMBER_OPERATORS = [name for name, operator in config["operators"].items() if expression_of(operator)]
 CELLS = dict(model=MODELS, format=FORMATS, operator=OPERATORS)
 every_format = partial(expand, format=FORMATS, allow_missing=True)
 every_operator = partial(expand, operator=OPERATORS, allow_missing=True)
-every_number_cell = partial(expand, format=FORMATS, operator=NUMBER_OPERATORS, allow_missing=True)
 every_cell = partial(expand, format=FORMATS, operator=OPERATORS, allow_missing=True)
 DIRECTIONS = [f"{donor}_to_{target}" for donor, target in permutations(FORMATS, 2)]
-KS = sorted(config["k"])
+setting = partial(setting_of, config)
 CENTER = "--center-logits" if config["center_logits"] else "--no-center-logits"
 
 # What `all` makes; each rule file adds its own.
-TABLES = []
-PAGES = []
+TABLES, PAGES = [], []
 # Figures ("STAGE NAME") and stages with a question in the report, each with its models (None: one for all models) and
 # its inputs, as `table_options` takes them.
 FIGURES = {}
@@ -63,15 +66,14 @@ ANSWERS = {}
 FIGURE_KINDS = ["png", "svg", "pdf"]
 
 
-def tokenizer_options(wildcards) -> list[str]:
-    """Options that name a model of which only the tokenizer is used."""
-    files = f"results/{wildcards.model}/model_files.parquet"
-    return [*source_options(config["models"][wildcards.model]), "--model-files", files]
-
-
 def model_options(wildcards) -> list[str]:
-    """Options that name a model and say how it runs."""
-    return [*tokenizer_options(wildcards), *run_options(config["models"][wildcards.model])]
+    """Options that name a model."""
+    return source_options(config["models"][wildcards.model])
+
+
+def running_options(wildcards) -> list[str]:
+    """Options that say how a model runs."""
+    return run_options(config["models"][wildcards.model])
 
 
 def onset_probes(wildcards) -> list[str]:
@@ -80,10 +82,9 @@ def onset_probes(wildcards) -> list[str]:
     return expand("results/{model}/{format}/probe.parquet", model=wildcards.model, format=wanted)
 
 
-def late_options(wildcards) -> list[str]:
-    """Options that say where the late layers begin."""
-    probes = keyed(onset_probes(wildcards), -2)
-    return ["--late-from", str(config["late_from"]), *(["--probes", *probes] if probes else [])]
+def probe_options(wildcards, input) -> list[str]:
+    """Options that name the probe tables of a rule, if it has any."""
+    return ["--probes", *keyed(input.probes, -2)] if input.probes else []
 
 
 def figure_files(place: str) -> list[str]:
@@ -99,9 +100,9 @@ def figure_files(place: str) -> list[str]:
     return [drawn if kind == "svg" else f"results/figures/{place}.{kind}" for kind in FIGURE_KINDS]
 
 
-def by_format(cells: list, operators: list = OPERATORS) -> list[list]:
-    """What belongs to the cells of some operators, in the order of `every_cell`, as a list for each format."""
-    return [cells[start : start + len(operators)] for start in range(0, len(cells), len(operators))]
+def by_format(cells: list) -> list[list]:
+    """What belongs to the cells, in the order of `every_cell`, as a list for each format."""
+    return [cells[start : start + len(OPERATORS)] for start in range(0, len(cells), len(OPERATORS))]
 
 
 def by_operator(cells: list) -> list[list]:

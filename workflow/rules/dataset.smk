@@ -28,15 +28,15 @@ rule dataset:
         "../../envs/cpu.yaml"
     params:
         code=source_digest("dataset"),
-        train=config["train_prompts"],
-        eval=config["eval_prompts"],
+        train=setting("train_prompts", "train"),
+        eval=setting("eval_prompts", "eval"),
         others=lambda wildcards, input: ["--other-census", *keyed(input.others, -2)] if input.others else [],
-        corrupt_seeds=config["corrupt_seeds"],
-        seed=config["seed"],
+        corrupt_seeds=setting("corrupt_seeds"),
+        seed=setting("seed"),
     resources:
         **table_job(mem_mb=1000, minutes=3),
     shell:
         "python -m form_invariance dataset --operator {wildcards.operator:q}"
-        " --census {input.census:q} {params.others:q} --train {params.train} --eval {params.eval}"
-        " --corrupt-seeds {params.corrupt_seeds} --seed {params.seed}"
+        " --census {input.census:q} {params.others:q} {params.train:q} {params.eval:q}"
+        " {params.corrupt_seeds:q} {params.seed:q}"
         " --output {output.dataset:q} --corrupt-output {output.corrupt:q} 2> {log:q}"

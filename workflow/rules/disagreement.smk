@@ -32,12 +32,12 @@ rule disagreement:
         variants=lambda wildcards, input: (
             ["--paraphrase-effects", *keyed(input.variants, -3, -2)] if VARIANTS else []
         ),
-        bootstrap=config["bootstrap"],
-        seed=config["seed"],
+        bootstrap=setting("bootstrap"),
+        seed=setting("seed"),
     resources:
         **table_job(mem_mb=6000),
     shell:
         "python -m form_invariance disagreement --effects {params.effects:q} --datasets {params.datasets:q}"
         " --corrupt-tables {params.corrupt:q} {params.variants:q}"
-        " --bootstrap {params.bootstrap} --seed {params.seed} --output {output.components:q}"
+        " {params.bootstrap:q} {params.seed:q} --output {output.components:q}"
         " --correlation-output {output.correlation:q} 2> {log:q}"

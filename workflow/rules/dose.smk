@@ -1,7 +1,6 @@
 """How much of the activations transfer needs, in all operators of a model; only if the configuration names `dose`."""
 
-DOSES = sorted(config.get("dose", []))
-if DOSES:
+if config.get("dose"):
     DOSE = every_operator("results/{model}/shared/{operator}/dose.parquet")
     FIGURES["dose dose"] = ANSWERS["dose"] = MODELS, {"dose": [DOSE, -2]}
     TABLES += expand(DOSE, model=MODELS)
@@ -26,25 +25,28 @@ rule dose:
     params:
         code=source_digest("dose"),
         model=model_options,
-        late_from=late_options,
+        running=running_options,
+        late_from=setting("late_from"),
+        probes=probe_options,
         operators=OPERATORS,
         census=lambda wildcards, input: by_operator(keyed(input.census, -3)),
         datasets=lambda wildcards, input: by_operator(input.datasets),
         rankings=lambda wildcards, input: by_operator(keyed(input.rankings, -3)),
-        k=config["heuristic_k"],
-        dose=DOSES,
-        random_seeds=config["random_seeds"],
-        pairs=config["transfer_pairs"],
+        k=setting("heuristic_k", "k"),
+        dose=setting("dose"),
+        random_seeds=setting("random_seeds"),
+        pairs=setting("transfer_pairs", "pairs"),
         center=CENTER,
-        seed=config["seed"],
+        seed=setting("seed"),
     resources:
         **model_job(minutes=60),
     shell:
         in_turn(
-            "dose {params.model:q} {params.late_from:q} --operator {params.operators[#]:q}"
+            "dose {params.model:q} --model-files {input.model:q} {params.running:q}"
+            " {params.late_from:q} {params.probes:q} --operator {params.operators[#]:q}"
             " --census {params.census[#]:q} --exclude-train {params.datasets[#]:q} --rankings {params.rankings[#]:q}"
-            " --circuit {input.circuits[#]:q} --k {params.k} --dose {params.dose}"
-            " --random-seeds {params.random_seeds} --pairs {params.pairs} {params.center} --seed {params.seed}"
+            " --circuit {input.circuits[#]:q} {params.k:q} {params.dose:q}"
+            " {params.random_seeds:q} {params.pairs:q} {params.center} {params.seed:q}"
             " --output {output.tables[#]:q}",
             turns=len(OPERATORS),
         )

@@ -23,14 +23,16 @@ rule engine_check:
     params:
         code=source_digest("engine-check"),
         model=model_options,
+        running=running_options,
         dataset=lambda wildcards, input: keyed(input.dataset, -3, -2),
         corrupt=lambda wildcards, input: keyed(input.corrupt, -3, -2),
         attribution=lambda wildcards, input: keyed(input.attribution, -3, -2),
         mean_cache=lambda wildcards, input: keyed(input.mean_cache, -2),
-        prompts=2,
+        prompts=option("prompts", 2),
     resources:
         **model_job(minutes=10),
     shell:
-        "python -m form_invariance engine-check {params.model:q} --dataset {params.dataset:q}"
+        "python -m form_invariance engine-check {params.model:q} --model-files {input.model:q} {params.running:q}"
+        " --dataset {params.dataset:q}"
         " --corrupt-table {params.corrupt:q} --attribution {params.attribution:q}"
-        " --mean-cache {params.mean_cache:q} --prompts {params.prompts} --output {output:q} 2> {log:q}"
+        " --mean-cache {params.mean_cache:q} {params.prompts:q} --output {output:q} 2> {log:q}"

@@ -31,15 +31,15 @@ rule explainer:
         "../../envs/plot.yaml"
     params:
         code=source_digest("explainer"),
-        model=MODELS[0],
-        operator=OPERATORS[0],
-        asked=asked_of(config["operators"][OPERATORS[0]]),
+        model=option("model", MODELS[0]),
+        operator=option("operator", OPERATORS[0]),
+        asked=lambda wildcards: asked_of(config["operators"][OPERATORS[0]]),
         tables=table_options(EXPLAINED),
         maps=lambda wildcards, input: ["--maps", *keyed(input.maps, -3)] if input.maps else [],
-        k=config["heuristic_k"],
+        k=setting("heuristic_k", "k"),
     resources:
         **table_job(mem_mb=4000),
     shell:
-        "python -m form_invariance explainer --model {params.model:q} --operator {params.operator:q}"
-        " --asked={params.asked:q} --tables {params.tables:q} {params.maps:q} --k {params.k}"
+        "python -m form_invariance explainer {params.model:q} {params.operator:q}"
+        " --asked={params.asked:q} --tables {params.tables:q} {params.maps:q} {params.k:q}"
         " --effects {input.effects:q} --answers {input.answers:q} --output {output:q} 2> {log:q}"

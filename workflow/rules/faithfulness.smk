@@ -24,23 +24,26 @@ rule faithfulness:
     params:
         code=source_digest("faithfulness"),
         model=model_options,
-        late_from=late_options,
+        running=running_options,
+        late_from=setting("late_from"),
+        probes=probe_options,
         operators=OPERATORS,
         dataset=lambda wildcards, input: by_operator(keyed(input.dataset, -3)),
         attribution=lambda wildcards, input: by_operator(keyed(input.attribution, -3)),
         rankings=lambda wildcards, input: by_operator(keyed(input.rankings, -3)),
         mean_cache=lambda wildcards, input: keyed(input.mean_cache, -2),
-        random_seeds=config["random_seeds"],
-        bootstrap=config["bootstrap"],
-        seed=config["seed"],
+        random_seeds=setting("random_seeds"),
+        bootstrap=setting("bootstrap"),
+        seed=setting("seed"),
     resources:
         **model_job(minutes=20),
     shell:
         in_turn(
-            "faithfulness {params.model:q} {params.late_from:q} --operator {params.operators[#]:q}"
+            "faithfulness {params.model:q} --model-files {input.model:q} {params.running:q}"
+            " {params.late_from:q} {params.probes:q} --operator {params.operators[#]:q}"
             " --dataset {params.dataset[#]:q} --attribution {params.attribution[#]:q}"
             " --rankings {params.rankings[#]:q} --mean-cache {params.mean_cache:q}"
-            " --random-seeds {params.random_seeds} --bootstrap {params.bootstrap} --seed {params.seed}"
+            " {params.random_seeds:q} {params.bootstrap:q} {params.seed:q}"
             " --output {output.tables[#]:q}",
             turns=len(OPERATORS),
         )

@@ -30,13 +30,15 @@ rule head_overlap:
         "../../envs/cpu.yaml"
     params:
         code=source_digest("head-overlap"),
-        late_from=late_options,
-        heads=HEADS,
-        bootstrap=config["bootstrap"],
-        membership=config["membership"],
-        seed=config["seed"],
+        late_from=setting("late_from"),
+        probes=probe_options,
+        heads=setting("heads"),
+        bootstrap=setting("bootstrap"),
+        membership=setting("membership"),
+        seed=setting("seed"),
     resources:
         **table_job(mem_mb=2000),
     shell:
-        "python -m form_invariance head-overlap --effects {input.effects:q} {params.late_from:q}"
-        " --heads {params.heads} --membership {params.membership} --bootstrap {params.bootstrap} --seed {params.seed} --output {output:q} 2> {log:q}"
+        "python -m form_invariance head-overlap --effects {input.effects:q} {params.late_from:q} {params.probes:q}"
+        " {params.heads:q} {params.membership:q} {params.bootstrap:q} {params.seed:q}"
+        " --output {output:q} 2> {log:q}"

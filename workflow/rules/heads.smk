@@ -23,6 +23,7 @@ rule heads:
     params:
         code=source_digest("heads"),
         model=model_options,
+        running=running_options,
         datasets=lambda wildcards, input: by_operator(keyed(input.datasets, -3)),
         corrupt=lambda wildcards, input: by_operator(keyed(input.corrupt, -3)),
         tables=lambda wildcards, output: by_operator(output.tables),
@@ -30,7 +31,8 @@ rule heads:
         **model_job(minutes=60),
     shell:
         in_turn(
-            "heads {params.model:q} --datasets {params.datasets[#]:q} --corrupt-tables {params.corrupt[#]:q}"
+            "heads {params.model:q} --model-files {input.model:q} {params.running:q}"
+            " --datasets {params.datasets[#]:q} --corrupt-tables {params.corrupt[#]:q}"
             " --effects-output {output.effects[#]:q} --output {params.tables[#]:q}",
             turns=len(OPERATORS),
         )

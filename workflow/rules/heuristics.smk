@@ -24,13 +24,13 @@ rule heuristic_null:
     params:
         code=source_digest("heuristic-null"),
         grid=lambda wildcards: GRIDS[wildcards.operator],
-        max_operand=config["heuristic_max_operand"],
-        seed=config["seed"],
+        max_operand=setting("heuristic_max_operand", "max-operand"),
+        seed=setting("seed"),
     resources:
-        **table_job(mem_mb=2000),
+        **table_job(mem_mb=2000, minutes=40),
     shell:
         "python -m form_invariance heuristic-null {params.grid:q}"
-        " --max-operand {params.max_operand} --seed {params.seed} --output {output:q} 2> {log:q}"
+        " {params.max_operand:q} {params.seed:q} --output {output:q} 2> {log:q}"
 
 
 rule labelled_neurons:
@@ -50,13 +50,13 @@ rule labelled_neurons:
         code=source_digest("heuristics"),
         means=lambda wildcards, input: keyed(input.means, -2),
         rankings=lambda wildcards, input: keyed(input.rankings, -3),
-        k=config["heuristic_k"],
-        seed=config["seed"],
+        k=setting("heuristic_k", "k"),
+        seed=setting("seed"),
     resources:
         **table_job(mem_mb=2000),
     shell:
         "python -m form_invariance heuristics draw --operator {wildcards.operator:q} --circuit {input.circuit:q}"
-        " --mean-caches {params.means:q} --rankings {params.rankings:q} --k {params.k} --seed {params.seed}"
+        " --mean-caches {params.means:q} --rankings {params.rankings:q} {params.k:q} {params.seed:q}"
         " --output {output:q} 2> {log:q}"
 
 
@@ -77,18 +77,20 @@ rule heuristics:
     params:
         code=source_digest("heuristics"),
         model=model_options,
+        running=running_options,
         grid=lambda wildcards: GRIDS[wildcards.operator],
         templates=lambda wildcards: [one["templates"][wildcards.operator] for one in config["formats"].values()],
-        max_operand=config["heuristic_max_operand"],
-        threshold=config["heuristic_threshold"],
-        seed=config["seed"],
+        max_operand=setting("heuristic_max_operand", "max-operand"),
+        threshold=setting("heuristic_threshold", "threshold"),
+        seed=setting("seed"),
     resources:
         **model_job(minutes=40, extra_mb=2000),
     shell:
         in_turn(
-            "heuristics label {params.model:q} --operator {wildcards.operator:q}"
+            "heuristics label {params.model:q} --model-files {input.model:q} {params.running:q}"
+            " --operator {wildcards.operator:q}"
             " {params.grid:q} --template={params.templates[#]:q} --neurons {input.neurons:q}"
-            " --null {input.null:q} --max-operand {params.max_operand} --threshold {params.threshold}"
-            " --seed {params.seed} --output {output.tables[#]:q} --maps-output {output.maps[#]:q}",
+            " --null {input.null:q} {params.max_operand:q} {params.threshold:q}"
+            " {params.seed:q} --output {output.tables[#]:q} --maps-output {output.maps[#]:q}",
             turns=len(FORMATS),
         )

@@ -41,22 +41,25 @@ rule interventions:
     params:
         code=source_digest("interventions"),
         model=model_options,
-        late_from=late_options,
-        k=KS,
-        random_seeds=config["random_seeds"],
-        matched_seeds=config["matched_seeds"],
+        running=running_options,
+        late_from=setting("late_from"),
+        probes=probe_options,
+        k=setting("k"),
+        random_seeds=setting("random_seeds"),
+        matched_seeds=setting("matched_seeds"),
         center=CENTER,
-        bootstrap=config["bootstrap"],
-        seed=config["seed"],
+        bootstrap=setting("bootstrap"),
+        seed=setting("seed"),
     resources:
         **model_job(minutes=60),
     shell:
         in_turn(
-            "interventions {params.model:q} {params.late_from:q}"
+            "interventions {params.model:q} --model-files {input.model:q} {params.running:q}"
+            " {params.late_from:q} {params.probes:q}"
             " --dataset {input.datasets[#]:q} --circuit {input.circuits[#]:q} --mean-cache {input.mean_caches[#]:q}"
             " --template-mean-cache {input.template_mean_caches[#]:q} --ranking {input.rankings[#]:q}"
-            " --k {params.k} --random-seeds {params.random_seeds} --matched-seeds {params.matched_seeds}"
-            " {params.center} --bootstrap {params.bootstrap} --seed {params.seed}"
+            " {params.k:q} {params.random_seeds:q} {params.matched_seeds:q}"
+            " {params.center} {params.bootstrap:q} {params.seed:q}"
             " --output {output.summaries[#]:q} --prompts-output {output.prompts[#]:q}",
             turns=len(FORMATS) * len(OPERATORS),
         )
@@ -79,13 +82,13 @@ rule intervention_contrasts:
         code=source_digest("intervention-contrasts"),
         interventions=lambda wildcards, input: keyed(input.interventions, -3, -2),
         prompts=lambda wildcards, input: keyed(input.prompts, -3, -2),
-        bootstrap=config["bootstrap"],
-        seed=config["seed"],
+        bootstrap=setting("bootstrap"),
+        seed=setting("seed"),
     resources:
         **table_job(mem_mb=2000),
     shell:
         "python -m form_invariance intervention-contrasts --interventions {params.interventions:q}"
-        " --by-prompt {params.prompts:q} --bootstrap {params.bootstrap} --seed {params.seed}"
+        " --by-prompt {params.prompts:q} {params.bootstrap:q} {params.seed:q}"
         " --output {output:q} 2> {log:q}"
 
 

@@ -18,16 +18,18 @@ rule mean_cache:
     params:
         code=source_digest("mean-cache"),
         model=model_options,
+        running=running_options,
         census=lambda wildcards, input: by_format(keyed(input.census, -2)),
         templates=lambda wildcards, output: by_format(keyed(output.templates, -2)),
-        prompts=config["mean_cache_prompts"],
-        seed=config["seed"],
+        prompts=setting("mean_cache_prompts", "prompts"),
+        seed=setting("seed"),
     resources:
         **model_job(minutes=60),
     shell:
         in_turn(
-            "mean-cache {params.model:q} --census {params.census[#]:q}"
-            " --exclude {input.datasets:q} --prompts {params.prompts} --seed {params.seed}"
+            "mean-cache {params.model:q} --model-files {input.model:q} {params.running:q}"
+            " --census {params.census[#]:q}"
+            " --exclude {input.datasets:q} {params.prompts:q} {params.seed:q}"
             " --template-outputs {params.templates[#]:q} --output {output.formats[#]:q}",
             turns=len(FORMATS),
         )

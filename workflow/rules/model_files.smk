@@ -5,7 +5,7 @@ TABLES += expand("results/{model}/model_files.parquet", model=MODELS)
 
 rule model_files:
     input:
-        lambda wildcards: model_checks.local_files(config["models"][wildcards.model]["source"]),
+        lambda wildcards: as_inputs(model_checks.local_files(config["models"][wildcards.model]["source"])),
     output:
         "results/{model}/model_files.parquet",
     log:
@@ -16,7 +16,9 @@ rule model_files:
         "../../envs/cpu.yaml"
     params:
         code=source_digest("model-files"),
-        model=lambda wildcards: source_options(config["models"][wildcards.model]),
+        model=model_options,
+        packaged=lambda wildcards: model_checks.packaged_digests(config["models"][wildcards.model]["source"]),
+        changes=lambda wildcards: changes_of(model_checks.local_files(config["models"][wildcards.model]["source"])),
     resources:
         **{**table_job(mem_mb=1000), "runtime": model_job(minutes=10)["runtime"]},
     shell:

@@ -14,7 +14,7 @@ rule neuron_effects:
         mean_caches=[
             path for path in every_format("results/{model}/{format}/mean_cache.safetensors") for _ in OPERATORS
         ],
-        task_tables=list(TASK_TABLES.values()),
+        task_tables=as_inputs(TASK_TABLES.values()),
     output:
         tables=every_cell("results/{model}/{format}/{operator}/neuron_effects.parquet"),
         problems=every_cell("results/{model}/{format}/{operator}/direct_effects.parquet"),
@@ -28,8 +28,10 @@ rule neuron_effects:
     params:
         code=[source_digest("neuron-effects"), source_digest("direct-effects")],
         model=model_options,
-        late_from=late_options,
-        k=config["heuristic_k"],
+        running=running_options,
+        late_from=setting("late_from"),
+        probes=probe_options,
+        k=setting("heuristic_k", "k"),
         center=CENTER,
         operators=OPERATORS * len(FORMATS),
         asked=[ASKED[name] for name in OPERATORS] * len(FORMATS),
@@ -37,19 +39,22 @@ rule neuron_effects:
         templates=lambda wildcards: [
             one["templates"][name] for one in config["formats"].values() for name in OPERATORS
         ],
-        max_operand=config["heuristic_max_operand"],
-        problems=config["direct_effect_problems"],
-        seed=config["seed"],
+        max_operand=setting("heuristic_max_operand", "max-operand"),
+        problems=setting("direct_effect_problems", "problems"),
+        changes=lambda wildcards: changes_of(TASK_TABLES.values()),
+        seed=setting("seed"),
     resources:
         **model_job(minutes=60),
     shell:
         in_turn(
-            "neuron-effects {params.model:q} {params.late_from:q}"
+            "neuron-effects {params.model:q} --model-files {input.model:q} {params.running:q}"
+            " {params.late_from:q} {params.probes:q}"
             " --dataset {input.datasets[#]:q} --circuit {input.circuits[#]:q} --mean-cache {input.mean_caches[#]:q}"
-            " --k {params.k} {params.center} --output {output.tables[#]:q}",
-            "direct-effects {params.model:q} {params.asked[#]:q} --operator {params.operators[#]:q}"
-            " --template={params.templates[#]:q} --circuit {input.circuits[#]:q} --k {params.k}"
-            " --max-operand {params.max_operand} --problems {params.problems} --seed {params.seed}"
+            " {params.k:q} {params.center} --output {output.tables[#]:q}",
+            "direct-effects {params.model:q} --model-files {input.model:q} {params.running:q}"
+            " {params.asked[#]:q} --operator {params.operators[#]:q}"
+            " --template={params.templates[#]:q} --circuit {input.circuits[#]:q} {params.k:q}"
+            " {params.max_operand:q} {params.problems:q} {params.seed:q}"
             " --output {output.problems[#]:q} --arrays-output {output.arrays[#]:q}",
             turns=len(FORMATS) * len(OPERATORS),
         )

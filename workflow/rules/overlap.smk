@@ -8,12 +8,14 @@ OVERLAP = {
     for table in ("overlap", "reliability")
 }
 OPERATOR_OVERLAP = ["results/{model}/shared/operator_overlap.parquet"]
+DIFFERING = ["results/{model}/shared/differing.parquet"]
 FIGURES["overlap overlap"] = MODELS, {**OVERLAP, "operator_overlap": [OPERATOR_OVERLAP]}
+FIGURES["overlap differing"] = MODELS, {"differing": [DIFFERING]}
 ANSWERS["overlap"] = MODELS, OVERLAP
 TABLES += expand(
     "results/{model}/shared/{operator}/{table}.parquet", model=MODELS, operator=OPERATORS, table=OVERLAP
 )
-TABLES += expand(OPERATOR_OVERLAP, model=MODELS)
+TABLES += expand(OPERATOR_OVERLAP + DIFFERING, model=MODELS)
 
 
 rule overlap:
@@ -31,15 +33,15 @@ rule overlap:
     params:
         code=source_digest("overlap"),
         effects=lambda wildcards, input: keyed(input.effects, -3),
-        k=KS,
-        bootstrap=config["bootstrap"],
-        membership=config["membership"],
-        seed=config["seed"],
+        k=setting("k"),
+        bootstrap=setting("bootstrap"),
+        membership=setting("membership"),
+        seed=setting("seed"),
     resources:
         **table_job(mem_mb=4000),
     shell:
-        "python -m form_invariance overlap --effects {params.effects:q} --k {params.k}"
-        " --membership {params.membership} --bootstrap {params.bootstrap} --seed {params.seed} --output {output.overlap:q}"
+        "python -m form_invariance overlap --effects {params.effects:q} {params.k:q}"
+        " {params.membership:q} {params.bootstrap:q} {params.seed:q} --output {output.overlap:q}"
         " --reliability-output {output.reliability:q} 2> {log:q}"
 
 
@@ -47,7 +49,8 @@ rule operator_overlap:
     input:
         effects=every_operator(EFFECTS),
     output:
-        "results/{model}/shared/operator_overlap.parquet",
+        operators="results/{model}/shared/operator_overlap.parquet",
+        differing="results/{model}/shared/differing.parquet",
     log:
         "results/logs/operator_overlap/{model}.log",
     benchmark:
@@ -57,12 +60,13 @@ rule operator_overlap:
     params:
         code=source_digest("operator-overlap"),
         effects=lambda wildcards, input: keyed(input.effects, -3, -2),
-        k=KS,
-        bootstrap=config["bootstrap"],
-        membership=config["membership"],
-        seed=config["seed"],
+        k=setting("k"),
+        bootstrap=setting("bootstrap"),
+        membership=setting("membership"),
+        seed=setting("seed"),
     resources:
         **table_job(mem_mb=4000),
     shell:
-        "python -m form_invariance operator-overlap --effects {params.effects:q} --k {params.k}"
-        " --membership {params.membership} --bootstrap {params.bootstrap} --seed {params.seed} --output {output:q} 2> {log:q}"
+        "python -m form_invariance operator-overlap --effects {params.effects:q} {params.k:q}"
+        " {params.membership:q} {params.bootstrap:q} {params.seed:q} --output {output.operators:q}"
+        " --differing-output {output.differing:q} 2> {log:q}"

@@ -23,7 +23,7 @@ rule paper_tables:
         "../../envs/cpu.yaml"
     params:
         code=source_digest("paper-tables"),
-        sources=[f"{name}={model['source']}" for name, model in config["models"].items()],
+        sources=lambda wildcards: [f"{name}={model['source']}" for name, model in config["models"].items()],
         census=lambda wildcards, input: keyed(input.census, -4, -3, -2),
         probes=lambda wildcards, input: keyed(input.probes, -3, -2),
         heuristics=lambda wildcards, input: keyed(input.heuristics, -4, -3, -2),

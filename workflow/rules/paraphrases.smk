@@ -16,7 +16,7 @@ rule paraphrase_effects:
     input:
         model="results/{model}/model_files.parquet",
         probes=onset_probes,
-        table=lambda wildcards: TASK_TABLES.get(wildcards.operator, []),
+        table=lambda wildcards: as_inputs(TASK_TABLES.get(wildcards.operator, [])),
         datasets=in_variant_formats("results/{model}/{format}/{operator}/dataset.parquet"),
         corrupt=in_variant_formats("results/{model}/{format}/{operator}/corrupt.parquet"),
     output:
@@ -32,7 +32,9 @@ rule paraphrase_effects:
     params:
         code=source_digest("paraphrase-effects"),
         model=model_options,
-        late_from=late_options,
+        running=running_options,
+        late_from=setting("late_from"),
+        probes=probe_options,
         # No word for a format that has variants of other operators alone.
         variants=lambda wildcards: [
             [
@@ -43,16 +45,18 @@ rule paraphrase_effects:
             for form in VARIANT_FORMATS
         ],
         asked=lambda wildcards: ASKED[wildcards.operator],
-        candidates=config["candidates"],
-        method=config["ranking_method"],
+        changes=lambda wildcards: changes_of(TASK_TABLES.get(wildcards.operator, [])),
+        candidates=setting("candidates"),
+        method=setting("ranking_method"),
     resources:
         **model_job(minutes=40),
     shell:
         in_turn(
-            "paraphrase-effects {params.model:q} {params.late_from:q} --operator {wildcards.operator:q}"
+            "paraphrase-effects {params.model:q} --model-files {input.model:q} {params.running:q}"
+            " {params.late_from:q} {params.probes:q} --operator {wildcards.operator:q}"
             " {params.variants[#]:q} {params.asked:q} --dataset {input.datasets[#]:q}"
-            " --corrupt-table {input.corrupt[#]:q} --candidates {params.candidates}"
-            " --ranking-method {params.method} --output {output.tables[#]:q}",
+            " --corrupt-table {input.corrupt[#]:q} {params.candidates:q}"
+            " {params.method:q} --output {output.tables[#]:q}",
             turns=len(VARIANT_FORMATS),
         )
 
@@ -79,13 +83,13 @@ rule paraphrases:
         code=source_digest("paraphrases"),
         effects=lambda wildcards, input: keyed(input.effects, -3),
         variants=lambda wildcards, input: keyed(input.variants, -3),
-        k=KS,
-        bootstrap=config["bootstrap"],
-        membership=config["membership"],
-        seed=config["seed"],
+        k=setting("k"),
+        bootstrap=setting("bootstrap"),
+        membership=setting("membership"),
+        seed=setting("seed"),
     resources:
         **table_job(mem_mb=4000),
     shell:
         "python -m form_invariance paraphrases --effects {params.effects:q}"
-        " --paraphrase-effects {params.variants:q} --k {params.k} --membership {params.membership} --bootstrap {params.bootstrap}"
-        " --seed {params.seed} --output {output:q} 2> {log:q}"
+        " --paraphrase-effects {params.variants:q} {params.k:q} {params.membership:q} {params.bootstrap:q}"
+        " {params.seed:q} --output {output:q} 2> {log:q}"

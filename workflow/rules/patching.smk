@@ -4,9 +4,11 @@ TABLES += expand("results/{model}/{format}/{operator}/indirect_effects.safetenso
 PIECE = "" if SHARDS == 1 else f"_{{shard}}_of_{SHARDS}"
 RANKED = {"attribution": "results/{model}/{format}/{operator}/attribution.parquet"}
 PATCHING = (
-    "patching {params.model:q} {params.late_from:q}"
-    " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q} --attribution {params.attribution:q}"
-    " --shard {params.shard} --output {output.effects:q}"
+    "patching {params.model:q} --model-files {input.model:q} {params.running:q}"
+    " {params.late_from:q} {params.probes:q}"
+    " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q}"
+    f" --attribution {{{'input' if SHARDS > 1 else 'output'}.attribution:q}}"
+    " {params.shard:q} --output {output.effects:q}"
 )
 
 
@@ -27,13 +29,14 @@ rule patching:
     conda:
         "../../envs/gpu.yaml"
     params:
-        **RANKED,
         code=[source_digest("attribution"), source_digest("patching")],
         model=model_options,
-        late_from=late_options,
-        candidates=config["candidates"],
-        method=config["ranking_method"],
-        shard=lambda wildcards: f"{wildcards.get('shard', 1)}/{SHARDS}",
+        running=running_options,
+        late_from=setting("late_from"),
+        probes=probe_options,
+        candidates=setting("candidates"),
+        method=setting("ranking_method"),
+        shard=lambda wildcards: option("shard", f"{wildcards.get('shard', 1)}/{SHARDS}"),
     resources:
         **model_job(minutes=20),
     shell:

@@ -15,8 +15,8 @@ rule planted:
         "../../envs/gpu.yaml"
     params:
         code=source_digest("planted"),
-        seed=config["seed"],
+        seed=setting("seed"),
     resources:
         **table_job(mem_mb=2000),
     shell:
-        "python -m form_invariance planted --seed {params.seed} --output {output:q} 2> {log:q}"
+        "python -m form_invariance planted {params.seed:q} --output {output:q} 2> {log:q}"

@@ -24,16 +24,19 @@ rule precision:
     params:
         code=source_digest("precision"),
         model=model_options,
-        late_from=late_options,
+        running=running_options,
+        late_from=setting("late_from"),
+        probes=probe_options,
         datasets=lambda wildcards, input: keyed(input.datasets, -3, -2),
         corrupt=lambda wildcards, input: keyed(input.corrupt, -3, -2),
         attribution=lambda wildcards, input: keyed(input.attribution, -3, -2),
-        prompts=config["precision_prompts"],
+        prompts=setting("precision_prompts", "prompts"),
     resources:
         **model_job(minutes=60),
     shell:
         in_turn(
-            "precision {params.model:q} {params.late_from:q} --datasets {params.datasets:q}"
+            "precision {params.model:q} --model-files {input.model:q} {params.running:q}"
+            " {params.late_from:q} {params.probes:q} --datasets {params.datasets:q}"
             " --corrupt-tables {params.corrupt:q} --attribution {params.attribution:q}"
-            " --prompts {params.prompts} --output {output:q}"
+            " {params.prompts:q} --output {output:q}"
         )

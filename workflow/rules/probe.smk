@@ -1,16 +1,16 @@
 """Linear probes of the answer, per model: every position in each format, and the last token over all formats."""
 
 PROBES = every_format("results/{model}/{format}/probe.parquet")
-TABLES += expand("results/{model}/{folder}/probe.parquet", model=NUMBER_MODELS, folder=[*FORMATS, "shared"])
-FIGURES["probe probe"] = NUMBER_MODELS, {"probe": [PROBES, -2], "across": ["results/{model}/shared/probe.parquet"]}
-FIGURES["probe probe_positions"] = NUMBER_MODELS, {"probe": [PROBES, -2]}
-ANSWERS["probe"] = NUMBER_MODELS, {"probe": [PROBES, -2]}
+TABLES += expand("results/{model}/{folder}/probe.parquet", model=MODELS, folder=[*FORMATS, "shared"])
+FIGURES["probe probe"] = MODELS, {"probe": [PROBES, -2], "across": ["results/{model}/shared/probe.parquet"]}
+FIGURES["probe probe_positions"] = MODELS, {"probe": [PROBES, -2]}
+ANSWERS["probe"] = MODELS, {"probe": [PROBES, -2]}
 
 
 rule probe:
     input:
         model="results/{model}/model_files.parquet",
-        census=every_number_cell("results/{model}/{format}/{operator}/census.parquet"),
+        census=every_cell("results/{model}/{format}/{operator}/census.parquet"),
     output:
         tables=[*PROBES, "results/{model}/shared/probe.parquet"],
     log:
@@ -22,23 +22,25 @@ rule probe:
     params:
         code=source_digest("probe"),
         model=model_options,
+        running=running_options,
         census=lambda wildcards, input: [
-            *by_format(keyed(input.census, -3, -2), NUMBER_OPERATORS),
+            *by_format(keyed(input.census, -3, -2)),
             keyed(input.census, -3, -2),
         ],
-        prompts=config["probe_prompts"],
-        seed=config["seed"],
+        prompts=setting("probe_prompts", "prompts"),
+        seed=setting("seed"),
     resources:
         **model_job(minutes=60, extra_mb=2000),
     shell:
         in_turn(
-            "probe {params.model:q} --census {params.census[#]:q} --prompts {params.prompts}"
-            " --seed {params.seed} --output {output.tables[#]:q}",
+            "probe {params.model:q} --model-files {input.model:q} {params.running:q}"
+            " --census {params.census[#]:q} {params.prompts:q}"
+            " {params.seed:q} --output {output.tables[#]:q}",
             turns=len(FORMATS) + 1,
         )
 
 
 rule probes_all:
     input:
-        expand("results/{model}/{folder}/probe.parquet", model=NUMBER_MODELS, folder=[*FORMATS, "shared"]),
+        expand("results/{model}/{folder}/probe.parquet", model=MODELS, folder=[*FORMATS, "shared"]),
     localrule: True

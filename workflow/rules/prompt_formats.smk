@@ -1,14 +1,12 @@
 """The prompts of every format with their tokens, by the first model's tokenizer."""
 
-from types import SimpleNamespace
-
 TABLES += expand("results/figures/prompt_formats.{kind}", kind=FIGURE_KINDS)
 
 
 rule prompt_formats:
     input:
         model=f"results/{MODELS[0]}/model_files.parquet",
-        tables=TASK_TABLES.values(),
+        tables=as_inputs(TASK_TABLES.values()),
     output:
         figure_files("prompt_formats"),
     log:
@@ -19,8 +17,9 @@ rule prompt_formats:
         "../../envs/plot.yaml"
     params:
         code=source_digest("prompt-formats"),
-        model=tokenizer_options(SimpleNamespace(model=MODELS[0])),
-        tables=[f"{name}={table}" for name, table in TASK_TABLES.items()],
+        model=lambda wildcards: source_options(config["models"][MODELS[0]]),
+        tables=lambda wildcards: [f"{name}={table}" for name, table in TASK_TABLES.items()],
+        changes=lambda wildcards: changes_of(TASK_TABLES.values()),
         templates=lambda wildcards: [
             f"--template={name}/{operator}={config['formats'][name]['templates'][operator]}"
             for name in FORMATS
@@ -29,5 +28,5 @@ rule prompt_formats:
     resources:
         **table_job(mem_mb=1000, minutes=3),
     shell:
-        "python -m form_invariance prompt-formats {params.model:q} {params.templates:q} --table {params.tables:q}"
-        " --output {output:q} 2> {log:q}"
+        "python -m form_invariance prompt-formats {params.model:q} --model-files {input.model:q}"
+        " {params.templates:q} --table {params.tables:q} --output {output:q} 2> {log:q}"

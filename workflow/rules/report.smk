@@ -1,14 +1,20 @@
 """The report: one HTML file with every question, answered from the tables."""
 
 import yaml
+from jinja2 import ChainableUndefined, Template
 
 PAGES.append("results/report.html")
+DRAWN = sorted({"prompt_formats", *(drawn.split()[1] for drawn in FIGURES)})
+# The page shows a caption once for all models; Snakemake's report, one for each.
 CAPTIONS = {
-    path.stem: path.read_text().replace("{{ snakemake.wildcards.model }}", "the model")
-    for path in sorted((ROOT / "workflow/report").glob("*.rst"))
+    name: Template(path.read_text(encoding="utf-8"), undefined=ChainableUndefined).render(
+        snakemake={"wildcards": {"model": "the model"}, "config": config}
+    )
+    for name in DRAWN
+    if (path := ROOT / f"workflow/report/{name}.rst").exists()
 }
-# Stages with a question that these operators cannot answer: agreement needs an expression, the others whole numbers.
-ABOUT_NUMBERS = [*([] if NUMBER_OPERATORS else ["probe", "family_knockout"]), *([] if GRIDS else ["agreement"])]
+# Stages whose question needs arithmetic: whole numbers, or their digits.
+ABOUT_NUMBERS = [] if GRIDS else ["family_knockout", "agreement"]
 
 
 rule answers:
@@ -34,12 +40,12 @@ rule answers:
         stages=lambda wildcards: [stage for stage, (models, _) in ANSWERS.items() if wildcards.model in models],
         about_numbers=["--about-numbers", *ABOUT_NUMBERS] if ABOUT_NUMBERS else [],
         tables=table_options({name: given for _, inputs in ANSWERS.values() for name, given in inputs.items()}),
-        k=config["heuristic_k"],
+        k=setting("heuristic_k", "k"),
     resources:
         **table_job(mem_mb=1000, minutes=3),
     shell:
         "python -m form_invariance answers --stages {params.stages:q} --tables {params.tables:q} {params.about_numbers:q}"
-        " --k {params.k} --output {output:q} 2> {log:q}"
+        " {params.k:q} --output {output:q} 2> {log:q}"
 
 
 rule report:
@@ -74,10 +80,11 @@ rule report:
         paper=lambda wildcards, input: ["--paper-tables", *keyed(input.paper, -1)] if input.paper else [],
         browsers=lambda wildcards, input: ["--browsers", *keyed(input.browsers, -1)] if input.browsers else [],
         captions=lambda wildcards: [f"{name}={text}" for name, text in CAPTIONS.items()],
+        folder=subpath(output[0], parent=True),
         configuration=lambda wildcards: yaml.safe_dump(config, sort_keys=False),
     resources:
         **table_job(mem_mb=1000, minutes=3),
     shell:
         "python -m form_invariance report --answers {params.answers:q} --planted {input.planted:q}"
         " --figures {params.figures:q} --compared {params.compared:q} {params.paper:q} {params.browsers:q}"
-        " --captions {params.captions:q} --benchmarks results/benchmarks --configuration {params.configuration:q} --output {output:q} 2> {log:q}"
+        " --captions {params.captions:q} --benchmarks {params.folder:q}/benchmarks --configuration {params.configuration:q} --output {output:q} 2> {log:q}"

@@ -4,8 +4,10 @@ SPECIFICITY = {
     table: [[f"results/{{model}}/shared/{table}.parquet"]] for table in ("specificity", "specificity_contrasts")
 }
 FIGURES["specificity specificity"] = MODELS, {"specificity": SPECIFICITY["specificity"]}
+FIGURES["specificity exchange"] = MODELS, {"specificity": SPECIFICITY["specificity"]}
 ANSWERS["specificity"] = MODELS, SPECIFICITY
 TABLES += expand("results/{model}/shared/{table}.parquet", model=MODELS, table=SPECIFICITY)
+TEXT = [config["specificity_text"]] if config.get("specificity_text") else []
 TASKS = config.get("specificity_tasks", {})
 OPERANDS = [f"--{key.replace('_', '-')}={value}" for key, value in config["operands"].items()]
 
@@ -18,7 +20,7 @@ rule specificity:
         rankings=every_cell("results/{model}/{format}/{operator}/ranking.parquet"),
         circuit=every_operator("results/{model}/shared/{operator}/circuit.parquet"),
         mean_cache=every_cell("results/{model}/{format}/{operator}/mean_cache.safetensors"),
-        text=config.get("specificity_text", []),
+        text=as_inputs(TEXT),
     output:
         table="results/{model}/shared/specificity.parquet",
         contrasts="results/{model}/shared/specificity_contrasts.parquet",
@@ -31,7 +33,9 @@ rule specificity:
     params:
         code=source_digest("specificity"),
         model=model_options,
-        late_from=late_options,
+        running=running_options,
+        late_from=setting("late_from"),
+        probes=probe_options,
         dataset=lambda wildcards, input: keyed(input.dataset, -3, -2),
         rankings=lambda wildcards, input: keyed(input.rankings, -3, -2),
         circuit=lambda wildcards, input: keyed(input.circuit, -2),
@@ -44,20 +48,22 @@ rule specificity:
             for form, template in task["templates"].items()
             if form in FORMATS
         ],
-        text=lambda wildcards, input: [f"--text={input.text}"] if input.get("text") else [],
+        text=lambda wildcards: [f"--text={path}" for path in TEXT],
+        changes=lambda wildcards: changes_of(TEXT),
         operands=OPERANDS,
-        prompts=config["eval_prompts"],
-        k=KS,
-        matched_seeds=config["matched_seeds"],
+        prompts=setting("eval_prompts", "prompts"),
+        k=setting("k"),
+        matched_seeds=setting("matched_seeds"),
         center=CENTER,
-        bootstrap=config["bootstrap"],
-        seed=config["seed"],
+        bootstrap=setting("bootstrap"),
+        seed=setting("seed"),
     resources:
         **model_job(minutes=20),
     shell:
-        "python -m form_invariance specificity {params.model:q} {params.late_from:q}"
+        "python -m form_invariance specificity {params.model:q} --model-files {input.model:q} {params.running:q}"
+        " {params.late_from:q} {params.probes:q}"
         " --dataset {params.dataset:q} --rankings {params.rankings:q} --circuit {params.circuit:q}"
         " --mean-cache {params.mean_cache:q} --task {params.tasks:q} --task-template {params.templates:q}"
-        " {params.text:q} {params.operands:q} --prompts {params.prompts} --k {params.k}"
-        " --matched-seeds {params.matched_seeds} {params.center} --bootstrap {params.bootstrap} --seed {params.seed}"
+        " {params.text:q} {params.operands:q} {params.prompts:q} {params.k:q}"
+        " {params.matched_seeds:q} {params.center} {params.bootstrap:q} {params.seed:q}"
         " --output {output.table:q} --contrasts-output {output.contrasts:q} 2> {log:q}"

@@ -3,6 +3,7 @@
 VERDICTS = "results/{model}/shared/verdicts.parquet"
 JUDGED = {
     "overlap": OVERLAP["overlap"],
+    "differing": [DIFFERING],
     "intervention_contrasts": [CONTRASTS],
     **TRANSFER_CONTRASTS,
     "specificity_contrasts": SPECIFICITY["specificity_contrasts"],
@@ -27,10 +28,10 @@ rule summary:
     params:
         code=source_digest("summary"),
         tables=table_options(JUDGED),
-        bootstrap=config["bootstrap"],
-        seed=config["seed"],
+        bootstrap=setting("bootstrap"),
+        seed=setting("seed"),
     resources:
         **table_job(mem_mb=1000),
     shell:
-        "python -m form_invariance summary --tables {params.tables:q} --bootstrap {params.bootstrap}"
-        " --seed {params.seed} --output {output:q} 2> {log:q}"
+        "python -m form_invariance summary --tables {params.tables:q} {params.bootstrap:q}"
+        " {params.seed:q} --output {output:q} 2> {log:q}"

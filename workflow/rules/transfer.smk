@@ -18,7 +18,7 @@ TABLES += expand([*TRANSFERS, *TRANSFER_PAIRS, *TRANSFER_CONTRASTS["transfer_con
 rule transfer:
     input:
         model="results/{model}/model_files.parquet",
-        probes=every_format("results/{model}/{format}/probe.parquet") if NUMBER_OPERATORS else [],
+        probes=every_format("results/{model}/{format}/probe.parquet"),
         census=every_cell("results/{model}/{format}/{operator}/census.parquet"),
         datasets=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
         rankings=every_cell("results/{model}/{format}/{operator}/ranking.parquet"),
@@ -36,30 +36,32 @@ rule transfer:
     params:
         code=source_digest("transfer"),
         model=model_options,
-        late_from=config["late_from"],
-        probes=lambda wildcards, input: ["--probes", *keyed(input.probes, -2)] if input.probes else [],
+        running=running_options,
+        late_from=setting("late_from"),
+        probes=probe_options,
         operators=OPERATORS,
         census=lambda wildcards, input: by_operator(keyed(input.census, -3)),
         datasets=lambda wildcards, input: by_operator(input.datasets),
         rankings=lambda wildcards, input: by_operator(keyed(input.rankings, -3)),
         mean_caches=lambda wildcards, input: by_operator(keyed(input.mean_caches, -3)),
-        k=KS,
-        random_seeds=config["random_seeds"],
-        matched_seeds=config["matched_seeds"],
-        pairs=config["transfer_pairs"],
+        k=setting("k"),
+        random_seeds=setting("random_seeds"),
+        matched_seeds=setting("matched_seeds"),
+        pairs=setting("transfer_pairs", "pairs"),
         center=CENTER,
-        seed=config["seed"],
+        seed=setting("seed"),
         folder=subpath(output[0], ancestor=2),
     resources:
         **model_job(minutes=60),
     shell:
         in_turn(
-            "transfer {params.model:q} --late-from {params.late_from:q} {params.probes:q}"
+            "transfer {params.model:q} --model-files {input.model:q} {params.running:q}"
+            " {params.late_from:q} {params.probes:q}"
             " --operator {params.operators[#]:q} --census {params.census[#]:q}"
             " --exclude-train {params.datasets[#]:q} --rankings {params.rankings[#]:q}"
-            " --mean-caches {params.mean_caches[#]:q} --circuit {input.circuits[#]:q} --k {params.k}"
-            " --random-seeds {params.random_seeds} --matched-seeds {params.matched_seeds} --pairs {params.pairs}"
-            " {params.center} --seed {params.seed}"
+            " --mean-caches {params.mean_caches[#]:q} --circuit {input.circuits[#]:q} {params.k:q}"
+            " {params.random_seeds:q} {params.matched_seeds:q} {params.pairs:q}"
+            " {params.center} {params.seed:q}"
             " --output-folder {params.folder:q}/{params.operators[#]:q} --pairs-output {output.pairs[#]:q}",
             turns=len(OPERATORS),
         )
@@ -80,13 +82,13 @@ rule transfer_contrasts:
     params:
         code=source_digest("transfer-contrasts"),
         tables=table_options({**TRANSFER, "transfer_pairs": [TRANSFER_PAIRS, -2]}),
-        bootstrap=config["bootstrap"],
-        seed=config["seed"],
+        bootstrap=setting("bootstrap"),
+        seed=setting("seed"),
     resources:
         **table_job(mem_mb=4000),
     shell:
-        "python -m form_invariance transfer-contrasts --tables {params.tables:q} --bootstrap {params.bootstrap}"
-        " --seed {params.seed} --output {output:q} 2> {log:q}"
+        "python -m form_invariance transfer-contrasts --tables {params.tables:q} {params.bootstrap:q}"
+        " {params.seed:q} --output {output:q} 2> {log:q}"
 
 
 rule transfers_all:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from form_invariance.bench.measure import Machine, Row, replay_operations
+from form_invariance.model.readouts import Readouts
 from form_invariance.model.replay import last_token_neurons
 from form_invariance.stages.patching.compute import patch_layers
 
@@ -25,7 +26,7 @@ def _patch(
 
     def run() -> None:
         given = last_token_neurons(model, corrupt, first)[None]
-        patch_layers(model, clean, first, chosen, given, answers, lambda _: None)
+        patch_layers(model, clean, first, chosen, given, answers, lambda _: None, Readouts(full=True))
 
     above = [replay_operations(c, c.n_layers - layer - 1, tokens) for layer in layers]
     return machine.measure(

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from form_invariance.bench.measure import Machine, Row, matrix_operations
+from form_invariance.model.readouts import Readouts
 from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import PromptTokenizer, render
@@ -77,13 +78,15 @@ class _Cell:
     def patching(self, candidates: int) -> None:
         chosen = {layer: torch.arange(candidates, device=self.model.device) for layer in self.run.late}
         corrupt, answers = self._corrupt()[None], self.answers[None]
-        patch_layers(self.model, self.tokens, self.run.first, chosen, corrupt, answers, lambda _: None)
+        patch_layers(
+            self.model, self.tokens, self.run.first, chosen, corrupt, answers, lambda _: None, Readouts(full=True)
+        )
 
     def head_patching(self) -> None:
         operands = torch.stack([self.run.answer_tokens(one) for one in self.operands], dim=1)
         partners = [self.prompts[-1], *self.prompts[:-1]]
         train = TrainPrompts(self.tokens, [partners], self.answers[None], operands)
-        measure_cell(self.model, self.run.tokenizer, train, lambda _: None)
+        measure_cell(self.model, self.run.tokenizer, train, lambda _: None, Readouts(full=True))
 
     def ablate(self, means: MeanCache) -> None:
         sets = [NeuronSet("circuit", k, 0, one) for k, one in enumerate(self.circuits)]
@@ -99,7 +102,7 @@ class _Cell:
         """Every stage that runs the model."""
         model, run, n = self.model, self.run, len(self.prompts)
         yield "census", self.census, len(self.grid.a), "pairs"
-        residuals = partial(probe.residuals, model, {0: self.tokens}, range(1), "bench")
+        residuals = partial(probe.residuals, model, [(torch.arange(n), self.tokens)], range(1), "bench")
         yield "residual streams", residuals, n, "prompts"
         for name, method in FIRST_STAGES.items():
             yield name, partial(self.estimates, method), n, "prompts"

@@ -1,8 +1,8 @@
 """One problem's direct effects as an attribution graph, in the form that Neuronpedia's graph viewer reads.
 
 The form: graph-schema.json of github.com/hijohnnylin/neuronpedia (apps/webapp/app/api/graph), with the names of
-nodes that circuit-tracer gives them (github.com/safety-research/circuit-tracer). docs/browser.md says what maps to
-what.
+nodes that circuit-tracer gives them (github.com/safety-research/circuit-tracer). results/README.md says what maps
+to what.
 """
 
 from collections.abc import Mapping, Sequence

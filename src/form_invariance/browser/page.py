@@ -111,7 +111,9 @@ def browser_page(
     }
     # A closing tag inside the data would end the script that holds it.
     data = json.dumps(shown, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-    template = Environment(autoescape=True, trim_blocks=True).from_string((_FOLDER / "page.html").read_text())
+    template = Environment(autoescape=True, trim_blocks=True).from_string(
+        (_FOLDER / "page.html").read_text(encoding="utf-8")
+    )
     return template.render(
         model=model,
         models=models,
@@ -119,7 +121,7 @@ def browser_page(
         levels=LEVELS,
         stored=map_files.LEVELS + 1,
         version=__version__,
-        style=Markup((_FOLDER / "browser.css").read_text()),
-        script=Markup("\n".join((_FOLDER / name).read_text() for name in _SCRIPTS)),
+        style=Markup((_FOLDER / "browser.css").read_text(encoding="utf-8")),
+        script=Markup("\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in _SCRIPTS)),
         data=Markup(data),
     )

@@ -15,8 +15,10 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from form_invariance.drawing import style
-
-SOLID, DASHED, DOTTED, DASH_DOT = "-", "--", ":", "-."
+from form_invariance.drawing.palette import DASH_DOT as DASH_DOT
+from form_invariance.drawing.palette import DASHED as DASHED
+from form_invariance.drawing.palette import DOTTED as DOTTED
+from form_invariance.drawing.palette import SOLID as SOLID
 
 
 @dataclass(frozen=True)

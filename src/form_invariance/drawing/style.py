@@ -12,18 +12,17 @@ from matplotlib import pyplot
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
+from form_invariance.drawing.palette import COLOURS as COLOURS
+from form_invariance.drawing.palette import GREY as GREY
+from form_invariance.drawing.palette import LIGHT as LIGHT
 from form_invariance.errors import UserError
 from form_invariance.tables.files import write_atomically
 
 ONE_COLUMN, TWO_COLUMNS = 7.7 / 2.54, 16 / 2.54
 """Width of a column of ACL's style, and of its two columns with the gap between, inches."""
 
-# Okabe and Ito's palette: told apart without colour vision.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 HATCHES = ("", "/////", "\\\\\\\\\\", "xxxxx", "|||||", "-----", "+++++")
-GREY = "#777777"
-LIGHT = "#BBBBBB"
 
 _SETTINGS = {
     "font.size": 7,

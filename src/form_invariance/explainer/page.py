@@ -18,6 +18,7 @@ from form_invariance.stages.answers import Answer, percent
 from form_invariance.stages.census.answer import QUESTION as CENSUS_QUESTION
 from form_invariance.stages.circuit.table import neurons_of
 from form_invariance.stages.heuristics.map_files import ActivationMaps
+from form_invariance.stages.neuron_sets import CONTROLS
 from form_invariance.stages.overlap.table import all_formats
 
 _FOLDER = Path(__file__).parent
@@ -94,6 +95,7 @@ def _contents(own: Explained) -> dict[str, Any]:
         "labelled": len(labelled),
         "effects": effects,
         "mean_effect": float(effects.loc[effects["neuron"] == neuron[1], "ie_mean"].iloc[0]),
+        "controls": [kind.title for kind in CONTROLS.values()],
         "share_of_best": steps.share_of_best(effects),
         "membership": membership,
         "members": members,
@@ -109,9 +111,9 @@ def render(own: Explained) -> str:
     """The page."""
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
     environment.filters |= {"number": number, "share": share, "percent": percent}
-    template = environment.from_string((_FOLDER / "page.html").read_text())
+    template = environment.from_string((_FOLDER / "page.html").read_text(encoding="utf-8"))
     return template.render(
-        style=Markup((_FOLDER / "explainer.css").read_text()),
+        style=Markup((_FOLDER / "explainer.css").read_text(encoding="utf-8")),
         version=__version__,
         model=own.model,
         operator=own.operator,

@@ -9,6 +9,7 @@ import pandas as pd
 from form_invariance.drawing.style import visible
 from form_invariance.explainer.example import Example, Neuron, labels
 from form_invariance.stages.interventions.table import rows_of
+from form_invariance.stages.neuron_sets import KINDS
 from form_invariance.stages.patching.effects import POSITIVE
 from form_invariance.stages.summary.lines import verdicts_at
 from form_invariance.stages.summary.table import COMPARED, QUESTIONS
@@ -17,14 +18,6 @@ Tables = Mapping[str, pd.DataFrame]
 Records = list[dict[Any, Any]]
 
 UNMODIFIED = "whole model"
-SETS = {
-    "circuit": "shared neurons",
-    "random": "random others",
-    "random_variance": "others of equal variance",
-    "random_effect": "others of equal effect",
-    "random_any": "random of all neurons",
-}
-"""What the page calls the sets of neurons that are kept or knocked out."""
 
 
 def posed(census: pd.DataFrame, example: Example) -> Records:
@@ -68,7 +61,10 @@ def ablations(tables: Tables, operator: str, k: int) -> pd.DataFrame:
     of_k = {name: table[table["k"] == k] for name, table in tables.items() if name.startswith("intervention")}
     done = pd.concat([rows_of(of_k["interventions"], name) for name in ("keep_only", "knockout")])
     columns = {"value": "probability", "low": "probability_low", "high": "probability_high"}
-    done = done.assign(set=done["neurons"].map(SETS), **{name: done[of] for name, of in columns.items()})
+    titles = {name: kind.title for name, kind in KINDS.items()}
+    done = done.assign(
+        set=done["neurons"].map(titles).fillna(done["neurons"]), **{name: done[of] for name, of in columns.items()}
+    )
     done.loc[done["neurons"] != "circuit", ["low", "high"]] = np.nan
     # A knockout's contrast is told as the loss: with what is left it gives the unmodified model.
     contrasts = of_k["intervention_contrasts"]

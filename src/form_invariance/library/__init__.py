@@ -10,6 +10,7 @@ from form_invariance.library.interventions import keep_only as keep_only
 from form_invariance.library.interventions import knock_out as knock_out
 from form_invariance.library.interventions import mean_activations as mean_activations
 from form_invariance.library.interventions import transfer as transfer
+from form_invariance.library.models import load_model as load_model
 from form_invariance.library.prompts import answer as answer
-from form_invariance.library.prompts import load_model as load_model
 from form_invariance.library.prompts import make_prompts as make_prompts
+from form_invariance.library.scouting import scout as scout

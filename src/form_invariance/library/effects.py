@@ -5,13 +5,17 @@ import pandas as pd
 import torch
 
 from form_invariance.errors import UserError
-from form_invariance.library.prompts import mask_of, same_number, tensors_of
+from form_invariance.library.models import as_loaded
+from form_invariance.library.prompts import accepted_of, mask_of, same_number, tensors_of
+from form_invariance.library.tables import refusal, shown
+from form_invariance.model.indirect_effect import METRICS
 from form_invariance.stages.attribution.compute import ESTIMATES, corrupt_activations
 from form_invariance.stages.dataset.prompts import TrainPrompts
 from form_invariance.stages.patching.compute import patch_candidates
 from form_invariance.stages.run import Run
 
 
+@as_loaded
 def attribution(
     model: Run, clean: pd.DataFrame, corrupt: pd.DataFrame, method: str = "attribution"
 ) -> pd.DataFrame:
@@ -31,6 +35,8 @@ def attribution(
     Returns:
         Means over the prompts, the largest first.
     """
+    if not isinstance(method, str) or method not in ESTIMATES:
+        raise UserError(f"method: {shown(method)} must be one of {', '.join(ESTIMATES)}")
     train = _train(model, clean, corrupt)
     given = corrupt_activations(model, train.partners[0])
     found = ESTIMATES[method](model.model, train.tokens, given, train.answers[0], model.first)
@@ -40,10 +46,15 @@ def attribution(
     return _largest_first(table.assign(attribution=means.ravel()), "attribution")
 
 
+@as_loaded
 def exact_effects(
-    model: Run, clean: pd.DataFrame, corrupt: pd.DataFrame, neurons: pd.DataFrame | None = None
+    model: Run,
+    clean: pd.DataFrame,
+    corrupt: pd.DataFrame,
+    neurons: pd.DataFrame | None = None,
+    metric: str = "indirect_effect",
 ) -> pd.DataFrame:
-    """Exact indirect effects (paper, Eq. 4): each neuron alone takes its activation of the corrupt prompt.
+    """Exact effects of activation patching: each neuron alone takes its activation of the corrupt prompt.
 
     >>> model = load_model("embedded:embedded-shared", device="cpu")
     >>> rows = pd.DataFrame({"a": [12, 30], "b": [7, 41], "answer": [19, 71]})
@@ -54,11 +65,16 @@ def exact_effects(
     Args:
         clean, corrupt: as in `attribution`.
         neurons: which; None takes all late neurons.
+        metric: what an effect is. indirect_effect: paper, Eq. 4. logit_difference: by how much the clean answer's
+            logit falls against the corrupt answer's. kl: the KL divergence of the patched distribution over the
+            vocabulary from the clean one.
 
     Returns:
         Columns layer, neuron, effect (mean over the prompts) and deviation (standard deviation over them), the
         largest effect first.
     """
+    if not isinstance(metric, str) or metric not in METRICS:
+        raise UserError(f"metric: {shown(metric)} must be one of {', '.join(METRICS)}")
     train = _train(model, clean, corrupt)
     wanted = {layer: np.arange(model.width) for layer in model.late}
     if neurons is not None:
@@ -66,8 +82,8 @@ def exact_effects(
         wanted = {layer: np.flatnonzero(own) for layer, own in zip(model.late, mask, strict=True) if own.any()}
     if not wanted:
         raise UserError("neurons: there is none")
-    device = model.model.device
-    found = patch_candidates(model, train, {one: torch.tensor(own, device=device) for one, own in wanted.items()})
+    chosen = {layer: torch.tensor(own, device=model.model.device) for layer, own in wanted.items()}
+    found = patch_candidates(model, train, chosen, metric)
     tables = [
         pd.DataFrame(
             {
@@ -84,12 +100,12 @@ def exact_effects(
 
 def _train(model: Run, clean: pd.DataFrame, corrupt: pd.DataFrame) -> TrainPrompts:
     """Clean prompts and their partners as the stages take them, with one draw."""
+    tokens, answers = tensors_of(model, clean, "clean")
+    _, others = tensors_of(model, corrupt, "corrupt")
     same_number(clean, corrupt, "corrupt")
-    tokens, answers = tensors_of(model, clean)
-    _, others = tensors_of(model, corrupt)
-    if bool((answers == others).any()):
-        place = int((answers == others).nonzero()[0])
-        raise UserError(f"corrupt: row {place} has the answer of its clean prompt, so that no effect is defined")
+    pairs = enumerate(zip(others.tolist(), accepted_of(clean), strict=True))
+    for row in [row for row, (other, accepted) in pairs if other in accepted][:1]:
+        raise refusal(corrupt, row, "corrupt", "has the answer of its clean prompt, so that no effect is defined")
     return TrainPrompts(tokens, [corrupt["prompt"].tolist()], torch.stack([answers, others], dim=1)[None], None)
 
 

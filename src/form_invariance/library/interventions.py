@@ -1,12 +1,15 @@
 """Interventions on a set of neurons: knocked out, kept alone, or moved from another prompt."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import torch
 
-from form_invariance.library.prompts import CENTER, mask_of, need, same_number, tensors_of, told
+from form_invariance.errors import UserError
+from form_invariance.library.models import as_loaded
+from form_invariance.library.prompts import CENTER, mask_of, prompts_of, same_number, tensors_of, told
 from form_invariance.model.readout import Readout, join_prompts
 from form_invariance.model.replay import last_token_neurons
 from form_invariance.stages.mean_cache.ablation import EvalRun, ablate_all_positions, start_runs
@@ -15,6 +18,7 @@ from form_invariance.stages.run import Run
 from form_invariance.stages.transfer.compute import transfer_neurons
 
 
+@as_loaded
 def mean_activations(model: Run, prompts: pd.DataFrame) -> MeanCache:
     """Mean activations over prompts, by position from the end: what an ablated neuron takes.
 
@@ -23,10 +27,10 @@ def mean_activations(model: Run, prompts: pd.DataFrame) -> MeanCache:
     >>> means.neurons[3].shape  # positions without BOS, neurons
     torch.Size([4, 1032])
     """
-    need(prompts, "prompt")
-    return compute(model.model, model.tokenizer, [prompts["prompt"].tolist()])
+    return compute(model.model, model.tokenizer, [prompts_of(model, prompts, "prompts")])
 
 
+@as_loaded
 def knock_out(model: Run, prompts: pd.DataFrame, neurons: pd.DataFrame, means: MeanCache) -> pd.DataFrame:
     """What the model says when these neurons have their means at every token but BOS.
 
@@ -38,7 +42,8 @@ def knock_out(model: Run, prompts: pd.DataFrame, neurons: pd.DataFrame, means: M
 
     Args:
         neurons: of late layers.
-        means: over other prompts of the same template (`mean_activations`).
+        means: of this model, over other prompts of the same template (`mean_activations`). Those of another model
+            are recognised by their shape alone.
 
     Returns:
         As `answer`.
@@ -46,6 +51,7 @@ def knock_out(model: Run, prompts: pd.DataFrame, neurons: pd.DataFrame, means: M
     return _ablated(model, prompts, mask_of(model, neurons), means)
 
 
+@as_loaded
 def keep_only(model: Run, prompts: pd.DataFrame, neurons: pd.DataFrame, means: MeanCache) -> pd.DataFrame:
     """What the model says when all late neurons but these have their means at every token but BOS.
 
@@ -60,6 +66,7 @@ def keep_only(model: Run, prompts: pd.DataFrame, neurons: pd.DataFrame, means: M
     return _ablated(model, prompts, ~mask_of(model, neurons), means)
 
 
+@as_loaded
 def transfer(model: Run, prompts: pd.DataFrame, donors: pd.DataFrame, neurons: pd.DataFrame) -> pd.DataFrame:
     """What the model says when these neurons have, at the last token, the activations of a donor prompt.
 
@@ -77,9 +84,11 @@ def transfer(model: Run, prompts: pd.DataFrame, donors: pd.DataFrame, neurons: p
     Returns:
         As `answer`, about the targets' answers.
     """
+    prompts_of(model, prompts, "prompts")
+    tokens = model.tokens(prompts_of(model, donors, "donors"))
     same_number(prompts, donors, "donors")
     shares = torch.from_numpy(mask_of(model, neurons)[None]).to(model.model.device)
-    given = last_token_neurons(model.model, model.tokens(donors["prompt"].tolist()), model.first)
+    given = last_token_neurons(model.model, tokens, model.first)
 
     def move(run: EvalRun) -> Readout:
         return transfer_neurons(model.model, run.last_token, given[:, run.rows], shares, run.answers, CENTER)[0]
@@ -89,19 +98,32 @@ def transfer(model: Run, prompts: pd.DataFrame, donors: pd.DataFrame, neurons: p
 
 def _ablated(model: Run, prompts: pd.DataFrame, mask: np.ndarray, means: MeanCache) -> pd.DataFrame:
     """What is said with the neurons of a mask (late layers, m) at their means."""
+    own = _of_this_model(model, means)
     masks = torch.from_numpy(mask[None]).to(model.model.device)
     bos = model.tokenizer.bos is not None
 
     def ablate(run: EvalRun) -> Readout:
-        return ablate_all_positions(model.model, run, masks, means, bos, CENTER)[0]
+        return ablate_all_positions(model.model, run, masks, own, bos, CENTER)[0]
 
     return _in_batches(model, prompts, ablate)
+
+
+def _of_this_model(model: Run, means: MeanCache) -> MeanCache:
+    """Means in the model's precision and on its device."""
+    if not isinstance(means, MeanCache):
+        raise UserError(f"means: give what mean_activations returns, not a value of type {type(means).__name__}")
+    shapes = {tuple(one.shape[1:]) for one in means.neurons if len(one)}
+    if len(means.neurons) != model.model.config.n_layers or shapes != {(model.width,)}:
+        raise UserError("means: they were made with a model of another shape; make them with this model")
+    like = model.model.embedding
+    return replace(means, neurons=[one.to(like.device, like.dtype) for one in means.neurons])
 
 
 @torch.no_grad()
 def _in_batches(model: Run, prompts: pd.DataFrame, intervene: Callable[[EvalRun], Readout]) -> pd.DataFrame:
     """What is said under an intervention, batch by batch."""
     parts = [
-        (run.rows, intervene(run)) for run in start_runs(model.model, *tensors_of(model, prompts), model.first)
+        (run.rows, intervene(run))
+        for run in start_runs(model.model, *tensors_of(model, prompts, "prompts"), model.first)
     ]
     return told(model, prompts, join_prompts(*zip(*parts, strict=True)))

@@ -1,6 +1,4 @@
-"""A model, prompts as tables, and what the model says."""
-
-from argparse import Namespace
+"""Prompts as tables, and what the model says."""
 
 import numpy as np
 import pandas as pd
@@ -8,49 +6,20 @@ import torch
 from torch import Tensor
 
 from form_invariance.errors import UserError
-from form_invariance.model import files, loading
+from form_invariance.library.models import as_loaded
+from form_invariance.library.tables import column, names_of, refusal, shown, texts, whole_numbers
 from form_invariance.model.readout import Readout
-from form_invariance.problems.tasks import fill, first_tokens
+from form_invariance.problems.prompts import encode_prompts
+from form_invariance.problems.tasks import first_tokens
+from form_invariance.problems.templates import check_fields, fields_of, fill
 from form_invariance.stages.mean_cache.ablation import unmodified
-from form_invariance.stages.model_options import device_of, dtype_of
 from form_invariance.stages.run import Run
 
 CENTER = True
 """Normalised logits are those of centred logits, as `center_logits` says in config/config.yaml."""
 
 
-def load_model(
-    source: str,
-    first_layer: int | None = None,
-    dtype: str = "float32",
-    device: str = "auto",
-    revision: str | None = None,
-) -> Run:
-    """A model with its tokenizer.
-
-    >>> model = load_model("embedded:embedded-shared", device="cpu")
-    >>> model.late
-    range(3, 6)
-
-    Args:
-        source: a Hugging Face folder, a hub id, or embedded:NAME.
-        first_layer: the first layer whose neurons are studied; None takes the second half of the layers.
-        dtype: float32, tf32 or bfloat16.
-        device: auto, cpu, cuda, ...
-
-    Raises:
-        UserError: the model cannot be read, or is of no family that the package knows.
-    """
-    options = Namespace(dtype=dtype, device=device)
-    folder = files.resolve(source, revision)
-    model = loading.load(folder, dtype=dtype_of(options), device=device_of(options))
-    layers = model.config.n_layers
-    first = layers // 2 if first_layer is None else first_layer
-    if not 0 <= first < layers:
-        raise UserError(f"first_layer: {first} must be a layer of 0..{layers - 1} of this model")
-    return Run(model, files.load_tokenizer(folder), first)
-
-
+@as_loaded
 def make_prompts(model: Run, template: str, rows: pd.DataFrame, answer: str = "answer") -> pd.DataFrame:
     """The prompts of a template, and the first token of each answer.
 
@@ -60,23 +29,39 @@ def make_prompts(model: Run, template: str, rows: pd.DataFrame, answer: str = "a
 
     Args:
         template: with a field for each column that it takes, for instance ``{word}``.
-        rows: one row a problem; columns are taken as text.
-        answer: the column of answers.
+        rows: one row a problem; columns are taken as text. Whole numbers that a gap in a column made floats are
+            written as whole numbers.
+        answer: the column of answers. A cell may be a list of accepted answers.
 
     Returns:
-        The rows, and the columns prompt and answer_token.
+        The rows, and the columns prompt and answer_token (of the first accepted answer). If a cell has several
+        answers, also accepted_tokens: the first tokens of all of them.
 
     Raises:
-        UserError: a column is missing, or an answer does not begin a token after its prompt.
+        UserError: a field is no column, a cell is empty or no text, a prompt has BOS, or an answer does not begin
+            a token after its prompt.
     """
-    need(rows, answer)
-    texts = rows.astype(str)
-    names = [str(name) for name in texts.columns]
-    prompts = [fill(template, dict(zip(names, row, strict=True))) for row in texts.itertuples(index=False)]
-    tokens = first_tokens(model.tokenizer, prompts, texts[answer], f"template {template!r}")
-    return rows.assign(prompt=prompts, answer_token=tokens)
+    names = names_of(rows, "rows")
+    if not isinstance(template, str):
+        raise UserError(f"template: {shown(template)} must be text with a field for each column that it takes")
+    check_fields(template, "make_prompts", names)
+    fields = list(dict.fromkeys(fields_of(template, names)))
+    columns = [texts(rows, name, "rows") for name in fields]
+    # One row for each accepted answer, under the label of its row.
+    accepted = column(rows, answer, "rows").to_frame(str(answer)).explode(str(answer))
+    answers = texts(accepted, answer, "rows")
+    if not len(rows):
+        raise UserError("rows: there is none")
+    prompts = [fill(template, dict(zip(fields, row, strict=True))) for row in zip(*columns, strict=True)]
+    numbers = column(rows, answer, "rows").map(lambda cell: len(cell) if pd.api.types.is_list_like(cell) else 1)
+    asked = np.repeat(np.array(prompts, dtype=object), numbers).tolist()
+    tokens = first_tokens(model.tokenizer, asked, answers, f"template {template!r}")
+    each = [part.tolist() for part in np.split(tokens, np.cumsum(numbers)[:-1])]
+    found = rows.assign(prompt=prompts, answer_token=[part[0] for part in each])
+    return found if len(tokens) == len(rows) else found.assign(accepted_tokens=each)
 
 
+@as_loaded
 def answer(model: Run, prompts: pd.DataFrame) -> pd.DataFrame:
     """What the unmodified model says.
 
@@ -87,34 +72,83 @@ def answer(model: Run, prompts: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         The prompts, and the columns predicted (the most probable token), correct, probability (of the answer) and
-        normalized_logit (the answer's logit divided by the largest).
+        normalized_logit (the answer's logit divided by the largest). If the model gives another accepted answer,
+        that becomes the answer_token, so that effects are measured on the answer that the model gives.
     """
-    tokens, answers = tensors_of(model, prompts)
-    return told(model, prompts, unmodified(model.model, tokens, answers, model.first, CENTER))
+    tokens, answers = tensors_of(model, prompts, "prompts")
+    readout = unmodified(model.model, tokens, answers, model.first, CENTER)
+    given = torch.where(
+        torch.tensor(_correct(prompts, readout), device=answers.device), readout.predicted, answers
+    )
+    if not torch.equal(given, answers):
+        prompts = prompts.assign(answer_token=given.tolist())
+        readout = unmodified(model.model, tokens, given, model.first, CENTER)
+    return told(model, prompts, readout)
+
+
+def accepted_of(prompts: pd.DataFrame) -> list[list[int]]:
+    """The first tokens of the accepted answers of each prompt."""
+    answers = [[int(token)] for token in whole_numbers(prompts, "answer_token", "prompts")]
+    if "accepted_tokens" not in prompts:
+        return answers
+    several = zip(prompts["accepted_tokens"], answers, strict=True)
+    return [list(some) if pd.api.types.is_list_like(some) else only for some, only in several]
+
+
+def _correct(prompts: pd.DataFrame, readout: Readout) -> list[bool]:
+    """Whether the most probable token begins an accepted answer."""
+    return [token in some for token, some in zip(readout.predicted.tolist(), accepted_of(prompts), strict=True)]
 
 
 def told(model: Run, prompts: pd.DataFrame, readout: Readout) -> pd.DataFrame:
     """The prompts with their readout."""
     return prompts.assign(
         predicted=[model.tokenizer.text(token) for token in readout.predicted.tolist()],
-        correct=readout.correct.cpu().numpy(),
+        correct=_correct(prompts, readout),
         probability=readout.probability.cpu().numpy(),
         normalized_logit=readout.normalized_logit.cpu().numpy(),
     )
 
 
-def tensors_of(model: Run, prompts: pd.DataFrame) -> tuple[Tensor, Tensor]:
-    """Token ids (P, T) and answers (P,)."""
-    need(prompts, "prompt", "answer_token")
-    answers = torch.tensor(prompts["answer_token"].tolist(), device=model.model.device)
-    return model.tokens(prompts["prompt"].tolist()), answers
+def tensors_of(model: Run, prompts: pd.DataFrame, argument: str) -> tuple[Tensor, Tensor]:
+    """Token ids (P, T) and answers (P,).
+
+    Args:
+        argument: what the prompts were given as, for messages.
+
+    Raises:
+        UserError: an answer is no token of the model, or `prompts_of` refuses the table.
+    """
+    asked = prompts_of(model, prompts, argument)
+    answers, tokens = whole_numbers(prompts, "answer_token", argument), model.model.config.vocabulary
+    for row in np.flatnonzero((answers < 0) | (answers >= tokens))[:1]:
+        rule = f"has the answer_token {answers[row]}; the model has the tokens 0..{tokens - 1}"
+        raise refusal(prompts, row, argument, rule)
+    return model.tokens(asked), torch.from_numpy(answers.astype(np.int64)).to(model.model.device)
+
+
+def prompts_of(model: Run, table: pd.DataFrame, argument: str) -> list[str]:
+    """The prompts of a table.
+
+    Raises:
+        UserError: there is none, or one is no text, has no token, or has BOS, which begins every prompt already.
+    """
+    values = column(table, "prompt", argument).tolist()
+    if not values:
+        raise UserError(f"{argument}: there is no prompt")
+    for row, value in enumerate(values):
+        if not isinstance(value, str):
+            raise refusal(table, row, argument, f"has {shown(value)} as prompt; give text")
+    for row, ids in enumerate(encode_prompts(model.tokenizer, values, argument)):
+        if not ids:
+            raise refusal(table, row, argument, f"has the prompt {values[row]!r}, which has no token")
+    return values
 
 
 def mask_of(model: Run, neurons: pd.DataFrame) -> np.ndarray:
     """Neurons as a mask, bool (late layers, m)."""
-    need(neurons, "layer", "neuron")
-    layers, numbers = (neurons[name].to_numpy(dtype=np.int64) for name in ("layer", "neuron"))
-    wrong = ~np.isin(layers, list(model.late)) | (numbers < 0) | (numbers >= model.width)
+    layers, numbers = (whole_numbers(neurons, name, "neurons") for name in ("layer", "neuron"))
+    wrong = (layers < model.first) | (layers > model.late[-1]) | (numbers < 0) | (numbers >= model.width)
     if wrong.any():
         raise UserError(
             f"neurons: layer {layers[wrong][0]}, neuron {numbers[wrong][0]} is none of the layers "
@@ -122,15 +156,8 @@ def mask_of(model: Run, neurons: pd.DataFrame) -> np.ndarray:
             "where the studied layers begin"
         )
     mask = np.zeros((len(model.late), model.width), dtype=bool)
-    mask[layers - model.first, numbers] = True
+    mask[layers.astype(np.int64) - model.first, numbers.astype(np.int64)] = True
     return mask
-
-
-def need(table: pd.DataFrame, *columns: str) -> None:
-    """Check that a table has columns."""
-    missing = [name for name in columns if name not in table]
-    if missing:
-        raise UserError(f"the table has no column {missing[0]!r}; it has {', '.join(map(str, table.columns))}")
 
 
 def same_number(prompts: pd.DataFrame, others: pd.DataFrame, name: str) -> None:

@@ -62,6 +62,7 @@ class LayerWeights:
     key_bias: Tensor | None = None  # (G*D,)
     value_bias: Tensor | None = None  # (G*D,)
     output_bias: Tensor | None = None  # (d,)
+    gate_bias: Tensor | None = None  # (m,)
     up_bias: Tensor | None = None  # (m,)
     down_bias: Tensor | None = None  # (d,), or (T, d) if it differs between T positions
     inverse_frequencies: Tensor | None = None  # (r/2,); the rotary embedding rotates r <= D dimensions
@@ -78,6 +79,7 @@ class Decoder:
     unembedding: Tensor  # (V, d), float32 in every precision
     positions: Tensor | None = None  # (longest, d): learned positions
     relevance: bool = False  # whether gradients follow the rules of `relevance`; values do not change
+    tf32: bool = False  # whether TF32, a switch of torch for all models, is to be on while this one runs
 
     @property
     def device(self) -> torch.device:
@@ -183,7 +185,7 @@ def neurons(model: Decoder, layer: int, x: Tensor) -> Tensor:
     normed = normalise(model, x, w.mlp_norm)
     up, activate = F.linear(normed, w.up, w.up_bias), _ACTIVATIONS[model.config.activation]
     activate = partial(relevance.as_factor, activate) if model.relevance else activate
-    post = activate(up) if w.gate is None else activate(F.linear(normed, w.gate)) * up
+    post = activate(up) if w.gate is None else activate(F.linear(normed, w.gate, w.gate_bias)) * up
     return relevance.half(post) if model.relevance and w.gate is not None else post
 
 

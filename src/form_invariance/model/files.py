@@ -1,7 +1,6 @@
 """Find a model's folder and its files, and read its configuration and tokenizer. No torch here."""
 
 import os
-import re
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,11 @@ from tokenizers.models import BPE
 
 from form_invariance.errors import UserError, in_one_sentence
 from form_invariance.json_yaml import read_json
+from form_invariance.model import hub
 from form_invariance.model.families import DecoderConfig, decoder_config
+from form_invariance.model.sources import check_hub_id, is_hub_id, refusal
+from form_invariance.model.stored_weights import INDEX, WHOLE, weight_files
 from form_invariance.problems.prompts import PromptTokenizer
-
-_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 PACKAGED = Path(__file__).parents[1] / "embedded/models"
 """Folder of the models that come with the package; `embedded:NAME` names one of them."""
@@ -31,7 +31,7 @@ def resolve(source: str, revision: str | None = None) -> Path:
         revision: hub branch, tag or commit.
 
     Raises:
-        UserError: the folder does not exist, or the model cannot be downloaded.
+        UserError: the source names no model, or the model cannot be downloaded.
     """
     if source.startswith("embedded:"):
         packaged = {f"embedded:{path.name}": path for path in sorted(PACKAGED.glob("*/"))}
@@ -43,38 +43,9 @@ def resolve(source: str, revision: str | None = None) -> Path:
     if folder.is_dir():
         return folder
     if not is_hub_id(source):
-        raise UserError(
-            f"model folder {source!r} does not exist; give a Hugging Face folder with config.json, "
-            "*.safetensors and tokenizer.json, a hub id such as 'meta-llama/Llama-3.2-1B', or embedded:NAME"
-        )
-    return _download(source, revision)
-
-
-def is_hub_id(source: str) -> bool:
-    """Whether a source has the form of a hub id, such as `owner/model`, and is not a local folder."""
-    if source.startswith("embedded:") or Path(source).is_dir():
-        return False
-    return bool(_HUB_ID.fullmatch(source))
-
-
-def _download(hub_id: str, revision: str | None) -> Path:
-    from huggingface_hub import snapshot_download
-
-    try:
-        return Path(
-            snapshot_download(
-                hub_id,
-                revision=revision,
-                allow_patterns=["*.json", "*.safetensors"],
-                ignore_patterns=["original/*"],
-            )
-        )
-    except Exception as error:
-        raise UserError(
-            f"model {hub_id!r} is not a local folder and cannot be downloaded from the hub "
-            f"({type(error).__name__}); check the spelling and the network, and for a gated model accept "
-            "its licence and log in with 'hf auth login'"
-        ) from error
+        raise UserError(refusal(source))
+    check_hub_id(source, revision)
+    return hub.download(source, revision)
 
 
 def read_config(folder: Path) -> tuple[DecoderConfig, dict[str, Any]]:
@@ -90,57 +61,21 @@ def read_config(folder: Path) -> tuple[DecoderConfig, dict[str, Any]]:
     return decoder_config(raw, str(path)), raw
 
 
-def weight_files(folder: Path) -> dict[str, Path]:
-    """The safetensors file of every weight.
-
-    Raises:
-        UserError: the folder has no safetensors file, or a file that its index names is missing.
-    """
-    index = folder / "model.safetensors.index.json"
-    if index.exists():
-        try:
-            names = {name: folder / Path(file).name for name, file in read_json(index)["weight_map"].items()}
-        except (KeyError, AttributeError, TypeError):
-            raise UserError(f"{index} has no weight_map; download the model again") from None
-        missing = sorted({path.name for path in names.values() if not path.is_file()})
-        if missing:
-            raise UserError(
-                f"model folder {folder}: {missing[0]}, which its index names, is missing; download it again"
-            )
-        return names
-    files = sorted(folder.glob("*.safetensors"))
-    if not files:
-        raise UserError(
-            f"model folder {folder} has no weights: it contains no *.safetensors file (pickled .bin weights are "
-            "never read; convert them with transformers' save_pretrained)"
-        )
-    from safetensors import safe_open
-
-    names = {}
-    for file in files:
-        with (
-            in_one_sentence(f"{file} cannot be read as safetensors"),
-            safe_open(file, framework="numpy") as weights,
-        ):
-            names.update(dict.fromkeys(weights.keys(), file))
-    return names
-
-
 def files_read(folder: Path) -> list[Path]:
     """The files from which a model and its tokenizer are read, sorted by name.
 
     Raises:
-        UserError: weights are missing.
+        UserError: weights are missing, damaged or quantised.
     """
     given = [folder / name for name in ("config.json", "tokenizer.json")]
-    optional = [folder / name for name in ("tokenizer_config.json", "model.safetensors.index.json")]
-    return sorted({*given, *(path for path in optional if path.exists()), *weight_files(folder).values()})
+    if not (folder / WHOLE).is_file():
+        given.append(folder / INDEX)
+    options = folder / "tokenizer_config.json"
+    return sorted({*given, *([options] if options.exists() else []), *weight_files(folder).values()})
 
 
 def load_tokenizer(folder: Path) -> PromptTokenizer:
-    """The tokenizer of a model, and its BOS token if the model uses one.
-
-    Truncation and padding stored in tokenizer.json are switched off, as Hugging Face does, and so is BPE dropout.
+    """The tokenizer of a model, and its BOS token if the model uses one (`prompt_tokenizer`).
 
     Raises:
         UserError: tokenizer.json is missing, damaged or too large, or the model does not have its BOS token.
@@ -152,25 +87,41 @@ def load_tokenizer(folder: Path) -> PromptTokenizer:
         raise UserError(f"{path} has {path.stat().st_size >> 20} MB, too much for a tokenizer; download it again")
     with in_one_sentence(f"{path} cannot be read as a tokenizer"):
         tokenizer = Tokenizer.from_file(str(path))
+    return prompt_tokenizer(tokenizer, read_config(folder)[0].vocabulary, path, folder / "tokenizer_config.json")
+
+
+def prompt_tokenizer(
+    tokenizer: Tokenizer, vocabulary: int, name: Path | str, options: Path | None = None
+) -> PromptTokenizer:
+    """A tokenizer with its BOS token, if the model uses one.
+
+    Its truncation and padding are switched off, as Hugging Face does, and so is BPE dropout.
+
+    Args:
+        vocabulary: number of tokens that the model has.
+        name: for messages.
+        options: tokenizer_config.json, which may not exist.
+
+    Raises:
+        UserError: the model does not have the BOS token.
+    """
     tokenizer.no_truncation()
     tokenizer.no_padding()
     if isinstance(tokenizer.model, BPE):
         tokenizer.model.dropout = None
-    vocabulary = read_config(folder)[0].vocabulary
-    bos = _bos(tokenizer, folder)
+    bos = _bos(tokenizer, name, options)
     if bos is not None and bos >= vocabulary:
         raise UserError(
-            f"{path}: the BOS token is {bos}, but the model has {vocabulary} tokens; "
+            f"{name}: the BOS token is {bos}, but the model has {vocabulary} tokens; "
             "take tokenizer.json and config.json from one model"
         )
-    return PromptTokenizer(tokenizer, bos, vocabulary, str(path))
+    return PromptTokenizer(tokenizer, bos, vocabulary, str(name))
 
 
-def _bos(tokenizer: Tokenizer, folder: Path) -> int | None:
+def _bos(tokenizer: Tokenizer, name: Path | str, options: Path | None) -> int | None:
     """The token that begins every text: the one tokenizer.json adds, else the one tokenizer_config.json names."""
-    opening = _opening(tokenizer, folder / "tokenizer.json")
-    options = folder / "tokenizer_config.json"
-    settings = read_json(options) if options.exists() else {}
+    opening = _opening(tokenizer, name)
+    settings = read_json(options) if options and options.exists() else {}
     named = settings.get("bos_token")
     if opening is not None or named is None or not settings.get("add_bos_token"):
         return opening
@@ -183,14 +134,14 @@ def _bos(tokenizer: Tokenizer, folder: Path) -> int | None:
     return token
 
 
-def _opening(tokenizer: Tokenizer, path: Path) -> int | None:
+def _opening(tokenizer: Tokenizer, name: Path | str) -> int | None:
     """The token that tokenizer.json adds before a text. A token added after the text would end the prompt."""
-    with in_one_sentence(f"{path} cannot encode '0'"):
+    with in_one_sentence(f"{name} cannot encode '0'"):
         whole, bare = (tokenizer.encode("0", add_special_tokens=special).ids for special in (True, False))
     starts = (start for start in range(len(whole)) if whole[start : start + len(bare)] == bare)
     opening = whole[: next(starts, 0)]
     if len(opening) > 1:
         raise UserError(
-            f"{path} adds {len(opening)} tokens before every text, {opening}; only a BOS token is supported"
+            f"{name} adds {len(opening)} tokens before every text, {opening}; only a BOS token is supported"
         )
     return opening[0] if opening else None

@@ -1,13 +1,18 @@
 """The indirect effect of a patch, and the check that a patch of nothing has none (paper, section 4.2, Eq. 4)."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
-from form_invariance.model.decoder import Decoder
+from form_invariance.model.decoder import Decoder, logits
+from form_invariance.model.memory import working_bytes
+from form_invariance.model.near_readout import NearReadout, log_probabilities_near, precision
 from form_invariance.model.replay import log_probabilities
 
 # Replay rounds otherwise than the ordinary pass, because its matrix products have other shapes.
 _NO_OP_TOLERANCE = {"float32": 1e-3, "tf32": 0.05, "bfloat16": 0.25}
+_LOGITS_BYTES = 2**28
 
 
 def indirect_effect(change_corrupt: Tensor, change_clean: Tensor) -> Tensor:
@@ -23,8 +28,42 @@ def indirect_effect(change_corrupt: Tensor, change_clean: Tensor) -> Tensor:
     return 0.5 * (torch.expm1(change_corrupt) + torch.expm1(-change_clean))
 
 
-def effects_beside_clean(model: Decoder, layer: int, x: Tensor, ordinary: Tensor, answers: Tensor) -> Tensor:
-    """Indirect effects of patches of the last token that ran in one batch, the first of which patches nothing.
+def divergence(model: Decoder, x: Tensor) -> Tensor:
+    """KL divergence of the patched distributions over the vocabulary from the clean one, (B, N), float64.
+
+    Args:
+        x: residual stream after the last layer, (B, 1 + N, d); the first run of each prompt is the clean one.
+    """
+    step = max(1, working_bytes(model.device, _LOGITS_BYTES) // (8 * model.config.vocabulary))
+    found = []
+    for runs in x:
+        clean, *patched = (
+            logits(model, some).double().log_softmax(-1) for some in (runs[:1], *runs[1:].split(step))
+        )
+        found.append(torch.cat([(clean.exp() * (clean - one)).sum(-1) for one in patched]))
+    return torch.stack(found)
+
+
+METRICS: dict[str, Callable[[Decoder, Tensor, Tensor], Tensor]] = {
+    "indirect_effect": lambda model, x, moved: indirect_effect(moved[..., 1], moved[..., 0]),
+    "logit_difference": lambda model, x, moved: moved[..., 1] - moved[..., 0],
+    "kl": lambda model, x, moved: divergence(model, x),
+}
+"""What a patch changes, (B, N): the indirect effect; by how much the clean answer's logit falls against the
+corrupt answer's; the KL divergence. From the model, the residual stream (B, 1 + N, d) and the changes of the two
+answers' log-probabilities (B, N, 2)."""
+
+
+def effects_beside_clean(
+    model: Decoder,
+    layer: int,
+    x: Tensor,
+    ordinary: Tensor,
+    answers: Tensor,
+    near: NearReadout | None = None,
+    metric: str = "indirect_effect",
+) -> Tensor:
+    """Effects of patches of the last token that ran in one batch, the first of which patches nothing.
 
     Its log-probabilities are the clean ones that the others are compared with (low precision changes with the
     batch's shape), and they are checked against the ordinary pass.
@@ -34,21 +73,25 @@ def effects_beside_clean(model: Decoder, layer: int, x: Tensor, ordinary: Tensor
         x: residual stream after the last layer, (B, 1 + N, d).
         ordinary: the answers' log-probabilities in the ordinary pass, (B, 1, 2).
         answers: token ids of the clean and of the corrupt answer, (B, 2).
+        near: of the same prompts; None reads out every patch in full.
+        metric: of `METRICS`.
 
     Returns:
-        Indirect effects, (B, N), float64: a strong one may exceed float32's range.
+        Effects, (B, N), float64: a strong one may exceed float32's range.
 
     Raises:
         RuntimeError: replay disagrees with the ordinary pass, or an effect is not a finite number.
     """
-    logs = log_probabilities(model, x, answers)
+    if near is None:
+        logs = log_probabilities(model, x, answers)
+    else:
+        logs = log_probabilities_near(model, x, answers, near)
     clean = logs[:, :1]
     error = (clean - ordinary).abs().max().item()
-    float32 = "tf32" if torch.backends.cuda.matmul.allow_tf32 else "float32"
-    if not error <= _NO_OP_TOLERANCE["bfloat16" if model.dtype == torch.bfloat16 else float32]:
+    if not error <= _NO_OP_TOLERANCE[precision(model)]:
         raise RuntimeError(f"layer {layer}: replay differs from the ordinary pass by {error:.1e} in log P")
     moved = (logs[:, 1:] - clean).double()
-    effects = indirect_effect(moved[..., 1], moved[..., 0])
+    effects = METRICS[metric](model, x, moved)
     if not effects.isfinite().all():
         raise RuntimeError(f"layer {layer}: an indirect effect is not a finite number; use --dtype float32")
     return effects

@@ -4,7 +4,7 @@ Prompts of one template are equal up to their first operand, and many pairs of a
 about half of all tokens of a grid's prompts need to run.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,48 @@ _MOST = 512
 """Prompts of a batch: their logits take memory too."""
 
 
+def shared_beginning(tokens: Tensor) -> int:
+    """How many first tokens prompts (B, T) share; 0 if this is less than half of them, or there is one prompt."""
+    same = (tokens[:, :-1] == tokens[:1, :-1]).all(0).long()
+    shared = int(same.cumprod(0).sum())
+    return shared if len(tokens) > 1 and 2 * shared > tokens.shape[1] else 0
+
+
+def run_beginning(
+    model: Decoder,
+    tokens: Tensor,
+    stop: int | None = None,
+    *,
+    on_neurons: LayerHook | None = None,
+    on_heads: LayerHook | None = None,
+) -> tuple[list[Tensor], list[Past]]:
+    """Run a beginning that prompts share, such as worked examples, through layers 0..stop-1.
+
+    Args:
+        tokens: its token ids, (1, t), t > 0.
+        stop: number of layers; default: all.
+        on_neurons: as in `run_layers`; likewise on_heads.
+
+    Returns:
+        The residual stream after each of them, (1, t, d), and every layer's keys and values (`for_each`).
+    """
+    past: list[Past] = []
+
+    def keep(keys: Tensor, values: Tensor) -> None:
+        past.append((keys, values, torch.zeros(1, dtype=torch.long, device=model.device)))
+
+    x, after = embed(model, tokens), []
+    for layer in range(model.config.n_layers if stop is None else stop):
+        x = run_layers(model, x, layer, layer + 1, on_neurons=on_neurons, on_heads=on_heads, on_keys_values=keep)
+        after.append(x)
+    return after, past
+
+
+def for_each(past: Sequence[Past], prompts: int) -> list[Past]:
+    """The keys and values of one beginning, as the past of each of some prompts."""
+    return [(keys, values, which.expand(prompts)) for keys, values, which in past]
+
+
 @dataclass(frozen=True)
 class Plan:
     """The order in which prompts run, and the length of their prefixes."""
@@ -29,11 +71,12 @@ class Plan:
     tokens: int  # tokens to run: those of the prefixes and of the rests
 
 
-def plan(tokens: np.ndarray) -> Plan:
+def plan(tokens: np.ndarray, last: int = 1) -> Plan:
     """The plan with the fewest tokens to run.
 
     Args:
-        tokens: token ids (P, T) of P prompts of one length. The last token is never part of a prefix.
+        tokens: token ids (P, T) of P prompts of one length.
+        last: the number of last tokens that are never part of a prefix.
     """
     order = np.lexsort(tokens.T[::-1])
     ordered = tokens[order]
@@ -41,7 +84,7 @@ def plan(tokens: np.ndarray) -> Plan:
     length = tokens.shape[1]
     # The number of first tokens that each prompt shares with the previous one.
     common = np.where(differs.any(1), differs.argmax(1), length)
-    cuts = np.arange(length)
+    cuts = np.arange(length - last + 1)
     prefixes = 1 + (common[:, None] < cuts).sum(0)
     left = prefixes * cuts + len(tokens) * (length - cuts)
     cut = int(left.argmin())
@@ -50,21 +93,27 @@ def plan(tokens: np.ndarray) -> Plan:
 
 @torch.no_grad()
 def run_prompts(
-    model: Decoder, tokens: np.ndarray, *, stop: int | None = None, on_neurons: LayerHook | None = None
+    model: Decoder,
+    tokens: np.ndarray,
+    *,
+    stop: int | None = None,
+    on_neurons: LayerHook | None = None,
+    last: int = 1,
 ) -> Iterator[tuple[np.ndarray, Tensor]]:
-    """Run prompts of one length up to the last token of layer stop-1, in batches, with progress.
+    """Run prompts of one length up to the last tokens of layer stop-1, in batches, with progress.
 
     Args:
         tokens: token ids (P, T), BOS included.
         stop: number of layers to run; default: all.
         on_neurons: called with (layer, post (b, t, m)) for each prompt's last t tokens; its result replaces post.
+        last: the number of last tokens whose residual stream is wanted.
 
     Yields:
-        The indices of a batch's prompts (b,), in no particular order, and the residual stream at their last token
-        (b, d).
+        The indices of a batch's prompts (b,), in no particular order, and the residual stream at their last tokens
+        (b, last, d).
     """
     stop = model.config.n_layers if stop is None else stop
-    chosen = plan(tokens)
+    chosen = plan(tokens, last)
     step = max(1, min(_MOST, rows_at_once(model) // (tokens.shape[1] - chosen.cut)))
     for start in track(range(0, len(tokens), step), len(tokens), "prompts", weight=step):
         own = chosen.order[start : start + step]
@@ -83,5 +132,5 @@ def run_prompts(
             prefixes = embed(model, batch[first, : chosen.cut])
             # Of the last layer only the keys and values are needed, so only one token runs through the rest of it.
             run_layers(model, prefixes, stop=stop, last_only=True, on_keys_values=keep)
-        x = run_layers(model, x, stop=stop, on_neurons=on_neurons, past=past, last_only=True)
-        yield own, x[:, -1]
+        x = run_layers(model, x, stop=stop, on_neurons=on_neurons, past=past, last_only=last == 1)
+        yield own, x[:, -last:]

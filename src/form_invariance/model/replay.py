@@ -22,6 +22,7 @@ from form_invariance.model.batches import by_length, in_order
 from form_invariance.model.decoder import (
     Decoder,
     LayerHook,
+    Past,
     embed,
     final_residual,
     finish_layer,
@@ -32,8 +33,11 @@ from form_invariance.model.decoder import (
     unembed,
 )
 from form_invariance.model.memory import working_bytes
+from form_invariance.model.prefixes import for_each, run_beginning, shared_beginning
 
 _LOG2_E = 1 / math.log(2)
+_PASS_BYTES = 2**26
+"""Memory on a CPU for the activations of one layer's neurons, of which a pass has a few at once."""
 _READOUT_BYTES = 2**22
 """Memory for one piece of the logits on a CPU: it must stay in the processor's cache until it is summed."""
 
@@ -51,21 +55,33 @@ class LastTokenCache:
 
 
 def build_cache(model: Decoder, tokens: Tensor, first: int) -> LastTokenCache:
-    """Run the prompts once.
+    """Run the prompts once, in pieces that fit into memory; a beginning that they share runs once for all.
 
     Args:
         tokens: token ids (B, T), BOS included, all prompts of one length.
         first: the first late layer.
     """
     with torch.no_grad():
-        return continue_cache(model, run_layers(model, embed(model, tokens), stop=first), first)
+        shared = shared_beginning(tokens)
+        past = run_beginning(model, tokens[:1, :shared])[1] if shared else []
+        at_once = working_bytes(model.device, _PASS_BYTES) // (4 * model.config.d_mlp * (tokens.shape[1] - shared))
+        caches = []
+        for own in tokens.split(max(1, at_once)):
+            each = for_each(past, len(own))
+            x = run_layers(model, embed(model, own)[:, shared:], stop=first, past=each)
+            caches.append(continue_cache(model, x, first, each))
+    return _joined(caches)
 
 
 @torch.no_grad()
-def continue_cache(model: Decoder, x: Tensor, first: int) -> LastTokenCache:
-    """Build the cache from the residual stream before the first late layer, x (B, T, d)."""
+def continue_cache(model: Decoder, x: Tensor, first: int, past: Sequence[Past] = ()) -> LastTokenCache:
+    """Build the cache from the residual stream before the first late layer, x (B, T, d).
+
+    Args:
+        past: the tokens before x, for every layer (`run_layers`).
+    """
     keys, values, residual, activations = [], [], [x[:, -1]], []
-    position = x.shape[1] - 1
+    position = x.shape[1] - 1 + (past[0][0].shape[1] if past else 0)
 
     def keep_keys_values(k: Tensor, v: Tensor) -> None:
         keys.append(k[:, :-1].permute(0, 2, 3, 1).contiguous())
@@ -78,10 +94,30 @@ def continue_cache(model: Decoder, x: Tensor, first: int) -> LastTokenCache:
     for layer in range(first, model.config.n_layers):
         last = layer == model.config.n_layers - 1
         x = run_layers(
-            model, x, layer, layer + 1, last_only=last, on_neurons=keep_neurons, on_keys_values=keep_keys_values
+            model,
+            x,
+            layer,
+            layer + 1,
+            last_only=last,
+            on_neurons=keep_neurons,
+            on_keys_values=keep_keys_values,
+            past=past,
         )
         residual.append(x[:, -1])
     return LastTokenCache(first, position, keys, values, torch.stack(residual), torch.stack(activations))
+
+
+def _joined(caches: Sequence[LastTokenCache]) -> LastTokenCache:
+    """The cache of the prompts of several caches."""
+    if len(caches) == 1:
+        return caches[0]
+    return replace(
+        caches[0],
+        keys=[torch.cat(parts) for parts in zip(*(cache.keys for cache in caches), strict=True)],
+        values=[torch.cat(parts) for parts in zip(*(cache.values for cache in caches), strict=True)],
+        residual=torch.cat([cache.residual for cache in caches], dim=1),
+        neurons=torch.cat([cache.neurons for cache in caches], dim=1),
+    )
 
 
 def select(cache: LastTokenCache, prompts: slice | Tensor) -> LastTokenCache:

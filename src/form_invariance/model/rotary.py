@@ -8,9 +8,7 @@ from torch import Tensor
 
 from form_invariance.errors import UserError
 from form_invariance.model.families import DecoderConfig
-
-_GEMMA3_PATTERN = 6
-"""Every sixth layer of Gemma 3 attends globally, unless config.json says otherwise."""
+from form_invariance.model.family_defaults import settings
 
 
 def rotation(inverse: Tensor | None, positions: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor] | None:
@@ -36,30 +34,39 @@ def rotate(x: Tensor, by: tuple[Tensor, Tensor] | None) -> Tensor:
     return torch.cat([result, kept], dim=-1) if kept.shape[-1] else result
 
 
-def _is_global(raw: dict[str, Any], layer: int) -> bool:
-    types = raw.get("layer_types")
-    if types:
-        return bool(types[layer] == "full_attention")
-    return (layer + 1) % int(raw.get("sliding_window_pattern") or _GEMMA3_PATTERN) == 0
+def _layer_type(raw: dict[str, Any], layer: int) -> str:
+    """What a layer of Gemma 3 attends to: `full_attention` or `sliding_attention`."""
+    if raw["layer_types"] is not None:
+        return str(raw["layer_types"][layer])
+    return "sliding_attention" if (layer + 1) % raw["sliding_window_pattern"] else "full_attention"
 
 
 def _parameters(raw: dict[str, Any], layer: int) -> dict[str, Any]:
-    """Type, base and scaling of one layer's rotary embedding."""
-    rope = dict(raw.get("rope_parameters") or raw.get("rope_scaling") or {})
-    base = raw.get("rope_theta") or raw.get("rotary_emb_base")
-    if raw["model_type"] == "gemma3_text":
-        everywhere = _is_global(raw, layer)
-        kind = "full_attention" if everywhere else "sliding_attention"
-        if kind in rope:
-            rope = dict(rope[kind] or {})
-        elif not everywhere:
-            # In the old form the scaling applies to the global layers alone.
-            rope, base = {}, raw.get("rope_local_base_freq")
-        base = base or (1_000_000.0 if everywhere else 10_000.0)
-    share = raw.get("partial_rotary_factor") or raw.get("rotary_pct")
-    if share is None and raw["model_type"] == "gpt_neox" and "rope_parameters" not in raw:
-        share = 0.25
-    return {"rope_theta": base or 10_000.0, "partial_rotary_factor": share or 1.0, **rope}
+    """Type, base and scaling of one layer's rotary embedding, in the order in which Hugging Face prefers them."""
+    raw = settings(raw)
+    family = raw["model_type"]
+    if family == "gemma3_text":
+        kind = _layer_type(raw, layer)
+        rope = dict((raw["rope_parameters"] or {}).get(kind) or {})
+        if kind == "full_attention":
+            rope |= raw["rope_scaling"] or {}
+        base = raw[{"full_attention": "rope_theta", "sliding_attention": "rope_local_base_freq"}[kind]]
+        share = None
+    else:
+        rope = dict(raw["rope_scaling"] or raw["rope_parameters"] or {})
+        names = (
+            ("rotary_emb_base", "rotary_pct") if family == "gpt_neox" else ("rope_theta", "partial_rotary_factor")
+        )
+        base, share = (raw[name] for name in names)
+        if raw["original_max_position_embeddings"] is not None:
+            rope["original_max_position_embeddings"] = raw["original_max_position_embeddings"]
+    if nested := [key for key, value in rope.items() if isinstance(value, dict)]:
+        raise ValueError(f"the family has one embedding for all layers, not {nested[0]!r}")
+    rope = {"rope_type": rope.get("type", "default"), "rope_theta": base, "partial_rotary_factor": share, **rope}
+    whole = rope["rope_type"] == "default" and family not in ("gpt_neox", "phi3")
+    if whole or rope["partial_rotary_factor"] is None:
+        rope["partial_rotary_factor"] = 1.0
+    return {"original_max_position_embeddings": raw["max_position_embeddings"], **rope}
 
 
 def inverse_frequencies(raw: dict[str, Any], config: DecoderConfig, layer: int, where: str) -> Tensor | None:
@@ -88,7 +95,7 @@ def _scaled(rope: dict[str, Any], config: DecoderConfig, where: str) -> Tensor:
     width = int(config.d_head * float(rope["partial_rotary_factor"]))
     exponents = torch.arange(0, width, 2, dtype=torch.float32) / width
     inverse = 1.0 / (float(rope["rope_theta"]) ** exponents)
-    kind = rope.get("rope_type") or rope.get("type") or "default"
+    kind = rope["rope_type"]
     if kind == "default":
         return inverse
     if kind == "linear":

@@ -29,7 +29,7 @@ def boot(folder: Path, dtype: torch.dtype = torch.float32, device: str = "cpu") 
         from transformers.utils import logging
     except ImportError as error:
         raise NotSupportedError(
-            f"TransformerLens cannot be imported ({error}); install form-invariance again"
+            f"TransformerLens cannot be imported ({error}); install form-invariance[workflow]"
         ) from None
     logging.disable_progress_bar()
     # Without a tokenizer the bridge would look one up by the model's name.

@@ -1,5 +1,6 @@
 """The names and arrangement of each architecture's weights in a Hugging Face folder."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -38,8 +39,10 @@ class Layout:
     norm: NormReader = rms
     embedding: str = "model.embed_tokens.weight"
     final_norm: str = "model.norm"
-    unembedding: str = "lm_head.weight"
+    unembeddings: tuple[str, ...] = ("lm_head.weight",)
     positions: str | None = None
+    buffers: re.Pattern[str] = re.compile(r"rotary_emb\.inv_freq$")
+    """What old checkpoints store in addition to the weights."""
 
 
 def llama_shapes(c: DecoderConfig) -> dict[str, tuple[int, ...]]:
@@ -93,8 +96,8 @@ def _llama(
     matrices = [(theirs, shape) for theirs, shape in llama_shapes(c).items() if len(shape) == 2]
     for name, (theirs, shape) in zip(names, matrices, strict=True):
         weights[name] = read(f"{at}.{theirs}.weight", *shape)
-        if theirs.startswith("self_attn"):
-            weights[f"{name}_bias"] = read(f"{at}.{theirs}.bias", shape[0], optional=True)
+        if theirs.split(".")[-1] in c.biases:
+            weights[f"{name}_bias"] = read(f"{at}.{theirs}.bias", shape[0])
     return LayerWeights(**weights)
 
 
@@ -121,15 +124,15 @@ def _gpt_neox(read: Reader, c: DecoderConfig, layer: int) -> LayerWeights:
     """GPT-NeoX and Pythia: one matrix holds query, key and value of each head in turn."""
     at, d = f"gpt_neox.layers.{layer}", c.d_model
     weights: dict[str, Any] = {}
-    for kind, shape in (("weight", (3 * d, d)), ("bias", (3 * d,))):
-        joint = read(f"{at}.attention.query_key_value.{kind}", *shape, optional=kind == "bias")
-        for part, name in enumerate(("query", "key", "value") if joint is not None else ()):
+    for kind, shape in (("weight", (3 * d, d)), ("bias", (3 * d,)))[: 1 + ("query_key_value" in c.biases)]:
+        joint = read(f"{at}.attention.query_key_value.{kind}", *shape)
+        for part, name in enumerate(("query", "key", "value")):
             own = joint.unflatten(0, (c.n_heads, 3, c.d_head))[:, part].flatten(0, 1)
             weights[name if kind == "weight" else f"{name}_bias"] = own
     return LayerWeights(
         **weights,
         output=read(f"{at}.attention.dense.weight", d, d),
-        output_bias=read(f"{at}.attention.dense.bias", d, optional=True),
+        output_bias=read(f"{at}.attention.dense.bias", d) if "dense" in c.biases else None,
         up=read(f"{at}.mlp.dense_h_to_4h.weight", c.d_mlp, d),
         up_bias=read(f"{at}.mlp.dense_h_to_4h.bias", c.d_mlp),
         down=read(f"{at}.mlp.dense_4h_to_h.weight", d, c.d_mlp),
@@ -176,10 +179,20 @@ LAYOUTS = {
     "gemma2": Layout(_GEMMA, rms_around_one),
     "gemma3_text": Layout(partial(_GEMMA, head_norms="each"), rms_around_one),
     "gpt_neox": Layout(
-        _gpt_neox, layer_norm, "gpt_neox.embed_in.weight", "gpt_neox.final_layer_norm", "embed_out.weight"
+        _gpt_neox,
+        layer_norm,
+        "gpt_neox.embed_in.weight",
+        "gpt_neox.final_layer_norm",
+        ("lm_head.weight", "embed_out.weight"),
+        buffers=re.compile(r"rotary_emb\.inv_freq$|\battention\.(masked_)?bias$"),
     ),
     "gpt2": Layout(
-        _gpt2, layer_norm, "transformer.wte.weight", "transformer.ln_f", positions="transformer.wpe.weight"
+        _gpt2,
+        layer_norm,
+        "transformer.wte.weight",
+        "transformer.ln_f",
+        positions="transformer.wpe.weight",
+        buffers=re.compile(r"\battn\.(masked_)?bias$"),
     ),
 }
 """Layouts by `model_type`."""

@@ -1,7 +1,6 @@
-"""Make prompts from templates and tokens from prompts, and check templates (method, section 1)."""
+"""Make tokens from prompts, and check templates against a tokenizer (method, section 1)."""
 
 import re
-import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
@@ -12,43 +11,16 @@ from tokenizers import Tokenizer
 
 from form_invariance.errors import UserError, in_one_sentence
 from form_invariance.problems.operands import OperandRange
+from form_invariance.problems.templates import check_fields as check_fields
+from form_invariance.problems.templates import fields_of as fields_of
+from form_invariance.problems.templates import fill as fill
+from form_invariance.problems.templates import render as render
+from form_invariance.problems.templates import rendered as rendered
 
 PAD = -1
 """Stands before the token ids of a prompt that is shorter than others in one array."""
 _PART = 10_000
 """Numbers that are encoded at once."""
-
-
-def render(template: str, a: int, b: int) -> str:
-    """Put two operands into a template. Only the fields ``{a}`` and ``{b}`` are replaced."""
-    return template.replace("{a}", str(a)).replace("{b}", str(b))
-
-
-def rendered(template: str, pairs: pd.DataFrame) -> list[str]:
-    """The prompt of each pair of operands (columns a and b)."""
-    return [render(template, a, b) for a, b in zip(pairs["a"], pairs["b"], strict=True)]
-
-
-def fields_of(template: str) -> list[str]:
-    """The names of a template's fields, as often as they come."""
-    try:
-        return [field for _, field, _, _ in string.Formatter().parse(template) if field is not None]
-    except ValueError:
-        return re.findall(r"\{(.*?)\}", template)
-
-
-def check_fields(template: str, where: str) -> None:
-    """Check that a template has the fields ``{a}`` and ``{b}``, once each, and no other field.
-
-    Args:
-        where: the template's key in the configuration, for the message of the UserError.
-    """
-    fields = fields_of(template)
-    if sorted(fields) != ["a", "b"]:
-        raise UserError(
-            f"{where}: template {template!r} must have the fields {{a}} and {{b}}, once each, and no other; "
-            f"it has {fields or 'none'}"
-        )
 
 
 @dataclass(frozen=True)
@@ -142,6 +114,23 @@ class PromptTokenizer:
         )
 
 
+def encode_prompts(tokenizer: PromptTokenizer, prompts: Sequence[str], where: str) -> list[list[int]]:
+    """Token ids of prompts, without BOS.
+
+    Raises:
+        UserError: a prompt has the text of BOS, so that this token would come twice.
+    """
+    encoded = tokenizer.encode_each(prompts)
+    for prompt, ids in zip(prompts, encoded, strict=True):
+        if tokenizer.bos is not None and tokenizer.bos in ids:
+            raise UserError(
+                f"{where}: {tokenizer.name} splits {prompt!r} as {tokenizer.tokens(prompt)}, but "
+                f"{tokenizer.text(tokenizer.bos)!r} begins every prompt already; remove it from the template or "
+                "the table"
+            )
+    return encoded
+
+
 def check_numbers(tokenizer: PromptTokenizer, limits: OperandRange) -> dict[int, int]:
     """The token of each operand and answer within the limits.
 
@@ -189,13 +178,11 @@ def check_template(tokenizer: PromptTokenizer, template: str, where: str, limits
     answers = range(limits.answer_min, limits.answer_max + 1)
     prompt = render(template, a0, b0)
     token_of = check_numbers(tokenizer, limits)
-    base = tokenizer.encode(prompt)
+    (base,) = encode_prompts(tokenizer, [prompt], where)
 
     def refuse(rule: str) -> NoReturn:
         raise UserError(f"{where}: template {template!r} gives the tokens {tokenizer.tokens(prompt)}, but {rule}")
 
-    if tokenizer.bos is not None and tokenizer.bos in base:
-        refuse(f"{tokenizer.text(tokenizer.bos)!r} begins every prompt already; remove it from the template")
     if base.count(token_of[a0]) != 1 or base.count(token_of[b0]) != 1:
         refuse(f"the operands {a0} and {b0} must each be one token of their own")
     positions = base.index(token_of[a0]), base.index(token_of[b0])
@@ -251,9 +238,12 @@ def check_prompts(
 
 
 def check_next_token(
-    tokenizer: PromptTokenizer, prompts: Sequence[str], answers: Sequence[int], where: str
-) -> None:
+    tokenizer: PromptTokenizer, prompts: Sequence[str], answers: Sequence[int] | np.ndarray, where: str
+) -> np.ndarray:
     """Check that each answer is the next single token after its prompt.
+
+    Returns:
+        The answers' token ids, int64, (P,).
 
     Raises:
         UserError: naming the first prompt for which it is not.
@@ -261,7 +251,7 @@ def check_next_token(
     ended = [f"{prompt}{answer}" for prompt, answer in zip(prompts, answers, strict=True)]
     wanted = tokenizer.number_tokens(answers)
     for text, before, after, token in zip(
-        ended, tokenizer.encode_each(prompts), tokenizer.encode_each(ended), wanted, strict=True
+        ended, encode_prompts(tokenizer, prompts, where), tokenizer.encode_each(ended), wanted, strict=True
     ):
         if after != [*before, token]:
             raise UserError(
@@ -269,3 +259,4 @@ def check_next_token(
                 "the next token after the prompt, and a single one; a prompt that ends in a word needs a space "
                 "at its end"
             )
+    return wanted

@@ -7,7 +7,7 @@ digits. A table takes the first token of its answer.
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,12 +18,14 @@ from form_invariance.errors import UserError
 from form_invariance.problems.operands import OperandRange, operand_pool
 from form_invariance.problems.prompts import (
     PromptTokenizer,
-    check_fields,
+    check_next_token,
     check_prompts,
     check_template,
-    fields_of,
+    encode_prompts,
 )
-from form_invariance.problems.task_tables import NO_OPERAND, read_task_table
+from form_invariance.problems.task_tables import NO_OPERAND, lines_of, read_task_table
+from form_invariance.problems.templates import check_fields
+from form_invariance.problems.templates import fill as fill
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,24 @@ def pool(task: Task) -> pd.DataFrame:
     return problems[long].reset_index(drop=True)
 
 
+def check_places(task: Task) -> None:
+    """Check that the asked digit has one place in all answers: the ones, or the tens, ...
+
+    Raises:
+        UserError: it has not, because the answers differ in length.
+    """
+    if isinstance(task, TableTask) or task.digit is None:
+        return
+    answers = pool(task)["answer"]
+    shortest, longest = (len(str(answer)) for answer in (answers.min(), answers.max()))
+    if shortest != longest:
+        raise UserError(
+            f"digit {task.digit} of '{task.expression}' has not the same place in all answers, which have "
+            f"{shortest} to {longest} digits; narrow answer_min and answer_max under operands, for instance to "
+            f"{10 ** (longest - 1)} and {10**longest - 1}"
+        )
+
+
 def stated(task: Task, problems: pd.DataFrame) -> pd.DataFrame:
     """Problems with their columns target, fields, digit and carry (`PROBLEM`)."""
     if isinstance(task, TableTask):
@@ -127,32 +147,44 @@ def prompts_of(template: str, problems: pd.DataFrame) -> list[str]:
     return [fill(template, own) + lead for own, lead in zip(fields, leads(problems), strict=True)]
 
 
-def fill(template: str, fields: dict[str, str]) -> str:
-    """Put the text of every field into a template."""
-    names = "|".join(map(re.escape, fields))
-    return re.sub(rf"\{{({names})\}}", lambda found: fields[found[1]], template)
+def check_wording(task: Task, template: str, where: str) -> None:
+    """Check the fields of a template, and that it gives every problem of the task a prompt of its own.
 
-
-def field_names(task: Task) -> list[str]:
-    """The fields that a template may have."""
-    if isinstance(task, Arithmetic):
-        return ["a", "b"]
-    return list(json.loads(pool(task)["fields"].iloc[0]))
-
-
-def check_fields_of(task: Task, template: str, where: str) -> None:
-    """Check that a template has no field but the task's, and at least one.
+    Prompts of the same text would let an eval prompt be a train prompt.
 
     Raises:
         UserError: it names the template by `where`.
     """
-    known, found = field_names(task), fields_of(template)
-    if not found or not set(found) <= set(known):
-        columns = ", ".join(f"{{{name}}}" for name in known)
-        raise UserError(
-            f"{where}: template {template!r} must have at least one of the table's fields, {columns}, and no "
-            f"other; it has {found or 'none'}"
-        )
+    if isinstance(task, TableTask):
+        problems = pool(task)
+        check_fields(template, where, list(json.loads(problems["fields"].iloc[0])))
+    else:
+        check_fields(template, where)
+        # A sign between the operands keeps them apart, and `check_template` where whole answers are asked.
+        if is_whole(task) or re.search(r"\D", re.split(r"\{[ab]\}", template)[1]):
+            return
+        problems = pool(task)
+    prompts = prompts_of(template, stated(task, problems))
+    _check_distinct(task, prompts, prompts, problems, f"{where}: template {template!r}")
+
+
+def _check_distinct(
+    task: Task, prompts: Sequence[str], seen: Sequence[Hashable], problems: pd.DataFrame, where: str
+) -> None:
+    """Check that what is seen of each prompt, its text or its tokens, is seen of no other."""
+    first: dict[Hashable, int] = {}
+    for place, one in enumerate(seen):
+        if (before := first.setdefault(one, place)) == place:
+            continue
+        pair = problems.iloc[[before, place]]
+        if isinstance(task, TableTask):
+            lines = lines_of(task.path)
+            named = " and ".join(str(lines[row]) for row in pair["a"])
+            advice = f"lines {named} of {task.path}; add a field that tells them apart, or remove one"
+        else:
+            named = " and ".join(f"{a}, {b}" for a, b in zip(pair["a"], pair["b"], strict=True))
+            advice = f"a, b = {named}; put a sign between {{a}} and {{b}}"
+        raise UserError(f"{where} gives two problems the same prompt, {prompts[place]!r}: {advice}")
 
 
 def check_task(task: Task, tokenizer: PromptTokenizer, template: str, where: str) -> None:
@@ -181,11 +213,12 @@ def targets(
     Raises:
         UserError: the template, or a prompt, breaks a rule.
     """
-    if isinstance(task, TableTask):
-        check_fields_of(task, template, where)
-    else:
-        check_fields(template, where)
+    check_wording(task, template, where)
     prompts = prompts_of(template, problems)
+    if isinstance(task, TableTask):
+        # Some tokenizers encode different texts alike, for instance the two ways to write an accent.
+        seen = list(map(tuple, encode_prompts(tokenizer, prompts, where)))
+        _check_distinct(task, prompts, seen, problems, f"{where}: {tokenizer.name}")
     if isinstance(task, Arithmetic) and task.digit is None:
         places = check_template(tokenizer, template, where, task.limits)
         check_prompts(tokenizer, prompts, problems, places, where)
@@ -204,7 +237,7 @@ def target_tokens(
         return first_tokens(tokenizer, prompts, problems["target"], where)
     if (problems["digit"] != WHOLE).all():
         return _digit_tokens(tokenizer, prompts, problems["target"], where)
-    return tokenizer.number_tokens(problems["answer"].to_numpy())
+    return check_next_token(tokenizer, prompts, problems["answer"].to_numpy(), where)
 
 
 def _digit_tokens(
@@ -217,7 +250,8 @@ def _digit_tokens(
     """
     texts = [f"{prompt}{digit}" for prompt, digit in zip(prompts, digits, strict=True)]
     found = []
-    for text, own, after in zip(texts, tokenizer.encode_each(prompts), tokenizer.encode_each(texts), strict=True):
+    before = encode_prompts(tokenizer, prompts, where)
+    for text, own, after in zip(texts, before, tokenizer.encode_each(texts), strict=True):
         if after[:-1] != own or tokenizer.text(after[-1]) != text[-1]:
             raise UserError(
                 f"{where}: {tokenizer.name} splits {text!r} as {tokenizer.tokens(text)}, but the digit must be "
@@ -241,7 +275,8 @@ def first_tokens(
         UserError: neither fits; it names a prompt.
     """
     texts = list(answers)
-    before = tokenizer.encode_each(prompts)
+    before = encode_prompts(tokenizer, prompts, where)
+    misfits = []
     ends = "".join(prompt[-1:] for prompt in prompts)
     joined = any(end in _JOINED for end in ends)
     for space in ("",) if any(map(str.isspace, ends)) else ("", " ") if joined else (" ", ""):
@@ -252,9 +287,12 @@ def first_tokens(
         ]
         if all(fits):
             return np.array([after[len(own)] for own, after in zip(before, whole, strict=True)], dtype=np.int64)
-        misfit = fits.index(False)
-    text = prompts[misfit] + texts[misfit]
+        ended = zip(prompts, texts, fits, strict=True)
+        misfits.append([f"{prompt}{space}{text}" for prompt, text, fit in ended if not fit])
+    # The way that fits the most rows shows which ones are in its way.
+    text, *others = min(misfits, key=len)
+    some = "" if len(others) + 1 == len(texts) else "change or remove this row, or "
     raise UserError(
         f"{where}: {tokenizer.name} splits {text!r} as {tokenizer.tokens(text)}, so that no token begins where "
-        "the answer begins; end the template where a word ends, without a space"
+        f"the answer begins; {some}end the template where a word ends, without a space"
     )

@@ -144,9 +144,11 @@ def render(
     places = {figure: section["anchor"] for section in sections for figure in section["figures"]}
     verdicts = {model: verdict_of(own) for model, own in answers.items()}
     paper = [_paper_table(path) for path in files.paper.values()]
-    template = Environment(autoescape=True, trim_blocks=True).from_string((_FOLDER / "page.html").read_text())
+    template = Environment(autoescape=True, trim_blocks=True).from_string(
+        (_FOLDER / "page.html").read_text(encoding="utf-8")
+    )
     return template.render(
-        style=Markup((_FOLDER / "report.css").read_text()),
+        style=Markup((_FOLDER / "report.css").read_text(encoding="utf-8")),
         title=f"Form invariance of {', '.join(answers)}",
         models=[{"name": model, "browser": model in browsers} for model in answers],
         verdicts=[{**row, "anchor": places.get(row["figure"])} for row in verdict_rows(answers)],

@@ -14,8 +14,11 @@ FIGURES = {
     "same": "overlap",
     "sufficient": "keep_only",
     "necessary": "knockout",
+    "repaired": "transfer_contrasts",
     "beyond_the_answer": "transfer_contrasts",
     "imposed": "transfer_contrasts",
+    "interchange": "transfer_contrasts",
+    "exchange": "exchange",
     "specific": "specificity",
 }
 """By question, the figure in the section that answers it at length."""
@@ -65,6 +68,7 @@ def _cell(row: Row, span: tuple[float, float]) -> dict[str, Any]:
     """What one model's cell shows."""
     value, low, high = (row[name] for name in ("difference", "low", "high"))
     cell = {"verdict": row["verdict"], "metric": row["metric"], "drawn": "", "numbers": ""}
+    cell["operators"] = row["operator"]
     if all(map(math.isfinite, (value, low, high))):
         # Differences may be far below 0.01, where they must not read as minus zero.
         digits = 2 if max(map(abs, (value, low, high))) >= 0.005 else 5

@@ -1,6 +1,7 @@
 """The model that a command's options name."""
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -9,9 +10,13 @@ from form_invariance.errors import UserError
 from form_invariance.model import loading as models
 from form_invariance.model.decoder import Decoder
 from form_invariance.model.files import load_tokenizer
+from form_invariance.model.readouts import Readouts
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.stages.options import settings
 from form_invariance.stages.tokenizer_options import checked_folder
+
+DTYPES = {"float32": torch.float32, "tf32": torch.float32, "bfloat16": torch.bfloat16}
+"""The type of the weights by the value of --dtype; tf32 is a way to multiply float32."""
 
 
 def device_of(arguments: argparse.Namespace) -> str:
@@ -24,29 +29,47 @@ def device_of(arguments: argparse.Namespace) -> str:
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        torch.empty(0, device=name)
+        tried = torch.zeros(1, device=name)
+        tried.item()  # some devices have tensors without values
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"--device: {name!r} cannot be used here ({reason}); try cpu") from None
-    return name
+    return "cpu" if tried.is_cpu else name
 
 
 def dtype_of(arguments: argparse.Namespace) -> torch.dtype:
-    """The type of the weights that --dtype means; tf32 is a way to multiply float32."""
-    return torch.bfloat16 if arguments.dtype == "bfloat16" else torch.float32
+    """The type of the weights that --dtype means.
+
+    Raises:
+        UserError: there is no such type.
+    """
+    if arguments.dtype not in DTYPES:
+        raise UserError(f"dtype: {arguments.dtype!r} must be one of {', '.join(DTYPES)}")
+    return DTYPES[arguments.dtype]
+
+
+def readouts_of(arguments: argparse.Namespace) -> Readouts:
+    """How a job reads out its patches, by --readout; it has read out none yet."""
+    return Readouts(full=arguments.readout == "full")
+
+
+def load_decoder(source: Path | models.Stored, arguments: argparse.Namespace) -> Decoder:
+    """The model of a folder, or a stored one, in the precision and on the device that the options name."""
+    model = models.load(source, dtype=dtype_of(arguments), device=device_of(arguments))
+    model.tf32 = arguments.dtype == "tf32"
+    return model
 
 
 def load_model(arguments: argparse.Namespace) -> tuple[Decoder, PromptTokenizer]:
     """The model and tokenizer that the options name, from an earlier command of this process if it loaded them."""
-    device = device_of(arguments)
-    torch.backends.cuda.matmul.allow_tf32 = arguments.dtype == "tf32"
     loaded = getattr(arguments, "models", {})  # absent where no command line was parsed
-    key = (arguments.model, arguments.revision, arguments.model_files, arguments.dtype, device)
+    key = (arguments.model, arguments.revision, arguments.model_files, arguments.dtype, device_of(arguments))
     if key not in loaded:
         loaded.clear()  # one model at a time is in memory
         folder = checked_folder(arguments)
-        loaded[key] = models.load(folder, dtype=dtype_of(arguments), device=device), load_tokenizer(folder)
+        loaded[key] = load_decoder(folder, arguments), load_tokenizer(folder)
     found: tuple[Decoder, PromptTokenizer] = loaded[key]
+    torch.backends.cuda.matmul.allow_tf32 = found[0].tf32
     return found
 
 

@@ -139,6 +139,12 @@ def add_model_arguments(parser: argparse.ArgumentParser, default: str | None = N
     add_tokenizer_arguments(parser, default)
     parser.add_argument("--dtype", default="float32", choices=["float32", "tf32", "bfloat16"], help="precision")
     parser.add_argument(
+        "--readout",
+        default="near",
+        choices=["near", "full"],
+        help="how a patch's log-probabilities are read out: full sums the whole vocabulary each time",
+    )
+    parser.add_argument(
         "--device", default="auto", help="auto (a GPU where there is one), or a torch device such as cpu or cuda:0"
     )
 

@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from form_invariance.model.decoder import Decoder
+from form_invariance.model.readouts import Readouts
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.stages.late_layers import first_late_layer
-from form_invariance.stages.model_options import load_model, model_provenance
+from form_invariance.stages.model_options import load_model, model_provenance, readouts_of
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Run:
     model: Decoder
     tokenizer: PromptTokenizer
     first: int
+    readouts: Readouts = field(default_factory=Readouts)
 
     @property
     def late(self) -> range:
@@ -53,9 +55,10 @@ def load_run(arguments: argparse.Namespace) -> Run:
     """The model that the options name, with its late layers."""
     model, tokenizer = load_model(arguments)
     first = first_late_layer(arguments.late_from, model.config.n_layers, arguments.probes)
-    return Run(model, tokenizer, first)
+    return Run(model, tokenizer, first, readouts_of(arguments))
 
 
 def run_provenance(arguments: argparse.Namespace, run: Run, *names: str) -> dict[str, Any]:
     """What a table records about its run, and the values of some other options."""
-    return {**model_provenance(arguments, *names), "first_late_layer": run.first}
+    near = {"readouts": asdict(run.readouts)} if run.readouts.runs else {}
+    return {**model_provenance(arguments, *names), "first_late_layer": run.first, **near}

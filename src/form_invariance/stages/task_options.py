@@ -1,6 +1,7 @@
 """The options that say what an operator asks: an expression with limits, or a table."""
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,15 @@ def arithmetic_of(arguments: argparse.Namespace) -> "Arithmetic":
     if missing := [name for name, value in limits.items() if value is None]:
         raise UserError(f"--expression needs --{missing[0].replace('_', '-')}, a whole number")
     return Arithmetic(arguments.expression, OperandRange(**limits), arguments.digit)
+
+
+def recorded_arithmetic(provenance: Mapping[str, Any]) -> "Arithmetic":
+    """The expression, within limits, and the digit that the provenance of a census tells (`task_provenance`)."""
+    from form_invariance.problems.operands import OperandRange
+    from form_invariance.problems.tasks import Arithmetic
+
+    limits = OperandRange(**provenance["operands"])
+    return Arithmetic(provenance["expression"], limits, provenance.get("digit"))
 
 
 def task_provenance(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -4,7 +4,10 @@ import pandas as pd
 
 from form_invariance.statistics import verdict
 
-_LEAST_FIRST = ("no", "undefined", "undecided", "yes")
+MIXED = "mixed"
+"""The verdict on several operators of which it is yes for some and no for others."""
+
+_LEAST_FIRST = ("no", "undefined", MIXED, "undecided", "yes")
 
 
 def with_verdicts(contrasts: pd.DataFrame) -> pd.DataFrame:

@@ -33,6 +33,19 @@ Key = TypeVar("Key")
 
 _TYPES = {"int64": pa.int64(), "float64": pa.float64(), "bool": pa.bool_(), "string": pa.string()}
 _PROVENANCE = "form_invariance"
+_OF_A_RUN = (
+    *("revision", "dtype", "seed", "pairs", "train", "eval", "corrupt", "corrupt_seeds", "candidates"),
+    *(
+        "ranking_method",
+        "membership",
+        "max_operand",
+        "threshold",
+        "center_logits",
+        "bootstrap",
+        "first_late_layer",
+    ),
+)
+"""What the provenance of all tables of one kind and one model has in common."""
 _CHECKSUM = "checksum"
 
 
@@ -160,8 +173,23 @@ def read_table(path: Path, schema: Schema) -> pd.DataFrame:
 
 
 def read_tables(paths: Mapping[Key, Path], schema: Schema) -> dict[Key, pd.DataFrame]:
-    """Read several tables of one kind, under the keys of their paths."""
-    return {key: read_table(path, schema) for key, path in paths.items()}
+    """Read several tables of one kind, under the keys of their paths.
+
+    Raises:
+        UserError: as `read_table`, or two tables of one model were made with different settings.
+    """
+    tables = {key: read_table(path, schema) for key, path in paths.items()}
+    first: dict[str, tuple[Path, dict[str, Any]]] = {}
+    for path in paths.values():
+        other = provenance_of(path)
+        before, one = first.setdefault(str(other.get("model")), (path, other))
+        for name in _OF_A_RUN:
+            if name in one and name in other and one[name] != other[name]:
+                raise UserError(
+                    f"{path} was made with {name} {other[name]}, but {before} with {name} {one[name]}; delete the "
+                    "one that is not of this configuration and run snakemake again"
+                )
+    return tables
 
 
 def provenance_of(path: Path) -> dict[str, Any]:

@@ -6,9 +6,23 @@ tqdm redraws one line of a terminal; these are ordinary lines, which a job's log
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 Item = TypeVar("Item")
+
+_silent = False
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Print no lines: the work inside is a small part of work that has its own line."""
+    global _silent
+    before, _silent = _silent, True
+    try:
+        yield
+    finally:
+        _silent = before
 
 
 class Progress:
@@ -28,7 +42,7 @@ class Progress:
         """Add to the amount done; `note` is printed at the end of the line."""
         self._done = min(self._done + amount, self._total)
         now = time.monotonic()
-        if now - self._last < self._every and self._done < self._total:
+        if _silent or (now - self._last < self._every and self._done < self._total):
             return
         self._last = now
         rate = (self._done - self._resumed) / max(now - self._start, 1e-9)

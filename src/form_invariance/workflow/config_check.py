@@ -6,14 +6,15 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 from form_invariance.errors import UserError
 from form_invariance.json_yaml import read_yaml
 from form_invariance.problems.operands import OperandRange, operand_pool
-from form_invariance.problems.prompts import check_fields
-from form_invariance.problems.tasks import Arithmetic, TableTask, Task, check_fields_of, is_whole, pool
+from form_invariance.problems.tasks import Arithmetic, TableTask, Task, check_places, check_wording, is_whole, pool
+from form_invariance.problems.templates import check_task_fields
 from form_invariance.stages.options import EXACT
 from form_invariance.workflow.config_schema import check_schema, hint
 from form_invariance.workflow.model_checks import check_models, check_sources, known_folder, task_of, under
@@ -73,6 +74,13 @@ def _check_names(config: Mapping[str, Any]) -> None:
         for name in reserved:
             if name in config[section]:
                 raise UserError(f"config key {section}: the name {name!r} is reserved; choose another")
+    directions: dict[str, tuple[str, ...]] = {}
+    for pair in permutations(config["formats"], 2):
+        if (other := directions.setdefault("_to_".join(pair), pair)) != pair:
+            raise UserError(
+                f"config key formats: the directions of transfer from {other[0]} to {other[1]} and from {pair[0]} "
+                f"to {pair[1]} have one name, {'_to_'.join(pair)!r}; rename a format"
+            )
 
 
 def _tasks(config: Mapping[str, Any]) -> dict[str, Task]:
@@ -99,11 +107,6 @@ def _tasks(config: Mapping[str, Any]) -> dict[str, Task]:
                 f"config key corrupt: {digits[0]} asks a digit, and its partners have the same digits before it; "
                 "write within_operator"
             )
-    if config["late_from"] == "onset" and not any(map(is_whole, tasks.values())):
-        raise UserError(
-            "config key late_from: onset needs a probe, and a probe an operator whose whole answer is a number; "
-            "write half_depth or a layer"
-        )
     return tasks
 
 
@@ -131,12 +134,8 @@ def _check_templates(config: Mapping[str, Any], tasks: Mapping[str, Task]) -> No
             given |= {f"variants.{operator}[{number}]": (operator, text) for number, text in enumerate(texts)}
         for key, (operator, text) in given.items():
             where = f"config key formats.{name}.{key}"
-            if operator not in tasks:
-                continue
-            if isinstance(tasks[operator], TableTask):
-                check_fields_of(tasks[operator], text, where)
-            else:
-                check_fields(text, where)
+            if operator in tasks:
+                check_wording(tasks[operator], text, where)
 
 
 def most_patched(config: Mapping[str, Any]) -> float:
@@ -206,14 +205,8 @@ def _check_tasks(config: Mapping[str, Any]) -> None:
                 f"{key}: choose another name, of letters, digits, '_', '-' and '.', that is not an operator's and "
                 f"none of {', '.join(_RESERVED_TASKS)}"
             )
-        used = set(re.findall(r"\b[ab]\b", task["expression"]))
         for format_name, template in task["templates"].items():
-            fields = set(re.findall(r"\{(.*?)\}", template))
-            if not used <= fields or not "a" in fields <= {"a", "b"}:
-                raise UserError(
-                    f"{key}.templates.{format_name}: template {template!r} must have the field {{a}}, the field "
-                    f"{{b}} if the expression {task['expression']!r} contains b, and no other field"
-                )
+            check_task_fields(template, f"{key}.templates.{format_name}", task["expression"])
     text = config.get("specificity_text")
     if text and not Path(text).is_file():
         raise UserError(f"config key specificity_text: there is no file {text!r}; name a file with plain text")
@@ -266,8 +259,10 @@ def _check_slowly(config: Mapping[str, Any], tasks: Mapping[str, Task]) -> None:
     """The checks that read tokenizers and make operand pools; they see the keys of `_READ_SLOWLY` alone."""
     check_models(config, measured_variants(config))
     # After the tokenizers' checks, which limit the operands: a pool contains all pairs of operands.
-    for task in tasks.values():
+    for name, task in tasks.items():
         pool(task)
+        with under(f"operators.{name}"):
+            check_places(task)
     for task in config.get("specificity_tasks", {}).values():
         operand_pool(task["expression"], OperandRange(**config["operands"]))
     if config["heuristic_k"] not in config["k"]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from form_invariance.stages.neuron_sets import CONTROLS, MATCHED
 from form_invariance.workflow.config_check import measured_variants, most_patched
 from form_invariance.workflow.job_sizes import known_config, parameters
 
@@ -149,7 +150,7 @@ def _mean_cache(cell: Cell) -> float:
 
 def _controls(config: Mapping[str, Any]) -> int:
     """Sets of neurons of one circuit size: the circuit and its controls."""
-    return 1 + 2 * int(config["random_seeds"]) + 2 * int(config["matched_seeds"])
+    return 1 + sum(int(config["matched_seeds" if one.matched_by else "random_seeds"]) for one in CONTROLS.values())
 
 
 def _interventions(cell: Cell) -> float:
@@ -192,7 +193,7 @@ def _heuristics(cell: Cell) -> float:
 def _specificity(cell: Cell) -> float:
     config = cell.config
     tasks = len(config["operators"]) + len(config.get("specificity_tasks") or {}) + 1
-    sets = len(config["k"]) * (1 + 2 * config["matched_seeds"])
+    sets = len(config["k"]) * (1 + len(MATCHED) * config["matched_seeds"])
     return 2 * tasks * sets * config["eval_prompts"] * cell.size.late_token
 
 

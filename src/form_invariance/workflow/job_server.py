@@ -15,6 +15,7 @@ import socket
 import struct
 import sys
 from collections.abc import Sequence
+from contextlib import chdir
 from importlib import import_module
 from pathlib import Path
 
@@ -27,7 +28,7 @@ MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 32), "MALLOC_TRIM_THRESHOLD_": str(
 LIBRARIES = ("pyarrow.pandas_compat", "matplotlib.backends.backend_pdf")
 """What commands import only where they need it."""
 KILLED = 137
-_PACKAGE = Path(__file__).parents[1]
+_PACKAGE = Path(__file__).resolve().parents[1]
 _SIZE = struct.Struct("!Q")
 
 
@@ -37,12 +38,15 @@ def ask(argv: Sequence[str]) -> int | None:
     Returns:
         The command's exit status, `KILLED` if it was killed.
     """
-    address, _, package = os.environ.get(ADDRESS, "").partition(":")
-    if package != str(_PACKAGE) or os.environ.get(THREADS) != "1":
+    given = os.environ.get(ADDRESS, "")
+    if not given.endswith(f":{_PACKAGE}") or os.environ.get(THREADS) != "1":
         return None
+    address = Path(given.removesuffix(f":{_PACKAGE}"))
     with socket.socket(socket.AF_UNIX) as connection:
         try:
-            connection.connect(address)
+            # The path of a socket has at most 107 bytes, a name in its folder few.
+            with chdir(address.parent):
+                connection.connect(address.name)
         except OSError:
             return None
         request = json.dumps([list(argv), os.getcwd(), dict(os.environ)]).encode()
@@ -58,14 +62,16 @@ def serve(program: Sequence[str]) -> int:
     from tempfile import TemporaryDirectory
 
     with TemporaryDirectory(prefix="jobs-") as folder, socket.socket(socket.AF_UNIX) as listener:
-        address = str(Path(folder, "socket"))
-        listener.bind(address)
+        address = Path(folder, "socket").absolute()
+        with chdir(folder):
+            listener.bind(address.name)
         # Commands wait here until the libraries are imported.
         listener.listen(1024)
-        code = f"from form_invariance.workflow import job_server; job_server.listen({listener.fileno()})"
+        code = f"import sys; sys.path.insert(0, {str(_PACKAGE.parent)!r}); "
+        code += f"from form_invariance.workflow import job_server; job_server.listen({listener.fileno()})"
         server = subprocess.Popen(
             [sys.executable, "-c", code],
-            env={**os.environ, **MEMORY, THREADS: "1", "PYTHONPATH": str(_PACKAGE.parent)},
+            env={**os.environ, **MEMORY, THREADS: "1", "MPLBACKEND": "agg"},
             stdin=subprocess.PIPE,
             pass_fds=[listener.fileno()],
             start_new_session=True,

@@ -63,7 +63,7 @@ def parameters(source: str, revision: str | None = None) -> int:
 
 
 def _counted(folder: Path) -> int:
-    from form_invariance.model.families import tied
+    from form_invariance.model.family_defaults import tied
     from form_invariance.model.files import read_config
 
     c, raw = read_config(folder)

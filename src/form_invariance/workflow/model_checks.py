@@ -8,7 +8,10 @@ from typing import Any
 
 from form_invariance.errors import UserError
 from form_invariance.model import files as model_files
+from form_invariance.model import hub
 from form_invariance.model.families import DecoderConfig
+from form_invariance.model.sources import check_hub_id, is_hub_id
+from form_invariance.model.stored_weights import weight_files
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import (
     PromptTokenizer,
@@ -29,16 +32,24 @@ def local_folder(source: str) -> Path | None:
     Raises:
         UserError: the source names a folder that does not exist.
     """
-    if model_files.is_hub_id(source):
+    if is_hub_id(source):
         return None
     return model_files.resolve(source)
 
 
 def local_files(source: str) -> list[str]:
-    """The files of a model on this machine, relative to the working folder if inside it; none for a hub id."""
-    folder = local_folder(source)
+    """The files of a model in a folder of the user, relative to the working folder if inside it."""
+    folder = None if source.startswith("embedded:") else local_folder(source)
     paths = [] if folder is None else model_files.files_read(folder)
     return [str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path) for path in paths]
+
+
+def packaged_digests(source: str) -> list[str]:
+    """Digests of the files of a model of the package, wherever the package lies; none for other models."""
+    if not source.startswith("embedded:"):
+        return []
+    paths = model_files.files_read(model_files.resolve(source))
+    return [f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}" for path in paths]
 
 
 def known_folder(source: str, revision: str | None) -> Path | None:
@@ -50,15 +61,7 @@ def known_folder(source: str, revision: str | None) -> Path | None:
         UserError: the source names a folder that does not exist.
     """
     folder = local_folder(source)
-    if folder is not None:
-        return folder
-    from huggingface_hub import try_to_load_from_cache
-
-    try:
-        cached = try_to_load_from_cache(source, "config.json", revision=revision)
-    except ValueError:
-        return None
-    return Path(cached).parent if isinstance(cached, str) else None
+    return hub.cached(source, revision) if folder is None else folder
 
 
 def width(source: str) -> int | None:
@@ -91,10 +94,12 @@ def under(key: str) -> Iterator[None]:
 
 
 def check_sources(config: Mapping[str, Any]) -> None:
-    """Check that every source is an existing folder or has the form of a hub id."""
+    """Check that every source is an existing folder, or has the form of a hub id and is no misspelt folder."""
     for name, model in config["models"].items():
         with under(f"models.{name}.source"):
-            local_folder(model["source"])
+            if local_folder(model["source"]) is None:
+                check_hub_id(model["source"], model.get("revision"))
+                hub.check_offline(model["source"], model.get("revision"))
 
 
 def _check_folder(
@@ -102,15 +107,10 @@ def _check_folder(
 ) -> PromptTokenizer | None:
     """Check a model's folder and the keys that its sizes limit. Returns its tokenizer if that is here."""
     local = local_folder(model["source"]) is not None
-    if local and set("{}") & set(str(folder)):
-        raise UserError(
-            f"config key models.{name}.source: {model['source']!r} contains braces, which Snakemake reads as "
-            "wildcards; rename the folder"
-        )
     with under(f"models.{name}.source"):
         shape, _ = model_files.read_config(folder)
         if local:
-            model_files.weight_files(folder)
+            weight_files(folder)
     _check_shape(name, shape, config)
     if not local and not (folder / "tokenizer.json").is_file():
         return None
@@ -144,19 +144,36 @@ def _check_shape(name: str, shape: DecoderConfig, config: Mapping[str, Any]) -> 
             )
 
 
+def _check_number_tasks(
+    name: str, tokenizer: PromptTokenizer, config: Mapping[str, Any], limits: OperandRange
+) -> None:
+    """Where no operator needs numbers of one token: check that the tasks on numbers, perhaps the default, fit."""
+    measured = {
+        (task, format_name)
+        for task, one in config.get("specificity_tasks", {}).items()
+        for format_name in set(one["templates"]) & set(config["formats"])
+    }
+    if not measured:
+        return
+    try:
+        check_numbers(tokenizer, limits)
+    except UserError as error:
+        task, format_name = min(measured)
+        raise UserError(
+            f"config key specificity_tasks: {task} in format {format_name} asks whole numbers, as no operator "
+            f"does, and the tokenizer of {name} does not encode each as one token; write specificity_tasks: {{}}"
+        ) from error
+
+
 def _check_prompts(name: str, tokenizer: PromptTokenizer, config: Mapping[str, Any], variants: Variants) -> None:
     """Check the numbers, the templates and the measured variants with a model's tokenizer."""
     limits = OperandRange(**config["operands"])
     tasks = {operator: task_of(given, config["operands"]) for operator, given in config["operators"].items()}
-    measured = [
-        task
-        for task in (config.get("specificity_tasks") or {}).values()
-        if set(task["templates"]) & set(config["formats"])
-    ]
-    whole = any(map(is_whole, tasks.values()))
-    if measured or whole:
-        with under(f"{'operands' if whole else 'specificity_tasks'} with the tokenizer of {name}"):
+    if any(map(is_whole, tasks.values())):
+        with under(f"operands with the tokenizer of {name}"):
             check_numbers(tokenizer, limits)
+    else:
+        _check_number_tasks(name, tokenizer, config, limits)
     for format_name, one in config["formats"].items():
         for operator, task in tasks.items():
             where = f"config key formats.{format_name}.templates.{operator} with the tokenizer of {name}"

@@ -71,6 +71,23 @@ def _reason(fields: Mapping[str, str], root: Path) -> str:
     return next((ours for theirs, ours in _REASONS.items() if theirs in given), given)
 
 
+def without_records(listing: str) -> str:
+    """Which jobs have no records by Snakemake, in a sentence; empty if all have.
+
+    Args:
+        listing: the output of `snakemake -n`.
+    """
+    found = re.search(
+        r"^(\d+) jobs have missing provenance.*\n(?:Rules with missing metadata: (.*))?", listing, re.M
+    )
+    if not found:
+        return ""
+    return (
+        f"{found[1]} finished jobs have no records by Snakemake ({found[2]}), so that a change of settings or "
+        "source would not make them again; if nothing has changed, 'snakemake --touch --forceall' makes records."
+    )
+
+
 def past_seconds(benchmark: Path) -> float | None:
     """Seconds of a job's last run; None if it never ran."""
     try:

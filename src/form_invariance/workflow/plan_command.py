@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 HELP = "print what snakemake would run: pending jobs of each rule and model, why, and the estimated time"
+_SAID_ALWAYS = ("Using ", "Assuming ", "Building DAG", "host: ")
+"""How lines begin that Snakemake prints whether or not it fails."""
 _SNAKEFILES = ("Snakefile", "snakefile", "workflow/Snakefile", "workflow/snakefile")
 
 
@@ -31,12 +33,12 @@ def run(arguments: argparse.Namespace) -> None:
         raise UserError("--tflops must be above 0")
     rate = arguments.tflops * 1e12 if arguments.tflops else None
     given = [config_check.load(Path(path)) for path in arguments.configfile]
-    every, pending = (
-        plan.jobs(_dry_run(arguments, *words), arguments.directory) for words in (["--forceall"], [])
-    )
+    listings = [_dry_run(arguments, *words) for words in (["--forceall"], [])]
+    every, pending = (plan.jobs(listing, arguments.directory) for listing in listings)
     config = _config([*given, *_items(arguments.config)])
     table = plan.make(pending, every, arguments.directory, config, rate)
-    print("\n".join(filter(None, [plan.table(table), plan.assumptions(table, config, rate)])))
+    said = [plan.table(table), plan.assumptions(table, config, rate), plan.without_records(listings[1])]
+    print("\n".join(filter(None, said)))
 
 
 def _items(words: list[str]) -> list[dict[str, Any]]:
@@ -51,13 +53,12 @@ def _config(given: list[dict[str, Any]]) -> dict[str, Any]:
     from snakemake.utils import update_config  # type: ignore[import-untyped]
 
     from form_invariance.workflow import config_check
+    from form_invariance.workflow.paths import default_folder
 
     changes: dict[str, Any] = {}
     for one in given:
         update_config(changes, one)
-    folders = Path(), Path(config_check.__file__).parents[3]
-    default = next(folder / "config/config.yaml" for folder in folders if (folder / "config/config.yaml").exists())
-    return {**config_check.load(default), **changes}
+    return {**config_check.load(default_folder() / "config.yaml"), **changes}
 
 
 def _dry_run(arguments: argparse.Namespace, *words: str) -> str:
@@ -73,6 +74,10 @@ def _dry_run(arguments: argparse.Namespace, *words: str) -> str:
         call += [f"--{option}", *given] if given else []
     done = subprocess.run(call, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if line and not line.startswith("Using ")]
-        raise UserError("\n".join(lines).removeprefix("error: ") or "snakemake --dry-run failed")
+        # Snakemake says on either of them what is wrong.
+        said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+        lines = [line for line in said if not line.startswith(_SAID_ALWAYS)]
+        raise UserError(
+            " ".join(line.strip() for line in lines).removeprefix("error: ") or "snakemake --dry-run failed"
+        )
     return done.stdout + done.stderr

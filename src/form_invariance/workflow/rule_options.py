@@ -25,6 +25,21 @@ def keyed(paths: str | Sequence[str], *parts: int) -> list[str]:
     return [f"{'/'.join(name[part] for part in parts)}={path}" for name, path in zip(names, every, strict=True)]
 
 
+def option(name: str, value: Any) -> list[str]:
+    """An option of a command, as one param of a rule.
+
+    Snakemake compares a job's params as a set: bare numbers that change places would be the same. The order of
+    several values does not matter.
+    """
+    values = sorted(value) if isinstance(value, list) else [value]
+    return [f"--{name.replace('_', '-')}", *map(str, values)]
+
+
+def setting_of(config: Mapping[str, Any], key: str, name: str | None = None) -> list[str]:
+    """A setting of the configuration as a command's option, which has the key's name unless one is given."""
+    return option(name or key, config[key])
+
+
 def in_turn(*commands: str, turns: int = 1) -> str:
     """A job's shell command, which runs commands in turn in one process, so that the model is read once.
 
@@ -87,4 +102,4 @@ def source_options(model: Mapping[str, Any]) -> list[str]:
 
 def run_options(model: Mapping[str, Any]) -> list[str]:
     """Options that say how a model of the configuration runs."""
-    return [f"--{key}={model[key]}" for key in ("dtype", "device") if key in model]
+    return [f"--{key}={model[key]}" for key in ("dtype", "device", "readout") if key in model]

@@ -2,7 +2,7 @@
 
 import ast
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from form_invariance.cli import command_modules
 
 _PACKAGE = "form_invariance"
 _ROOT = Path(__file__).parents[1]
-_DATA_SUFFIXES = (".html", ".css", ".js", ".csv")
+DATA_SUFFIXES = (".html", ".css", ".js", ".csv")
 """Files that a module reads from its own folder."""
 
 
@@ -22,6 +22,27 @@ def file_of(module: str) -> Path | None:
         if candidate.exists():
             return candidate
     return None
+
+
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+class _WithoutText(ast.NodeTransformer):
+    """Leaves out the statements that are a string alone: docstrings, which change no result."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+        is_text = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        return None if is_text else node
+
+
+@cache
+def code_of(path: Path) -> bytes:
+    """What of a file can change a result: of Python the syntax tree without docstrings, of other files all."""
+    if path.suffix != ".py":
+        return path.read_bytes()
+    return ast.dump(_WithoutText().visit(_tree(path))).encode()
 
 
 def _is_for_types_alone(node: ast.AST) -> bool:
@@ -44,7 +65,7 @@ def imports_of(module: str) -> frozenset[str]:
     path = file_of(module)
     assert path is not None
     found = set()
-    for node in _statements(ast.parse(path.read_text(encoding="utf-8")).body):
+    for node in _statements(_tree(path).body):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -76,10 +97,15 @@ def modules_of(command: str, *more: str) -> list[str]:
 
 
 def source_digest(command: str, *more: str) -> str:
-    """Digest of the modules of `modules_of`, and of the data files in their folders."""
+    """Digest of the code of `modules_of`, and of the data files in their folders."""
     paths = [path for module in modules_of(command, *more) if (path := file_of(module))]
-    data = {file for path in paths for file in path.parent.iterdir() if file.suffix in _DATA_SUFFIXES}
+    data = {file for path in paths for file in path.parent.iterdir() if file.suffix in DATA_SUFFIXES}
+    return digest_of([*paths, *sorted(data)])
+
+
+def digest_of(paths: Iterable[Path]) -> str:
+    """Digest of the code and data in some files of the package."""
     digest = hashlib.sha256()
-    for path in [*paths, *sorted(data)]:
-        digest.update(str(path.relative_to(_ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
+    for path in paths:
+        digest.update(str(path.relative_to(_ROOT)).encode() + b"\0" + code_of(path) + b"\0")
     return digest.hexdigest()[:16]

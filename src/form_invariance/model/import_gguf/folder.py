@@ -1,7 +1,4 @@
-"""Write the model of a GGUF file as a Hugging Face folder.
-
-transformers reads the file and writes the folder. The package gguf reads the file in its own way and checks it.
-"""
+"""Write the model of a GGUF file as a Hugging Face folder, and check it."""
 
 import glob
 import secrets
@@ -15,9 +12,11 @@ import torch
 
 from form_invariance.errors import UserError, in_one_sentence
 from form_invariance.model import loading
-from form_invariance.model.import_gguf.file import GgufFile, check_settings, read_file
+from form_invariance.model.families import decoder_config
+from form_invariance.model.import_gguf.config import model_config
+from form_invariance.model.import_gguf.file import GgufFile, read_file
 from form_invariance.model.import_gguf.tokenizer import check_kind, check_tokenizer, write_tokenizer
-from form_invariance.model.import_gguf.weights import check_weights
+from form_invariance.model.import_gguf.weights import check_weights, places, read_weights
 
 
 @contextmanager
@@ -43,17 +42,37 @@ def _appearing_whole(output: Path) -> Iterator[Path]:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _write_model(file: GgufFile, folder: Path) -> None:
-    """Write config.json and the weights."""
-    from transformers import AutoModelForCausalLM
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """transformers shows neither progress bars nor warnings."""
+    from transformers.utils import logging
 
-    # float32 holds every dequantised value; a type of 16 bits would round most of them.
-    source = {"gguf_file": file.path.name, "dtype": torch.float32}
-    model: Any = AutoModelForCausalLM.from_pretrained(file.path.parent, **source)
-    # The weights are no longer quantised, but transformers marks them so and would refuse to save them.
-    model.hf_quantizer = None
-    del model.config.quantization_config
-    model.save_pretrained(folder)
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _write_model(file: GgufFile, settings: dict[str, Any], folder: Path) -> None:
+    """Write config.json and the weights, float32: a type of 16 bits would round most of them."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    refused = f"{file.path} cannot be imported"
+    with in_one_sentence(refused), torch.device("meta"):
+        model: Any = AutoModelForCausalLM.from_config(AutoConfig.for_model(**settings), dtype=torch.float32)
+    sizes = decoder_config(settings, str(file.path))
+    names = places(file, [name for name, _ in model.named_parameters()], sizes.n_layers)
+    with in_one_sentence(refused):
+        weights = {name: torch.from_numpy(values) for name, values in read_weights(file, names, sizes).items()}
+        if model.config.tie_word_embeddings:
+            weights["lm_head.weight"] = weights["model.embed_tokens.weight"]
+        model.load_state_dict(weights, assign=True)
+        model.save_pretrained(folder)
 
 
 def write_folder(path: Path, output: Path) -> None:
@@ -69,12 +88,12 @@ def write_folder(path: Path, output: Path) -> None:
     if output.exists() and not (output.is_dir() and not any(output.iterdir())):
         raise UserError(f"--output: {output} exists and is not an empty folder; delete it or name another folder")
     file = read_file(path)
-    check_settings(file)
+    settings = model_config(file)
     check_kind(file)
-    with _appearing_whole(output) as folder:
+    with _quiet(), _appearing_whole(output) as folder:
         with in_one_sentence(f"{path} cannot be imported"):
             write_tokenizer(file, folder)
-            _write_model(file, folder)
+        _write_model(file, settings, folder)
         loading.check(folder)
         check_weights(file, folder)
         check_tokenizer(file, folder)

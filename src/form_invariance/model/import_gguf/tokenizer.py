@@ -1,7 +1,9 @@
-"""Make the tokenizer of a GGUF file from its vocabulary and merges.
+"""Make the tokenizer of a GGUF file from its vocabulary, and its merges or scores.
 
 transformers can do this, too. But it splits SmolLM2's digits as GPT-2 does, applies merges where Llama 3 takes a
-whole token of its vocabulary, and adds a token to a vocabulary without `<|endoftext|>`.
+whole token of its vocabulary, and adds a token to a vocabulary without `<|endoftext|>`. Unlike SentencePiece, it
+puts Gemma's long runs of spaces together out of short ones, and adds Llama 2's space only to a text that begins
+with none.
 """
 
 from dataclasses import dataclass
@@ -12,6 +14,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_token
 from form_invariance.errors import UserError
 from form_invariance.model.files import load_tokenizer
 from form_invariance.model.import_gguf.file import GgufFile
+from form_invariance.model.import_gguf.sentencepiece import make_sentencepiece
 
 _CONTROL, _USER_DEFINED = 3, 4
 """Types of tokens that are found in a text before it is split: special ones, and others."""
@@ -40,29 +43,35 @@ _RULES = {
 
 
 def _rules(file: GgufFile) -> _Rules:
-    return _RULES[file.fields["tokenizer.ggml.pre"]]
+    return _RULES[file.tokenizer("pre")]
+
+
+def _by_scores(file: GgufFile) -> bool:
+    """Whether the tokenizer is SentencePiece's, which GGUF calls `llama`; else it is a byte-level BPE, `gpt2`."""
+    return bool(file.tokenizer("model") == "llama")
 
 
 def _bos(file: GgufFile) -> int | None:
     """The token with which the file wants every text to begin; None if there is no such token."""
-    wanted = file.fields.get("tokenizer.ggml.add_bos_token", _rules(file).bos)
-    return file.fields.get("tokenizer.ggml.bos_token_id") if wanted else None
+    wanted = file.tokenizer("add_bos_token", _by_scores(file) or _rules(file).bos)
+    return file.tokenizer("bos_token_id") if wanted else None
 
 
 def check_kind(file: GgufFile) -> None:
-    """Check that the tokenizer is a byte-level BPE that splits texts in a known way.
+    """Check that the tokenizer is SentencePiece's, or a byte-level BPE that splits texts in a known way.
 
     Raises:
-        UserError: it is not.
+        UserError: it is neither.
     """
-    kind, pre = (file.fields.get(f"tokenizer.ggml.{key}") for key in ("model", "pre"))
-    if kind != "gpt2" or pre not in _RULES:
+    kind, pre = file.tokenizer("model"), file.tokenizer("pre")
+    if not _by_scores(file) and (kind != "gpt2" or pre not in _RULES):
         raise UserError(
-            f"{file.path}: its tokenizer is of kind {kind!r} and splits texts as {pre!r}, but only kind 'gpt2' "
-            f"that splits as {', '.join(_RULES)} can be imported; use the model's Hugging Face folder instead"
+            f"{file.path}: its tokenizer is of kind {kind!r} and splits texts as {pre!r}, but only kind 'llama', "
+            f"and kind 'gpt2' that splits as {', '.join(_RULES)} can be imported; use the model's Hugging Face "
+            "folder instead"
         )
-    for key in ("tokens", "token_type", "merges"):
-        if f"tokenizer.ggml.{key}" not in file.fields:
+    for key in ("tokens", "token_type", "scores" if _by_scores(file) else "merges"):
+        if file.tokenizer(key) is None:
             raise UserError(f"{file.path}: the key tokenizer.ggml.{key} is missing; download the file again")
 
 
@@ -75,23 +84,28 @@ def _pre_tokenizer(file: GgufFile) -> pre_tokenizers.PreTokenizer:
     if rules.digits:
         steps.append(pre_tokenizers.Digits(individual_digits=True))
     if not rules.gpt2:
-        pattern = Regex(GGUF_PRE_TOKENIZER_SPLITS[file.fields["tokenizer.ggml.pre"]])
+        pattern = Regex(GGUF_PRE_TOKENIZER_SPLITS[file.tokenizer("pre")])
         steps.append(pre_tokenizers.Split(pattern, behavior="isolated"))
     steps.append(pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=rules.gpt2))
     return pre_tokenizers.Sequence(steps)
 
 
-def _make_tokenizer(file: GgufFile) -> Tokenizer:
-    tokens, types, merges = (file.fields[f"tokenizer.ggml.{key}"] for key in ("tokens", "token_type", "merges"))
-    vocabulary = {token: index for index, token in enumerate(tokens)}
-    pairs = [tuple(merge.split(" ", 1)) for merge in merges]
+def _make_byte_level(file: GgufFile) -> Tokenizer:
+    """A byte-level BPE without its special and user-defined tokens."""
+    vocabulary = {token: index for index, token in enumerate(file.tokenizer("tokens"))}
+    pairs = [tuple(merge.split(" ", 1)) for merge in file.tokenizer("merges")]
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=pairs, ignore_merges=_rules(file).whole))
     tokenizer.pre_tokenizer = _pre_tokenizer(file)
     tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer
+
+
+def _make_tokenizer(file: GgufFile) -> Tokenizer:
+    tokenizer = make_sentencepiece(file) if _by_scores(file) else _make_byte_level(file)
     tokenizer.add_tokens(
         [
             AddedToken(token, normalized=False, special=kind == _CONTROL)
-            for token, kind in zip(tokens, types, strict=True)
+            for token, kind in zip(file.tokenizer("tokens"), file.tokenizer("token_type"), strict=True)
             if kind in (_CONTROL, _USER_DEFINED)
         ]
     )
@@ -103,8 +117,8 @@ def write_tokenizer(file: GgufFile, folder: Path) -> None:
     from transformers import PreTrainedTokenizerFast
 
     names = {"bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "pad_token": "padding"}
-    ids = {name: file.fields.get(f"tokenizer.ggml.{key}_token_id") for name, key in names.items()}
-    tokens = file.fields["tokenizer.ggml.tokens"]
+    ids = {name: file.tokenizer(f"{key}_token_id") for name, key in names.items()}
+    tokens = file.tokenizer("tokens")
     PreTrainedTokenizerFast(
         tokenizer_object=_make_tokenizer(file),
         add_bos_token=_bos(file) is not None,
@@ -120,7 +134,7 @@ def check_tokenizer(file: GgufFile, folder: Path) -> None:
         UserError: a token differs.
     """
     written = load_tokenizer(folder).tokenizer
-    for token, text in enumerate(file.fields["tokenizer.ggml.tokens"]):
+    for token, text in enumerate(file.tokenizer("tokens")):
         found = written.id_to_token(token)
         if found != text:
             raise UserError(

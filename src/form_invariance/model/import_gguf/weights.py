@@ -1,6 +1,7 @@
-"""Compare the weights of a written folder with the GGUF file's, dequantised by the package gguf."""
+"""Take a model's weights from a GGUF file, and compare those of the written folder with the file's tensors."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,13 @@ from safetensors import safe_open
 
 from form_invariance.errors import UserError
 from form_invariance.model.families import DecoderConfig
-from form_invariance.model.files import read_config, weight_files
-from form_invariance.model.import_gguf.file import HEAD_WIDTHS, GgufFile
+from form_invariance.model.files import read_config
+from form_invariance.model.import_gguf.file import GgufFile
+from form_invariance.model.stored_weights import weight_files
+from form_invariance.tables.progress import Progress
 
 
-def _places(file: GgufFile, weights: list[str], n_layers: int) -> dict[str, str]:
+def places(file: GgufFile, weights: list[str], n_layers: int) -> dict[str, str]:
     """The name of each weight's tensor in the file; the two sides must name the same tensors.
 
     Raises:
@@ -39,57 +42,88 @@ def _places(file: GgufFile, weights: list[str], n_layers: int) -> dict[str, str]
     return places
 
 
-def _halves(rows: np.ndarray, heads: int) -> np.ndarray:
-    """Rows of queries or keys (heads*D, d) in Hugging Face's order, from llama.cpp's.
+def _turned_heads(file: GgufFile, tensor: str, config: DecoderConfig) -> int | None:
+    """The number of heads in a tensor whose rows llama.cpp arranges in its own way; None for other tensors.
 
-    The rotary embedding turns pairs of dimensions: (2i, 2i + 1) in llama.cpp, (i, i + D/2) in Hugging Face.
+    The rotary embedding turns pairs of dimensions: (2i, 2i + 1) in llama.cpp, (i, i + D/2) in Hugging Face. Of the
+    architectures that can be imported, llama.cpp arranges only Llama's queries and keys by pairs.
     """
-    pairs = rows.reshape(heads, -1, 2, rows.shape[-1])  # (heads, D/2, 2, d)
-    return np.ascontiguousarray(pairs.swapaxes(1, 2)).reshape(rows.shape)
+    heads = {"attn_q": config.n_heads, "attn_k": config.n_key_value_heads}
+    return heads.get(tensor.split(".")[-2]) if file.architecture == "llama" else None
 
 
-def _dequantised(file: GgufFile, tensor: str, config: DecoderConfig) -> np.ndarray:
-    """A tensor of the file in Hugging Face's arrangement, float32."""
+def _around_one(file: GgufFile, tensor: str) -> bool:
+    """Whether a tensor is a norm of Gemma, to which llama.cpp has added the one that Hugging Face adds later."""
+    return file.architecture == "gemma3" and tensor.endswith("norm.weight")
+
+
+def _dequantised(file: GgufFile, tensor: str) -> np.ndarray:
     from gguf import dequantize
 
     stored = file.tensors[tensor]
     values: np.ndarray = dequantize(stored.data, stored.tensor_type)
-    # Of the architectures in `ARCHITECTURES`, llama.cpp arranges only Llama's queries and keys in its own way.
-    for name, heads in (("attn_q", config.n_heads), ("attn_k", config.n_key_value_heads)):
-        if file.architecture == "llama" and tensor.endswith(f".{name}.weight"):
-            return _halves(values, heads)
     return values
+
+
+def _as_hugging_face(file: GgufFile, tensor: str, config: DecoderConfig) -> np.ndarray:
+    """A tensor of the file as Hugging Face has it, float32, in memory of its own."""
+    values = _dequantised(file, tensor)
+    if heads := _turned_heads(file, tensor, config):
+        return values.reshape(heads, -1, 2, values.shape[-1]).swapaxes(1, 2).reshape(values.shape)
+    return values - 1 if _around_one(file, tensor) else np.array(values)
+
+
+def read_weights(file: GgufFile, names: dict[str, str], config: DecoderConfig) -> dict[str, np.ndarray]:
+    """Weights as Hugging Face has them, float32, by name.
+
+    Args:
+        names: the name of each weight's tensor in the file.
+    """
+    progress, weights = Progress(sum(file.tensors[name].n_elements for name in names.values()), "weights read"), {}
+    for weight, tensor in names.items():
+        weights[weight] = _as_hugging_face(file, tensor, config)
+        progress.add(weights[weight].size)
+    return weights
+
+
+def _as_stored(file: GgufFile, tensor: str, weight: np.ndarray, config: DecoderConfig) -> np.ndarray:
+    """A weight of Hugging Face as llama.cpp's conversion writes it, float32."""
+    if heads := _turned_heads(file, tensor, config):
+        return weight.reshape(heads, 2, -1, weight.shape[-1]).swapaxes(1, 2).reshape(weight.shape)
+    return weight + 1 if _around_one(file, tensor) else weight
 
 
 def _same_bits(a: np.ndarray, b: np.ndarray) -> bool:
     same = a.dtype == b.dtype == np.float32 and a.shape == b.shape
-    return same and bool(np.array_equal(a.view(np.uint32), b.view(np.uint32)))
+    return same and bool(np.array_equal(np.ascontiguousarray(a).view(np.uint32), b.view(np.uint32)))
 
 
-def check_weights(file: GgufFile, folder: Path) -> None:
-    """Check that the folder has exactly the file's weights, in float32 and to the bit.
-
-    Raises:
-        UserError: with the first weight that differs.
-    """
-    config, _ = read_config(folder)
-    for key in HEAD_WIDTHS:
-        if file.size(key) not in (None, config.d_head):
-            raise UserError(
-                f"{file.path}: {key} is {file.size(key)}, but transformers reads heads of width {config.d_head} "
-                "from it; use the model's Hugging Face folder instead"
-            )
-    files = weight_files(folder)
-    places = _places(file, sorted(files), config.n_layers)
+def _weights(folder: Path) -> Iterator[tuple[str, np.ndarray]]:
+    """Name and values of every weight in the folder."""
     by_path: dict[Path, list[str]] = defaultdict(list)
-    for weight, path in files.items():
+    for weight, path in weight_files(folder).items():
         by_path[path].append(weight)
     for path, weights in by_path.items():
         opened: Any
         with safe_open(path, framework="numpy") as opened:
             for weight in weights:
-                if not _same_bits(opened.get_tensor(weight), _dequantised(file, places[weight], config)):
-                    raise UserError(
-                        f"{file.path}: tensor {places[weight]!r} as the package gguf dequantises it is not the "
-                        f"weight {weight!r} that transformers makes of it; use other versions of the two"
-                    )
+                yield weight, opened.get_tensor(weight)
+
+
+def check_weights(file: GgufFile, folder: Path) -> None:
+    """Check that llama.cpp's conversion of the folder's weights gives exactly the file's tensors, to the bit.
+
+    Raises:
+        UserError: with the first weight that differs.
+    """
+    config, _ = read_config(folder)
+    names = places(file, sorted(weight_files(folder)), config.n_layers)
+    progress = Progress(sum(tensor.n_elements for tensor in file.tensors.values()), "weights compared")
+    for weight, values in _weights(folder):
+        tensor = names[weight]
+        if not _same_bits(_as_stored(file, tensor, values, config), _dequantised(file, tensor)):
+            raise UserError(
+                f"{file.path}: tensor {tensor!r} as the package gguf dequantises it is not what llama.cpp makes "
+                f"of {weight!r} in the imported model; use the model's Hugging Face folder instead"
+            )
+        progress.add(values.size)

@@ -103,7 +103,7 @@ def _transfer(
     plans = plan(censuses, [cell.dataset for cell in cells.values()], _PAIRS, seed, OPERATOR)
     moved = [
         (rates.assign(direction="_to_".join(direction)), pairs)
-        for direction, rates, pairs in transfer_tables(run, _same_operands(plans), sets, center=True)
+        for direction, rates, pairs in transfer_tables(run, _same_operands(plans), {}, sets, center=True)
     ]
     rates, pairs = (pd.concat(tables).assign(operator=OPERATOR) for tables in zip(*moved, strict=True))
     return transfer_contrasts(rates, pairs, _RESAMPLES, seed)

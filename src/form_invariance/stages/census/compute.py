@@ -19,7 +19,7 @@ from form_invariance.model.prefixes import run_prompts
 from form_invariance.model.readout import look_up
 from form_invariance.problems.operands import sample_pairs
 from form_invariance.problems.prompts import PromptTokenizer
-from form_invariance.problems.tasks import TableTask, Task, pool, stated, targets
+from form_invariance.problems.tasks import Arithmetic, Task, pool, stated, targets
 
 PER_ANSWER = 2
 """Pairs of every answer that are added to the uniform sample, so that the dataset can reach all answers."""
@@ -51,46 +51,69 @@ def ask(
     """What the model answers to prompts, with progress.
 
     Args:
-        answers: token ids of the right answers, (P,).
+        answers: token ids of the right answers to each prompt, (P,); or what follows each of its last n tokens,
+            (P, n).
 
     Returns:
-        The census table's columns predicted_token, correct, probability, logit and rank, (P,) each.
+        The census table's columns predicted_token, correct, probability, logit and rank, each of the shape of
+        `answers`.
 
     Raises:
         UserError: the model's logits are not finite.
     """
-    tokens, wanted = torch.from_numpy(tokenizer.encode_batch(prompts)), torch.tensor(answers)
+    tokens = torch.from_numpy(tokenizer.encode_batch(prompts))
+    wanted = torch.tensor(answers).view(len(prompts), -1)
     columns: dict[str, np.ndarray] = {}
     for rows, group in by_length(tokens, len(tokens)):
-        for own, x in run_prompts(model, group.numpy()):
+        for own, x in run_prompts(model, group.numpy(), last=wanted.shape[1]):
             asked = rows[own].numpy()
             what = f"the model's logits for {prompts[asked[0]]!r} and the like"
-            for name, values in _answers(logits(model, x), wanted[asked].to(model.device), what):
-                columns.setdefault(name, np.empty(len(prompts), values.dtype))[asked] = values
-    return columns
+            right = wanted[asked].to(model.device)
+            for place in range(wanted.shape[1]):
+                for name, values in _answers(logits(model, x[:, place]), right[:, place], what):
+                    columns.setdefault(name, np.empty(wanted.shape, values.dtype))[asked, place] = values
+    return {name: values.reshape(answers.shape) for name, values in columns.items()}
 
 
-def _whole_right(
+def ask_every_digit(
     model: Decoder,
     tokenizer: PromptTokenizer,
     template: str,
-    operator: str,
-    task: Task,
+    where: str,
+    task: Arithmetic,
     problems: pd.DataFrame,
-    right: np.ndarray,
-) -> np.ndarray:
-    """Whether every digit of an answer is right, each after those before it, (P,); `right` without a digit."""
-    if isinstance(task, TableTask) or task.digit is None:
-        return right
-    whole, lengths = right.copy(), problems["answer"].astype(str).str.len().to_numpy()
-    for digit in set(range(lengths.max())) - {task.digit}:
-        rows = np.flatnonzero(lengths > digit)
-        other = replace(task, digit=digit)
-        asked = stated(other, problems.iloc[rows])
-        whole[rows] &= ask(
-            model, tokenizer, *targets(other, tokenizer, template, asked, f"template of {operator}")
-        )["correct"]
-    return whole
+) -> dict[str, np.ndarray]:
+    """The columns of `ask` for every digit of the answers, the leading one first, each (P, digits).
+
+    The prompt of an answer's last digit ends in the digits before it, so one pass over it asks all digits.
+
+    Args:
+        problems: P problems whose answers have as many digits.
+    """
+    every = [
+        targets(one, tokenizer, template, stated(one, problems), where)
+        for one in (replace(task, digit=digit) for digit in range(len(str(problems["answer"].iloc[0]))))
+    ]
+    return ask(model, tokenizer, every[-1][0], np.stack([tokens for _, tokens in every], axis=1))
+
+
+def _ask_digits(
+    model: Decoder,
+    tokenizer: PromptTokenizer,
+    template: str,
+    where: str,
+    task: Arithmetic,
+    problems: pd.DataFrame,
+) -> dict[str, np.ndarray]:
+    """The columns of `ask` for the digit that a task asks, and whole_correct."""
+    assert task.digit is not None
+    columns: dict[str, np.ndarray] = {}
+    for rows in problems.groupby(problems["answer"].astype(str).str.len()).indices.values():
+        found = ask_every_digit(model, tokenizer, template, where, task, problems.iloc[rows])
+        own = {name: values[:, task.digit] for name, values in found.items()}
+        for name, values in {**own, "whole_correct": found["correct"].all(1)}.items():
+            columns.setdefault(name, np.empty(len(problems), values.dtype))[rows] = values
+    return columns
 
 
 def take_census(
@@ -119,10 +142,12 @@ def take_census(
     """
     problems = stated(task, sample_pairs(pool(task), size, PER_ANSWER, seed, operator))
     prompts, wanted = targets(task, tokenizer, template, problems, f"template of {operator}")
-    columns: dict[str, Any] = {**ask(model, tokenizer, prompts, wanted)}
-    columns["whole_correct"] = _whole_right(
-        model, tokenizer, template, operator, task, problems, columns["correct"]
-    )
+    columns: dict[str, Any]
+    if isinstance(task, Arithmetic) and task.digit is not None:
+        columns = _ask_digits(model, tokenizer, template, f"template of {operator}", task, problems)
+    else:
+        columns = dict(ask(model, tokenizer, prompts, wanted))
+        columns["whole_correct"] = columns["correct"]
     table = problems.assign(prompt=prompts, answer_token=wanted, **columns)
     texts = {token: tokenizer.text(token) for token in table["predicted_token"].unique().tolist()}
     return table.assign(predicted=table["predicted_token"].map(texts))

@@ -66,6 +66,20 @@ def draw_from_all(circuit: np.ndarray, seed: int, *names: object) -> np.ndarray:
     return control
 
 
+def as_many_best(circuit: np.ndarray, rank: np.ndarray) -> np.ndarray | None:
+    """The neurons of the lowest rank, as many in each layer as the circuit has; all (late layers, m).
+
+    None where a layer has too few neurons with a rank; NaN = no rank.
+    """
+    chosen = np.zeros_like(circuit)
+    for layer, wanted in enumerate(circuit.sum(1)):
+        best = np.argsort(rank[layer], kind="stable")[:wanted]
+        if np.isnan(rank[layer, best]).any():
+            return None
+        chosen[layer, best] = True
+    return chosen
+
+
 def match_distance(circuit: np.ndarray, control: np.ndarray, values: np.ndarray) -> float:
     """How far a control's values are from the circuit's: 0 is a perfect match.
 

@@ -95,7 +95,7 @@ def dose_table(run: Run, plans: Plans, shares: Shares, center: bool) -> pd.DataF
         plans: of `transfer.conditions.plan`; their matched pairs are run.
     """
     matched = only(plans, "matched")
-    found = run_directions(run, matched, {key: {CIRCUIT: shares} for key in matched}, center)
+    found = run_directions(run, matched, {}, {key: {CIRCUIT: shares} for key in matched}, center)
     table = pd.concat([rates for _, rates, _ in found], ignore_index=True)
     if not table["n_neurons"].any():
         table[RATES] = np.nan

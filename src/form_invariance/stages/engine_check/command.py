@@ -36,6 +36,7 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.engine_check.table import ENGINE_CHECK
     from form_invariance.stages.model_options import device_of, dtype_of, model_provenance
     from form_invariance.tables.files import write_table
+    from form_invariance.tables.progress import track
 
     samples, fast = _run_fast(arguments)
     folder = resolve(arguments.model, arguments.revision)
@@ -45,7 +46,8 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"the engine is not checked: {error}", file=sys.stderr)
         table = compute.not_compared(samples, arguments.dtype, str(error))
     else:
-        slow = {cell: hooked_values(bridge, sample) for cell, sample in samples.items()}
+        every = track(samples.items(), len(samples), "cells with TransformerLens")
+        slow = {cell: hooked_values(bridge, sample) for cell, sample in every}
         table = compute.compare(fast, slow, arguments.dtype)
         compute.require_exact(table, arguments.model, arguments.dtype)
     write_table(table, arguments.output, ENGINE_CHECK, model_provenance(arguments))

@@ -13,6 +13,8 @@ from torch import Tensor
 
 from form_invariance.errors import UserError
 from form_invariance.model.decoder import Decoder, logits
+from form_invariance.model.near_readout import near_readout
+from form_invariance.model.readouts import Readouts
 from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.stages.attribution.compute import attribute
 from form_invariance.stages.engine_check.sample import NO_LAYER, Cell, Sample, Values
@@ -36,7 +38,7 @@ TOLERANCE = {"float32": 1e-4, "tf32": 0.05, "bfloat16": 0.5}
 
 Each of L layers rounds the residual stream twice, and 2L independent roundings make an error of about u sqrt(2L),
 where u is half the distance from 1 to the next number: 2^-24 in float32, 2^-11 in tf32, 2^-8 in bfloat16. The
-largest error measured in float32 is 24 times that (5e-6 at 6 layers; docs/engine_check.md). At 80 layers it would
+largest error measured in float32 is 24 times that (5e-6 at 6 layers; docs/performance.md). At 80 layers it would
 be 1.8e-5; the tolerance is five times this. In bfloat16 the same calculation gives more than 1 for a deep model,
 and the largest error measured is 0.084 at 4 layers. The tolerance there is half of what is measured: it finds a
 wrong neuron, position or sign, not a small error. tf32 has three bits more than bfloat16.
@@ -51,14 +53,18 @@ def fast_values(model: Decoder, sample: Sample) -> Values:
     cache = build_cache(model, sample.tokens, first)
     corrupt = torch.cat([last_token_neurons(model, partner, first) for partner in sample.partners], dim=1)
     effects = attribute(model, sample.tokens, corrupt, sample.answers, first)
+    near = near_readout(model, cache.residual[-1], Readouts())
     values: Values = {("logits", NO_LAYER): logits(model, cache.residual[-1])}
-    for late, (layer, neurons) in enumerate(sample.neurons.items()):
+    for late, layer in enumerate(sample.layers):
+        values["attribution", layer] = effects[late]
+        if layer not in sample.neurons:
+            continue
+        neurons = sample.neurons[layer]
         # The last patch gives a neuron the value that it has.
         patched = torch.cat([neurons, neurons[:1]])
         given = torch.cat([corrupt[late][:, neurons], cache.neurons[late][:, neurons[:1]]], dim=1)
-        found = patch_neurons(model, cache, layer, patched, given, sample.answers)
+        found = patch_neurons(model, cache, layer, patched, given, sample.answers, near)
         values["patch", layer], values["no_op", layer] = found[:, :-1], found[:, -1:]
-        values["attribution", layer] = effects[late]
     run = next(start_runs(model, sample.tokens, right, first))
     kept = ablate_all_positions(model, run, ~sample.chosen[None], sample.means, sample.bos, center=True)
     values["keep_only", NO_LAYER] = kept.probability[0].log()

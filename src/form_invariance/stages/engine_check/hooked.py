@@ -141,9 +141,10 @@ def hooked_values(bridge: Any, sample: Sample) -> Values:
     values: Values = {("logits", NO_LAYER): _logits(bridge, sample.tokens)}
     for layer in layers:
         corrupt = torch.cat([partner[layer] for partner in partners])
-        effects = _patched_effects(bridge, sample, layer, own[layer], corrupt)
-        values["patch", layer], values["no_op", layer] = effects[:, :-1], effects[:, -1:]
         values["attribution", layer] = (corrupt - own[layer]) * gradients[layer]
+        if layer in sample.neurons:
+            effects = _patched_effects(bridge, sample, layer, own[layer], corrupt)
+            values["patch", layer], values["no_op", layer] = effects[:, :-1], effects[:, -1:]
     values["keep_only", NO_LAYER] = _kept(bridge, sample, layers)
     values["transfer", NO_LAYER] = _transferred(bridge, sample, layers)
     return {key: found.double().cpu() for key, found in values.items()}

@@ -1,4 +1,7 @@
-"""What both engines run: a few prompts of every cell, and neurons of every late layer."""
+"""What both engines run: a few prompts of every cell, and neurons of every late layer.
+
+Single-neuron patches over whole sequences take most of the time, so the operators of a format divide the layers.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,15 +33,11 @@ class Sample:
     answers: Tensor  # (B, 2): token ids of the clean and of the corrupt answer
     partners: list[Tensor]  # the corrupt prompts, (1, T') each: they may differ in length
     donors: Tensor  # (B, T''): prompts of another format
-    neurons: dict[int, Tensor]  # of every late layer, (C,): each is patched alone
+    layers: range  # the late layers
+    neurons: dict[int, Tensor]  # of some late layers, (C,): each is patched alone
     chosen: Tensor  # bool, (late layers, m): these are kept, and these are transferred
     means: MeanCache
     bos: bool
-
-    @property
-    def layers(self) -> range:
-        """The late layers."""
-        return range(min(self.neurons), max(self.neurons) + 1)
 
 
 def choose_neurons(attribution: pd.DataFrame, device: torch.device) -> tuple[dict[int, Tensor], Tensor]:
@@ -77,6 +76,7 @@ def build_samples(
 ) -> dict[Cell, Sample]:
     """The sample of every cell: train prompts of one length; those of the next format give their activations."""
     formats = list(means)
+    operators = list(dict.fromkeys(operator for _, operator in trains))
     samples = {}
     for (name, operator), train in trains.items():
         own, of_own = commonest_length(train.tokens)
@@ -85,6 +85,8 @@ def build_samples(
         rows = of_own[:size]
         device = train.tokens.device
         neurons, chosen = choose_neurons(attributions[name, operator], device)
+        layers = range(min(neurons), max(neurons) + 1)
+        mine = layers[operators.index(operator) % len(layers) :: len(operators)]
         texts = [train.partners[0][row] for row in rows.tolist()]
         samples[name, operator] = Sample(
             tokens=own[:size],
@@ -92,7 +94,8 @@ def build_samples(
             partners=[torch.from_numpy(tokenizer.encode_batch([text])).to(device) for text in texts],
             # Rolled, so that a run of one format has other donors than targets.
             donors=donors[:size].roll(1, 0),
-            neurons=neurons,
+            layers=layers,
+            neurons={layer: neurons[layer] for layer in mine},
             chosen=chosen,
             means=means[name],
             bos=tokenizer.bos is not None,

@@ -12,8 +12,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_arguments(parser)
     add_keyed(parser, "--heuristics", "FORMAT/OPERATOR=FILE", "heuristics table of each cell")
     add_keyed(parser, "--datasets", "FORMAT/OPERATOR=FILE", "dataset table of each cell")
-    add_keyed(parser, "--operators", "OPERATOR=EXPRESSION", "expression of each operator")
-    add_keyed(parser, "--templates", "FORMAT/OPERATOR=TEMPLATE", "template of each cell")
+    add_keyed(parser, "--census", "FORMAT/OPERATOR=FILE", "census table of each cell, for its task and template")
     add_required(parser, int, max_operand="operands of the grid are below it", prompts="eval prompts of a cell")
     add_options(parser, "--k", "--bootstrap", "--center-logits", "--seed", output="family knockout table")
 
@@ -24,10 +23,11 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.dataset.table import DATASET
     from form_invariance.stages.family_knockout.compute import Row, cell_rows, family_knockout_table, right_prompts
     from form_invariance.stages.family_knockout.table import FAMILY_KNOCKOUT
-    from form_invariance.stages.heuristics.pairs import make_grid
+    from form_invariance.stages.heuristics.pairs import grid_of_task
     from form_invariance.stages.heuristics.table import HEURISTICS, strict_labels
     from form_invariance.stages.run import load_run, run_provenance
-    from form_invariance.tables.files import read_tables, write_table
+    from form_invariance.stages.task_options import recorded_arithmetic
+    from form_invariance.tables.files import provenance_of, read_tables, write_table
 
     own, seed = load_run(arguments), arguments.seed
     rows: list[Row] = []
@@ -37,9 +37,10 @@ def run(arguments: argparse.Namespace) -> None:
     for (name, operator), table in read_tables(arguments.heuristics, HEURISTICS).items():
         strict = strict_labels(table)
         labels = {kind: strict[strict["neurons"] == kind] for kind in (SHARED, *MATCHED)}
-        grid = make_grid(arguments.operators[operator], arguments.max_operand)
-        template, tables = arguments.templates[name, operator], datasets[operator]
-        prompts = right_prompts(own, template, grid, tables, arguments.prompts, seed, operator)
+        asked = provenance_of(arguments.census[name, operator])
+        grid = grid_of_task(recorded_arithmetic(asked), arguments.max_operand)
+        tables, size = datasets[operator], arguments.prompts
+        prompts = right_prompts(own, asked["template"], grid, tables, size, seed, operator)
         rows += cell_rows(
             own, prompts, labels, (name, operator), arguments.center_logits, arguments.bootstrap, seed
         )

@@ -15,13 +15,12 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from form_invariance.problems.prompts import rendered
 from form_invariance.randomness import generator
 from form_invariance.stages.dataset.pairs import without_train
 from form_invariance.stages.family_knockout.table import ALL, FAMILY_KNOCKOUT, METRICS
 from form_invariance.stages.heuristics.classes import members_of
 from form_invariance.stages.heuristics.names import FAMILIES
-from form_invariance.stages.heuristics.pairs import Grid, take
+from form_invariance.stages.heuristics.pairs import Grid, grid_prompts, take
 from form_invariance.stages.mean_cache.ablation import ablate_last_position, run_unmodified, start_runs, unmodified
 from form_invariance.stages.mean_cache.compute import MeanCache, last_token_means
 from form_invariance.stages.run import Run
@@ -68,6 +67,7 @@ def right_prompts(
     """A seeded sample of the grid: the same pairs in every format, as far as they are answered correctly.
 
     Args:
+        template: the cell's; a UserError names it by `operator` where it breaks a rule.
         datasets: dataset tables of the operator in all formats; no pair of a train set, which ranked the neurons,
             is measured.
         prompts: eval prompts of a cell.
@@ -76,13 +76,18 @@ def right_prompts(
     pool = without_train(every, datasets)
     pool = pool.iloc[generator(seed, "family-knockout", operator).permutation(len(pool))]
     half = len(pool) // 2
-    tried, others = pool[:half][: TRIED * prompts], pool[half:][: TRIED * prompts]
-
-    tokens, answers = run.tokens(rendered(template, tried)), run.answer_tokens(tried["answer"].to_numpy())
+    parts = (part["place"].to_numpy()[: TRIED * prompts] for part in (pool[:half], pool[half:]))
+    tried, others = (take(grid, places) for places in parts)
+    tokens, answers = _tokens(run, template, tried, operator)
     right = unmodified(run.model, tokens, answers, run.first, center=False).correct
-    means = last_token_means(run.model, run.tokens(rendered(template, others)), run.first)
-    pairs = take(grid, tried["place"].to_numpy()[right.cpu().numpy()])
-    return GridPrompts(pairs, tokens[right], answers[right], means)
+    means = last_token_means(run.model, _tokens(run, template, others, operator)[0], run.first)
+    return GridPrompts(take(tried, right.cpu().numpy()), tokens[right], answers[right], means)
+
+
+def _tokens(run: Run, template: str, pairs: Grid, operator: str) -> tuple[Tensor, Tensor]:
+    """Token ids of the pairs' prompts, (P, T), and of their answers, (P,), on the model's device."""
+    prompts, answers = grid_prompts(pairs, run.tokenizer, template, f"template of {operator}")
+    return run.tokens(prompts), torch.from_numpy(answers).to(run.model.device)
 
 
 def carriers(labels: pd.DataFrame, pairs: Grid) -> Iterator[Carriers]:
@@ -133,8 +138,7 @@ def losses(
     Args:
         sets: carriers, and which of them are ablated in each prompt, bool (n, P).
     """
-    pieces: dict[str, list[np.ndarray]] = {metric: [] for metric in METRICS}
-    # Prompts of whole numbers are of one length, so that the batches keep their order.
+    lost = {metric: np.empty((len(sets), len(prompts.tokens))) for metric in METRICS}
     for before in start_runs(run.model, prompts.tokens, prompts.answers, run.first, _BATCH):
         batch = before.rows.cpu().numpy()
         masks = np.zeros((len(batch), len(sets), len(run.late), run.width), dtype=bool)
@@ -146,8 +150,8 @@ def losses(
             )
             good = run_unmodified(run.model, before, center).metrics()
         for metric, values in ablated.metrics().items():
-            pieces[metric].append(good[metric] - values)
-    return {metric: np.concatenate(parts, axis=1) for metric, parts in pieces.items()}
+            lost[metric][:, batch] = good[metric] - values
+    return lost
 
 
 def cell_rows(

@@ -1,6 +1,7 @@
 """Exact patching of the attention heads of one operator, in all formats."""
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 
 from form_invariance.errors import UserError
@@ -21,7 +22,7 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.dataset.prompts import read_train
     from form_invariance.stages.heads.compute import heads_table, measure_cell
     from form_invariance.stages.heads.table import HEADS
-    from form_invariance.stages.model_options import load_model, model_provenance
+    from form_invariance.stages.model_options import load_model, model_provenance, readouts_of
     from form_invariance.tables.files import write_table, write_tensors
     from form_invariance.tables.progress import Progress
 
@@ -35,9 +36,15 @@ def run(arguments: argparse.Namespace) -> None:
     heads = model.config.n_layers * model.config.n_heads
     progress = Progress(heads * sum(len(train.tokens) for train in cells.values()), "patches")
     provenance = model_provenance(arguments)
+    readouts = readouts_of(arguments)
     tensors = {}
     for (name, train), output in zip(cells.items(), arguments.output, strict=True):
-        found = measure_cell(model, tokenizer, train, progress.add)
+        found = measure_cell(model, tokenizer, train, progress.add, readouts)
         write_table(heads_table(found), output, HEADS, {**provenance, "prompts": len(train.tokens)})
         tensors[name] = found.effects
-    write_tensors(tensors, arguments.effects_output, "head_effects", {**provenance, "formats": list(cells)})
+    write_tensors(
+        tensors,
+        arguments.effects_output,
+        "head_effects",
+        {**provenance, "formats": list(cells), "readouts": asdict(readouts)},
+    )

@@ -18,6 +18,8 @@ from form_invariance.model.batches import by_length, in_order
 from form_invariance.model.decoder import Decoder, embed, run_layers
 from form_invariance.model.indirect_effect import effects_beside_clean
 from form_invariance.model.memory import rows_at_once
+from form_invariance.model.near_readout import near_readout
+from form_invariance.model.readouts import Readouts
 from form_invariance.model.replay import (
     LastTokenCache,
     build_cache,
@@ -59,13 +61,16 @@ def last_token_heads(model: Decoder, tokens: Tensor, batch: int = 256) -> Tensor
 
 
 @torch.no_grad()
-def patch_heads(model: Decoder, cache: LastTokenCache, corrupt: Tensor, answers: Tensor) -> Tensor:
+def patch_heads(
+    model: Decoder, cache: LastTokenCache, corrupt: Tensor, answers: Tensor, readouts: Readouts
+) -> Tensor:
     """Indirect effect of every head of every layer, each patched alone.
 
     Args:
         cache: of the clean prompts, from layer 0 on.
         corrupt: the heads' outputs at the corrupt prompts' last token, (L, B, H, D).
         answers: token ids of the clean and of the corrupt answer, (B, 2).
+        readouts: says how the patches are read out, and counts them.
 
     Returns:
         (B, L, H), float64.
@@ -75,6 +80,7 @@ def patch_heads(model: Decoder, cache: LastTokenCache, corrupt: Tensor, answers:
     """
     heads = torch.arange(model.config.n_heads, device=model.device)
     ordinary = log_probabilities(model, cache.residual[-1][:, None], answers)
+    near = near_readout(model, cache.residual[-1], readouts)
     effects = []
     for layer in range(model.config.n_layers):
 
@@ -88,7 +94,7 @@ def patch_heads(model: Decoder, cache: LastTokenCache, corrupt: Tensor, answers:
 
         before = cache.residual[layer][:, None].expand(-1, 1 + len(heads), -1)
         x = replay(model, cache, before, layer, on_heads=patch)
-        effects.append(effects_beside_clean(model, layer, x, ordinary, answers))
+        effects.append(effects_beside_clean(model, layer, x, ordinary, answers, near))
     return torch.stack(effects, dim=1)
 
 
@@ -113,12 +119,17 @@ def attended_positions(train: TrainPrompts, bos: int | None) -> dict[str, int | 
 
 
 def measure_cell(
-    model: Decoder, tokenizer: PromptTokenizer, train: TrainPrompts, done: Callable[[int], None]
+    model: Decoder,
+    tokenizer: PromptTokenizer,
+    train: TrainPrompts,
+    done: Callable[[int], None],
+    readouts: Readouts,
 ) -> CellHeads:
     """Patch every head with the first draw of corrupt partners, and see what it attends to in the clean run.
 
     Args:
         done: told after each piece how many single patches it held.
+        readouts: says how the patches are read out, and counts them.
     """
     places = attended_positions(train, tokenizer.bos)
     partners = torch.from_numpy(tokenizer.encode_batch(train.partners[0])).to(model.device)
@@ -128,7 +139,7 @@ def measure_cell(
     for rows, own in by_length(train.tokens, batch):
         cache = build_cache(model, own, 0)
         every.append(rows)
-        effects.append(patch_heads(model, cache, corrupt[:, rows], train.answers[0, rows]))
+        effects.append(patch_heads(model, cache, corrupt[:, rows], train.answers[0, rows], readouts))
         layers = [last_token_attention(model, layer, cache).float() for layer in range(model.config.n_layers)]
         # BOS is the first token, and operands are at one position, so that padding on the right moves neither.
         missing = train.tokens.shape[1] - own.shape[1]

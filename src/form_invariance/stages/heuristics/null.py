@@ -3,7 +3,7 @@
 Neighbouring pairs have similar activations, so a rule's hits are not independent. A map is compared with random
 maps of the same smoothness. The evidence of a rule is its log likelihood ratio against the base rate, divided by
 what equally smooth maps reach in the mean. The test statistic is its maximum over all rules, which corrects for
-every rule tried (docs/heuristics.md gives the reasons).
+every rule tried (docs/stages.md gives the reasons).
 """
 
 from collections.abc import Sequence

@@ -120,6 +120,13 @@ def make_digit_grid(task: Arithmetic, max_operand: int) -> Grid:
     return Grid(a, b, digit, DIGIT, max_operand, asked)
 
 
+def grid_of_task(task: Arithmetic, max_operand: int) -> Grid:
+    """The grid of an operator: all pairs of operands for whole answers, its problems for a digit."""
+    if task.digit is None:
+        return make_grid(task.expression, max_operand)
+    return make_digit_grid(task, max_operand)
+
+
 def grid_prompts(
     grid: Grid, tokenizer: PromptTokenizer, template: str, where: str
 ) -> tuple[list[str], np.ndarray]:

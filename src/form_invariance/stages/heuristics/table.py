@@ -33,7 +33,7 @@ HEURISTICS = Schema(
     "heuristics",
     {
         "mode": text("reference (the published scores) or strict (its faults corrected)"),
-        "neurons": text("shared, or what they are compared with (docs/heuristics.md)"),
+        "neurons": text("shared, or what they are compared with (docs/stages.md)"),
         "activations": text("observed, or shuffled over the pairs (what the value vector alone gives)"),
         **NEURON,
         "heuristic": text("name of the heuristic"),

@@ -8,12 +8,14 @@ or effect.
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import product
 
 import numpy as np
 import pandas as pd
 import torch
 
-from form_invariance.model.readout import Readout, join_prompts
+from form_invariance.model.readout import Readout, join_prompts, stack
 from form_invariance.stages.circuit.compute import circuit_members
 from form_invariance.stages.interventions.sets import (
     Choices,
@@ -32,7 +34,10 @@ from form_invariance.stages.mean_cache.ablation import (
 from form_invariance.stages.mean_cache.compute import MeanCache
 from form_invariance.stages.run import Run
 from form_invariance.statistics import bootstrap_weights
+from form_invariance.tables.progress import Progress
 
+_SETS = 8
+"""Sets that run between two looks at the clock: what no set changes runs once for all of them."""
 NEARLY_ZERO = 1e-3
 """A good - bad gap of the normalised logit below this leaves a prompt's faithfulness undefined."""
 
@@ -70,14 +75,18 @@ def run_cell(
         yield "good", "", join_prompts(rows, [run_unmodified(model, part, center) for part in parts])
         yield "bad", "", join_prompts(rows, [run_all_ablated(model, part, means, center) for part in parts])
         members = np.stack([one.members for one in sets])
-        for intervention, masks in (("keep_only", ~members), ("knockout", members)):
-            distinct, which = _distinct(masks)
-            ablated = torch.from_numpy(distinct).to(model.device)
-            each = torch.from_numpy(which).to(model.device)
-            everywhere = [ablate_all_positions(model, part, ablated, means, bos, center) for part in parts]
-            yield intervention, "all", join_prompts(rows, everywhere)[each]
-            last = [ablate_last_position(model, part, ablated, means, center) for part in parts]
-            yield intervention, "last", join_prompts(rows, last)[each]
+        distinct = {"keep_only": _distinct(~members), "knockout": _distinct(members)}
+        progress = Progress(2 * sum(len(masks) for masks, _ in distinct.values()), "sets of a cell")
+        everywhere = partial(ablate_all_positions, means=means, bos=bos, center=center)
+        last = partial(ablate_last_position, means=means, center=center)
+        for (intervention, (masks, which)), (positions, ablate) in product(
+            distinct.items(), (("all", everywhere), ("last", last))
+        ):
+            found = []
+            for some in torch.from_numpy(masks).to(model.device).split(_SETS):
+                found.append(join_prompts(rows, [ablate(model, part, some) for part in parts]))
+                progress.add(len(some))
+            yield intervention, positions, stack(found, dim=0)[torch.from_numpy(which).to(model.device)]
 
 
 def faithfulness(values: np.ndarray, good: np.ndarray | float, bad: np.ndarray | float) -> np.ndarray:

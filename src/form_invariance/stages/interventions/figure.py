@@ -5,22 +5,21 @@ from collections.abc import Mapping
 import pandas as pd
 from matplotlib.figure import Figure
 
-from form_invariance.drawing.lines import DASH_DOT, DASHED, DOTTED, Look, line, line_grid
-from form_invariance.drawing.style import COLOURS, GREY, LIGHT
+from form_invariance.drawing.lines import DASH_DOT, DOTTED, Look, line, line_grid
+from form_invariance.drawing.style import COLOURS, LIGHT
 from form_invariance.stages.interventions.table import INTERVENTIONS, TEMPLATE_MEANS, rows_of
+from form_invariance.stages.neuron_sets import CIRCUIT, CONTROLS, KINDS
 from form_invariance.statistics import student_factor
 from form_invariance.tables.inputs import Input
 
 INPUTS = {"interventions": Input(INTERVENTIONS, ("format", "operator"))}
 
+_UNIFORM_FIRST = sorted(CONTROLS.items(), key=lambda item: bool(item[1].matched_by))
 LOOKS = {
-    "circuit": Look(COLOURS[0], "o", width=2.0, label="shared circuit"),
-    "last": Look(COLOURS[1], dashes=DOTTED, label="shared circuit, last token only"),
-    "template": Look(COLOURS[2], dashes=DASH_DOT, label="shared circuit, its template's means"),
-    "random": Look(GREY, label="random neurons outside the circuit"),
-    "random_any": Look(GREY, dashes=DASHED, label="random, of all neurons"),
-    "random_variance": Look(COLOURS[4], dashes=DASHED, label="random, equal variance"),
-    "random_effect": Look(COLOURS[3], dashes=DOTTED, label="random, equal effect"),
+    CIRCUIT: Look(KINDS[CIRCUIT].colour, "o", width=2.0, label=KINDS[CIRCUIT].label),
+    "last": Look(COLOURS[1], dashes=DOTTED, label=f"{KINDS[CIRCUIT].label}, last token only"),
+    "template": Look(COLOURS[2], dashes=DASH_DOT, label=f"{KINDS[CIRCUIT].label}, its template's means"),
+    **{name: Look(kind.colour, dashes=kind.dashes, label=kind.label) for name, kind in _UNIFORM_FIRST},
 }
 """By what is kept or knocked out, and how."""
 

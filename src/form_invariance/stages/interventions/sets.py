@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from form_invariance.stages.circuit.controls import circuit_share, draw_controls, draw_from_all, match_distance
+from form_invariance.stages.neuron_sets import CIRCUIT, CONTROLS
 
 
 @dataclass(frozen=True)
@@ -47,26 +48,24 @@ def neuron_sets(
         In order. A control outside the circuit is absent where too few neurons lie there; a circuit without
         neurons has no controls.
     """
+    matched = {"variance": variance, "effect": effects}
     sets = []
     for k, members in circuits.items():
-        sets.append(NeuronSet("circuit", k, -1, members))
+        sets.append(NeuronSet(CIRCUIT, k, -1, members))
         if members.any():
-            sets += _controls(members, k, {"random_variance": variance, "random_effect": effects}, choices)
+            sets += _controls(members, k, matched, choices)
     return sets
 
 
 def _controls(
     members: np.ndarray, k: int, matched: Mapping[str, np.ndarray], choices: Choices
 ) -> Iterator[NeuronSet]:
-    """The controls of one circuit; `matched` are the values that each matched kind is matched by."""
-    draws = {"random": choices.random_seeds, **dict.fromkeys(matched, choices.matched_seeds)}
-    for kind, number in {**draws, "random_any": choices.random_seeds}.items():
-        values = matched.get(kind)
-        for draw in range(number):
+    """The controls of one circuit; `matched` are the values that a kind may be matched by."""
+    for kind, own in CONTROLS.items():
+        values = matched[own.matched_by] if own.matched_by else None
+        for draw in range(choices.random_seeds if values is None else choices.matched_seeds):
             names = (choices.seed, choices.operator, kind, k, draw)
-            control = (
-                draw_from_all(members, *names) if kind == "random_any" else draw_controls(members, values, *names)
-            )
+            control = draw_controls(members, values, *names) if own.outside else draw_from_all(members, *names)
             if control is not None:
                 distance = float("nan") if values is None else match_distance(members, control, values)
                 yield NeuronSet(kind, k, draw, control, distance, circuit_share(members, control))
@@ -74,4 +73,4 @@ def _controls(
 
 def also_by_template(sets: Sequence[NeuronSet]) -> list[NeuronSet]:
     """The sets that are tried with the template's own means too: every circuit, and one random control of it."""
-    return [one for one in sets if one.neurons == "circuit" or (one.neurons == "random" and one.seed == 0)]
+    return [one for one in sets if one.neurons == CIRCUIT or (one.neurons == "random" and one.seed == 0)]

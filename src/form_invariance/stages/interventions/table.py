@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from form_invariance.stages.neuron_sets import KINDS, described
 from form_invariance.tables.columns import Schema, flag, integer, number, text
 
 FORMAT_MEANS, TEMPLATE_MEANS = "format", "template"
@@ -11,7 +12,7 @@ _SETTING = {
     "intervention": text("keep_only or knockout; in the table by prompt also good and bad"),
     "means": text("put in: format = over all operators' prompts, template = over this operator's alone"),
     "positions": text("ablated positions: all (but BOS) or last"),
-    "neurons": text("circuit, random, random_variance, random_effect or random_any"),
+    "neurons": text(described(*KINDS)),
     "k": integer("circuit size: neurons per layer and format"),
     "seed": integer("draw of the random control; -1 for the circuit"),
 }

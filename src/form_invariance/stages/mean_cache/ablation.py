@@ -19,6 +19,7 @@ from form_invariance.model.decoder import (
     run_layers,
 )
 from form_invariance.model.memory import rows_at_once
+from form_invariance.model.prefixes import for_each, run_beginning, shared_beginning
 from form_invariance.model.readout import Readout, join_prompts, read_out, stack
 from form_invariance.model.replay import LastTokenCache, continue_cache, replay_neurons, select
 from form_invariance.stages.mean_cache.compute import MeanCache, aligned
@@ -49,8 +50,18 @@ def start_runs(
         answers: token ids, (P,).
     """
     for rows, own in by_length(tokens, size):
-        residual = run_layers(model, embed(model, own), stop=first)
+        residual = _before_late_layers(model, own, first)
         yield EvalRun(rows, own, residual, continue_cache(model, residual, first), answers[rows])
+
+
+def _before_late_layers(model: Decoder, tokens: Tensor, first: int) -> Tensor:
+    """The residual stream before layer `first`, (B, T, d); a beginning that prompts share runs once."""
+    shared = shared_beginning(tokens) if first else 0
+    if not shared:
+        return run_layers(model, embed(model, tokens), stop=first)
+    after, past = run_beginning(model, tokens[:1, :shared], first)
+    x = run_layers(model, embed(model, tokens)[:, shared:], stop=first, past=for_each(past, len(tokens)))
+    return torch.cat([after[first - 1].expand(len(x), -1, -1), x], dim=1)
 
 
 def ablate_all_positions(
@@ -123,7 +134,7 @@ def _segments(model: Decoder, run: EvalRun, begin: int) -> Iterator[_Segment]:
     z, _, _ = attention(model, first, x)
     after = after_attention(model, first, x, z)
     read = x if model.config.parallel else after
-    cut = max(begin, _shared_prefix(run.tokens))
+    cut = max(begin, shared_beginning(run.tokens))
     for rows, start, end in ((slice(1), begin, cut), (slice(None), cut, x.shape[1])):
         if start < end:
             yield _Segment(start, end, after[rows, start:end], neurons(model, first, read[rows, start:end]))
@@ -152,6 +163,7 @@ def _without(model: Decoder, first: int, mask: Tensor, given: Sequence[Tensor]) 
             up=w.up[kept],
             up_bias=None if w.up_bias is None else w.up_bias[kept],
             gate=None if w.gate is None else w.gate[kept],
+            gate_bias=None if w.gate_bias is None else w.gate_bias[kept],
             down=w.down[:, kept],
             down_bias=F.linear(torch.where(ablated, mean, 0), w.down, w.down_bias),
         )
@@ -165,13 +177,6 @@ def _replace(first: int, mask: Tensor, given: Sequence[Tensor]) -> LayerHook:
         return torch.where(mask[layer - first], given[layer - first][-post.shape[1] :], post)
 
     return on_neurons
-
-
-def _shared_prefix(tokens: Tensor) -> int:
-    """How many first tokens prompts (B, T) share; 0 if this is less than half of them, or there is one prompt."""
-    same = (tokens[:, :-1] == tokens[:1, :-1]).all(0).long()
-    shared = int(same.cumprod(0).sum())
-    return shared if len(tokens) > 1 and 2 * shared > tokens.shape[1] else 0
 
 
 def ablate_last_position(model: Decoder, run: EvalRun, masks: Tensor, means: MeanCache, center: bool) -> Readout:

@@ -18,6 +18,7 @@ from form_invariance.errors import UserError
 from form_invariance.model.batches import by_length
 from form_invariance.model.decoder import Decoder, embed, run_layers
 from form_invariance.model.finite import check_finite
+from form_invariance.model.prefixes import for_each, run_beginning, shared_beginning
 from form_invariance.model.replay import last_token_neurons
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.randomness import generator
@@ -32,6 +33,10 @@ class MeanCache:
     heads: list[Tensor]  # per layer (P, H, D)
     variance: list[Tensor]  # per layer (m,): of the last token's activations
     count: Tensor  # (P,): prompts that have the position
+
+    def last_token(self, first: int) -> Tensor:
+        """The means at the last token in the layers from `first` on, (late layers, m)."""
+        return torch.stack([mean[0] for mean in self.neurons[first:]])
 
     def late_variance(self, first: int) -> np.ndarray:
         """The variance in the layers from `first` on, (late layers, m)."""
@@ -80,26 +85,39 @@ def activation_sums(
         squares of the last token's activations.
     """
     sums: dict[str, Tensor] = {}
-    skip = int(tokenizer.bos is not None)
+    every = torch.from_numpy(tokenizer.encode_batch(prompts)).to(model.device)
+    for _, tokens in by_length(every, batch):
+        for name, own in _sums_of_batch(model, tokens, int(tokenizer.bos is not None)).items():
+            sums[name] = _joined([sums[name], own]) if name in sums else own
+    return sums
+
+
+def _sums_of_batch(model: Decoder, tokens: Tensor, skip: int) -> dict[str, Tensor]:
+    """`activation_sums` of prompts (B, T) of one length without their first `skip` tokens."""
+    sums: dict[str, Tensor] = {}
 
     def add(name: str, values: Tensor) -> None:
-        own = values.double().sum(0).flip(0)
-        sums[name] = _joined([sums[name], own]) if name in sums else own
+        # A beginning that all prompts share runs as one sequence.
+        own = values.double().sum(0) * (len(tokens) // len(values))
+        sums[name] = torch.cat([sums[name], own]) if name in sums else own
 
     def on_neurons(layer: int, post: Tensor) -> Tensor:
-        add(f"neurons.{layer}", post[:, skip:])
-        add(f"squares.{layer}", post[:, -1:].double() ** 2)
+        add(f"neurons.{layer}", post)
+        squares[f"squares.{layer}"] = post[:, -1:].double().square().sum(0)
         return post
 
     def on_heads(layer: int, z: Tensor) -> Tensor:
-        add(f"heads.{layer}", z[:, skip:])
+        add(f"heads.{layer}", z)
         return z
 
-    every = torch.from_numpy(tokenizer.encode_batch(prompts)).to(model.device)
-    for _, tokens in by_length(every, batch):
-        add("count", torch.ones(tokens.shape[0], tokens.shape[1] - skip, device=model.device))
-        run_layers(model, embed(model, tokens), on_neurons=on_neurons, on_heads=on_heads)
-    return sums
+    squares: dict[str, Tensor] = {}
+    shared = shared_beginning(tokens)
+    beginning = tokens[:1, :shared]
+    _, past = run_beginning(model, beginning, on_neurons=on_neurons, on_heads=on_heads) if shared else ([], [])
+    x, each = embed(model, tokens)[:, shared:], for_each(past, len(tokens))
+    run_layers(model, x, on_neurons=on_neurons, on_heads=on_heads, past=each)
+    count = torch.full((tokens.shape[1] - skip,), len(tokens), dtype=torch.float64, device=model.device)
+    return {"count": count, **{name: own[skip:].flip(0) for name, own in sums.items()}, **squares}
 
 
 def _joined(sums: Sequence[Tensor]) -> Tensor:

@@ -29,4 +29,4 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
         f"prompts, the value is {across}; for as many parts of one format's prompts, the ceiling, it is "
         f"{ceiling}. The interval is above chance {in_how_many(found['low'] > found['chance'])} operators."
     )
-    return [Answer("Are they the same neurons in every format?", sentence, found, ("overlap",))]
+    return [Answer("Are they the same neurons in every format?", sentence, found, ("overlap", "differing"))]

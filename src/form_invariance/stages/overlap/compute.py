@@ -129,12 +129,17 @@ def by_both_rules(cells: Mapping[str, Effects], ks: Sequence[int], resamples: in
     return pd.concat(tables, ignore_index=True)
 
 
+def halved(prompts: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """A random split of the prompts into two halves of equal size, as positions."""
+    order = rng.permutation(prompts)
+    return order[: prompts // 2], order[prompts // 2 : prompts // 2 * 2]
+
+
 def random_halves(prompts: int, seed: int, name: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """`HALVES` random splits of the prompts into two halves of equal size, as positions."""
     rng = generator(seed, "split-half", name)
     for _ in range(HALVES):
-        order = rng.permutation(prompts)
-        yield order[: prompts // 2], order[prompts // 2 : prompts // 2 * 2]
+        yield halved(prompts, rng)
 
 
 def _over(prompts: np.ndarray) -> Summary:

@@ -5,11 +5,30 @@ from collections.abc import Mapping
 import pandas as pd
 from matplotlib.figure import Figure
 
-from form_invariance.drawing.lines import DASH_DOT, DASHED, DOTTED, Look, line, line_grid, mean, spread
+from form_invariance.drawing import style
+from form_invariance.drawing.lines import (
+    DASH_DOT,
+    DASHED,
+    DOTTED,
+    Look,
+    legend_handles,
+    line,
+    line_grid,
+    line_plot,
+    mean,
+    spread,
+)
 from form_invariance.drawing.style import COLOURS, GREY
 from form_invariance.stages.overlap.table import (
+    BOTH,
+    DIFFERING,
+    FORMAT,
+    INVARIANCE,
+    NOTHING,
+    OPERATOR,
     OPERATOR_OVERLAP,
     OVERLAP,
+    OVERLAPS,
     RELIABILITY,
     all_formats,
     of_all_layers,
@@ -18,9 +37,10 @@ from form_invariance.stages.overlap.table import (
 from form_invariance.tables.inputs import Input
 
 INPUTS = {
-    "overlap": Input(OVERLAP, ("operator",)),
-    "reliability": Input(RELIABILITY, ("operator",)),
-    "operator_overlap": Input(OPERATOR_OVERLAP),
+    "overlap": Input(OVERLAP, ("operator",), figures=("overlap",)),
+    "reliability": Input(RELIABILITY, ("operator",), figures=("overlap",)),
+    "operator_overlap": Input(OPERATOR_OVERLAP, figures=("overlap",)),
+    "differing": Input(DIFFERING, figures=("differing",)),
 }
 
 PARTS_WITHIN = "one format, parts of its prompts (ceiling)"
@@ -35,6 +55,36 @@ LOOKS = {
     "chance": Look("black", dashes=DOTTED),
     "chance, two sets": Look("black", dashes=DOTTED, width=0.6),
 }
+
+DIFFER = {
+    NOTHING: Look(GREY, dashes=DASHED, width=2.0, label="nothing: other prompts of the same cell (ceiling)"),
+    FORMAT: Look(COLOURS[0], "o", width=1.6, label="the format"),
+    OPERATOR: Look(COLOURS[1], "s", label="the operator"),
+    BOTH: Look("black", "^", dashes=DOTTED, label="both"),
+}
+
+
+def differing(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
+    """Overlap of two cells by what differs between them, and the operator-specific invariance."""
+    table = tables["differing"]
+    table = table[table["operators"] == "all"]
+    figure, ((left, right),) = style.panels(1, 2, height=2.0)
+    figure.suptitle(f"{title}: do formats share more of one operator than of different ones?")
+    overlaps, invariance = (table[table["quantity"] == quantity] for quantity in (OVERLAPS, INVARIANCE))
+    if len(overlaps):
+        line_plot(left, line(overlaps, overlaps["differs"], "value", "low", "high"), "k", DIFFER)
+    if len(invariance):
+        look = {INVARIANCE: Look(COLOURS[0], "o", width=1.6)}
+        line_plot(right, line(invariance, INVARIANCE, "value", "low", "high"), "k", look)
+    left.set(xlabel="neurons per layer, k", ylabel="Jaccard of two cells", ylim=(0, None))
+    left.set_title("overlap, by what differs between the cells")
+    right.set(xlabel="neurons per layer, k", ylabel="(format − both) / (nothing − both)", ylim=(-0.3, 1.3))
+    right.set_title("operator-specific invariance")
+    for at, meaning in ((0, "formats share nothing of an operator's own"), (1, "another format costs nothing")):
+        right.axhline(at, color="black", lw=0.6, zorder=0.5)
+        right.text(0.02, at - 0.04, meaning, va="top", fontsize=6, transform=right.get_yaxis_transform())
+    style.legend_below(figure, legend_handles(DIFFER))
+    return figure
 
 
 def overlap(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:

@@ -1,4 +1,4 @@
-"""Overlap of the operators' circuits in each format."""
+"""Overlap of the operators' circuits in each format, and of any two cells by what differs between them."""
 
 import argparse
 
@@ -11,12 +11,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_keyed(parser, "--effects", "FORMAT/OPERATOR=FILE", "indirect effects of every cell")
     add_options(parser, "--membership", "--bootstrap", "--seed")
     add_required(parser, int, "+", k="circuit sizes")
-    add_options(parser, output="operator overlap table")
+    add_options(
+        parser, output="operator overlap table", differing_output="overlap by what differs between two cells"
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
+    from form_invariance.stages.overlap.differing import differing_table
     from form_invariance.stages.overlap.operators import operator_overlap_table
-    from form_invariance.stages.overlap.table import OPERATOR_OVERLAP
+    from form_invariance.stages.overlap.table import DIFFERING, OPERATOR_OVERLAP
     from form_invariance.stages.patching.effects import Effects, Membership, read_effects
     from form_invariance.tables.files import write_table
 
@@ -30,3 +33,5 @@ def run(arguments: argparse.Namespace) -> None:
     table = operator_overlap_table(cells, ks, arguments.bootstrap, arguments.seed)
     provenance = {"models": models, "k": ks, **settings(arguments, "membership", "bootstrap", "seed")}
     write_table(table, arguments.output, OPERATOR_OVERLAP, provenance)
+    found = differing_table(effects, ks, arguments.bootstrap, arguments.seed)
+    write_table(found, arguments.differing_output, DIFFERING, provenance)

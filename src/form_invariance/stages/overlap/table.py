@@ -56,6 +56,28 @@ OPERATOR_OVERLAP = Schema(
     },
 )
 
+OVERLAPS, OPERATORS_OWN, INVARIANCE = "overlap", "operators_own", "invariance"
+NOTHING, FORMAT, OPERATOR, BOTH = DIFFERENCES = ("nothing", "format", "operator", "both")
+DIFFERING = Schema(
+    "differing",
+    {
+        "k": integer("circuit size: neurons per layer"),
+        "quantity": text(
+            "overlap; operators_own: format - both of the overlaps; or invariance: this of nothing - both"
+        ),
+        "differs": text(
+            "what differs between the cells: nothing (halves of one cell's prompts), format, operator or both"
+        ),
+        "operators": text("all, one operator, or the two compared, joined by +"),
+        "pairs": integer("pairs of cells that the mean is over, in either order"),
+        "value": number(
+            "mean Jaccard of two top-k sets, each by half of a cell's train prompts; or what the quantity says"
+        ),
+        "low": number("lower 95 % limit: normal, with the standard error of a bootstrap within the halves"),
+        "high": number("upper 95 % limit"),
+    },
+)
+
 
 def of_all_layers(overlap: pd.DataFrame) -> pd.DataFrame:
     """The pooled rows of an overlap table, by the rule of membership that the circuit uses."""

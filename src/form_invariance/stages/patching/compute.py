@@ -9,6 +9,8 @@ from form_invariance.model.batches import by_length
 from form_invariance.model.decoder import Decoder
 from form_invariance.model.indirect_effect import effects_beside_clean
 from form_invariance.model.memory import rows_at_once
+from form_invariance.model.near_readout import NearReadout, near_readout
+from form_invariance.model.readouts import Readouts
 from form_invariance.model.replay import (
     LastTokenCache,
     build_cache,
@@ -25,9 +27,16 @@ from form_invariance.tables.progress import Progress
 
 @torch.no_grad()
 def patch_neurons(
-    model: Decoder, cache: LastTokenCache, layer: int, candidates: Tensor, corrupt: Tensor, answers: Tensor
+    model: Decoder,
+    cache: LastTokenCache,
+    layer: int,
+    candidates: Tensor,
+    corrupt: Tensor,
+    answers: Tensor,
+    near: NearReadout | None = None,
+    metric: str = "indirect_effect",
 ) -> Tensor:
-    """Indirect effect of every candidate neuron of one layer, each patched alone.
+    """Effect of every candidate neuron of one layer, each patched alone.
 
     Every batch has one row that patches nothing (`effects_beside_clean`).
 
@@ -37,9 +46,11 @@ def patch_neurons(
         candidates: neurons of that layer, (C,).
         corrupt: the candidates' activations at the corrupt prompts' last token, (B, C).
         answers: token ids of the clean and of the corrupt answer, (B, 2).
+        near: of the same prompts; None reads out every patch in full.
+        metric: of `indirect_effect.METRICS`.
 
     Returns:
-        Indirect effects, (B, C), float32.
+        Effects, (B, C), float32.
 
     Raises:
         RuntimeError: replay disagrees with the ordinary pass, or an effect is no finite number of float32.
@@ -56,7 +67,7 @@ def patch_neurons(
             model, layer, cache.residual[late + 1], cache.neurons[late], moved[..., None] * directions
         )
         x = replay(model, cache, torch.cat([before, patched], dim=1), layer + 1)
-        found = effects_beside_clean(model, layer, x, ordinary, answers).float()
+        found = effects_beside_clean(model, layer, x, ordinary, answers, near, metric).float()
         if not found.isfinite().all():
             raise RuntimeError(f"layer {layer}: an indirect effect exceeds float32's range")
         effects.append(found)
@@ -71,8 +82,10 @@ def patch_layers(
     corrupt: Tensor,
     answers: Tensor,
     done: Callable[[int], None],
+    readouts: Readouts,
+    metric: str = "indirect_effect",
 ) -> dict[int, Tensor]:
-    """Indirect effects of the candidates of every late layer, for several draws of corrupt partners.
+    """Effects of the candidates of every late layer, for several draws of corrupt partners.
 
     Args:
         tokens: clean prompts, (P, T), shorter ones padded on the left (`model.batches`).
@@ -81,33 +94,47 @@ def patch_layers(
         corrupt: last-token activations of the corrupt prompts, (S, late layers, P, m).
         answers: token ids of the clean and of each draw's corrupt answer, (S, P, 2).
         done: told after each piece how many single patches it held.
+        readouts: says how the patches are read out, and counts them.
+        metric: of `indirect_effect.METRICS`.
 
     Returns:
         For each late layer (S, P, C), float32.
     """
     widest = max(len(neurons) for neurons in candidates.values())
     batch = max(1, rows_at_once(model) // widest)
-    groups = [(rows, build_cache(model, own, first)) for rows, own in by_length(tokens, len(tokens))]
+    caches = [(rows, build_cache(model, own, first)) for rows, own in by_length(tokens, len(tokens))]
+    groups = [(rows, cache, near_readout(model, cache.residual[-1], readouts)) for rows, cache in caches]
     effects = {}
     for layer, wanted in candidates.items():
         found = torch.empty(*answers.shape[:2], len(wanted), device=tokens.device)
         for draw in range(len(corrupt)):
-            for rows, cache in groups:
+            for rows, cache, near in groups:
                 for start in range(0, len(rows), batch):
                     piece = slice(start, start + batch)
                     prompts = rows[piece]
                     activations = corrupt[draw, layer - first, prompts][:, wanted]
                     found[draw, prompts] = patch_neurons(
-                        model, select(cache, piece), layer, wanted, activations, answers[draw, prompts]
+                        model,
+                        select(cache, piece),
+                        layer,
+                        wanted,
+                        activations,
+                        answers[draw, prompts],
+                        None if near is None else near[piece],
+                        metric,
                     )
                     done(len(prompts) * len(wanted))
         effects[layer] = found
     return effects
 
 
-def patch_candidates(run: Run, train: TrainPrompts, candidates: dict[int, Tensor]) -> dict[int, Tensor]:
-    """Exact indirect effects of the candidates (C,) of some late layers, by layer (S, P, C), with progress."""
+def patch_candidates(
+    run: Run, train: TrainPrompts, candidates: dict[int, Tensor], metric: str = "indirect_effect"
+) -> dict[int, Tensor]:
+    """Exact effects of the candidates (C,) of some late layers, by layer (S, P, C), with progress."""
     corrupt = torch.stack([corrupt_activations(run, partners) for partners in train.partners])
     patches = sum(map(len, candidates.values())) * len(train.tokens) * len(corrupt)
     done = Progress(patches, "patches").add
-    return patch_layers(run.model, train.tokens, run.first, candidates, corrupt, train.answers, done)
+    return patch_layers(
+        run.model, train.tokens, run.first, candidates, corrupt, train.answers, done, run.readouts, metric
+    )

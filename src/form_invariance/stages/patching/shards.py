@@ -1,12 +1,14 @@
 """Stage 2 in pieces: each job patches some of the late layers, and the pieces are joined again."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from form_invariance.errors import UserError
+from form_invariance.model.readouts import Readouts
 
 Shard = tuple[dict[str, np.ndarray], dict[str, Any]]
 """Tensors and provenance of one piece."""
@@ -38,8 +40,10 @@ def merge(shards: Mapping[Path, Shard]) -> Shard:
     """
     merged: dict[str, np.ndarray] = {}
     settings: dict[str, Any] = {}
+    readouts: list[Readouts] = []
     for path, (tensors, provenance) in shards.items():
         own = {key: value for key, value in provenance.items() if key not in ("shard", "table", "version")}
+        readouts += [Readouts(**own.pop("readouts"))] if "readouts" in own else []
         if settings and own != settings:
             raise UserError(
                 f"{path} is of another model or run than the pieces before it; delete it and run again"
@@ -51,4 +55,4 @@ def merge(shards: Mapping[Path, Shard]) -> Shard:
     for layer in range(settings["first_late_layer"], settings["n_layers"]):
         if f"effects.{layer}" not in merged:
             raise UserError(f"--shards: no piece holds layer {layer}; give all pieces of the cell")
-    return merged, settings
+    return merged, {**settings, **({"readouts": asdict(sum(readouts, Readouts()))} if readouts else {})}

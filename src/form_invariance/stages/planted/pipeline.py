@@ -85,7 +85,9 @@ def run_stages(model: Path, seed: int) -> Found:
     sets = neuron_sets(run, circuit, formats, choices)
     intervened = {name: _intervene(run, cell, circuit, means[name], seed) for name, cell in cells.items()}
     compared: dict[tuple[str, ...], Cell] = {(name, OPERATOR): cell_of(*both) for name, both in intervened.items()}
-    moved = transfer_tables(run, plan(censuses, datasets, _PAIRS, seed, OPERATOR), sets, center=True)
+    averages = {name: cache.last_token(run.first) for name, cache in means.items()}
+    plans = plan(censuses, datasets, _PAIRS, seed, OPERATOR)
+    moved = transfer_tables(run, plans, averages, sets, center=True)
     return Found(
         censuses,
         {name: cell.ranking for name, cell in cells.items()},

@@ -1,11 +1,14 @@
 """Linear probes of the answer in the residual stream, at every layer and position (paper, section 4.1).
 
-A probe is fitted to `resid_post` of correctly answered prompts of one or several formats. Prompts are split by
-unordered operand pair, over operators and formats together. Positions are counted from the last token (0),
-so that prompts of several lengths have the last ones in common; only those that all prompts have are probed.
+A probe is fitted to `resid_post` of correctly answered prompts of one or several formats. Its classes are the
+answers' tokens: whole numbers, digits, or the first tokens of words. Prompts are split by unordered operand pair
+(of a table, by row), over operators and formats together. Positions are counted from the last token (0), so that
+prompts of several lengths have the last ones in common. Probed are those that all prompts have, from the first one
+on at which an operator's prompts differ.
 """
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,9 +17,11 @@ import torch
 from torch import Tensor
 
 from form_invariance.errors import UserError
+from form_invariance.model.batches import by_length
 from form_invariance.model.decoder import Decoder, embed, run_layers
 from form_invariance.model.memory import working_bytes
-from form_invariance.problems.prompts import PromptTokenizer
+from form_invariance.model.prefixes import for_each, run_beginning, shared_beginning
+from form_invariance.problems.prompts import PAD, PromptTokenizer
 from form_invariance.randomness import generator
 from form_invariance.stages.probe import discriminant
 from form_invariance.stages.probe.summary import EVERY_OPERATOR
@@ -37,8 +42,8 @@ def choose_prompts(censuses: Mapping[tuple[str, str], pd.DataFrame], prompts: in
         prompts: how many of each operator at most; several formats share them, and their pairs, out.
 
     Returns:
-        Columns format, operator, a, b, answer, prompt, split (test, held_out or fitted; the latter two
-        are the training prompts).
+        Columns format, operator, a, b, answer_token, fields, prompt, split (test, held_out or fitted; the latter
+        two are the training prompts).
 
     Raises:
         UserError: the model answers none, or too few, right.
@@ -53,7 +58,7 @@ def choose_prompts(censuses: Mapping[tuple[str, str], pd.DataFrame], prompts: in
         usable = usable[usable["correct"] & usable["uniform"]].head(share)
         if usable.empty:
             raise UserError(f"probe: the model answers no uniform census pair of {name}/{operator} right")
-        parts.append(usable[["a", "b", "answer", "prompt"]].assign(format=name, operator=operator))
+        parts.append(usable[["a", "b", "answer_token", "fields", "prompt"]].assign(format=name, operator=operator))
     chosen = pd.concat(parts, ignore_index=True)
     low, high = np.minimum(chosen["a"], chosen["b"]), np.maximum(chosen["a"], chosen["b"])
     pair, pairs = pd.factorize(pd.MultiIndex.from_arrays([low, high]), sort=True)
@@ -64,28 +69,29 @@ def choose_prompts(censuses: Mapping[tuple[str, str], pd.DataFrame], prompts: in
 
 
 @torch.no_grad()
-def residuals(model: Decoder, tokens: Mapping[int, Tensor], positions: range, label: str) -> Tensor:
+def residuals(model: Decoder, groups: Sequence[tuple[Tensor, Tensor]], positions: range, label: str) -> Tensor:
     """Residual stream after every layer at some positions, (layers, positions, prompts, d), float32.
 
     Args:
-        tokens: token ids (B, T) of groups of prompts of one length, by the place of their first prompt.
+        groups: prompts of one length: the rows that they take in the result (B,), and their token ids (B, T).
         positions: counted from the last token.
         label: what the progress line calls the work.
     """
     layers, d = model.config.n_layers, model.config.d_model
-    total = sum(map(len, tokens.values()))
+    total = sum(len(rows) for rows, _ in groups)
     result = torch.empty(layers, len(positions), total, d, device=model.device)
     progress = Progress(total, f"prompts, {label}")
-    for first, group in tokens.items():
-        last = group.shape[1] - 1
-        wanted = torch.tensor([last - position for position in positions], device=model.device)
-        for start in range(0, len(group), _BATCH):
-            batch = group[start : start + _BATCH].to(model.device)
-            place = slice(first + start, first + start + len(batch))
-            x = embed(model, batch)
+    for rows, group in groups:
+        length = group.shape[1]
+        wanted = torch.tensor([length - 1 - position for position in positions], device=model.device)
+        shared = shared_beginning(group)
+        beginning, past = run_beginning(model, group[:1, :shared].to(model.device)) if shared else ([], [])
+        for some, batch in zip(rows.split(_BATCH), group.split(_BATCH), strict=True):
+            x, each = embed(model, batch.to(model.device))[:, shared:], for_each(past, len(batch))
             for layer in range(layers):
-                x = run_layers(model, x, layer, layer + 1)
-                result[layer, :, place] = x[:, wanted].transpose(0, 1).float()
+                x = run_layers(model, x, layer, layer + 1, past=each)
+                whole = torch.cat([beginning[layer].expand(len(x), -1, -1), x], dim=1) if shared else x
+                result[layer, :, some] = whole[:, wanted].transpose(0, 1).float()
             progress.add(len(batch))
     return result
 
@@ -144,6 +150,7 @@ def _rows(task: Task, answers: np.ndarray, positions: range, accuracy: np.ndarra
                 test_prompts=size,
                 answers=len(np.unique(answers[task.train | members])),
                 majority=float((answers[members] == most).mean()),
+                reachable=float(np.isin(answers[members], values).mean()),
             )
         )
     every = pd.concat(parts)
@@ -184,13 +191,15 @@ def run(
     Returns:
         The probe table without token.
     """
-    # The prompts of each (format, operator) are adjacent and have one length.
-    groups = {
-        int(places[0]): torch.from_numpy(tokenizer.encode_batch(chosen["prompt"].iloc[places].tolist()))
+    groups = [
+        (torch.from_numpy(places)[rows], tokens)
         for places in chosen.groupby(["format", "operator"], sort=False).indices.values()
-    }
+        for rows, tokens in by_length(
+            torch.from_numpy(tokenizer.encode_batch(chosen["prompt"].iloc[places].tolist())), len(places)
+        )
+    ]
     skip = int(tokenizer.bos is not None)
-    length = 1 if last_only else min(tokens.shape[1] for tokens in groups.values()) - skip
+    length = 1 if last_only else _positions(groups, skip)
     layers, width = model.config.n_layers, model.config.d_model
     # Where not all positions' residual streams fit, the model runs several times.
     at_once = max(1, working_bytes(model.device, _RESIDUAL_BYTES) // (4 * layers * len(chosen) * width))
@@ -210,7 +219,7 @@ def run(
 
 def _probe(x: Tensor, chosen: pd.DataFrame, positions: range, task: Task, seed: int) -> pd.DataFrame:
     """The rows of one set of probes on residual streams x (layers, positions, prompts, d)."""
-    answers = chosen["answer"].to_numpy(copy=True)
+    answers = chosen["answer_token"].to_numpy(copy=True)
     shuffled = answers.copy()
     rng = generator(seed, "probe-shuffle", task.trained, task.operator)
     shuffled[task.train] = rng.permutation(answers[task.train])
@@ -226,17 +235,34 @@ def _probe(x: Tensor, chosen: pd.DataFrame, positions: range, task: Task, seed: 
     return _rows(task, answers, positions, found)
 
 
-def token_labels(tokenizer: PromptTokenizer, chosen: pd.DataFrame) -> list[str]:
-    """A readable label of each position, counted from the last: the token, or the operand's field.
+def _positions(groups: Sequence[tuple[Tensor, Tensor]], skip: int) -> int:
+    """How many last positions are probed: all prompts have them, and one of an operator's prompts differs there.
 
-    Taken from the first operator's prompts; a position that differs without being an operand is empty.
+    Args:
+        groups: as in `residuals`, each of one operator and length.
+        skip: 1 if prompts open with BOS.
+    """
+    beginnings = [int((tokens == tokens[:1]).all(0).long().cumprod(0).sum()) for _, tokens in groups]
+    differing = max(tokens.shape[1] - same for (_, tokens), same in zip(groups, beginnings, strict=True))
+    return max(1, min(differing, *(tokens.shape[1] - skip for _, tokens in groups)))
+
+
+def token_labels(tokenizer: PromptTokenizer, chosen: pd.DataFrame) -> list[str]:
+    """A readable label of each position, counted from the last: the token, or the field that it is a part of.
+
+    Taken from the first operator's prompts; a position that differs without being a part of one field is empty.
     """
     rows = chosen[(chosen[["format", "operator"]] == chosen[["format", "operator"]].iloc[0]).all(axis=1)]
     tokens = tokenizer.encode_batch(rows["prompt"].tolist())[:, ::-1]
-    operands = {f"{{{name}}}": tokenizer.number_tokens(rows[name].tolist()) for name in ("a", "b")}
+    texts = {token: tokenizer.text(token) for token in np.unique(tokens).tolist() if token != PAD}
+    fields = [json.loads(text) for text in rows["fields"]]
     labels = []
-    for column in tokens.T:
-        field = next((name for name, ids in operands.items() if (column == ids).all()), None)
-        same = (column == column[0]).all()
-        labels.append(field or (tokenizer.text(int(column[0])) if same else ""))
+    for column in tokens.T[: int((tokens != PAD).sum(1).min())].tolist():
+        parts = [texts[token].strip() for token in column]
+        pairs = list(zip(parts, fields, strict=True))
+        inside = [name for name in fields[0] if all(part and part in given[name] for part, given in pairs)]
+        if len(set(column)) == 1:
+            labels.append(texts[column[0]])
+        else:
+            labels.append(f"{{{inside[0]}}}" if inside else "")
     return labels

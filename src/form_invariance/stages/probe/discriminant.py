@@ -2,8 +2,8 @@
 
 Every class is a Gaussian around its mean, with one covariance for all classes; the most probable class is
 then linear in x. There is no optimiser, learning rate or number of steps, and a fit costs one solve of a
-(d, d) system. Features are scaled to a within-class variance of 1, and their correlations R shrunk to
-(1 - s) R + s I. Shapes:
+(d, d) system, or of an (n, n) system where there are fewer examples than features. Features are scaled to a
+within-class variance of 1, and their correlations R shrunk to (1 - s) R + s I. Shapes:
 
     G probes, n examples, d features, C classes
 """
@@ -26,7 +26,8 @@ class Statistics:
     center: Tensor  # (G, 1, d): mean of all examples
     scale: Tensor  # (G, 1, d): within-class standard deviation
     means: Tensor  # (G, C, d): class means, centred and scaled
-    correlation: Tensor  # (G, d, d): within classes
+    within: Tensor  # (G, n, d): deviations from them, scaled so that R = within^T within
+    products: Tensor  # R (G, d, d), or within within^T (G, n, n) where that is smaller
     log_prior: Tensor  # (C,)
 
 
@@ -59,9 +60,9 @@ def statistics(x: Tensor, index: Tensor, classes: int) -> Statistics:
     scale = (within.square().sum(1, keepdim=True) / freedom).sqrt()
     # A feature that never changes within a class must not be divided by zero.
     scale = scale.clamp_min(_SMALLEST * x.square().mean((1, 2), keepdim=True).sqrt()).clamp_min(1e-30)
-    within = within / scale
-    correlation = within.transpose(1, 2) @ within / freedom
-    return Statistics(center, scale, means / scale, correlation, (counts / len(index)).log())
+    within = within / (scale * freedom**0.5)
+    products = within @ within.mT if within.shape[1] < within.shape[2] else within.mT @ within
+    return Statistics(center, scale, means / scale, within, products, (counts / len(index)).log())
 
 
 def solve(given: Statistics, shrinkage: Tensor) -> Discriminant:
@@ -71,10 +72,15 @@ def solve(given: Statistics, shrinkage: Tensor) -> Discriminant:
         shrinkage: of each probe, (G,), above 0 and at most 1.
     """
     share = shrinkage[:, None, None]
-    identity = torch.eye(given.correlation.shape[-1], dtype=share.dtype, device=share.device)
-    factor = torch.linalg.cholesky((1 - share) * given.correlation + share * identity)
-    weights = torch.cholesky_solve(given.means.transpose(1, 2), factor)
-    distance = (given.means.transpose(1, 2) * weights).sum(1, keepdim=True)
+    identity = torch.eye(given.products.shape[-1], dtype=share.dtype, device=share.device)
+    factor = torch.linalg.cholesky((1 - share) * given.products + share * identity)
+    means, within = given.means.mT, given.within
+    if within.shape[1] < within.shape[2]:
+        # Woodbury: [sI + (1 - s) W^T W]^-1 = [I - (1 - s) W^T (sI + (1 - s) W W^T)^-1 W] / s.
+        weights = (means - (1 - share) * within.mT @ torch.cholesky_solve(within @ means, factor)) / share
+    else:
+        weights = torch.cholesky_solve(means, factor)
+    distance = (means * weights).sum(1, keepdim=True)
     return Discriminant(given.center, given.scale, weights, given.log_prior - 0.5 * distance)
 
 

@@ -14,11 +14,14 @@ PROBE = Schema(
             "token of the first operator's prompts at this position, {a} or {b}; empty where it differs"
         ),
         "train_prompts": integer("training prompts"),
-        "test_prompts": integer("test prompts, of other operand pairs"),
-        "answers": integer("distinct answers of both"),
+        "test_prompts": integer("test prompts, of other operand pairs or rows"),
+        "answers": integer("distinct answers of both (of a table, distinct first tokens)"),
         "accuracy": number("fraction of test prompts whose answer the probe reads"),
         "low": number("Wilson 95 % lower limit of it"),
         "high": number("Wilson 95 % upper limit of it"),
+        "reachable": number(
+            "fraction of test prompts whose answer a training prompt has, the most that is readable"
+        ),
         "majority": number("the same if the training prompts' most frequent answer is always said"),
         "shuffled": number("the same for a probe whose training prompts' answers were shuffled"),
     },

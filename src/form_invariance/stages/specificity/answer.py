@@ -9,6 +9,7 @@ import pandas as pd
 from form_invariance.stages.answers import Answer, percent
 from form_invariance.stages.specificity.table import (
     ALL,
+    EXCHANGED,
     OTHER_OPERATORS,
     OWN,
     SPECIFICITY,
@@ -31,10 +32,10 @@ def _points(row: Mapping[str, Any]) -> str:
     return f"{value} points (95 % interval {low} to {high}): {row['verdict']}"
 
 
-def _ratio(row: Mapping[str, Any]) -> str:
+def _ratio(row: Mapping[str, Any], names: str = "own / other") -> str:
     if np.isnan(row["ratio"]):
         return "no ratio, because the interval of the latter is not above zero"
-    return f"own / other {row['ratio']:.1f} ({row['ratio_low']:.1f} to {row['ratio_high']:.1f})"
+    return f"{names} {row['ratio']:.1f} ({row['ratio_low']:.1f} to {row['ratio_high']:.1f})"
 
 
 def _other_task(task: str, rows: pd.DataFrame, over: _Rows) -> str:
@@ -78,6 +79,12 @@ def _sentences(own: pd.DataFrame, over: _Rows, k: int) -> list[str]:
             f"The strongest matched control loses {percent(control['second'])} of the own answers; circuit minus "
             f"control {_points(control)}."
         )
+    exchanged = over.get(("accuracy", EXCHANGED, OWN))
+    if exchanged is not None and exchanged["cells"]:
+        found.append(
+            f"As many neurons that are the best in another format lose {percent(exchanged['first'])} of the "
+            f"answers, the format's own best {percent(exchanged['second'])}; {_ratio(exchanged, 'other / own')}."
+        )
     if beyond["cells"]:
         found.append(f"Own minus other, of what the circuit does beyond its control: {_points(beyond)}.")
     return found
@@ -91,9 +98,11 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     shown = chosen[named].drop(columns=["k", "intervention", "metric"]).reset_index(drop=True)
     own = table[(table["k"] == k) & (table["neurons"] == "circuit") & (table["intervention"] == "knockout")]
     if not own["n_neurons"].any():
-        return [Answer(QUESTION, f"Undefined: no neuron is shared at k = {k}.", shown, ("specificity",))]
+        return [
+            Answer(QUESTION, f"Undefined: no neuron is shared at k = {k}.", shown, ("specificity", "exchange"))
+        ]
     rows = chosen[chosen["format"] == ALL].to_dict("records")
     over = {(row["metric"], row["contrast"], row["task"]): row for row in rows}
     others = own[~own["task"].isin(own["operator"])].groupby("task", sort=False)
     sentences = [*_sentences(own, over, k), *(_other_task(str(task), part, over) for task, part in others)]
-    return [Answer(QUESTION, " ".join(sentences), shown, ("specificity",))]
+    return [Answer(QUESTION, " ".join(sentences), shown, ("specificity", "exchange"))]

@@ -47,6 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.specificity.contrasts import contrasts_table
     from form_invariance.stages.specificity.table import SPECIFICITY, SPECIFICITY_CONTRASTS
     from form_invariance.tables.files import write_table
+    from form_invariance.tables.progress import track
 
     circuits, caches = arguments.circuit, arguments.mean_cache
     own, center = load_run(arguments), arguments.center_logits
@@ -55,7 +56,8 @@ def run(arguments: argparse.Namespace) -> None:
     for name in dict.fromkeys(name for name, _ in caches):
         means = {operator: read_means(caches[name, operator], own.model) for operator in circuits}
         sets[name] = _sets(arguments, own, name, circuits, means)
-        for task in [*_tasks(arguments, own, name, means), text]:
+        tasks = [*_tasks(arguments, own, name, means), text]
+        for task in track(tasks, len(tasks), f"tasks in {name}"):
             for one in damages(own, name, task, sets[name], arguments.bootstrap, arguments.seed, center):
                 found.append(one)
                 parts.append(matrix(one, sets[name], center))
@@ -79,6 +81,7 @@ def _sets(
     """Every operator's circuits, and their controls in one format."""
     from form_invariance.stages.circuit.compute import circuit_members
     from form_invariance.stages.circuit.table import CIRCUIT
+    from form_invariance.stages.neuron_sets import MATCHED
     from form_invariance.stages.ranking.table import RANKING
     from form_invariance.stages.specificity.compute import neuron_sets
     from form_invariance.tables.files import read_table
@@ -87,11 +90,17 @@ def _sets(
     for operator, path in circuits.items():
         table = read_table(path, CIRCUIT)
         members = {k: circuit_members(table, k, run.late, run.width) for k in sorted(set(arguments.k))}
-        matched = {
-            "random_variance": means[operator].late_variance(run.first),
-            "random_effect": run.by_neuron(read_table(arguments.rankings[name, operator], RANKING), "ie_mean"),
+        values = {
+            "variance": means[operator].late_variance(run.first),
+            "effect": run.by_neuron(read_table(arguments.rankings[name, operator], RANKING), "ie_mean"),
         }
-        sets += neuron_sets(operator, members, matched, arguments.matched_seeds, arguments.seed)
+        matched = {control: values[kind.matched_by] for control, kind in MATCHED.items()}
+        ranked = {
+            form: run.by_neuron(read_table(ranking, RANKING), "rank")
+            for (form, of), ranking in arguments.rankings.items()
+            if of == operator
+        }
+        sets += neuron_sets(operator, members, matched, ranked, arguments.matched_seeds, arguments.seed)
     return sets
 
 

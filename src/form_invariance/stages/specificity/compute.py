@@ -13,15 +13,16 @@ import pandas as pd
 import torch
 
 from form_invariance.model.readout import Readout, join_prompts
-from form_invariance.stages.circuit.controls import draw_controls
+from form_invariance.stages.circuit.controls import as_many_best, draw_controls
 from form_invariance.stages.mean_cache.ablation import ablate_last_position, start_runs, unmodified
+from form_invariance.stages.neuron_sets import BEST_IN, CIRCUIT
 from form_invariance.stages.run import Run
+from form_invariance.stages.specificity.table import CONTROLS as CONTROLS
 from form_invariance.stages.specificity.table import METRICS
 from form_invariance.stages.specificity.tasks import Task
 from form_invariance.statistics import bootstrap_weights
 
 INTERVENTIONS = ("keep_only", "knockout")
-CIRCUIT, CONTROLS = "circuit", ("random_variance", "random_effect")
 NOTHING_SHARED = "no neuron is shared"
 
 _SMALLEST = np.finfo(float).tiny
@@ -54,21 +55,27 @@ def neuron_sets(
     operator: str,
     circuits: Mapping[int, np.ndarray],
     values: Mapping[str, np.ndarray],
+    rank: Mapping[str, np.ndarray],
     draws: int,
     seed: int,
 ) -> list[NeuronSet]:
-    """An operator's circuits and their matched controls, as many neurons in the same layers.
+    """An operator's circuits, every format's best neurons, and matched controls: as many in the same layers.
 
-    A circuit without neurons has no control, and neither has one with too few neurons outside it.
+    A circuit without neurons has neither, and one with too few neurons outside it has no control.
 
     Args:
         circuits: mask of each k, bool, (late layers, m).
         values: what each kind of control is matched by, (late layers, m), NaN = not available.
+        rank: of the neurons in each format, (late layers, m), 1 = best, NaN = not ranked.
         draws: of each kind.
     """
     sets = []
     for k, members in circuits.items():
         sets.append(NeuronSet(operator, k, CIRCUIT, -1, members))
+        for name, ranked in rank.items() if members.any() else ():
+            best = as_many_best(members, ranked)
+            if best is not None:
+                sets.append(NeuronSet(operator, k, BEST_IN + name, -1, best))
         for kind, matched in values.items() if members.any() else ():
             for draw in range(draws):
                 control = draw_controls(members, matched, seed, operator, kind, k, draw)

@@ -14,15 +14,14 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.randomness import generator
+from form_invariance.stages.neuron_sets import BEST_IN, CIRCUIT
 from form_invariance.stages.specificity.compute import (
-    CIRCUIT,
-    CONTROLS,
     INTERVENTIONS,
     Damages,
     NeuronSet,
     mean_over_prompts,
 )
-from form_invariance.stages.specificity.table import ALL, OTHER_OPERATORS, OWN
+from form_invariance.stages.specificity.table import ALL, CONTROLS, EXCHANGED, OTHER_OPERATORS, OWN
 from form_invariance.statistics import verdict
 
 CONTRASTED = ("accuracy", "probability", "loss")
@@ -48,10 +47,11 @@ Contrasts = dict[tuple[str, str], Pair]
 class _Cell:
     """One circuit in one format under one intervention, in one metric."""
 
+    format: str
     operator: str
     damages: Mapping[str, np.ndarray]  # by task, (1 + R, sets)
     operators: Sequence[str]
-    sets: Mapping[str, list[int]]  # positions of the circuit and of each kind of control
+    sets: Mapping[str, list[int]]  # positions of the circuit, of each format's best and of each kind of control
     sign: int  # of a knockout 1; of keep-only -1: less damage is better
 
     def _of(self, task: str, kind: str) -> np.ndarray:
@@ -79,6 +79,10 @@ class _Cell:
         found: Contrasts = {}
         own, (own_control, own_kind) = self._of(OWN, CIRCUIT), self._control(OWN)
         found["circuit_minus_control", OWN] = Pair(own, own_control, own_kind)
+        best = {name: self._of(OWN, name) for name in self.sets if name.startswith(BEST_IN)}
+        at_home = best.pop(BEST_IN + self.format, np.full_like(own, np.nan))
+        if best:
+            found[EXCHANGED, OWN] = Pair(np.mean(list(best.values()), axis=0), at_home)
         for task in others:
             other, (control, kind) = self._of(task, CIRCUIT), self._control(task)
             found["circuit_minus_control", task] = Pair(other, control, kind)
@@ -133,7 +137,8 @@ def over_cells(pairs: Sequence[Pair], seed: int, *names: object) -> Pair:
 
 def _positions(sets: Sequence[NeuronSet], operator: str, k: int) -> dict[str, list[int]]:
     own = [(place, one) for place, one in enumerate(sets) if (one.operator, one.k) == (operator, k)]
-    return {kind: [place for place, one in own if one.neurons == kind] for kind in (CIRCUIT, *CONTROLS)}
+    kinds = dict.fromkeys([CIRCUIT, *CONTROLS, *(one.neurons for one in sets)])
+    return {kind: [place for place, one in own if one.neurons == kind] for kind in kinds}
 
 
 def _by_task(found: Sequence[Damages], name: str, intervention: str, metric: str) -> dict[str, np.ndarray]:
@@ -162,7 +167,7 @@ def contrasts_table(
         for k in ks:
             cells = {
                 (name, operator): _Cell(
-                    operator, damages[name], operators, _positions(sets[name], operator, k), sign
+                    name, operator, damages[name], operators, _positions(sets[name], operator, k), sign
                 ).contrasts()
                 for name, operator in product(sets, operators)
             }

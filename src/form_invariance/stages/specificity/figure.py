@@ -1,4 +1,4 @@
-"""The damage matrix as heat maps: whose circuit is knocked out, and what that does to every task."""
+"""The damage matrices as heat maps: whose neurons are knocked out, and what that does to every task or format."""
 
 from collections.abc import Mapping
 
@@ -11,15 +11,15 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from form_invariance.drawing import style
-from form_invariance.stages.specificity.table import SPECIFICITY
+from form_invariance.stages.neuron_sets import BEST_IN, CIRCUIT, KINDS, MATCHED
+from form_invariance.stages.specificity.table import CONTROLS, SPECIFICITY
 from form_invariance.tables.inputs import Input
 
-INPUTS = {"specificity": Input(SPECIFICITY)}
+INPUTS = {"specificity": Input(SPECIFICITY, figures=("specificity", "exchange"))}
 
 COLUMNS = {
-    "circuit": "shared circuit",
-    "random_effect": "control, equal effect",
-    "random_variance": "control, equal variance",
+    CIRCUIT: KINDS[CIRCUIT].label,
+    **{name: f"control, equal {KINDS[name].matched_by}" for name in reversed(CONTROLS)},
 }
 """Titles of the columns of panels, by the neurons that are knocked out."""
 
@@ -71,4 +71,48 @@ def specificity(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     bar.set_label("answers lost, percentage points")
     bar.outline.set_visible(False)
     figure.suptitle(f"{title}: knockout of each operator's circuit, by task (k = {k}; – undefined)")
+    return figure
+
+
+def exchange_matrix(table: pd.DataFrame, operator: str) -> pd.DataFrame:
+    """Mean loss of an operator's accuracy: rows are the neurons that are knocked out, columns the formats.
+
+    Args:
+        table: rows of one k, knockout.
+    """
+    prompts = table[table["task"] == operator]
+    own = prompts[prompts["operator"] == operator]
+    formats = table["format"].unique().tolist()
+    rows = {
+        **{f"best in {name}": own["neurons"] == BEST_IN + name for name in formats},
+        "shared by all": own["neurons"] == CIRCUIT,
+        "other operators'": (prompts["neurons"] == CIRCUIT) & (prompts["operator"] != operator),
+        **{f"equal {kind.matched_by}": own["neurons"] == name for name, kind in MATCHED.items()},
+    }
+    means = {
+        name: prompts[chosen.reindex(prompts.index, fill_value=False)].groupby("format")["accuracy_damage"].mean()
+        for name, chosen in rows.items()
+    }
+    return pd.DataFrame(means).T.reindex(columns=formats).astype(float)
+
+
+def exchange(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
+    """A panel for each operator: answers lost in each format by each format's best neurons, middle k."""
+    table = tables["specificity"]
+    k = middle(table["k"])
+    table = table[(table["k"] == k) & (table["intervention"] == "knockout")]
+    operators, formats = table["operator"].unique().tolist(), table["format"].unique().tolist()
+    figure, panels = style.panels(1, len(operators), height=0.6 + 0.17 * (len(formats) + 4))
+    figure.set_size_inches(style.TWO_COLUMNS, 1.3 + 0.2 * (len(formats) + 4))
+    for axes, operator in zip(panels[0], operators, strict=True):
+        values = exchange_matrix(table, operator)
+        _draw(axes, values)
+        axes.set_title(operator)
+        axes.tick_params(length=0)
+        axes.set_xticks(np.arange(len(formats)) + 0.5, formats, rotation=90)
+        labels = values.index.tolist() if axes is panels[0, 0] else []
+        axes.set_yticks(np.arange(len(values)) + 0.5, labels, rotation=0)
+    panels[0, 0].set_ylabel("neurons knocked out")
+    figure.supxlabel("prompts in", fontsize=7)
+    figure.suptitle(f"{title}: answers lost, percentage points (k = {k}; as many neurons in each row)")
     return figure

@@ -1,11 +1,16 @@
 """What a circuit does to other tasks: the damage matrix, and its contrasts."""
 
+from form_invariance.stages.neuron_sets import BEST_IN, CIRCUIT, MATCHED, described
 from form_invariance.tables.columns import Column, Schema, flag, integer, number, text
 
 ALL = "all"
 """The value of `format` and `operator` in rows over all cells."""
+CONTROLS = tuple(MATCHED)
+"""The controls that every circuit is compared with."""
 TEXT = "text"
 """The task of predicting the next token of plain text."""
+EXCHANGED = "exchanged_minus_own"
+"""The contrast of other formats' best neurons with the format's own."""
 OTHER_OPERATORS, OWN = "other_operators", "own"
 """Tasks of the contrasts: the mean over the other operators' prompts, and the circuit's own operator's prompts."""
 
@@ -41,8 +46,11 @@ SPECIFICITY = Schema(
     {
         **_CIRCUIT,
         "task": text("an operator (its eval prompts), a task of specificity_tasks, or text (next token)"),
-        "neurons": text("circuit, or the control matched to it: random_variance or random_effect"),
-        "seed": integer("draw of the control; -1 for the circuit"),
+        "neurons": text(
+            f"{described(CIRCUIT, *CONTROLS)}, {BEST_IN}FORMAT (the operator's best neurons in this format); as "
+            "many of each in every layer"
+        ),
+        "seed": integer("draw of the control; else -1"),
         "n_neurons": integer("neurons kept or knocked out, over all late layers"),
         "prompts": integer("prompts that the unmodified model answers correctly; text: predicted tokens"),
         "undefined": text("why nothing is measured; empty where it is"),
@@ -56,8 +64,9 @@ SPECIFICITY_CONTRASTS = Schema(
         **_CIRCUIT,
         "contrast": text(
             "own_minus_other (the circuit's damage to its own operator, and to another task), "
-            "circuit_minus_control (damage by the circuit and by its strongest matched control, same prompts), or "
-            "own_minus_other_beyond_control (own_minus_other of what the circuit does beyond that control)"
+            "circuit_minus_control (damage by the circuit and by its strongest matched control, same prompts), "
+            "exchanged_minus_own (mean damage by the other formats' best neurons, and by the format's own), "
+            "or own_minus_other_beyond_control (own_minus_other of what the circuit does beyond that control)"
         ),
         "task": text(
             "the other task; for circuit_minus_control the task: own, another operator, other_operators (their "
@@ -66,8 +75,8 @@ SPECIFICITY_CONTRASTS = Schema(
         "control": text("the strongest matched control on this task; empty where there is none or several"),
         "metric": text("accuracy, probability or loss"),
         "cells": integer("cells (format and operator) in which both damages are defined"),
-        "first": number("mean damage: own, or the circuit's"),
-        "second": number("mean damage: the other task's, or the control's"),
+        "first": number("mean damage: own, the circuit's, or that by the other formats' best neurons"),
+        "second": number("mean damage: the other task's, the control's, or that by the format's own best neurons"),
         "ratio": number("first / second; NaN where the lower 95 % limit of second is not above zero"),
         "ratio_low": number("2.5 % bootstrap percentile"),
         "ratio_high": number("97.5 % bootstrap percentile"),

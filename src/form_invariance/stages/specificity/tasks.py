@@ -11,6 +11,7 @@ from torch import Tensor
 from form_invariance.errors import UserError, one_line
 from form_invariance.problems.operands import OperandRange, operand_pool
 from form_invariance.problems.prompts import check_next_token, rendered
+from form_invariance.problems.templates import check_task_fields
 from form_invariance.randomness import generator
 from form_invariance.stages.mean_cache.ablation import unmodified
 from form_invariance.stages.mean_cache.compute import MeanCache, last_token_means
@@ -52,6 +53,8 @@ def number_task(
     Raises:
         UserError: the answer is not the next single token after a prompt, or the prompts differ in length.
     """
+    where = f"the task {name}"
+    check_task_fields(template, where, expression)
     pool = operand_pool(expression, limits)
     pool = pool[pool["a"] != pool["b"]]  # of two equal numbers none is the larger one
     pool = pool if "{b}" in template else pool.drop_duplicates("a")
@@ -59,7 +62,7 @@ def number_task(
     tried, others = (pool.iloc[order[start : start + TRIED * most]] for start in (0, TRIED * most))
     others = others if len(others) else tried
     prompts = rendered(template, tried)
-    check_next_token(run.tokenizer, prompts, tried["answer"].tolist(), f"the task {name}")
+    check_next_token(run.tokenizer, prompts, tried["answer"].to_numpy(), where)
     tokens, answers = run.tokens(prompts), run.answer_tokens(tried["answer"].to_numpy())
     right = unmodified(run.model, tokens, answers, run.first, center=False).correct
     means = last_token_means(run.model, run.tokens(rendered(template, others)), run.first)

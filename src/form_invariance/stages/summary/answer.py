@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from form_invariance.stages.answers import Answer
-from form_invariance.stages.summary.lines import verdicts_at
+from form_invariance.stages.summary.lines import by_operator, verdicts_at
 from form_invariance.stages.summary.table import COMPARED, FEWEST_PAIRS, QUESTIONS, VERDICTS
 from form_invariance.tables.inputs import Input
 
@@ -20,11 +20,15 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
         f"{QUESTIONS[name]} {word.capitalize()}."
         for name, word in zip(table["question"], table["verdict"], strict=True)
     )
-    shown = table.assign(question=table["question"].map(COMPARED))
+    operators = [
+        by_operator(tables["verdicts"], k, question, metric)
+        for question, metric in zip(table["question"], table["metric"], strict=True)
+    ]
+    shown = table.assign(question=table["question"].map(COMPARED), operator=operators)
     sentence = (
         f"At k = {k}: {said} Each is a difference from the strongest control with a 95 % interval over operators, "
         "formats or directions and prompts: yes if the interval is above zero, no if it is below, undecided if it "
-        f"contains zero, undefined if no neuron is shared or fewer than {FEWEST_PAIRS} pairs can be tried. Of "
-        "several metrics the least favourable counts."
+        "contains zero, mixed if it is yes for one operator and no for another, undefined if no neuron is shared "
+        f"or fewer than {FEWEST_PAIRS} pairs can be tried. Of several metrics the least favourable counts."
     )
     return [Answer(QUESTION, sentence, shown, ())]

@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS
-    from form_invariance.stages.overlap.table import OVERLAP
+    from form_invariance.stages.overlap.table import DIFFERING, OVERLAP
     from form_invariance.stages.specificity.table import SPECIFICITY_CONTRASTS
     from form_invariance.stages.summary.compute import verdicts_table
     from form_invariance.stages.summary.table import VERDICTS
@@ -26,6 +26,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     inputs = {
         "overlap": Input(OVERLAP, ("operator",)),
+        "differing": Input(DIFFERING),
         "intervention_contrasts": Input(INTERVENTION_CONTRASTS),
         "transfer_contrasts": Input(TRANSFER_CONTRASTS),
         "specificity_contrasts": Input(SPECIFICITY_CONTRASTS),

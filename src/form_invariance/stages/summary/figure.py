@@ -7,21 +7,23 @@ from matplotlib.figure import Figure
 
 from form_invariance.drawing.lines import DASHED, Look, line, line_grid
 from form_invariance.drawing.style import COLOURS, GREY
-from form_invariance.stages.summary.table import VERDICTS
+from form_invariance.stages.specificity.table import ALL
+from form_invariance.stages.summary.table import BEYOND_OPERATOR, VERDICTS
 from form_invariance.tables.inputs import Input
 
 INPUTS = {"verdicts": Input(VERDICTS, ("model",))}
 
 TITLES = {
     "same": "Same neurons?\nJaccard\n− chance",
-    "sufficient": "Sufficient?\nkeep-only,\n− strongest control",
-    "necessary": "Necessary?\nknockout loss,\n− strongest control",
-    "beyond_the_answer": "More than the answer?\nmatched donor\n− same answer",
+    "sufficient": "Sufficient?\nkeep-only,\n− best control",
+    "necessary": "Necessary?\nknockout loss,\n− best control",
+    "repaired": "Repaired?\nmatched donor\n− best baseline",
+    "beyond_the_answer": "More than the\nanswer? matched\n− same answer",
     "specific": "Of this operator?\nknockout loss,\nown − others",
 }
 DIFFERENCE, LENIENT, IMPOSED = (
     "difference, 95 % interval",
-    "by faithfulness, or beyond control",
+    "by faithfulness, beyond control or operator",
     "a donor imposes its answer",
 )
 LOOKS = {
@@ -33,6 +35,7 @@ _LINES = {
     **{(question, metric): DIFFERENCE for question in TITLES for metric in ("jaccard", "accuracy", "rate")},
     **{(question, "faithfulness"): LENIENT for question in ("sufficient", "necessary")},
     ("specific", "accuracy beyond control"): LENIENT,
+    ("same", BEYOND_OPERATOR): LENIENT,
     ("imposed", "rate"): IMPOSED,
 }
 
@@ -40,6 +43,7 @@ _LINES = {
 def summary(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     """Rows are models, columns questions; above the zero line is yes, if the interval is."""
     table = tables["verdicts"]
+    table = table[table["operator"] == ALL]
     keys = pd.Series(list(zip(table["question"], table["metric"], strict=True)), index=table.index)
     table = table.assign(line=keys.map(_LINES)).dropna(subset="line")
     panel = table["question"].replace("imposed", "beyond_the_answer").map(TITLES)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
+from form_invariance.stages.specificity.table import ALL
 from form_invariance.stages.summary.table import COMPARED, QUESTIONS
 from form_invariance.stages.verdicts import least_favourable
 
@@ -14,8 +15,21 @@ def verdicts_at(table: pd.DataFrame, k: int) -> pd.DataFrame:
     Args:
         table: the verdicts table of a model.
     """
-    own = table[table["k"] == k]
+    own = table[(table["k"] == k) & (table["operator"] == ALL)]
     return pd.DataFrame([least_favourable(of) for _, of in own.groupby("question", sort=False)])
+
+
+def by_operator(table: pd.DataFrame, k: int, question: str, metric: str) -> str:
+    """The difference and the verdict for each operator; empty where there is one operator.
+
+    Args:
+        table: the verdicts table of a model.
+    """
+    rows = table[(table["k"] == k) & (table["question"] == question) & (table["metric"] == metric)]
+    rows = rows[(rows["operator"] != ALL) & (rows["verdict"] != "undefined")]
+    if len(rows) < 2:
+        return ""
+    return ", ".join(f"{row.operator} {row.difference:+.2f} {row.verdict}" for row in rows.itertuples(index=False))
 
 
 def verdict_lines(table: pd.DataFrame, model: str, k: int) -> Iterator[str]:
@@ -26,4 +40,6 @@ def verdict_lines(table: pd.DataFrame, model: str, k: int) -> Iterator[str]:
         if row["verdict"] != "undefined":
             numbers = f"{row['difference']:+.2f} [{row['low']:+.2f}, {row['high']:+.2f}]"
         compared = f"{COMPARED[row['question']]} ({row['metric']})"
-        yield f"  {QUESTIONS[row['question']]:<32} {row['verdict']:<10} {numbers:<22} {compared}"
+        yield f"  {QUESTIONS[row['question']]:<42} {row['verdict']:<10} {numbers:<22} {compared}"
+        if operators := by_operator(table, k, row["question"], row["metric"]):
+            yield f"    {operators}"

@@ -6,21 +6,33 @@ QUESTIONS = {
     "same": "Same neurons?",
     "sufficient": "Sufficient?",
     "necessary": "Necessary?",
+    "repaired": "Repaired by a donor?",
     "beyond_the_answer": "More than the answer?",
     "imposed": "Does a donor impose its answer?",
+    "interchange": "Also where both are right?",
+    "exchange": "Does one format's circuit serve another?",
     "specific": "Of this operator?",
 }
 """By name, in the order of the report."""
 
 COMPARED = {
-    "same": "Jaccard of all formats minus chance",
+    "same": "Jaccard of the formats, minus chance and minus that of another operator in another format",
     "sufficient": "keep-only: circuit minus strongest control",
     "necessary": "knockout: loss by circuit minus by strongest control",
+    "repaired": "transfer: matched donor minus the strongest of no donor, another problem's donor, other neurons",
     "beyond_the_answer": "transfer: matched donor minus donor with the same answer",
-    "imposed": "transfer: the answer of a donor with another answer comes out",
+    "imposed": "transfer to wrong answers: another donor's answer comes out, minus that of permuted donors",
+    "interchange": "transfer to right answers: another donor's answer comes out, minus that of permuted donors",
+    "exchange": "knockout: loss by the other formats' best neurons, as a share of that by the own best, minus 0.8",
     "specific": "knockout: loss of the own operator minus that of the other operators",
 }
 """What the difference of each question is."""
+
+BEYOND_OPERATOR = "jaccard beyond operator"
+"""The metric by which formats of one operator are compared with formats of two operators."""
+
+SERVES = 0.8
+"""Other formats' neurons serve a format if they do this share of the damage that its own do."""
 
 FEWEST_PAIRS = 10
 """Of transfer: with fewer in all cells together a verdict is undefined."""
@@ -30,19 +42,28 @@ VERDICTS = Schema(
     {
         "question": text("; ".join(f"{name}: {compared}" for name, compared in COMPARED.items())),
         "metric": text(
-            "jaccard, accuracy, accuracy beyond control (beyond what the strongest control does), faithfulness, "
+            "jaccard, jaccard beyond operator (two formats of one operator, minus two formats of two operators), "
+            "accuracy, accuracy beyond control (beyond what the strongest control does), faithfulness, "
             "probability or rate (of pairs)"
         ),
+        "operator": text("operator; all = over all operators"),
         "k": integer("circuit size: neurons per layer and format"),
         "cells": integer("cells that have a value: operators, with formats, or with directions"),
         "value": number("of the shared neurons, mean over cells"),
         "control": text("what it is compared with"),
         "control_value": number("the same of the control; 0 where there is none"),
         "difference": number(
-            "value - control_value, mean over cells; NaN where no neuron is shared or too few pairs can be tried"
+            "value - control_value, mean over cells (exchange: value / control_value - 0.8); NaN where no neuron "
+            "is shared or too few pairs can be tried"
         ),
-        "low": number("lower 95 % limit, bootstrap of two stages: over cells, and over prompts within them"),
+        "low": number(
+            "lower 95 % limit, bootstrap of two stages: over cells, and over prompts within them; of one "
+            "operator, normal with the standard errors of its cells"
+        ),
         "high": number("upper 95 % limit"),
-        "verdict": text("yes (the interval is above zero), no (below), undecided, or undefined"),
+        "verdict": text(
+            "yes (the interval is above zero), no (below), undecided, or undefined; over all operators mixed, "
+            "where it is yes for some and no for others"
+        ),
     },
 )

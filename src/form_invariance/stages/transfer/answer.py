@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from form_invariance.stages.answers import Answer, percent
-from form_invariance.stages.transfer.names import CEILINGS, EVERY, NONE
+from form_invariance.stages.transfer.names import CEILINGS, EVERY, NO_DONOR, NONE
 from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_CONTRASTS
 from form_invariance.stages.verdicts import with_verdicts
 from form_invariance.tables.inputs import Input
@@ -45,9 +45,11 @@ def _sentence(own: pd.DataFrame, contrasts: pd.DataFrame, k: int) -> str:
     return (
         "Some problems are answered correctly in one format and wrongly in another. If the shared neurons "
         f"(k = {k}) take their activations from the correct run, {rates['matched']} of the wrong answers become "
-        "correct. What the problem adds beyond the answer (matched donor minus a donor of another with the "
-        f"same answer): {told('matched_minus_same_answer')}. A donor with another answer imposes that answer: "
-        f"{told('imposed')}. Matched donor minus the strongest control: {told('matched_minus_control')}. The "
+        f"correct; if they take their mean over prompts, {rates.get(NO_DONOR, 'undefined')}. Matched donor minus "
+        "the strongest of no donor, another problem's donor and other neurons: "
+        f"{told('matched_minus_baseline')}. Matched donor minus a donor of another problem with the same answer: "
+        f"{told('matched_minus_same_answer')}. A donor with another answer imposes it, beyond the rate of "
+        f"permuted donors: {told('imposed')}; on problems that both formats get right: {told('interchange')}. The "
         f"ceilings, all late neurons and the residual stream below them, correct {ceilings}. In brackets: 95 % "
         "intervals over cells and pairs; in parentheses: whether the value is above zero."
     )

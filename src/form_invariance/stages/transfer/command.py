@@ -38,16 +38,17 @@ def run(arguments: argparse.Namespace) -> None:
     datasets = [read_table(path, DATASET) for path in arguments.exclude_train]
     plans = plan(censuses, datasets, arguments.pairs, arguments.seed, arguments.operator)
     own = load_run(arguments)
-    formats, probes = {}, arguments.probes
+    formats, means, probes = {}, {}, arguments.probes
     for name, ranking in rankings.items():
-        variance = read_means(arguments.mean_caches[name], own.model).late_variance(own.first)
+        cache = read_means(arguments.mean_caches[name], own.model)
+        means[name], variance = cache.last_token(own.first), cache.late_variance(own.first)
         formats[name] = measure(own, ranking, variance, onset_of(probes[name]) if name in probes else None)
     draws = (arguments.random_seeds, arguments.matched_seeds)
     choices = Choices(arguments.operator, arguments.k, *draws, arguments.seed)
     sets = neuron_sets(own, read_table(arguments.circuit, CIRCUIT), formats, choices)
     provenance = run_provenance(arguments, own, "center_logits", "pairs", "random_seeds", "matched_seeds", "seed")
     by_pair = []
-    for (donor, target), rates, pairs in transfer_tables(own, plans, sets, arguments.center_logits):
+    for (donor, target), rates, pairs in transfer_tables(own, plans, means, sets, arguments.center_logits):
         write_table(rates, arguments.output_folder / f"{donor}_to_{target}.parquet", TRANSFER, provenance)
         by_pair.append(pairs)
     write_table(pd.concat(by_pair, ignore_index=True), arguments.pairs_output, TRANSFER_PAIRS, provenance)

@@ -3,7 +3,7 @@
 On a prompt that the model answers wrongly, the shared neurons take their last-token activations from a prompt
 of another format that it answers correctly, the donor. Counted are the answers that become right. The donor has
 the same operands (matched), other operands and the same answer, or another answer, which may come out
-(imposed).
+(imposed). Without a donor, the neurons take their mean over the target's format.
 """
 
 from collections.abc import Mapping, Sequence
@@ -82,7 +82,8 @@ def run_donors(run: Run, plans: Plans) -> dict[str, Donors]:
     for groups in plans.values():
         for group in groups:
             for condition in group.conditions:
-                prompts.setdefault(condition.format, []).extend(condition.donors)
+                if not condition.averaged:
+                    prompts.setdefault(condition.format, []).extend(condition.donors)
     return {name: Donors(run, donors) for name, donors in prompts.items() if donors}
 
 
@@ -128,12 +129,18 @@ def transfer_residual(
 
 @torch.no_grad()
 def run_group(
-    run: Run, group: Group, donors: Mapping[str, Donors], sets: Mapping[str, Shares], center: bool
+    run: Run,
+    group: Group,
+    donors: Mapping[str, Donors],
+    means: Mapping[str, Tensor],
+    sets: Mapping[str, Shares],
+    center: bool,
 ) -> dict[str, Transferred]:
     """Run all conditions of a group; one without pairs or without settings is absent from the result.
 
     Args:
         donors: of each format.
+        means: of the last token's activations in each format, (late layers, m), for conditions without donors.
         sets: the neurons that the conditions name.
     """
     conditions = [one for one in group.conditions if one.donors and len(sets[one.neurons].settings)]
@@ -145,11 +152,15 @@ def run_group(
 
     def after(condition: Condition, rows: np.ndarray, cache: LastTokenCache, answers: Tensor) -> Readout:
         prompts = [condition.donors[row] for row in rows]
-        source = donors[condition.format]
-        if condition.neurons == RESIDUAL:
-            return transfer_residual(run.model, cache, source.residual(prompts), answers, center)
         moved = sets[condition.neurons].moved
-        return transfer_neurons(run.model, cache, source.neurons(prompts), moved, answers, center)
+        if condition.neurons == RESIDUAL:
+            residual = donors[condition.format].residual(prompts)
+            return transfer_residual(run.model, cache, residual, answers, center)
+        if condition.averaged:
+            given = means[condition.format][:, None].expand(-1, len(rows), -1)
+        else:
+            given = donors[condition.format].neurons(prompts)
+        return transfer_neurons(run.model, cache, given, moved, answers, center)
 
     right = torch.tensor(group.pairs["answer_token"].tolist(), device=run.model.device)
     for batch, tokens in by_length(run.tokens(group.pairs["prompt"].tolist()), per_batch):

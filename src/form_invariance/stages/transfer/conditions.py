@@ -8,7 +8,7 @@ import pandas as pd
 
 from form_invariance.randomness import generator
 from form_invariance.stages.dataset.pairs import without_train
-from form_invariance.stages.transfer.names import BANDS, CEILINGS, CIRCUIT, CONTROLS
+from form_invariance.stages.transfer.names import BANDS, CEILINGS, CIRCUIT, CONTROLS, NO_DONOR
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,8 @@ class Condition:
         name: as in the table.
         targets: positions of the receiving prompts in their group, ascending, (n,).
         format: the donors' format.
-        donors: prompts that give, n of them.
-        donor_tokens: token ids that the donors' own runs predict, (n,).
+        donors: prompts that give, n of them; with `averaged`, the format's mean gives in their place.
+        donor_tokens: token ids that the donors' own runs predict, (n,); -1 with `averaged`.
         neurons: name of the neurons that are given, as in `neuron_sets`.
     """
 
@@ -30,6 +30,7 @@ class Condition:
     donors: list[str]
     donor_tokens: np.ndarray
     neurons: str = CIRCUIT
+    averaged: bool = False
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,13 @@ def _same_operands(name: str, targets: pd.DataFrame, donor: str, neurons: str = 
     return Condition(name, np.arange(len(targets)), donor, prompts, tokens, neurons)
 
 
+def _no_donor(targets: pd.DataFrame, target: str) -> Condition:
+    nothing = np.full(len(targets), -1)
+    return Condition(
+        NO_DONOR, np.arange(len(targets)), target, targets["prompt_target"].tolist(), nothing, averaged=True
+    )
+
+
 def _group(targets: pd.DataFrame, conditions: list[Condition], right_before: bool = False) -> Group:
     own = {name: targets[f"{name}_target"] for name in ("prompt", "answer_token")}
     return Group(targets[["a", "b", "answer"]].assign(**own), conditions, right_before)
@@ -159,8 +167,10 @@ def plan_direction(pairs: pd.DataFrame, donor: str, target: str, limit: int, see
     both = _sample(pairs[uniform & right_donor & right_target], limit, rng)
     reverse = _sample(pairs[uniform & ~right_donor & right_target], limit, rng)
 
-    def other_operands(name: str, donors: pd.DataFrame, side: str, equal_answer: bool) -> Condition:
-        positions, chosen = _other_pair(failed, donors, equal_answer, rng)
+    def other_operands(
+        name: str, donors: pd.DataFrame, side: str, equal_answer: bool, targets: pd.DataFrame = failed
+    ) -> Condition:
+        positions, chosen = _other_pair(targets, donors, equal_answer, rng)
         given = donors.iloc[chosen]
         source = donor if side == "donor" else target
         tokens = given[f"predicted_token_{side}"].to_numpy()
@@ -176,6 +186,7 @@ def plan_direction(pairs: pd.DataFrame, donor: str, target: str, limit: int, see
                 other_operands("mismatched", failed, "donor", equal_answer=False),
                 other_operands("same_answer", right_there, "donor", equal_answer=True),
                 other_operands("same_format", right_here, "target", equal_answer=False),
+                _no_donor(failed, target),
                 *(_same_operands(control, failed, donor, control) for control in CONTROLS),
                 *(_same_operands(f"matched_{band}", failed, donor, band) for band in BANDS),
                 *(_same_operands(ceiling, failed, donor, ceiling) for ceiling in CEILINGS),
@@ -183,7 +194,11 @@ def plan_direction(pairs: pd.DataFrame, donor: str, target: str, limit: int, see
         ),
         _group(
             both,
-            [_same_operands("harm_matched", both, donor), _same_operands("harm_random", both, donor, "random")],
+            [
+                _same_operands("harm_matched", both, donor),
+                _same_operands("harm_random", both, donor, "random"),
+                other_operands("interchange", both, "donor", equal_answer=False, targets=both),
+            ],
             right_before=True,
         ),
         _group(reverse, [_same_operands("reverse", reverse, donor)], right_before=True),

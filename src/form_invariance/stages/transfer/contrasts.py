@@ -1,11 +1,12 @@
 """What transfer does beyond injecting an answer: contrasts between its conditions (method, section 8)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
-from form_invariance.stages.transfer.names import CONTROLS, EVERY
+from form_invariance.stages.transfer.names import BASELINES, CONTROLS, EVERY
 from form_invariance.statistics import hierarchical_interval, paired_interval
 
 _CELL = ["operator", "direction", "k"]
@@ -18,13 +19,14 @@ def _minus(other: str) -> Contrast:
     return lambda cell: (cell["recovered", "matched"], cell["recovered", other], "")
 
 
-def _imposed(cell: pd.DataFrame) -> tuple[pd.Series, pd.Series, str]:
-    return cell["donor_answer", "mismatched"], pd.Series(0.0, cell.index), ""
+def _donors_own(condition: str) -> Contrast:
+    """How often the donor's answer comes out, beyond what donors that are permuted among the pairs would give."""
+    return lambda cell: (cell["donor_answer", condition], cell["permuted_answer", condition], "")
 
 
-def _minus_strongest(cell: pd.DataFrame) -> tuple[pd.Series, pd.Series, str]:
-    """The strongest control recovers most in this cell, in the mean over its draws."""
-    controls = pd.DataFrame({name: cell["recovered", name] for name in CONTROLS})
+def _minus_strongest(others: Sequence[str], cell: pd.DataFrame) -> tuple[pd.Series, pd.Series, str]:
+    """The strongest of other conditions recovers most in this cell, in the mean over its draws."""
+    controls = pd.DataFrame({name: cell["recovered", name] for name in others})
     means = controls.mean()
     if means.isna().all():
         return cell["recovered", "matched"], pd.Series(np.nan, cell.index), ""
@@ -33,22 +35,24 @@ def _minus_strongest(cell: pd.DataFrame) -> tuple[pd.Series, pd.Series, str]:
 
 
 CONTRASTS: dict[str, Contrast] = {
+    "matched_minus_baseline": partial(_minus_strongest, BASELINES),
     "matched_minus_same_answer": _minus("same_answer"),
-    "imposed": _imposed,
+    "imposed": _donors_own("mismatched"),
+    "interchange": _donors_own("interchange"),
     "matched_minus_mismatched": _minus("mismatched"),
-    "matched_minus_control": _minus_strongest,
+    "matched_minus_control": partial(_minus_strongest, CONTROLS),
 }
 """By name, as in the table."""
 
 
 def _by_pair(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Means over draws: rows are cells and operands, columns (recovered or donor_answer, condition)."""
-    conditions = ["matched", "same_answer", "mismatched", *CONTROLS]
-    own = pairs[pairs["condition"].isin(conditions)]
-    values = own.astype({"recovered": float, "donor_answer": float})
-    means = values.groupby([*_CELL, "a", "b", "condition"])[["recovered", "donor_answer"]].mean()
+    """Means over draws: rows are cells and operands, columns (value, condition)."""
+    conditions = ["matched", "same_answer", "interchange", *BASELINES]
+    values = ["recovered", "donor_answer", "permuted_answer"]
+    own = pairs[pairs["condition"].isin(conditions)].astype(dict.fromkeys(values, float))
+    means = own.groupby([*_CELL, "a", "b", "condition"])[values].mean()
     wide = pd.DataFrame(means.unstack("condition"))
-    return wide.reindex(columns=pd.MultiIndex.from_product([["recovered", "donor_answer"], conditions]))
+    return wide.reindex(columns=pd.MultiIndex.from_product([values, conditions]))
 
 
 def contrast_table(transfer: pd.DataFrame, pairs: pd.DataFrame, resamples: int, seed: int) -> pd.DataFrame:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pandas as pd
 import torch
+from torch import Tensor
 
 from form_invariance.stages.run import Run
 from form_invariance.stages.transfer.compute import Donors, Shares, Transferred, run_donors, run_group
@@ -20,13 +21,21 @@ RATES = ["recovered", "low", "high", "donor_answer", "normalized_logit_before", 
 
 
 def transfer_tables(
-    run: Run, plans: Plans, sets: Mapping[Direction, Mapping[str, Shares]], center: bool
+    run: Run,
+    plans: Plans,
+    means: Mapping[str, Tensor],
+    sets: Mapping[Direction, Mapping[str, Shares]],
+    center: bool,
 ) -> Iterator[tuple[Direction, pd.DataFrame, pd.DataFrame]]:
     """The transfer table of every direction, and its table by pair.
 
     Where no neuron moves, nothing was transferred: the rates are not numbers, and there are no rows by pair.
+
+    Args:
+        means: as in `run_group`.
+        sets: of each direction.
     """
-    for direction, rates, by_pair in run_directions(run, plans, sets, center):
+    for direction, rates, by_pair in run_directions(run, plans, means, sets, center):
         nothing = (rates["n_neurons"] == 0) & (rates["condition"] != RESIDUAL)
         rates.loc[nothing, RATES] = np.nan
         moved = (by_pair["n_neurons"] > 0) | (by_pair["condition"] == RESIDUAL)
@@ -34,19 +43,26 @@ def transfer_tables(
 
 
 def run_directions(
-    run: Run, plans: Plans, sets: Mapping[Direction, Mapping[str, Shares]], center: bool
+    run: Run,
+    plans: Plans,
+    means: Mapping[str, Tensor],
+    sets: Mapping[Direction, Mapping[str, Shares]],
+    center: bool,
 ) -> Iterator[tuple[Direction, pd.DataFrame, pd.DataFrame]]:
     """Run every direction (donor, target): rates, and a table by pair, which has the column n_neurons, too.
 
     A condition without pairs has rows too, with 0 pairs and rates that are not a number.
 
     Args:
+        means: as in `run_group`.
         sets: of each direction.
     """
     donors = run_donors(run, plans)
     for (donor, target), groups in track(plans.items(), len(plans), "directions"):
         parts = [
-            part for group in groups for part in _group_tables(run, group, donors, sets[donor, target], center)
+            part
+            for group in groups
+            for part in _group_tables(run, group, donors, means, sets[donor, target], center)
         ]
         rates, by_pair = (
             pd.concat(tables, ignore_index=True).assign(donor=donor, target=target)
@@ -56,10 +72,15 @@ def run_directions(
 
 
 def _group_tables(
-    run: Run, group: Group, donors: Mapping[str, Donors], sets: Mapping[str, Shares], center: bool
+    run: Run,
+    group: Group,
+    donors: Mapping[str, Donors],
+    means: Mapping[str, Tensor],
+    sets: Mapping[str, Shares],
+    center: bool,
 ) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
     """Rates and table by pair of each condition that has a setting."""
-    results = run_group(run, group, donors, sets, center)
+    results = run_group(run, group, donors, means, sets, center)
     for condition in group.conditions:
         shares = sets[condition.neurons]
         labels = shares.settings.assign(condition=condition.name, n_neurons=shares.sizes())
@@ -67,7 +88,34 @@ def _group_tables(
             yield _tables(group, condition, results[condition.name], labels)
         elif len(labels):
             nobody = labels.iloc[:0].assign(a=0, b=0, recovered=False, donor_answer=False, probability=0.0)
+            nobody = nobody.assign(permuted_answer=0.0)
             yield labels.assign(pairs=0, **dict.fromkeys(RATES, np.nan)), nobody
+
+
+def _permuted(predicted: Tensor, tokens: Tensor, right: Tensor) -> Tensor:
+    """How often an output is the answer of another pair's donor: the rate under permuted donors, exactly.
+
+    Donors that have the pair's right answer do not count: its own donor never has it, and it is the output where
+    nothing is imposed.
+
+    Args:
+        predicted: output tokens, (settings, pairs).
+        tokens: what the donors' own runs predict, (pairs,).
+        right: the pairs' right answers, (pairs,).
+
+    Returns:
+        For each output the share of the other pairs' donors with that answer, (settings, pairs); NaN without any.
+    """
+    values, counts = tokens.unique(return_counts=True)
+
+    def number(answers: Tensor) -> Tensor:
+        place = torch.searchsorted(values, answers.contiguous()).clamp_max(len(values) - 1)
+        return torch.where(values[place] == answers, counts[place], 0)
+
+    own = tokens != right
+    equal = number(predicted) - (predicted == tokens).long()
+    others = len(tokens) - number(right) - own.long()
+    return torch.where(predicted == right, 0.0, equal.double()) / torch.where(others > 0, others, float("nan"))
 
 
 def _tables(
@@ -78,6 +126,8 @@ def _tables(
     hits = (~after.correct if group.right_before else after.correct).cpu().numpy()  # (settings, pairs)
     tokens = torch.tensor(condition.donor_tokens, device=after.predicted.device)
     imposed = (after.predicted == tokens).cpu().numpy()
+    answers = group.pairs["answer_token"].to_numpy(copy=True)[condition.targets]
+    right = torch.from_numpy(answers).to(tokens.device)
     low, high = wilson(hits.sum(1), np.full(len(hits), pairs))
     rates = labels.assign(
         pairs=pairs,
@@ -94,6 +144,7 @@ def _tables(
         b=np.tile(operands["b"].to_numpy(), len(labels)),
         recovered=hits.ravel(),
         donor_answer=imposed.ravel(),
+        permuted_answer=_permuted(after.predicted, tokens, right).cpu().numpy().ravel(),
         probability=after.probability.cpu().numpy().ravel(),
     )
     return rates, by_pair

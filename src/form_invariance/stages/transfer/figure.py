@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from form_invariance.drawing.lines import DASH_DOT, DASHED, DOTTED, Look, line, line_grid, looks_of
 from form_invariance.drawing.style import COLOURS, GREY, LIGHT
-from form_invariance.stages.transfer.names import CEILINGS, CONTROLS, EVERY
+from form_invariance.stages.transfer.names import CEILINGS, CONTROLS, EVERY, NO_DONOR
 from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_CONTRASTS
 from form_invariance.statistics import wilson
 from form_invariance.tables.inputs import Input
@@ -21,6 +21,7 @@ LOOKS = {
     "matched": Look(COLOURS[0], "o", label="matched donor"),
     "same_answer": Look(COLOURS[2], "^", DASHED, label="donor: other problem, equal answer"),
     "imposed": Look(COLOURS[1], "s", label="mismatched donor imposes its answer"),
+    NO_DONOR: Look(COLOURS[4], "D", DASHED, 0.9, label="no donor: means over prompts"),
     "control": Look(GREY, "v", label="strongest control"),
     "all_late": Look("black", dashes=DOTTED, width=0.9, label="ceiling: all late neurons"),
     "residual": Look("black", dashes=DASH_DOT, width=0.7, label="ceiling: residual stream"),
@@ -29,9 +30,10 @@ LOOKS = {
 """By line."""
 
 TITLES = {
-    "matched_minus_same_answer": "matched − same answer",
-    "imposed": "mismatched donor\nimposes its answer",
-    "matched_minus_mismatched": "matched − mismatched",
+    "matched_minus_baseline": "matched −\nbest baseline",
+    "matched_minus_same_answer": "matched −\nsame answer",
+    "imposed": "another answer\nis imposed",
+    "interchange": "the same where\nboth are right",
     "matched_minus_control": "matched −\nstrongest control",
 }
 """By contrast."""
@@ -57,7 +59,7 @@ def transfer(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
 def _lines(table: pd.DataFrame) -> pd.DataFrame:
     """The lines of LOOKS in every panel."""
     conditions = table["condition"]
-    own = table[conditions.isin(["matched", "same_answer", "harm_matched"])]
+    own = table[conditions.isin(["matched", "same_answer", NO_DONOR, "harm_matched"])]
     mismatched = table[conditions == "mismatched"]
     low, high = wilson(
         (mismatched["donor_answer"] * mismatched["pairs"]).to_numpy(), mismatched["pairs"].to_numpy()
@@ -86,7 +88,8 @@ def _denominators(pairs: pd.Series) -> str:
 
 def transfer_contrasts(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     """A panel for each contrast: over all cells with its interval, and each operator's mean over directions."""
-    table = tables["transfer_contrasts"].assign(title=tables["transfer_contrasts"]["contrast"].map(TITLES))
+    table = tables["transfer_contrasts"]
+    table = table[table["contrast"].isin(TITLES)].assign(title=table["contrast"].map(TITLES))
     whole, cells = (table[(table["operator"] == EVERY) == wanted] for wanted in (True, False))
     means = cells.groupby(["title", "operator", "k"], sort=False)["value"].mean().reset_index()
     looks = {

@@ -1,9 +1,21 @@
 """Names that the tables of transfer share with what makes and reads them."""
 
-CIRCUIT, ALL_LATE, RESIDUAL = "circuit", "all_late", "residual"
+from form_invariance.stages.neuron_sets import CIRCUIT as CIRCUIT
+from form_invariance.stages.neuron_sets import KINDS, MATCHED
 
-CONTROLS = ("random", "random_variance", "random_effect", "not_shared")
+ALL_LATE, RESIDUAL = "all_late", "residual"
+
+DRAWN = {"random": KINDS["random"], **MATCHED}
+"""Kinds of neurons outside the circuit that are drawn."""
+
+CONTROLS = (*DRAWN, "not_shared")
 """Conditions with other neurons than the circuit's, as many in each layer, and the matched donor."""
+
+NO_DONOR = "no_donor"
+"""The circuit's neurons take their mean over the target's format."""
+
+BASELINES = (NO_DONOR, "mismatched", *CONTROLS)
+"""Conditions that a matched donor must beat: no donor, another problem's donor, other neurons."""
 
 BANDS = ("below_onset", "from_onset")
 """The circuit's layers below the onset of the target's probe, and from it on."""

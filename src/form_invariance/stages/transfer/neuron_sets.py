@@ -8,10 +8,10 @@ import pandas as pd
 import torch
 
 from form_invariance.stages.circuit.compute import circuit_members
-from form_invariance.stages.circuit.controls import draw_controls
+from form_invariance.stages.circuit.controls import as_many_best, draw_controls
 from form_invariance.stages.run import Run
 from form_invariance.stages.transfer.compute import Shares
-from form_invariance.stages.transfer.names import ALL_LATE, BANDS, CIRCUIT, NONE, RESIDUAL
+from form_invariance.stages.transfer.names import ALL_LATE, BANDS, CIRCUIT, DRAWN, NONE, RESIDUAL
 
 Drawn = list[tuple[int, int, np.ndarray]]
 """k, draw, and the neurons as a mask, bool, (late layers, m)."""
@@ -55,14 +55,7 @@ def best_not_shared(circuit: np.ndarray, rank: np.ndarray) -> np.ndarray | None:
 
     None where a layer has too few ranked neurons outside the circuit.
     """
-    chosen = np.zeros_like(circuit)
-    for layer, members in enumerate(circuit):
-        outside = np.where(members | np.isnan(rank[layer]), np.inf, rank[layer])
-        best = np.argsort(outside, kind="stable")[: members.sum()]
-        if np.isinf(outside[best]).any():
-            return None
-        chosen[layer, best] = True
-    return chosen
+    return as_many_best(circuit, np.where(circuit, np.nan, rank))
 
 
 def split_at_onset(circuit: np.ndarray, onset: int | None, first: int) -> tuple[np.ndarray, np.ndarray]:
@@ -78,13 +71,11 @@ def drawn_controls(circuits: Mapping[int, np.ndarray], target: Measured, choices
 
     A control is absent where too few neurons lie outside the circuit.
     """
-    kinds = {
-        "random": (None, choices.random_seeds),
-        "random_variance": (target.variance, choices.matched_seeds),
-        "random_effect": (target.effect, choices.matched_seeds),
-    }
-    found: dict[str, Drawn] = {kind: [] for kind in kinds}
-    for kind, (values, draws) in kinds.items():
+    matched = {"variance": target.variance, "effect": target.effect}
+    found: dict[str, Drawn] = {kind: [] for kind in DRAWN}
+    for kind, own in DRAWN.items():
+        values = matched[own.matched_by] if own.matched_by else None
+        draws = choices.random_seeds if values is None else choices.matched_seeds
         for k, circuit in circuits.items():
             for draw in range(draws):
                 names = ("transfer", choices.operator, kind, k, draw)

@@ -1,5 +1,7 @@
 """Transfer of activations between formats."""
 
+from form_invariance.stages.neuron_sets import described
+from form_invariance.stages.transfer.names import DRAWN
 from form_invariance.tables.columns import Schema, flag, integer, number, text
 
 _SETTING = {
@@ -8,12 +10,13 @@ _SETTING = {
     "k": integer("circuit size: neurons per layer and format; -1 for all_late and residual"),
     "condition": text(
         "matched (same problem), mismatched (another pair), same_answer (another problem, equal answer), "
-        "same_format (another pair, target's own format); with the same problem as matched: other neurons, as "
-        "many per layer (random; random_variance, random_effect: matched by the target's variance or effect; "
+        "same_format (another pair, target's own format), no_donor (the circuit at its mean over the target's "
+        "prompts); with the same problem as matched: other neurons, as "
+        f"many per layer ({described(*DRAWN)}, in the target's format; "
         "not_shared: the donor's best outside the circuit), the circuit's layers below the target's probe onset "
         "and from it on (matched_below_onset, matched_from_onset), all_late (every late neuron), residual "
-        "(residual stream before the first late layer); harm_matched, harm_random (pairs right in both "
-        "formats); reverse (pairs right in the target alone)"
+        "(residual stream before the first late layer); harm_matched, harm_random, interchange (pairs right in "
+        "both formats; interchange: another pair's donor); reverse (pairs right in the target alone)"
     ),
     "seed": integer("draw of a random control; -1 for the other conditions"),
 }
@@ -23,7 +26,9 @@ TRANSFER = Schema(
         **_SETTING,
         "pairs": integer("pairs, the denominator of every rate of the row"),
         "n_neurons": integer("neurons transferred, over all late layers; rates of none are NaN (but residual)"),
-        "recovered": number("fraction whose output is the right answer (harm, reverse: whose output is wrong)"),
+        "recovered": number(
+            "fraction whose output is the right answer (harm, interchange, reverse: whose output is wrong)"
+        ),
         "low": number("Wilson 95 % lower limit of it"),
         "high": number("Wilson 95 % upper limit of it"),
         "donor_answer": number("fraction whose output is that of the donor's own run"),
@@ -38,8 +43,11 @@ TRANSFER_PAIRS = Schema(
         **_SETTING,
         "a": integer("first operand of the pair that receives"),
         "b": integer("second operand of it"),
-        "recovered": flag("the output is the right answer (harm, reverse: the output is wrong)"),
+        "recovered": flag("the output is the right answer (harm, interchange, reverse: the output is wrong)"),
         "donor_answer": flag("the output is that of the donor's own run"),
+        "permuted_answer": number(
+            "share of the other pairs' donors, of those without the right answer, whose own answer is the output"
+        ),
         "probability": number("probability of the right answer"),
     },
 )
@@ -50,13 +58,14 @@ TRANSFER_CONTRASTS = Schema(
         "direction": text("DONOR_to_TARGET; all = over the cells"),
         "k": integer("circuit size: neurons per layer and format"),
         "contrast": text(
-            "matched_minus_same_answer, matched_minus_mismatched, matched_minus_control (differences of "
-            "recovered), imposed (a mismatched donor's own answer comes out)"
+            "matched_minus_baseline, matched_minus_same_answer, matched_minus_mismatched, matched_minus_control "
+            "(differences of recovered), imposed, interchange (a donor's own answer comes out, minus the rate at "
+            "which another pair's donor's does; on failures, and on pairs right in both formats)"
         ),
-        "control": text("matched_minus_control: the control that recovers most in the cell; else empty"),
-        "first": number(
-            "mean over pairs of the first value, matched (imposed: of the rate); all: mean over cells"
+        "control": text(
+            "matched_minus_baseline, matched_minus_control: the one that recovers most in the cell; else empty"
         ),
+        "first": number("mean over pairs of the first value; all: mean over cells"),
         "second": number("mean of the value that is subtracted, over the same pairs"),
         "value": number("first - second"),
         "low": number("95 % lower limit, bootstrap over pairs; all: over cells, then pairs within each"),

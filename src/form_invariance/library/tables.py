@@ -1,0 +1,122 @@
+"""Checks of the tables that the library is given: a cell is used for what it is, or refused with its row."""
+
+import operator
+import re
+from datetime import date
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from form_invariance.errors import UserError
+
+_FLOAT = float | np.floating
+_EXACT = 2**53
+"""A float of this size may have been another whole number."""
+_SHOWN = 60
+"""Characters of a value in a message."""
+
+
+def shown(value: object) -> str:
+    """A value in a message: on one line, and not long."""
+    text = " ".join(repr(value.item() if isinstance(value, np.generic) else value).split())
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def whole(value: object) -> int | None:
+    """A whole number that is given as one, as a float (3.0) or as text ("3"); None if it is none of these."""
+    if isinstance(value, bool | np.bool_):
+        return None
+    if isinstance(value, str):
+        return int(value.partition(".")[0]) if re.fullmatch(r"-?[0-9]{1,18}(\.0*)?", value) else None
+    if isinstance(value, Decimal):
+        return int(value) if value.is_finite() and value == value.to_integral_value() else None
+    if isinstance(value, _FLOAT):
+        return int(value) if abs(float(value)) < _EXACT and float(value).is_integer() else None
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+
+
+def names_of(table: object, argument: str) -> list[str]:
+    """The names of a table's columns, as text.
+
+    Args:
+        argument: what the table was given as, for messages.
+
+    Raises:
+        UserError: it is no table.
+    """
+    if not isinstance(table, pd.DataFrame):
+        raise UserError(f"{argument}: give a table (pandas.DataFrame), not a value of type {type(table).__name__}")
+    return [str(name) for name in table.columns]
+
+
+def column(table: pd.DataFrame, name: str, argument: str) -> pd.Series:
+    """A column of a table.
+
+    Raises:
+        UserError: there is none of this name, or two, or `table` is no table.
+    """
+    names = names_of(table, argument)
+    if names.count(str(name)) > 1:
+        raise UserError(f"{argument}: two columns are called {str(name)!r}; remove one, or rename it")
+    if str(name) not in names:
+        raise UserError(f"the table has no column {shown(name)}; it has {', '.join(names) or 'none'}")
+    return table.iloc[:, names.index(str(name))]
+
+
+def refusal(table: pd.DataFrame, row: int, argument: str, rule: str) -> UserError:
+    """The error about a row, which is named by its place and, where that is another, by its label."""
+    label = table.index[row]
+    named = "" if str(label) == str(row) else f" (index {shown(label)})"
+    return UserError(f"{argument}: row {row}{named} {rule}")
+
+
+def whole_numbers(table: pd.DataFrame, name: str, argument: str) -> np.ndarray:
+    """A column of whole numbers, (rows,): int64, or Python's where numpy's may be too small.
+
+    Raises:
+        UserError: a cell is no whole number.
+    """
+    values = column(table, name, argument)
+    if isinstance(values.dtype, np.dtype) and values.dtype.kind == "i":
+        return values.to_numpy(np.int64)
+    found = [whole(value) for value in values.tolist()]
+    if None in found:
+        row = found.index(None)
+        raise refusal(table, row, argument, f"has {shown(values.iloc[row])} as {name}; give a whole number")
+    return np.array(found, dtype=object)
+
+
+def texts(table: pd.DataFrame, name: str, argument: str) -> list[str]:
+    """A column as text.
+
+    A gap in a column makes floats of its whole numbers: where all floats are whole, 12.0 is written as 12.
+
+    Raises:
+        UserError: a cell is empty, or neither text nor a number nor a date.
+    """
+    values = column(table, name, argument)
+    cells = list((values.astype(str) if values.dtype.kind == "M" else values).array)
+    for row, fault in enumerate(map(_fault, cells)):
+        if fault:
+            raise refusal(table, row, argument, f"has {fault} in column {str(name)!r}; give text or a number")
+    integral = all(whole(cell) is not None for cell in cells if isinstance(cell, _FLOAT | Decimal))
+    return [str(int(cell) if integral and isinstance(cell, _FLOAT | Decimal) else cell) for cell in cells]
+
+
+def _fault(cell: Any) -> str | None:
+    """What makes a cell no text."""
+    if isinstance(cell, Decimal):
+        return None if cell.is_finite() else shown(cell)
+    if (pd.api.types.is_scalar(cell) and pd.isna(cell)) or (isinstance(cell, str) and not cell.strip()):
+        return "nothing"
+    if not isinstance(cell, str | Real | np.bool_ | date):
+        return shown(cell)
+    if isinstance(cell, _FLOAT) and not abs(float(cell)) < _EXACT:
+        return f"{cell}, of which digits are lost,"
+    return None

@@ -1,0 +1,126 @@
+"""Templates: which braces are fields, and how they are filled. One rule for all (config/README.md).
+
+A field is ``{name}`` with a known name. All other braces are text, except those that look like a field: a mistake
+in a name must not stay in the prompt.
+"""
+
+import difflib
+import re
+import string
+from collections.abc import Mapping, Sequence
+from typing import NoReturn
+
+import pandas as pd
+
+from form_invariance.errors import UserError
+
+OPERANDS = ("a", "b")
+"""The fields of arithmetic."""
+_BRACES = re.compile(r"\{([^{}]*)\}")
+_FORMATTING = (
+    r"(?:\.\w+|\[[^\[\]]*\])*(?:![a-z])?(?::(?:.?[<>=^])?[-+ ]?z?#?0?\d*[_,]?(?:\.\d+)?[bcdeEfFgGnosxX%]?)?"
+)
+"""What Python's format strings allow after a field's name."""
+_COMMAND = re.compile(r"\\[A-Za-z]+\*?(\[[^\[\]]*\]|\{[^{}]*\})*$")
+"""A command of LaTeX, whose next argument begins where the text ends."""
+_SIGNS = set(string.punctuation) - set("_-")
+"""A text with one of these is no misspelt name."""
+_SIMILAR = 0.75
+
+
+def fields_of(template: str, known: Sequence[str] = OPERANDS) -> list[str]:
+    """The texts in braces that are a known field, or look like a field, as often as they come.
+
+    >>> fields_of('{"sum": {a}, "of": {}} {wrod} {a:>5}')
+    ['a', 'wrod', 'a:>5']
+    """
+    return [found[1] for found in _BRACES.finditer(template) if _looks_like_a_field(found, known)]
+
+
+def _looks_like_a_field(found: re.Match[str], known: Sequence[str]) -> bool:
+    text = found[1]
+    if text in known or _meant(text, known):
+        return True
+    if _COMMAND.search(found.string[: found.start()]):
+        return False
+    named = re.fullmatch(f"(.+?){_FORMATTING}", text)
+    # Without a known name, `{x: 1}` is text, although Python would take " 1" for formatting.
+    return named is not None and named[1].isidentifier() and ": " not in text
+
+
+def _meant(text: str, known: Sequence[str]) -> str | None:
+    """The known field that a text in braces means: with formatting, or misspelt."""
+    after = rf"({_FORMATTING}|[!:=.\[|](\S.*)?)"
+    formatted = next((name for name in known if re.fullmatch(re.escape(name) + after, text, re.DOTALL)), None)
+    if formatted or set(text) & _SIGNS:
+        return formatted
+    lower = {name.casefold(): name for name in known}
+    similar = difflib.get_close_matches(text.strip().casefold(), lower, n=1, cutoff=_SIMILAR)
+    return lower[similar[0]] if similar else None
+
+
+def check_fields(template: str, where: str, known: Sequence[str] | None = None) -> None:
+    """Check the fields of a template.
+
+    Args:
+        where: the template's key in the configuration, for the message.
+        known: the names of a table's fields, of which the template must have at least one. None: the operands
+            ``{a}`` and ``{b}``, once each.
+
+    Raises:
+        UserError: a field is missing, or is none of these.
+    """
+    fields = fields_of(template, known or OPERANDS)
+    if known is None:
+        right, rule = sorted(fields) == ["a", "b"], "the fields {a} and {b}, once each, and no other"
+    else:
+        right = bool(fields) and set(fields) <= set(known)
+        rule = f"at least one of the table's fields, {', '.join(f'{{{name}}}' for name in known)}, and no other"
+    if not right:
+        _refuse(template, where, rule, known or OPERANDS)
+
+
+def check_task_fields(template: str, where: str, expression: str) -> None:
+    """Check that a template has ``{a}``, has ``{b}`` if the expression contains b, and no other field.
+
+    Raises:
+        UserError: it has not.
+    """
+    used, fields = set(re.findall(r"\b[ab]\b", expression)), set(fields_of(template))
+    if not used <= fields or not "a" in fields <= {"a", "b"}:
+        rule = f"the field {{a}}, the field {{b}} if the expression {expression!r} contains b, and no other field"
+        _refuse(template, where, rule, OPERANDS)
+
+
+def _refuse(template: str, where: str, rule: str, known: Sequence[str]) -> NoReturn:
+    fields = fields_of(template, known)
+    odd = next((text for text in fields if text not in known), None)
+    advice = ""
+    if odd is not None:
+        meant = _meant(odd, known)
+        advice = (
+            f"; write {{{meant}}} in place of {{{odd}}}, without formatting or spaces"
+            if meant
+            else f"; {{{odd}}} is no field, and braces around one word of text need a space inside"
+        )
+    raise UserError(f"{where}: template {template!r} must have {rule}; it has {fields or 'none'}{advice}")
+
+
+def fill(template: str, fields: Mapping[str, str]) -> str:
+    """Put the text of every field into a template. All other braces stay as they are.
+
+    >>> fill('{"sum": {a}, "of": {{a}}}', {"a": "12"})
+    '{"sum": 12, "of": {12}}'
+    """
+    names = "|".join(map(re.escape, fields))
+    return re.sub(rf"\{{({names})\}}", lambda found: fields[found[1]], template)
+
+
+def render(template: str, a: int, b: int) -> str:
+    """Put two operands into a template."""
+    return template.replace("{a}", str(a)).replace("{b}", str(b))
+
+
+def rendered(template: str, pairs: pd.DataFrame) -> list[str]:
+    """The prompt of each pair of operands (columns a and b)."""
+    return [render(template, a, b) for a, b in zip(pairs["a"], pairs["b"], strict=True)]

@@ -1,0 +1,115 @@
+"""The configuration of what a model knows, in the largest sizes that fit a time."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+
+from form_invariance.model.decoder import Decoder
+from form_invariance.model.families import DecoderConfig
+from form_invariance.problems.prompts import PromptTokenizer
+from form_invariance.problems.tasks import TableTask, pool
+from form_invariance.scouting import sizes
+from form_invariance.scouting.questions import Question, draw
+from form_invariance.scouting.writing import configuration, model_name
+from form_invariance.stages.census.compute import take_census
+from form_invariance.tables.progress import silent
+from form_invariance.workflow.config_check import load
+from form_invariance.workflow.paths import default_folder
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What a configuration is made of, without its sizes.
+
+    Attributes:
+        settings: of the model, in the configuration.
+        shape: the model's sizes.
+        questions: the operators.
+        chosen: a trial for each format and operator.
+        files: by operator, the tables that have lost their worked examples.
+    """
+
+    settings: Mapping[str, str]
+    shape: DecoderConfig
+    questions: Sequence[Question]
+    chosen: pd.DataFrame
+    files: Mapping[str, Path]
+    seed: int
+
+
+def tables_without_examples(questions: Sequence[Question], chosen: pd.DataFrame, seed: int) -> dict[str, str]:
+    """As CSV, by operator: each table whose rows are worked examples in a chosen template, without these rows."""
+    found = {}
+    for question in questions:
+        used = chosen.loc[chosen["operator"] == question.operator, "examples"].max()
+        if isinstance(question.task, TableTask) and used:
+            rows = pool(question.task)
+            rows = rows[~rows["a"].isin(draw(question, seed)[0].head(used)["a"])]
+            fields = pd.DataFrame(list(map(json.loads, rows["fields"])))
+            table = fields.assign(**{question.task.answer: rows["target"].tolist()})
+            found[question.operator] = table.to_csv(index=False)
+    return found
+
+
+def censuses(
+    model: Decoder,
+    tokenizer: PromptTokenizer,
+    questions: Sequence[Question],
+    chosen: pd.DataFrame,
+    files: Mapping[str, Path],
+    seed: int,
+) -> sizes.Censuses:
+    """The censuses that the run will take of its tables: none of operators on numbers.
+
+    Args:
+        files: the tables that have lost their worked examples, by operator.
+    """
+    found = {}
+    for question in questions:
+        if isinstance(question.task, TableTask):
+            task = TableTask(files.get(question.operator, question.task.path), question.task.answer)
+            for row in chosen[chosen["operator"] == question.operator].to_dict("records"):
+                with silent():
+                    table = take_census(model, tokenizer, row["template"], question.operator, task, None, seed)
+                found[row["format"], question.operator] = table, row["template"]
+    return found
+
+
+def fit(
+    experiment: Experiment, censuses: sizes.Censuses, rate: float, longest: float
+) -> tuple[str, dict[str, Any], float]:
+    """The largest experiment that fits a time, or else the quickest.
+
+    Args:
+        censuses: of the tables.
+        rate: operations per second of the machine.
+        longest: seconds.
+
+    Returns:
+        The configuration as text; the same with the defaults of all other keys; and its estimated seconds.
+
+    Raises:
+        UserError: the model answers too few rows of a table right.
+    """
+    defaults, c = load(default_folder() / "config.yaml"), experiment.shape
+    shares = [float(own["correct"].mean()) for own, _ in censuses.values()] or experiment.chosen["right"].tolist()
+    problems = math.inf if censuses else min(len(pool(question.task)) for question in experiment.questions)
+    found: list[tuple[str, dict[str, Any], float]] = []
+    for own in sizes.steps(c.d_mlp, c.n_layers * c.n_heads, problems, min(shares)):
+        if censuses:
+            own = sizes.of_tables(own, censuses, experiment.seed)
+        text = configuration(
+            experiment.settings, experiment.questions, experiment.chosen, own, experiment.files, experiment.seed
+        )
+        config = {**defaults, **yaml.safe_load(text)}
+        seconds = sizes.seconds(config, model_name(experiment.settings["source"]), rate)
+        if found and seconds > longest:
+            break
+        found.append((text, config, seconds))
+    return found[-1]

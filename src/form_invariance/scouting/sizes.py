@@ -1,0 +1,141 @@
+"""Sizes of an experiment: as many prompts and candidates as fit a time, and as the right answers allow."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+import torch
+
+from form_invariance.bench.measure import matmul_rate
+from form_invariance.errors import UserError
+from form_invariance.model.decoder import Decoder
+from form_invariance.stages.dataset.compute import Choice, make_dataset
+from form_invariance.workflow import job_costs
+
+Sizes = dict[str, Any]
+"""Values of the configuration by key."""
+
+Censuses = Mapping[tuple[str, str], tuple[pd.DataFrame, str]]
+"""By (format, operator), the census of a whole table, and its template."""
+
+_KEYS = (
+    *("train_prompts", "eval_prompts", "candidates", "probe_prompts", "heuristic_max_operand"),
+    *("direct_effect_problems", "mean_cache_prompts", "transfer_pairs", "corrupt_seeds", "random_seeds"),
+)
+_STEPS = (
+    (8, 12, 50, 80, 20, 50, 60, 20, 1, 2),
+    (12, 16, 80, 100, 20, 100, 80, 30, 1, 3),
+    (16, 24, 120, 120, 30, 200, 96, 40, 1, 3),
+    (24, 32, 200, 200, 40, 200, 120, 60, 1, 5),
+    (32, 40, 300, 400, 50, 300, 200, 100, 2, 5),
+    (48, 64, 500, 1000, 50, 500, 300, 200, 2, 5),
+    (64, 80, 1000, 1500, 80, 1000, 600, 400, 3, 5),
+    (100, 100, 2000, 2500, 100, 1000, 1000, 600, 3, 5),
+)
+"""Values of `_KEYS`, from the quickest experiment to the default one."""
+_K = (5, 10, 20, 50, 100, 150, 200)
+_HEADS = (4, 8, 16)
+_PAIRS = 200
+"""Pairs of a census, at least."""
+_STARTING = 5
+"""Assumed seconds in which a job starts on one machine."""
+FEWEST_PROMPTS = 6
+"""Train prompts, and eval prompts, that an experiment on a table needs."""
+_SPARE = 8
+"""Rows of a table in no dataset, whose means replace ablated activations."""
+
+
+def steps(d_mlp: int, heads: int, problems: float, right: float) -> list[Sizes]:
+    """The sizes that a model and its right answers allow, the quickest experiment first.
+
+    Args:
+        d_mlp: neurons of a layer.
+        heads: attention heads of the model.
+        problems: how many the operator with the fewest has; infinite for tables, which `of_tables` fits.
+        right: share of right answers in the cell with the fewest.
+    """
+    found: list[Sizes] = []
+    for step in _STEPS:
+        own: Sizes = dict(zip(_KEYS, step, strict=True))
+        prompts = own["train_prompts"] + own["eval_prompts"]
+        if found and 2.8 * prompts > problems * right:
+            break
+        own["candidates"] = min(own["candidates"], d_mlp)
+        # The splits are drawn before, and an operand pair counts in one order only.
+        own["census_pairs"] = max(_PAIRS, int(-(-3 * prompts // max(right, 0.1))))
+        own["matched_seeds"] = own["random_seeds"]
+        own["k"] = [k for k in _K if k <= own["candidates"]] or [own["candidates"]]
+        own["heuristic_k"] = 50 if 50 in own["k"] else max(own["k"])
+        own["heads"] = [count for count in _HEADS if count <= heads]
+        found.append(own)
+    return found
+
+
+def seconds(config: Mapping[str, Any], model: str, rate: float) -> float:
+    """Estimated seconds of a run on this machine, from the costs that `plan` assumes for each job.
+
+    Args:
+        model: its name in the configuration.
+        rate: operations per second of the whole machine.
+    """
+    settings = config["models"][model]
+    numbers = any("table" not in one for one in config["operators"].values())
+    left_out = set() if numbers else {"heuristics", "family_knockout"}
+    if settings.get("dtype", "float32") == "float32":
+        left_out.add("precision")
+    work = sum(
+        job_costs.operations(rule, config, model, {}) for rule in job_costs.OPERATIONS if rule not in left_out
+    )
+    cells = len(config["formats"]) * len(config["operators"])
+    loads = 2 * cells + len(config["operators"]) + 12  # census and patching by cell, heuristics by operator
+    start = job_costs.reading_seconds(settings) - job_costs.STARTING + _STARTING
+    return work / rate + loads * start / _cores()
+
+
+def machine_rate(model: Decoder) -> float:
+    """Floating-point operations per second of this machine, in matrix products of the model's sizes."""
+    rate = matmul_rate(model)
+    return rate * _cores() / torch.get_num_threads() if model.device.type == "cpu" else rate
+
+
+def _cores() -> int:
+    return os.cpu_count() or 1
+
+
+def of_tables(sizes: Sizes, censuses: Censuses, seed: int) -> Sizes:
+    """The sizes with as many train and eval prompts as the rows allow that the model answers right.
+
+    Args:
+        censuses: those that the run will take, if `census_pairs` is the number of rows.
+
+    Raises:
+        UserError: there are too few.
+    """
+    reason: UserError | None = None
+    most = min(int(own["correct"].sum()) for own, _ in censuses.values()) // 2
+    for prompts in range(min(sizes["train_prompts"], most), FEWEST_PROMPTS - 1, -1):
+        choice = Choice(prompts, min(prompts, sizes["eval_prompts"]), sizes["corrupt_seeds"], seed)
+        try:
+            taken: dict[str, set[int]] = {}
+            for (_, operator), own in censuses.items():
+                dataset, _ = make_dataset({operator: own}, operator, choice)
+                taken.setdefault(operator, set()).update(dataset["a"])
+            if all(len(own) - len(taken[operator]) >= _SPARE for (_, operator), (own, _) in censuses.items()):
+                rows = max(len(own) for own, _ in censuses.values())
+                return {
+                    **sizes,
+                    "train_prompts": choice.train,
+                    "eval_prompts": choice.evaluation,
+                    "census_pairs": rows,
+                }
+        except UserError as error:
+            reason = error
+    counts = ", ".join(
+        f"{int(own['correct'].sum())} of {len(own)} ({name} {operator})"
+        for (name, operator), (own, _) in censuses.items()
+    )
+    raise UserError(
+        f"the tables have too few rows that the model answers right for {FEWEST_PROMPTS} train and "
+        f"{FEWEST_PROMPTS} eval prompts in every format: {counts}; add rows, or try another model"
+    ) from reason

@@ -1,0 +1,94 @@
+"""The wordings that scout tries, by format, and worked examples before them."""
+
+import json
+import re
+from collections.abc import Sequence
+
+import pandas as pd
+
+from form_invariance.problems.prompts import PromptTokenizer
+from form_invariance.problems.tasks import fill, first_tokens
+
+EXPRESSIONS = {"addition": "a + b", "subtraction": "a - b", "multiplication": "a * b", "division": "a // b"}
+_SIGNS = {"addition": "+", "subtraction": "-", "multiplication": "*", "division": "/"}
+_WORD = {
+    "addition": (
+        "Question: Ann has {a} pens and gets {b} more. How many pens does she have?\nAnswer: ",
+        "Jack has {a} apples. His friend gives him {b} more apples. How many apples does Jack have now? Answer: ",
+        "Jack has {a} apples and gets {b} more. Now he has ",
+    ),
+    "subtraction": (
+        "Question: Ann has {a} pens and loses {b} of them. How many pens does she have?\nAnswer: ",
+        "Jack has {a} apples. His friend takes {b} of the apples. How many apples does Jack have now? Answer: ",
+        "Jack has {a} apples and eats {b}. Now he has ",
+    ),
+    "multiplication": (
+        "Question: Ann has {a} boxes with {b} pens in each box. How many pens does she have?\nAnswer: ",
+        "Jack has {a} bags with {b} apples in each bag. How many apples does Jack have in total now? Answer: ",
+        "A library has {a} shelves and each shelf holds {b} books. The total number of books in the library is ",
+    ),
+    "division": (
+        "Question: Ann puts {a} pens into boxes of {b}. How many full boxes does she have?\nAnswer: ",
+        "Jack has {a} apples. He packs them into bags of {b}. How many full bags can Jack make? Answer: ",
+        "There are {a} marbles and each full jar contains {b} marbles. The number of full jars is ",
+    ),
+}
+
+
+def of_arithmetic(operator: str) -> dict[str, tuple[str, ...]]:
+    """The wordings of an operator of `EXPRESSIONS`, by format."""
+    sign, expression = _SIGNS[operator], EXPRESSIONS[operator]
+    with_fields = expression.replace("a", "{a}").replace("b", "{b}")
+    return {
+        "symbolic": (f"{{a}}{sign}{{b}}=", f"{{a}} {sign} {{b}} = ", f"Calculate: {{a}} {sign} {{b}} = "),
+        "code": (
+            f"a = {{a}}\nb = {{b}}\nprint({expression})  # ",
+            f"x = {with_fields}\nprint(x)  # ",
+            f">>> {with_fields}\n",
+        ),
+        "word": _WORD[operator],
+    }
+
+
+def of_table(relation: str, fields: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The wordings of a table, by format.
+
+    Args:
+        relation: what an answer is, such as capital.
+        fields: the names of the other columns.
+    """
+    asked = ", ".join(f"{{{name}}}" for name in fields)
+    named = ", ".join(f"{name.replace('_', ' ')} {{{name}}}" for name in fields)
+    call = re.sub(r"\W", "_", relation)
+    given = ", ".join(f'"{{{name}}}"' for name in fields)
+    return {
+        "sentence": (
+            f"The {relation} of {asked} is",
+            f"The {relation} of the {named} is",
+            f"{asked}: the {relation} is",
+        ),
+        "question": (
+            f"Question: What is the {relation} of {asked}?\nAnswer:",
+            f"Q: What is the {relation} of the {named}?\nA:",
+            f"{named}\n{relation}:",
+        ),
+        "code": (f"{call}({given})  # ->", f"print({call}({given}))  #", f"assert {call}({given}) =="),
+    }
+
+
+def with_examples(tokenizer: PromptTokenizer, template: str, examples: pd.DataFrame, where: str) -> str:
+    """A template after worked examples of itself, with a line break after each answer.
+
+    Args:
+        examples: columns fields and text, the whole answer.
+
+    Raises:
+        UserError: no answer can follow the template.
+    """
+    if examples.empty:
+        return template
+    prompts, answers = [fill(template, json.loads(one)) for one in examples["fields"]], examples["text"].tolist()
+    token = first_tokens(tokenizer, prompts, answers, where)[0]
+    own, spaced = tokenizer.encode_each([prompts[0], f"{prompts[0]} {answers[0]}"])
+    gap = " " if spaced[: len(own) + 1] == [*own, token] else ""
+    return "".join(f"{prompt}{gap}{text}\n" for prompt, text in zip(prompts, answers, strict=True)) + template

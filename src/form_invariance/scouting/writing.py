@@ -1,0 +1,121 @@
+"""What scout prints, and the commented configuration that it writes."""
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+
+from form_invariance.problems.tasks import Arithmetic, TableTask
+from form_invariance.scouting.questions import PROBLEMS, Question
+from form_invariance.scouting.sizes import Sizes
+
+_PLACES = ("units", "tens", "hundreds")
+_SHOWN = 60
+"""Characters of a wording in the table."""
+
+
+def table(trials: pd.DataFrame) -> str:
+    """The trials of one level as text: a row for each wording, a column for each number of examples."""
+    counts = sorted(trials["examples"].unique())
+    rows = [["format", "operator", "tokens", *(f"{count}-shot" for count in counts), "wording"]]
+    for (name, operator, wording), own in trials.groupby(["format", "operator", "wording"], sort=False):
+        fits = own[own["misfit"] == ""].set_index("examples")
+        if fits.empty:
+            continue
+        shares = [_shares(fits.loc[count]) if count in fits.index else "" for count in counts]
+        text = json.dumps(wording, ensure_ascii=False)
+        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+        rows.append([str(name), str(operator), str(fits["tokens"].min()), *shares, shown])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    misfits = trials.loc[trials["misfit"] != "", "misfit"]
+    if len(misfits):
+        lines.append(f"{len(misfits)} trials do not fit the tokenizer, the first because: {misfits.iloc[0]}")
+    title = f"Right answers to {trials['level'].iloc[0]}, {PROBLEMS} problems a trial; * is chosen."
+    return "\n".join([title, *lines, ""])
+
+
+def _shares(trial: "pd.Series[Any]") -> str:
+    """The shares of right answers, by digit where digits are asked."""
+    return " ".join(f"{share:.2f}" for share in trial["by_digit"]) + ("*" if trial["chosen"] else "")
+
+
+def model_name(source: str) -> str:
+    """The name of a model in a configuration."""
+    last = re.split(r"[/:]", source.rstrip("/"))[-1]
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", last).lstrip("_.-") or "model"
+
+
+def _text(value: str) -> str:
+    """A text in YAML, in double quotes."""
+    return yaml.dump(value, default_style='"', allow_unicode=True, width=math.inf).strip()
+
+
+def _key(name: str) -> str:
+    """A name in YAML, in quotes if it would be read as something else."""
+    plain = re.fullmatch(r"[A-Za-z_][\w.-]*", name) and yaml.safe_load(name) == name
+    return name if plain else _text(name)
+
+
+def operators_of(question: Question) -> dict[str, int | None]:
+    """The operators of a configuration that ask a question, with the digit that each asks."""
+    if not question.digits:
+        return {question.operator: None}
+    last = question.digits - 1
+    return {f"{question.operator}_{_PLACES[last - digit]}": digit for digit in range(question.digits)}
+
+
+def configuration(
+    model: Mapping[str, str],
+    questions: Sequence[Question],
+    chosen: pd.DataFrame,
+    sizes: Sizes,
+    files: Mapping[str, Path],
+    seed: int,
+) -> str:
+    """A commented configuration.
+
+    Args:
+        model: its source and, where they differ from the defaults, its other settings.
+        questions: those of the chosen trials.
+        chosen: a trial for each format and operator.
+        files: the tables that have lost their worked examples, by operator.
+    """
+    lines = [f"seed: {seed}", "", "models:", f"  {_key(model_name(model['source']))}:"]
+    lines += [f"    {key}: {_text(value)}" for key, value in model.items()]
+    task = questions[0].task
+    if isinstance(task, Arithmetic):
+        lines += ["", "# Limits of the operands and of the answer, inclusive.", "operands:"]
+        lines += [f"  {key}: {value}" for key, value in vars(task.limits).items()]
+    lines += ["", "operators:"]
+    for question in questions:
+        for name, digit in operators_of(question).items():
+            lines.append(f"  {_key(name)}: {{{_operator(question, digit, files)}}}")
+    lines += ["", "formats:"]
+    for form, own in chosen.groupby("format", sort=False):
+        lines += [f"  {_key(str(form))}:", "    templates:"]
+        for question in questions:
+            row = own[own["operator"] == question.operator].iloc[0]
+            shares = " ".join(f"{share:.2f}" for share in row["by_digit"])
+            lines.append(f"      # Right in {PROBLEMS} problems: {shares}. Worked examples: {row['examples']}.")
+            first, *others = map(_key, operators_of(question))
+            anchor = f"template{row.name}"
+            lines.append(f"      {first}: {f'&{anchor} ' if others else ''}{_text(row['template'])}")
+            lines += [f"      {other}: *{anchor}" for other in others]
+    lines += ["", "# Further tasks on numbers: config/README.md.", "specificity_tasks: {}"]
+    lines += ["", "# Sizes: config/README.md explains each. All other keys are those of config.yaml."]
+    lines += [f"{key}: {value}" for key, value in sizes.items()]
+    return "\n".join([*lines, ""])
+
+
+def _operator(question: Question, digit: int | None, files: Mapping[str, Path]) -> str:
+    if isinstance(question.task, TableTask):
+        named = "" if question.task.answer == "answer" else f", answer: {_text(question.task.answer)}"
+        return f"table: {_text(str(files.get(question.operator, question.task.path)))}{named}"
+    asked = "" if digit is None else f", digit: {digit}"
+    return f"expression: {_text(question.task.expression)}{asked}"

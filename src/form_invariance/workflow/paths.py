@@ -1,0 +1,82 @@
+"""Paths that Snakemake or Python would take apart: what rules do with the user's files, and with the source.
+
+And where the default configuration is.
+"""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from form_invariance.errors import UserError
+
+
+def default_folder() -> Path:
+    """The folder with config.yaml and its schema: that of the working folder, else that of the checkout.
+
+    Raises:
+        UserError: there is none.
+    """
+    for folder in (Path("config"), Path(__file__).parents[3] / "config"):
+        if (folder / "config.yaml").exists():
+            return folder
+    raise UserError(f"there is no config/config.yaml in {Path.cwd()}; run this in the checkout")
+
+
+def refuse_braces(**folders: Path) -> None:
+    """Refuse folders that Snakemake takes for patterns, whatever a workflow does.
+
+    Args:
+        folders: by what they are, with `_` for a space.
+
+    Raises:
+        UserError: the path of a folder has a brace.
+    """
+    for what, folder in folders.items():
+        if set("{}") & set(str(folder)):
+            name = what.replace("_", " ")
+            raise UserError(
+                f"the path of the {name}, {folder}, has braces, which Snakemake reads as wildcards; move it"
+            )
+
+
+def as_inputs(paths: str | Iterable[str]) -> list[Any]:
+    """Files of the user as a rule's inputs, which a module's `prefix` leaves where they are.
+
+    Those in whose paths Snakemake would see wildcards cannot be inputs: see `changes_of`.
+    """
+    from snakemake.io import contains_wildcard, local  # type: ignore[import-untyped]
+
+    return [local(path) for path in _each(paths) if not contains_wildcard(path)]
+
+
+def changes_of(paths: str | Iterable[str]) -> list[str]:
+    """What tells that the files have changed that `as_inputs` leaves out, for a rule's parameters."""
+    from snakemake.io import contains_wildcard
+
+    states = {path: os.stat(path) for path in _each(paths) if contains_wildcard(path)}
+    return [f"{path}: {state.st_size} bytes, {state.st_mtime_ns}" for path, state in states.items()]
+
+
+def _each(paths: str | Iterable[str]) -> list[str]:
+    return [paths] if isinstance(paths, str) else [*paths]
+
+
+def shell_prefix(source: Path, links: Path) -> str:
+    """What every job's shell does first, as a pattern of Snakemake's: it puts a source folder on Python's path.
+
+    Args:
+        links: folder for a link to the source where a colon would divide its path in two; relative to the folder
+            in which jobs run.
+    """
+    path = _linked(source, links) if os.pathsep in str(source) else source
+    return f"set -euo pipefail; export PYTHONPATH={quote(str(path))}; ".replace("{", "{{").replace("}", "}}")
+
+
+def _linked(source: Path, links: Path) -> Path:
+    """A link to a folder, which jobs of a cluster may read while another one makes it anew."""
+    link, new = links / "source", links / f"source_{os.getpid()}"
+    links.mkdir(parents=True, exist_ok=True)
+    new.symlink_to(source, target_is_directory=True)
+    return new.replace(link)

@@ -1,0 +1,131 @@
+"""Results whose records by Snakemake are lost: a folder that was copied, or whose `.snakemake` was deleted.
+
+Snakemake knows from its records, in `.snakemake`, with which settings a file was made. Without a record it
+compares time stamps alone, and a changed setting would not make the file again. So the folder of each model keeps
+the configurations that its files may have, and the token of its last run, which `.snakemake` has too. Files
+without a record, or of another run than the records, are accepted only if they have the present configuration.
+"""
+
+import json
+import secrets
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from form_invariance.errors import UserError
+from form_invariance.json_yaml import read_json
+from form_invariance.tables.files import write_text
+from form_invariance.workflow.source_digest import DATA_SUFFIXES, digest_of
+
+CONFIGURATION = "configuration.json"
+_UNKNOWN = None
+"""In the place of a configuration: files were there before the folder kept any."""
+_PACKAGE = Path(__file__).parents[1]
+_TOKENS = Path(".snakemake/form_invariance.json")
+_RESULTS = (".parquet", ".safetensors")
+_SHOWN = 80
+
+Config = Mapping[str, Any]
+
+
+def _folders(config: Config) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The folder of each model, with what its results depend on."""
+    plain = json.loads(json.dumps(config))
+    models, source = plain.pop("models"), _source()
+    for name, model in models.items():
+        yield Path("results", name), {**plain, "model": model, "source": source}
+
+
+def _source() -> str:
+    """Digest of the package's code."""
+    return digest_of(sorted(path for path in _PACKAGE.rglob("*") if path.suffix in (".py", *DATA_SUFFIXES)))
+
+
+def _content(path: Path) -> dict[str, Any]:
+    return read_json(path) if path.exists() else {}
+
+
+def _configurations(folder: Path) -> list[Any]:
+    """The configurations that a folder's files may have."""
+    found = _content(folder / CONFIGURATION).get("configurations")
+    if isinstance(found, list) and found:
+        return found
+    return [_UNKNOWN] if next(_files(folder), None) else []
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.rglob("*") if path.suffix in _RESULTS and not path.name.startswith("."))
+
+
+def check(config: Config) -> None:
+    """Check that results of another configuration than the present one have Snakemake's records.
+
+    Raises:
+        UserError: a file has none, or was replaced since.
+    """
+    for folder, own in _folders(config):
+        kept = _configurations(folder)
+        if all(one == own for one in kept):
+            continue
+        if (lost := _without_record(folder)) is not None:
+            raise UserError(
+                f"{folder} {_difference(kept, own)}, and Snakemake has no record of {lost} as it is, so it cannot "
+                f"tell what to make again; {_remedy(kept)} delete {folder}"
+            )
+
+
+def _without_record(folder: Path) -> Path | None:
+    """A result of which Snakemake has no record; the folder, if it is of another run than the records."""
+    from snakemake.io import IOFile  # type: ignore[import-untyped]
+    from snakemake.persistence.file import FilePersistence  # type: ignore[import-untyped]
+
+    if _content(folder / CONFIGURATION).get("token") != _content(_TOKENS).get(str(folder)):
+        return folder
+    records = FilePersistence(nolock=True)
+    return next((path for path in sorted(_files(folder)) if records.metadata(IOFile(str(path))) is None), None)
+
+
+def _difference(kept: list[Any], own: Config) -> str:
+    """How a folder's configurations differ from the present one."""
+    if len(kept) > 1:
+        return "has files of several configurations"
+    (old,) = kept
+    if not isinstance(old, dict):
+        return "has files of an unknown configuration"
+    key = next(key for key in [*old, *own] if old.get(key) != own.get(key))
+    values = (json.dumps(one[key], ensure_ascii=False) if key in one else "no value" for one in (old, own))
+    was, now = (text if len(text) <= _SHOWN else "another value" for text in values)
+    return f"was made with {key}: {was} (now {now})"
+
+
+def _remedy(kept: list[Any]) -> str:
+    if len(kept) > 1 or not isinstance(kept[0], dict):
+        return "copy the .snakemake of these results, too, or"
+    return "set this back, run 'snakemake --touch --forceall', which makes records, and change it then, or"
+
+
+def begin(config: Config) -> None:
+    """Note at the start of a run that it may make files of this configuration."""
+    for folder, own in _folders(config):
+        token = secrets.token_hex(8)
+        write_text(_TOKENS, json.dumps({**_content(_TOKENS), str(folder): token}))
+        _write(folder, token, [*(one for one in _configurations(folder) if one != own), own])
+
+
+def end(config: Config) -> None:
+    """Note at the end of a run that made all that was to be made that every file has this configuration."""
+    for folder, own in _folders(config):
+        _write(folder, _content(_TOKENS).get(str(folder)), [own])
+
+
+def is_whole(settings: Any) -> bool:
+    """Whether a run makes all that is to be made, from Snakemake's settings of its graph."""
+    parts = (
+        settings.until or settings.omit_from or settings.batch or settings.allowed_rules or settings.target_jobs
+    )
+    whole = {"all", "default"} >= set(settings.targets)
+    return whole and not parts and settings.rerun_triggers == type(settings)().rerun_triggers
+
+
+def _write(folder: Path, token: object, configurations: list[Any]) -> None:
+    write_text(folder / CONFIGURATION, json.dumps({"token": token, "configurations": configurations}, indent=1))

@@ -1,0 +1,62 @@
+"""A folder as Hugging Face reads it and as this package does: the same logits, or a refusal."""
+
+import json
+import logging
+import shutil
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from form_invariance.errors import UserError
+from form_invariance.model import decoder
+from form_invariance.model import loading as models
+
+TOKENS = torch.arange(3, 87, 7)[None]
+
+
+def read_by_hugging_face(folder):
+    """Last logits, and the names of weights that Hugging Face ignores or invents; None if it refuses."""
+    import transformers
+
+    transformers.utils.logging.disable_progress_bar()
+    logging.disable(logging.WARNING)
+    try:
+        model, told = transformers.AutoModelForCausalLM.from_pretrained(
+            folder, attn_implementation="eager", output_loading_info=True
+        )
+        with torch.no_grad():
+            return model.eval()(TOKENS).logits[:, -1], {*told["unexpected_keys"], *told["missing_keys"]}
+    except Exception:
+        return None
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def logits_of(folder):
+    """Last logits as this package computes them."""
+    model = models.load(folder)
+    with torch.no_grad():
+        return decoder.logits(model, decoder.run_layers(model, decoder.embed(model, TOKENS)))[:, -1]
+
+
+def compare(folder):
+    """The sentence of a refusal, or nothing; what is not refused has Hugging Face's logits, if it gives any."""
+    try:
+        ours = logits_of(folder)
+    except UserError as error:
+        return str(error)
+    if theirs := read_by_hugging_face(folder):
+        logits, other = theirs
+        assert not other, f"Hugging Face ignores or invents {other}"
+        torch.testing.assert_close(ours, logits, atol=3e-5, rtol=1e-4)
+    return ""
+
+
+def rewritten(folder, to, change_config=lambda config: config, change=lambda weights: weights):
+    """A copy of a model's folder, without its tokenizer, with another config.json and other weights."""
+    shutil.rmtree(to, ignore_errors=True)
+    to.mkdir()
+    config = json.loads((folder / "config.json").read_text())
+    (to / "config.json").write_text(json.dumps(change_config(config)))
+    save_file(change(load_file(folder / "model.safetensors")), to / "model.safetensors")
+    return to

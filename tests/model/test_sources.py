@@ -1,0 +1,198 @@
+"""What `source` may name: each mistake has its sentence, and a hub model is the files that are read of it."""
+
+import json
+import os
+import re
+import shutil
+import socket
+from pathlib import Path
+
+import huggingface_hub
+import pytest
+import yaml
+from huggingface_hub import constants
+from stub_checkout import ROOT
+
+from form_invariance.errors import UserError
+from form_invariance.model.files import PACKAGED, files_read, resolve
+from form_invariance.workflow import config_check
+
+DEFAULT = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+SCHEMA = yaml.safe_load((ROOT / "config/schemas/config.schema.yaml").read_text())
+COMMIT = "4e20de362430cd3b72f300e6b0f18e50e7166e08"
+
+
+@pytest.fixture(autouse=True)
+def away(tmp_path, monkeypatch):
+    """A working folder with two models, an empty hub's cache and no network."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(PACKAGED / "embedded-shared", "models/llama-1b")
+    (tmp_path / "models/model.gguf").touch()
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(socket.socket, "connect", pytest.fail)
+    return tmp_path
+
+
+def refusal(source, revision=None):
+    with pytest.raises(UserError) as caught:
+        resolve(source, revision)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "parts"),
+    [
+        ("x.gguf", ["'x.gguf' is a GGUF file", "import-gguf"]),
+        ("models/model.gguf", ["'models/model.gguf' is a GGUF file", "import-gguf"]),
+        ("/no/such/X.GGUF", ["is a GGUF file", "import-gguf"]),
+        ("owner/name@v1", ["has a revision in its hub id", "hub id 'owner/name' and, as its revision, 'v1'"]),
+        ("https://huggingface.co/owner/name", ["is a page of the hub", "give the hub id 'owner/name'"]),
+        ("http://hf.co/owner/na.me/", ["is a page of the hub", "give the hub id 'owner/na.me'"]),
+        ("huggingface.co/owner/name", ["is a page of the hub", "'owner/name'"]),
+        ("https://huggingface.co/owner/name/tree/v1?x=y", ["'owner/name' and, as its revision, 'v1'"]),
+        ("https://huggingface.co/owner/name/blob/main/config.json", ["'owner/name' and, as its revision, 'main'"]),
+        ("hf://owner/name@v1", ["is a page of the hub", "'owner/name' and, as its revision, 'v1'"]),
+        ("https://huggingface.co/owner/name/tree/refs%2Fpr%2F1", ["as its revision, 'refs/pr/1'"]),
+        ("https://huggingface.co/datasets/owner/name", ["is a URL", "local folder or a hub id"]),
+        ("huggingface.co/gpt2", ["is a URL", "local folder or a hub id"]),
+        ("owner/name--x", ["does not exist", "hub id"]),
+        ("https://example.com/owner/name", ["is a URL", "local folder or a hub id"]),
+        ("s3://bucket/model", ["is a URL", "local folder or a hub id"]),
+        ("gpt2", ["'gpt2' does not exist", "'openai-community/gpt2'"]),
+        ("embedded-shared", ["'embedded-shared' does not exist", "owner"]),
+        (
+            "models/llama-1",
+            ["'models/llama-1' does not exist", "folder 'models' does", "run 'hf download"],
+        ),
+        ("model/llama-1b", ["'model/llama-1b' does not exist", "folder 'models' does"]),
+        ("models/llama-1b/config.json", ["is a file; give the folder that contains it"]),
+        ("./models/llama", ["'./models/llama' does not exist", "hub id"]),
+        ("models/llama-1b/x", ["does not exist", "hub id"]),
+    ],
+)
+def test_a_wrong_source_is_told_before_any_job(source, parts):
+    """By the check of the configuration as by a command."""
+    text = refusal(source)
+    assert all(part in text for part in parts), text
+    assert "\n" not in text
+    config = {**DEFAULT, "models": {"mine": {"source": source}}}
+    with pytest.raises(UserError) as caught:
+        config_check.check(config, SCHEMA)
+    assert str(caught.value) == f"config key models.mine.source: {text}"
+
+
+@pytest.mark.parametrize("source", ["meta-llama/Llama-3.2-1B", "Qwen/llama-1b", "llama/llama-1b", "a/b.c-d_e"])
+def test_a_hub_id_waits_for_its_job(source):
+    config_check.check({**DEFAULT, "models": {"mine": {"source": source}}}, SCHEMA)
+
+
+@pytest.mark.parametrize("source", ["models/llama-1b", "./models/llama-1b", "models/llama-1b/"])
+def test_a_local_folder(source, away):
+    assert resolve(source).samefile(away / "models/llama-1b")
+
+
+def snapshot(repository, names, listed=None, hub_id="owner--name"):
+    """The hub's cache with some files of a repository, and its list of all files if that is known."""
+    model = Path(constants.HF_HUB_CACHE) / f"models--{hub_id}"
+    folder = model / "snapshots" / COMMIT
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(repository / name, folder / name)
+    (model / "refs").mkdir()
+    (model / "refs/main").write_text(COMMIT)
+    if listed is not None:
+        from huggingface_hub._tree_cache import TreeCacheEntry, write_tree_cache
+
+        entry = TreeCacheEntry(size=1, blob_id="0" * 40, lfs_sha256=None, lfs_size=None, xet_hash=None)
+        write_tree_cache(str(model), COMMIT, dict.fromkeys(listed, entry))
+    return folder
+
+
+DESCRIPTION = ["config.json", "tokenizer.json", "tokenizer_config.json"]
+OTHER_FILES = ["consolidated.safetensors", "original/model.safetensors", "checkpoint-5/config.json", "onnx/x.json"]
+SHARDS = ["model-1-of-2.safetensors", "model-2-of-2.safetensors"]
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """A model that is stored whole, and in shards with another index."""
+    folder = Path(shutil.copytree(PACKAGED / "embedded-shared", tmp_path / "repository"))
+    places = {str(number): shard for number, shard in enumerate(SHARDS)}
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
+    for shard in SHARDS:
+        shutil.copy(folder / "model.safetensors", folder / shard)
+    return folder
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_what_lies_beside_a_model_does_not_make_its_snapshot_incomplete(repository, known):
+    """Neither subfolders nor other weights are asked for, whether the list of the files is known or not."""
+    whole = [*DESCRIPTION, "model.safetensors"]
+    folder = snapshot(repository, whole, [*whole, *OTHER_FILES, *SHARDS] if known else None)
+    assert resolve("owner/name") == folder
+    assert {path.name for path in files_read(folder)} == set(whole)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_snapshot_in_shards(repository, known):
+    part = [*DESCRIPTION, "model.safetensors.index.json"]
+    folder = snapshot(repository, [*part, *SHARDS], [*part, *SHARDS, *OTHER_FILES] if known else None)
+    assert resolve("owner/name") == folder
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize(
+    ("names", "missing"),
+    [
+        (["config.json"], "tokenizer.json"),
+        (DESCRIPTION, "model.safetensors"),
+        ([*DESCRIPTION, "model.safetensors.index.json"], SHARDS[0]),
+        ([*DESCRIPTION, "model.safetensors.index.json", SHARDS[0]], SHARDS[1]),
+    ],
+)
+def test_a_part_of_a_model_without_a_network(repository, names, missing, known):
+    listed = [*DESCRIPTION, *(["model.safetensors"] if missing == "model.safetensors" else names[3:]), *SHARDS]
+    snapshot(repository, names, listed if known else None)
+    text = refusal("owner/name")
+    expected = rf"model 'owner/name': {missing} is not in the hub's cache and cannot be downloaded \(\w+\); "
+    assert re.match(expected, text), text
+    assert "pickled" not in text
+
+
+def test_a_folder_of_the_owners_name_does_not_matter_to_a_cached_model(repository):
+    os.mkdir("owner")
+    assert "does not exist, but the folder 'owner' does" in refusal("owner/name")
+    folder = snapshot(repository, [*DESCRIPTION, "model.safetensors"])
+    assert resolve("owner/name") == folder
+    config_check.check({**DEFAULT, "models": {"mine": {"source": "owner/name"}}}, SCHEMA)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_download_takes_what_is_read(repository, tmp_path, monkeypatch, whole):
+    from huggingface_hub.utils import filter_repo_objects
+
+    weights = ["model.safetensors"] if whole else SHARDS
+    names = [*DESCRIPTION, "model.safetensors.index.json", *OTHER_FILES, *SHARDS, *weights]
+    taken = []
+
+    def download(hub_id, *, revision, allow_patterns):
+        assert (hub_id, revision) == ("owner/name", COMMIT if taken else "v1")
+        for name in filter_repo_objects(dict.fromkeys(names), allow_patterns=allow_patterns):
+            taken.append(name)
+            (tmp_path / COMMIT).mkdir(exist_ok=True)
+            shutil.copy(repository / name, tmp_path / COMMIT)
+        return str(tmp_path / COMMIT)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    assert resolve("owner/name", "v1") == tmp_path / COMMIT
+    assert sorted(taken) == sorted([*DESCRIPTION, "model.safetensors.index.json", *weights])
+
+
+def test_pickled_weights_of_the_hub_are_called_pickled(repository, tmp_path, monkeypatch):
+    """Where the hub answers, and it has no other weights."""
+    folder = snapshot(repository, DESCRIPTION)
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda *_, **__: str(folder))
+    monkeypatch.setattr(huggingface_hub, "list_repo_files", lambda *_, **__: [*DESCRIPTION, "pytorch_model.bin"])
+    with pytest.raises(UserError, match="pickled"):
+        files_read(resolve("owner/name"))

@@ -1,0 +1,135 @@
+"""One rule for the braces of a template: a field, text, or a refusal in one sentence."""
+
+import pytest
+from hostile_values import FUZZ, refusal
+from hypothesis import given
+from hypothesis import strategies as st
+
+from form_invariance.errors import UserError
+from form_invariance.model import files as model_files
+from form_invariance.model.files import PACKAGED
+from form_invariance.problems import prompts, tasks
+from form_invariance.problems.operands import OperandRange
+from form_invariance.problems.prompts import check_template
+from form_invariance.problems.templates import check_fields, check_task_fields, fields_of, fill, render
+
+FIELDS = {"word": "dog", "of": "{word}", "first word": "cat", "größe": "2", "1": "one"}
+
+
+@pytest.mark.parametrize(
+    ("template", "prompt"),
+    [
+        ('{"word": "{word}", "plural": "', '{"word": "dog", "plural": "'),
+        ('{"{word}": {"n": [{}, {0}, {1,2}]}}', '{"dog": {"n": [{}, {0}, {1,2}]}}'),
+        ("char *w[] = {{word}, {of}};", "char *w[] = {dog, {word}};"),
+        ("int main() { return {word}; }", "int main() { return dog; }"),
+        ("{return word;} {word;} {word, of} {x, y} {{word}", "{return word;} {word;} {word, of} {x, y} {dog"),
+        (r"\frac{{word}}{2} {{", r"\frac{dog}{2} {{"),
+        ("{x: 1} {'word': 2} { x } {\n} }{ {word}", "{x: 1} {'word': 2} { x } {\n} }{ dog"),
+        ("{first word} {größe} {1} {2} {word", "cat 2 one {2} {word"),
+    ],
+)
+def test_braces_that_are_text_stay_and_fields_are_filled_once(template, prompt):
+    check_fields(template, "here", list(FIELDS))
+    assert fill(template, FIELDS) == prompt
+
+
+@pytest.mark.parametrize(
+    ("odd", "said"),
+    [
+        ("{word!s}", "write {word} in place of {word!s}, without formatting"),
+        ("{word:>5}", "write {word} in place of {word:>5}"),
+        ("{word:}", "write {word} in place of {word:}"),
+        ("{word: 5}", "write {word} in place of {word: 5}"),
+        ("{word!r:.3}", "write {word} in place"),
+        ("{word.upper}", "write {word} in place"),
+        ("{word[0]}", "write {word} in place"),
+        ("{first word!s}", "write {first word} in place"),
+        ("{größe:03d}", "write {größe} in place"),
+        ("{wrod}", "write {word} in place of {wrod}"),
+        ("{Word}", "write {word} in place of {Word}"),
+        ("{ word }", "write {word} in place of { word }"),
+        ("{{ wrod }}", "write {word} in place of { wrod }"),
+        ("{frist word}", "write {first word} in place of {frist word}"),
+        ("{c}", "{c} is no field, and braces around one word of text need a space inside"),
+        ("{wort_x:>5}", "{wort_x:>5} is no field"),
+        ("{शब्द}", "{शब्द} is no field"),
+        ("{{c}}", "{c} is no field"),
+    ],
+)
+def test_braces_that_look_like_a_field_are_refused(odd, said):
+    with pytest.raises(UserError) as caught:
+        check_fields(f"{{of}} {odd}", "here", list(FIELDS))
+    text = str(caught.value)
+    assert text.startswith("here: template '{of} ")
+    assert "must have at least one of the table's fields, {word}, {of}, {first word}" in text
+    assert said in text
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize(
+    "template", ["{a}+{b!r}=", "{a:>3}+{b}=", "{a}+{b:d}=", "{a}+{b}={a}", "{a}+{{c}}{b}", "{A}+{b}"]
+)
+def test_operands_have_no_formatting_either(template):
+    with pytest.raises(
+        UserError, match=r"^here: .* must have the fields \{a\} and \{b\}, once each, and no other"
+    ):
+        check_fields(template, "here")
+
+
+def test_a_task_on_numbers_follows_the_same_rule():
+    check_task_fields('{"x": {a}, "max": {{b}, {}}, "a": {a}', "here", "max(a, b)")
+    for template in ("{a} {b!s}", "{a}", "{a} {b} {c}", "{b} { b }"):
+        with pytest.raises(
+            UserError, match=r"^here: .* must have the field \{a\}, the field \{b\} if the expression"
+        ):
+            check_task_fields(template, "here", "max(a, b)")
+
+
+PIECES = st.one_of(
+    st.text('{} "0:;,\n[]+', max_size=5),
+    st.sampled_from(["{a}", "{b}", "{word}", "{{a}}", "{}", "a", "b", " word "]),
+)
+
+
+@FUZZ
+@given(st.lists(PIECES, max_size=8))
+def test_what_is_accepted_is_filled_as_written(pieces):
+    """By construction: only the pieces that are fields change, and what looks like a field is never left over."""
+    known = {"a": "1", "b": "22", "word": "w"}
+    template = "".join(pieces)
+    if refusal(check_fields, template, "here", list(known))[1]:
+        return
+    expected = template
+    for name, text in known.items():
+        expected = expected.replace(f"{{{name}}}", text)
+    assert fill(template, known) == expected
+    assert set(fields_of(template, list(known))) <= set(known)
+
+
+def test_prompts_and_tasks_have_the_same_functions():
+    assert prompts.fill is tasks.fill is fill
+    assert (prompts.check_fields, prompts.fields_of, prompts.render) == (check_fields, fields_of, render)
+    assert render('{"a": {a}, "b": {{b}}}', 12, 7) == fill('{"a": {a}, "b": {{b}}}', {"a": "12", "b": "7"})
+
+
+@pytest.mark.parametrize("template", ['{"a": {a}, "b": {b}, "sum": ', "int a[] = {{a}, {b}}; // sum: "])
+def test_json_and_c_fit_a_tokenizer(template):
+    tokenizer = model_files.load_tokenizer(PACKAGED / "embedded-shared")
+    check_template(tokenizer, template, "here", OperandRange(6, 12, 3, 40))
+
+
+@pytest.mark.parametrize(
+    "odd", ["{word=}", "{word!S}", "{word:%Y-%m-%d}", "{word:é}", "{word.upper()}", "{word|upper}", "{word[0]}"]
+)
+def test_what_python_or_a_template_engine_would_format_is_refused(odd):
+    with pytest.raises(UserError, match=r"write \{word\} in place of"):
+        check_fields(f"{{word}} {odd}", "here", ["word"])
+
+
+def test_arguments_of_latex_commands_are_text():
+    text = r"\begin{equation} \frac{x}{{word}} \sqrt[n]{y} \emph{the} \end{equation}"
+    check_fields(text, "here", ["word"])
+    assert fill(text, {"word": "12"}) == text.replace("{word}", "12")
+    with pytest.raises(UserError, match="is no field"):
+        check_fields("{word} {the}", "here", ["word"])

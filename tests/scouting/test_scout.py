@@ -1,0 +1,298 @@
+"""Scout: planted truths that it must find, and configurations that must run as they are."""
+
+import itertools
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from digit_tokenizers import byte_level, metaspace
+from stub_checkout import ROOT
+
+from form_invariance import load_model, scout
+from form_invariance.cli import main
+from form_invariance.embedded.tokenizer import build_tokenizer
+from form_invariance.errors import UserError
+from form_invariance.problems.operands import OperandRange
+from form_invariance.problems.prompts import PromptTokenizer
+from form_invariance.problems.tasks import Arithmetic
+from form_invariance.scouting import questions, sizes
+from form_invariance.scouting.choice import choose, is_enough, search
+from form_invariance.scouting.proposal import tables_without_examples
+from form_invariance.scouting.questions import Question, draw, largest_number
+from form_invariance.scouting.wordings import with_examples
+from form_invariance.scouting.writing import configuration
+from form_invariance.stages.dataset.compute import Choice, make_dataset
+from form_invariance.workflow import config_check
+
+KNOWN = {"symbolic": "{a}+{b}=", "code": "a = {a}\nb = {b}\nprint(a + b)  # "}
+"""What embedded-shared was trained on."""
+NEEDED = ["--model", "embedded:embedded-shared", "--tflops", "0.05", "--minutes", "10"]
+
+
+@pytest.fixture
+def sums(tmp_path):
+    """A table of 60 sums; embedded-shared knows these in its templates alone."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.integers(10, 400, (60, 2)), columns=["a", "b"]).drop_duplicates()
+    rows.assign(answer=rows["a"] + rows["b"]).to_csv(tmp_path / "sums.csv", index=False)
+    return tmp_path / "sums.csv"
+
+
+def given(**more):
+    """The model's templates as the option's words."""
+    return ["--template", *(f"{name}/sums={text}" for name, text in {**KNOWN, **more}.items())]
+
+
+def checked(path):
+    """A configuration as the workflow reads it."""
+    return config_check.read([path], config_check.load(path), ROOT / "config")
+
+
+def test_the_wording_that_the_model_knows_is_chosen():
+    run = load_model("embedded:embedded-shared", device="cpu")
+    wordings = {
+        "symbolic": ("Calculate: {a} + {b} = ", KNOWN["symbolic"]),
+        "code": (KNOWN["code"], ">>> {a} + {b} == "),
+        "word": ("Ann has {a} pens and gets {b} more. Now she has ",),
+    }
+    limits = OperandRange(6, 99, 3, 99)
+    asked = [Question("addition", Arithmetic("a + b", limits), wordings)]
+    unknown = [Question("addition", asked[0].task, dict.fromkeys(wordings, ("sum of {a} and {b}: ",)))]
+    chosen, trials = search(run.model, run.tokenizer, {"unknown": unknown, "known": asked}, 0)
+    found = trials[trials["chosen"]]
+    assert chosen == asked
+    assert found["template"].tolist() == list(KNOWN.values())
+    assert set(found["level"]) == {"known"}
+    assert (found["right"] > 0.8).all()
+    assert len(trials) == 12 + 20
+
+
+def test_a_model_that_knows_nothing_is_told_how_far_it_is(tiny_folder, sums, tmp_path, capsys):
+    output = tmp_path / "mine.yaml"
+    assert main(["scout", "--model", str(tiny_folder), "--table", str(sums), "--output", str(output)]) == 2
+    said = capsys.readouterr()
+    (sentence,) = [line for line in said.err.splitlines() if line.startswith("error:")]
+    for word in ("30%", "36 trials", "sentence", "question", "code", "--template"):
+        assert word in sentence, sentence
+    assert "The sums of {a}, {b} is" in said.out  # the table of what was tried
+    assert list(tmp_path.glob("mine*")) == []
+
+
+def test_a_table_that_runs_as_it_is(sums, tmp_path, capsys):
+    output = tmp_path / "mine.yaml"
+    words = ["scout", *NEEDED, "--table", str(sums), *given(), "--output"]
+    assert main([*words, str(output)]) == 0
+    config = checked(output)
+    assert list(config["formats"]) == ["code", "symbolic"]  # sentences and questions it does not know
+    assert {name: one["templates"]["sums"] for name, one in config["formats"].items()} == KNOWN
+    assert config["operators"] == {"sums": {"table": str(sums)}}
+    assert config["train_prompts"] + config["eval_prompts"] < config["census_pairs"] == len(pd.read_csv(sums))
+    assert f"snakemake --configfile {output}" in capsys.readouterr().out
+    assert main([*words, str(tmp_path / "again.yaml")]) == 0
+    assert output.read_bytes() == (tmp_path / "again.yaml").read_bytes()
+    assert main([*words, str(output)]) == 2
+    assert "exists" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_digits_are_operators_and_snakemake_accepts_the_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(questions, "_DIGITS", (2,))
+    output = tmp_path / "mine.yaml"
+    words = ["scout", "--model", "embedded:embedded-digits", "--tflops", "0.05", "--minutes", "60"]
+    assert main([*words, "--output", str(output)]) == 0
+    digits = {f"{name}_{place}" for name in ("addition", "subtraction") for place in ("tens", "units")}
+    config = checked(output)
+    theirs = config_check.load(ROOT / "config/digits.yaml")
+    assert set(config["operators"]) == digits
+    assert config["operands"] == theirs["operands"]
+    for name, one in theirs["formats"].items():
+        assert config["formats"][name]["templates"]["addition_tens"] == one["templates"]["sum_tens"]
+        assert config["formats"][name]["templates"]["subtraction_units"] == one["templates"]["difference_units"]
+    call = [sys.executable, "-m", "snakemake", "-n", "--quiet", "--configfile", str(output), "-d", str(tmp_path)]
+    done = subprocess.run(call, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("shares", "chosen"),
+    [
+        ({"x": {"+": [1.0, 0.75, 0.2]}, "y": {"+": [0.95, 0.6, 0.1]}}, {("x", "+"): 1, ("y", "+"): 0}),
+        (
+            {"x": {"+": [0.9, 0.7, 0.0]}, "y": {"+": [0.3, 0.29, 0.0]}},
+            {("x", "+"): 0, ("y", "+"): 0},
+        ),  # fewer tokens
+        ({"x": {"+": [0.9]}, "y": {"+": [0.29]}}, {}),
+        ({"x": {"+": [0.9]}, "y": {"-": [0.9]}}, {}),  # no operator in common
+        (  # three formats with one operator are more cells than one format with two
+            {"x": {"+": [0.9], "-": [0.9]}, "y": {"+": [0.9], "-": [0.1]}, "z": {"+": [0.4], "-": [0.2]}},
+            {("x", "+"): 0, ("y", "+"): 0, ("z", "+"): 0},
+        ),
+        (
+            {"x": {"+": [0.9], "-": [0.9]}, "y": {"+": [0.9], "-": [0.9]}, "z": {"+": [0.4], "-": [0.2]}},
+            {(name, sign): 0 for name in "xy" for sign in "+-"},
+        ),
+    ],
+)
+def test_the_choice(shares, chosen):
+    rows = [
+        {"format": name, "operator": operator, "right": share, "tokens": 5 + place, "place": place}
+        for name, operators in shares.items()
+        for operator, own in operators.items()
+        for place, share in enumerate(own)
+    ]
+    trials = pd.DataFrame(rows)
+    found = choose(trials)
+    assert found.set_index(["format", "operator"])["place"].to_dict() == chosen
+    every = set(trials["format"]) == {name for name, _ in chosen}
+    assert is_enough(trials, found) == (every and found["right"].min() >= 0.5)
+
+
+@pytest.mark.parametrize("operator", list(questions.EXPRESSIONS))
+def test_examples_are_right_and_no_problems(operator, raw_tokenizer):
+    tokenizer = PromptTokenizer(raw_tokenizer, None)
+    question = Question(operator, Arithmetic(questions.EXPRESSIONS[operator], OperandRange(6, 99, 3, 99)), {})
+    examples, problems = draw(question, 3)
+    assert len(examples) == examples["answer"].nunique() == questions.EXAMPLES
+    assert not set(zip(examples["a"], examples["b"], strict=True)) & set(
+        zip(problems["a"], problems["b"], strict=True)
+    )
+    for a, b, answer in examples[["a", "b", "answer"]].itertuples(index=False):
+        assert answer == eval(questions.EXPRESSIONS[operator], {"a": a, "b": b})
+    made = with_examples(tokenizer, "{a} ? {b} = ", examples.head(2), "here")
+    first, second = examples.head(2)[["a", "b", "answer"]].to_numpy().tolist()
+    line = "{} ? {} = {}\n"
+    assert made == line.format(*first) + line.format(*second) + "{a} ? {b} = "
+
+
+def test_worked_examples_leave_the_table(sums):
+    question = questions.of_file(sums)
+    chosen = pd.DataFrame({"operator": ["sums", "sums"], "examples": [0, 2]})
+    text = tables_without_examples([question], chosen, 0)["sums"]
+    examples, _ = draw(question, 0)
+    gone = set(examples.head(2)["fields"])
+    every, left = (set(pd.read_csv(sums).itertuples(index=False)), text.splitlines())
+    assert left[0] == "a,b,answer"
+    assert len(left) - 1 == len(every) - 2
+    assert {f"{a},{b},{c}" for a, b, c in every} - set(left) == {
+        ",".join([*yaml.safe_load(one).values(), str(sum(map(int, yaml.safe_load(one).values())))]) for one in gone
+    }
+    assert tables_without_examples([question], chosen.head(1), 0) == {}
+
+
+@pytest.mark.parametrize(
+    ("columns", "relation", "fields"),
+    [
+        (["country", "capital"], "capital", ["country"]),
+        (["answer", "word"], "my table", ["word"]),
+        (["city", "year", "mayor_name"], "mayor name", ["city", "year"]),
+    ],
+)
+def test_the_answers_column_names_what_is_asked(tmp_path, columns, relation, fields):
+    path = tmp_path / "my table.csv"
+    rows = [",".join(f"{name}{number}" for name in columns) for number in range(30)]
+    path.write_text("\n".join([",".join(columns), *rows]))
+    found = questions.of_file(path)
+    assert found.operator == "my_table"
+    asked = ", ".join(f"{{{name}}}" for name in fields)
+    assert found.wordings["sentence"][0] == f"The {relation} of {asked} is"
+    assert all(f"{{{name}}}" in text for own in found.wordings.values() for text in own for name in fields)
+
+
+def test_what_the_tokenizer_allows(raw_tokenizer):
+    whole, split = PromptTokenizer(raw_tokenizer, None), PromptTokenizer(byte_level(["{a} + {b} = "]), None)
+    assert (largest_number(whole), largest_number(split)) == (999, 9)
+    assert largest_number(PromptTokenizer(metaspace(["{a}+{b}="], prepend=True), None)) == -1
+    assert largest_number(PromptTokenizer(build_tokenizer(["a"], digits=2), None)) == 99
+    levels = questions.arithmetic(whole)
+    tops = [max(one.task.limits.operand_max for one in own) for own in levels.values()]
+    assert tops == [999, 99, 19]
+    assert {one.digits for own in levels.values() for one in own} == {0}
+    assert [{one.digits for one in own} for own in questions.arithmetic(split).values()] == [{3}, {2}]
+
+
+def test_more_time_makes_a_larger_experiment():
+    found = sizes.steps(5000, 100, 10**6, 0.8)
+    for smaller, larger in itertools.pairwise(found):
+        assert all(larger[key] >= smaller[key] for key in smaller if key not in ("k", "heads"))
+    assert found[-1]["train_prompts"] == 100
+    assert len(sizes.steps(5000, 100, 140, 0.5)) == 1
+    for own in sizes.steps(30, 3, 10**6, 0.8):
+        assert max(own["k"]) <= own["candidates"] <= 30
+        assert own["heuristic_k"] in own["k"]
+        assert own["heads"] == []
+
+
+def census(rows, right):
+    """A census of a table with as many rows, of which some are right."""
+    number = np.arange(rows)
+    words = {name: [f"w{one}" for one in number] for name in ("target", "fields", "prompt")}
+    whole = {"b": -1, "digit": -1, "carry": -1, "uniform": True}
+    correct = np.random.default_rng(1).permutation(number < right)
+    answers = {"a": number, "answer": number, "answer_token": number, "correct": correct, "whole_correct": correct}
+    return pd.DataFrame({**answers, **words, **whole})
+
+
+@pytest.mark.parametrize(("rows", "right"), [(62, 25), (62, 60), (500, 250), (40, 20)])
+def test_the_sizes_of_a_table_are_those_that_its_right_rows_give(rows, right):
+    own = {(name, "t"): (census(rows, right), name) for name in ("x", "y")}
+    found = sizes.of_tables(sizes.steps(100, 8, rows, right / rows)[-1], own, 0)
+    choice = Choice(found["train_prompts"], found["eval_prompts"], found["corrupt_seeds"], 0)
+    for table, template in own.values():
+        dataset, _ = make_dataset({"t": (table, template)}, "t", choice)
+        assert table.set_index("a").loc[dataset["a"], "correct"].all()
+    assert 2 * found["train_prompts"] <= right
+    assert found["census_pairs"] == rows
+
+
+def test_too_few_right_rows_are_counted():
+    own = {(name, "capitals"): (census(62, right), name) for name, right in (("x", 40), ("y", 9))}
+    with pytest.raises(UserError, match=r"40 of 62 \(x capitals\), 9 of 62 \(y capitals\); add rows"):
+        sizes.of_tables(sizes.steps(100, 8, 62, 0.2)[0], own, 0)
+
+
+def test_texts_stay_what_they_are_in_the_file(tmp_path):
+    texts = ['it\'s "{a}": # {b}\n', "é 中文 😀 \u2028 \x85 \t{a} - {b} ", "{a}\\{b}: [1, 2] & *x"]
+    chosen = pd.DataFrame(
+        [
+            {"format": name, "operator": "addition", "template": text, "by_digit": [0.5], "examples": 0}
+            for name, text in zip(["1e3", "no", " c"], texts, strict=True)
+        ]
+    )
+    chosen = chosen.assign(operator="on")
+    asked = Question("on", Arithmetic("a + b", OperandRange()), {})
+    text = configuration({"source": "a b: c"}, [asked], chosen, {"k": [1]}, {}, 0)
+    found = yaml.safe_load(text)
+    assert [one["templates"]["on"] for one in found["formats"].values()] == texts
+    assert list(found["formats"]) == ["1e3", "no", " c"]
+    assert found["models"] == {"c": {"source": "a b: c"}}
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--minutes", "0"], "--minutes and --tflops must be above 0"),
+        (["--template", "code/sum={a}"], "'sum' is not among the operators sums"),
+        (["--template", "code/sums={c} is"], "must have at least one of the table's fields"),
+        (["--table", "{sums}", "{sums}"], "two files give the operator name 'sums'"),
+        (["--table", "{short}"], "scout needs 28 at least"),
+        (["--model", "embedded:nothing"], "nothing"),
+    ],
+)
+def test_refusals(sums, tmp_path, capsys, words, sentence):
+    (tmp_path / "short.csv").write_text("word,answer\n" + "".join(f"w{n},v{n}\n" for n in range(27)))
+    files = {"sums": sums, "short": tmp_path / "short.csv"}
+    filled = [word.format(**files) if word[1:-1] in files else word for word in words]
+    output = tmp_path / "mine.yaml"
+    assert main(["scout", *NEEDED, "--table", str(sums), "--output", str(output), *filled]) == 2
+    assert sentence in capsys.readouterr().err
+    assert not output.exists()
+
+
+def test_the_library_returns_every_trial(sums):
+    model = load_model("embedded:embedded-shared", device="cpu")
+    found = scout(model, [sums], {(name, "sums"): text for name, text in KNOWN.items()})
+    assert len(found) == 4 * (3 + 3 + 1 + 1)
+    assert sorted(found.loc[found["chosen"], "template"]) == sorted(KNOWN.values())

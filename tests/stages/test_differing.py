@@ -1,0 +1,124 @@
+"""Overlap by what differs between two cells, against plain sets and planted circuits."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from form_invariance.stages.overlap import differing
+from form_invariance.stages.overlap.differing import differing_table
+from form_invariance.stages.patching.effects import Effects, Membership
+
+LAYERS, WIDTH, PROMPTS, K = (2, 3), 200, 24, 10
+
+
+def cell(parts, noise, seed):
+    """Effects of a cell whose neurons, by part (name, number of neurons), have large effects in every layer."""
+    rng = np.random.default_rng(seed)
+    effects = {}
+    for layer in LAYERS:
+        means = np.zeros(WIDTH)
+        for name, size in parts:
+            own = np.random.default_rng([layer, *name.encode()]).choice(WIDTH, size, replace=False)
+            means[own] = 1
+        effects[layer] = (means + noise * rng.normal(size=(1, PROMPTS, WIDTH))).astype(np.float32)
+    return Effects(effects, {layer: np.arange(WIDTH) for layer in LAYERS}, WIDTH, "", Membership())
+
+
+def grid(parts_of, noise=0.0):
+    names = itertools.product(("symbolic", "code", "word"), ("sum", "difference"))
+    return {
+        f"{form}/{operator}": cell(parts_of(form, operator), noise, place)
+        for place, (form, operator) in enumerate(names)
+    }
+
+
+def overall(table):
+    own = table[(table["operators"] == "all") & (table["k"] == K)]
+    found = own[own["quantity"] == "overlap"].set_index("differs")["value"]
+    return found, own[own["quantity"] == "invariance"].iloc[0]
+
+
+@pytest.mark.parametrize(
+    ("parts", "invariance"),
+    [
+        (lambda form, operator: [(operator, K)], 1.0),
+        (lambda form, operator: [(form, K)], 0.0),
+        (lambda form, operator: [("anything", 5), (operator, 5)], 1.0),
+    ],
+    ids=["of the operator", "of the format", "half of it generic"],
+)
+def test_planted_circuits(parts, invariance):
+    found, row = overall(differing_table(grid(parts, noise=0.05), [K], 50, 0))
+    assert found["nothing"] > 0.8
+    assert row["value"] == pytest.approx(invariance, abs=0.05)
+
+
+def test_overlap_that_is_all_generic_has_no_invariance():
+    """Every cell has the same neurons: whatever differs, the overlap is the ceiling, and 0 / 0 has no interval."""
+    found, row = overall(differing_table(grid(lambda *_: [("anything", K)], noise=0.6), [K], 200, 0))
+    assert found["both"] > 0.2
+    assert found.max() - found.min() < 0.02
+    assert row["high"] - row["low"] > 0.5
+
+
+def test_the_values_equal_plain_sets(monkeypatch):
+    monkeypatch.setattr(differing, "HALVES", 3)
+    cells = grid(lambda form, operator: [(operator, 6), (form, 6)], noise=1.0)
+    table = differing_table(cells, [4, K], 2, 7)
+    halves = {name: differing._halves(PROMPTS, 3, False, 7, name) for name in cells}
+    for name, weights in halves.items():
+        used = weights > 0
+        assert (used.sum(-1) == PROMPTS // 2).all(), name
+        assert not (used[:, 0] & used[:, 1]).any()
+        np.testing.assert_allclose(weights.sum(-1), 1)
+
+    def top(name, repeat, half, layer, k):
+        means = halves[name][repeat, half] @ cells[name].effects[layer][0].astype(float)
+        return {neuron for neuron in np.argsort(-means)[:k] if means[neuron] > 0}
+
+    for k in (4, K):
+        values = {}
+        for one, other in itertools.product(cells, cells):
+            what = [one.split("/")[part] != other.split("/")[part] for part in (0, 1)]
+            differs = {(0, 0): "nothing", (1, 0): "format", (0, 1): "operator", (1, 1): "both"}[
+                tuple(map(int, what))
+            ]
+            for repeat in range(3):
+                sets = [(top(one, repeat, 0, at, k), top(other, repeat, 1, at, k)) for at in LAYERS]
+                common, union = sum(len(a & b) for a, b in sets), sum(len(a | b) for a, b in sets)
+                values.setdefault(differs, []).append(common / union)
+        own = table[(table["k"] == k) & (table["operators"] == "all") & (table["quantity"] == "overlap")]
+        for row in own.itertuples():
+            assert row.value == pytest.approx(np.mean(values[row.differs])), row.differs
+            assert row.pairs == len(values[row.differs]) / 3
+        by = own.set_index("differs")["value"]
+        wanted = (by["format"] - by["both"]) / (by["nothing"] - by["both"])
+        (found,) = table[(table["k"] == k) & (table["quantity"] == "invariance")]["value"]
+        assert found == pytest.approx(wanted)
+
+
+def test_the_interval_covers_what_other_prompts_give():
+    rows = []
+    for draw in range(20):
+        cells = {
+            name: cell([(name.split("/")[1], 6), ("anything", 4)], 1.0, [draw, place])
+            for place, name in enumerate(["a/sum", "b/sum", "a/difference", "b/difference"])
+        }
+        rows.append(differing_table(cells, [K], 60, draw).query("differs == 'format' and operators == 'all'"))
+    table = pd.concat(rows)
+    truth = table["value"].mean()
+    covered = (table["low"] <= truth) & (truth <= table["high"])
+    assert covered.mean() >= 0.85
+
+
+def test_pairs_of_operators_and_what_is_missing():
+    table = differing_table(grid(lambda form, operator: [(operator, K)]), [K], 5, 0)
+    assert set(table.query("differs == 'format'")["operators"]) == {"all", "sum", "difference"}
+    assert set(table.query("differs == 'both'")["operators"]) == {"all", "sum+difference"}
+    one_operator = {name: one for name, one in grid(lambda *_: [("x", K)]).items() if name.endswith("sum")}
+    table = differing_table(one_operator, [K], 5, 0)
+    assert set(table["differs"]) == {"nothing", "format"}
+    single = {name: one.of_prompts(np.array([0])) for name, one in one_operator.items()}
+    assert differing_table(single, [K], 5, 0).empty

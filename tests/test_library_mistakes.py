@@ -1,0 +1,418 @@
+"""The library refuses a wrong value in one sentence, and takes the same value in another form for what it is."""
+
+import re
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hostile_values import FUZZ, SCALARS, refusal
+from hypothesis import given
+from hypothesis import strategies as st
+
+from form_invariance import library
+from form_invariance.model.files import PACKAGED
+
+SOURCE = "embedded:embedded-shared"
+TEMPLATE = "{a}+{b}="
+ROWS = pd.DataFrame({"a": [12, 30, 225], "b": [7, 41, 68], "answer": [19, 71, 293]})
+MODEL = library.load_model(SOURCE, device="cpu")
+PROMPTS = library.make_prompts(MODEL, TEMPLATE, ROWS)
+TURNED = PROMPTS.iloc[[1, 2, 0]]
+NEURONS = pd.DataFrame({"layer": [3, 4, 5], "neuron": [0, 7, 1031]})
+MEANS = library.mean_activations(MODEL, PROMPTS)
+TOKENS = MODEL.model.config.vocabulary
+BOS = MODEL.tokenizer.text(MODEL.tokenizer.bos)
+
+RIGHT = {
+    "load_model": {"source": SOURCE, "first_layer": 4, "dtype": "float32", "device": "cpu", "revision": None},
+    "make_prompts": {"model": MODEL, "template": TEMPLATE, "rows": ROWS, "answer": "answer"},
+    "answer": {"model": MODEL, "prompts": PROMPTS},
+    "attribution": {"model": MODEL, "clean": PROMPTS, "corrupt": TURNED, "method": "attribution"},
+    "exact_effects": {
+        **{"model": MODEL, "clean": PROMPTS, "corrupt": TURNED, "neurons": NEURONS},
+        "metric": "indirect_effect",
+    },
+    "mean_activations": {"model": MODEL, "prompts": PROMPTS},
+    "keep_only": {"model": MODEL, "prompts": PROMPTS, "neurons": NEURONS, "means": MEANS},
+    "knock_out": {"model": MODEL, "prompts": PROMPTS, "neurons": NEURONS, "means": MEANS},
+    "transfer": {"model": MODEL, "prompts": PROMPTS, "donors": TURNED, "neurons": NEURONS},
+}
+"""Right values for every argument of every function."""
+
+
+def cell(table, column, value, row=1):
+    """A table with another value in one cell."""
+    values = table[column].tolist()
+    values[row] = value
+    return table.assign(**{column: pd.Series(values, index=table.index, dtype=object)})
+
+
+def cells(table, column, values):
+    return [cell(table, column, value) for value in values]
+
+
+NO_TABLE = [
+    *(None, True, 0, 3.5, float("nan"), pd.NA, "prompts", b"x", [], {}, [{"layer": 3, "neuron": 0}]),
+    *({"prompt": ["1+1="]}, np.zeros((2, 2)), torch.zeros(2, 2), PROMPTS["prompt"], Path("table.csv"), object()),
+    *(pd.DataFrame, pd.DataFrame(), pd.DataFrame([[1, 2]])),
+]
+NO_TEXT = [
+    *(None, np.nan, pd.NA, pd.NaT, "", b"12+7=", {}, torch.tensor(1), 1j, int),
+    *(Decimal("NaN"), Decimal("sNaN"), np.ma.masked, pd.Timedelta(1), Path("12")),
+]
+NO_PLAIN_TEXT = [np.inf, 1e300, object(), "  ", "\ud800"]
+SEVERAL = [["12+7="], ("12",), np.array([1])]
+"""Cells that are accepted answers, and nothing else."""
+NO_WHOLE = [
+    *(None, np.nan, pd.NA, pd.NaT, np.inf, 2.5, "", "x", "2.5", "٣", "1e0", True, np.False_, b"1", [1], 1j),
+    *(
+        *(Decimal("1.5"), Decimal("sNaN"), Decimal("Infinity")),
+        Fraction(1, 2),
+        torch.tensor([1, 2]),
+        torch.tensor(1.5),
+        torch.float32,
+        -1,
+        10**30,
+        -(2**63),
+    ),
+    *(1e300, np.uint64(2**64 - 1), "9" * 5000, object()),
+]
+NO_PROMPTS = [
+    *(*NO_TABLE, PROMPTS[:0], PROMPTS.drop(columns="prompt"), pd.concat([PROMPTS, PROMPTS], axis=1)),
+    *cells(
+        PROMPTS, "prompt", [*NO_TEXT, *SEVERAL, 12, 3.5, True, Path("x"), BOS + "12+7=", "12+" + BOS, "\ud800"]
+    ),
+]
+NO_ANSWERED_PROMPTS = [
+    *(*NO_PROMPTS, PROMPTS.drop(columns="answer_token"), PROMPTS.assign(answer_token=["19", "x", "7"])),
+    *cells(PROMPTS, "answer_token", [*NO_WHOLE, TOKENS, float(TOKENS)]),
+    *(PROMPTS.assign(answer_token=values) for values in (PROMPTS["answer_token"] / 3, True, pd.NaT, np.nan)),
+]
+OTHER_NUMBER = [PROMPTS[:2], pd.concat([PROMPTS, PROMPTS])]
+NO_NEURONS = [
+    *(*(value for value in NO_TABLE if value is not None), NEURONS.drop(columns="layer"), NEURONS[["layer"]]),
+    *(pd.concat([NEURONS, NEURONS], axis=1), NEURONS.assign(layer=3.5), NEURONS.assign(neuron=True)),
+    *cells(NEURONS, "layer", [*NO_WHOLE, 2, 6, 2.0, "2"]),
+    *cells(NEURONS, "neuron", [*NO_WHOLE, 1032, 1032.0, "1032", -5]),
+]
+NO_SINGLE = [True, np.nan, pd.NA, b"x", [], {}, [SOURCE], np.zeros(2), torch.zeros(2), object(), float, PROMPTS]
+NO_MEANS = [
+    *(*NO_TABLE, MEANS.neurons, [MEANS], vars(MEANS), replace(MEANS, neurons=MEANS.neurons[:5])),
+    *(
+        replace(MEANS, neurons=[change(one) for one in MEANS.neurons])
+        for change in (lambda one: one[:, :9], lambda one: one[:0], lambda one: one[0], lambda one: one * np.nan)
+    ),
+]
+
+WRONG = {
+    ("load_model", "source"): [
+        *(
+            *NO_SINGLE,
+            None,
+            7,
+            "nowhere",
+            "no/such/folder",
+            "/nowhere",
+            "embedded:",
+            "embedded:x",
+            "x" * 300,
+            "a\0b",
+        ),
+        *(Path("nowhere"), Path("nobody/nothing"), Path("~nobody/x"), Path(SOURCE), Path(__file__), Path("a\0b")),
+        *(Path("x" * 300), "", Path("."), f"{SOURCE} "),
+    ],
+    ("load_model", "first_layer"): [*NO_SINGLE, -1, 6, 2.5, "2.5", "half_depth", "", np.inf, 10**30, "9" * 5000],
+    ("load_model", "dtype"): [
+        *(*NO_SINGLE, None, 32, "bf16", "fp32", "float", "float16", "float64", "int8", "Float32", "", " tf32"),
+        *(torch.float16, torch.float64, torch.int64, np.float32, np.dtype("float64"), torch.tensor(1.0)),
+    ],
+    ("load_model", "device"): [
+        *(*NO_SINGLE, None, 0, -1, "gpu", "CPU", "", "meta", torch.device("meta"), "cuda:99", "cpu,cpu", "auto:0"),
+    ],
+    ("load_model", "revision"): [*NO_SINGLE, 7, 1.5, Path("main")],
+    ("make_prompts", "template"): [
+        *(*NO_SINGLE, None, 12, "", "12+7=", "{a}+{wrod}=", "{A}+{b}=", "{a!r}+{b}=", "{a:>5}+{b}="),
+        *("{0}+{1}=", "a+b=", "{a}+{b }=", f"{BOS}{{a}}+{{b}}=", "{a}+{prompt}=", Path("{a}+{b}=")),
+    ],
+    ("make_prompts", "rows"): [
+        *(*NO_TABLE, ROWS[:0], ROWS[["a", "b"]], ROWS[["a", "answer"]], pd.concat([ROWS, ROWS], axis=1)),
+        *(bad for name in "ab" for bad in cells(ROWS, name, [*NO_TEXT, *SEVERAL, *NO_PLAIN_TEXT])),
+        *cells(ROWS, "answer", [*NO_TEXT, *NO_PLAIN_TEXT, [], [71, None], ["71", [72]]]),
+        *(ROWS.assign(a=values) for values in ([12.0, np.nan, 225], pd.array([12, pd.NA, 225], dtype="Int64"))),
+        ROWS.rename(columns={"a": "A"}),
+    ],
+    ("make_prompts", "answer"): [*NO_SINGLE, None, "sum", "", 0, 2, ("answer",), "Answer", b"answer"],
+    ("exact_effects", "metric"): [*NO_SINGLE, None, "effect", "KL", ""],
+    ("attribution", "method"): [
+        *(*NO_SINGLE, None, 1, "exact", "Attribution", "", "ig", "integrated-gradients"),
+        {"attribution"},
+    ],
+    **{
+        (function, argument): wrong
+        for argument, wrong in {
+            "model": [*NO_TABLE, MODEL.model, SOURCE, MODEL.tokenizer],
+            "prompts": NO_ANSWERED_PROMPTS,
+            "clean": [*NO_ANSWERED_PROMPTS, *OTHER_NUMBER, TURNED],
+            "corrupt": [*NO_ANSWERED_PROMPTS, *OTHER_NUMBER, PROMPTS, TURNED.assign(answer_token=21)],
+            "donors": [*NO_PROMPTS, *OTHER_NUMBER],
+            "neurons": NO_NEURONS,
+            "means": NO_MEANS,
+        }.items()
+        for function, arguments in RIGHT.items()
+        if argument in arguments and function != "mean_activations"
+    },
+    ("mean_activations", "model"): [*NO_TABLE, MODEL.model],
+    ("mean_activations", "prompts"): NO_PROMPTS,
+}
+for _function in ("keep_only", "knock_out", "transfer"):
+    WRONG[_function, "neurons"] = [*WRONG[_function, "neurons"], None]
+WRONG["exact_effects", "neurons"] = [*WRONG["exact_effects", "neurons"], NEURONS[:0]]
+
+
+def as_text(table):
+    return table.astype(str)
+
+
+def as_floats(table):
+    return table.astype(dict.fromkeys(table.select_dtypes("number"), float))
+
+
+def as_objects(table):
+    return table.astype(object)
+
+
+def as_nullable(table):
+    return table.convert_dtypes()
+
+
+def as_categories(table):
+    return table.astype("category")
+
+
+def as_unsigned(table):
+    return table.astype(dict.fromkeys(table.select_dtypes("number"), np.uint64))
+
+
+def as_torch_cells(table):
+    numbers = list(table.select_dtypes("number"))
+    return table.assign(**{name: [torch.tensor(one) for one in table[name]] for name in numbers}).astype(object)
+
+
+def with_one_label(table):
+    return table.set_axis([5] * len(table))
+
+
+def filtered(table):
+    return pd.concat([table[::-1], table]).reset_index(drop=True).loc[len(table) :]
+
+
+def with_other_columns(table):
+    others = pd.DataFrame([[np.nan, pd.NA]] * len(table), index=table.index, columns=["note", "note"])
+    return pd.concat([others, table], axis=1)
+
+
+def twice(table):
+    return pd.concat([table, table])
+
+
+def with_levels(table):
+    return table.set_axis(pd.MultiIndex.from_product([["x"], range(len(table))]))
+
+
+FORMS = (
+    *(as_text, as_floats, as_objects, as_nullable, as_categories, as_unsigned, with_one_label, filtered),
+    *(with_other_columns, with_levels),
+)
+SAME = {
+    ("load_model", "source"): [PACKAGED / "embedded-shared", str(PACKAGED / "embedded-shared"), np.str_(SOURCE)],
+    ("load_model", "first_layer"): [4.0, np.int64(4), np.float32(4), "4", np.array(4), torch.tensor(4)],
+    ("load_model", "dtype"): [torch.float32, np.dtype("float32"), "tf32"],
+    ("load_model", "device"): [torch.device("cpu"), "cpu:0", torch.device("cpu", 0)],
+    ("load_model", "revision"): ["main"],
+    ("make_prompts", "template"): [np.str_(TEMPLATE)],
+    ("make_prompts", "answer"): [np.str_("answer")],
+    ("make_prompts", "rows"): [
+        *(form(ROWS) for form in FORMS),
+        ROWS.assign(a=pd.Series([12, np.nan, 30, 225]).dropna().array, b=np.array([7, 41, 68], dtype=np.float32)),
+        ROWS.assign(
+            a=[12, "30", 225.0], b=[np.int8(7), Decimal(41), np.float64(68)], prompt=None, answer_token="x"
+        ),
+    ],
+    ("exact_effects", "neurons"): [twice(NEURONS), *(form(NEURONS) for form in (*FORMS, as_torch_cells))],
+    ("attribution", "method"): [np.str_("attribution")],
+    ("exact_effects", "metric"): [np.str_("indirect_effect")],
+    **{
+        (function, argument): [form(arguments[argument]) for form in FORMS]
+        for function, arguments in RIGHT.items()
+        for argument in ("prompts", "clean", "corrupt", "donors", "neurons")
+        if argument in arguments and (function, argument) != ("exact_effects", "neurons")
+    },
+}
+
+
+def cases(values):
+    return [
+        pytest.param(function, argument, value, id=f"{function}-{argument}-{place}")
+        for (function, argument), each in values.items()
+        for place, value in enumerate(each)
+    ]
+
+
+def call(function, arguments):
+    return refusal(lambda: getattr(library, function)(**arguments))
+
+
+@pytest.fixture(scope="module")
+def right():
+    """What every function gives for right arguments."""
+    return {function: getattr(library, function)(**arguments) for function, arguments in RIGHT.items()}
+
+
+def assert_same(function, found, expected):
+    if function == "load_model":
+        assert found.late == expected.late
+        assert found.model.dtype == expected.model.dtype
+        assert torch.equal(found.model.layers[5].down, expected.model.layers[5].down)
+    elif function == "mean_activations":
+        torch.testing.assert_close(found.neurons, expected.neurons)
+    else:
+        given = ROWS if function == "make_prompts" else PROMPTS
+        made = [name for name in expected if name not in given]
+        pd.testing.assert_frame_equal(
+            found[made].reset_index(drop=True), expected[made].reset_index(drop=True), check_dtype=False
+        )
+
+
+def test_every_argument_is_tried():
+    arguments = {(function, name) for function, given in RIGHT.items() for name in given}
+    assert set(WRONG) == arguments
+    assert set(SAME) == {one for one in arguments if one[1] not in ("model", "means")}
+
+
+@pytest.mark.parametrize(("function", "argument", "value"), cases(WRONG))
+def test_a_wrong_value_is_refused(function, argument, value, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    found, said = call(function, {**RIGHT[function], argument: value})
+    assert said, found
+    assert len(said) < 1000
+
+
+@pytest.mark.parametrize(("function", "argument", "value"), cases(SAME))
+def test_a_right_value_in_another_form_is_the_same(function, argument, value, right):
+    found, said = call(function, {**RIGHT[function], argument: value})
+    assert not said
+    assert_same(function, found, right[function])
+
+
+@FUZZ
+@given(st.sampled_from(["a", "b", "answer"]), st.lists(SCALARS, min_size=3, max_size=3))
+def test_any_cell_of_a_row_is_text_or_refused(column, values):
+    """Oracle: Python's own text of each value, with the .0 of whole floats away."""
+    rows = ROWS.assign(**{column: pd.Series(values, dtype=object)})
+    made, said = refusal(library.make_prompts, MODEL, TEMPLATE, rows)
+    if not said:
+        floats = [value for value in values if isinstance(value, float)]
+        whole = all(value == int(value) for value in floats)
+        texts = [f"{value:.0f}" if whole and isinstance(value, float) else str(value) for value in values]
+        texts = ["0" if text == "-0" else text for text in texts]
+        rows = ROWS.astype(str).assign(**{column: texts})
+        assert made["prompt"].tolist() == [f"{row.a}+{row.b}=" for row in rows.itertuples()]
+        assert "" not in texts
+
+
+@FUZZ
+@given(
+    st.sampled_from(
+        [("prompts", "prompt"), ("prompts", "answer_token"), ("neurons", "layer"), ("neurons", "neuron")]
+    ),
+    st.sampled_from([0, 1, 2]),
+    SCALARS,
+)
+def test_any_cell_of_prompts_and_neurons(place, row, value):
+    argument, column = place
+    table = cell(RIGHT["transfer"][argument], column, value, row)
+    _, said = refusal(lambda: library.transfer(**{**RIGHT["transfer"], argument: table}))
+    whole = isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1
+    if column == "prompt":
+        assert bool(said) != (isinstance(value, str) and MODEL.tokenizer.encode(value) != [])
+    elif whole:
+        allowed = {"layer": range(3, 6), "neuron": range(1032), "answer_token": range(TOKENS)}[column]
+        assert bool(said) != (value in allowed)
+    elif not (isinstance(value, str) and value.isascii() and value.isdigit()):
+        assert said
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (
+            lambda: library.make_prompts(MODEL, TEMPLATE, ROWS.assign(a=[12.0, np.nan, 225.0])),
+            r"rows: row 1 has nothing in column 'a'; give text or a number",
+        ),
+        (
+            lambda: library.make_prompts(MODEL, TEMPLATE, ROWS.assign(b=[7, pd.NA, 68])[1:]),
+            r"rows: row 0 \(index 1\) has nothing in column 'b'; give text or a number",
+        ),
+        (
+            lambda: library.make_prompts(MODEL, "{a}+{c}=", ROWS),
+            r"make_prompts: template '{a}\+{c}=' must have .*{a}, {b}, .*it has \['a', 'c'\].*",
+        ),
+        (
+            lambda: library.answer(MODEL, PROMPTS.assign(answer_token=[19.0, 71.5, 293.0])),
+            r"prompts: row 1 has 71.5 as answer_token; give a whole number",
+        ),
+        (
+            lambda: library.answer(MODEL, PROMPTS.assign(answer_token=TOKENS)),
+            rf"prompts: row 0 has the answer_token {TOKENS}; the model has the tokens 0..{TOKENS - 1}",
+        ),
+        (lambda: library.answer(MODEL, PROMPTS[:0]), "prompts: there is no prompt"),
+        (
+            lambda: library.attribution(MODEL, PROMPTS, TURNED, "gradient"),
+            "method: 'gradient' must be one of attribution, integrated_gradients, relp",
+        ),
+        (
+            lambda: library.load_model(SOURCE, dtype="bf16"),
+            "dtype: 'bf16' must be one of float32, tf32, bfloat16",
+        ),
+    ],
+)
+def test_what_is_said(call, sentence):
+    assert re.fullmatch(sentence, refusal(call)[1])
+
+
+def test_other_braces_of_a_template_are_text():
+    made = library.make_prompts(MODEL, '{"sum": [{a}, {b}], "is": {}, {{a}}} ', ROWS)
+    assert made["prompt"][1] == '{"sum": [30, 41], "is": {}, {30}} '
+
+
+def test_columns_that_no_field_names_may_have_gaps():
+    rows = ROWS.assign(note=[np.nan, None, pd.NA], worth=[0.1, np.nan, np.inf])
+    assert library.make_prompts(MODEL, TEMPLATE, rows)["prompt"].tolist() == PROMPTS["prompt"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ([12.0, 2.0], ["12", "2"]),
+        (np.array([12, 2], dtype=np.float32), ["12", "2"]),
+        ([-12.0, -0.0], ["-12", "0"]),
+        ([2.5, 3.0], ["2.5", "3.0"]),
+        (np.array([0.1, 0.5], dtype=np.float32), ["0.1", "0.5"]),
+        ([12, "a"], ["12", "a"]),
+        ([True, False], ["True", "False"]),
+        (pd.to_datetime(["2020-01-31", "1999-12-01"]), ["2020-01-31", "1999-12-01"]),
+        (["nan", "<NA>"], ["nan", "<NA>"]),
+        ([2**60, 7], [str(2**60), "7"]),
+        ([Decimal("12"), Fraction(7)], ["12", "7"]),
+        ([Decimal("12.0"), Decimal("30")], ["12", "30"]),
+    ],
+)
+def test_the_text_of_numbers(values, texts):
+    rows = pd.DataFrame({0: values, "answer": [19, 71]})
+    made = library.make_prompts(MODEL, "{0}+1=", rows)
+    assert made["prompt"].tolist() == [f"{text}+1=" for text in texts]

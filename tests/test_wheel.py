@@ -1,0 +1,138 @@
+"""The wheel has every file that the source reads, and its commands run where there is no source."""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from email import message_from_bytes
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+from stub_checkout import ROOT
+
+from form_invariance.cli import command_modules
+from form_invariance.embedded.recipe import RECIPES
+
+pytestmark = pytest.mark.slow
+
+READERS = {
+    "tests/explainer/test_explainer.py": "test_the_numbers_are_the_tables",
+    "tests/browser/test_browser.py": "test_the_pages_numbers_are_the_tables",
+    "tests/report/test_report.py": "test_the_page_needs_no_other_file",
+    "tests/paper/test_paper_tables.py": "test_tables_command",
+}
+"""Tests of the commands that read files of the package; those that read its models are called below."""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder)
+    shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("*.egg-info"))
+    options = ["--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", "built", "--quiet"]
+    subprocess.run([sys.executable, "-m", "pip", "wheel", ".", *options], cwd=folder, check=True)
+    (built,) = (folder / "built").iterdir()
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """Runs the Python of an environment with the wheel, and the libraries of this one, but not its source."""
+    folder = tmp_path_factory.mktemp("installed")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    zipfile.ZipFile(wheel).extractall(packages)
+    # A .pth file that is found along this path is not read, so an editable install is not seen.
+    (packages / "libraries.pth").write_text(sysconfig.get_path("purelib"))
+
+    def run(*words: str, cwd: Path = folder, errors: bool = False) -> str:
+        env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        done = subprocess.run(
+            [str(folder / "bin/python"), *words], cwd=cwd, env=env, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stderr if errors else done.stdout
+
+    where = "import form_invariance; print(form_invariance.__file__)"
+    assert Path(run("-c", where).strip()).is_relative_to(packages)
+    return run
+
+
+def test_every_file_of_the_source_is_in_it(wheel):
+    source = ROOT / "src"
+    files = {
+        str(path.relative_to(source))
+        for path in source.rglob("*")
+        if path.is_file() and path.suffix != ".pyc" and ".egg-info" not in str(path)
+    }
+    assert {Path(name).suffix for name in files} >= {".py", ".html", ".css", ".js", ".csv", ".safetensors"}
+    names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    assert names == files
+
+
+def test_what_the_library_needs_has_ranges(wheel):
+    (stored,) = (name for name in zipfile.ZipFile(wheel).namelist() if name.endswith(".dist-info/METADATA"))
+    metadata = message_from_bytes(zipfile.ZipFile(wheel).read(stored))
+    python = SpecifierSet(metadata["Requires-Python"])
+    assert [f"3.{minor}" for minor in range(9, 16) if python.contains(f"3.{minor}.1")] == ["3.11", "3.12", "3.13"]
+    assert set(metadata.get_all("Provides-Extra")) == {"workflow", "gguf", "notebook", "test"}
+    lines = (ROOT / "requirements.lock").read_text().splitlines()
+    locked = dict(line.split()[0].split("==") for line in lines if "==" in line.split("#")[0])
+    needs = [Requirement(text) for text in metadata.get_all("Requires-Dist")]
+    base = {need.name for need in needs if need.marker is None}
+    assert "torch" in base
+    assert not base & {"snakemake", "transformers", "transformer-lens", "matplotlib", "seaborn"}
+    for need in needs:
+        extra = str(need.marker)
+        if "test" in extra:
+            continue
+        # No index and no build is named: whoever has a GPU keeps its torch.
+        assert need.url is None
+        assert {one.operator for one in need.specifier} - {"<"} == {">="}, need
+        if "notebook" not in extra:
+            assert need.specifier.contains(locked[canonicalize_name(need.name)]), need
+
+
+WITHOUT_EXTRAS = """
+import sys
+from form_invariance.cli import main
+for name in ("jinja2", "matplotlib", "seaborn", "snakemake", "transformer_lens", "transformers", "gguf"):
+    sys.modules[name] = None
+import pandas as pd
+from form_invariance import exact_effects, keep_only, load_model, make_prompts, mean_activations
+model = load_model("embedded:embedded-shared", device="cpu")
+prompts = make_prompts(model, "{a}+{b}=", pd.DataFrame({"a": [12, 30], "b": [7, 41], "answer": [19, 71]}))
+effects = exact_effects(model, prompts, prompts.iloc[::-1], pd.DataFrame({"layer": [4], "neuron": [7]}))
+assert len(keep_only(model, prompts, effects, mean_activations(model, prompts))) == 2
+sys.exit(0 if main("prompt-formats --model=embedded:embedded-shared --template=symbolic/addition={a}+{b}= "
+                   "--output formats.svg".split()) == 2 else 1)
+"""
+
+
+def test_the_library_needs_no_extra_and_a_command_names_what_is_missing(installed):
+    (said,) = installed("-c", WITHOUT_EXTRAS, errors=True).splitlines()[-1:]
+    assert "matplotlib" in said
+    assert said.endswith("; install form-invariance with its extra [workflow]")
+
+
+def test_every_command_is_there(installed):
+    listed = installed("-m", "form_invariance", "--help")
+    assert all(name in listed for name in command_modules())
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_the_packages_models_are_read(installed, tmp_path, name):
+    command = ["-m", "form_invariance", "model-files", f"--model=embedded:{name}", "--output"]
+    installed(*command, str(tmp_path / "model_files.parquet"), cwd=tmp_path)
+
+
+def test_the_tests_of_what_reads_data_pass_with_it(installed):
+    chosen = [f"{path}::{test}" for path, test in READERS.items()]
+    report = installed("-m", "pytest", "-p", "no:cacheprovider", *chosen, cwd=ROOT)
+    assert report.startswith("." * len(chosen) + " ")

@@ -1,0 +1,99 @@
+"""Another workflow that uses this one as a module with a prefix: all results lie under the prefix."""
+
+import json
+import re
+
+import pytest
+import snakemake_forks
+import yaml
+from stub_checkout import ROOT, environment, make_checkout
+
+pytestmark = pytest.mark.slow
+
+PREFIXED = re.compile(r"(?<!x/)\bresults/")
+"""A path in the results that is not below the prefix."""
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    return make_checkout(tmp_path_factory.mktemp("module") / "checkout")
+
+
+def project(folder, checkout, **config):
+    """A project with a table and a text, that uses the workflow with a prefix and makes all of it."""
+    given = yaml.safe_load((ROOT / "config/test.yaml").read_text())
+    given |= {"models": {"embedded-shared": {"source": "embedded:embedded-shared"}}, **config}
+    given.setdefault("variant_operators", [])
+    (folder / "Snakefile").write_text(
+        f"module form_invariance:\n    snakefile: {str(checkout / 'Snakefile')!r}\n"
+        f"    config: {given!r}\n    prefix: 'x'\n"
+        "use rule * from form_invariance as fi_*\n"
+        "rule mine:\n    default_target: True\n    input: rules.fi_all.input\n"
+    )
+    return folder
+
+
+def run(folder, checkout, *words):
+    return snakemake_forks.run((*words, "--cores", "2"), folder, environment(checkout))
+
+
+def commands(out):
+    """The shell commands and the files of a dry run, each on a line."""
+    return [line for line in out.splitlines() if "results/" in line]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {},
+        {"late_from": "onset", "patching_shards": 2, "dose": [0, 0.5, 1], "heads": [5]},
+        {
+            "models": {"low": {"source": "embedded:embedded-shared", "dtype": "bfloat16"}},
+            "corrupt": "across_operators",
+        },
+    ],
+)
+def test_every_path_of_a_command_has_the_prefix(checkout, tmp_path, config):
+    status, out = run(project(tmp_path, checkout, **config), checkout, "-n", "-p")
+    assert status == 0, out
+    assert len(commands(out)) > 200
+    assert [line for line in commands(out) if PREFIXED.search(line)] == []
+
+
+def test_training_writes_below_the_prefix(checkout, tmp_path):
+    status, out = run(project(tmp_path, checkout), checkout, "-n", "-p", "fi_train_embedded")
+    assert status == 0, out
+    assert [line for line in commands(out) if PREFIXED.search(line)] == []
+
+
+def test_a_module_with_a_prefix_runs_and_leaves_the_users_files_where_they_are(checkout, tmp_path):
+    (tmp_path / "text.txt").write_text("The plain text of a user, for specificity.\n" * 100)
+    status, out = run(project(tmp_path, checkout, specificity_text="text.txt"), checkout)
+    assert status == 0, out
+    assert (tmp_path / "x/results/report.html").exists()
+    assert not (tmp_path / "results").exists()
+    calls = [json.loads(line) for line in (tmp_path / "calls.jsonl").read_text().splitlines()]
+    assert [word for call in calls for word in call if PREFIXED.search(word)] == []
+    assert "--text=text.txt" in next(call for call in calls if call[0] == "specificity")
+    (report,) = (call for call in calls if call[0] == "report")
+    assert report[report.index("--benchmarks") + 1] == "x/results/benchmarks"
+    status, out = run(tmp_path, checkout, "-n")
+    assert "Nothing to be done" in out, out
+
+
+def test_tables_of_a_project_are_not_below_the_prefix(checkout, tmp_path):
+    (tmp_path / "table.csv").write_text((ROOT / "config/tables/plural.csv").read_text())
+    smollm = yaml.safe_load((ROOT / "config/smollm2.yaml").read_text())
+    asked = {
+        "operators": {"plural": {"table": "table.csv"}},
+        "models": {"hub": {"source": "owner/model"}},
+        "formats": {
+            name: {"templates": {"plural": one["templates"]["plural"]}} for name, one in smollm["formats"].items()
+        },
+        "specificity_tasks": {},
+    }
+    status, out = run(project(tmp_path, checkout, **asked), checkout, "-n", "-p")
+    assert status == 0, out
+    assert re.search(r"input: .*, table\.csv$", out, re.MULTILINE)
+    assert "x/table.csv" not in out
+    assert [line for line in commands(out) if PREFIXED.search(line)] == []

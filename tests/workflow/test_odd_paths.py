@@ -1,0 +1,105 @@
+"""Paths with characters that a shell, Python's search path, or Snakemake would act on."""
+
+import json
+import shutil
+from shlex import quote
+
+import pytest
+import snakemake_forks
+import yaml
+from stub_checkout import ROOT, environment, job_counts, make_checkout, pending, snakemake
+
+pytestmark = pytest.mark.slow
+
+PLAIN = 'a:b it\'s "q" 100%s é☃ $HOME `x` ; #'
+BRACES = ["{model}", "{} {{x}} {0}", "{n,[0-9]{2}}", "open{", "}close"]
+"""Names of folders."""
+TARGET = "results/embedded-shared/code/addition/census.parquet"
+SMALL = ("--configfile", str(ROOT / "config/test.yaml"))
+
+
+def calls(folder):
+    return [json.loads(line) for line in (folder / "calls.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    return make_checkout(tmp_path_factory.mktemp("odd") / "checkout")
+
+
+def run(checkout, folder, *words):
+    return snakemake_forks.run(("-s", str(checkout / "Snakefile"), *words), folder, environment(checkout))
+
+
+def project(folder, name):
+    """A configuration of a table, a text and a model whose paths contain a name."""
+    (folder / name).mkdir()
+    shutil.copy(ROOT / "config/tables/plural.csv", folder / name / "table.csv")
+    shutil.copytree(ROOT / "src/form_invariance/embedded/models/embedded-shared", folder / name / "model")
+    (folder / name / "text.txt").write_text("plain text")
+    template = "One apple, two apples. One {word}, two"
+    config = {
+        "operators": {"plural": {"table": f"{name}/table.csv"}},
+        "formats": {form: {"templates": {"plural": form + template}} for form in ("symbolic", "code")},
+        "models": {"mine": {"source": f"{name}/model"}},
+        "specificity_tasks": {},
+        "specificity_text": f"{name}/text.txt",
+        "variant_operators": [],
+    }
+    (folder / "my.yaml").write_text(yaml.safe_dump(config))
+    return "--configfile", "my.yaml"
+
+
+@pytest.mark.parametrize("name", [PLAIN, *BRACES])
+def test_files_of_the_user_may_have_any_path(checkout, tmp_path, name):
+    status, out = run(checkout, tmp_path, "-n", "-p", *project(tmp_path, name))
+    assert status == 0, out
+    for option in (f"--model={name}/model", f"--table={name}/table.csv", f"--text={name}/text.txt"):
+        assert quote(option) in out
+
+
+def test_a_change_of_a_file_below_braces_is_seen(checkout, tmp_path):
+    words = project(tmp_path, "{model}")
+    status, out = run(checkout, tmp_path, *words)
+    assert status == 0, out
+    status, out = run(checkout, tmp_path, "-n", *words)
+    assert "Nothing to be done" in out
+    with (tmp_path / "{model}/table.csv").open("a") as table:
+        table.write("ox,oxen\n")
+    status, out = run(checkout, tmp_path, "-n", *words)
+    assert {"census", "neuron_effects"} <= set(job_counts(out))
+    assert "model_files" not in job_counts(out)
+    (tmp_path / "{model}/text.txt").write_text("another text")
+    (tmp_path / "{model}/model/config.json").touch()
+    status, out = run(checkout, tmp_path, "-n", *words)
+    assert {"specificity", "model_files"} <= set(job_counts(out))
+
+
+def test_the_checkout_may_have_any_path_without_braces(tmp_path):
+    own = make_checkout(tmp_path / PLAIN)
+    status, out = snakemake(own, TARGET, *SMALL)
+    assert status == 0, out
+    # The checkout's own source ran, which only notes its calls.
+    assert [call[0] for call in calls(own)] == ["model-files", "census"]
+    assert pending(own, TARGET, *SMALL) == {}
+
+
+def test_results_may_lie_anywhere_without_braces(checkout, tmp_path):
+    status, out = run(checkout, tmp_path, "--directory", PLAIN, TARGET, *SMALL)
+    assert status == 0, out
+    assert (tmp_path / PLAIN / TARGET).exists()
+
+
+@pytest.mark.parametrize("name", BRACES)
+@pytest.mark.parametrize("what", ["checkout", "working folder"])
+def test_braces_that_snakemake_would_take_for_wildcards_are_refused_before_any_job(checkout, tmp_path, name, what):
+    if what == "checkout":
+        folder = shutil.copytree(checkout, tmp_path / name, symlinks=True)
+        status, out = run(folder, tmp_path, "-n", *SMALL)
+    else:
+        folder = tmp_path / name
+        status, out = run(checkout, tmp_path, "-n", "--directory", str(folder), *SMALL)
+    assert status == 1
+    assert [line for line in out.splitlines() if "rror" in line] == [
+        f"error: the path of the {what}, {folder}, has braces, which Snakemake reads as wildcards; move it"
+    ]

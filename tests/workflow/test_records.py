@@ -1,0 +1,149 @@
+"""Results without Snakemake's records: a changed setting is never taken for the one that made them."""
+
+import base64
+import json
+import re
+import shutil
+
+import pytest
+import yaml
+from stub_checkout import pending, snakemake
+
+pytestmark = pytest.mark.slow
+
+MODEL = "results/embedded-shared"
+CHANGES = {
+    "census_pairs": 77,
+    "seed": 5,
+    "k": [3, 50],
+    "heuristic_threshold": 0.7,
+    "bootstrap": 11,
+    "dose": [0, 1],
+    "dtype": "bfloat16",
+}
+
+
+@pytest.fixture
+def copied(finished, tmp_path):
+    """A copy of a finished run, with its time stamps, but without Snakemake's records."""
+    shutil.copytree(finished, tmp_path / "copy", ignore=shutil.ignore_patterns(".snakemake"), symlinks=True)
+    return tmp_path / "copy"
+
+
+def change(checkout, key, value):
+    """Change a key of the configuration; returns what it was."""
+    path = checkout / "config/config.yaml"
+    config = yaml.safe_load(path.read_text())
+    inside = config["models"]["embedded-shared"] if key == "dtype" else config
+    before = inside.get(key)
+    inside[key] = value
+    if value is None:
+        del inside[key]
+    path.write_text(yaml.safe_dump(config, sort_keys=False))
+    return before
+
+
+def refused(checkout, *words):
+    """What is said of a dry run that is refused."""
+    status, out = snakemake(checkout, "-n", *words)
+    assert status != 0, out
+    assert "Traceback" not in out
+    return out
+
+
+def test_an_unchanged_copy_has_nothing_to_do(copied):
+    assert pending(copied) == {}
+
+
+@pytest.mark.parametrize("key", CHANGES)
+def test_a_changed_setting_is_refused(copied, key):
+    change(copied, key, CHANGES[key])
+    out = refused(copied)
+    assert f"{MODEL} was made with {'model' if key == 'dtype' else key}: " in out
+    assert "'snakemake --touch --forceall'" in out
+
+
+def test_a_changed_source_is_refused(copied):
+    with (copied / "src/form_invariance/stages/census/command.py").open("a") as file:
+        file.write("CHANGED = True\n")
+    assert "was made with source: " in refused(copied)
+
+
+def test_touching_does_not_mix_configurations_and_makes_records(copied):
+    before = change(copied, "census_pairs", 77)
+    for words in (["--touch"], ["--touch", "--forceall"], []):
+        assert snakemake(copied, *words)[0] != 0
+    # What the sentence advises:
+    change(copied, "census_pairs", before)
+    status, out = snakemake(copied, "--touch", "--forceall")
+    assert status == 0, out
+    assert pending(copied) == {}
+    change(copied, "census_pairs", 77)
+    assert pending(copied)["census"] > 0, "the records say what the change makes again"
+
+
+@pytest.fixture
+def whole(finished, tmp_path):
+    """A copy of a finished run with its records."""
+    return shutil.copytree(finished, tmp_path / "whole", symlinks=True)
+
+
+def test_records_that_are_lost_in_part(whole):
+    lost = [
+        path
+        for path in (whole / ".snakemake/metadata").rglob("*")
+        if path.is_file() and base64.urlsafe_b64decode(path.name).endswith(b"word/addition/census.parquet")
+    ]
+    lost[0].unlink()
+    assert pending(whole) == {}
+    change(whole, "census_pairs", 77)
+    assert "no record of results/embedded-shared/word/addition/census.parquet" in refused(whole)
+    shutil.rmtree(whole / ".snakemake/metadata")
+    assert "was made with census_pairs: " in refused(whole)
+
+
+def test_results_of_another_run_in_the_place_of_these(whole, tmp_path):
+    """All have records, but of the files that were there before."""
+    other = shutil.copytree(whole, tmp_path / "other", symlinks=True)
+    before = change(other, "bootstrap", 11)
+    assert snakemake(other)[0] == 0
+    shutil.copytree(other / "results", whole / "results", dirs_exist_ok=True)
+    assert f"was made with bootstrap: 11 (now {before})" in refused(whole)
+
+
+@pytest.mark.parametrize("words", [[f"{MODEL}/shared/verdicts.parquet"], ["--until", "overlap"]])
+def test_a_run_of_a_part_leaves_several_configurations(whole, words):
+    before = change(whole, "bootstrap", 11)
+    assert snakemake(whole, *words)[0] == 0
+    shutil.rmtree(whole / ".snakemake")
+    for value in (11, before):
+        change(whole, "bootstrap", value)
+        assert f"{MODEL} has files of several configurations" in refused(whole)
+
+
+def test_all_by_name_is_a_whole_run(whole):
+    change(whole, "bootstrap", 11)
+    assert snakemake(whole, "all")[0] == 0
+    shutil.rmtree(whole / ".snakemake")
+    assert pending(whole) == {}
+
+
+@pytest.mark.parametrize("content", [None, "{}", '{"configurations": "abc"}', '{"configurations": [1, null]}'])
+def test_files_of_an_unknown_configuration_are_refused(copied, content):
+    for path in copied.glob("results/*/configuration.json"):
+        path.unlink()
+        if content:
+            path.write_text(content)
+    assert re.search(f"{MODEL} has files of (an unknown configuration|several)", refused(copied))
+
+
+def test_a_finished_run_keeps_one_configuration(finished):
+    kept = [json.loads(path.read_text()) for path in finished.glob("results/*/configuration.json")]
+    assert {len(one["configurations"]) for one in kept} == {1}
+
+
+def test_results_moved_to_another_folder_with_their_records_have_nothing_to_do(finished, tmp_path):
+    for name in ("results", ".snakemake"):
+        shutil.copytree(finished / name, tmp_path / "elsewhere" / name, symlinks=True)
+    words = ["--directory", str(tmp_path / "elsewhere"), "--configfile", "config/config.yaml"]
+    assert pending(finished, *words) == {}
