@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := demo
-.PHONY: demo demo-real demo-arithmetic test test-quick coverage test-slurm test-faults test-long test-mutants lint venv slurm-profile resume
+.PHONY: demo demo-real demo-arithmetic test test-quick test-nightly coverage test-slurm test-faults test-long test-mutants lint venv slurm-profile resume
 
 # The interpreter that makes .venv; a python3.11 that cannot start (a version manager's stub) is passed over.
 PYTHON := $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
@@ -41,7 +41,11 @@ test: venv
 
 # The quick tests alone, without linters: for the time between two commits.
 test-quick: venv
-	OMP_NUM_THREADS=1 pytest -n logical --maxprocesses 4 --dist loadfile -m "not slow"
+	OMP_NUM_THREADS=1 pytest -n logical --maxprocesses 4 --dist loadfile -m "not slow and not nightly"
+
+# The tests that are too long for `make test`: more cases of what it tests.
+test-nightly: venv
+	OMP_NUM_THREADS=1 pytest -n logical --maxprocesses 4 --dist loadfile -m nightly
 
 # The tests once more, slower: the lines of src that none runs, and the shares of lines and branches (docs/develop.md).
 coverage: venv

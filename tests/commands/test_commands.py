@@ -558,6 +558,7 @@ def in_bfloat16(finished, tmp_path_factory):
     return own
 
 
+@pytest.mark.nightly
 def test_bfloat16_finds_the_planted_circuit(in_bfloat16):
     planted = planted_neurons(True, seed=0)
     circuit = pd.read_parquet(in_bfloat16.shared("circuit.parquet"))

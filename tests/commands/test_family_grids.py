@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from digit_tokenizers import byte_level, metaspace
+from nights import at_night
 from planted_run import Grid, cell, contrasts_of, expression, overlap_of, run_stages, transfer_contrasts_of
 
 from conftest import FAMILIES, write_model
@@ -54,7 +55,7 @@ def answer_numbers(folder, tokenizer, numbers):
     return model
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
+@pytest.fixture(scope="module", params=at_night(FAMILIES))
 def finished(request, tmp_path_factory, raw_tokenizer):
     """Family, Hugging Face's model and tokenizer, and the folder with all tables."""
     from transformers import PreTrainedTokenizerFast

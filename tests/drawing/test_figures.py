@@ -376,6 +376,7 @@ def written(folder, formats, models):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+@pytest.mark.nightly
 def test_the_same_tables_give_the_same_bytes(tmp_path):
     once, again = tmp_path / "once", tmp_path / "again"
     once.mkdir()

@@ -157,6 +157,7 @@ def test_a_wider_jaccard_or_ceiling_gives_a_wider_interval():
     assert width((0.2, 0.18, 0.22), (0.5, 0.40, 0.60)) > narrow
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_the_intervals_cover_the_truth_on_fresh_seeds(tmp_path):
     covered = []

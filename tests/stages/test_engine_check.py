@@ -221,11 +221,21 @@ def test_distances_by_hand():
     fast, slow = torch.tensor([1.0, -4.5]).double(), torch.tensor([1.5, -4.0]).double()
     assert compute.distance("logits", fast, slow) == (0.5, 4, 0.125)
     assert compute.distance("attribution", fast, slow) == (0.5, 4, 0.125)
+    assert compute.distance("attribution", fast, slow, largest=8) == (0.5, 4, 0.0625)
     assert compute.distance("patch", fast, slow) == (0.5, 4, 0.2)
     # Both engines' patches that change nothing are compared with 0.
     assert compute.distance("no_op", fast, slow) == (4.5, 0, 4.5)
     assert compute.distance("no_op", slow - slow, fast) == (4.5, 0, 4.5)
     assert compute.distance("attribution", slow - slow, slow - slow) == (0, 0, 0)
+
+
+def test_attributions_are_measured_by_the_largest_of_all_layers():
+    slow = {("attribution", layer): torch.full((2, 3), size).double() for layer, size in ((2, 0.01), (3, 2.0))}
+    fast = {key: values + 1e-5 for key, values in slow.items()}
+    table = compared(fast, slow)
+    assert table["error"].tolist() == pytest.approx([5e-6, 5e-6])
+    assert table["scale"].tolist() == pytest.approx([0.01, 2])
+    assert table["within"].all()
 
 
 def test_neurons_by_hand():

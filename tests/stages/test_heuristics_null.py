@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from nights import at_night
 from plain_heuristics import credited, plain_strict, strict_classes
 from scipy.linalg import sqrtm
 from scipy.ndimage import gaussian_filter
@@ -161,7 +162,7 @@ def more_than_significance_allows(labelled):
     return binomtest(labelled, 500, strict.SIGNIFICANCE, alternative="greater").pvalue < 0.05
 
 
-@pytest.mark.parametrize("operator", EXPRESSIONS)
+@pytest.mark.parametrize("operator", at_night(EXPRESSIONS))
 def test_p_of_smooth_noise_is_uniform(operator, capsys):
     p, labelled = smallest_p(operator, np.geomspace(1, 30, 500), seed=20)
     # p is a multiple of 1 / (1 + maps), so it is spread over its step.

@@ -122,6 +122,7 @@ def test_a_change_of_the_configuration(finished, jobs, change):
     assert found == following(jobs, first) | {("report",)}
 
 
+@pytest.mark.nightly
 def test_an_operators_variants_are_measured_too(finished):
     with configured(finished, lambda config: config["variant_operators"].append("multiplication")):
         every, found = whole(finished), pending(finished)
@@ -298,6 +299,7 @@ def test_time_stamps_alone_rerun_nothing(finished, time_stamps):
     assert pending(finished) == set()
 
 
+@pytest.mark.nightly
 def test_another_branch_is_checked_out_and_the_first_again(finished, time_stamps):
     def git(*words):
         who = ["-c", "user.name=test", "-c", "user.email=test@example.org"]

@@ -204,6 +204,7 @@ def test_command(run_plan, words, row, idle):
     assert pending < total
 
 
+@pytest.mark.nightly
 def test_results_may_lie_elsewhere(run_plan, tmp_path):
     benchmark(tmp_path, "census/embedded-shared/word/addition.tsv", 3600)
     status, said = run_plan("--directory", str(tmp_path))

@@ -69,6 +69,7 @@ def test_a_changed_source_is_refused(copied):
     assert "was made with source: " in refused(copied)
 
 
+@pytest.mark.nightly
 def test_touching_does_not_mix_configurations_and_makes_records(copied):
     before = change(copied, "census_pairs", 77)
     for words in (["--touch"], ["--touch", "--forceall"], []):
@@ -88,6 +89,7 @@ def whole(finished, tmp_path):
     return shutil.copytree(finished, tmp_path / "whole", symlinks=True)
 
 
+@pytest.mark.nightly
 def test_records_that_are_lost_in_part(whole):
     lost = [
         path
@@ -111,6 +113,7 @@ def test_results_of_another_run_in_the_place_of_these(whole, tmp_path):
     assert f"was made with bootstrap: 11 (now {before})" in refused(whole)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("words", [[f"{MODEL}/shared/verdicts.parquet"], ["--until", "overlap"]])
 def test_a_run_of_a_part_leaves_several_configurations(whole, words):
     before = change(whole, "bootstrap", 11)
@@ -121,6 +124,7 @@ def test_a_run_of_a_part_leaves_several_configurations(whole, words):
         assert f"{MODEL} has files of several configurations" in refused(whole)
 
 
+@pytest.mark.nightly
 def test_all_by_name_is_a_whole_run(whole):
     change(whole, "bootstrap", 11)
     assert snakemake(whole, "all")[0] == 0

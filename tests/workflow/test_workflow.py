@@ -243,6 +243,7 @@ def test_a_change_of_one_key_reruns_what_uses_it(finished, setting, rules):
     assert set(pending(finished, "--config", setting)) == {*rules, "answers", "explainer", "report", "default"}
 
 
+@pytest.mark.nightly
 def test_the_heads_are_left_out(clean, planned):
     without = pending(clean, "--config", "heads=[]")
     assert not {"heads", "head_overlap", "heads_figure"} & set(without)
@@ -250,6 +251,7 @@ def test_the_heads_are_left_out(clean, planned):
     assert {rule: every[rule] for rule in without} == without
 
 
+@pytest.mark.nightly
 def test_patching_in_several_jobs(clean):
     target = "results/embedded-shared/word/division/ranking.parquet"
     words = ["--config", "patching_shards=3"]
@@ -262,6 +264,7 @@ def test_patching_in_several_jobs(clean):
     assert f"--shards {' '.join(f'{folder}_{n}_of_3.safetensors' for n in (1, 2, 3))} --output {folder}.saf" in out
 
 
+@pytest.mark.nightly
 def test_a_lower_precision_is_measured(clean):
     (clean / "mine.yaml").write_text("models: {mine: {source: 'embedded:embedded-shared', dtype: bfloat16}}")
     target = "results/mine/code/addition/precision.parquet"
@@ -275,6 +278,7 @@ def test_a_lower_precision_is_measured(clean):
     assert without["report"] == 1
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("key", "rules"),
     [
@@ -289,6 +293,7 @@ def test_what_is_not_asked_for_does_not_run(clean, planned, key, rules):
     assert without == {rule: n for rule, n in everything.items() if rule not in rules}
 
 
+@pytest.mark.nightly
 def test_variants_of_all_operators_where_partners_come_from_them(clean):
     target = "results/embedded-shared/code/addition/paraphrase_effects.safetensors"
     texts = [r"'--variant=addition=>>> x =", r"'--variant=subtraction=>>> x ="]
@@ -359,6 +364,7 @@ def test_a_broken_default_configuration_names_the_line(tmp_path):
     assert re.search(r"^error: .*config\.yaml is not valid YAML: .*line 3", out, re.MULTILINE), out
 
 
+@pytest.mark.nightly
 def test_variants_that_are_not_measured_have_no_rule(finished):
     place = "multiplication/paraphrase"
     for table in (f"symbolic/{place}_effects.safetensors", f"shared/{place}s.parquet"):

@@ -78,8 +78,11 @@ def compare(fast: Mapping[Cell, Values], slow: Mapping[Cell, Values], dtype: str
     """The table of all cells' checks."""
     tolerance, rows = TOLERANCE[dtype], []
     for (name, operator), values in fast.items():
+        theirs = slow[name, operator]
+        attributions = [one.abs().max().item() for (check, _), one in theirs.items() if check == "attribution"]
         for (check, layer), ours in values.items():
-            difference, scale, error = distance(check, ours, slow[name, operator][check, layer])
+            largest = max(attributions) if check == "attribution" else None
+            difference, scale, error = distance(check, ours, theirs[check, layer], largest)
             rows.append(
                 {
                     "format": name,
@@ -100,18 +103,20 @@ def compare(fast: Mapping[Cell, Values], slow: Mapping[Cell, Values], dtype: str
     return pd.DataFrame(rows)
 
 
-def distance(check: str, fast: Tensor, slow: Tensor) -> tuple[float, float, float]:
+def distance(check: str, fast: Tensor, slow: Tensor, largest: float | None = None) -> tuple[float, float, float]:
     """Largest difference, scale and error of two tensors of values (see the table).
 
-    Rounding errors of logits and gradients grow with the largest of them. An error d of two log-probabilities
-    changes an indirect effect IE by up to d (1 + IE), since 1 + IE is the mean of two exponentials.
+    Rounding errors of logits and gradients grow with the largest of them. A gradient carries the rounding of every
+    layer above, so the attributions of a layer without effect are measured by the `largest` of all layers. An
+    error d of two log-probabilities changes an indirect effect IE by up to d (1 + IE), since 1 + IE is the mean of
+    two exponentials.
     """
     if check == "no_op":
         # Neither engine may find an effect.
         fast, slow = torch.stack([fast, slow]), torch.zeros(2, *slow.shape, dtype=slow.dtype)
     difference, scale = (fast - slow).abs(), slow.abs().max()
     by_scale = check in ("logits", "attribution") and scale > 0
-    unit = scale if by_scale else 1 + slow.abs()
+    unit = (largest or scale) if by_scale else 1 + slow.abs()
     return difference.max().item(), scale.item(), (difference / unit).max().item()
 
 

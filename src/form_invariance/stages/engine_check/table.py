@@ -15,7 +15,7 @@ ENGINE_CHECK = Schema(
         "values": integer("values that were compared"),
         "difference": number("largest absolute difference of the two engines"),
         "scale": number("largest absolute value that TransformerLens gives"),
-        "error": number("largest difference, each divided by 1 + |value|; attribution: by the scale"),
+        "error": number("largest difference by 1 + |value|; logits, attribution: by the largest of all layers"),
         "tolerance": number("largest error that the model's precision explains"),
         "within": flag("the error is within the tolerance"),
     },
