@@ -10,7 +10,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from form_invariance.bench import ioi, random_models, replay, report, rivals
-from form_invariance.bench.measure import Machine, pass_operations, replay_operations
+from form_invariance.bench.measure import Machine, matrix_operations, pass_operations, replay_operations
 from form_invariance.bench.random_models import SYMBOLIC, WORD, Shape, write_random_model
 from form_invariance.bench.rivals import RIVALS
 from form_invariance.cli import main
@@ -88,6 +88,17 @@ def test_operations_of_the_heads_patches(model):
     # The clean last token is replayed beside the patched ones, and read out once more before them.
     expected = sum((c.n_heads + 1) * replay_operations(c, c.n_layers - layer, 9) for layer in range(c.n_layers))
     assert found == pytest.approx(expected, rel=0.03)
+
+
+def test_a_gpus_fused_attention_is_left_out_whatever_the_groups_of_queries():
+    queries, keys = torch.empty(1, 4, 8, 16, device="meta"), torch.empty(1, 2, 8, 16, device="meta")
+    fused = torch.ops.aten._scaled_dot_product_efficient_attention
+
+    def run():
+        fused(queries, keys, keys, None, compute_log_sumexp=False)
+        return queries @ keys[:, :1].mT
+
+    assert matrix_operations(run) == 2 * 4 * 8 * 8 * 16
 
 
 def test_stage_2_is_flat_in_the_prompts_length_and_linear_in_candidates(model):
