@@ -274,8 +274,20 @@ def test_the_demos_report():
 
 def verdict(*rows):
     """A model's verdict: (question, difference, low, high, verdict)."""
-    found = [(COMPARED[name], "accuracy", "+ -0.10 no, - +0.20 yes", 50, *numbers) for name, *numbers in rows]
-    columns = ["question", "metric", "operator", "k", "difference", "low", "high", "verdict"]
+    operators = "+ -0.10 no, - +0.20 yes"
+    found = [(COMPARED[name], "accuracy", operators, 50, 0.4, 0.1, *numbers) for name, *numbers in rows]
+    columns = [
+        "question",
+        "metric",
+        "operator",
+        "k",
+        "value",
+        "control_value",
+        "difference",
+        "low",
+        "high",
+        "verdict",
+    ]
     return Answer(QUESTION, "At k = 50: ...", pd.DataFrame(found, columns=columns))
 
 
@@ -290,7 +302,8 @@ def test_intervals_are_drawn_where_their_numbers_are():
     same, specific = verdict_rows(TWO)
     assert [same["name"], specific["name"]] == [QUESTIONS["same"], QUESTIONS["specific"]]
     first, second, nothing = same["cells"]
-    assert (first["numbers"], second["numbers"]) == ("+0.30 [+0.10, +0.50]", "−0.00030 [−0.00040, −0.00020]")
+    assert first["numbers"] == "0.40 against 0.10: +0.30 [+0.10, +0.50]"
+    assert second["numbers"] == "0.40000 against 0.10000: −0.00030 [−0.00040, −0.00020]"
     assert nothing is None
     assert specific["cells"][1]["drawn"] == ""
     drawn = [first["drawn"], specific["cells"][0]["drawn"]]

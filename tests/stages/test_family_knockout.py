@@ -170,7 +170,7 @@ def test_only_a_loss_where_the_rule_holds_counts(monkeypatch, where_it_holds, ve
     assert row["labelled"] == cells["labelled"].sum() == 4 * 28
     assert row["prompts"] == cells["prompts"].sum()
     (found,) = answer({"family_knockout": table}, 100)
-    assert found.sentence.endswith(f"least favourable of the metrics: {verdict}.")
+    assert found.sentence.endswith(f"By the probability of the answer, the primary metric: {verdict}.")
     assert "% (matched by variance) and " in found.sentence
 
 

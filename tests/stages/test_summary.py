@@ -13,7 +13,7 @@ from form_invariance.stages.summary.compute import noisy_mean, verdicts_table
 from form_invariance.stages.summary.lines import verdict_lines
 from form_invariance.stages.summary.table import VERDICTS
 from form_invariance.stages.transfer.table import TRANSFER_CONTRASTS
-from form_invariance.stages.verdicts import least_favourable
+from form_invariance.stages.verdicts import deciding
 from form_invariance.tables.files import write_table
 
 
@@ -58,7 +58,7 @@ def tables():
         | {"circuit": value, "control_value": 0.2, "difference": value - 0.2, **limits}
         for name in ("word", "all")
         for done in ("keep_only", "knockout")
-        for metric, value in (("faithfulness", 0.5), ("accuracy", 0.4))
+        for metric, value in (("faithfulness", 0.5), ("accuracy", 0.4), ("probability", 0.3))
     ]
     moved = [
         {"operator": name, "direction": name, "k": 10, "contrast": contrast, "first": first, "second": second}
@@ -171,16 +171,18 @@ def test_each_operator_has_its_row_and_opposite_verdicts_are_mixed(tables, capsy
     assert "+ +0.20 yes, - -0.40 no" in told.table["operator"].tolist()
 
 
-def test_the_answer_takes_the_least_favourable_metric(tables):
+def test_the_probability_decides_of_ablations_and_the_least_favourable_null_of_others(tables):
     contrasts = tables["intervention_contrasts"]
-    contrasts.loc[contrasts["metric"] == "accuracy", ["low", "high"]] = -0.1, 0.3
+    contrasts.loc[contrasts["metric"] == "probability", ["low", "high"]] = -0.1, 0.3
+    contrasts.loc[contrasts["metric"] == "accuracy", ["low", "high"]] = -0.3, -0.1
     table = verdicts_table(tables, 200, 0)
     (told,) = answer({"verdicts": table}, 10)
     assert "Sufficient? Undecided." in told.sentence
     assert "Same neurons? Yes." in told.sentence
     assert "More than the answer? No." in told.sentence
     assert len(told.table) == table["question"].nunique()
-    assert least_favourable(table[table["question"] == "sufficient"])["metric"] == "accuracy"
+    assert deciding(table[table["question"] == "sufficient"])["metric"] == "probability"
+    assert deciding(table[table["question"] == "same"])["metric"] == "jaccard beyond operator"
 
 
 def test_without_a_shared_neuron_questions_are_undefined_but_the_first_is_no(tables):

@@ -60,7 +60,7 @@ def _by_question(answer: Answer | None) -> dict[str, Row]:
         return {}
     names = {compared: name for name, compared in COMPARED.items()}
     # Where all are NaN, JSON gave them back as None.
-    table = answer.table.astype(dict.fromkeys(("difference", "low", "high"), float))
+    table = answer.table.astype(dict.fromkeys(("value", "control_value", "difference", "low", "high"), float))
     return {names[row["question"]]: row for row in table.to_dict("records")}
 
 
@@ -73,7 +73,8 @@ def _cell(row: Row, span: tuple[float, float]) -> dict[str, Any]:
         # Differences may be far below 0.01, where they must not read as minus zero.
         digits = 2 if max(map(abs, (value, low, high))) >= 0.005 else 5
         shown = [f"{round(one, digits) + 0.0:+.{digits}f}" for one in (value, low, high)]
-        cell["numbers"] = f"{shown[0]} [{shown[1]}, {shown[2]}]".replace("-", "−")
+        sides = (f"{round(row[name], digits) + 0.0:.{digits}f}" for name in ("value", "control_value"))
+        cell["numbers"] = f"{' against '.join(sides)}: {shown[0]} [{shown[1]}, {shown[2]}]".replace("-", "−")
         cell["drawn"] = Markup("".join(_interval(value, low, high, span)))
     return cell
 

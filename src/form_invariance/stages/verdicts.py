@@ -7,6 +7,9 @@ from form_invariance.statistics import verdict
 MIXED = "mixed"
 """The verdict on several operators of which it is yes for some and no for others."""
 
+PRIMARY = "probability"
+"""The metric that decides whether ablated neurons matter: that with the most power on constructed models."""
+
 _LEAST_FIRST = ("no", "undefined", MIXED, "undecided", "yes")
 
 
@@ -15,7 +18,13 @@ def with_verdicts(contrasts: pd.DataFrame) -> pd.DataFrame:
     return contrasts.assign(verdict=list(map(verdict, contrasts["low"], contrasts["high"])))
 
 
-def least_favourable(contrasts: pd.DataFrame) -> pd.Series:
-    """Of one question's contrasts by several metrics, with verdicts: the one that favours the circuit least."""
+def deciding(contrasts: pd.DataFrame) -> pd.Series:
+    """Of one question's contrasts, with verdicts: the one that decides.
+
+    That is the one by the primary metric; where a question is asked against several nulls instead, the one that
+    favours the circuit least.
+    """
+    if (contrasts["metric"] == PRIMARY).any():
+        contrasts = contrasts[contrasts["metric"] == PRIMARY]
     placed = contrasts.assign(place=contrasts["verdict"].map(_LEAST_FIRST.index))
     return placed.sort_values(["place", "low"], kind="stable").drop(columns="place").iloc[0]

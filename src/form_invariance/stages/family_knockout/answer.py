@@ -7,7 +7,7 @@ import pandas as pd
 from form_invariance.stages.answers import Answer
 from form_invariance.stages.family_knockout.table import ALL, FAMILY_KNOCKOUT
 from form_invariance.stages.heuristics.names import SHARED
-from form_invariance.stages.verdicts import least_favourable
+from form_invariance.stages.verdicts import deciding
 from form_invariance.tables.inputs import Input
 
 INPUTS = {"family_knockout": Input(FAMILY_KNOCKOUT)}
@@ -35,8 +35,8 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
         f"{row['labelled']} labelled neurons in {row['cells']} cells (k = {row['k']}). If neurons are ablated "
         f"whose rule holds for the prompt ({row['ablated']:.1f} in the mean), {matching} of the answers are lost; "
         f"if as many of the same layers are whose rules do not hold, {other}. Difference {difference} [{low}, "
-        f"{high}] by accuracy{_not_shared(every)}. By the least favourable of the metrics: "
-        f"{least_favourable(whole)['verdict']}."
+        f"{high}] by accuracy{_not_shared(every)}. By the probability of the "
+        f"answer, the primary metric: {deciding(whole)['verdict']}."
     )
     return [Answer(QUESTION, sentence, over, ("family_knockout",))]
 

@@ -9,7 +9,7 @@ import pandas as pd
 from form_invariance.stages.answers import Answer
 from form_invariance.stages.interventions.contrasts import EVERY_CELL
 from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS, rows_of
-from form_invariance.stages.verdicts import least_favourable, with_verdicts
+from form_invariance.stages.verdicts import deciding, with_verdicts
 from form_invariance.tables.inputs import Input
 
 INPUTS = {"intervention_contrasts": Input(INTERVENTION_CONTRASTS)}
@@ -52,11 +52,11 @@ def _answer(rows: pd.DataFrame, question: str, opening: str, compared: str, figu
     if empty == count:
         sentence = f"No neuron is shared in any of the {count} cells, so this is undefined."
         return Answer(question, sentence, shown, (figure,))
-    least = least_favourable(every)
+    decided = deciding(every)
     metrics = ", ".join(_metric(row) for row in every.to_dict("records"))
     sentence = (
-        f"{opening} {metrics}; means over {count - empty} cells. {compared} By {least['metric']}, the metric that "
-        f"favours the shared neurons least: {least['verdict']}."
+        f"{opening} {metrics}; means over {count - empty} cells. {compared} By {decided['metric']}, the primary "
+        f"metric: {decided['verdict']}."
     )
     if empty:
         sentence += f" In {empty} of {count} cells no neuron is shared; they are left out."

@@ -14,7 +14,7 @@ INPUTS = {"verdicts": Input(VERDICTS)}
 
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
-    """Every question in a word, by the metric that favours the shared neurons least."""
+    """Every question in a word, by the contrast that decides it."""
     table = verdicts_at(tables["verdicts"], k)
     said = " ".join(
         f"{QUESTIONS[name]} {word.capitalize()}."
@@ -29,6 +29,7 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
         f"At k = {k}: {said} Each is a difference from the strongest control with a 95 % interval over operators, "
         "formats or directions and prompts: yes if the interval is above zero, no if it is below, undecided if it "
         "contains zero, mixed if it is yes for one operator and no for another, undefined if no neuron is shared "
-        f"or fewer than {FEWEST_PAIRS} pairs can be tried. Of several metrics the least favourable counts."
+        f"or fewer than {FEWEST_PAIRS} pairs can be tried. Ablations are judged by the probability of the answer, "
+        "other questions by their least favourable null."
     )
     return [Answer(QUESTION, sentence, shown, ())]

@@ -9,6 +9,7 @@ from form_invariance.drawing.lines import DASHED, Look, line, line_grid
 from form_invariance.drawing.style import COLOURS, GREY
 from form_invariance.stages.specificity.table import ALL
 from form_invariance.stages.summary.table import BEYOND_OPERATOR, VERDICTS
+from form_invariance.stages.verdicts import PRIMARY
 from form_invariance.tables.inputs import Input
 
 INPUTS = {"verdicts": Input(VERDICTS, ("model",))}
@@ -23,7 +24,7 @@ TITLES = {
 }
 DIFFERENCE, LENIENT, IMPOSED = (
     "difference, 95 % interval",
-    "by faithfulness, beyond control or operator",
+    "by accuracy, beyond control or operator",
     "a donor imposes its answer",
 )
 LOOKS = {
@@ -33,7 +34,8 @@ LOOKS = {
 }
 _LINES = {
     **{(question, metric): DIFFERENCE for question in TITLES for metric in ("jaccard", "accuracy", "rate")},
-    **{(question, "faithfulness"): LENIENT for question in ("sufficient", "necessary")},
+    **{(question, PRIMARY): DIFFERENCE for question in ("sufficient", "necessary")},
+    **{(question, "accuracy"): LENIENT for question in ("sufficient", "necessary")},
     ("specific", "accuracy beyond control"): LENIENT,
     ("same", BEYOND_OPERATOR): LENIENT,
     ("imposed", "rate"): IMPOSED,
@@ -59,4 +61,7 @@ def summary(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
             words = "too few pairs" if shared else "no shared neuron"
             axes.text(0.5, 0.6, words, transform=axes.transAxes, ha="center", fontsize=6.5)
     grid.axes[0, 0].set_ylim(-0.65, 1.05)
+    # Said once: the panels are narrower than these words.
+    for place, axes in enumerate(grid.axes[-1]):
+        axes.set_xlabel(axes.get_xlabel() if place == grid.axes.shape[1] // 2 else "")
     return grid.figure

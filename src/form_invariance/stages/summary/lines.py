@@ -6,17 +6,17 @@ import pandas as pd
 
 from form_invariance.stages.specificity.table import ALL
 from form_invariance.stages.summary.table import COMPARED, QUESTIONS
-from form_invariance.stages.verdicts import least_favourable
+from form_invariance.stages.verdicts import deciding
 
 
 def verdicts_at(table: pd.DataFrame, k: int) -> pd.DataFrame:
-    """One row a question at one circuit size, by the metric that favours the shared neurons least.
+    """One row a question at one circuit size, by the contrast that decides it.
 
     Args:
         table: the verdicts table of a model.
     """
     own = table[(table["k"] == k) & (table["operator"] == ALL)]
-    return pd.DataFrame([least_favourable(of) for _, of in own.groupby("question", sort=False)])
+    return pd.DataFrame([deciding(of) for _, of in own.groupby("question", sort=False)])
 
 
 def by_operator(table: pd.DataFrame, k: int, question: str, metric: str) -> str:
@@ -38,8 +38,11 @@ def verdict_lines(table: pd.DataFrame, model: str, k: int) -> Iterator[str]:
     for row in verdicts_at(table, k).to_dict("records"):
         numbers = "nothing to compare"
         if row["verdict"] != "undefined":
-            numbers = f"{row['difference']:+.2f} [{row['low']:+.2f}, {row['high']:+.2f}]"
+            numbers = (
+                f"{row['value']:.2f} against {row['control_value']:.2f}: "
+                f"{row['difference']:+.2f} [{row['low']:+.2f}, {row['high']:+.2f}]"
+            )
         compared = f"{COMPARED[row['question']]} ({row['metric']})"
-        yield f"  {QUESTIONS[row['question']]:<42} {row['verdict']:<10} {numbers:<22} {compared}"
+        yield f"  {QUESTIONS[row['question']]:<42} {row['verdict']:<10} {numbers:<44} {compared}"
         if operators := by_operator(table, k, row["question"], row["metric"]):
             yield f"    {operators}"
