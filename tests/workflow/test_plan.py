@@ -1,12 +1,15 @@
 """The table of what a run would do."""
 
+import os
 import re
 import shutil
+from dataclasses import replace
 
 import pytest
+import torch
 from stub_checkout import ROOT, environment
 
-from form_invariance.bench.measure import replay_operations
+from form_invariance.bench.measure import fastest, replay_operations
 from form_invariance.cli import main
 from form_invariance.workflow import config_check, job_costs, plan
 
@@ -108,6 +111,34 @@ def test_a_jobs_time_by_its_operations_and_by_the_models_past_rate(tmp_path):
     assert seconds() == pytest.approx([100, work["patching"] / (work["census"] / 100) + reading])
 
 
+def test_without_a_gpu_the_hours_are_those_of_this_machines_cores(tmp_path, monkeypatch):
+    monkeypatch.setattr(job_costs, "cpu_rate", lambda: 2e10)
+    census = plan.Job("census", census_of("word"), "results/benchmarks/census/m/word/addition.tsv", "", True)
+    work = job_costs.operations("census", CONFIG, "m", census_of("word"))
+    expected = work / 2e10 + job_costs.reading_seconds(MODEL)
+
+    def made(config):
+        return plan.make([census], [census], tmp_path, config, gpu_here=False)
+
+    assert made(CONFIG)["seconds"].tolist() == pytest.approx([expected])
+    cores = len(os.sched_getaffinity(0))
+    hours = f"0.00 GPU hours, {expected / 3600:.2f} CPU hours. On the {cores} cores of this machine"
+    assert f"Time: {hours} that is about {expected / 3600 / cores:.2f} hours." in plan.table(made(CONFIG))
+    assert "0.02 TFLOP/s in float32 on a CPU core" in plan.assumptions(made(CONFIG), CONFIG)
+    # A model that must have a GPU is not run here.
+    elsewhere = CONFIG | {"models": {"m": MODEL | {"device": "cuda"}}}
+    assert made(elsewhere)["on_gpu"].tolist() == [True]
+
+
+def test_the_rate_of_a_core_is_a_share_of_that_of_matrix_products():
+    x = torch.ones(1024, 1024)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    (seconds,), _ = fastest([lambda: x @ x], 5, x.device)
+    torch.set_num_threads(threads)
+    assert job_costs.cpu_rate() == pytest.approx(job_costs.CPU_SHARE * 2 * 1024**3 / seconds, rel=0.7)
+
+
 LLAMA = {"source": "meta-llama/Meta-Llama-3-8B"}
 
 
@@ -131,13 +162,16 @@ def test_operations_of_exact_patching_are_those_of_the_bench():
     source = "embedded:embedded-shared"
     c = job_costs.known_config(source)
     config = CONFIG | {"models": {"m": {"source": source}}}
-    cell = job_costs.Cell(config, job_costs.size_of({"source": source}), "symbolic", "addition")
+    cell = job_costs.Cell(config, job_costs.size_of({"source": source, "readout": "full"}), "symbolic", "addition")
     late = range(c.n_layers // 2, c.n_layers)
     a_patch = sum(replay_operations(c, c.n_layers - layer - 1, 0) for layer in late) / len(late)
     candidates = min(config["candidates"], c.d_mlp) * len(late)
     patches = config["train_prompts"] * config["corrupt_seeds"] * candidates
     first_stage = 2 * cell.passes(config["train_prompts"])
     assert job_costs.OPERATIONS["patching"](cell) == pytest.approx(first_stage + patches * a_patch)
+    near = replace(cell, size=replace(cell.size, near=True))
+    less = patches * 0.9 * 2 * c.d_model * c.vocabulary
+    assert job_costs.OPERATIONS["patching"](near) == pytest.approx(first_stage + patches * a_patch - less)
     exact = job_costs.Cell(
         config | {"candidates": 1, "ranking_method": "exact"}, cell.size, "symbolic", "addition"
     )

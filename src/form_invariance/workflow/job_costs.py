@@ -5,9 +5,13 @@ neurons are shared, how many pairs can be transferred), the largest likely one i
 """
 
 import re
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
+
+import numpy as np
 
 from form_invariance.stages.neuron_sets import CONTROLS, MATCHED
 from form_invariance.workflow.config_check import measured_variants, most_patched
@@ -15,8 +19,8 @@ from form_invariance.workflow.job_sizes import known_config, parameters
 
 RATES = {"float32": 40e12, "tf32": 200e12, "bfloat16": 400e12}
 """Assumed floating-point operations per second of a GPU: about half of an H200's peak."""
-CPU_RATE = 4e10
-"""The same of one CPU core."""
+CPU_SHARE = 0.4
+"""Assumed share of a core's rate of matrix products that a job reaches."""
 BYTES = {"float32": 4, "tf32": 4, "bfloat16": 2}
 READING = 1e9
 """Assumed bytes of weights that a job reads per second."""
@@ -32,6 +36,7 @@ class Size:
         parameters: numbers in its weights.
         inside: numbers in the matrices of all layers together.
         d_mlp: neurons of a layer.
+        near: patches read out a tenth of the vocabulary.
     """
 
     parameters: float
@@ -41,6 +46,7 @@ class Size:
     vocabulary: float
     layers: int
     heads: int
+    near: bool = True
 
     @property
     def late(self) -> int:
@@ -58,6 +64,11 @@ class Size:
         return 2 * self.inside / self.layers * (self.late - 1) / 2 + self.unembedding
 
     @property
+    def patch(self) -> float:
+        """The same with the readout that the configuration asks for."""
+        return self.replay - (0.9 * self.unembedding if self.near else 0)
+
+    @property
     def late_token(self) -> float:
         """Operations of one token through the late layers, and of its logits."""
         return 2 * self.inside * self.late / self.layers + self.unembedding
@@ -66,18 +77,19 @@ class Size:
 def size_of(model: Mapping[str, Any]) -> Size:
     """Sizes of a model, from its config.json; if that is not on this machine, from its number of parameters."""
     c = known_config(model["source"], model.get("revision"))
+    near = model.get("readout", "near") == "near"
     if c is not None:
         inside = c.n_layers * c.layer_parameters
         heads = c.n_layers * c.n_heads
         count = parameters(model["source"], model.get("revision"))
-        return Size(count, inside, c.d_model, c.d_mlp, c.vocabulary, c.n_layers, heads)
+        return Size(count, inside, c.d_model, c.d_mlp, c.vocabulary, c.n_layers, heads, near)
     count = parameters(model["source"], model.get("revision"))
     # As in the Llamas of 1, 3, 8 and 70 billion parameters, whose vocabulary is one.
     layers = max(2, round(16 * (count / 1e9) ** (1 / 3)))
     most = 0.9 * count
     d_model = (most / layers / 13) ** 0.5
     heads = layers * max(32, round(d_model / 128))
-    return Size(count, most, d_model, 3.5 * d_model, 128_000, layers, heads)
+    return Size(count, most, d_model, 3.5 * d_model, 128_000, layers, heads, near)
 
 
 def tokens_of(template: str) -> int:
@@ -99,6 +111,12 @@ class Cell:
         """Tokens of a prompt."""
         return tokens_of(self.config["formats"][self.format]["templates"][self.operator])
 
+    @property
+    def fresh(self) -> int:
+        """Tokens from the first operand on; what comes before it all prompts share, and it is run once."""
+        template = self.config["formats"][self.format]["templates"][self.operator]
+        return tokens_of(template[template.find("{") :])
+
     def passes(self, prompts: float) -> float:
         """Operations of whole prompts through all layers."""
         return prompts * 2 * self.size.inside * self.tokens
@@ -106,13 +124,16 @@ class Cell:
     def patches(self, prompts: float, draws: float) -> float:
         """Operations of both stages of the ranking."""
         candidates = min(most_patched(self.config), self.size.d_mlp) * self.size.late
-        return 2 * self.passes(prompts) + prompts * draws * candidates * self.size.replay
+        return 2 * self.passes(prompts) + prompts * draws * candidates * self.size.patch
+
+    def grid(self, prompts: float) -> float:
+        """Operations of prompts that differ in operands alone, half of whose tokens are shared with others."""
+        return self.passes(prompts) / 2 * self.fresh / self.tokens
 
 
 def _census(cell: Cell) -> float:
-    # Half of the tokens are shared with other prompts.
     pairs = cell.config["census_pairs"]
-    return cell.passes(pairs) / 2 + pairs * cell.size.unembedding
+    return cell.grid(pairs) + pairs * cell.size.unembedding
 
 
 def _probe(cell: Cell) -> float:
@@ -187,7 +208,7 @@ def _dose(cell: Cell) -> float:
 
 
 def _heuristics(cell: Cell) -> float:
-    return cell.passes(cell.config["heuristic_max_operand"] ** 2) / 2
+    return cell.grid(cell.config["heuristic_max_operand"] ** 2)
 
 
 def _specificity(cell: Cell) -> float:
@@ -249,9 +270,21 @@ def operations(rule: str, config: Mapping[str, Any], model: str, wildcards: Mapp
     return sum(OPERATIONS[rule](cell) for cell in cells)
 
 
+@cache
+def cpu_rate() -> float:
+    """Operations per second of a job on one core of this machine, from a second of matrix products or less."""
+    n, repeats = 1024, 5
+    x = np.ones((n, n), dtype=np.float32)
+    x @ x
+    start = time.process_time()
+    for _ in range(repeats):
+        x @ x
+    return CPU_SHARE * repeats * 2 * n**3 / (time.process_time() - start)
+
+
 def rate_of(model: Mapping[str, Any], on_gpu: bool) -> float:
     """Assumed operations per second of a job that runs a model of the configuration."""
-    return RATES[model.get("dtype", "float32")] if on_gpu else CPU_RATE
+    return RATES[model.get("dtype", "float32")] if on_gpu else cpu_rate()
 
 
 def reading_seconds(model: Mapping[str, Any]) -> float:

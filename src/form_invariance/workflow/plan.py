@@ -1,6 +1,7 @@
 """The plan of a run: pending jobs of each rule and model, why, loads of weights, and the estimated time."""
 
 import csv
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -98,7 +99,13 @@ def past_seconds(benchmark: Path) -> float | None:
 
 
 def make(
-    pending: Sequence[Job], every: Sequence[Job], root: Path, config: Mapping[str, Any], rate: float | None = None
+    pending: Sequence[Job],
+    every: Sequence[Job],
+    root: Path,
+    config: Mapping[str, Any],
+    rate: float | None = None,
+    *,
+    gpu_here: bool = True,
 ) -> pd.DataFrame:
     """One row per job: the columns of `Job`, whether it is pending, loads (of weights), and its estimated seconds.
 
@@ -111,10 +118,14 @@ def make(
         every: all jobs, in the order in which they run.
         root: folder of the run, which contains the benchmark files of past runs.
         rate: floating-point operations per second.
+        gpu_here: whether models whose device is `auto` run on a GPU.
     """
     reasons = {job.benchmark: job.reason for job in pending}
     columns = ["rule", "model", "benchmark", "on_gpu"]
     jobs = pd.DataFrame([{name: getattr(job, name) for name in columns} for job in every])
+    if not gpu_here:
+        devices = {name: model.get("device", "auto") for name, model in config["models"].items()}
+        jobs["on_gpu"] &= jobs["model"].map(devices) != "auto"
     jobs["loads"] = jobs["rule"].isin(list(job_costs.OPERATIONS))
     own = pd.Series([past_seconds(root / path) for path in jobs["benchmark"]], dtype=float)
     jobs["past"] = own.fillna(own.groupby([jobs["rule"], jobs["model"]]).transform("mean"))
@@ -177,6 +188,9 @@ def _total(jobs: pd.DataFrame) -> list[str]:
     if len(timed):
         gpu, cpu = (timed.loc[timed["on_gpu"] == kind, "seconds"].sum() / 3600 for kind in (True, False))
         lines.append(f"Time: {gpu:.2f} GPU hours, {cpu:.2f} CPU hours.")
+        if not gpu:
+            cores = len(os.sched_getaffinity(0))
+            lines[-1] += f" On the {cores} cores of this machine that is about {cpu / cores:.2f} hours."
         guessed = int(timed["past"].isna().sum())
         lines.append(f"{len(timed) - guessed} jobs have this time from past runs, {guessed} from an estimate.")
     if len(pending) > len(timed):

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command in the folder where snakemake would run."""
     from form_invariance.errors import UserError
-    from form_invariance.workflow import config_check, plan
+    from form_invariance.workflow import config_check, job_sizes, plan
 
     if not any(Path(name).exists() for name in _SNAKEFILES):
         raise UserError(f"there is no Snakefile in {Path.cwd()}; run this in the checkout")
@@ -36,7 +36,9 @@ def run(arguments: argparse.Namespace) -> None:
     listings = [_dry_run(arguments, *words) for words in (["--forceall"], [])]
     every, pending = (plan.jobs(listing, arguments.directory) for listing in listings)
     config = _config([*given, *_items(arguments.config)])
-    table = plan.make(pending, every, arguments.directory, config, rate)
+    # With --tflops the question is about another machine.
+    gpu_here = rate is not None or job_sizes.has_gpu()
+    table = plan.make(pending, every, arguments.directory, config, rate, gpu_here=gpu_here)
     said = [plan.table(table), plan.assumptions(table, config, rate), plan.without_records(listings[1])]
     print("\n".join(filter(None, said)))
 
