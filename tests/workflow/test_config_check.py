@@ -24,6 +24,7 @@ SHIPPED = yaml.safe_load((ROOT / "config/config.yaml").read_text())
 # Smaller operands: every template is checked with each of them, a second for a whole configuration.
 BOS = "<|begin_of_text|>"
 DEFAULT = SHIPPED | {"operands": SHIPPED["operands"] | {"operand_max": 99, "answer_max": 99}}
+DEFAULT |= {"train_prompts": 2, "eval_prompts": 1}
 
 
 def changed(path: str, value) -> dict:
@@ -115,6 +116,7 @@ def test_shipped_configurations_are_right():
         ("operators/addition", "a ^ b", ["'a ^ b'", "a // b"]),
         ("operators/addition", "a +", ["'a +'", "cannot be read"]),
         ("heuristic_k", 300, ["heuristic_k", "300", "150"]),
+        ("census_pairs", 2, ["operators.addition", "asks up to 2,", "need 3 that"]),
         ("dose", [0, 1.5], ["config key dose.1", "1.5", "from 0 to 1"]),
         ("dose", [0, 0.5], ["config key dose", "0 and 1"]),
         ("dose", [0, 0, 1], ["dose", "each number once"]),
@@ -492,7 +494,7 @@ def test_no_heavy_imports():
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "set()"
 
 
-def with_table(folder, text="word,answer\nmouse,mice\nman,men\n", template="{word}=", **keys):
+def with_table(folder, text="word,answer\nmouse,mice\nman,men\nox,oxen\n", template="{word}=", **keys):
     """The default configuration with an operator `plural` that is a table."""
     path = folder / "plural.csv"
     path.write_text(text)
@@ -505,7 +507,7 @@ def with_table(folder, text="word,answer\nmouse,mice\nman,men\n", template="{wor
 
 def test_an_operator_may_be_a_table(tmp_path):
     config_check.check(with_table(tmp_path), SCHEMA)
-    named = with_table(tmp_path, "word,plural\nmouse,mice\nman,men\n", operator={"answer": "plural"})
+    named = with_table(tmp_path, "word,plural\nmouse,mice\nman,men\nox,oxen\n", operator={"answer": "plural"})
     config_check.check(named, SCHEMA)
     only = {
         "operators": {"plural": named["operators"]["plural"]},
@@ -593,7 +595,7 @@ def test_tasks_on_numbers_that_no_operator_asks(tmp_path, formats):
     """The default tasks apply to formats of their names; a tokenizer that splits numbers cannot do them."""
     config = {**with_digits(operands={"answer_max": 99}), "specificity_tasks": SHIPPED["specificity_tasks"]}
     config["formats"] = {name: {"templates": {"tens": "{a}+{b}="}} for name in formats}
-    (tmp_path / "plural.csv").write_text("word,answer\nmouse,mice\nman,men\n")
+    (tmp_path / "plural.csv").write_text("word,answer\nmouse,mice\nman,men\nox,oxen\n")
     table = {"plural": {"table": str(tmp_path / "plural.csv")}}
     forms = {name: {"templates": {"plural": "{word} ="}} for name in formats}
     for given in (config, {**config, "operators": table, "formats": forms}):

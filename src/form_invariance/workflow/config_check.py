@@ -26,15 +26,14 @@ _RESERVED = {
     "operators": ("all",),
     "formats": ("shared", "transfer"),
 }
-_RESERVED_TASKS = ("text", "all", "own", "other_operators")
-"""Words of the specificity tables."""
+_RESERVED_TASKS = ("text", "all", "own", "other_operators")  # words of the specificity tables
 _READ_SLOWLY = (
     *("models", "operators", "formats", "operands", "variant_operators", "corrupt", "specificity_tasks"),
     *("k", "heads", "late_from", "patching_shards", "heuristic_k"),
+    *("census_pairs", "train_prompts", "eval_prompts"),
 )
 """The keys that the slow checks see."""
-_REMEMBERED = 20
-"""Configurations without mistakes that are remembered."""
+_REMEMBERED = 20  # configurations without mistakes
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -260,15 +259,26 @@ def _check_slowly(config: Mapping[str, Any], tasks: Mapping[str, Task]) -> None:
     check_models(config, measured_variants(config))
     # After the tokenizers' checks, which limit the operands: a pool contains all pairs of operands.
     for name, task in tasks.items():
-        pool(task)
+        problems = pool(task)
         with under(f"operators.{name}"):
             check_places(task)
+            _check_enough(len(problems), config)
     for task in config.get("specificity_tasks", {}).values():
         operand_pool(task["expression"], OperandRange(**config["operands"]))
     if config["heuristic_k"] not in config["k"]:
         raise UserError(
             f"config key heuristic_k: {config['heuristic_k']} is not in k ({sorted(config['k'])}); add it there, "
             "or choose one of these"
+        )
+
+
+def _check_enough(problems: int, config: Mapping[str, Any]) -> None:
+    """Check that an operator has a problem for each prompt that the stages need."""
+    asked, train, evaluation = (config[key] for key in ("census_pairs", "train_prompts", "eval_prompts"))
+    if min(problems, asked) < train + evaluation:
+        raise UserError(
+            f"of {problems} problems census_pairs asks up to {asked}, but train_prompts {train} and eval_prompts "
+            f"{evaluation} need {train + evaluation} that the model answers right; lower these or raise those"
         )
 
 
