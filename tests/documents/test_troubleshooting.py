@@ -232,6 +232,9 @@ def of_a_full_machine(tmp_path, patch):
     yield told(write_table, circuit, tmp_path / "full/circuit.parquet", CIRCUIT, {})
     assert not list((tmp_path / "full").iterdir())  # "what was being written is gone"
     yield told(torch.empty, 2**50)
+    patch.setattr(torch.cuda, "mem_get_info", lambda _: (1000, 2000))
+    stored = models.in_folder(model_files.resolve("embedded:embedded-digits"))
+    yield told(models.check_room, stored, torch.float32, torch.device("cuda:0"))
     if torch.cuda.is_available():
         yield told(lambda: torch.empty(2**50, device="cuda"))
 

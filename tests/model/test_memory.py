@@ -5,7 +5,8 @@ import dataclasses
 import pytest
 import torch
 
-from form_invariance.model import memory
+from form_invariance.errors import UserError
+from form_invariance.model import loading, memory
 
 
 @pytest.fixture
@@ -16,6 +17,20 @@ def free(monkeypatch):
     memory._gpu_bytes.cache_clear()
     yield state
     memory._gpu_bytes.cache_clear()
+
+
+def test_weights_that_do_not_fit_are_refused_before_they_are_read(free, tiny, tiny_folder):
+    stored, card = loading.in_folder(tiny_folder), torch.device("cuda:0")
+    count = sum(stored.tensor(name, "cpu", torch.float32).numel() for name in stored.names)
+    free["free"] = 4 * count
+    loading.check_room(stored, torch.float32, card)
+    free["free"] = 4 * count - 1
+    with pytest.raises(UserError, match=r"weights take 0\.\d GB, but cuda:0 has .* use dtype: bfloat16"):
+        loading.check_room(stored, torch.float32, card)
+    loading.check_room(stored, torch.bfloat16, card)
+    free["free"] = 2 * count - 1
+    with pytest.raises(UserError, match="use a larger GPU, or device: cpu"):
+        loading.load(tiny_folder, dtype=torch.bfloat16, device="cuda:0")
 
 
 def test_a_cpu_takes_what_it_is_given(tiny):

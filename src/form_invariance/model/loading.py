@@ -118,13 +118,31 @@ def load(source: Path | Stored, *, dtype: torch.dtype = torch.float32, device: s
     """Load the model of a folder, or a stored one. On the device "meta", tensors have shapes and no numbers.
 
     Raises:
-        UserError: a file or a weight is missing, damaged, of the wrong shape, or unknown.
+        UserError: a file or a weight is missing, damaged, of the wrong shape, or unknown; or the GPU is too small.
     """
     stored = in_folder(source) if isinstance(source, Path) else source
+    if torch.device(device).type == "cuda":
+        check_room(stored, dtype, torch.device(device))
     read = _Reader(stored, dtype, device)
     model = assemble(read, stored.raw, stored.config)
     read.check_all_read()
     return model
+
+
+def check_room(stored: Stored, dtype: torch.dtype, device: torch.device) -> None:
+    """Check that a GPU has room for a model's weights, before they are read.
+
+    Raises:
+        UserError: it has not.
+    """
+    needed = sum(stored.tensor(name, "meta", dtype).numel() for name in stored.names) * dtype.itemsize
+    free, _ = torch.cuda.mem_get_info(device)
+    if needed > free:
+        half = "" if dtype.itemsize == 2 else "dtype: bfloat16 (half of that), "
+        raise UserError(
+            f"{stored.where}: its weights take {needed / 1e9:.1f} GB, but {device} has {free / 1e9:.1f} GB free; "
+            f"a model must fit on one GPU: use {half}a larger GPU, or device: cpu"
+        )
 
 
 def _embeddings(read: Reader, layout: Layout, shape: tuple[int, int], is_tied: bool) -> tuple[Tensor, Tensor]:
