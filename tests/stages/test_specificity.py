@@ -143,7 +143,7 @@ def test_the_best_neurons_of_a_format_are_knocked_out_in_another(measured):
     assert [axes.get_title() for axes in figure.axes] == list(two_operators.OPERATORS)
     labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     controls = ["equal variance", "equal effect"]
-    assert labels == ["best in symbolic", "shared by all", "other operators'", *controls]
+    assert labels == ["best in symbolic", "shared by all", "other operators', mean", *controls]
 
 
 def test_what_the_model_cannot_do_is_undefined_with_its_number(measured):

@@ -86,7 +86,7 @@ def exchange_matrix(table: pd.DataFrame, operator: str) -> pd.DataFrame:
     rows = {
         **{f"best in {name}": own["neurons"] == BEST_IN + name for name in formats},
         "shared by all": own["neurons"] == CIRCUIT,
-        "other operators'": (prompts["neurons"] == CIRCUIT) & (prompts["operator"] != operator),
+        "other operators', mean": (prompts["neurons"] == CIRCUIT) & (prompts["operator"] != operator),
         **{f"equal {kind.matched_by}": own["neurons"] == name for name, kind in MATCHED.items()},
     }
     means = {
@@ -114,5 +114,5 @@ def exchange(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
         axes.set_yticks(np.arange(len(values)) + 0.5, labels, rotation=0)
     panels[0, 0].set_ylabel("neurons knocked out")
     figure.supxlabel("prompts in", fontsize=7)
-    figure.suptitle(f"{title}: answers lost, percentage points (k = {k}; as many neurons in each row)")
+    figure.suptitle(f"{title}: answers lost, percentage points (k = {k} best of each layer)")
     return figure
