@@ -118,6 +118,8 @@ def test_contrasts_say_whether_a_circuit_is_the_operators_own(measured):
         row = found.loc[(intervention, "circuit_minus_control", "own")]
         assert row["verdict"] == "yes"
         assert row["low"] <= row["difference"] <= row["high"]
+        row = found.loc[(intervention, "own_minus_other_circuits", "own")]
+        assert row["difference"] == pytest.approx(0 if common else 1, abs=0.1)
     ratio = found.loc[("knockout", "own_minus_other", "other_operators")]["ratio"]
     assert ratio == pytest.approx(1, abs=0.1) if common else np.isnan(ratio)
 
@@ -354,6 +356,14 @@ def test_contrasts_equal_a_plain_computation():
         kept = rows.loc[(name, "one", "keep_only", "own_minus_other", "two", "accuracy")]
         assert kept["difference"] == pytest.approx(-row["difference"])
         assert [kept["low"], kept["high"]] == pytest.approx([-row["high"], -row["low"]])
+        # The other operator's circuit on the same prompts.
+        theirs = next(place for place, one_set in enumerate(sets[name]) if one_set.operator == "two")
+        paired = own - one.damage["accuracy"][theirs]
+        row = rows.loc[(name, "one", "knockout", "own_minus_other_circuits", "own", "accuracy")]
+        assert row["difference"] == pytest.approx(paired.mean())
+        same = generator(7, "bootstrap", "specificity", name, "one").integers(30, size=(50, 30))
+        limits = np.quantile([paired[sample].mean() for sample in same], [0.025, 0.975])
+        assert [row["low"], row["high"]] == pytest.approx(limits)
         # Of two kinds of controls the one that does more damage, the draws averaged; paired by prompt.
         kinds = {"random_variance": [1, 2], "random_effect": [3, 4]}
         means = {kind: one.damage["accuracy"][draws].mean(0) for kind, draws in kinds.items()}

@@ -81,6 +81,13 @@ def tables():
         for metric in ("accuracy", "loss")
         for contrast in ("own_minus_other", "own_minus_other_beyond_control", "circuit_minus_control")
     ]
+    specific += [
+        {"format": name, "operator": name, "intervention": "knockout", "k": 10, "task": "own"}
+        | {"contrast": "own_minus_other_circuits", "metric": metric, "cells": 4}
+        | {"first": 0.3, "second": 0.1, "difference": 0.2, "low": -0.1, "high": 0.5}
+        for name in ("word", "all")
+        for metric in ("accuracy", "loss")
+    ]
     exchanged = {"first": 0.45, "second": 0.5, "ratio": 0.9, "ratio_low": 0.7, "ratio_high": 1.1}
     names = {
         "intervention": "knockout",

@@ -10,6 +10,7 @@ from form_invariance.stages.answers import Answer, percent
 from form_invariance.stages.specificity.table import (
     ALL,
     EXCHANGED,
+    OTHER_CIRCUITS,
     OTHER_OPERATORS,
     OWN,
     SPECIFICITY,
@@ -78,6 +79,12 @@ def _sentences(own: pd.DataFrame, over: _Rows, k: int) -> list[str]:
         found.append(
             f"The strongest matched control loses {percent(control['second'])} of the own answers; circuit minus "
             f"control {_points(control)}."
+        )
+    theirs = over.get(("accuracy", OTHER_CIRCUITS, OWN))
+    if theirs is not None and theirs["cells"]:
+        found.append(
+            f"The other operators' shared neurons lose {percent(theirs['second'])} of the own answers; own minus "
+            f"theirs {_points(theirs)}."
         )
     exchanged = over.get(("accuracy", EXCHANGED, OWN))
     if exchanged is not None and exchanged["cells"]:

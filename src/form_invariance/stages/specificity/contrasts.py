@@ -21,13 +21,19 @@ from form_invariance.stages.specificity.compute import (
     NeuronSet,
     mean_over_prompts,
 )
-from form_invariance.stages.specificity.table import ALL, CONTROLS, EXCHANGED, OTHER_OPERATORS, OWN
+from form_invariance.stages.specificity.table import (
+    ALL,
+    BEYOND,
+    CONTROLS,
+    EXCHANGED,
+    OTHER_CIRCUITS,
+    OTHER_OPERATORS,
+    OWN,
+)
 from form_invariance.statistics import verdict
 
 CONTRASTED = ("accuracy", "probability", "loss")
 """Metrics that are contrasted; the normalised logit saturates."""
-
-BEYOND = "own_minus_other_beyond_control"
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,7 @@ class _Cell:
     operator: str
     damages: Mapping[str, np.ndarray]  # by task, (1 + R, sets)
     operators: Sequence[str]
-    sets: Mapping[str, list[int]]  # positions of the circuit, of each format's best and of each kind of control
+    sets: Mapping[str, list[int]]  # positions of the circuit, of the others', each format's best, and each control
     sign: int  # of a knockout 1; of keep-only -1: less damage is better
 
     def _of(self, task: str, kind: str) -> np.ndarray:
@@ -83,6 +89,7 @@ class _Cell:
         at_home = best.pop(BEST_IN + self.format, np.full_like(own, np.nan))
         if best:
             found[EXCHANGED, OWN] = Pair(np.mean(list(best.values()), axis=0), at_home)
+        found[OTHER_CIRCUITS, OWN] = Pair(own, self._of(OWN, OTHER_CIRCUITS))
         for task in others:
             other, (control, kind) = self._of(task, CIRCUIT), self._control(task)
             found["circuit_minus_control", task] = Pair(other, control, kind)
@@ -138,7 +145,15 @@ def over_cells(pairs: Sequence[Pair], seed: int, *names: object) -> Pair:
 def _positions(sets: Sequence[NeuronSet], operator: str, k: int) -> dict[str, list[int]]:
     own = [(place, one) for place, one in enumerate(sets) if (one.operator, one.k) == (operator, k)]
     kinds = dict.fromkeys([CIRCUIT, *CONTROLS, *(one.neurons for one in sets)])
-    return {kind: [place for place, one in own if one.neurons == kind] for kind in kinds}
+    others = [
+        place
+        for place, one in enumerate(sets)
+        if one.operator != operator and (one.neurons, one.k) == (CIRCUIT, k) and one.members.any()
+    ]
+    return {
+        **{kind: [place for place, one in own if one.neurons == kind] for kind in kinds},
+        OTHER_CIRCUITS: others,
+    }
 
 
 def _by_task(found: Sequence[Damages], name: str, intervention: str, metric: str) -> dict[str, np.ndarray]:

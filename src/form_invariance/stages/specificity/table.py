@@ -11,6 +11,10 @@ TEXT = "text"
 """The task of predicting the next token of plain text."""
 EXCHANGED = "exchanged_minus_own"
 """The contrast of other formats' best neurons with the format's own."""
+BEYOND = "own_minus_other_beyond_control"
+"""The contrast of the damage to the own operator and to others, of what a circuit does beyond its control."""
+OTHER_CIRCUITS = "own_minus_other_circuits"
+"""The contrast of the operator's circuit with the other operators' circuits, on the operator's prompts."""
 OTHER_OPERATORS, OWN = "other_operators", "own"
 """Tasks of the contrasts: the mean over the other operators' prompts, and the circuit's own operator's prompts."""
 
@@ -66,6 +70,7 @@ SPECIFICITY_CONTRASTS = Schema(
             "own_minus_other (the circuit's damage to its own operator, and to another task), "
             "circuit_minus_control (damage by the circuit and by its strongest matched control, same prompts), "
             "exchanged_minus_own (mean damage by the other formats' best neurons, and by the format's own), "
+            "own_minus_other_circuits (damage by the circuit, and by the other operators', same prompts), "
             "or own_minus_other_beyond_control (own_minus_other of what the circuit does beyond that control)"
         ),
         "task": text(

@@ -10,7 +10,14 @@ import pandas as pd
 
 from form_invariance.randomness import generator
 from form_invariance.stages.overlap.table import BOTH, FORMAT, OPERATORS_OWN, OVERLAPS, all_formats
-from form_invariance.stages.specificity.table import ALL, EXCHANGED, OTHER_OPERATORS
+from form_invariance.stages.specificity.table import (
+    ALL,
+    BEYOND,
+    EXCHANGED,
+    OTHER_CIRCUITS,
+    OTHER_OPERATORS,
+    OWN,
+)
 from form_invariance.stages.summary.table import BEYOND_OPERATOR, FEWEST_PAIRS, QUESTIONS, SERVES, VERDICTS
 from form_invariance.stages.verdicts import MIXED, with_verdicts
 from form_invariance.statistics import Z95
@@ -25,8 +32,8 @@ _MOVED = {
 }
 """Question and control of a contrast of transfer."""
 
-_OWN = {"own_minus_other": "accuracy", "own_minus_other_beyond_control": "accuracy beyond control"}
-"""The metric that a contrast of specificity is told as."""
+_OWN = {(OTHER_CIRCUITS, OWN): "accuracy", (BEYOND, OTHER_OPERATORS): "accuracy beyond control"}
+"""The metric that a contrast of specificity on a task is told as."""
 
 
 def noisy_mean(values: np.ndarray, errors: np.ndarray, resamples: int, seed: int) -> tuple[float, float]:
@@ -114,14 +121,13 @@ def _exchanged(contrasts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _specific(contrasts: pd.DataFrame) -> pd.DataFrame:
-    """Damage to the own operator compared with the others, as it is, and beyond the strongest control's."""
-    rows = contrasts[
-        (contrasts["intervention"] == "knockout")
-        & contrasts["contrast"].isin(_OWN)
-        & (contrasts["task"] == OTHER_OPERATORS)
-        & (contrasts["metric"] == "accuracy")
-    ]
-    rows = rows.assign(question="specific", metric=rows["contrast"].map(_OWN), control="other operators")
+    """Damage by the operator's circuit compared with that by the others', and with its own to other operators.
+
+    The second is beyond the strongest control's, since some operators are more fragile than others.
+    """
+    rows = contrasts[(contrasts["intervention"] == "knockout") & (contrasts["metric"] == "accuracy")]
+    told = pd.Series(zip(rows["contrast"], rows["task"], strict=True), index=rows.index, dtype=object).map(_OWN)
+    rows = rows.assign(question="specific", metric=told, control="other operators").dropna(subset="metric")
     return rows.rename(columns={"first": "value", "second": "control_value"})
 
 

@@ -24,7 +24,7 @@ COMPARED = {
     "imposed": "transfer to wrong answers: another donor's answer comes out, minus that of permuted donors",
     "interchange": "transfer to right answers: another donor's answer comes out, minus that of permuted donors",
     "exchange": "knockout: loss by the other formats' best neurons, as a share of that by the own best, minus 0.8",
-    "specific": "knockout: loss of the own operator minus that of the other operators",
+    "specific": "knockout: loss by the operator's neurons minus by the other operators', on its prompts",
 }
 """What the difference of each question is."""
 
@@ -43,7 +43,8 @@ VERDICTS = Schema(
         "question": text("; ".join(f"{name}: {compared}" for name, compared in COMPARED.items())),
         "metric": text(
             "jaccard, jaccard beyond operator (two formats of one operator, minus two formats of two operators), "
-            "accuracy, accuracy beyond control (beyond what the strongest control does), faithfulness, "
+            "accuracy, accuracy beyond control (of one circuit in its own operator and in others, beyond what the "
+            "strongest control does), faithfulness, "
             "probability or rate (of pairs)"
         ),
         "operator": text("operator; all = over all operators"),
