@@ -479,7 +479,7 @@ def test_the_report_answers_every_question(finished):
     assert "to 100.0% (code addition)" in answers["Can the model do the problems?"]
     assert "keep faithfulness 1.000 (" in answers["Do the shared neurons suffice?"]
     for question in ("Do the shared neurons suffice?", "Are the shared neurons needed?"):
-        assert answers[question].endswith("the metric that favours the shared neurons least: yes.")
+        assert answers[question].endswith("By probability, the primary metric: yes.")
     assert (
         "100% of the wrong answers become correct"
         in answers["Do a format&#39;s activations correct another&#39;s answers?"]

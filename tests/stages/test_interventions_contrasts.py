@@ -188,17 +188,17 @@ NOTHING = (float("nan"), float("nan"))
 
 
 @pytest.mark.parametrize(
-    ("bounds", "metric", "word"),
+    ("bounds", "word"),
     [
-        ([(0.1, 0.3), (0.05, 0.3), (0.2, 0.3)], "accuracy", "yes"),
-        ([(0.1, 0.3), (0.2, 0.3), (-0.2, 0.3)], "probability", "undecided"),
-        ([(-0.3, -0.1), (-0.5, 0.3), (-0.2, 0.3)], "faithfulness", "no"),
-        ([NOTHING, (0.2, 0.3), (-0.2, 0.3)], "faithfulness", "undefined"),
+        ([(-0.3, -0.1), (-0.5, 0.3), (0.2, 0.3)], "yes"),
+        ([(0.1, 0.3), (0.2, 0.3), (-0.2, 0.3)], "undecided"),
+        ([(0.1, 0.3), (0.2, 0.3), (-0.3, -0.1)], "no"),
+        ([NOTHING, (0.2, 0.3), NOTHING], "undefined"),
     ],
 )
-def test_the_verdict_is_that_of_the_metric_that_favours_the_circuit_least(bounds, metric, word):
+def test_the_verdict_is_that_of_the_primary_metric(bounds, word):
     for one in answer({"intervention_contrasts": rows_with(bounds)}, 100):
-        assert one.sentence.endswith(f"By {metric}, the metric that favours the shared neurons least: {word}.")
+        assert one.sentence.endswith(f"By probability, the primary metric: {word}.")
         assert "means over 2 cells" in one.sentence
         for name, (low, high) in zip(METRICS, bounds, strict=True):
             interval = f"difference {low + 0.1:.3f}, 95% interval {low:.3f} to {high:.3f}"

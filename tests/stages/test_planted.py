@@ -109,7 +109,7 @@ def test_the_verdict_is_yes_where_a_circuit_is_shared_and_undefined_where_none_i
     told = answer({"intervention_contrasts": table}, PLANTED)
     for one in told:
         if shared:
-            assert one.sentence.endswith("least: yes.")
+            assert one.sentence.endswith("By probability, the primary metric: yes.")
         else:
             assert one.sentence == "No neuron is shared in any of the 3 cells, so this is undefined."
 
