@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 import yaml
-from stub_checkout import pending, snakemake
+from stub_checkout import finish, pending, snakemake
 
 pytestmark = pytest.mark.slow
 
@@ -21,6 +21,12 @@ CHANGES = {
     "dose": [0, 1],
     "dtype": "bfloat16",
 }
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A run of its own: without records its time stamps count, which other tests may have changed."""
+    return finish(tmp_path_factory.mktemp("records") / "checkout")
 
 
 @pytest.fixture
