@@ -12,6 +12,8 @@ SMALL = {
     "models": {"m": {"source": "embedded:embedded-shared"}},
     "operands": {"operand_min": 6, "operand_max": 12, "answer_min": 3, "answer_max": 40},
     "operators": {"addition": "a + b"},
+    "train_prompts": 10,
+    "eval_prompts": 10,
 }
 NASTY = st.sampled_from(
     [
