@@ -33,6 +33,19 @@ def test_weights_that_do_not_fit_are_refused_before_they_are_read(free, tiny, ti
         loading.load(tiny_folder, dtype=torch.bfloat16, device="cuda:0")
 
 
+def test_the_check_of_the_room_leaves_the_weights_to_the_gpu(free, tiny_folder, monkeypatch):
+    opened, real = [], loading.safe_open
+
+    def recorded(path, framework, device):
+        opened.append(device)
+        return real(path, framework=framework, device="cpu")
+
+    monkeypatch.setattr(loading, "safe_open", recorded)
+    free["free"] = 2**40
+    loading.load(tiny_folder, device="cuda:0")
+    assert opened == ["cpu", "cuda:0"]
+
+
 def test_a_cpu_takes_what_it_is_given(tiny):
     assert memory.working_bytes(torch.device("cpu"), 12345) == 12345
     assert memory.rows_at_once(tiny[0]) == 2048

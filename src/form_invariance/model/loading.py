@@ -45,16 +45,18 @@ def in_folder(folder: Path) -> Stored:
     """
     _, raw = read_config(folder)
     files = weight_files(folder)
-    opened: dict[Path, Any] = {}
+    opened: dict[tuple[Path, str], Any] = {}
 
     def tensor(name: str, device: str, dtype: torch.dtype) -> Tensor:
         path, only_shapes = files[name], device == "meta"
         with in_one_sentence(f"{path} cannot be read as safetensors"):
-            if path not in opened:
-                opened[path] = safe_open(path, framework="pt", device="cpu" if only_shapes else device)
+            # A file that is open for one device gives tensors of that device.
+            if (path, device) not in opened:
+                opened[path, device] = safe_open(path, framework="pt", device="cpu" if only_shapes else device)
+            file = opened[path, device]
             if only_shapes:
-                return torch.empty(opened[path].get_slice(name).get_shape(), dtype=dtype, device="meta")
-            stored: Tensor = opened[path].get_tensor(name)
+                return torch.empty(file.get_slice(name).get_shape(), dtype=dtype, device="meta")
+            stored: Tensor = file.get_tensor(name)
         return stored.to(dtype)
 
     return Stored(raw, files.keys(), tensor, f"model folder {folder}", str(folder / "config.json"))
