@@ -103,6 +103,18 @@ def chosen_of(neurons):
     return found
 
 
+def set_at_the_last_token(layer, neuron, value):
+    """A hook that sets a neuron of a layer at the last token, alone."""
+
+    def patch(at, post):
+        if at == layer:
+            post = post.clone()
+            post[-1, neuron] = value
+        return post
+
+    return patch
+
+
 @pytest.mark.parametrize("name", form_invariance.__all__)
 def test_examples(name):
     assert getattr(form_invariance, name) is getattr(library, name)
@@ -147,13 +159,7 @@ def test_exact_effects_are_those_of_hooked_passes(model, prompts, neurons, their
     for layer, neuron in some.itertuples(index=False):
         effects = []
         for row, (clean, given) in enumerate(zip(prompts.itertuples(), other, strict=True)):
-
-            def patch(at, post, given=given):
-                if at == layer:
-                    post = post.clone()
-                    post[-1, neuron] = given[layer][-1, neuron]
-                return post
-
+            patch = set_at_the_last_token(layer, neuron, given[layer][-1, neuron])
             wrong = corrupt["answer_token"].iloc[row]
             with torch.no_grad():
                 before, after = theirs.logits(clean.prompt), theirs.logits(clean.prompt, patch)
@@ -176,13 +182,7 @@ def test_logit_difference_and_divergence_are_those_of_hooked_passes(model, promp
     for layer, neuron in some.itertuples(index=False):
         falls, divergences = [], []
         for row, (clean, given) in enumerate(zip(prompts.itertuples(), other, strict=True)):
-
-            def patch(at, post, given=given):
-                if at == layer:
-                    post = post.clone()
-                    post[-1, neuron] = given[layer][-1, neuron]
-                return post
-
+            patch = set_at_the_last_token(layer, neuron, given[layer][-1, neuron])
             with torch.no_grad():
                 before, after = (theirs.logits(clean.prompt, change).double() for change in (None, patch))
             answers = [clean.answer_token, corrupt["answer_token"].iloc[row]]

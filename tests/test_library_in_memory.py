@@ -148,7 +148,7 @@ def test_dtype_device_and_tied_weights(family_folders):
 
 
 class Adapter(nn.Module):
-    """A matrix with one of low rank beside it, as peft does it."""
+    """A matrix with a low-rank adapter, as in peft."""
 
     def __init__(self, base_layer):
         super().__init__()

@@ -11,7 +11,7 @@ from stub_checkout import ROOT, environment
 
 from form_invariance.bench.measure import fastest, replay_operations
 from form_invariance.cli import main
-from form_invariance.workflow import config_check, job_costs, plan
+from form_invariance.workflow import config_check, job_costs, machine, plan
 
 pytestmark = pytest.mark.slow
 
@@ -112,7 +112,7 @@ def test_a_jobs_time_by_its_operations_and_by_the_models_past_rate(tmp_path):
 
 
 def test_without_a_gpu_the_hours_are_those_of_this_machines_cores(tmp_path, monkeypatch):
-    monkeypatch.setattr(job_costs, "cpu_rate", lambda: 2e10)
+    monkeypatch.setattr(machine, "cpu_rate", lambda: 2e10)
     census = plan.Job("census", census_of("word"), "results/benchmarks/census/m/word/addition.tsv", "", True)
     work = job_costs.operations("census", CONFIG, "m", census_of("word"))
     expected = work / 2e10 + job_costs.reading_seconds(MODEL)
@@ -136,7 +136,7 @@ def test_the_rate_of_a_core_is_a_share_of_that_of_matrix_products():
     torch.set_num_threads(1)
     (seconds,), _ = fastest([lambda: x @ x], 5, x.device)
     torch.set_num_threads(threads)
-    assert job_costs.cpu_rate() == pytest.approx(job_costs.CPU_SHARE * 2 * 1024**3 / seconds, rel=0.7)
+    assert machine.cpu_rate() == pytest.approx(machine.CPU_SHARE * 2 * 1024**3 / seconds, rel=0.7)
 
 
 LLAMA = {"source": "meta-llama/Meta-Llama-3-8B"}

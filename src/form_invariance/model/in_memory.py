@@ -51,7 +51,7 @@ def stored(model: nn.Module) -> Stored:
     decoder_config(raw, _CONFIG)
     weights: dict[str, Any] = inner.state_dict(keep_vars=True)
     if is_bridge(model):
-        # A bridge puts modules of its own around those of the model, and others beside them.
+        # A bridge wraps the model's modules in its own, and adds more.
         plain = {name.replace("._original_component", ""): weight for name, weight in weights.items()}
         with torch.device("meta"):
             weights = {name: plain[name] for name in type(inner)(deepcopy(config)).state_dict()}
@@ -94,7 +94,7 @@ def tokenizer_of(tokenizer: object, vocabulary: int) -> PromptTokenizer:
     """A copy of Hugging Face's tokenizer.
 
     Raises:
-        UserError: it is none that is written in Rust, or the model does not have its BOS token.
+        UserError: it is not a fast tokenizer (one written in Rust), or the model does not have its BOS token.
     """
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if not isinstance(backend, Tokenizer):

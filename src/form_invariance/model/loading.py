@@ -19,7 +19,7 @@ from form_invariance.model.stored_weights import weight_files
 from form_invariance.model.weight_layouts import LAYOUTS, Layout, Reader
 
 _SIZES = ("num_key_value_heads", "head_dim", "n_inner", "n_positions")
-"""Keys of sizes that config.json may lack."""
+"""Keys in config.json that give sizes and may be absent."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """Sizes of an experiment: as many prompts and candidates as fit a time, and as the right answers allow."""
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +10,7 @@ from form_invariance.bench.measure import matmul_rate
 from form_invariance.errors import UserError
 from form_invariance.model.decoder import Decoder
 from form_invariance.stages.dataset.compute import Choice, make_dataset
-from form_invariance.workflow import job_costs
+from form_invariance.workflow import job_costs, machine
 
 Sizes = dict[str, Any]
 """Values of the configuration by key."""
@@ -90,17 +89,13 @@ def seconds(config: Mapping[str, Any], model: str, rate: float) -> float:
     cells = len(config["formats"]) * len(config["operators"])
     loads = 2 * cells + len(config["operators"]) + 12  # census and patching by cell, heuristics by operator
     start = job_costs.reading_seconds(settings) - job_costs.STARTING + _STARTING
-    return work / rate + loads * start / _cores()
+    return work / rate + loads * start / machine.cores()
 
 
 def machine_rate(model: Decoder) -> float:
     """Floating-point operations per second of this machine, in matrix products of the model's sizes."""
     rate = matmul_rate(model)
-    return rate * _cores() / torch.get_num_threads() if model.device.type == "cpu" else rate
-
-
-def _cores() -> int:
-    return os.cpu_count() or 1
+    return rate * machine.cores() / torch.get_num_threads() if model.device.type == "cpu" else rate
 
 
 def of_tables(sizes: Sizes, censuses: Censuses, seed: int) -> Sizes:

@@ -5,22 +5,17 @@ neurons are shared, how many pairs can be transferred), the largest likely one i
 """
 
 import re
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
-import numpy as np
-
 from form_invariance.stages.neuron_sets import CONTROLS, MATCHED
+from form_invariance.workflow import machine
 from form_invariance.workflow.config_check import measured_variants, most_patched
 from form_invariance.workflow.job_sizes import known_config, parameters
 
 RATES = {"float32": 40e12, "tf32": 200e12, "bfloat16": 400e12}
 """Assumed floating-point operations per second of a GPU: about half of an H200's peak."""
-CPU_SHARE = 0.4
-"""Assumed share of a core's rate of matrix products that a job reaches."""
 BYTES = {"float32": 4, "tf32": 4, "bfloat16": 2}
 READING = 1e9
 """Assumed bytes of weights that a job reads per second."""
@@ -107,15 +102,20 @@ class Cell:
     operator: str
 
     @property
+    def template(self) -> str:
+        """The cell's template."""
+        template: str = self.config["formats"][self.format]["templates"][self.operator]
+        return template
+
+    @property
     def tokens(self) -> int:
         """Tokens of a prompt."""
-        return tokens_of(self.config["formats"][self.format]["templates"][self.operator])
+        return tokens_of(self.template)
 
     @property
     def fresh(self) -> int:
         """Tokens from the first operand on; what comes before it all prompts share, and it is run once."""
-        template = self.config["formats"][self.format]["templates"][self.operator]
-        return tokens_of(template[template.find("{") :])
+        return tokens_of(self.template[self.template.find("{") :])
 
     def passes(self, prompts: float) -> float:
         """Operations of whole prompts through all layers."""
@@ -270,21 +270,9 @@ def operations(rule: str, config: Mapping[str, Any], model: str, wildcards: Mapp
     return sum(OPERATIONS[rule](cell) for cell in cells)
 
 
-@cache
-def cpu_rate() -> float:
-    """Operations per second of a job on one core of this machine, from a second of matrix products or less."""
-    n, repeats = 1024, 5
-    x = np.ones((n, n), dtype=np.float32)
-    x @ x
-    start = time.process_time()
-    for _ in range(repeats):
-        x @ x
-    return CPU_SHARE * repeats * 2 * n**3 / (time.process_time() - start)
-
-
 def rate_of(model: Mapping[str, Any], on_gpu: bool) -> float:
     """Assumed operations per second of a job that runs a model of the configuration."""
-    return RATES[model.get("dtype", "float32")] if on_gpu else cpu_rate()
+    return RATES[model.get("dtype", "float32")] if on_gpu else machine.cpu_rate()
 
 
 def reading_seconds(model: Mapping[str, Any]) -> float:

@@ -1,7 +1,6 @@
 """The plan of a run: pending jobs of each rule and model, why, loads of weights, and the estimated time."""
 
 import csv
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from form_invariance.workflow import job_costs
+from form_invariance.workflow import job_costs, machine
 
 EVERY_MODEL = "all models"
 NOT_THERE = "not there yet"
@@ -189,7 +188,7 @@ def _total(jobs: pd.DataFrame) -> list[str]:
         gpu, cpu = (timed.loc[timed["on_gpu"] == kind, "seconds"].sum() / 3600 for kind in (True, False))
         lines.append(f"Time: {gpu:.2f} GPU hours, {cpu:.2f} CPU hours.")
         if not gpu:
-            cores = len(os.sched_getaffinity(0))
+            cores = machine.cores()
             lines[-1] += f" On the {cores} cores of this machine that is about {cpu / cores:.2f} hours."
         guessed = int(timed["past"].isna().sum())
         lines.append(f"{len(timed) - guessed} jobs have this time from past runs, {guessed} from an estimate.")
