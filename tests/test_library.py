@@ -332,13 +332,13 @@ def put_back():
 
 @pytest.mark.parametrize("outside", [None, "high", "medium", allow_tf32, newer_switch])
 def test_tf32_is_on_for_a_model_in_tf32_alone(prompts, monkeypatch, outside):
-    seen, unmodified = [], library_prompts.unmodified
+    seen, unmodified = [], library_prompts.answer_prompts
 
     def watched(*arguments):
         seen.append((torch.backends.cuda.matmul.allow_tf32, *switches()))
         return unmodified(*arguments)
 
-    monkeypatch.setattr(library_prompts, "unmodified", watched)
+    monkeypatch.setattr(library_prompts, "answer_prompts", watched)
     with put_back():
         if outside:
             outside() if callable(outside) else torch.set_float32_matmul_precision(outside)

@@ -90,18 +90,6 @@ def normal_interval(value: float, resampled: np.ndarray) -> tuple[float, float]:
     return (low, high) if np.isnan(low) else (max(0.0, low), min(1.0, high))
 
 
-def paired_interval(difference: np.ndarray, resamples: int, seed: int, *names: str) -> tuple[float, float, float]:
-    """Mean of paired differences with its 95 % bootstrap percentile interval over the prompts.
-
-    Args:
-        difference: (P,); values that are not numbers are left out. Where none is left, neither is a result.
-
-    Returns:
-        Mean, lower and upper limit.
-    """
-    return hierarchical_interval([difference], resamples, seed, *names)
-
-
 def resampled_interval(values: np.ndarray) -> tuple[float, float, float]:
     """The sample's value, which is the first, and the 95 % percentile interval of the resamples' after it.
 
@@ -112,46 +100,6 @@ def resampled_interval(values: np.ndarray) -> tuple[float, float, float]:
         return float(values[0]), float("nan"), float("nan")
     low, high = np.quantile(resampled, [0.025, 0.975])
     return float(values[0]), float(low), float(high)
-
-
-def hierarchical_interval(
-    cells: Sequence[np.ndarray], resamples: int, seed: int, *names: str
-) -> tuple[float, float, float]:
-    """Mean over cells of each cell's mean, with a 95 % percentile interval of a two-stage bootstrap.
-
-    Each resample draws cells with replacement, and prompts with replacement within each cell drawn: prompts of one
-    cell are more alike than prompts of two.
-
-    Args:
-        cells: a value a prompt, (P,) each, of unequal length; values that are not numbers are left out, and so are
-            cells without any number.
-
-    Returns:
-        Mean, lower and upper limit; not numbers where no value is left.
-    """
-    defined = [values[~np.isnan(values)] for values in map(np.asarray, cells)]
-    defined = [values for values in defined if len(values)]
-    if not defined:
-        return float("nan"), float("nan"), float("nan")
-    drawn = generator(seed, "bootstrap-cells", *names).integers(len(defined), size=(resamples, len(defined)))
-    means = np.empty(drawn.shape)
-    for cell, values in enumerate(defined):
-        chosen = drawn == cell
-        if chosen.any():
-            weights = bootstrap_weights(len(values), int(chosen.sum()), seed, *names, str(cell))
-            means[chosen] = weights @ values / len(values)
-    low, high = np.quantile(means.mean(1), [0.025, 0.975])
-    return float(np.mean([values.mean() for values in defined])), float(low), float(high)
-
-
-def verdict(low: float, high: float) -> str:
-    """What a 95 % interval of a difference says: yes above zero, no below it, undecided around it.
-
-    Without an interval (not numbers) the question is undefined.
-    """
-    if np.isnan(low) or np.isnan(high):
-        return "undefined"
-    return "yes" if low > 0 else "no" if high < 0 else "undecided"
 
 
 def student_factor(count: int) -> float:

@@ -250,7 +250,7 @@ def judged(own):
     given = inputs(own)
     names = ("overlap", "differing", "intervention_contrasts", "transfer_contrasts", "specificity_contrasts")
     tables = [word for name in names for word in given[name]]
-    run("summary", "--tables", *tables, "--bootstrap", 20, "--output", own.folder / "shared/verdicts.parquet")
+    run("summary", "--tables", *tables, "--output", own.folder / "shared/verdicts.parquet")
 
 
 def inputs(own):

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from ablations import at_last_token
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,10 +14,10 @@ from form_invariance.errors import UserError
 from form_invariance.model import readout
 from form_invariance.model.indirect_effect import indirect_effect
 from form_invariance.model.replay import build_cache, last_token_neurons
+from form_invariance.stages import ablation
 from form_invariance.stages.attribution import compute as attribution
 from form_invariance.stages.heuristics.activations import operand_maps
 from form_invariance.stages.interventions.compute import faithfulness, summarize
-from form_invariance.stages.mean_cache import ablation
 from form_invariance.stages.mean_cache import compute as mean_cache
 from form_invariance.stages.ranking.compute import rank_cell
 from form_invariance.statistics import expected_jaccard, normal_interval, trimmed_mean, wilson
@@ -47,7 +48,10 @@ def test_what_is_no_number_ends_the_stage(tiny, value):
     corrupt = last_token_neurons(model, tokens.roll(1, 0), 2)
     for what, stage in (
         ("the model's logits", lambda: ablation.run_unmodified(bad, run, True)),
-        ("the model's logits", lambda: ablation.ablate_last_position(bad, run, masks, means, True)),
+        (
+            "the model's logits",
+            lambda: at_last_token(bad, run, masks, means, True),
+        ),
         ("the model's logits", lambda: ablation.ablate_all_positions(bad, run, masks, means, True, True)),
         ("the attributions", lambda: attribution.attribute(bad, tokens, corrupt, pairs, 2)),
     ):

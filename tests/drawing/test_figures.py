@@ -57,7 +57,7 @@ def verdicts(ks=(10, 50)):
     """Every question by its metrics, with differences that grow with k."""
     metrics = {"same": ["jaccard"], "sufficient": ABLATED, "necessary": ABLATED, "specific": ["accuracy"]}
     rows = [
-        (question, metric, name, k, 12, 0.5, "c", 0.2, place / 10, place / 10 - 0.1, place / 10 + 0.1, "yes")
+        (question, metric, name, k, 12, 0.5, "c", 0.2, place / 10, place / 10 - 0.1, place / 10 + 0.1, 0, "yes")
         for question in QUESTIONS
         for metric in metrics.get(question, ["rate"])
         for name in ("all", "+", "-")
@@ -140,14 +140,14 @@ def transfer_table(pairs=20, ks=(10, 50)):
 
 
 def contrasts_table(operators, directions, ks=(10, 50)):
-    cells = [*itertools.product(operators, directions), ("all", "all")]
+    cells = [*itertools.product((*operators, "all"), (*directions, "all"))]
     rows = [
         (*cell, k, name, 0.1 * place, 0.1 * place - 0.2, 0.1 * place + 0.1)
         for cell in cells
         for k in ks
         for place, name in enumerate(transfer.TITLES)
     ]
-    return pd.DataFrame(rows, columns=["operator", "direction", "k", "contrast", "value", "low", "high"])
+    return pd.DataFrame(rows, columns=["operator", "direction", "k", "contrast", "difference", "low", "high"])
 
 
 def heads_table(seed, layers=3, per_layer=4):
@@ -232,7 +232,7 @@ def family_knockout_table():
     places = itertools.product(KINDS, ("all", "result range", "operand modulo"), ("accuracy", "probability"))
     rows = [(kind, of, by, int(of != "result range"), 0.1, 0.05, 0.2) for kind, of, by in places]
     names = ["neurons", "family", "metric", "cells", "difference", "low", "high"]
-    return pd.DataFrame(rows, columns=names).assign(format="all")
+    return pd.DataFrame(rows, columns=names).assign(format="all", operator="all")
 
 
 def variants_table(formats, prompts):

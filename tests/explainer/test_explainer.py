@@ -129,8 +129,8 @@ def interventions(name, empty):
 
 def contrasts(empty):
     rows = [
-        {"format": name, "operator": operator, "k": K, "intervention": how, "positions": "all", "means": "format"}
-        | {"metric": metric, "circuit": np.nan if empty else LOST if operator == "addition" else 0.0}
+        {"format": name, "operator": operator, "k": K, "intervention": how}
+        | {"metric": metric, "first": np.nan if empty else LOST if operator == "addition" else 0.0}
         for name in (*FORMATS, "all")
         for operator in ("addition", "division")
         for how in LEFT

@@ -25,14 +25,14 @@ ENTRY = f"    {NAME!r}: Kind({LABEL!r}, {TITLE!r}, {MEANING!r}, {COLOUR!r}, matc
 DRAW = """
 import json
 import numpy as np
-from form_invariance.stages.interventions.sets import Choices, neuron_sets
+from form_invariance.stages.controls import Draws
+from form_invariance.stages.interventions.compute import neuron_sets
 from form_invariance.stages.interventions.table import INTERVENTIONS
 members = np.arange(60).reshape(2, 30) % 10 == 0
 values = np.random.default_rng(0).random((2, 30))
-choices = Choices("addition", [3], random_seeds=2, matched_seeds=3, resamples=1, seed=0, center=True)
-sets = neuron_sets({3: members}, values, values, choices)
+sets = neuron_sets({3: members}, values, values, "addition", Draws(2, 3, 0))
 print(json.dumps({
-    "drawn": [one.neurons for one in sets],
+    "drawn": [one.label["neurons"] for one in sets],
     "sizes": [one.members.sum(1).tolist() for one in sets],
     "meaning": INTERVENTIONS.columns["neurons"].meaning,
 }))
@@ -47,7 +47,7 @@ def added(tmp_path_factory):
     stages = source / "form_invariance/stages"
     for path, before, after in (
         (stages / "neuron_sets.py", '    "random_any": Kind', f'{ENTRY}    "random_any": Kind'),
-        (stages / "interventions/sets.py", '"effect": effects', '"effect": effects, "opposite": -effects'),
+        (stages / "interventions/compute.py", '"effect": effects', '"effect": effects, "opposite": -effects'),
     ):
         text = path.read_text()
         assert text.count(before) == 1

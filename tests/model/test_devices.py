@@ -5,13 +5,14 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from ablations import at_last_token
 from pretended_gpu import CARD, pretended_gpu
 
 from form_invariance.model.replay import build_cache, last_token_attention, log_probabilities, replay, select
+from form_invariance.stages import ablation
 from form_invariance.stages.attribution.compute import attribute
 from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
 from form_invariance.stages.heuristics.pairs import grid_prompts, make_grid
-from form_invariance.stages.mean_cache import ablation
 from form_invariance.stages.mean_cache.compute import MeanCache
 
 FIRST, TOKENS, PROMPTS = 2, 6, 3
@@ -102,7 +103,7 @@ def test_ablation(tiny, tokens):
             ablation.run_unmodified(model, run, True),
             ablation.run_all_ablated(model, run, means, True),
             ablation.ablate_all_positions(model, run, there(masks), means, True, True),
-            ablation.ablate_last_position(model, run, there(masks), means, True),
+            at_last_token(model, run, there(masks), means, True),
         )
         return [getattr(readout, field.name) for readout in readouts for field in dataclasses.fields(readout)]
 

@@ -7,6 +7,7 @@ import numpy as np
 import oracles
 import pytest
 import torch
+from ablations import at_last_token
 from safetensors.torch import load_file
 
 from conftest import FAMILIES
@@ -16,9 +17,9 @@ from form_invariance.model import loading as models
 from form_invariance.model.readouts import Readouts
 from form_invariance.model.replay import build_cache, last_token_attention, last_token_neurons
 from form_invariance.model.rotary import inverse_frequencies
+from form_invariance.stages import ablation
 from form_invariance.stages.attribution.compute import effect_gradient
 from form_invariance.stages.heads.compute import last_token_heads, patch_heads
-from form_invariance.stages.mean_cache import ablation
 from form_invariance.stages.mean_cache import compute as mean_cache
 from form_invariance.stages.patching.compute import patch_neurons
 from form_invariance.workflow import job_sizes
@@ -177,7 +178,7 @@ def test_ablation(pair, positions):
         if positions == "all":
             got = ablation.ablate_all_positions(model, run, masks, means, True, True)
         else:
-            got = ablation.ablate_last_position(model, run, masks, means, True)
+            got = at_last_token(model, run, masks, means, True)
     where = slice(1, None) if positions == "all" else slice(-1, None)
     for run, mask in enumerate(masks):
         hooks = [

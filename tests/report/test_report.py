@@ -88,8 +88,9 @@ def test_transfer_is_told_by_its_contrasts():
         ("matched_minus_baseline", 0.05, -0.1, 0.2),
         ("matched_minus_control", 0.25, 0.2, 0.3),
     ]
-    table = pd.DataFrame(contrasts, columns=["contrast", "value", "low", "high"])
-    table = pd.concat([table.assign(operator="all", k=100), table.assign(operator="all", value=0.9, k=200)])
+    table = pd.DataFrame(contrasts, columns=["contrast", "difference", "low", "high"])
+    table = table.assign(operator="all", direction="all", verdict=["no", "undecided", "yes", "undecided", "yes"])
+    table = pd.concat([table.assign(k=100), table.assign(difference=0.9, k=200)])
     (answer,) = transfer.answer({"transfer": pd.DataFrame(moved, columns=names), "transfer_contrasts": table}, 100)
     for words in (
         "25% of the wrong answers become correct; if they take their mean over prompts, 20%.",

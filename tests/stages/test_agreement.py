@@ -242,7 +242,8 @@ def test_the_answer_compares_labels_with_the_strongest_baseline():
     assert "(not shared, same effect): +40.0 percentage points" in found.sentence
     assert found.sentence.endswith(": yes.")
     shares = label_shares(tables["labelled"])
-    value, low, high = difference(shares["shared"], shares["matched_effect"])
+    contrast = difference(shares["shared"], shares["matched_effect"])
+    value, low, high = (contrast[name] for name in ("difference", "low", "high"))
     assert value == pytest.approx(0.4)
     # Operators differ by nothing: neurons alone make the interval, of two independent samples.
     errors = [np.sqrt(np.var(shares["shared"][o]) + np.var(shares["matched_effect"][o])) / 10 for o in "+-"]

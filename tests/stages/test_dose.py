@@ -9,12 +9,13 @@ from test_patching import PROMPTS
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.stages.census.compute import take_census
+from form_invariance.stages.circuit.compute import circuit_members
+from form_invariance.stages.controls import Draws, labels_of, masks_of
 from form_invariance.stages.dose import figure as dose_figure
 from form_invariance.stages.dose.answer import answer
 from form_invariance.stages.dose.compute import (
     best_first,
-    dose_settings,
-    dose_shares,
+    dose_sets,
     dose_table,
     first_of,
 )
@@ -23,7 +24,7 @@ from form_invariance.stages.run import Run
 from form_invariance.stages.transfer.conditions import only, plan
 from form_invariance.stages.transfer.directions import transfer_tables
 from form_invariance.stages.transfer.names import NONE
-from form_invariance.stages.transfer.neuron_sets import Choices, measure, neuron_sets
+from form_invariance.stages.transfer.neuron_sets import measure, neuron_sets
 
 SAME = ["pairs", "n_neurons", "recovered", "low", "high"]
 
@@ -54,9 +55,10 @@ def measured(packaged, templates):
     plans = plan(censuses, [], 40, 0, operator)
     orders = best_first(circuit, k, {"symbolic": ranking}, range(3, 6))
     run = Run(model, tokenizer, first)
-    table = dose_table(run, plans, dose_shares(run, orders, [0, 0.4, 1], 2, 0, operator), True)
+    table = dose_table(run, plans, dose_sets(orders, width, [0, 0.4, 1], 2, 0, operator), True)
     known = measure(run, ranking.assign(ie_mean=0.0), np.ones((3, width)), None)
-    sets = neuron_sets(run, circuit, dict.fromkeys(censuses, known), Choices(operator, [k], 1, 1, 0))
+    circuits = {k: circuit_members(circuit, k, run.late, width)}
+    sets = neuron_sets(run, circuits, dict.fromkeys(censuses, known), operator, Draws(1, 1, 0))
     whole = transfer_tables(run, only(plans, "matched"), {}, sets, True)
     return table, {direction: moved for direction, moved, _ in whole}
 
@@ -104,7 +106,8 @@ def test_the_best_come_first():
 def test_random_orders_stay_inside_the_circuit_and_grow():
     orders = [np.array([7, 1, 5, 3]), np.array([2, 8])]
     circuit = first_of(orders, 1, 10)
-    settings, shares = dose_settings(orders, 10, [0, 0.25, 0.5, 1], 3, 0, "addition")
+    sets = dose_sets(orders, 10, [0, 0.25, 0.5, 1], 3, 0, "addition")
+    settings, shares = labels_of(sets), masks_of(sets)
     assert settings["seed"][settings["kind"] != "neurons_random"].eq(NONE).all()
     random = settings[settings["kind"] == "neurons_random"]
     assert len(random) == 12
@@ -115,8 +118,7 @@ def test_random_orders_stay_inside_the_circuit_and_grow():
         assert (chosen <= circuit).all()
     half = shares[random[random["dose"] == 0.5].index]
     assert not (half == half[0]).all()
-    again = dose_settings(orders, 10, [0, 0.25, 0.5, 1], 3, 0, "addition")
-    assert (again[1] == shares).all()
+    assert (masks_of(dose_sets(orders, 10, [0, 0.25, 0.5, 1], 3, 0, "addition")) == shares).all()
     strength = shares[settings[settings["kind"] == "strength"].index]
     assert torch.equal(torch.from_numpy(strength[2]), torch.from_numpy(0.5 * circuit))
 
@@ -131,7 +133,7 @@ def test_without_a_circuit_no_dose_is_defined(tiny):
         for name in ("symbolic", "word")
     }
     empty = [np.array([], dtype=int)] * 2
-    shares = dose_shares(run, empty, [0, 1], 1, 0, "addition")
+    shares = dose_sets(empty, run.width, [0, 1], 1, 0, "addition")
     found = dose_table(run, plan(censuses, [], 5, 0, "addition"), shares, True)
     assert found["pairs"].max() == 5
     assert found["n_neurons"].eq(0).all()

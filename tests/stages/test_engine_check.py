@@ -13,12 +13,12 @@ from form_invariance.errors import UserError
 from form_invariance.model import decoder
 from form_invariance.model import loading as models
 from form_invariance.model.transformer_lens_bridge import boot
+from form_invariance.stages import ablation
 from form_invariance.stages.attribution import compute as attribution
 from form_invariance.stages.dataset.prompts import TrainPrompts
 from form_invariance.stages.engine_check import compute
 from form_invariance.stages.engine_check.hooked import hooked_values
 from form_invariance.stages.engine_check.sample import NO_LAYER, Sample, build_samples, choose_neurons
-from form_invariance.stages.mean_cache import ablation
 from form_invariance.stages.mean_cache.compute import MeanCache
 from form_invariance.stages.patching import compute as patching
 
@@ -161,11 +161,13 @@ def takes_the_means_of_the_position_before(monkeypatch):
 
 
 def transfers_from_another_donor(monkeypatch):
-    transfer = compute.transfer_neurons
+    transfer = compute.read_replaced
     monkeypatch.setattr(
         compute,
-        "transfer_neurons",
-        lambda model, cache, donors, *rest, **options: transfer(model, cache, donors.roll(1, 1), *rest, **options),
+        "read_replaced",
+        lambda model, cache, answers, masks, donors, **options: transfer(
+            model, cache, answers, masks, donors.roll(1, 1), **options
+        ),
     )
 
 

@@ -10,15 +10,21 @@ from test_interventions import CACHE_PROMPTS, plain_means, prepare
 
 from form_invariance.problems.prompts import render
 from form_invariance.randomness import generator
+from form_invariance.stages.contrasts import ALL, described, over_cells, paired
 from form_invariance.stages.family_knockout import compute
 from form_invariance.stages.family_knockout.answer import answer
-from form_invariance.stages.family_knockout.compute import Carriers, GridPrompts, carriers, cell_rows, paired_sets
+from form_invariance.stages.family_knockout.compute import (
+    Carriers,
+    GridPrompts,
+    carriers,
+    cell_pairs,
+    paired_sets,
+)
 from form_invariance.stages.family_knockout.figure import family_knockout
-from form_invariance.stages.family_knockout.table import ALL, FAMILY_KNOCKOUT, METRICS
+from form_invariance.stages.family_knockout.table import FAMILY_KNOCKOUT, METRICS
 from form_invariance.stages.heuristics.names import MATCHED, SHARED, family
 from form_invariance.stages.heuristics.pairs import Grid, make_grid
 from form_invariance.stages.run import Run
-from form_invariance.statistics import hierarchical_interval, paired_interval
 
 TEMPLATE = "{a}+{b}="
 
@@ -145,12 +151,12 @@ def simulated(monkeypatch, where_it_holds):
         return dict.fromkeys(METRICS, np.stack(values))
 
     monkeypatch.setattr(compute, "losses", losses)
-    rows = []
+    cells = {}
     for cell in range(4):
         labelled = {SHARED: many, **dict.fromkeys(MATCHED, many.iloc[:6])}
         names = ("symbolic", "word")[cell % 2], ("addition", "subtraction")[cell // 2]
-        rows += cell_rows(None, prompts_of(300, cell), labelled, names, True, 200, 0)
-    return compute.family_knockout_table(rows, 100, 200, 0)
+        cells[names] = dict(cell_pairs(None, prompts_of(300, cell), labelled, names, True, 200, 0))
+    return compute.family_knockout_table(cells, 100)
 
 
 @pytest.mark.parametrize(("where_it_holds", "verdict"), [(0.05, "yes"), (0, "undecided"), (-0.05, "no")])
@@ -158,13 +164,13 @@ def test_only_a_loss_where_the_rule_holds_counts(monkeypatch, where_it_holds, ve
     table = simulated(monkeypatch, where_it_holds)
     check_columns(table, FAMILY_KNOCKOUT)
     assert (table["k"] == 100).all()
-    whole = table.query("format == 'all' and neurons == 'shared' and family == 'all'")
+    whole = table.query("format == 'all' and operator == 'all' and neurons == 'shared' and family == 'all'")
     assert whole["verdict"].eq(verdict).all()
     row = whole.iloc[0]
     expected = where_it_holds * row["ablated"]
     assert row["difference"] == pytest.approx(expected, abs=0.01)
     assert row["low"] <= expected <= row["high"]
-    assert row["matching"] - row["not_matching"] == pytest.approx(row["difference"])
+    assert row["first"] - row["second"] == pytest.approx(row["difference"])
     cells = table.query("format != 'all' and neurons == 'shared' and family == 'all' and metric == 'accuracy'")
     assert row["cells"] == len(cells) == 4
     assert row["labelled"] == cells["labelled"].sum() == 4 * 28
@@ -175,8 +181,8 @@ def test_only_a_loss_where_the_rule_holds_counts(monkeypatch, where_it_holds, ve
 
 
 def test_without_labels_nothing_is_told(tmp_path):
-    assert list(cell_rows(None, prompts_of(5, 0), {SHARED: LABELS.iloc[:0]}, ("f", "o"), True, 10, 0)) == []
-    table = compute.family_knockout_table([], 100, 10, 0)
+    assert list(cell_pairs(None, prompts_of(5, 0), {SHARED: LABELS.iloc[:0]}, ("f", "o"), True, 10, 0)) == []
+    table = compute.family_knockout_table({}, 100)
     check_columns(table, FAMILY_KNOCKOUT)
     (found,) = answer({"family_knockout": table}, 100)
     assert found.sentence == "Undefined: no shared neuron has a label that can be tried."
@@ -190,14 +196,14 @@ def test_prompts_are_right_and_their_means_come_from_others(tiny, monkeypatch):
     seen = []
     real = compute.last_token_means
     monkeypatch.setattr(compute, "last_token_means", lambda *given: seen.append(given[1]) or real(*given))
-    real_unmodified = compute.unmodified
+    real_answer = compute.answer
 
-    def unmodified(*given, **named):
-        found = real_unmodified(*given, **named)
+    def answer(*given):
+        found = real_answer(*given)
         found.correct[:] = torch.arange(len(found.correct)) % 3 == 0
         return found
 
-    monkeypatch.setattr(compute, "unmodified", unmodified)
+    monkeypatch.setattr(compute, "answer", answer)
     prompts = compute.right_prompts(run, TEMPLATE, grid, [dataset], 8, 0, "addition")
     assert len(prompts.tokens) == len(prompts.answers) == len(prompts.pairs.a) == 11
     wanted = [render(TEMPLATE, a, b) for a, b in zip(prompts.pairs.a, prompts.pairs.b, strict=True)]
@@ -220,10 +226,10 @@ def test_a_cells_rows_are_of_the_streams_of_their_seed(monkeypatch):
     seen, noise = [], np.random.default_rng(1)
     values = {metric: noise.normal(size=(2 * 6, 80)) for metric in METRICS}
     monkeypatch.setattr(compute, "losses", lambda *four: seen.append(four) or values)
-    rows = list(cell_rows("run", prompts, given, names, "center", 50, 7))
+    pairs = list(cell_pairs("run", prompts, given, names, "center", 50, 7))
     ((run, own_prompts, sets, center),) = seen
     assert (run, own_prompts, center) == ("run", prompts, "center")
-    expected = iter(rows)
+    expected = iter(pairs)
     number, partly = 0, False
     for kind, labelled in given.items():
         for own in carriers(labelled, prompts.pairs):
@@ -237,78 +243,55 @@ def test_a_cells_rows_are_of_the_streams_of_their_seed(monkeypatch):
             partly |= not used.all()
             for metric in METRICS:
                 one, two = values[metric][2 * number : 2 * number + 2, used]
-                row, difference = next(expected)
-                np.testing.assert_array_equal(difference, one - two)
-                limits = paired_interval(one - two, 50, 7, "family-knockout", *names, kind, own.family, metric)
-                assert row == {
-                    "format": "word",
-                    "operator": "addition",
-                    "neurons": kind,
-                    "family": own.family,
-                    "metric": metric,
-                    "cells": 1,
-                    "labelled": len(own.layers),
-                    "prompts": used.sum(),
-                    "ablated": sizes[used].mean(),
-                    "matching": one.mean(),
-                    "not_matching": two.mean(),
-                    **dict(zip(("difference", "low", "high"), limits, strict=True)),
-                }
+                key, tried = next(expected)
+                assert key == (kind, own.family, metric)
+                assert (tried.labelled, tried.ablated) == (len(own.layers), sizes[used].mean())
+                same = paired(one, two, 50, 7, "family-knockout", *names, kind, own.family)
+                np.testing.assert_array_equal([tried.pair.first, tried.pair.second], [same.first, same.second])
+                assert tried.pair.prompts == (used.sum(),)
             number += 1
     assert next(expected, None) is None
     assert number == 6
     assert partly, "prompts without a rule that holds are left out"
-    table = compute.family_knockout_table(rows, 100, 50, 7)
-    whole = table[table["format"] == ALL]
-    assert (whole["operator"] == ALL).all()
-    for row in whole.to_dict("records"):
-        own = [
-            (cell, difference)
-            for cell, difference in rows
-            if all(cell[name] == row[name] for name in ("neurons", "family", "metric"))
-        ]
-        limits = hierarchical_interval(
-            [difference for _, difference in own],
-            50,
-            7,
-            "family-knockout",
-            row["neurons"],
-            row["family"],
-            row["metric"],
-        )
-        np.testing.assert_allclose([row["difference"], row["low"], row["high"]], limits)
+    cells = {names: dict(pairs), ("code", "addition"): dict(pairs[:3])}
+    table = compute.family_knockout_table(cells, 100)
+    assert len(table) == 3 * (2 + 1 + 1) + (len(pairs) - 3) * (1 + 1 + 1)
+    for row in table[table["format"] == ALL].to_dict("records"):
+        key = row["neurons"], row["family"], row["metric"]
+        tried = [cell[key] for cell in cells.values() if key in cell]
+        wanted = described(over_cells(some.pair for some in tried))
+        assert {name: row[name] for name in wanted} == wanted
+        assert row["labelled"] == sum(some.labelled for some in tried)
+        assert row["ablated"] == np.mean([some.ablated for some in tried])
 
 
 def test_a_family_whose_rule_never_holds_has_no_numbers(monkeypatch):
     never = labels((2, 5, "op1_range_500_600"))
     monkeypatch.setattr(compute, "losses", lambda *_: {metric: np.ones((4, 10)) for metric in METRICS})
-    rows = list(cell_rows(None, prompts_of(10, 0), {SHARED: never}, ("f", "o"), True, 10, 0))
-    assert len(rows) == 2 * len(METRICS)
-    for row, difference in rows:
-        assert (row["cells"], row["prompts"], len(difference)) == (0, 0, 0)
-        assert np.isnan([row["ablated"], row["matching"], row["not_matching"], row["difference"]]).all()
+    cell = dict(cell_pairs(None, prompts_of(10, 0), {SHARED: never}, ("f", "o"), True, 10, 0))
+    table = compute.family_knockout_table({("f", "o"): cell}, 100)
+    assert len(table) == 2 * len(METRICS) * 3
+    assert (table[["cells", "prompts"]] == 0).all(axis=None)
+    assert table[["ablated", "first", "second", "difference", "low", "high"]].isna().all(axis=None)
 
 
 def test_the_grids_prompts_are_of_the_stream_of_their_seed(tiny, monkeypatch):
     model, tokenizer = tiny
     run, grid = Run(model, tokenizer, 2), make_grid("a + b", 12)
-    seen = {}
-    real = compute.unmodified
+    real = compute.answer
 
-    def unmodified(*given, center):
-        seen["center"] = center
-        found = real(*given, center=center)
+    def answer(*given):
+        found = real(*given)
         found.correct[:] = True
         return found
 
-    monkeypatch.setattr(compute, "unmodified", unmodified)
+    monkeypatch.setattr(compute, "answer", answer)
     nothing = pd.DataFrame({"a": [], "b": [], "split": []}).astype({"a": int, "b": int})
     prompts = compute.right_prompts(run, TEMPLATE, grid, [nothing], 8, 7, "addition")
     order = generator(7, "family-knockout", "addition").permutation(144)
     assert prompts.pairs.a.tolist() == grid.a[order[:32]].tolist()
     assert prompts.pairs.b.tolist() == grid.b[order[:32]].tolist()
     assert (prompts.pairs.kind, prompts.pairs.max_operand) == (grid.kind, 12)
-    assert seen["center"] is False
     others = [render(TEMPLATE, grid.a[place], grid.b[place]) for place in order[72:104]]
     expected = compute.last_token_means(model, run.tokens(others), 2)
     torch.testing.assert_close(prompts.means.neurons[2:], expected.neurons[2:])

@@ -9,6 +9,7 @@ import oracles
 import pandas as pd
 import pytest
 import torch
+from ablations import at_last_token
 from test_patching import PAIRS, prepared
 
 from conftest import FAMILIES
@@ -16,12 +17,17 @@ from form_invariance.model import decoder, readout
 from form_invariance.model import loading as models
 from form_invariance.model.replay import last_token_neurons, select
 from form_invariance.problems.prompts import PromptTokenizer
-from form_invariance.stages.circuit.controls import circuit_share, draw_control, draw_from_all, match_distance
+from form_invariance.stages import ablation, intervene
+from form_invariance.stages.controls import (
+    Draws,
+    circuit_set,
+    circuit_share,
+    draw_control,
+    draw_from_all,
+    match_distance,
+)
 from form_invariance.stages.interventions import compute as interventions
-from form_invariance.stages.interventions import sets as neuron_sets
-from form_invariance.stages.interventions.sets import NeuronSet
 from form_invariance.stages.interventions.table import INTERVENTIONS, INTERVENTIONS_PROMPTS
-from form_invariance.stages.mean_cache import ablation
 from form_invariance.stages.mean_cache import compute as mean_cache
 from form_invariance.stages.mean_cache.compute import aligned
 from form_invariance.stages.run import Run
@@ -59,7 +65,7 @@ def test_keep_only_and_knockout_equal_hooks(tiny, tiny_folder, name, center):
     run = next(ablation.start_runs(model, tokens, answers, first))
     for masks in (circuit, ~circuit):
         everywhere = ablation.ablate_all_positions(model, run, masks, means, bos=True, center=center)
-        last = ablation.ablate_last_position(model, run, masks, means, center)
+        last = at_last_token(model, run, masks, means, center)
         for got, positions in ((everywhere, slice(1, None)), (last, slice(-1, None))):
             for row, mask in enumerate(masks):
                 hooks = [
@@ -106,7 +112,10 @@ def test_the_last_layer_alone_may_be_late(tiny, tiny_folder, name):
     for mask in (few, ~few):
         for got, positions in (
             (ablation.ablate_all_positions(model, run, mask, means, True, True), slice(1, None)),
-            (ablation.ablate_last_position(model, run, mask, means, True), slice(-1, None)),
+            (
+                at_last_token(model, run, mask, means, True),
+                slice(-1, None),
+            ),
         ):
             hooks = [(oracles.post_name(3), oracles.replace_neurons(mask[0, 0], plain[3], positions))]
             z = oracles.last_logits(oracles.bridge(tiny_folder), tokens, hooks)
@@ -160,11 +169,11 @@ def test_biases_parallel_layers_and_norms_after_the_neurons(family_folders, fami
     with torch.no_grad():
         run = next(ablation.start_runs(model, tokens, tokens[:, 1], late[0]))
         everywhere = ablation.ablate_all_positions(model, run, masks, means, True, True)
-        last = ablation.ablate_last_position(model, run, masks, means, True)
+        last = at_last_token(model, run, masks, means, True)
         # Another set for each prompt, by the same sets in another order.
         orders = torch.tensor([[0, 1, 2, 3], [2, 0, 3, 1], [3, 2, 1, 0]])
-        monkeypatch.setattr(ablation, "rows_at_once", lambda model: 8)  # two prompts at once
-        each = ablation.ablate_last_position(model, run, masks[orders], means, True)
+        monkeypatch.setattr(intervene, "rows_at_once", lambda model: 8)  # two prompts at once
+        each = at_last_token(model, run, masks[orders], means, True)
         for got, begin in ((everywhere, 1), (last, 6)):
             for row, mask in enumerate(masks):
 
@@ -211,18 +220,21 @@ def test_prompts_are_replayed_in_batches_of_a_bounded_size(tiny, monkeypatch):
     tokens, answers, means = prepare(model, tokenizer, "symbolic")
     run = next(ablation.start_runs(model, tokens, answers, 2))
     masks = torch.rand(3, 2, model.config.d_mlp, generator=torch.Generator().manual_seed(3)) < 0.5
-    whole, sizes = ablation.ablate_last_position(model, run, masks, means, True), []
+    whole, sizes = (
+        at_last_token(model, run, masks, means, True),
+        [],
+    )
 
     def chosen(cache, prompts):
         part = select(cache, prompts)
         sizes.append(part.residual.shape[1])
         return part
 
-    monkeypatch.setattr(ablation, "select", chosen)
+    monkeypatch.setattr(intervene, "select", chosen)
     for rows, batches in ((2, [1, 1, 1, 1]), (11, [3, 1])):
         sizes.clear()
-        monkeypatch.setattr(ablation, "rows_at_once", lambda model, rows=rows: rows)
-        again = ablation.ablate_last_position(model, run, masks, means, True)
+        monkeypatch.setattr(intervene, "rows_at_once", lambda model, rows=rows: rows)
+        again = at_last_token(model, run, masks, means, True)
         assert sizes == batches
         torch.testing.assert_close(again.normalized_logit, whole.normalized_logit, atol=1e-6, rtol=1e-5)
 
@@ -260,7 +272,7 @@ def test_ablating_nothing_is_the_good_run_and_everything_late_needs_no_circuit(t
     none = torch.zeros(1, 2, model.config.d_mlp, dtype=torch.bool)
     for got in (
         ablation.ablate_all_positions(model, run, none, means, True, True),
-        ablation.ablate_last_position(model, run, none, means, True),
+        at_last_token(model, run, none, means, True),
     ):
         torch.testing.assert_close(got.normalized_logit[0], good.normalized_logit, atol=1e-5, rtol=1e-5)
     ablated = ablation.ablate_all_positions(model, run, ~none, means, True, True)
@@ -331,8 +343,8 @@ def test_faithfulness_by_hand():
     assert np.isnan(everything_undefined["faithfulness_mean"]).all()
 
 
-def choices(operator):
-    return neuron_sets.Choices(operator, [50], random_seeds=1, matched_seeds=1, resamples=20, seed=0, center=True)
+ONE_EACH = Draws(random=1, matched=1, seed=0)
+CHOICES = interventions.Choices("addition", ONE_EACH, resamples=20, center=True)
 
 
 def test_every_operator_draws_controls_of_its_own():
@@ -340,13 +352,13 @@ def test_every_operator_draws_controls_of_its_own():
     members[:, :50] = True
     values = np.random.default_rng(0).random((2, 1000))
     drawn = {
-        operator: neuron_sets.neuron_sets({50: members}, values, values, choices(operator))
+        operator: interventions.neuron_sets({50: members}, values, values, operator, ONE_EACH)
         for operator in ("addition", "division")
     }
     for one, other in zip(*drawn.values(), strict=True):
         alike = (one.members & other.members).sum()
-        assert alike == (100 if one.neurons == "circuit" else pytest.approx(0, abs=45))
-    again = neuron_sets.neuron_sets({50: members}, values, values, choices("addition"))
+        assert alike == (100 if one.label["neurons"] == "circuit" else pytest.approx(0, abs=45))
+    again = interventions.neuron_sets({50: members}, values, values, "addition", ONE_EACH)
     assert all((one.members == other.members).all() for one, other in zip(again, drawn["addition"], strict=True))
 
 
@@ -405,18 +417,27 @@ def test_each_control_says_how_well_it_fits():
     rng = np.random.default_rng(0)
     members = rng.random((2, 300)) < 0.1
     variance, effects = rng.random((2, 300)), np.where(members, 2.0, 0.0) + rng.random((2, 300))
-    many = neuron_sets.Choices("addition", [1], random_seeds=5, matched_seeds=6, resamples=1, seed=0, center=True)
-    circuit, *controls = neuron_sets.neuron_sets({30: members}, variance, effects, many)
-    assert np.isnan([circuit.match_distance, circuit.circuit_share]).all()
-    counts = collections.Counter(one.neurons for one in controls)
+    draws = Draws(random=5, matched=6, seed=0)
+    circuit, *controls = interventions.neuron_sets({30: members}, variance, effects, "addition", draws)
+    assert circuit.label == {"neurons": "circuit", "k": 30, "seed": -1}
+    counts = collections.Counter(one.label["neurons"] for one in controls)
     assert counts == {"random": 5, "random_variance": 6, "random_effect": 6, "random_any": 5}
     for one in controls:
         assert (one.members.sum(1) == members.sum(1)).all()
-        assert (one.circuit_share > 0) == (one.neurons == "random_any")
-        assert np.isnan(one.match_distance) == (one.neurons in ("random", "random_any"))
+        assert len(one) == members.sum()
+        assert (one.label["circuit_share"] > 0) == (one.label["neurons"] == "random_any")
+        assert np.isnan(one.label["match_distance"]) == (one.label["neurons"] in ("random", "random_any"))
     # No neuron outside this circuit comes near its effects, but many come near its variances.
-    distance = {one.neurons: one.match_distance for one in controls}
+    distance = {one.label["neurons"]: one.label["match_distance"] for one in controls}
     assert distance["random_variance"] < 0.1 < 1 < distance["random_effect"]
+
+
+def mask_at(model, *places):
+    """The circuit of neurons at (layer, number), with late layers from 2."""
+    mask = np.zeros((model.config.n_layers - 2, model.config.d_mlp), dtype=bool)
+    for layer, neuron in places:
+        mask[layer - 2, neuron] = True
+    return mask
 
 
 def test_variance_is_matched_by_the_templates_own(tiny, monkeypatch):
@@ -425,17 +446,17 @@ def test_variance_is_matched_by_the_templates_own(tiny, monkeypatch):
     own = dataclasses.replace(means, variance=[2 * one + 1 for one in means.variance])
     seen = []
 
-    def record(circuits, variance, effects, choices):
+    drawn = interventions.neuron_sets
+
+    def record(circuits, variance, *others):
         seen.append(variance)
-        return neuron_sets.neuron_sets(circuits, variance, effects, choices)
+        return drawn(circuits, variance, *others)
 
     monkeypatch.setattr(interventions, "neuron_sets", record)
-    columns = {"layer": [2, 3], "neuron": [1, 4]}
-    circuit, ranking = (pd.DataFrame(columns).assign(**more) for more in ({"k": 50}, {"ie_mean": 1.0}))
+    ranking = pd.DataFrame({"layer": [2, 3], "neuron": [1, 4], "ie_mean": 1.0})
+    circuits = {50: mask_at(model, (2, 1), (3, 4))}
     for caches in ({"format": means}, {"format": means, "template": own}):
-        interventions.intervene(
-            Run(model, tokenizer, 2), tokens, answers, circuit, ranking, caches, choices("addition")
-        )
+        interventions.cell(Run(model, tokenizer, 2), tokens, answers, circuits, ranking, caches, CHOICES)
     np.testing.assert_array_equal(seen[0], torch.stack(means.variance[2:]))
     np.testing.assert_array_equal(seen[1], torch.stack(own.variance[2:]))
 
@@ -443,11 +464,10 @@ def test_variance_is_matched_by_the_templates_own(tiny, monkeypatch):
 def test_an_empty_circuit_has_no_controls_and_nothing_measured(tiny):
     model, tokenizer = tiny
     tokens, answers, means = prepare(model, tokenizer, "symbolic")
-    circuit = pd.DataFrame({"k": [50], "layer": [2], "neuron": [3]})
     ranking = pd.DataFrame({"layer": [2], "neuron": [3], "ie_mean": [1.0]})
-    both = dataclasses.replace(choices("addition"), ks=[1, 50])
-    given = Run(model, tokenizer, 2), tokens, answers, circuit, ranking, {"format": means}, both
-    summary, prompts = interventions.intervene(*given)
+    circuits = {1: mask_at(model), 50: mask_at(model, (2, 3))}
+    given = Run(model, tokenizer, 2), tokens, answers, circuits, ranking, {"format": means}, CHOICES
+    summary, prompts = interventions.cell(*given)
     empty = summary[summary["k"] == 1]
     assert empty["neurons"].tolist() == ["circuit"] * 4
     assert (empty["n_neurons"] == 0).all()
@@ -458,7 +478,7 @@ def test_an_empty_circuit_has_no_controls_and_nothing_measured(tiny):
     assert set(prompts["k"]) == {0, 50}
     whole = summary[(summary["k"] == 50) & (summary["neurons"] == "circuit")]
     assert whole.drop(columns=["match_distance", "circuit_share"]).notna().to_numpy().all()
-    with_none = interventions.intervene(*given[:3], circuit[:0], *given[4:])
+    with_none = interventions.cell(*given[:3], {50: mask_at(model)}, *given[4:])
     assert with_none[0]["faithfulness_mean"].isna().all()
     assert set(with_none[1]["intervention"]) == {"good", "bad"}
     for table, schema in zip(with_none, (INTERVENTIONS, INTERVENTIONS_PROMPTS), strict=True):
@@ -482,8 +502,9 @@ def test_equal_sets_are_run_once_and_reported_for_each(tiny):
     one[0, 3] = True
     other = empty.copy()
     other[1, 5] = True
-    sets = [NeuronSet("circuit", k, -1, mask) for k, mask in ((1, other), (2, one), (3, other))]
-    runs = list(interventions.run_cell(Run(model, tokenizer, 2), tokens, answers, sets, means, True, batch=3))
+    sets = [circuit_set(mask, k) for k, mask in ((1, other), (2, one), (3, other))]
+    started = intervene.start(Run(model, tokenizer, 2), tokens, answers, True, 3)
+    runs = list(interventions.run_cell(started, sets, means))
     assert [run[:2] for run in runs] == [
         ("good", ""),
         ("bad", ""),
@@ -496,7 +517,7 @@ def test_equal_sets_are_run_once_and_reported_for_each(tiny):
         assert found.normalized_logit.shape == (3, len(PAIRS))
         assert torch.equal(found.normalized_logit[0], found.normalized_logit[2])
         assert not torch.equal(found.normalized_logit[0], found.normalized_logit[1])
-    summary, prompts = interventions.cell_tables(iter(runs), sets, "format", choices("addition"))
+    summary, prompts = interventions.cell_tables(iter(runs), sets, "format", CHOICES)
     assert len(summary) == 12
     assert set(summary["means"]) == set(prompts["means"]) == {"format"}
     assert len(prompts) == (2 + 12) * len(PAIRS)
@@ -511,7 +532,7 @@ def test_a_prefix_that_prompts_share_runs_once_and_changes_nothing(tiny, monkeyp
     masks = torch.rand(2, 2, model.config.d_mlp, generator=torch.Generator().manual_seed(3)) < 0.3
     masks = torch.cat([masks, ~masks])
     run, seen = next(ablation.start_runs(model, tokens, answers, 2)), []
-    assert ablation.shared_beginning(tokens) == (tokens == tokens[:1]).all(0).tolist().index(False) > 15
+    assert intervene.shared_beginning(tokens) == (tokens == tokens[:1]).all(0).tolist().index(False) > 15
 
     def run_layers(model, x, *arguments, **options):
         seen.append(tuple(x.shape[:2]))
@@ -521,13 +542,13 @@ def test_a_prefix_that_prompts_share_runs_once_and_changes_nothing(tiny, monkeyp
     for bos in (True, False):
         seen.clear()
         got = ablation.ablate_all_positions(model, run, masks, means, bos, True)
-        length, cut = tokens.shape[1], ablation.shared_beginning(tokens)
+        length, cut = tokens.shape[1], intervene.shared_beginning(tokens)
         assert seen == [(1, cut - bos), (4, length - cut)] * 4
         with monkeypatch.context() as patch:
-            patch.setattr(ablation, "shared_beginning", lambda tokens: 0)
+            patch.setattr(intervene, "shared_beginning", lambda tokens: 0)
             whole = ablation.ablate_all_positions(model, run, masks, means, bos, True)
         torch.testing.assert_close(got.normalized_logit, whole.normalized_logit, atol=1e-6, rtol=1e-5)
         torch.testing.assert_close(got.probability, whole.probability, atol=1e-8, rtol=1e-4)
     # The paper's templates share less than half of their tokens.
     for name in CACHE_PROMPTS:
-        assert ablation.shared_beginning(prepare(model, tokenizer, name)[0]) == 0
+        assert intervene.shared_beginning(prepare(model, tokenizer, name)[0]) == 0

@@ -5,12 +5,14 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import t
 
 from form_invariance.cli import main
+from form_invariance.stages.contrasts import ALL, SEVERAL, verdict
 from form_invariance.stages.interventions.answer import answer
 from form_invariance.stages.interventions.contrasts import METRICS, cell_of, contrast_table
 from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS, INTERVENTIONS, INTERVENTIONS_PROMPTS
-from form_invariance.statistics import bootstrap_weights, hierarchical_interval
+from form_invariance.statistics import bootstrap_weights
 from form_invariance.tables.columns import Column
 from form_invariance.tables.files import read_table, write_table
 
@@ -72,6 +74,27 @@ def plain_contrast(prompts, intervention, k, metric):
     return strongest, circuit, by_neurons[strongest]
 
 
+def plain_spread(prompts, intervention, k, metric, control):
+    """Standard error of a further draw of a control, and its degrees of freedom, by loops."""
+    rows = prompts.query("positions == 'all' and means == 'format'").to_dict("records")
+    means = []
+    for draw in DRAWS[control]:
+        values = [
+            float(row[COLUMN[metric]])
+            for row in rows
+            if (row["intervention"], row["neurons"], row["k"], row["seed"]) == (intervention, control, k, draw)
+        ]
+        means.append(np.nanmean(values))
+    n = len(means)
+    return (np.std(means, ddof=1) * np.sqrt(1 + 1 / n), n - 1) if n > 1 else (0.0, 0)
+
+
+def widened(limits, middle, error, freedom):
+    """An interval and a Student interval around the same value, their halves added as squares."""
+    half = t.ppf(0.975, freedom) * error if freedom else 0.0
+    return [middle + sign * np.hypot(limit - middle, half) for sign, limit in zip((-1, 1), limits, strict=True)]
+
+
 @pytest.fixture(scope="module")
 def cells():
     return {
@@ -88,47 +111,66 @@ def table(cells):
 
 def test_each_cell_equals_plain_loops(cells, table):
     chosen = set()
-    for row in table[table["format"] != "all"].to_dict("records"):
+    for row in table[table["format"] != ALL].to_dict("records"):
         if not row["n_neurons"]:
             continue
         prompts = cells[row["format"], row["operator"]][1]
         name, circuit, control = plain_contrast(prompts, row["intervention"], row["k"], row["metric"])
         chosen.add(name)
         assert row["control"] == name
-        assert row["circuit"] == pytest.approx(np.nanmean(circuit))
-        assert row["control_value"] == pytest.approx(np.nanmean(control))
+        assert row["first"] == pytest.approx(np.mean(circuit[~np.isnan(circuit)]))
+        assert row["second"] == pytest.approx(np.nanmean(control))
         difference = (circuit - control)[~np.isnan(circuit)]
         assert row["difference"] == pytest.approx(difference.mean())
         assert row["prompts"] == len(difference) == PROMPTS - (row["metric"] == "faithfulness")
         names = ("contrasts", row["format"], row["operator"])
-        draws = bootstrap_weights(len(difference), RESAMPLES, SEED, *names, "0")
+        draws = bootstrap_weights(len(difference), RESAMPLES, SEED, *names)
         means = [sum(w * d for w, d in zip(draw, difference, strict=True)) / len(difference) for draw in draws]
-        np.testing.assert_allclose([row["low"], row["high"]], np.quantile(means, [0.025, 0.975]))
+        spread = plain_spread(prompts, row["intervention"], row["k"], row["metric"], name)
+        expected = widened(np.quantile(means, [0.025, 0.975]), difference.mean(), *spread)
+        np.testing.assert_allclose([row["low"], row["high"]], expected, atol=1e-15)
         assert (row["cells"], row["n_neurons"]) == (1, 7)
     assert len(chosen) > 2, "else the choice of the control is not tested"
 
 
 def test_all_cells_are_those_with_neurons(cells, table):
-    for row in table[table["format"] == "all"].to_dict("records"):
-        wanted = [key for key in cells if row["k"] == 50 or key != ("code", "division")]
+    for row in table[table["format"] == ALL].to_dict("records"):
+        wanted = [
+            key
+            for key in cells
+            if row["operator"] in (ALL, key[1]) and (row["k"] == 50 or key != ("code", "division"))
+        ]
+        if not wanted:
+            continue
         found = [plain_contrast(cells[key][1], row["intervention"], row["k"], row["metric"]) for key in wanted]
-        assert row["operator"] == "all"
         assert row["cells"] == len(wanted)
         assert row["n_neurons"] == 7 * len(wanted)
-        assert row["control"] == "strongest"
-        for column, place in (("circuit", 1), ("control_value", 2)):
+        names = {name for name, _, _ in found}
+        assert row["control"] == (names.pop() if len(names) == 1 else SEVERAL)
+        for column, place in (("first", 1), ("second", 2)):
             assert row[column] == pytest.approx(np.mean([np.nanmean(one[place]) for one in found]))
-        bounds = hierarchical_interval([one[1] - one[2] for one in found], RESAMPLES, SEED, "contrasts")
-        np.testing.assert_allclose([row["difference"], row["low"], row["high"]], bounds)
+        means = np.zeros(RESAMPLES)
+        for key, (_, circuit, control) in zip(wanted, found, strict=True):
+            difference = (circuit - control)[~np.isnan(circuit)]
+            draws = bootstrap_weights(len(difference), RESAMPLES, SEED, "contrasts", *key)
+            means += draws @ difference / len(difference) / len(wanted)
+        spreads = [
+            plain_spread(cells[key][1], row["intervention"], row["k"], row["metric"], control)
+            for key, (control, _, _) in zip(wanted, found, strict=True)
+        ]
+        error = np.sqrt(sum(error**2 for error, _ in spreads)) / len(wanted)
+        limits = np.quantile(means, [0.025, 0.975])
+        expected = widened(limits, row["difference"], error, sum(freedom for _, freedom in spreads))
+        np.testing.assert_allclose([row["low"], row["high"]], expected, atol=1e-15)
 
 
 def test_a_circuit_without_neurons_has_a_row_and_no_values(table):
     empty = table[table["n_neurons"] == 0]
-    assert len(empty) == 2 * len(METRICS)
+    assert len(empty) == 2 * 2 * len(METRICS), "the cell, and its operator"
     assert set(empty["operator"]) == {"division"}
     assert (empty["control"] == "none").all()
     assert (empty[["prompts", "cells"]] == 0).to_numpy().all()
-    assert empty[["circuit", "control_value", "difference", "low", "high"]].isna().to_numpy().all()
+    assert empty[["first", "second", "difference", "low", "high"]].isna().to_numpy().all()
 
 
 def test_a_circuit_without_a_control_has_its_value_and_no_difference(cells):
@@ -136,9 +178,9 @@ def test_a_circuit_without_a_control_has_its_value_and_no_difference(cells):
     alone = prompts[prompts["neurons"].isin(["none", "circuit"])]
     table = contrast_table({("word", "addition"): cell_of(summary, alone)}, RESAMPLES, SEED)
     cell = table[table["format"] == "word"]
-    assert cell["circuit"].notna().all()
+    assert cell["first"].notna().all()
     assert (cell["control"] == "none").all()
-    assert table[["control_value", "difference", "low", "high"]].isna().to_numpy().all()
+    assert table[["second", "difference", "low", "high"]].isna().to_numpy().all()
 
 
 def test_the_command_writes_what_the_function_gives(cells, table, tmp_path):
@@ -153,8 +195,6 @@ def test_the_command_writes_what_the_function_gives(cells, table, tmp_path):
     assert main([*words, *given, "--output", str(tmp_path / "x.parquet")]) == 0
     found = read_table(tmp_path / "x.parquet", INTERVENTION_CONTRASTS)
     pd.testing.assert_frame_equal(found, table[found.columns], check_dtype=False)
-    assert (found["positions"] == "all").all()
-    assert (found["means"] == "format").all()
 
 
 def test_the_command_refuses_tables_of_other_cells(tmp_path, capsys):
@@ -179,9 +219,10 @@ def rows_with(bounds, n_neurons=(5, 5)):
         for metric, (low, high) in zip(METRICS, bounds, strict=True)
         for name, n in (("word", n_neurons[0]), ("code", n_neurons[1]), ("all", sum(n_neurons)))
     ]
-    names = ["format", "operator", "intervention", "metric", "n_neurons", "circuit", "control_value"]
+    names = ["format", "operator", "intervention", "metric", "n_neurons", "first", "second"]
     table = pd.DataFrame(rows, columns=[*names, "difference", "low", "high"])
-    return table.assign(k=100, positions="all", means="format", control="random_effect", prompts=9)
+    verdicts = list(map(verdict, table["low"], table["high"]))
+    return table.assign(k=100, control="random_effect", prompts=9, verdict=verdicts)
 
 
 NOTHING = (float("nan"), float("nan"))

@@ -166,6 +166,20 @@ def test_the_split_is_by_unordered_pair_over_everything():
     pd.testing.assert_frame_equal(chosen, again)
 
 
+def test_of_a_few_prompts_of_each_cell_one_is_tested():
+    cells = [(name, operator) for name in TEMPLATES for operator in ("one", "two")]
+    for seed in range(20):
+        chosen = probe.choose_prompts(
+            {cell: census(cell[0]).sample(60, random_state=seed) for cell in cells}, 12, seed
+        )
+        splits = chosen.groupby(["format", "operator"])["split"].agg(set)
+        assert len(splits) == len(cells)
+        assert all("test" in split and split != {"test"} for split in splits)
+        pairs = [frozenset(pair) for pair in zip(chosen["a"], chosen["b"], strict=True)]
+        assert chosen.groupby(pairs)["split"].nunique().max() == 1
+        assert len(list(probe.tasks(chosen))) == 3 * 3
+
+
 def test_only_right_uniform_answers_are_probed():
     table = census("symbolic", correct=0.5)
     table["uniform"] = np.arange(len(table)) % 3 > 0

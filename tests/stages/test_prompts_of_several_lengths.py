@@ -12,16 +12,17 @@ from form_invariance.model.replay import last_token_neurons
 from form_invariance.problems.tasks import TableTask, pool, stated, targets
 from form_invariance.stages.attribution.compute import attribute, corrupt_activations
 from form_invariance.stages.census.compute import ask, take_census
+from form_invariance.stages.controls import circuit_set
 from form_invariance.stages.dataset.compute import Choice, make_dataset
 from form_invariance.stages.dataset.prompts import TrainPrompts, eval_prompts, train_prompts
 from form_invariance.stages.heads.compute import measure_cell
+from form_invariance.stages.intervene import start
 from form_invariance.stages.interventions.compute import run_cell
-from form_invariance.stages.interventions.sets import NeuronSet
 from form_invariance.stages.mean_cache import compute as mean_cache
 from form_invariance.stages.neuron_effects.compute import neuron_effects
 from form_invariance.stages.patching.compute import patch_candidates
 from form_invariance.stages.run import Run
-from form_invariance.stages.transfer.compute import Donors, Shares, run_group
+from form_invariance.stages.transfer.compute import Donors, run_group
 from form_invariance.stages.transfer.conditions import Condition, Group
 from form_invariance.stages.transfer.names import CIRCUIT
 
@@ -151,15 +152,15 @@ def test_the_mean_cache_is_aligned_at_the_last_token(run, census, means, tiny_fo
 def test_interventions(run, dataset, means):
     tokens, answers = eval_prompts(dataset[0], run.tokenizer, run.model.device)
     members = np.random.default_rng(1).random((2, len(run.late), run.width)) < 0.3
-    sets = [NeuronSet("circuit", k, -1, own) for k, own in enumerate(members)]
-    together = list(run_cell(run, tokens, answers, sets, means, True))
+    sets = [circuit_set(own, k) for k, own in enumerate(members)]
+    together = list(run_cell(start(run, tokens, answers, True), sets, means))
     effects = neuron_effects(run, tokens, answers, members[0], means, True)
     singles = []
     for row in range(len(tokens)):
         (_, own) = next(by_length(tokens[row : row + 1], 1))
         singles.append(neuron_effects(run, own, answers[row : row + 1], members[0], means, True))
         for (*names, whole), (*_, alone) in zip(
-            together, run_cell(run, own, answers[row : row + 1], sets, means, True), strict=True
+            together, run_cell(start(run, own, answers[row : row + 1], True), sets, means), strict=True
         ):
             for field in ("normalized_logit", "probability"):
                 got, expected = (getattr(one, field) for one in (whole, alone))
@@ -181,7 +182,7 @@ def test_transfer(run, census):
     pairs = census.head(6)[["a", "b", "answer", "prompt", "answer_token"]].reset_index(drop=True)
     given = census["prompt"].iloc[10:16].tolist()
     moved = torch.rand(2, len(run.late), run.width, generator=torch.Generator().manual_seed(0)) < 0.5
-    sets = {CIRCUIT: Shares(pd.DataFrame({"k": [1, 2]}), moved)}
+    sets = {CIRCUIT: [circuit_set(mask.numpy(), 1) for mask in moved]}
 
     def transferred(rows):
         some = [given[row] for row in rows]

@@ -7,6 +7,7 @@ import pytest
 import torch
 import two_operators
 from schema_checks import check_columns
+from scipy.stats import t
 from test_interventions import CACHE_PROMPTS, plain_means, prepare
 
 from form_invariance.errors import UserError
@@ -15,13 +16,15 @@ from form_invariance.model.files import load_tokenizer
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import render
 from form_invariance.randomness import generator
+from form_invariance.stages.controls import Draws, NeuronSet
 from form_invariance.stages.mean_cache import compute as mean_cache
+from form_invariance.stages.neuron_sets import KINDS
 from form_invariance.stages.planted.construction import LATE
 from form_invariance.stages.run import Run
 from form_invariance.stages.specificity import compute, tasks
 from form_invariance.stages.specificity.answer import answer
-from form_invariance.stages.specificity.compute import Damages, NeuronSet, damages, matrix, neuron_sets
-from form_invariance.stages.specificity.contrasts import Pair, contrasts_table, over_cells
+from form_invariance.stages.specificity.compute import Damages, damages, matrix, neuron_sets
+from form_invariance.stages.specificity.contrasts import contrasts_table
 from form_invariance.stages.specificity.figure import (
     damage_matrix,
     exchange,
@@ -66,20 +69,23 @@ def measured(request, tmp_path_factory):
         template = two_operators.TEMPLATES[operator]
         means = mean_cache.compute(run.model, run.tokenizer, [[render(template, *pair) for pair in train]])
         chosen.append(Task(operator, *prompts(run, operator, evaluation), means))
-        values = {kind: np.random.default_rng(place).random(members[operator].shape) for kind in compute.CONTROLS}
+        values = {
+            KINDS[kind].matched_by: np.random.default_rng(place).random(members[operator].shape)
+            for kind in compute.CONTROLS
+        }
         circuits = {K: members[operator], 2 * K: np.zeros_like(members[operator])}
         rank = {
             "symbolic": ranks_of(members[operator], good=True),
             "word": ranks_of(members[operator], good=False),
         }
-        sets += neuron_sets(operator, circuits, values, rank, DRAWS, seed=0)
+        sets += neuron_sets(operator, circuits, values, rank, Draws(0, DRAWS, 0))
     for name, expression in (("sum", "a + b"), ("copying", "a")):
         chosen.append(number_task(run, name, expression, "{a}+{b}=", LIMITS, 25, seed=0))
     chosen.append(text_task(run, PLAIN_TEXT, 25))
     for task in chosen:
         found += damages(run, "symbolic", task, sets, RESAMPLES, 0, center=True)
     table = pd.concat([matrix(one, sets, True) for one in found], ignore_index=True)
-    contrasts = contrasts_table(found, {"symbolic": sets}, list(two_operators.OPERATORS), seed=0)
+    contrasts = contrasts_table(found, {"symbolic": sets}, list(two_operators.OPERATORS))
     return request.param, sets, table, contrasts
 
 
@@ -108,7 +114,7 @@ def test_circuits_of_their_own_give_a_diagonal_and_a_common_one_a_flat_matrix(me
 def test_contrasts_say_whether_a_circuit_is_the_operators_own(measured):
     common, _, _, contrasts = measured
     check_columns(contrasts, SPECIFICITY_CONTRASTS)
-    chosen = contrasts.query("format == 'all' and metric == 'accuracy' and k == @K")
+    chosen = contrasts.query("format == 'all' and operator == 'all' and metric == 'accuracy' and k == @K")
     found = chosen.set_index(["intervention", "contrast", "task"])
     for intervention in compute.INTERVENTIONS:
         row = found.loc[(intervention, "own_minus_other", "other_operators")]
@@ -128,7 +134,11 @@ def test_the_best_neurons_of_a_format_are_knocked_out_in_another(measured):
     """In one format the circuit's neurons are the best, in another they are the worst: nothing is exchanged."""
     _, sets, table, contrasts = measured
     for operator in two_operators.OPERATORS:
-        own = {one.neurons: one.members for one in sets if (one.operator, one.k) == (operator, K)}
+        own = {
+            one.label["neurons"]: one.members
+            for one in sets
+            if (one.label["operator"], one.label["k"]) == (operator, K)
+        }
         assert (own["best_in_symbolic"] == own["circuit"]).all()
         assert (own["best_in_word"].sum(1) == own["circuit"].sum(1)).all()
         assert not (own["best_in_word"] & own["circuit"]).any()
@@ -181,7 +191,9 @@ def test_the_answer_says_it(measured):
     common, _, table, contrasts = measured
     (found,) = answer({"specificity": table, "specificity_contrasts": contrasts}, K)
     assert found.question == "Is it a circuit of this operator?"
-    row = contrasts.query("format == 'all' and metric == 'accuracy' and k == @K and intervention == 'knockout'")
+    row = contrasts.query(
+        "format == 'all' and operator == 'all' and metric == 'accuracy' and k == @K and intervention == 'knockout'"
+    )
     row = row.query("contrast == 'own_minus_other' and task == 'other_operators'").iloc[0]
     low, high = (f"{round(100 * row[name]):+d}" for name in ("low", "high"))
     difference = f"{round(100 * row['difference']):+d} points (95 % interval {low} to {high}): {row['verdict']}."
@@ -203,10 +215,14 @@ def test_the_figure_has_a_panel_for_each_kind_of_neurons(measured):
     assert numbers[3:5] == ["–", "–"]
 
 
+def labelled(operator, neurons, draw, members):
+    return NeuronSet({"operator": operator, "neurons": neurons, "k": 5, "seed": draw}, members)
+
+
 def random_sets(width, seed=3):
     """Two operators' circuits of random neurons."""
     rng = np.random.default_rng(seed)
-    return [NeuronSet(name, 5, "circuit", -1, rng.random((2, width)) < 0.3) for name in ("one", "two")]
+    return [labelled(name, "circuit", -1, rng.random((2, width)) < 0.3) for name in ("one", "two")]
 
 
 def expected_values(bridge, tokens, answers, plain, mask, center):
@@ -324,9 +340,9 @@ def made_up(seed, cells=("s", "c"), operators=("one", "two"), draws=2):
     rng = np.random.default_rng(seed)
     sets = []
     for operator in operators:
-        sets.append(NeuronSet(operator, 5, "circuit", -1, np.ones((1, 4), dtype=bool)))
+        sets.append(labelled(operator, "circuit", -1, np.ones((1, 4), dtype=bool)))
         for kind in compute.CONTROLS:
-            sets += [NeuronSet(operator, 5, kind, draw, np.ones((1, 4), dtype=bool)) for draw in range(draws)]
+            sets += [labelled(operator, kind, draw, np.ones((1, 4), dtype=bool)) for draw in range(draws)]
     found = []
     for name in cells:
         for place, task in enumerate((*operators, "copying")):
@@ -335,7 +351,10 @@ def made_up(seed, cells=("s", "c"), operators=("one", "two"), draws=2):
             drawn = generator(7, "bootstrap", "specificity", name, task).integers(
                 30 + 10 * place, size=(50, 30 + 10 * place)
             )
-            means = {m: np.stack([own[:, sample].mean(1) for sample in drawn]) for m, own in values.items()}
+            every = np.arange(30 + 10 * place)
+            means = {
+                m: np.stack([own[:, sample].mean(1) for sample in (every, *drawn)]) for m, own in values.items()
+            }
             found.append(Damages(name, chosen, "knockout", values, values, means))
             found.append(Damages(name, chosen, "keep_only", values, values, means))
     return found, dict.fromkeys(cells, sets)
@@ -343,7 +362,7 @@ def made_up(seed, cells=("s", "c"), operators=("one", "two"), draws=2):
 
 def test_contrasts_equal_a_plain_computation():
     found, sets = made_up(0)
-    table = contrasts_table(found, sets, ["one", "two"], seed=7)
+    table = contrasts_table(found, sets, ["one", "two"])
     rows = table.set_index(["format", "operator", "intervention", "contrast", "task", "metric"])
     by = {(one.format, one.task.name): one for one in found if one.intervention == "knockout"}
     for name in ("s", "c"):
@@ -351,13 +370,13 @@ def test_contrasts_equal_a_plain_computation():
         own, other = one.damage["accuracy"][0], two.damage["accuracy"][0]
         row = rows.loc[(name, "one", "knockout", "own_minus_other", "two", "accuracy")]
         assert row["difference"] == pytest.approx(own.mean() - other.mean())
-        samples = one.resampled["accuracy"][:, 0] - two.resampled["accuracy"][:, 0]
+        samples = one.resampled["accuracy"][1:, 0] - two.resampled["accuracy"][1:, 0]
         assert [row["low"], row["high"]] == pytest.approx(np.quantile(samples, [0.025, 0.975]))
         kept = rows.loc[(name, "one", "keep_only", "own_minus_other", "two", "accuracy")]
         assert kept["difference"] == pytest.approx(-row["difference"])
         assert [kept["low"], kept["high"]] == pytest.approx([-row["high"], -row["low"]])
         # The other operator's circuit on the same prompts.
-        theirs = next(place for place, one_set in enumerate(sets[name]) if one_set.operator == "two")
+        theirs = next(place for place, one_set in enumerate(sets[name]) if one_set.label["operator"] == "two")
         paired = own - one.damage["accuracy"][theirs]
         row = rows.loc[(name, "one", "knockout", "own_minus_other_circuits", "own", "accuracy")]
         assert row["difference"] == pytest.approx(paired.mean())
@@ -374,21 +393,36 @@ def test_contrasts_equal_a_plain_computation():
         assert row["difference"] == pytest.approx(difference.mean())
         drawn = generator(7, "bootstrap", "specificity", name, "one").integers(30, size=(50, 30))
         limits = np.quantile([difference[sample].mean() for sample in drawn], [0.025, 0.975])
-        assert [row["low"], row["high"]] == pytest.approx(limits)
+        # Its two draws differ; a third one may differ as much.
+        draws = one.damage["accuracy"][kinds[strongest]].mean(1)
+        half = t.ppf(0.975, 1) * draws.std(ddof=1) * np.sqrt(1.5)
+        middle = difference.mean()
+        expected = [
+            middle + sign * np.hypot(limit - middle, half) for sign, limit in zip((-1, 1), limits, strict=True)
+        ]
+        assert [row["low"], row["high"]] == pytest.approx(expected)
     assert not table.duplicated(["format", "operator", "k", "intervention", "contrast", "task", "metric"]).any()
 
 
-def test_over_cells_both_stages_vary():
-    rng = np.random.default_rng(0)
-    cells = [np.append(mean, mean + 0.1 * rng.normal(size=2000)) for mean in (0.0, 1.0, 2.0, 3.0)]
-    pair = over_cells([Pair(one, np.zeros_like(one)) for one in cells], 0, "x")
-    assert pair.first[0] == pytest.approx(1.5)
-    # Variance of a mean of four drawn cells, and of their prompts.
-    assert pair.first[1:].std() == pytest.approx(np.sqrt((1.25 + 0.01) / 4), rel=0.06)
-    one = over_cells([Pair(cells[2], np.zeros(2001)), Pair(np.full(2001, np.nan), np.zeros(2001))], 0, "x")
-    assert one.first[0] == 2
-    assert one.first[1:].std() == pytest.approx(0.1, rel=0.06)
-    assert np.isnan(over_cells([Pair(np.full(11, np.nan), np.zeros(11))], 0).first).all()
+def test_over_cells_every_cell_counts_once():
+    found, sets = made_up(2)
+    table = contrasts_table(found, sets, ["one", "two"])
+    knockout = table[(table["intervention"] == "knockout") & (table["metric"] == "loss")]
+    rows = knockout.set_index(["format", "operator", "contrast", "task"]).sort_index()
+    by = {(one.format, one.task.name): one.resampled["loss"] for one in found if one.intervention == "knockout"}
+    # The circuits are the first set of either operator; its controls follow.
+    circuits = {"one": 0, "two": 5}
+    samples = {
+        (name, operator): by[name, operator][:, place] - by[name, "copying"][:, place]
+        for name in ("s", "c")
+        for operator, place in circuits.items()
+    }
+    for operator, chosen in (("one", ["one"]), ("two", ["two"]), ("all", ["one", "two"])):
+        mean = np.mean([samples[name, which] for name in ("s", "c") for which in chosen], axis=0)
+        row = rows.loc[("all", operator, "own_minus_other", "copying")]
+        assert row["difference"] == pytest.approx(mean[0])
+        assert [row["low"], row["high"]] == pytest.approx(np.quantile(mean[1:], [0.025, 0.975]))
+        assert (row["cells"], row["prompts"]) == (2 * len(chosen), sum({"one": 60, "two": 80}[c] for c in chosen))
 
 
 def test_a_ratio_needs_a_damage_above_zero():
@@ -397,8 +431,9 @@ def test_a_ratio_needs_a_damage_above_zero():
         for metric in compute.METRICS:
             one.damage[metric][:] = {"one": 3.0, "two": 2.0, "copying": 0.0}[one.task.name]
             one.resampled[metric][:] = {"one": 3.0, "two": 2.0, "copying": 0.0}[one.task.name]
-    rows = contrasts_table(found, sets, ["one", "two"], seed=7).query("contrast == 'own_minus_other'")
+    rows = contrasts_table(found, sets, ["one", "two"]).query("contrast == 'own_minus_other'")
     rows = rows.set_index(["format", "operator", "intervention", "task", "metric"])
     row = rows.loc[("s", "one", "knockout", "two", "loss")]
-    assert [row["ratio"], row["ratio_low"], row["ratio_high"]] == [1.5, 1.5, 1.5]
+    # Without any spread the limits are those of the rule of three.
+    assert [row["ratio"], row["ratio_low"], row["ratio_high"]] == pytest.approx([1.5, 1.4, 1.6])
     assert np.isnan(rows.loc[("s", "one", "knockout", "copying", "loss")]["ratio"])

@@ -5,11 +5,12 @@ import pandas as pd
 import pytest
 
 from form_invariance.cli import main
+from form_invariance.stages.contrasts import ALL, verdict
 from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS
 from form_invariance.stages.overlap.table import DIFFERING, OVERLAP
 from form_invariance.stages.specificity.table import SPECIFICITY_CONTRASTS
 from form_invariance.stages.summary.answer import answer
-from form_invariance.stages.summary.compute import noisy_mean, verdicts_table
+from form_invariance.stages.summary.compute import verdicts_table
 from form_invariance.stages.summary.lines import verdict_lines
 from form_invariance.stages.summary.table import VERDICTS
 from form_invariance.stages.transfer.table import TRANSFER_CONTRASTS
@@ -18,9 +19,12 @@ from form_invariance.tables.files import write_table
 
 
 def rows_of(schema, rows):
-    """A table with zeros or empty texts in the columns that the rows leave out."""
+    """A table with zeros or empty texts in the columns that the rows leave out, and verdicts by its limits."""
     empty = {name: "" if column.type == "string" else 0 for name, column in schema.columns.items()}
-    return pd.DataFrame([empty | row for row in rows])
+    table = pd.DataFrame([empty | row for row in rows])
+    if "limit_error" not in table:
+        return table
+    return table.assign(verdict=list(map(verdict, table["low"], table["high"], table["limit_error"])))
 
 
 def overlap(jaccards, half=0.1):
@@ -55,14 +59,14 @@ def tables():
     limits = {"low": 0.1, "high": 0.3}
     ablated = [
         {"format": name, "operator": name, "k": 10, "intervention": done, "metric": metric, "cells": 4}
-        | {"circuit": value, "control_value": 0.2, "difference": value - 0.2, **limits}
+        | {"first": value, "second": 0.2, "difference": value - 0.2, **limits}
         for name in ("word", "all")
         for done in ("keep_only", "knockout")
         for metric, value in (("faithfulness", 0.5), ("accuracy", 0.4), ("probability", 0.3))
     ]
     moved = [
         {"operator": name, "direction": name, "k": 10, "contrast": contrast, "first": first, "second": second}
-        | {"value": first - second, "low": -0.5, "high": -0.1, "cells": 6, "pairs": 60}
+        | {"difference": first - second, "low": -0.5, "high": -0.1, "cells": 6, "prompts": 60}
         for name in ("+", "all")
         for contrast, first, second in (
             ("matched_minus_same_answer", 0.6, 0.9),
@@ -107,7 +111,7 @@ def tables():
 
 
 def test_every_question_is_taken_from_its_contrast_over_all_cells(tables):
-    every = verdicts_table(tables, 200, 0)
+    every = verdicts_table(tables)
     found = every[every["operator"] == "all"].set_index(["question", "metric"])
     assert found.index.is_unique
     same = found.loc[("same", "jaccard"), ["value", "control_value", "cells"]]
@@ -134,40 +138,36 @@ def test_every_question_is_taken_from_its_contrast_over_all_cells(tables):
     assert moved["difference"] == pytest.approx(-0.3)
     assert found.loc[("imposed", "rate"), "value"] == 0.2
     assert moved["verdict"] == "no"
-    for pairs, verdict in ((10, "no"), (9, "undefined")):
-        few = {**tables, "transfer_contrasts": tables["transfer_contrasts"].assign(pairs=pairs)}
-        again = verdicts_table(few, 200, 0).query("operator == 'all'").set_index(["question", "metric"])
-        assert again.loc[("beyond_the_answer", "rate"), "verdict"] == verdict
+    for pairs, word in ((10, "no"), (9, "undefined")):
+        few = {**tables, "transfer_contrasts": tables["transfer_contrasts"].assign(prompts=pairs)}
+        again = verdicts_table(few).query("operator == 'all'").set_index(["question", "metric"])
+        assert again.loc[("beyond_the_answer", "rate"), "verdict"] == word
         assert np.isnan(again.loc[("beyond_the_answer", "rate"), "difference"]) == (pairs < 10)
     assert found["verdict"].unstack().loc["specific", "accuracy"] == "undecided"
     assert found.loc[("necessary", "faithfulness"), "verdict"] == "yes"
 
 
 def test_each_operator_has_its_row_and_opposite_verdicts_are_mixed(tables, capsys):
-    """An operator's interval is that of a mean of independent cells; two cells of + and one of -."""
-    limits = {("a", "+"): (0.3, 0.2), ("b", "+"): (0.1, 0.1), ("a", "-"): (-0.4, 0.1), ("all", "all"): (0.0, 0.5)}
-    cells = [
+    limits = {"+": (0.2, 0.11), "-": (-0.4, 0.1), ALL: (0.0, 0.5)}
+    rows = [
         {
-            "format": form,
+            "format": ALL,
             "operator": operator,
             "k": 10,
             "intervention": "knockout",
             "metric": "accuracy",
-            "cells": 1,
+            "cells": 2,
         }
-        | {"circuit": 0.5, "control_value": 0.5 - middle, "difference": middle}
-        | {"low": middle - half, "high": middle + half}
-        for (form, operator), (middle, half) in limits.items()
+        | {"first": 0.5, "second": 0.5 - middle, "difference": middle, "low": middle - half, "high": middle + half}
+        for operator, (middle, half) in limits.items()
     ]
-    tables["intervention_contrasts"] = rows_of(INTERVENTION_CONTRASTS, cells)
-    table = verdicts_table(tables, 200, 0)
+    cells = [{**row, "format": "word", "difference": 9.0} for row in rows[:2]]
+    tables["intervention_contrasts"] = rows_of(INTERVENTION_CONTRASTS, [*rows, *cells])
+    table = verdicts_table(tables)
     found = table[table["question"] == "necessary"].set_index("operator")
     assert list(found.index) == ["all", "+", "-"]
-    half = np.hypot(0.2, 0.1) / 2
-    expected = {"cells": 2, "value": 0.5, "control_value": 0.3, "difference": 0.2}
-    assert found.loc["+", [*expected, "low", "high"]].tolist() == pytest.approx(
-        [*expected.values(), 0.2 - half, 0.2 + half]
-    )
+    expected = {"cells": 2, "value": 0.5, "control_value": 0.3, "difference": 0.2, "low": 0.09, "high": 0.31}
+    assert found.loc["+", list(expected)].tolist() == pytest.approx(list(expected.values()))
     assert found.loc["-", ["difference", "low", "high"]].tolist() == pytest.approx([-0.4, -0.5, -0.3])
     assert found["verdict"].tolist() == ["mixed", "yes", "no"]
     shown = list(verdict_lines(table, "m", 10))
@@ -182,7 +182,8 @@ def test_the_probability_decides_of_ablations_and_the_least_favourable_null_of_o
     contrasts = tables["intervention_contrasts"]
     contrasts.loc[contrasts["metric"] == "probability", ["low", "high"]] = -0.1, 0.3
     contrasts.loc[contrasts["metric"] == "accuracy", ["low", "high"]] = -0.3, -0.1
-    table = verdicts_table(tables, 200, 0)
+    contrasts["verdict"] = list(map(verdict, contrasts["low"], contrasts["high"]))
+    table = verdicts_table(tables)
     (told,) = answer({"verdicts": table}, 10)
     assert "Sufficient? Undecided." in told.sentence
     assert "Same neurons? Yes." in told.sentence
@@ -197,28 +198,17 @@ def test_without_a_shared_neuron_questions_are_undefined_but_the_first_is_no(tab
         numbers = tables[name].select_dtypes("number").columns.difference(["k", "cells", "pairs", "prompts"])
         tables[name] = tables[name].astype(dict.fromkeys(numbers, float))
         tables[name][list(numbers)] = np.nan
+        tables[name]["verdict"] = "undefined"
     tables["overlap"] = overlap([0.0, 0.0, 0.0], half=0.0)
-    found = verdicts_table(tables, 200, 0).query("operator == 'all'")
+    found = verdicts_table(tables).query("operator == 'all'")
     said = found.drop_duplicates("question").set_index("question")["verdict"]
     assert said.pop("same") == "no"
     assert found.set_index("metric")["verdict"]["jaccard beyond operator"] == "yes"
     assert set(said) == {"undefined"}
 
 
-def test_the_interval_over_cells_equals_a_simulation():
-    values, errors = np.array([0.1, 0.4, 0.6, 0.9]), np.array([0.05, 0.2, 0.1, 0.0])
-    rng = np.random.default_rng(5)
-    means = []
-    for _ in range(20_000):
-        drawn = rng.integers(4, size=4)
-        means.append(np.mean([rng.normal(values[cell], errors[cell]) for cell in drawn]))
-    assert noisy_mean(values, errors, 20_000, 0) == pytest.approx(
-        tuple(np.quantile(means, [0.025, 0.975])), abs=0.01
-    )
-
-
 def test_the_verdicts_on_the_screen_are_those_of_the_table(tables, tmp_path, capsys):
-    table = verdicts_table(tables, 50, 0)
+    table = verdicts_table(tables)
     lines = list(verdict_lines(table, "mine", 10))
     assert lines[0] == "mine, k = 10 neurons of each late layer"
     questions = [line for line in lines if not line.startswith("    ")]

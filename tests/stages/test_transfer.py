@@ -10,9 +10,11 @@ from test_patching import PROMPTS
 from form_invariance.model.readout import read_out
 from form_invariance.model.replay import build_cache, replay, replay_neurons
 from form_invariance.model.transformer_lens_bridge import residual_before
+from form_invariance.stages.controls import Draws, circuit_set, labels_of, masks_of
 from form_invariance.stages.dataset.pairs import without_train
+from form_invariance.stages.intervene import read_replaced
 from form_invariance.stages.run import Run
-from form_invariance.stages.transfer.compute import Donors, Shares, run_group, transfer_neurons, transfer_residual
+from form_invariance.stages.transfer.compute import Donors, run_group, transfer_residual
 from form_invariance.stages.transfer.conditions import (
     Condition,
     Group,
@@ -23,7 +25,6 @@ from form_invariance.stages.transfer.conditions import (
 from form_invariance.stages.transfer.directions import RATES, _permuted, transfer_tables
 from form_invariance.stages.transfer.names import BANDS, CEILINGS, CIRCUIT, CONTROLS, NO_DONOR, NONE, RESIDUAL
 from form_invariance.stages.transfer.neuron_sets import (
-    Choices,
     Measured,
     best_not_shared,
     measure,
@@ -53,7 +54,7 @@ def test_transfer_equals_hooks(tiny, tiny_folder, partly):
     shares[3] = 1
     bridge = oracles.bridge(tiny_folder)
     given = oracles.all_neurons(bridge, donor, range(first, layers))[:, :, -1]  # (late, B, m)
-    got = transfer_neurons(model, build_cache(model, target, first), given, shares, answers, True)
+    got = read_replaced(model, build_cache(model, target, first), answers, shares, given, True)
     plain = oracles.last_logits(bridge, target)
     for setting, share in enumerate(shares):
 
@@ -121,7 +122,7 @@ def test_ends_are_exact(tiny):
 
     start = cache.residual[0][:, None].expand(-1, len(masks), -1)
     answers = torch.tensor([5, 6])
-    got = transfer_neurons(model, cache, given, masks, answers, True)
+    got = read_replaced(model, cache, answers, masks, given, True)
     whole = read_out(model, replay(model, cache, start, 2, on_neurons=on_neurons).transpose(0, 1), answers, True)
     torch.testing.assert_close(got.normalized_logit, whole.normalized_logit, atol=1e-6, rtol=1e-5)
     expected = read_out(model, replay_neurons(model, cache, on_neurons).transpose(0, 1), answers, True)
@@ -263,55 +264,54 @@ def measured_formats(run, onset=3):
     return formats
 
 
-def circuit_of(run, ks, sizes):
-    """A circuit table with the given number of neurons for each k, spread over the late layers."""
+def circuits_of(run, ks, sizes):
+    """Circuits with the given number of neurons in each late layer for each k."""
     rng = np.random.default_rng(5)
-    rows = [
-        (k, layer, neuron)
-        for k, size in zip(ks, sizes, strict=True)
-        for layer in run.late
-        for neuron in rng.permutation(run.width)[:size]
-    ]
-    return pd.DataFrame(rows, columns=["k", "layer", "neuron"])
+    found = {}
+    for k, size in zip(ks, sizes, strict=True):
+        found[k] = np.zeros((len(run.late), run.width), dtype=bool)
+        for late in range(len(run.late)):
+            found[k][late, rng.permutation(run.width)[:size]] = True
+    return found
 
 
-CHOICES = {"operator": "addition", "random_seeds": 5, "matched_seeds": 3, "seed": 0}
+DRAWS = Draws(random=5, matched=3, seed=0)
 
 
 def test_every_set_has_its_neurons(tiny):
     run = Run(*tiny, first=2)
     formats = measured_formats(run)
     ks, sizes = [4, 9, 60], [3, 6, 60]
-    circuit = circuit_of(run, ks, sizes)
-    found = neuron_sets(run, circuit, formats, Choices(ks=ks, **CHOICES))
+    found = neuron_sets(run, circuits_of(run, ks, sizes), formats, "addition", DRAWS)
     assert set(found) == {("symbolic", "word"), ("word", "symbolic")}
     for (donor, _), sets in found.items():
-        members = sets[CIRCUIT].moved
-        assert sets[CIRCUIT].settings["k"].tolist() == ks
+        members = masks_of(sets[CIRCUIT])
+        assert labels_of(sets[CIRCUIT])["k"].tolist() == ks
         assert members.sum((1, 2)).tolist() == [2 * size for size in sizes]
         for name, draws in (("random", 5), ("random_variance", 3), ("random_effect", 3)):
             # 60 of 80 neurons leave too few others for a control.
-            assert len(sets[name].settings) == 2 * draws
-            for row, mask in zip(sets[name].settings.itertuples(), sets[name].moved, strict=True):
-                own = members[ks.index(row.k)]
-                assert not (mask & own).any()
-                assert mask.sum(1).tolist() == own.sum(1).tolist()
-            assert len(torch.unique(sets[name].moved.flatten(1), dim=0)) == 2 * draws
+            assert len(sets[name]) == 2 * draws
+            for control in sets[name]:
+                own = members[ks.index(control.label["k"])]
+                assert not (control.members & own).any()
+                assert control.members.sum(1).tolist() == own.sum(1).tolist()
+            assert len(np.unique(masks_of(sets[name]).reshape(2 * draws, -1), axis=0)) == 2 * draws
         best = sets["not_shared"]
-        assert best.settings["k"].tolist() == [4, 9]
-        for own, mask in zip(members, best.moved, strict=False):
+        assert labels_of(best)["k"].tolist() == [4, 9]
+        for own, chosen in zip(members, best, strict=False):
             for late in range(2):
                 order = np.argsort(formats[donor].rank[late])
                 wanted = [neuron for neuron in order if not own[late, neuron]][: int(own[late].sum())]
-                assert set(np.flatnonzero(mask[late])) == set(wanted)
-        below, above = (sets[band].moved for band in BANDS)
-        assert torch.equal(below[:, 0], members[:, 0])
-        assert torch.equal(above[:, 1], members[:, 1])
+                assert set(np.flatnonzero(chosen.members[late])) == set(wanted)
+        below, above = (masks_of(sets[band]) for band in BANDS)
+        assert np.array_equal(below[:, 0], members[:, 0])
+        assert np.array_equal(above[:, 1], members[:, 1])
         assert not below[:, 1].any()
         assert not above[:, 0].any()
-        assert sets["all_late"].moved.all()
-        assert sets["all_late"].settings.to_numpy().tolist() == [[NONE, NONE]]
-        assert sets[RESIDUAL].sizes().tolist() == [0]
+        (every,), (nothing,) = sets["all_late"], sets[RESIDUAL]
+        assert every.members.all()
+        assert (every.label["k"], every.label["seed"]) == (NONE, NONE)
+        assert len(nothing) == 0
 
 
 def test_the_matched_control_follows_the_target(tiny):
@@ -323,14 +323,14 @@ def test_the_matched_control_follows_the_target(tiny):
         "word": Measured(order[:, ::-1], np.full(size, np.nan), order + 1, None),
     }
     # In the circuit are the ten largest of the one, which are the ten smallest of the other.
-    circuit = pd.DataFrame([(10, layer, run.width - 1 - n) for layer in run.late for n in range(10)])
-    circuit.columns = ["k", "layer", "neuron"]
-    sets = neuron_sets(run, circuit, formats, Choices(ks=[10], **CHOICES))
+    circuit = np.zeros(size, dtype=bool)
+    circuit[:, -10:] = True
+    sets = neuron_sets(run, {10: circuit}, formats, "addition", DRAWS)
     for target, donor in (("symbolic", "word"), ("word", "symbolic")):
-        drawn = sets[donor, target]["random_variance"].moved
+        drawn = masks_of(sets[donor, target]["random_variance"])
         assert drawn[:, :, run.width // 2 :].sum() == drawn.sum()
-    assert len(sets["symbolic", "word"]["random_effect"].settings) == 0
-    assert len(sets["word", "symbolic"]["random_effect"].settings) == 3
+    assert len(sets["symbolic", "word"]["random_effect"]) == 0
+    assert len(sets["word", "symbolic"]["random_effect"]) == 3
 
 
 def small_group(neurons=CIRCUIT):
@@ -349,10 +349,10 @@ def small_group(neurons=CIRCUIT):
 
 
 def small_sets(run, masks):
-    nothing = torch.zeros(1, len(run.late), run.width)
+    nothing = np.zeros((len(run.late), run.width), dtype=bool)
     return {
-        CIRCUIT: Shares(pd.DataFrame({"k": range(1, len(masks) + 1), "seed": NONE}), masks),
-        RESIDUAL: Shares(pd.DataFrame({"k": [NONE], "seed": [NONE]}), nothing),
+        CIRCUIT: [circuit_set(mask.numpy(), 1 + place) for place, mask in enumerate(masks)],
+        RESIDUAL: [circuit_set(nothing, NONE)],
     }
 
 
@@ -360,7 +360,8 @@ def test_a_group_in_batches_and_a_condition_without_pairs(tiny, monkeypatch):
     run = Run(*tiny, first=2)
     group = small_group()
     donors = {"word": Donors(run, group.conditions[0].donors)}
-    sets = small_sets(run, torch.rand(2, 2, run.width, generator=torch.Generator().manual_seed(0)) < 0.5)
+    masks = torch.rand(2, 2, run.width, generator=torch.Generator().manual_seed(0)) < 0.5
+    sets = small_sets(run, masks)
     means = {"symbolic": torch.randn(2, run.width, generator=torch.Generator().manual_seed(1))}
     whole = run_group(run, group, donors, means, sets, True)
     assert set(whole) == {"every", "some", RESIDUAL, NO_DONOR}
@@ -378,7 +379,7 @@ def test_a_group_in_batches_and_a_condition_without_pairs(tiny, monkeypatch):
     answers = torch.tensor(group.pairs["answer_token"].iloc[[0, 2]].tolist())
     cache = build_cache(run.model, run.tokens(prompts), run.first)
     given = means["symbolic"][:, None].expand(-1, 2, -1)
-    expected = transfer_neurons(run.model, cache, given, sets[CIRCUIT].moved, answers, True)
+    expected = read_replaced(run.model, cache, answers, masks, given, True)
     np.testing.assert_allclose(whole[NO_DONOR].after.normalized_logit, expected.normalized_logit, atol=1e-5)
 
 

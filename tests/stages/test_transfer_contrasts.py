@@ -5,11 +5,15 @@ import pandas as pd
 import pytest
 import repairing_model
 import torch
+from scipy.stats import t
 
 from form_invariance.model import loading as models
 from form_invariance.model.files import load_tokenizer, resolve
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.stages.census.compute import take_census
+from form_invariance.stages.circuit.compute import circuit_members
+from form_invariance.stages.contrasts import ALL, overall, paired, rows
+from form_invariance.stages.controls import Draws
 from form_invariance.stages.mean_cache.compute import last_token_means
 from form_invariance.stages.planted import construction
 from form_invariance.stages.planted.construction import EXPRESSION, LATE, LIMITS, PLANTED, TEMPLATES, WIDTH
@@ -18,9 +22,8 @@ from form_invariance.stages.transfer.answer import answer
 from form_invariance.stages.transfer.conditions import plan
 from form_invariance.stages.transfer.contrasts import CONTRASTS, contrast_table
 from form_invariance.stages.transfer.directions import transfer_tables
-from form_invariance.stages.transfer.names import EVERY
-from form_invariance.stages.transfer.neuron_sets import Choices, measure, neuron_sets
-from form_invariance.statistics import bootstrap_weights, verdict
+from form_invariance.stages.transfer.neuron_sets import measure, neuron_sets
+from form_invariance.statistics import bootstrap_weights
 
 DRAWS = {"random": 3, "random_variance": 2, "not_shared": None}
 
@@ -68,7 +71,7 @@ def plain(pairs, operator, direction, k):
         return [mean["matched"][pair][0] - mean[other][pair][0] for pair in mean["matched"] if pair in mean[other]]
 
     def strongest(*names):
-        return max(names, key=lambda name: np.mean([got[0] for got in mean[name].values()]))
+        return max(sorted(names), key=lambda name: np.mean([got[0] for got in mean[name].values()]))
 
     control = {
         "matched_minus_control": strongest(*DRAWS),
@@ -88,25 +91,34 @@ def plain(pairs, operator, direction, k):
 def test_contrasts_are_those_of_plain_loops(tables):
     transfer, pairs = tables
     table = contrast_table(transfer, pairs, resamples=300, seed=1)
-    assert len(table) == len(CONTRASTS) * (8 + 2)
+    assert len(table) == len(CONTRASTS) * 2 * (4 + 2 + 1)
     means = {}
-    for row in table[table["operator"] != EVERY].itertuples():
+    for row in table[table["direction"] != ALL].itertuples():
         values, control = plain(pairs, row.operator, row.direction, row.k)
         values = values[row.contrast]
-        assert row.control == control.get(row.contrast, "")
-        assert (row.pairs, row.cells) == (len(values), int(bool(values)))
+        chosen = row.contrast in ("matched_minus_baseline", "matched_minus_control")
+        assert row.control == control.get(row.contrast, "none" if chosen else "")
+        assert (row.prompts, row.cells) == (len(values), int(bool(values)))
         if not values:
-            assert np.isnan([row.value, row.low, row.high]).all()
+            assert np.isnan([row.difference, row.low, row.high]).all()
             continue
-        assert row.value == pytest.approx(np.mean(values))
-        assert row.low <= row.value <= row.high
-        assert row.high - row.low == pytest.approx(4 * np.std(values) / len(values) ** 0.5, rel=0.3)
-        means.setdefault((row.contrast, row.k), []).append((row.value, len(values)))
-    for row in table[table["operator"] == EVERY].itertuples():
-        cells = means[row.contrast, row.k]
-        assert row.value == pytest.approx(np.mean([value for value, _ in cells]))
-        assert (row.direction, row.cells, row.pairs) == (EVERY, len(cells), sum(n for _, n in cells))
-        assert row.low < row.value < row.high
+        assert row.difference == pytest.approx(np.mean(values))
+        assert row.low <= row.difference <= row.high
+        spread = 4 * np.std(values) / len(values) ** 0.5
+        if DRAWS.get(row.control):
+            own = pairs[(pairs["operator"] == row.operator) & (pairs["k"] == row.k)]
+            own = own[(own["donor"] + "_to_" + own["target"] == row.direction) & (own["condition"] == row.control)]
+            draws = own.groupby("seed")["recovered"].mean()
+            error = draws.std() * np.sqrt(1 + 1 / len(draws))
+            spread = np.hypot(spread, 2 * t.ppf(0.975, len(draws) - 1) * error)
+        assert row.high - row.low == pytest.approx(spread, rel=0.3)
+        for operator in (row.operator, ALL):
+            means.setdefault((row.contrast, row.k, operator), []).append((row.difference, len(values)))
+    for row in table[table["direction"] == ALL].itertuples():
+        cells = means[row.contrast, row.k, row.operator]
+        assert row.difference == pytest.approx(np.mean([value for value, _ in cells]))
+        assert (row.cells, row.prompts) == (len(cells), sum(n for _, n in cells))
+        assert row.low < row.difference < row.high
 
 
 def test_a_cells_interval_is_the_bootstraps(tables):
@@ -115,7 +127,7 @@ def test_a_cells_interval_is_the_bootstraps(tables):
     row = table[(table["contrast"] == "imposed") & (table["operator"] == "+") & (table["k"] == 50)].iloc[0]
     own = pairs[(pairs["operator"] == "+") & (pairs["donor"] == "D") & (pairs["k"] == 50)]
     own = own[own["condition"] == "mismatched"].sort_values(["a", "b"])
-    weights = bootstrap_weights(len(own), 200, 3, "transfer", "+", "D_to_T", "0")
+    weights = bootstrap_weights(len(own), 200, 3, "transfer", "+", "D_to_T")
     resampled = weights @ (own["donor_answer"] - own["permuted_answer"]).to_numpy(float) / len(own)
     assert np.quantile(resampled, [0.025, 0.975]) == pytest.approx([row["low"], row["high"]])
 
@@ -153,7 +165,8 @@ def built(request, tmp_path_factory):
     ranking = every.assign(rank=every["neuron"] + 1, ie_mean=-every["neuron"] / WIDTH)
     variance = np.random.default_rng(0).random((len(LATE), WIDTH))
     formats = {name: measure(run, ranking, variance, onset=3) for name in TEMPLATES}
-    sets = neuron_sets(run, circuit, formats, Choices("addition", [PLANTED], 5, 2, 0))
+    circuits = {PLANTED: circuit_members(circuit, PLANTED, run.late, run.width)}
+    sets = neuron_sets(run, circuits, formats, "addition", Draws(5, 2, 0))
     means = {
         name: last_token_means(run.model, run.tokens(census["prompt"].tolist()), run.first).last_token(run.first)
         for name, census in censuses.items()
@@ -163,27 +176,27 @@ def built(request, tmp_path_factory):
     rates, pairs = rates.assign(operator="addition"), pd.concat([one for _, _, one in moved])
     table = contrast_table(rates, pairs.assign(operator="addition"), 300, 0)
     (told,) = answer({"transfer": rates, "transfer_contrasts": table}, PLANTED)
-    whole = table[table["operator"] == EVERY].set_index("contrast")
+    whole = overall(table).set_index("contrast")
     return request.param, whole, rates.groupby("condition")[["recovered", "donor_answer"]].mean(), told
 
 
 def test_injecting_is_told_from_repairing(built):
     name, contrasts, rates, _ = built
     assert rates.loc["matched", "recovered"] == 1
-    assert contrasts.loc["matched_minus_control", "value"] == 1
+    assert contrasts.loc["matched_minus_control", "difference"] == 1
     beyond, imposed = contrasts.loc["matched_minus_same_answer"], contrasts.loc["imposed"]
     exchanged, repaired = contrasts.loc["interchange"], contrasts.loc["matched_minus_baseline"]
-    assert verdict(repaired["low"], repaired["high"]) == "yes"
+    assert repaired["verdict"] == "yes"
     if name == "injects":
-        assert (beyond["value"], imposed["first"]) == (0, 1)
-        assert imposed["value"] > 0.9
-        assert verdict(beyond["low"], beyond["high"]) == "undecided"
-        assert exchanged["value"] > 0.9
-        assert verdict(imposed["low"], imposed["high"]) == "yes"
+        assert (beyond["difference"], imposed["first"]) == (0, 1)
+        assert imposed["difference"] > 0.9
+        assert beyond["verdict"] == "undecided"
+        assert exchanged["difference"] > 0.9
+        assert imposed["verdict"] == "yes"
     else:
         # Chance: another pair with the same sum has the same sum of parts, or another pair the same rest.
-        assert beyond["value"] > 0.9
-        assert verdict(beyond["low"], beyond["high"]) == "yes"
+        assert beyond["difference"] > 0.9
+        assert beyond["verdict"] == "yes"
         assert imposed["high"] < 0.1
 
 
@@ -201,7 +214,7 @@ def test_ceilings_controls_bands_and_the_reverse_are_as_built(built):
 def test_the_answer_says_which(built):
     name, contrasts, _, told = built
     beyond = contrasts.loc["matched_minus_same_answer"]
-    words = {"injects": "0% [0%, 0%] (undecided)", "repairs": f"{beyond['value']:.0%} ["}[name]
+    words = {"injects": "0% [-", "repairs": f"{beyond['difference']:.0%} ["}[name]
     assert f"same answer: {words}" in told.sentence
     assert "residual stream below them, correct 100% and 100%." in told.sentence
     assert set(told.table["verdict"]) <= {"yes", "no", "undecided", "undefined"}
@@ -211,8 +224,8 @@ def test_the_answer_says_that_nothing_is_shared():
     transfer = pd.DataFrame(
         {"operator": "+", "direction": "D_to_T", "k": [10], "condition": "matched", "n_neurons": 0}
     )
-    contrasts = pd.DataFrame({"operator": [EVERY], "direction": EVERY, "k": 10, "contrast": "imposed"})
-    contrasts = contrasts.assign(control="", value=np.nan, low=np.nan, high=np.nan, pairs=0, cells=0)
+    nothing = paired(np.empty(0), np.empty(0), 10, 0)
+    contrasts = pd.DataFrame(rows({("D_to_T", "+"): nothing}, "direction")).assign(k=10, contrast="imposed")
     (told,) = answer({"transfer": transfer, "transfer_contrasts": contrasts}, 10)
     assert told.sentence == "No neuron is shared (k = 10), so there is nothing to transfer."
-    assert told.table["verdict"].tolist() == ["undefined"]
+    assert told.table["verdict"].tolist() == ["undefined"] * 3

@@ -172,7 +172,7 @@ def test_every_setting_is_recorded_by_name(finished):
         ("drawing/style.py", "*_figure prompt_formats explainer"),
         ("stages/transfer/figure.py", "transfer_figure transfer_contrasts_figure"),
         (
-            "stages/mean_cache/ablation.py",
+            "stages/intervene.py",
             "interventions specificity family_knockout neuron_effects planted calibration engine_check",
         ),
         ("stages/heads/compute.py", "heads"),

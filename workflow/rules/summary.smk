@@ -28,10 +28,7 @@ rule summary:
     params:
         code=source_digest("summary"),
         tables=table_options(JUDGED),
-        bootstrap=setting("bootstrap"),
-        seed=setting("seed"),
     resources:
         **table_job(mem_mb=1000),
     shell:
-        "python -m form_invariance summary --tables {params.tables:q} {params.bootstrap:q}"
-        " {params.seed:q} --output {output:q} 2> {log:q}"
+        "python -m form_invariance summary --tables {params.tables:q} --output {output:q} 2> {log:q}"

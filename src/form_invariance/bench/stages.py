@@ -16,17 +16,17 @@ from form_invariance.problems.tasks import Arithmetic
 from form_invariance.randomness import generator
 from form_invariance.stages.attribution.compute import ESTIMATES
 from form_invariance.stages.census.compute import take_census
+from form_invariance.stages.controls import circuit_set
 from form_invariance.stages.dataset.prompts import TrainPrompts
 from form_invariance.stages.heads.compute import measure_cell
 from form_invariance.stages.heuristics.activations import operand_maps
 from form_invariance.stages.heuristics.pairs import grid_prompts, make_grid
+from form_invariance.stages.intervene import read_replaced, start
 from form_invariance.stages.interventions import compute as interventions
-from form_invariance.stages.interventions.sets import NeuronSet
 from form_invariance.stages.mean_cache.compute import MeanCache, compute
 from form_invariance.stages.patching.compute import patch_layers
 from form_invariance.stages.probe import compute as probe
 from form_invariance.stages.run import Run
-from form_invariance.stages.transfer.compute import transfer_neurons
 
 CIRCUITS = 6
 """Number of circuits in transfer and of sets in interventions (the paper's grid has about sixty)."""
@@ -89,14 +89,15 @@ class _Cell:
         measure_cell(self.model, self.run.tokenizer, train, lambda _: None, Readouts(full=True))
 
     def ablate(self, means: MeanCache) -> None:
-        sets = [NeuronSet("circuit", k, 0, one) for k, one in enumerate(self.circuits)]
-        list(interventions.run_cell(self.run, self.tokens, self.right, sets, means, center=True))
+        sets = [circuit_set(members, k) for k, members in enumerate(self.circuits)]
+        started = start(self.run, self.tokens, self.right, center=True)
+        list(interventions.run_cell(started, sets, means))
 
     @torch.no_grad()
     def transfer(self) -> None:
         cache = build_cache(self.model, self.tokens, self.run.first)
         masks = torch.from_numpy(self.circuits).to(self.model.device)
-        transfer_neurons(self.model, cache, self._corrupt(), masks, self.right, center=True)
+        read_replaced(self.model, cache, self.right, masks, self._corrupt(), center=True)
 
     def jobs(self, candidates: int) -> Iterator[Job]:
         """Every stage that runs the model."""

@@ -69,7 +69,7 @@ def ablations(tables: Tables, operator: str, k: int) -> pd.DataFrame:
     # A knockout's contrast is told as the loss: with what is left it gives the unmodified model.
     contrasts = of_k["intervention_contrasts"]
     contrasts = contrasts[(contrasts["operator"] == operator) & (contrasts["metric"] == "probability")]
-    lost = rows_of(contrasts, "knockout").set_index("format")["circuit"]
+    lost = contrasts[contrasts["intervention"] == "knockout"].set_index("format")["first"]
     left = done[(done["intervention"] == "knockout") & (done["neurons"] == "circuit")]
     whole = left.assign(set=UNMODIFIED, value=left["value"] + left["format"].map(lost), low=np.nan, high=np.nan)
     every = pd.concat([whole.assign(intervention="keep_only"), whole, done], ignore_index=True)

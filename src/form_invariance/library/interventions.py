@@ -1,21 +1,18 @@
 """Interventions on a set of neurons: knocked out, kept alone, or moved from another prompt."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-import torch
+from torch import Tensor
 
 from form_invariance.errors import UserError
 from form_invariance.library.models import as_loaded
 from form_invariance.library.prompts import CENTER, mask_of, prompts_of, same_number, tensors_of, told
-from form_invariance.model.readout import Readout, join_prompts
 from form_invariance.model.replay import last_token_neurons
-from form_invariance.stages.mean_cache.ablation import EvalRun, ablate_all_positions, start_runs
+from form_invariance.stages.intervene import intervene, start
 from form_invariance.stages.mean_cache.compute import MeanCache, compute
 from form_invariance.stages.run import Run
-from form_invariance.stages.transfer.compute import transfer_neurons
 
 
 @as_loaded
@@ -87,25 +84,19 @@ def transfer(model: Run, prompts: pd.DataFrame, donors: pd.DataFrame, neurons: p
     prompts_of(model, prompts, "prompts")
     tokens = model.tokens(prompts_of(model, donors, "donors"))
     same_number(prompts, donors, "donors")
-    shares = torch.from_numpy(mask_of(model, neurons)[None]).to(model.model.device)
     given = last_token_neurons(model.model, tokens, model.first)
-
-    def move(run: EvalRun) -> Readout:
-        return transfer_neurons(model.model, run.last_token, given[:, run.rows], shares, run.answers, CENTER)[0]
-
-    return _in_batches(model, prompts, move)
+    return _replaced(model, prompts, mask_of(model, neurons), given)
 
 
 def _ablated(model: Run, prompts: pd.DataFrame, mask: np.ndarray, means: MeanCache) -> pd.DataFrame:
     """What is said with the neurons of a mask (late layers, m) at their means."""
-    own = _of_this_model(model, means)
-    masks = torch.from_numpy(mask[None]).to(model.model.device)
-    bos = model.tokenizer.bos is not None
+    return _replaced(model, prompts, mask, _of_this_model(model, means))
 
-    def ablate(run: EvalRun) -> Readout:
-        return ablate_all_positions(model.model, run, masks, own, bos, CENTER)[0]
 
-    return _in_batches(model, prompts, ablate)
+def _replaced(model: Run, prompts: pd.DataFrame, mask: np.ndarray, given: MeanCache | Tensor) -> pd.DataFrame:
+    """What is said with the neurons of a mask (late layers, m) at means, or at values of the last token alone."""
+    started = start(model, *tensors_of(model, prompts, "prompts"), CENTER)
+    return told(model, prompts, intervene(started, mask[None], given, everywhere=isinstance(given, MeanCache))[0])
 
 
 def _of_this_model(model: Run, means: MeanCache) -> MeanCache:
@@ -117,13 +108,3 @@ def _of_this_model(model: Run, means: MeanCache) -> MeanCache:
         raise UserError("means: they were made with a model of another shape; make them with this model")
     like = model.model.embedding
     return replace(means, neurons=[one.to(like.device, like.dtype) for one in means.neurons])
-
-
-@torch.no_grad()
-def _in_batches(model: Run, prompts: pd.DataFrame, intervene: Callable[[EvalRun], Readout]) -> pd.DataFrame:
-    """What is said under an intervention, batch by batch."""
-    parts = [
-        (run.rows, intervene(run))
-        for run in start_runs(model.model, *tensors_of(model, prompts, "prompts"), model.first)
-    ]
-    return told(model, prompts, join_prompts(*zip(*parts, strict=True)))

@@ -12,7 +12,7 @@ from form_invariance.model.readout import Readout
 from form_invariance.problems.prompts import encode_prompts
 from form_invariance.problems.tasks import first_tokens
 from form_invariance.problems.templates import check_fields, fields_of, fill
-from form_invariance.stages.mean_cache.ablation import unmodified
+from form_invariance.stages.intervene import answer as answer_prompts
 from form_invariance.stages.run import Run
 
 CENTER = True
@@ -76,13 +76,13 @@ def answer(model: Run, prompts: pd.DataFrame) -> pd.DataFrame:
         that becomes the answer_token, so that effects are measured on the answer that the model gives.
     """
     tokens, answers = tensors_of(model, prompts, "prompts")
-    readout = unmodified(model.model, tokens, answers, model.first, CENTER)
+    readout = answer_prompts(model, tokens, answers, CENTER)
     given = torch.where(
         torch.tensor(_correct(prompts, readout), device=answers.device), readout.predicted, answers
     )
     if not torch.equal(given, answers):
         prompts = prompts.assign(answer_token=given.tolist())
-        readout = unmodified(model.model, tokens, given, model.first, CENTER)
+        readout = answer_prompts(model, tokens, given, CENTER)
     return told(model, prompts, readout)
 
 

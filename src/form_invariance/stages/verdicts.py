@@ -2,8 +2,6 @@
 
 import pandas as pd
 
-from form_invariance.statistics import verdict
-
 MIXED = "mixed"
 """The verdict on several operators of which it is yes for some and no for others."""
 
@@ -11,11 +9,6 @@ PRIMARY = "probability"
 """The metric that decides whether ablated neurons matter: that with the most power on constructed models."""
 
 _LEAST_FIRST = ("no", "undefined", MIXED, "undecided", "yes")
-
-
-def with_verdicts(contrasts: pd.DataFrame) -> pd.DataFrame:
-    """The contrasts with the column `verdict`: what each interval (columns low, high) says."""
-    return contrasts.assign(verdict=list(map(verdict, contrasts["low"], contrasts["high"])))
 
 
 def deciding(contrasts: pd.DataFrame) -> pd.Series:

@@ -1,6 +1,7 @@
 """Do the shared neurons do the same in every format?"""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,8 +9,8 @@ import pandas as pd
 from form_invariance.randomness import generator
 from form_invariance.stages.agreement.table import AGREEMENT, LABELLED
 from form_invariance.stages.answers import Answer, in_how_many, percent
+from form_invariance.stages.contrasts import described, over_cells, paired
 from form_invariance.stages.heuristics.names import BASELINES, POPULATIONS, SHARED
-from form_invariance.statistics import hierarchical_interval, verdict
 from form_invariance.tables.inputs import Input
 
 INPUTS = {"agreement": Input(AGREEMENT, ("operator",)), "labelled": Input(LABELLED, ("operator",))}
@@ -49,8 +50,8 @@ def label_shares(labelled: pd.DataFrame) -> dict[str, dict[str, np.ndarray]]:
     return shares
 
 
-def difference(shared: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]) -> tuple[float, float, float]:
-    """Mean over operators of the difference of two kinds' shares, with a 95 % interval.
+def difference(shared: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Mean over operators of the difference of two kinds' shares, as `contrasts.described`.
 
     The neurons of the two kinds are not paired by anything, so they are paired at random, as many as there are of
     both.
@@ -60,8 +61,8 @@ def difference(shared: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]
         rng = generator(0, "label-pairs", operator)
         first, second = (rng.permutation(kind[operator]) for kind in (shared, other))
         pairs = min(len(first), len(second))
-        cells.append(first[:pairs] - second[:pairs])
-    return hierarchical_interval(cells, RESAMPLES, 0, "labels")
+        cells.append(paired(first[:pairs], second[:pairs], RESAMPLES, 0, "labels", operator))
+    return described(over_cells(cells))
 
 
 def _labels(labelled: pd.DataFrame) -> Answer:
@@ -78,13 +79,14 @@ def _labels(labelled: pd.DataFrame) -> Answer:
     if not operators or not means:
         return Answer(question, "No neuron is shared, so there is nothing to compare.", table)
     strongest = max(means, key=lambda kind: means[kind])
-    value, low, high = difference(shares[SHARED], shares[strongest])
+    contrast = difference(shares[SHARED], shares[strongest])
+    value, low, high = (f"{100 * contrast[name]:+.1f}" for name in ("difference", "low", "high"))
     baselines = ", ".join(f"{POPULATIONS[kind]} {percent(mean)}" for kind, mean in means.items())
     labelled_part = percent(float(table[POPULATIONS[SHARED]].mean()))
     sentence = (
         f"{labelled_part} of the shared neurons have a label beyond chance in a "
         f"format (mean over formats and operators); {baselines}. Shared minus the strongest of these "
-        f"({POPULATIONS[strongest]}): {100 * value:+.1f} percentage points, 95 % interval {100 * low:+.1f} to "
-        f"{100 * high:+.1f}: {verdict(low, high)}."
+        f"({POPULATIONS[strongest]}): {value} percentage points, 95 % interval {low} to {high}: "
+        f"{contrast['verdict']}."
     )
     return Answer(question, sentence, table)

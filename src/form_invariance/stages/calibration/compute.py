@@ -16,10 +16,10 @@ from form_invariance.stages.calibration.construction import PLANTED, STRATUM, wr
 from form_invariance.stages.calibration.estimate import Overlap, estimate, jaccard_of, overlap_at, shared_part
 from form_invariance.stages.calibration.pipeline import KS, Found, run_stages
 from form_invariance.stages.calibration.table import EARLY, LATE
+from form_invariance.stages.contrasts import overall
 from form_invariance.stages.disagreement.table import ALL, pooled
-from form_invariance.stages.interventions.contrasts import EVERY_CELL
 from form_invariance.stages.planted.construction import TEMPLATES
-from form_invariance.stages.transfer.names import EVERY, NONE
+from form_invariance.stages.transfer.names import NONE
 from form_invariance.tables.columns import EVERY_LAYER
 from form_invariance.tables.progress import track
 
@@ -67,13 +67,12 @@ def _overlap_rows(found: Found, share: float, k: int) -> Iterator[Row]:
 
 def _effect_rows(found: Found) -> Iterator[Row]:
     """What keep-only, knockout and transfer of the shared neurons do at the planted size."""
-    contrasts = found.interventions[found.interventions["format"] == EVERY_CELL]
-    for row in contrasts.to_dict("records"):
+    for row in overall(found.interventions).to_dict("records"):
         measure = f"{row['intervention']}_{row['metric']}"
         yield _row(PLANTED, measure, (row["difference"], row["low"], row["high"]))
-    own = found.transfer[found.transfer["operator"] == EVERY]
+    own = overall(found.transfer)
     moved = own[own["contrast"] == "matched_minus_control"].iloc[0]
-    yield _row(PLANTED, "transfer", (moved["value"], moved["low"], moved["high"]))
+    yield _row(PLANTED, "transfer", (moved["difference"], moved["low"], moved["high"]))
 
 
 def overlap_of(overlap: pd.DataFrame, reliability: pd.DataFrame, k: int) -> Overlap:

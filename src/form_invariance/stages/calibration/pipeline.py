@@ -4,34 +4,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from form_invariance.stages.calibration.construction import PLANTED
-from form_invariance.stages.circuit.compute import circuit_table
-from form_invariance.stages.dataset.prompts import eval_prompts
+from form_invariance.stages.circuit.compute import circuit_members, circuit_table
+from form_invariance.stages.controls import Draws
 from form_invariance.stages.disagreement.compute import disagreement_tables
 from form_invariance.stages.disagreement.products import Measured, answers_of
-from form_invariance.stages.interventions.compute import intervene
+from form_invariance.stages.interventions.compute import Choices
 from form_invariance.stages.interventions.contrasts import Cell, cell_of
 from form_invariance.stages.interventions.contrasts import contrast_table as intervention_contrasts
-from form_invariance.stages.interventions.sets import Choices
-from form_invariance.stages.interventions.table import FORMAT_MEANS
 from form_invariance.stages.mean_cache.compute import MeanCache
 from form_invariance.stages.overlap.compute import overlap_table, reliability_table
 from form_invariance.stages.planted.construction import TEMPLATES
-from form_invariance.stages.planted.pipeline import OPERATOR, Ranked, means_of, rank, start
+from form_invariance.stages.planted.pipeline import OPERATOR, Ranked, intervened_cell, means_of, rank, start
 from form_invariance.stages.run import Run
 from form_invariance.stages.transfer.conditions import Plans, plan
 from form_invariance.stages.transfer.contrasts import contrast_table as transfer_contrasts
 from form_invariance.stages.transfer.directions import transfer_tables
 from form_invariance.stages.transfer.names import CONTROLS
-from form_invariance.stages.transfer.neuron_sets import Choices as TransferChoices
 from form_invariance.stages.transfer.neuron_sets import measure, neuron_sets
 
 KS = (PLANTED // 2, PLANTED, 2 * PLANTED)
 """Circuit sizes of the overlap; of the planted size alone, neurons are kept, knocked out and transferred too."""
 _CENSUS, _PAIRS, _RESAMPLES = 600, 100, 200
-_SEEDS = 2  # draws of a control
+_SEEDS = 5  # draws of a control
 
 
 @dataclass(frozen=True)
@@ -67,8 +65,12 @@ def run_stages(model: Path, seed: int) -> Found:
     _, correlation = disagreement_tables(
         {(name, OPERATOR): _measured(cell, name) for name, cell in cells.items()}, _RESAMPLES, seed
     )
-    interventions = _interventions(run, cells, circuit, means, seed)
-    return Found(overlap, reliability, correlation, interventions, _transfer(run, cells, circuit, means, seed))
+    circuits, draws = (
+        {PLANTED: circuit_members(circuit, PLANTED, run.late, run.width)},
+        Draws(_SEEDS, _SEEDS, seed),
+    )
+    given = run, cells, circuits, means, draws
+    return Found(overlap, reliability, correlation, _interventions(*given), _transfer(*given))
 
 
 def _measured(cell: Ranked, name: str) -> Measured:
@@ -78,35 +80,42 @@ def _measured(cell: Ranked, name: str) -> Measured:
 
 
 def _interventions(
-    run: Run, cells: Mapping[str, Ranked], circuit: pd.DataFrame, means: Mapping[str, MeanCache], seed: int
+    run: Run,
+    cells: Mapping[str, Ranked],
+    circuits: Mapping[int, np.ndarray],
+    means: Mapping[str, MeanCache],
+    draws: Draws,
 ) -> pd.DataFrame:
     """Keep-only and knockout against the strongest control."""
-    choices = Choices(OPERATOR, [PLANTED], _SEEDS, _SEEDS, _RESAMPLES, seed, center=True)
-    compared: dict[tuple[str, ...], Cell] = {}
-    for name, cell in cells.items():
-        tokens, answers = eval_prompts(cell.dataset, run.tokenizer, run.model.device)
-        tables = intervene(run, tokens, answers, circuit, cell.ranking, {FORMAT_MEANS: means[name]}, choices)
-        compared[name, OPERATOR] = cell_of(*tables)
-    return intervention_contrasts(compared, _RESAMPLES, seed)
+    choices = Choices(OPERATOR, draws, _RESAMPLES, center=True)
+    compared: dict[tuple[str, ...], Cell] = {
+        (name, OPERATOR): cell_of(*intervened_cell(run, cell, circuits, means[name], choices))
+        for name, cell in cells.items()
+    }
+    return intervention_contrasts(compared, _RESAMPLES, draws.seed)
 
 
 def _transfer(
-    run: Run, cells: Mapping[str, Ranked], circuit: pd.DataFrame, means: Mapping[str, MeanCache], seed: int
+    run: Run,
+    cells: Mapping[str, Ranked],
+    circuits: Mapping[int, np.ndarray],
+    means: Mapping[str, MeanCache],
+    draws: Draws,
 ) -> pd.DataFrame:
     """Transfer of the shared neurons against the strongest control."""
     formats = {
         name: measure(run, cell.ranking, means[name].late_variance(run.first), None)
         for name, cell in cells.items()
     }
-    sets = neuron_sets(run, circuit, formats, TransferChoices(OPERATOR, [PLANTED], _SEEDS, _SEEDS, seed))
+    sets = neuron_sets(run, circuits, formats, OPERATOR, draws)
     censuses = {name: cell.census for name, cell in cells.items()}
-    plans = plan(censuses, [cell.dataset for cell in cells.values()], _PAIRS, seed, OPERATOR)
+    plans = plan(censuses, [cell.dataset for cell in cells.values()], _PAIRS, draws.seed, OPERATOR)
     moved = [
         (rates.assign(direction="_to_".join(direction)), pairs)
         for direction, rates, pairs in transfer_tables(run, _same_operands(plans), {}, sets, center=True)
     ]
     rates, pairs = (pd.concat(tables).assign(operator=OPERATOR) for tables in zip(*moved, strict=True))
-    return transfer_contrasts(rates, pairs, _RESAMPLES, seed)
+    return transfer_contrasts(rates, pairs, _RESAMPLES, draws.seed)
 
 
 def _same_operands(plans: Plans) -> Plans:

@@ -1,11 +1,14 @@
 """The shared circuit: the neurons that are among the best k in every format (paper, section 4.2)."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from form_invariance.stages.circuit.table import CIRCUIT
 from form_invariance.stages.patching.effects import Effects, check_sizes
+from form_invariance.tables.files import read_table
 
 
 def circuit_table(cells: Mapping[str, Effects], ks: Sequence[int]) -> pd.DataFrame:
@@ -24,3 +27,9 @@ def circuit_members(circuit: pd.DataFrame, k: int, late: range, width: int) -> n
     rows = circuit[circuit["k"] == k]
     members[rows["layer"].to_numpy() - late.start, rows["neuron"].to_numpy()] = True
     return members
+
+
+def read_circuits(path: Path, ks: Sequence[int], late: range, width: int) -> dict[int, np.ndarray]:
+    """The shared circuit at every k as a mask, bool, (late layers, width), from the circuit table's file."""
+    circuit = read_table(path, CIRCUIT)
+    return {k: circuit_members(circuit, k, late, width) for k in ks}

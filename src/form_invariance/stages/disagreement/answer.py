@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.stages.answers import Answer, percent
+from form_invariance.stages.contrasts import verdict
 from form_invariance.stages.disagreement.table import ALL, DISAGREEMENT, FORMAT_CORRELATION, RELIABLE, pooled, wide
-from form_invariance.statistics import verdict
 from form_invariance.tables.inputs import Input
 
 INPUTS = {"disagreement": Input(DISAGREEMENT), "format_correlation": Input(FORMAT_CORRELATION)}

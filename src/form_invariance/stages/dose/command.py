@@ -30,12 +30,12 @@ def run(arguments: argparse.Namespace) -> None:
     rankings = read_tables(arguments.rankings, RANKING)
     datasets = [read_table(path, DATASET) for path in arguments.exclude_train]
     plans = plan(censuses, datasets, arguments.pairs, arguments.seed, arguments.operator)
-    own = load_run(arguments)
+    run = load_run(arguments)
     arguments.dose = sorted(set(arguments.dose))
-    orders = dose.best_first(read_table(arguments.circuit, CIRCUIT), arguments.k, rankings, own.late)
-    shares = dose.dose_shares(
-        own, orders, arguments.dose, arguments.random_seeds, arguments.seed, arguments.operator
+    orders = dose.best_first(read_table(arguments.circuit, CIRCUIT), arguments.k, rankings, run.late)
+    sets = dose.dose_sets(
+        orders, run.width, arguments.dose, arguments.random_seeds, arguments.seed, arguments.operator
     )
-    table = dose.dose_table(own, plans, shares, arguments.center_logits).assign(k=arguments.k)
-    provenance = run_provenance(arguments, own, "center_logits", "pairs", "dose", "random_seeds", "seed")
+    table = dose.dose_table(run, plans, sets, arguments.center_logits).assign(k=arguments.k)
+    provenance = run_provenance(arguments, run, "center_logits", "pairs", "dose", "random_seeds", "seed")
     write_table(table, arguments.output, DOSE, provenance)

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-import torch
 
 from form_invariance.randomness import generator
+from form_invariance.stages.controls import NeuronSet
 from form_invariance.stages.run import Run
-from form_invariance.stages.transfer.compute import Shares
 from form_invariance.stages.transfer.conditions import Plans, only
 from form_invariance.stages.transfer.directions import RATES, run_directions
 from form_invariance.stages.transfer.names import CIRCUIT, NONE
@@ -56,9 +55,9 @@ def _each(
             yield "neurons_random", draw, dose, first_of(order, dose, width)
 
 
-def dose_settings(
+def dose_sets(
     orders: Sequence[np.ndarray], width: int, doses: Sequence[float], draws: int, seed: int, operator: str
-) -> tuple[pd.DataFrame, np.ndarray]:
+) -> list[NeuronSet]:
     """Every dose of every kind.
 
     strength: each neuron of the circuit moves a fraction of the way to the donor's activation. neurons: the
@@ -72,21 +71,15 @@ def dose_settings(
         draws: random orders.
 
     Returns:
-        Columns kind, seed, dose; and how far each neuron moves, 0 to 1, (rows, late layers, width).
+        Sets whose members say how far each neuron moves, from 0 to 1.
     """
-    kinds, seeds, given, shares = zip(*_each(orders, width, doses, draws, seed, operator), strict=True)
-    return pd.DataFrame({"kind": kinds, "seed": seeds, "dose": np.array(given, float)}), np.stack(shares)
+    return [
+        NeuronSet({"neurons": CIRCUIT, "kind": kind, "seed": draw, "dose": float(dose)}, shares)
+        for kind, draw, dose, shares in _each(orders, width, doses, draws, seed, operator)
+    ]
 
 
-def dose_shares(
-    run: Run, orders: Sequence[np.ndarray], doses: Sequence[float], draws: int, seed: int, operator: str
-) -> Shares:
-    """`dose_settings` as they are transferred, in the model's precision."""
-    settings, shares = dose_settings(orders, run.width, doses, draws, seed, operator)
-    return Shares(settings, torch.from_numpy(shares).to(run.model.device, run.model.dtype))
-
-
-def dose_table(run: Run, plans: Plans, shares: Shares, center: bool) -> pd.DataFrame:
+def dose_table(run: Run, plans: Plans, sets: Sequence[NeuronSet], center: bool) -> pd.DataFrame:
     """Recovery by dose in all directions: the dose table without its column k.
 
     Where the circuit has no neuron, the rates are not numbers.
@@ -95,7 +88,7 @@ def dose_table(run: Run, plans: Plans, shares: Shares, center: bool) -> pd.DataF
         plans: of `transfer.conditions.plan`; their matched pairs are run.
     """
     matched = only(plans, "matched")
-    found = run_directions(run, matched, {}, {key: {CIRCUIT: shares} for key in matched}, center)
+    found = run_directions(run, matched, {}, {key: {CIRCUIT: sets} for key in matched}, center)
     table = pd.concat([rates for _, rates, _ in found], ignore_index=True)
     if not table["n_neurons"].any():
         table[RATES] = np.nan

@@ -16,12 +16,12 @@ from form_invariance.model.decoder import Decoder, logits
 from form_invariance.model.near_readout import near_readout
 from form_invariance.model.readouts import Readouts
 from form_invariance.model.replay import build_cache, last_token_neurons
+from form_invariance.stages.ablation import ablate_all_positions, start_runs
 from form_invariance.stages.attribution.compute import attribute
 from form_invariance.stages.engine_check.sample import NO_LAYER, Cell, Sample, Values
 from form_invariance.stages.engine_check.table import COMPARED
-from form_invariance.stages.mean_cache.ablation import ablate_all_positions, start_runs
+from form_invariance.stages.intervene import read_replaced
 from form_invariance.stages.patching.compute import patch_neurons
-from form_invariance.stages.transfer.compute import transfer_neurons
 
 CHECKS = {
     "logits": "the logits at the last token",
@@ -65,11 +65,11 @@ def fast_values(model: Decoder, sample: Sample) -> Values:
         given = torch.cat([corrupt[late][:, neurons], cache.neurons[late][:, neurons[:1]]], dim=1)
         found = patch_neurons(model, cache, layer, patched, given, sample.answers, near)
         values["patch", layer], values["no_op", layer] = found[:, :-1], found[:, -1:]
-    run = next(start_runs(model, sample.tokens, right, first))
-    kept = ablate_all_positions(model, run, ~sample.chosen[None], sample.means, sample.bos, center=True)
+    part = next(start_runs(model, sample.tokens, right, first))
+    kept = ablate_all_positions(model, part, ~sample.chosen[None], sample.means, sample.bos, center=True)
     values["keep_only", NO_LAYER] = kept.probability[0].log()
     donors = last_token_neurons(model, sample.donors, first)
-    moved = transfer_neurons(model, cache, donors, sample.chosen[None], right, center=True)
+    moved = read_replaced(model, cache, right, sample.chosen[None], donors, center=True)
     values["transfer", NO_LAYER] = moved.probability[0].log()
     return {key: found.double().cpu() for key, found in values.items()}
 

@@ -16,9 +16,10 @@ from torch import Tensor
 from form_invariance.model.batches import by_length, in_order
 from form_invariance.model.decoder import final_residual, unembed
 from form_invariance.model.memory import rows_at_once
-from form_invariance.model.replay import build_cache, last_token_neurons, replay_neurons
+from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.randomness import generator
 from form_invariance.stages.faithfulness.table import CMD, CPR, FAITHFULNESS, GAIN, MEAN, RANDOM, RESAMPLE
+from form_invariance.stages.intervene import replace_last
 from form_invariance.stages.run import Run
 from form_invariance.statistics import bootstrap_weights, ranks, resampled_interval
 
@@ -96,12 +97,7 @@ def logit_differences(run: Run, tokens: Tensor, answers: Tensor, ablated: Tensor
     every, found = [], []
     for rows, own in by_length(tokens, max(1, rows_at_once(run.model) // len(ablated))):
         cache = build_cache(run.model, own, run.first)
-
-        def on_neurons(layer: int, post: Tensor, rows: Tensor = rows) -> Tensor:
-            late = layer - run.first
-            return torch.where(ablated[:, late], given[late, rows][:, None], post)
-
-        x = final_residual(run.model, replay_neurons(run.model, cache, on_neurons))
+        x = final_residual(run.model, replace_last(run.model, cache, ablated, given[:, rows]))
         both = unembed(run.model, x, run.model.unembedding[answers[rows]]).double()  # (B, S, 2)
         every.append(rows)
         found.append((both[..., 0] - both[..., 1]).T)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from form_invariance.stages.answers import Answer
+from form_invariance.stages.contrasts import overall
 from form_invariance.stages.family_knockout.table import ALL, FAMILY_KNOCKOUT
 from form_invariance.stages.heuristics.names import SHARED
 from form_invariance.stages.verdicts import deciding
@@ -18,7 +19,7 @@ QUESTION = "Do the labels say on which prompts a neuron matters?"
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """Loss where the ablated neurons' rules hold, compared with where they do not."""
     table = tables["family_knockout"]
-    over = table[table["format"] == ALL].drop(columns=["format", "operator"])
+    over = overall(table).drop(columns=["format", "operator"])
     every = over[(over["family"] == ALL) & (over["cells"] > 0)]
     whole = every[every["neurons"] == SHARED]
     if whole.empty:
@@ -29,7 +30,7 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
         ]
     row = whole[whole["metric"] == "accuracy"].iloc[0]
     matching, other, difference, low, high = (
-        f"{100 * row[name]:.1f} %" for name in ("matching", "not_matching", "difference", "low", "high")
+        f"{100 * row[name]:.1f} %" for name in ("first", "second", "difference", "low", "high")
     )
     sentence = (
         f"{row['labelled']} labelled neurons in {row['cells']} cells (k = {row['k']}). If neurons are ablated "

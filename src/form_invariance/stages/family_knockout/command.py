@@ -21,7 +21,7 @@ def run(arguments: argparse.Namespace) -> None:
     import pandas as pd
 
     from form_invariance.stages.dataset.table import DATASET
-    from form_invariance.stages.family_knockout.compute import Row, cell_rows, family_knockout_table, right_prompts
+    from form_invariance.stages.family_knockout.compute import cell_pairs, family_knockout_table, right_prompts
     from form_invariance.stages.family_knockout.table import FAMILY_KNOCKOUT
     from form_invariance.stages.heuristics.pairs import grid_of_task
     from form_invariance.stages.heuristics.table import HEURISTICS, strict_labels
@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.tables.files import provenance_of, read_tables, write_table
 
     own, seed = load_run(arguments), arguments.seed
-    rows: list[Row] = []
+    cells = {}
     datasets: dict[str, list[pd.DataFrame]] = {}
     for (_, operator), table in read_tables(arguments.datasets, DATASET).items():
         datasets.setdefault(operator, []).append(table)
@@ -41,10 +41,11 @@ def run(arguments: argparse.Namespace) -> None:
         grid = grid_of_task(recorded_arithmetic(asked), arguments.max_operand)
         tables, size = datasets[operator], arguments.prompts
         prompts = right_prompts(own, asked["template"], grid, tables, size, seed, operator)
-        rows += cell_rows(
+        pairs = cell_pairs(
             own, prompts, labels, (name, operator), arguments.center_logits, arguments.bootstrap, seed
         )
-    table = family_knockout_table(rows, arguments.k, arguments.bootstrap, seed)
+        cells[name, operator] = dict(pairs)
+    table = family_knockout_table(cells, arguments.k)
     provenance = run_provenance(
         arguments, own, "max_operand", "prompts", "k", "bootstrap", "center_logits", "seed"
     )

@@ -15,26 +15,24 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from form_invariance.model.readout import Readout
 from form_invariance.randomness import generator
+from form_invariance.stages.ablation import Part
+from form_invariance.stages.contrasts import Pair, paired, rows
 from form_invariance.stages.dataset.pairs import without_train
 from form_invariance.stages.family_knockout.table import ALL, FAMILY_KNOCKOUT, METRICS
 from form_invariance.stages.heuristics.classes import members_of
 from form_invariance.stages.heuristics.names import FAMILIES
 from form_invariance.stages.heuristics.pairs import Grid, grid_prompts, take
-from form_invariance.stages.mean_cache.ablation import ablate_last_position, run_unmodified, start_runs, unmodified
+from form_invariance.stages.intervene import answer, read_replaced, start, unmodified
 from form_invariance.stages.mean_cache.compute import MeanCache, last_token_means
 from form_invariance.stages.run import Run
-from form_invariance.stages.verdicts import with_verdicts
-from form_invariance.statistics import hierarchical_interval, paired_interval
 
 TRIED = 4
 """Pairs of the grid that the model answers, for each eval prompt of a cell; as many others give the means."""
 
-MEANS = ("ablated", "matching", "not_matching")
-"""Columns that are means over prompts."""
-
-Row = tuple[dict[str, object], np.ndarray]
-"""A row of the table, and its differences by prompt, (P,)."""
+Key = tuple[str, str, str]
+"""Kind of neurons, family and metric."""
 
 _BATCH = 50
 
@@ -61,6 +59,21 @@ class Carriers:
     not_matching: np.ndarray  # bool, (n, P): no rule that the neuron follows holds, of any family
 
 
+@dataclass(frozen=True)
+class Tried:
+    """A family's knockout in one cell.
+
+    Attributes:
+        pair: mean loss where the rules hold, and where they do not.
+        labelled: neurons with a label of the family.
+        ablated: mean number of neurons that are ablated in a prompt.
+    """
+
+    pair: Pair
+    labelled: int
+    ablated: float
+
+
 def right_prompts(
     run: Run, template: str, grid: Grid, datasets: Sequence[pd.DataFrame], prompts: int, seed: int, operator: str
 ) -> GridPrompts:
@@ -79,7 +92,7 @@ def right_prompts(
     parts = (part["place"].to_numpy()[: TRIED * prompts] for part in (pool[:half], pool[half:]))
     tried, others = (take(grid, places) for places in parts)
     tokens, answers = _tokens(run, template, tried, operator)
-    right = unmodified(run.model, tokens, answers, run.first, center=False).correct
+    right = answer(run, tokens, answers).correct
     means = last_token_means(run.model, _tokens(run, template, others, operator)[0], run.first)
     return GridPrompts(take(tried, right.cpu().numpy()), tokens[right], answers[right], means)
 
@@ -138,23 +151,23 @@ def losses(
     Args:
         sets: carriers, and which of them are ablated in each prompt, bool (n, P).
     """
-    lost = {metric: np.empty((len(sets), len(prompts.tokens))) for metric in METRICS}
-    for before in start_runs(run.model, prompts.tokens, prompts.answers, run.first, _BATCH):
-        batch = before.rows.cpu().numpy()
+    started = start(run, prompts.tokens, prompts.answers, center, _BATCH)
+
+    def ablated(part: Part) -> Readout:
+        batch = part.rows.cpu().numpy()
         masks = np.zeros((len(batch), len(sets), len(run.late), run.width), dtype=bool)
         for number, (of, chosen) in enumerate(sets):
             masks[:, number, of.layers - run.first, of.neurons] = chosen[:, batch].T
-        with torch.no_grad():
-            ablated = ablate_last_position(
-                run.model, before, torch.from_numpy(masks).to(run.model.device), prompts.means, center
-            )
-            good = run_unmodified(run.model, before, center).metrics()
-        for metric, values in ablated.metrics().items():
-            lost[metric][:, batch] = good[metric] - values
-    return lost
+        given = prompts.means.last_token(run.first)
+        sets_of = torch.from_numpy(masks).to(run.model.device)
+        return read_replaced(run.model, part.last_token, part.answers, sets_of, given, center)
+
+    with torch.no_grad():
+        good, less = unmodified(started).metrics(), started.join(ablated).metrics()
+    return {metric: good[metric] - less[metric] for metric in METRICS}
 
 
-def cell_rows(
+def cell_pairs(
     run: Run,
     prompts: GridPrompts,
     labels: Mapping[str, pd.DataFrame],
@@ -162,67 +175,48 @@ def cell_rows(
     center: bool,
     bootstrap: int,
     seed: int,
-) -> Iterator[Row]:
-    """One cell's rows of the table.
+) -> Iterator[tuple[Key, Tried]]:
+    """What the knockouts cost in one cell.
 
     Args:
         labels: strict labels by kind of neurons, as in `carriers`.
         names: format and operator.
     """
-    found, sets = [], []
-    for kind, rows in labels.items():
-        for own in carriers(rows, prompts.pairs):
-            pair = paired_sets(own, generator(seed, "family-knockout", *names, kind, own.family))
-            found.append((kind, own, pair[0].sum(0)))
-            sets += [(own, chosen) for chosen in pair]
+    tried, sets = [], []
+    for kind, labelled in labels.items():
+        for some in carriers(labelled, prompts.pairs):
+            both = paired_sets(some, generator(seed, "family-knockout", *names, kind, some.family))
+            tried.append((kind, some, both[0].sum(0)))
+            sets += [(some, chosen) for chosen in both]
     if not sets or not len(prompts.tokens):
         return
     lost = losses(run, prompts, sets, center)
-    for number, (kind, own, sizes) in enumerate(found):
+    for number, (kind, some, sizes) in enumerate(tried):
         used = sizes > 0
         for metric, values in lost.items():
             matching, other = values[2 * number, used], values[2 * number + 1, used]
-            key = {"neurons": kind, "family": own.family, "metric": metric}
-            difference, low, high = paired_interval(
-                matching - other, bootstrap, seed, "family-knockout", *names, *key.values()
-            )
-            row = {
-                "format": names[0],
-                "operator": names[1],
-                **key,
-                "cells": int(used.any()),
-                "labelled": len(own.layers),
-                "prompts": int(used.sum()),
-                **dict(zip(MEANS, map(_mean, (sizes[used], matching, other)), strict=True)),
-                **{"difference": difference, "low": low, "high": high},
-            }
-            yield row, matching - other
+            key = kind, some.family, metric
+            pair = paired(matching, other, bootstrap, seed, "family-knockout", *names, kind, some.family)
+            yield key, Tried(pair, len(some.layers), float(sizes[used].mean()) if used.any() else float("nan"))
 
 
-def _mean(values: np.ndarray) -> float:
-    return float(values.mean()) if len(values) else float("nan")
+def family_knockout_table(cells: Mapping[tuple[str, str], Mapping[Key, Tried]], k: int) -> pd.DataFrame:
+    """The table: a row for each kind, family and metric in each cell, in each operator and over all cells."""
+    table = []
+    for key in {key: None for tried in cells.values() for key in tried}:
+        here = {cell: tried[key] for cell, tried in cells.items() if key in tried}
 
+        def sizes(
+            some: Sequence[tuple[str, str]], here: Mapping[tuple[str, str], Tried] = here
+        ) -> dict[str, object]:
+            known = [here[cell].ablated for cell in some if not np.isnan(here[cell].ablated)]
+            ablated = float(np.mean(known)) if known else float("nan")
+            return {"labelled": sum(here[cell].labelled for cell in some), "ablated": ablated}
 
-def _over_cells(rows: pd.DataFrame, differences: Sequence[np.ndarray], bootstrap: int, seed: int) -> pd.DataFrame:
-    """A row for each kind, family and metric over all cells, with an interval over cells and prompts."""
-    found = []
-    for key, own in rows.groupby(["neurons", "family", "metric"], sort=False):
-        kind, family, metric = map(str, key)
-        difference, low, high = hierarchical_interval(
-            [differences[place] for place in own.index], bootstrap, seed, "family-knockout", kind, family, metric
-        )
-        sums = {name: int(own[name].sum()) for name in ("cells", "labelled", "prompts")}
-        means = {name: own[name].mean() for name in MEANS}
-        limits = {"difference": difference, "low": low, "high": high}
-        found.append({"neurons": kind, "family": family, "metric": metric, **sums, **means, **limits})
-    return pd.DataFrame(found).assign(format=ALL, operator=ALL)
-
-
-def family_knockout_table(rows: Sequence[Row], k: int, bootstrap: int, seed: int) -> pd.DataFrame:
-    """The table: the cells' rows, and those over all cells."""
-    if not rows:
+        names = dict(zip(("neurons", "family", "metric"), key, strict=True))
+        for row in rows({cell: tried.pair for cell, tried in here.items()}, "format", more=sizes):
+            table.append({**names, "k": k, **row})
+    if not table:
         empty = pd.DataFrame({name: [] for name in FAMILY_KNOCKOUT.columns})
         return empty.astype({name: column.type for name, column in FAMILY_KNOCKOUT.columns.items()})
-    table = pd.DataFrame([row for row, _ in rows])
-    whole = _over_cells(table, [values for _, values in rows], bootstrap, seed)
-    return with_verdicts(pd.concat([table, whole], ignore_index=True)).assign(k=k)
+    return pd.DataFrame(table)

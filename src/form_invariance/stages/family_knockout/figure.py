@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from form_invariance.drawing import style
+from form_invariance.stages.contrasts import overall
 from form_invariance.stages.family_knockout.table import ALL, FAMILY_KNOCKOUT
 from form_invariance.stages.heuristics.names import MATCHED, POPULATIONS, SHARED
 from form_invariance.tables.inputs import Input
@@ -21,7 +22,8 @@ PANELS = {"accuracy": "accuracy lost", "probability": "probability of the answer
 def family_knockout(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     """One panel a metric; a row for each family, over all cells."""
     table = tables["family_knockout"]
-    table = table[(table["format"] == ALL) & (table["cells"] > 0)]
+    table = overall(table)
+    table = table[table["cells"] > 0]
     families = table["family"].unique().tolist()
     figure, ((*panels,),) = style.panels(1, len(PANELS), height=0.6 + 0.24 * max(1, len(families)))
     colours, markers = style.colours([*KINDS]), style.markers([*KINDS])

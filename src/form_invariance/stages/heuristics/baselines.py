@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.randomness import generator
-from form_invariance.stages.circuit.controls import draw_control
+from form_invariance.stages.controls import draw_control
 from form_invariance.stages.heuristics.names import DIRECTION, MATCHED, NOISE, SHARED
 from form_invariance.stages.heuristics.pairs import Grid
 from form_invariance.stages.heuristics.smoothness import random_maps

@@ -7,16 +7,16 @@ from typing import Any
 import pandas as pd
 
 from form_invariance.stages.answers import Answer
-from form_invariance.stages.interventions.contrasts import EVERY_CELL
-from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS, rows_of
-from form_invariance.stages.verdicts import deciding, with_verdicts
+from form_invariance.stages.contrasts import ALL, overall
+from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS
+from form_invariance.stages.verdicts import deciding
 from form_invariance.tables.inputs import Input
 
 INPUTS = {"intervention_contrasts": Input(INTERVENTION_CONTRASTS)}
 
 _SHOWN = {
     **{"format": "format", "operator": "operator", "metric": "metric", "n_neurons": "neurons"},
-    **{"prompts": "prompts", "circuit": "circuit", "control": "strongest control", "control_value": "control"},
+    **{"prompts": "prompts", "first": "circuit", "control": "strongest control", "second": "control"},
     **{"difference": "difference", "low": "low", "high": "high", "verdict": "verdict"},
 }
 
@@ -24,17 +24,17 @@ _SHOWN = {
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """Keep-only and knockout by all metrics, compared with the strongest control."""
     table = tables["intervention_contrasts"]
-    own = with_verdicts(table[table["k"] == k])
+    own = table[table["k"] == k]
     return [
         _answer(
-            rows_of(own, "keep_only"),
+            own[own["intervention"] == "keep_only"],
             "Do the shared neurons suffice?",
             f"With every other late neuron at its mean, the shared neurons (k = {k}) keep",
             "Do they keep more than the strongest control?",
             "keep_only",
         ),
         _answer(
-            rows_of(own, "knockout"),
+            own[own["intervention"] == "knockout"],
             "Are the shared neurons needed?",
             f"With the shared neurons (k = {k}) at their means, the model loses",
             "Does it lose more than with the strongest control?",
@@ -45,8 +45,8 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
 
 def _answer(rows: pd.DataFrame, question: str, opening: str, compared: str, figure: str) -> Answer:
     """One answer from the rows of one k and intervention."""
-    every = rows[rows["format"] == EVERY_CELL]
-    cells = rows[rows["format"] != EVERY_CELL].drop_duplicates(["format", "operator"])
+    every = overall(rows)
+    cells = rows[rows["format"] != ALL].drop_duplicates(["format", "operator"])
     count, empty = len(cells), int((cells["n_neurons"] == 0).sum())
     shown = rows[list(_SHOWN)].rename(columns=_SHOWN)
     if empty == count:
@@ -68,7 +68,7 @@ def _metric(row: Mapping[Any, Any]) -> str:
     if math.isnan(row["difference"]):
         return f"{row['metric']} undefined"
     value, control, difference, low, high = (
-        f"{round(row[name], 3) + 0.0:.3f}" for name in ("circuit", "control_value", "difference", "low", "high")
+        f"{round(row[name], 3) + 0.0:.3f}" for name in ("first", "second", "difference", "low", "high")
     )
     return (
         f"{row['metric']} {value} (strongest control {control}; difference {difference}, "

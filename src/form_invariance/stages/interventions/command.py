@@ -20,10 +20,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from form_invariance.stages.circuit.table import CIRCUIT
+    from form_invariance.stages.circuit.compute import read_circuits
+    from form_invariance.stages.controls import Draws
     from form_invariance.stages.dataset.prompts import read_eval
-    from form_invariance.stages.interventions.compute import intervene
-    from form_invariance.stages.interventions.sets import Choices
+    from form_invariance.stages.interventions.compute import Choices, cell
     from form_invariance.stages.interventions.table import (
         FORMAT_MEANS,
         INTERVENTIONS,
@@ -35,24 +35,21 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.run import load_run, run_provenance
     from form_invariance.tables.files import provenance_of, read_table, write_table
 
-    own = load_run(arguments)
+    run = load_run(arguments)
     paths = {FORMAT_MEANS: arguments.mean_cache, TEMPLATE_MEANS: arguments.template_mean_cache}
-    summary, prompts = intervene(
-        own,
-        *read_eval(arguments.dataset, own.tokenizer, own.model.device),
-        read_table(arguments.circuit, CIRCUIT),
+    summary, prompts = cell(
+        run,
+        *read_eval(arguments.dataset, run.tokenizer, run.model.device),
+        read_circuits(arguments.circuit, arguments.k, run.late, run.width),
         read_table(arguments.ranking, RANKING),
-        {name: read_means(path, own.model) for name, path in paths.items() if path},
+        {name: read_means(path, run.model) for name, path in paths.items() if path},
         Choices(
             operator=provenance_of(arguments.dataset)["operator"],
-            ks=arguments.k,
-            random_seeds=arguments.random_seeds,
-            matched_seeds=arguments.matched_seeds,
+            draws=Draws(arguments.random_seeds, arguments.matched_seeds, arguments.seed),
             resamples=arguments.bootstrap,
-            seed=arguments.seed,
             center=arguments.center_logits,
         ),
     )
-    provenance = run_provenance(arguments, own, "center_logits", "bootstrap", "seed")
+    provenance = run_provenance(arguments, run, "center_logits", "bootstrap", "seed")
     write_table(prompts, arguments.prompts_output, INTERVENTIONS_PROMPTS, provenance)
     write_table(summary, arguments.output, INTERVENTIONS, provenance)

@@ -8,85 +8,97 @@ or effect.
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 import pandas as pd
 import torch
 
-from form_invariance.model.readout import Readout, join_prompts, stack
-from form_invariance.stages.circuit.compute import circuit_members
-from form_invariance.stages.interventions.sets import (
-    Choices,
+from form_invariance.model.readout import Readout
+from form_invariance.stages.controls import (
+    NOT_DRAWN,
+    Draws,
     NeuronSet,
-    also_by_template,
-    neuron_sets,
+    circuit_set,
+    circuit_share,
+    controls,
+    labels_of,
+    masks_of,
+    match_distance,
 )
+from form_invariance.stages.intervene import Started, all_ablated, intervene, start, unmodified
 from form_invariance.stages.interventions.table import FORMAT_MEANS, TEMPLATE_MEANS
-from form_invariance.stages.mean_cache.ablation import (
-    ablate_all_positions,
-    ablate_last_position,
-    run_all_ablated,
-    run_unmodified,
-    start_runs,
-)
 from form_invariance.stages.mean_cache.compute import MeanCache
+from form_invariance.stages.neuron_sets import CIRCUIT, CONTROLS, KINDS
 from form_invariance.stages.run import Run
 from form_invariance.statistics import bootstrap_weights
 from form_invariance.tables.progress import Progress
 
-_SETS = 8
-"""Sets that run between two looks at the clock: what no set changes runs once for all of them."""
 NEARLY_ZERO = 1e-3
 """A good - bad gap of the normalised logit below this leaves a prompt's faithfulness undefined."""
 
 
-def _distinct(masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct rows of masks (n, ...), and for each row the number of its distinct one."""
-    packed = np.packbits(masks.reshape(len(masks), -1), axis=1)
-    _, first, inverse = np.unique(packed, axis=0, return_index=True, return_inverse=True)
-    return masks[first], inverse.reshape(-1)
+@dataclass(frozen=True)
+class Choices:
+    """What is measured of a cell, besides its circuits."""
+
+    operator: str  # it has controls of its own, which its formats share
+    draws: Draws
+    resamples: int
+    center: bool
 
 
-def run_cell(
-    run: Run,
-    tokens: torch.Tensor,
-    answers: torch.Tensor,
-    sets: Sequence[NeuronSet],
-    means: MeanCache,
-    center: bool,
-    batch: int = 100,
-) -> Iterator[tuple[str, str, Readout]]:
-    """Run every set in both interventions and at both choices of positions, on the eval prompts.
+def neuron_sets(
+    circuits: Mapping[int, np.ndarray], variance: np.ndarray, effects: np.ndarray, operator: str, draws: Draws
+) -> list[NeuronSet]:
+    """The circuit of every k and its controls; a circuit without neurons has no controls.
 
     Args:
-        tokens: (P, T).
-        answers: token ids, (P,).
+        circuits: mask of each k, bool, (late layers, m).
+        variance: of the last token's activations, (late layers, m).
+        effects: mean indirect effects, (late layers, m).
+
+    Returns:
+        In order; of a control the label also says how far its matched values are from the circuit's, and which
+        share of the circuit it contains.
+    """
+    values = {"variance": variance, "effect": effects}
+    sets = []
+    for k, members in circuits.items():
+        sets.append(circuit_set(members, k))
+        for control in controls(members, k, CONTROLS, values, draws, operator) if members.any() else ():
+            matched = values.get(KINDS[control.label["neurons"]].matched_by)
+            distance = np.nan if matched is None else match_distance(members, control.members, matched)
+            measured = {"match_distance": distance, "circuit_share": circuit_share(members, control.members)}
+            sets.append(replace(control, label={**control.label, **measured}))
+    return sets
+
+
+def also_by_template(sets: Sequence[NeuronSet]) -> list[NeuronSet]:
+    """The sets that are tried with the template's own means too: every circuit, and one random control of it."""
+    return [
+        some
+        for some in sets
+        if some.label["neurons"] == CIRCUIT or (some.label["neurons"], some.label["seed"]) == ("random", 0)
+    ]
+
+
+def run_cell(started: Started, sets: Sequence[NeuronSet], means: MeanCache) -> Iterator[tuple[str, str, Readout]]:
+    """Run every set in both interventions and at both choices of positions, on the eval prompts.
 
     Yields:
         ("good", "", readout (P,)), ("bad", "", readout (P,)), then (intervention, positions,
         readout (sets, P)) for each of the four combinations.
     """
-    model, bos = run.model, run.tokenizer.bos is not None
-    with torch.no_grad():
-        parts = list(start_runs(model, tokens, answers, run.first, batch))
-        rows = [part.rows for part in parts]
-        yield "good", "", join_prompts(rows, [run_unmodified(model, part, center) for part in parts])
-        yield "bad", "", join_prompts(rows, [run_all_ablated(model, part, means, center) for part in parts])
-        members = np.stack([one.members for one in sets])
-        distinct = {"keep_only": _distinct(~members), "knockout": _distinct(members)}
-        progress = Progress(2 * sum(len(masks) for masks, _ in distinct.values()), "sets of a cell")
-        everywhere = partial(ablate_all_positions, means=means, bos=bos, center=center)
-        last = partial(ablate_last_position, means=means, center=center)
-        for (intervention, (masks, which)), (positions, ablate) in product(
-            distinct.items(), (("all", everywhere), ("last", last))
-        ):
-            found = []
-            for some in torch.from_numpy(masks).to(model.device).split(_SETS):
-                found.append(join_prompts(rows, [ablate(model, part, some) for part in parts]))
-                progress.add(len(some))
-            yield intervention, positions, stack(found, dim=0)[torch.from_numpy(which).to(model.device)]
+    yield "good", "", unmodified(started)
+    yield "bad", "", all_ablated(started, means)
+    members = masks_of(sets)
+    done = Progress(4 * len(members), "sets of a cell").add
+    for (intervention, masks), positions in product(
+        {"keep_only": ~members, "knockout": members}.items(), ("all", "last")
+    ):
+        yield intervention, positions, intervene(started, masks, means, everywhere=positions == "all", done=done)
 
 
 def faithfulness(values: np.ndarray, good: np.ndarray | float, bad: np.ndarray | float) -> np.ndarray:
@@ -154,7 +166,7 @@ def mean_with_interval(name: str, values: np.ndarray, resamples: int, seed: int)
 def _measured(readout: Readout, good: np.ndarray, bad: np.ndarray, choices: Choices) -> dict[str, np.ndarray]:
     """The summary's measured columns of a readout (sets, P), each (sets,)."""
     values = readout.normalized_logit.cpu().numpy()
-    bootstrap = choices.resamples, choices.seed
+    bootstrap = choices.resamples, choices.draws.seed
     return {
         **summarize(values, good, bad, *bootstrap),
         "normalized_logit": values.mean(1),
@@ -163,16 +175,12 @@ def _measured(readout: Readout, good: np.ndarray, bad: np.ndarray, choices: Choi
     }
 
 
-def _labels(sets: Sequence[NeuronSet]) -> pd.DataFrame:
-    """The columns that tell the sets apart, a row each."""
-    return pd.DataFrame([(one.neurons, one.k, one.seed) for one in sets], columns=["neurons", "k", "seed"])
-
-
 def _by_prompt(readout: Readout, sets: Sequence[NeuronSet], good: np.ndarray, bad: np.ndarray) -> pd.DataFrame:
     """Long table of a readout (sets, P): one row a set and prompt."""
     values = readout.normalized_logit.cpu().numpy()
     count, prompts = values.shape
-    labels = _labels(sets).loc[np.repeat(np.arange(count), prompts)].reset_index(drop=True)
+    labels = labels_of(sets)[["neurons", "k", "seed"]]
+    labels = labels.loc[np.repeat(np.arange(count), prompts)].reset_index(drop=True)
     return labels.assign(
         index=np.tile(np.arange(prompts), count),
         normalized_logit=values.ravel(),
@@ -192,43 +200,43 @@ def cell_tables(
     """
     baselines = {name: next(runs)[2] for name in ("good", "bad")}
     good, bad = (baselines[name].normalized_logit.cpu().numpy() for name in ("good", "bad"))
-    nobody = [NeuronSet("none", 0, -1, np.zeros((0, 0), dtype=bool))]
+    nobody = [NeuronSet({"neurons": "none", "k": 0, "seed": NOT_DRAWN}, np.zeros((0, 0), dtype=bool))]
     by_prompt = [
         _by_prompt(readout[None], nobody, good, bad).assign(intervention=name, positions="all")
         for name, readout in baselines.items()
     ]
-    filled = np.array([one.members.any() for one in sets])
-    present = [one for one in sets if one.members.any()]
+    sizes = np.array(list(map(len, sets)))
+    present = [some for some in sets if len(some)]
+    labels = labels_of(sets).reindex(columns=["neurons", "k", "seed", "match_distance", "circuit_share"])
     summaries = []
     for intervention, positions, readout in runs:
         done = {"intervention": intervention, "positions": positions}
         if present:
-            by_prompt.append(_by_prompt(readout[torch.from_numpy(filled)], present, good, bad).assign(**done))
+            filled = readout[torch.from_numpy(sizes > 0)]
+            by_prompt.append(_by_prompt(filled, present, good, bad).assign(**done))
         measured = _measured(readout, good, bad, choices)
         summaries.append(
-            _labels(sets).assign(
+            labels.assign(
                 **done,
-                n_neurons=[int(one.members.sum()) for one in sets],
-                match_distance=[one.match_distance for one in sets],
-                circuit_share=[one.circuit_share for one in sets],
+                n_neurons=sizes,
                 prompts=len(good),
                 undefined=int((np.abs(good - bad) < NEARLY_ZERO).sum()),
                 good=good.mean(),
                 bad=bad.mean(),
                 centered=choices.center,
                 # To keep or to knock out no neuron is no intervention.
-                **{name: np.where(filled, values, np.nan) for name, values in measured.items()},
+                **{name: np.where(sizes > 0, values, np.nan) for name, values in measured.items()},
             )
         )
     summary, prompts = (pd.concat(parts, ignore_index=True) for parts in (summaries, by_prompt))
     return summary.assign(means=means), prompts.assign(means=means)
 
 
-def intervene(
+def cell(
     run: Run,
     tokens: torch.Tensor,
     answers: torch.Tensor,
-    circuit: pd.DataFrame,
+    circuits: Mapping[int, np.ndarray],
     ranking: pd.DataFrame,
     means: Mapping[str, MeanCache],
     choices: Choices,
@@ -238,18 +246,18 @@ def intervene(
     Args:
         tokens: eval prompts (P, T).
         answers: token ids (P,).
-        circuit: circuit table.
+        circuits: mask of each k, bool, (late layers, m).
         ranking: ranking table of the cell.
         means: the format's mean cache under the name `format`; that of the template alone, if there is one,
             under `template`. Controls are matched by the template's variance where it is given.
     """
-    own = means.get(TEMPLATE_MEANS, means[FORMAT_MEANS])
-    circuits = {k: circuit_members(circuit, k, run.late, run.width) for k in choices.ks}
-    sets = neuron_sets(circuits, own.late_variance(run.first), run.by_neuron(ranking, "ie_mean"), choices)
+    variance = means.get(TEMPLATE_MEANS, means[FORMAT_MEANS]).late_variance(run.first)
+    effects = run.by_neuron(ranking, "ie_mean")
+    sets = neuron_sets(circuits, variance, effects, choices.operator, choices.draws)
+    started = start(run, tokens, answers, choices.center)
     parts = []
     for name, cache in means.items():
         tried = sets if name == FORMAT_MEANS else also_by_template(sets)
-        runs = run_cell(run, tokens, answers, tried, cache, choices.center)
-        parts.append(cell_tables(runs, tried, name, choices))
+        parts.append(cell_tables(run_cell(started, tried, cache), tried, name, choices))
     summary, prompts = (pd.concat(tables, ignore_index=True) for tables in zip(*parts, strict=True))
     return summary, prompts

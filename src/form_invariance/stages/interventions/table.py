@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from form_invariance.stages.contrasts import COLUMNS
 from form_invariance.stages.neuron_sets import KINDS, described
 from form_invariance.tables.columns import Schema, flag, integer, number, text
 
@@ -62,25 +63,16 @@ INTERVENTIONS_PROMPTS = Schema(
 INTERVENTION_CONTRASTS = Schema(
     "intervention_contrasts",
     {
-        "format": text("format; all = over all cells"),
-        "operator": text("operator; all = over all cells"),
+        "format": text("format; all = over all formats"),
+        "operator": text("operator; all = over all operators"),
         "k": integer("circuit size: neurons per layer and format"),
-        "intervention": text("keep_only or knockout"),
-        "positions": text("ablated positions: all (but BOS)"),
-        "means": text("put in: format = over all operators' prompts"),
-        "metric": text("faithfulness (mean of ratios), accuracy or probability"),
-        "n_neurons": integer("neurons of the circuit; all = over all cells"),
-        "cells": integer("cells that have a difference: 0 or 1; all = how many"),
-        "prompts": integer("prompts that have a difference"),
-        "circuit": number(
-            "keep_only: the metric's mean over prompts; knockout: its loss, unmodified - knocked out. all = mean "
-            "over the cells that have a difference"
+        "intervention": text(
+            "keep_only or knockout, at all positions but BOS, with the format's means. first and second are the "
+            "circuit's and its strongest control's metric; of knockout the loss, unmodified - knocked out"
         ),
-        "control": text("the strongest control: the kind with the largest mean; all = strongest (of each cell)"),
-        "control_value": number("the same of this control, mean over its draws"),
-        "difference": number("circuit - control, paired over the same prompts; NaN without a neuron or a control"),
-        "low": number("2.5 % bootstrap percentile over prompts; all = over cells, and over prompts within them"),
-        "high": number("97.5 % percentile likewise"),
+        "metric": text("faithfulness (mean of ratios), accuracy or probability"),
+        "n_neurons": integer("neurons of the circuit; over cells: their sum"),
+        **COLUMNS,
     },
 )
 

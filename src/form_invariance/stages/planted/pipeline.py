@@ -1,9 +1,10 @@
 """The stages on a planted model, with the settings that the rules would give them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import torch
 
@@ -13,12 +14,13 @@ from form_invariance.problems.tasks import Arithmetic
 from form_invariance.stages.attribution.candidates import candidates_of
 from form_invariance.stages.attribution.compute import first_stage
 from form_invariance.stages.census.compute import take_census
-from form_invariance.stages.circuit.compute import circuit_table
+from form_invariance.stages.circuit.compute import circuit_members, circuit_table
+from form_invariance.stages.controls import Draws
 from form_invariance.stages.dataset.compute import Choice, make_dataset
 from form_invariance.stages.dataset.prompts import eval_prompts, train_prompts
-from form_invariance.stages.interventions.compute import intervene
+from form_invariance.stages.interventions.compute import Choices
+from form_invariance.stages.interventions.compute import cell as intervene_cell
 from form_invariance.stages.interventions.contrasts import Cell, cell_of, contrast_table
-from form_invariance.stages.interventions.sets import Choices
 from form_invariance.stages.interventions.table import FORMAT_MEANS
 from form_invariance.stages.mean_cache import compute as mean_cache
 from form_invariance.stages.overlap.compute import overlap_table
@@ -29,7 +31,6 @@ from form_invariance.stages.ranking.compute import rank_cell
 from form_invariance.stages.run import Run
 from form_invariance.stages.transfer.conditions import plan
 from form_invariance.stages.transfer.directions import transfer_tables
-from form_invariance.stages.transfer.neuron_sets import Choices as TransferChoices
 from form_invariance.stages.transfer.neuron_sets import measure, neuron_sets
 
 OPERATOR = "addition"
@@ -81,9 +82,11 @@ def run_stages(model: Path, seed: int) -> Found:
         name: measure(run, cell.ranking, means[name].late_variance(run.first), None)
         for name, cell in cells.items()
     }
-    choices = TransferChoices(OPERATOR, [PLANTED], _RANDOM_SEEDS, _MATCHED_SEEDS, seed)
-    sets = neuron_sets(run, circuit, formats, choices)
-    intervened = {name: _intervene(run, cell, circuit, means[name], seed) for name, cell in cells.items()}
+    circuits = {PLANTED: circuit_members(circuit, PLANTED, run.late, run.width)}
+    draws = Draws(_RANDOM_SEEDS, _MATCHED_SEEDS, seed)
+    sets = neuron_sets(run, circuits, formats, OPERATOR, draws)
+    choices = Choices(OPERATOR, draws, _RESAMPLES, center=True)
+    intervened = {name: intervened_cell(run, cell, circuits, means[name], choices) for name, cell in cells.items()}
     compared: dict[tuple[str, ...], Cell] = {(name, OPERATOR): cell_of(*both) for name, both in intervened.items()}
     averages = {name: cache.last_token(run.first) for name, cache in means.items()}
     plans = plan(censuses, datasets, _PAIRS, seed, OPERATOR)
@@ -126,10 +129,9 @@ def means_of(run: Run, cell: Ranked, datasets: Sequence[pd.DataFrame], seed: int
     return mean_cache.compute(run.model, run.tokenizer, list(chosen.values()))
 
 
-def _intervene(
-    run: Run, cell: Ranked, circuit: pd.DataFrame, means: mean_cache.MeanCache, seed: int
+def intervened_cell(
+    run: Run, cell: Ranked, circuits: Mapping[int, np.ndarray], means: mean_cache.MeanCache, choices: Choices
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Keep-only and knockout of one format: the summary and the table by prompt."""
-    choices = Choices(OPERATOR, [PLANTED], _RANDOM_SEEDS, _MATCHED_SEEDS, _RESAMPLES, seed, center=True)
     tokens, answers = eval_prompts(cell.dataset, run.tokenizer, run.model.device)
-    return intervene(run, tokens, answers, circuit, cell.ranking, {FORMAT_MEANS: means}, choices)
+    return intervene_cell(run, tokens, answers, circuits, cell.ranking, {FORMAT_MEANS: means}, choices)

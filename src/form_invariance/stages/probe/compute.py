@@ -62,7 +62,12 @@ def choose_prompts(censuses: Mapping[tuple[str, str], pd.DataFrame], prompts: in
     chosen = pd.concat(parts, ignore_index=True)
     low, high = np.minimum(chosen["a"], chosen["b"]), np.maximum(chosen["a"], chosen["b"])
     pair, pairs = pd.factorize(pd.MultiIndex.from_arrays([low, high]), sort=True)
-    place = generator(seed, "probe-split").permutation(len(pairs))[pair] / len(pairs)
+    place = generator(seed, "probe-split").permutation(len(pairs)) / len(pairs)
+    for _, rows in chosen.groupby(["format", "operator"], sort=False).indices.items():
+        # A few prompts may all be drawn into the training set; the first of their pairs is tested then.
+        first = pair[rows][place[pair[rows]].argmin()]
+        place[first] = min(place[first], TEST_SHARE / 2)
+    place = place[pair]
     names = np.array(["test", "held_out", "fitted"])
     limits = [TEST_SHARE, TEST_SHARE + (1 - TEST_SHARE) * TEST_SHARE]
     return chosen.assign(split=names[np.searchsorted(limits, place, side="right")])

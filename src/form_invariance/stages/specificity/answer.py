@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.stages.answers import Answer, percent
+from form_invariance.stages.contrasts import overall
 from form_invariance.stages.specificity.table import (
-    ALL,
     EXCHANGED,
     OTHER_CIRCUITS,
     OTHER_OPERATORS,
@@ -108,7 +108,7 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
         return [
             Answer(QUESTION, f"Undefined: no neuron is shared at k = {k}.", shown, ("specificity", "exchange"))
         ]
-    rows = chosen[chosen["format"] == ALL].to_dict("records")
+    rows = overall(chosen).to_dict("records")
     over = {(row["metric"], row["contrast"], row["task"]): row for row in rows}
     others = own[~own["task"].isin(own["operator"])].groupby("task", sort=False)
     sentences = [*_sentences(own, over, k), *(_other_task(str(task), part, over) for task, part in others)]

@@ -15,9 +15,9 @@ from form_invariance.stages.options import (
 )
 
 if TYPE_CHECKING:
+    from form_invariance.stages.controls import NeuronSet
     from form_invariance.stages.mean_cache.compute import MeanCache
     from form_invariance.stages.run import Run
-    from form_invariance.stages.specificity.compute import NeuronSet
     from form_invariance.stages.specificity.tasks import Task
 
 HELP = "keep and knock out every operator's circuit on every operator, on copying, comparing and plain text"
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> None:
             for one in damages(own, name, task, sets[name], arguments.bootstrap, arguments.seed, center):
                 found.append(one)
                 parts.append(matrix(one, sets[name], center))
-    contrasts = contrasts_table(found, sets, list(circuits), arguments.seed)
+    contrasts = contrasts_table(found, sets, list(circuits))
     provenance = {
         **run_provenance(arguments, own, "center_logits", "bootstrap", "seed", "prompts", "matched_seeds", "task"),
         "task_template": {"/".join(key): template for key, template in arguments.task_template.items()},
@@ -79,28 +79,25 @@ def _sets(
     means: Mapping[str, "MeanCache"],
 ) -> list["NeuronSet"]:
     """Every operator's circuits, and their controls in one format."""
-    from form_invariance.stages.circuit.compute import circuit_members
-    from form_invariance.stages.circuit.table import CIRCUIT
-    from form_invariance.stages.neuron_sets import MATCHED
+    from form_invariance.stages.circuit.compute import read_circuits
+    from form_invariance.stages.controls import Draws
     from form_invariance.stages.ranking.table import RANKING
     from form_invariance.stages.specificity.compute import neuron_sets
     from form_invariance.tables.files import read_table
 
-    sets = []
+    sets, draws = [], Draws(0, arguments.matched_seeds, arguments.seed)
     for operator, path in circuits.items():
-        table = read_table(path, CIRCUIT)
-        members = {k: circuit_members(table, k, run.late, run.width) for k in sorted(set(arguments.k))}
+        members = read_circuits(path, sorted(set(arguments.k)), run.late, run.width)
         values = {
             "variance": means[operator].late_variance(run.first),
             "effect": run.by_neuron(read_table(arguments.rankings[name, operator], RANKING), "ie_mean"),
         }
-        matched = {control: values[kind.matched_by] for control, kind in MATCHED.items()}
         ranked = {
             form: run.by_neuron(read_table(ranking, RANKING), "rank")
             for (form, of), ranking in arguments.rankings.items()
             if of == operator
         }
-        sets += neuron_sets(operator, members, matched, ranked, arguments.matched_seeds, arguments.seed)
+        sets += neuron_sets(operator, members, values, ranked, draws)
     return sets
 
 

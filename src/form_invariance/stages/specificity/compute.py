@@ -10,33 +10,30 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-import torch
 
-from form_invariance.model.readout import Readout, join_prompts
-from form_invariance.stages.circuit.controls import as_many_best, draw_controls
-from form_invariance.stages.mean_cache.ablation import ablate_last_position, start_runs, unmodified
-from form_invariance.stages.neuron_sets import BEST_IN, CIRCUIT
+from form_invariance.model.readout import Readout
+from form_invariance.stages.contrasts import resampled, resampling
+from form_invariance.stages.controls import (
+    NOT_DRAWN,
+    Draws,
+    NeuronSet,
+    as_many_best,
+    circuit_set,
+    controls,
+    labels_of,
+    masks_of,
+)
+from form_invariance.stages.intervene import intervene, start, unmodified
+from form_invariance.stages.neuron_sets import BEST_IN
 from form_invariance.stages.run import Run
 from form_invariance.stages.specificity.table import CONTROLS as CONTROLS
 from form_invariance.stages.specificity.table import METRICS
 from form_invariance.stages.specificity.tasks import Task
-from form_invariance.statistics import bootstrap_weights
 
 INTERVENTIONS = ("keep_only", "knockout")
 NOTHING_SHARED = "no neuron is shared"
 
 _SMALLEST = np.finfo(float).tiny
-
-
-@dataclass(frozen=True)
-class NeuronSet:
-    """An operator's shared circuit at one k, or a control of it."""
-
-    operator: str
-    k: int
-    neurons: str
-    seed: int
-    members: np.ndarray  # bool, (late layers, m)
 
 
 @dataclass(frozen=True)
@@ -48,7 +45,7 @@ class Damages:
     intervention: str
     ablated: Mapping[str, np.ndarray]  # by metric, (sets, P); NaN for sets without neurons
     damage: Mapping[str, np.ndarray]  # by metric, (sets, P): above zero is worse
-    resampled: Mapping[str, np.ndarray]  # by metric, (R, sets): mean damage in each bootstrap sample
+    resampled: Mapping[str, np.ndarray]  # by metric, (1 + R, sets): mean damage, and in each bootstrap sample
 
 
 def neuron_sets(
@@ -56,8 +53,7 @@ def neuron_sets(
     circuits: Mapping[int, np.ndarray],
     values: Mapping[str, np.ndarray],
     rank: Mapping[str, np.ndarray],
-    draws: int,
-    seed: int,
+    draws: Draws,
 ) -> list[NeuronSet]:
     """An operator's circuits, every format's best neurons, and matched controls: as many in the same layers.
 
@@ -65,40 +61,26 @@ def neuron_sets(
 
     Args:
         circuits: mask of each k, bool, (late layers, m).
-        values: what each kind of control is matched by, (late layers, m), NaN = not available.
+        values: what controls are matched by (variance, effect), (late layers, m), NaN = not available.
         rank: of the neurons in each format, (late layers, m), 1 = best, NaN = not ranked.
-        draws: of each kind.
     """
     sets = []
     for k, members in circuits.items():
-        sets.append(NeuronSet(operator, k, CIRCUIT, -1, members))
-        for name, ranked in rank.items() if members.any() else ():
+        sets.append(circuit_set(members, k))
+        if not members.any():
+            continue
+        for name, ranked in rank.items():
             best = as_many_best(members, ranked)
             if best is not None:
-                sets.append(NeuronSet(operator, k, BEST_IN + name, -1, best))
-        for kind, matched in values.items() if members.any() else ():
-            for draw in range(draws):
-                control = draw_controls(members, matched, seed, operator, kind, k, draw)
-                if control is not None:
-                    sets.append(NeuronSet(operator, k, kind, draw, control))
-    return sets
+                sets.append(NeuronSet({"neurons": BEST_IN + name, "k": k, "seed": NOT_DRAWN}, best))
+        sets += controls(members, k, CONTROLS, values, draws, operator)
+    return [NeuronSet({"operator": operator, **some.label}, some.members) for some in sets]
 
 
 def _values(readout: Readout) -> dict[str, np.ndarray]:
     """The metrics of a readout, of its shape."""
     found = readout.metrics()
     return {**found, "loss": -np.log(np.maximum(found["probability"], _SMALLEST))}
-
-
-def _ablated(run: Run, task: Task, masks: np.ndarray, center: bool) -> Readout:
-    """Readout (sets, P) with the neurons in masks (sets, late layers, m) at their means at the last token."""
-    ablated = torch.from_numpy(masks).to(run.model.device)
-    every, found = [], []
-    with torch.no_grad():
-        for part in start_runs(run.model, task.tokens, task.answers, run.first):
-            every.append(part.rows)
-            found.append(ablate_last_position(run.model, part, ablated, task.means, center))
-    return join_prompts(every, found)
 
 
 def damages(
@@ -112,52 +94,44 @@ def damages(
     """
     prompts = len(task.tokens)
     shape = len(sets), prompts
-    members = np.stack([one.members for one in sets])
+    members = masks_of(sets)
     present = members.any(axis=(1, 2))
+    weights = resampling(prompts, resamples, seed, "specificity", name, task.name)
     measured = present.any() and not task.undefined
-    before = _values(unmodified(run.model, task.tokens, task.answers, run.first, center)) if measured else {}
-    names = "specificity", name, task.name
-    weights = bootstrap_weights(prompts, resamples, seed, *names) / prompts if measured else np.empty((0, 0))
+    if measured:
+        started = start(run, task.tokens, task.answers, center)
+        before = _values(unmodified(started))
     for intervention in INTERVENTIONS:
         ablated = {metric: np.full(shape, np.nan) for metric in METRICS}
         damage = {metric: np.full(shape, np.nan) for metric in METRICS}
-        resampled = {metric: np.full((resamples, len(sets)), np.nan) for metric in METRICS}
+        means = {metric: np.full((1 + resamples, len(sets)), np.nan) for metric in METRICS}
         if measured:
             masks = members[present] if intervention == "knockout" else ~members[present]
-            for metric, values in _values(_ablated(run, task, masks, center)).items():
+            for metric, values in _values(intervene(started, masks, task.means, at_once=len(masks))).items():
                 ablated[metric][present] = values
                 change = before[metric] - ablated[metric]
                 damage[metric] = -change if metric == "loss" else change
-                resampled[metric] = weights @ damage[metric].T
-        yield Damages(name, task, intervention, ablated, damage, resampled)
-
-
-def mean_over_prompts(values: np.ndarray) -> np.ndarray:
-    """Means (sets,) of values (sets, P); NaN without prompts."""
-    return values.mean(1) if values.shape[1] else np.full(len(values), np.nan)
+                means[metric] = resampled(damage[metric], weights)
+        yield Damages(name, task, intervention, ablated, damage, means)
 
 
 def matrix(found: Damages, sets: Sequence[NeuronSet], center: bool) -> pd.DataFrame:
     """The specificity table's rows of one task, one a set."""
-    sizes = [int(one.members.sum()) for one in sets]
-    table = pd.DataFrame(
-        {
-            "format": found.format,
-            "operator": [one.operator for one in sets],
-            "k": [one.k for one in sets],
-            "intervention": found.intervention,
-            "task": found.task.name,
-            "neurons": [one.neurons for one in sets],
-            "seed": [one.seed for one in sets],
-            "n_neurons": sizes,
-            "prompts": len(found.task.tokens),
-            "undefined": [found.task.undefined or ("" if size else NOTHING_SHARED) for size in sizes],
-            "centered": center,
-        }
+    sizes = list(map(len, sets))
+    table = labels_of(sets).assign(
+        format=found.format,
+        intervention=found.intervention,
+        task=found.task.name,
+        n_neurons=sizes,
+        prompts=len(found.task.tokens),
+        undefined=[found.task.undefined or ("" if size else NOTHING_SHARED) for size in sizes],
+        centered=center,
     )
     for metric in METRICS:
-        low, high = np.quantile(found.resampled[metric], [0.025, 0.975], axis=0)
-        means = [mean_over_prompts(own[metric]) for own in (found.ablated, found.damage)]
-        for column, values in zip(("", "_damage", "_low", "_high"), (*means, low, high), strict=True):
-            table[f"{metric}{column}"] = values
+        damage, *drawn = found.resampled[metric]
+        low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
+        ablated = found.ablated[metric]
+        table[metric] = ablated.mean(1) if ablated.shape[1] else np.nan
+        for column, values in zip(("damage", "low", "high"), (damage, low, high), strict=True):
+            table[f"{metric}_{column}"] = values
     return table

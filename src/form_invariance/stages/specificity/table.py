@@ -1,10 +1,10 @@
 """What a circuit does to other tasks: the damage matrix, and its contrasts."""
 
+from form_invariance.stages.contrasts import ALL as ALL
+from form_invariance.stages.contrasts import COLUMNS
 from form_invariance.stages.neuron_sets import BEST_IN, CIRCUIT, MATCHED, described
 from form_invariance.tables.columns import Column, Schema, flag, integer, number, text
 
-ALL = "all"
-"""The value of `format` and `operator` in rows over all cells."""
 CONTROLS = tuple(MATCHED)
 """The controls that every circuit is compared with."""
 TEXT = "text"
@@ -39,6 +39,12 @@ def _damages() -> dict[str, Column]:
     return found
 
 
+RATIO = {
+    "ratio": number("first / second; NaN where the lower 95 % limit of second is not above zero"),
+    "ratio_low": number("95 % lower limit of the ratio"),
+    "ratio_high": number("95 % upper limit of the ratio"),
+    "ratio_error": number("Monte Carlo standard error of these limits, the larger of the two"),
+}
 _CIRCUIT = {
     "format": text("format of the prompts; in contrasts also all"),
     "operator": text("operator whose shared circuit it is; in contrasts also all"),
@@ -67,7 +73,8 @@ SPECIFICITY_CONTRASTS = Schema(
     {
         **_CIRCUIT,
         "contrast": text(
-            "own_minus_other (the circuit's damage to its own operator, and to another task), "
+            "first and second are mean damages; the difference is second - first for keep_only, so above zero is "
+            "specific: own_minus_other (the circuit's damage to its own operator, and to another task), "
             "circuit_minus_control (damage by the circuit and by its strongest matched control, same prompts), "
             "exchanged_minus_own (mean damage by the other formats' best neurons, and by the format's own), "
             "own_minus_other_circuits (damage by the circuit, and by the other operators', same prompts), "
@@ -77,17 +84,8 @@ SPECIFICITY_CONTRASTS = Schema(
             "the other task; for circuit_minus_control the task: own, another operator, other_operators (their "
             "mean), a task of specificity_tasks, or text"
         ),
-        "control": text("the strongest matched control on this task; empty where there is none or several"),
         "metric": text("accuracy, probability or loss"),
-        "cells": integer("cells (format and operator) in which both damages are defined"),
-        "first": number("mean damage: own, the circuit's, or that by the other formats' best neurons"),
-        "second": number("mean damage: the other task's, the control's, or that by the format's own best neurons"),
-        "ratio": number("first / second; NaN where the lower 95 % limit of second is not above zero"),
-        "ratio_low": number("2.5 % bootstrap percentile"),
-        "ratio_high": number("97.5 % bootstrap percentile"),
-        "difference": number("first - second of a knockout, second - first of keep-only: above zero is specific"),
-        "low": number("2.5 % bootstrap percentile over prompts; over cells and prompts in rows over all cells"),
-        "high": number("97.5 % bootstrap percentile"),
-        "verdict": text("yes (the interval is above zero), no (below), undecided, or undefined"),
+        **COLUMNS,
+        **RATIO,
     },
 )

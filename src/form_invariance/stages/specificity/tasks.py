@@ -13,7 +13,7 @@ from form_invariance.problems.operands import OperandRange, operand_pool
 from form_invariance.problems.prompts import check_next_token, rendered
 from form_invariance.problems.templates import check_task_fields
 from form_invariance.randomness import generator
-from form_invariance.stages.mean_cache.ablation import unmodified
+from form_invariance.stages.intervene import answer
 from form_invariance.stages.mean_cache.compute import MeanCache, last_token_means
 from form_invariance.stages.run import Run
 from form_invariance.stages.specificity.table import TEXT
@@ -64,7 +64,7 @@ def number_task(
     prompts = rendered(template, tried)
     check_next_token(run.tokenizer, prompts, tried["answer"].to_numpy(), where)
     tokens, answers = run.tokens(prompts), run.answer_tokens(tried["answer"].to_numpy())
-    right = unmodified(run.model, tokens, answers, run.first, center=False).correct
+    right = answer(run, tokens, answers).correct
     means = last_token_means(run.model, run.tokens(rendered(template, others)), run.first)
     task = Task(name, tokens[right][:most], answers[right][:most], means)
     if len(task.tokens) < FEWEST:
@@ -105,7 +105,7 @@ def text_task(run: Run, text: str, most: int) -> Task:
     spaced = rest[np.linspace(0, len(rest) - 1, min(TRIED * most, len(rest))).round().astype(int)]
     measured, others = (_with_bos(run, windows[where]) for where in (chosen, spaced))
     task = Task(TEXT, measured[:, :-1], measured[:, -1], last_token_means(run.model, others[:, :-1], run.first))
-    probability = unmodified(run.model, task.tokens, task.answers, run.first, center=False).probability
+    probability = answer(run, task.tokens, task.answers).probability
     loss, guess = float(-probability.log().mean()), math.log(run.model.config.vocabulary)
     if loss > GUESSING * guess:
         return replace(task, undefined=f"loss {loss:.2f} is near that of a uniform guess, {guess:.2f}")

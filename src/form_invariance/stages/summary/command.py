@@ -2,7 +2,7 @@
 
 import argparse
 
-from form_invariance.stages.options import add_options, settings
+from form_invariance.stages.options import add_options
 
 HELP = "answer the main questions about one model: effect, strongest control, interval and verdict"
 
@@ -11,7 +11,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tables", nargs="+", required=True, metavar="NAME/KEY=FILE", help="the tables of contrasts"
     )
-    add_options(parser, "--bootstrap", "--seed", output="verdicts table")
+    add_options(parser, output="verdicts table")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -32,5 +32,4 @@ def run(arguments: argparse.Namespace) -> None:
         "specificity_contrasts": Input(SPECIFICITY_CONTRASTS),
     }
     tables = read_inputs(input_paths(arguments.tables, inputs, "the verdicts"), inputs)
-    table = verdicts_table(tables, arguments.bootstrap, arguments.seed)
-    write_table(table, arguments.output, VERDICTS, settings(arguments, "bootstrap", "seed"))
+    write_table(verdicts_table(tables), arguments.output, VERDICTS, {})

@@ -57,14 +57,12 @@ VERDICTS = Schema(
             "value - control_value, mean over cells (exchange: value / control_value - 0.8); NaN where no neuron "
             "is shared or too few pairs can be tried"
         ),
-        "low": number(
-            "lower 95 % limit, bootstrap of two stages: over cells, and over prompts within them; of one "
-            "operator, normal with the standard errors of its cells"
-        ),
+        "low": number("lower 95 % limit: bootstrap over the prompts of each cell; the cells are fixed"),
         "high": number("upper 95 % limit"),
+        "limit_error": number("Monte Carlo standard error of the limits, the larger of the two"),
         "verdict": text(
-            "yes (the interval is above zero), no (below), undecided, or undefined; over all operators mixed, "
-            "where it is yes for some and no for others"
+            "yes (the interval is above zero by two limit errors), no (below), undecided, or undefined; over all "
+            "operators mixed, where it is yes for some and no for others"
         ),
     },
 )

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import pandas as pd
 
 from form_invariance.stages.answers import Answer, percent
-from form_invariance.stages.transfer.names import CEILINGS, EVERY, NO_DONOR, NONE
+from form_invariance.stages.contrasts import overall
+from form_invariance.stages.transfer.names import CEILINGS, NO_DONOR, NONE
 from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_CONTRASTS
-from form_invariance.stages.verdicts import with_verdicts
 from form_invariance.tables.inputs import Input
 
 INPUTS = {
@@ -22,7 +22,7 @@ _FIGURES = ("transfer_contrasts", "transfer")
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """The contrasts over all cells with their verdicts, and the ceilings."""
     contrasts = tables["transfer_contrasts"]
-    contrasts = with_verdicts(contrasts[contrasts["k"] == k].drop(columns="k"))
+    contrasts = contrasts[contrasts["k"] == k].drop(columns="k")
     own = tables["transfer"][tables["transfer"]["k"].isin([k, NONE])]
     matched = own[own["condition"] == "matched"]
     if not matched["n_neurons"].any():
@@ -34,10 +34,10 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
 def _sentence(own: pd.DataFrame, contrasts: pd.DataFrame, k: int) -> str:
     means = own.groupby(["operator", "direction", "condition"])["recovered"].mean().groupby("condition").mean()
     rates = {name: percent(value) for name, value in means.items()}
-    whole = contrasts[contrasts["operator"] == EVERY].set_index("contrast")
+    whole = overall(contrasts).set_index("contrast")
 
     def told(name: str) -> str:
-        value, low, high = (percent(float(whole[column][name])) for column in ("value", "low", "high"))
+        value, low, high = (percent(float(whole[column][name])) for column in ("difference", "low", "high"))
         word = whole["verdict"][name]
         return str(word) if word == "undefined" else f"{value} [{low}, {high}] ({word})"
 

@@ -21,7 +21,8 @@ def run(arguments: argparse.Namespace) -> None:
     import pandas as pd
 
     from form_invariance.stages.census.table import CENSUS
-    from form_invariance.stages.circuit.table import CIRCUIT
+    from form_invariance.stages.circuit.compute import read_circuits
+    from form_invariance.stages.controls import Draws
     from form_invariance.stages.dataset.table import DATASET
     from form_invariance.stages.late_layers import onset_of
     from form_invariance.stages.mean_cache.compute import read_means
@@ -29,7 +30,7 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.run import load_run, run_provenance
     from form_invariance.stages.transfer.conditions import plan
     from form_invariance.stages.transfer.directions import transfer_tables
-    from form_invariance.stages.transfer.neuron_sets import Choices, measure, neuron_sets
+    from form_invariance.stages.transfer.neuron_sets import measure, neuron_sets
     from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_PAIRS
     from form_invariance.tables.files import read_table, read_tables, write_table
 
@@ -37,18 +38,18 @@ def run(arguments: argparse.Namespace) -> None:
     rankings = read_tables(arguments.rankings, RANKING)
     datasets = [read_table(path, DATASET) for path in arguments.exclude_train]
     plans = plan(censuses, datasets, arguments.pairs, arguments.seed, arguments.operator)
-    own = load_run(arguments)
+    run = load_run(arguments)
     formats, means, probes = {}, {}, arguments.probes
     for name, ranking in rankings.items():
-        cache = read_means(arguments.mean_caches[name], own.model)
-        means[name], variance = cache.last_token(own.first), cache.late_variance(own.first)
-        formats[name] = measure(own, ranking, variance, onset_of(probes[name]) if name in probes else None)
-    draws = (arguments.random_seeds, arguments.matched_seeds)
-    choices = Choices(arguments.operator, arguments.k, *draws, arguments.seed)
-    sets = neuron_sets(own, read_table(arguments.circuit, CIRCUIT), formats, choices)
-    provenance = run_provenance(arguments, own, "center_logits", "pairs", "random_seeds", "matched_seeds", "seed")
+        cache = read_means(arguments.mean_caches[name], run.model)
+        means[name], variance = cache.last_token(run.first), cache.late_variance(run.first)
+        formats[name] = measure(run, ranking, variance, onset_of(probes[name]) if name in probes else None)
+    circuits = read_circuits(arguments.circuit, arguments.k, run.late, run.width)
+    draws = Draws(arguments.random_seeds, arguments.matched_seeds, arguments.seed)
+    sets = neuron_sets(run, circuits, formats, arguments.operator, draws)
+    provenance = run_provenance(arguments, run, "center_logits", "pairs", "random_seeds", "matched_seeds", "seed")
     by_pair = []
-    for (donor, target), rates, pairs in transfer_tables(own, plans, means, sets, arguments.center_logits):
+    for (donor, target), rates, pairs in transfer_tables(run, plans, means, sets, arguments.center_logits):
         write_table(rates, arguments.output_folder / f"{donor}_to_{target}.parquet", TRANSFER, provenance)
         by_pair.append(pairs)
     write_table(pd.concat(by_pair, ignore_index=True), arguments.pairs_output, TRANSFER_PAIRS, provenance)

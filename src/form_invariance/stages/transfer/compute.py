@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
 
@@ -18,27 +17,12 @@ from form_invariance.model.batches import by_length, in_order
 from form_invariance.model.decoder import Decoder
 from form_invariance.model.memory import rows_at_once
 from form_invariance.model.readout import Readout, join_prompts, read_out
-from form_invariance.model.replay import LastTokenCache, build_cache, replay, replay_neurons, select
+from form_invariance.model.replay import LastTokenCache, build_cache, replay, select
+from form_invariance.stages.controls import NeuronSet, masks_of
+from form_invariance.stages.intervene import read_replaced
 from form_invariance.stages.run import Run
 from form_invariance.stages.transfer.conditions import Condition, Group, Plans
 from form_invariance.stages.transfer.names import RESIDUAL
-
-
-@dataclass(frozen=True)
-class Shares:
-    """How far each neuron moves to the donor's activation, from 0 to 1, in each of several settings.
-
-    Attributes:
-        settings: the columns that tell the settings apart, such as k; a row each.
-        moved: (settings, late layers, m), bool or float.
-    """
-
-    settings: pd.DataFrame
-    moved: Tensor
-
-    def sizes(self) -> np.ndarray:
-        """How many neurons move in each setting, (settings,)."""
-        return (self.moved > 0).sum((1, 2)).cpu().numpy()
 
 
 @dataclass
@@ -87,31 +71,6 @@ def run_donors(run: Run, plans: Plans) -> dict[str, Donors]:
     return {name: Donors(run, donors) for name, donors in prompts.items() if donors}
 
 
-def transfer_neurons(
-    model: Decoder, cache: LastTokenCache, donors: Tensor, shares: Tensor, answers: Tensor, center: bool
-) -> Readout:
-    """Move neurons of the target runs' last token to the donors' activations, or a part of the way.
-
-    Args:
-        cache: of the target prompts.
-        donors: the donor prompts' last-token activations, (late layers, B, m).
-        shares: as in `Shares`, (settings, late layers, m).
-        answers: token ids of the right answers, (B,).
-
-    Returns:
-        Readout of shape (settings, B).
-    """
-    weights = shares.to(donors.dtype)
-
-    def on_neurons(layer: int, post: Tensor) -> Tensor:
-        late = layer - cache.first
-        # (1 - weight) * post + weight * donor, without rounding at 0 and at 1.
-        return torch.lerp(post, donors[late][:, None], weights[:, late])
-
-    x = replay_neurons(model, cache, on_neurons)
-    return read_out(model, x.transpose(0, 1), answers, center)
-
-
 def transfer_residual(
     model: Decoder, cache: LastTokenCache, donors: Tensor, answers: Tensor, center: bool
 ) -> Readout:
@@ -133,26 +92,27 @@ def run_group(
     group: Group,
     donors: Mapping[str, Donors],
     means: Mapping[str, Tensor],
-    sets: Mapping[str, Shares],
+    sets: Mapping[str, Sequence[NeuronSet]],
     center: bool,
 ) -> dict[str, Transferred]:
-    """Run all conditions of a group; one without pairs or without settings is absent from the result.
+    """Run all conditions of a group; one without pairs or without sets is absent from the result.
 
     Args:
         donors: of each format.
         means: of the last token's activations in each format, (late layers, m), for conditions without donors.
         sets: the neurons that the conditions name.
     """
-    conditions = [one for one in group.conditions if one.donors and len(sets[one.neurons].settings)]
+    conditions = [one for one in group.conditions if one.donors and sets[one.neurons]]
     if not conditions:
         return {}
-    most = max(len(sets[one.neurons].settings) for one in conditions)
+    shares = {one.neurons: torch.from_numpy(masks_of(sets[one.neurons])) for one in conditions}
+    shares = {name: moved.to(run.model.device) for name, moved in shares.items()}
+    most = max(map(len, shares.values()))
     per_batch = max(1, rows_at_once(run.model) // most)
     results: dict[str, list[tuple[Tensor, Readout, Readout]]] = {one.name: [] for one in conditions}
 
     def after(condition: Condition, rows: np.ndarray, cache: LastTokenCache, answers: Tensor) -> Readout:
         prompts = [condition.donors[row] for row in rows]
-        moved = sets[condition.neurons].moved
         if condition.neurons == RESIDUAL:
             residual = donors[condition.format].residual(prompts)
             return transfer_residual(run.model, cache, residual, answers, center)
@@ -160,7 +120,7 @@ def run_group(
             given = means[condition.format][:, None].expand(-1, len(rows), -1)
         else:
             given = donors[condition.format].neurons(prompts)
-        return transfer_neurons(run.model, cache, given, moved, answers, center)
+        return read_replaced(run.model, cache, answers, shares[condition.neurons], given, center)
 
     right = torch.tensor(group.pairs["answer_token"].tolist(), device=run.model.device)
     for batch, tokens in by_length(run.tokens(group.pairs["prompt"].tolist()), per_batch):

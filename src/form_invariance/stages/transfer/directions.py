@@ -1,14 +1,15 @@
 """The tables of transfer: rates of every condition, and what came of every operand pair."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
+from form_invariance.stages.controls import NeuronSet, labels_of
 from form_invariance.stages.run import Run
-from form_invariance.stages.transfer.compute import Donors, Shares, Transferred, run_donors, run_group
+from form_invariance.stages.transfer.compute import Donors, Transferred, run_donors, run_group
 from form_invariance.stages.transfer.conditions import Condition, Group, Plans
 from form_invariance.stages.transfer.names import RESIDUAL
 from form_invariance.statistics import wilson
@@ -24,7 +25,7 @@ def transfer_tables(
     run: Run,
     plans: Plans,
     means: Mapping[str, Tensor],
-    sets: Mapping[Direction, Mapping[str, Shares]],
+    sets: Mapping[Direction, Mapping[str, Sequence[NeuronSet]]],
     center: bool,
 ) -> Iterator[tuple[Direction, pd.DataFrame, pd.DataFrame]]:
     """The transfer table of every direction, and its table by pair.
@@ -46,7 +47,7 @@ def run_directions(
     run: Run,
     plans: Plans,
     means: Mapping[str, Tensor],
-    sets: Mapping[Direction, Mapping[str, Shares]],
+    sets: Mapping[Direction, Mapping[str, Sequence[NeuronSet]]],
     center: bool,
 ) -> Iterator[tuple[Direction, pd.DataFrame, pd.DataFrame]]:
     """Run every direction (donor, target): rates, and a table by pair, which has the column n_neurons, too.
@@ -76,17 +77,20 @@ def _group_tables(
     group: Group,
     donors: Mapping[str, Donors],
     means: Mapping[str, Tensor],
-    sets: Mapping[str, Shares],
+    sets: Mapping[str, Sequence[NeuronSet]],
     center: bool,
 ) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
     """Rates and table by pair of each condition that has a setting."""
     results = run_group(run, group, donors, means, sets, center)
     for condition in group.conditions:
-        shares = sets[condition.neurons]
-        labels = shares.settings.assign(condition=condition.name, n_neurons=shares.sizes())
+        chosen = sets[condition.neurons]
+        if not chosen:
+            continue
+        labels = labels_of(chosen).drop(columns="neurons")
+        labels = labels.assign(condition=condition.name, n_neurons=list(map(len, chosen)))
         if condition.name in results:
             yield _tables(group, condition, results[condition.name], labels)
-        elif len(labels):
+        else:
             nobody = labels.iloc[:0].assign(a=0, b=0, recovered=False, donor_answer=False, probability=0.0)
             nobody = nobody.assign(permuted_answer=0.0)
             yield labels.assign(pairs=0, **dict.fromkeys(RATES, np.nan)), nobody

@@ -7,7 +7,8 @@ from matplotlib.figure import Figure
 
 from form_invariance.drawing.lines import DASH_DOT, DASHED, DOTTED, Look, line, line_grid, looks_of
 from form_invariance.drawing.style import COLOURS, GREY, LIGHT
-from form_invariance.stages.transfer.names import CEILINGS, CONTROLS, EVERY, NO_DONOR
+from form_invariance.stages.contrasts import ALL
+from form_invariance.stages.transfer.names import CEILINGS, CONTROLS, NO_DONOR
 from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_CONTRASTS
 from form_invariance.statistics import wilson
 from form_invariance.tables.inputs import Input
@@ -90,13 +91,18 @@ def transfer_contrasts(tables: Mapping[str, pd.DataFrame], title: str) -> Figure
     """A panel for each contrast: over all cells with its interval, and each operator's mean over directions."""
     table = tables["transfer_contrasts"]
     table = table[table["contrast"].isin(TITLES)].assign(title=table["contrast"].map(TITLES))
-    whole, cells = (table[(table["operator"] == EVERY) == wanted] for wanted in (True, False))
-    means = cells.groupby(["title", "operator", "k"], sort=False)["value"].mean().reset_index()
+    table = table[table["direction"] == ALL]
+    whole, operators = (table[(table["operator"] == ALL) == wanted] for wanted in (True, False))
     looks = {
-        EVERY: Look("black", "o", width=1.8, label="all operators and directions"),
-        **_thin(means["operator"]),
+        ALL: Look("black", "o", width=1.8, label="all operators and directions"),
+        **_thin(operators["operator"]),
     }
-    drawn = pd.concat([line(whole, EVERY, "value", "low", "high"), line(means, means["operator"], "value")])
+    drawn = pd.concat(
+        [
+            line(whole, ALL, "difference", "low", "high"),
+            line(operators, operators["operator"], "difference"),
+        ]
+    )
     heading = f"{title}: what the donor's problem adds to its answer"
     grid = line_grid(drawn, "k", looks, "difference, share", heading, col="title", col_wrap=len(TITLES))
     for axes in grid.axes.flat:

@@ -25,6 +25,3 @@ CEILINGS = (ALL_LATE, RESIDUAL)
 
 NONE = -1
 """The value of `k` and `seed` in rows that have none."""
-
-EVERY = "all"
-"""Operator and direction of the contrasts over all cells."""

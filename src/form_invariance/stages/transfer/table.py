@@ -1,5 +1,6 @@
 """Transfer of activations between formats."""
 
+from form_invariance.stages.contrasts import COLUMNS
 from form_invariance.stages.neuron_sets import described
 from form_invariance.stages.transfer.names import DRAWN
 from form_invariance.tables.columns import Schema, flag, integer, number, text
@@ -54,23 +55,15 @@ TRANSFER_PAIRS = Schema(
 TRANSFER_CONTRASTS = Schema(
     "transfer_contrasts",
     {
-        "operator": text("operator; all = over the cells (operator, direction)"),
-        "direction": text("DONOR_to_TARGET; all = over the cells"),
+        "direction": text("DONOR_to_TARGET; all = over all directions"),
+        "operator": text("operator; all = over all operators"),
         "k": integer("circuit size: neurons per layer and format"),
         "contrast": text(
             "matched_minus_baseline, matched_minus_same_answer, matched_minus_mismatched, matched_minus_control "
             "(differences of recovered), imposed, interchange (a donor's own answer comes out, minus the rate at "
-            "which another pair's donor's does; on failures, and on pairs right in both formats)"
+            "which another pair's donor's does; on failures, and on pairs right in both formats). Prompts are "
+            "pairs"
         ),
-        "control": text(
-            "matched_minus_baseline, matched_minus_control: the one that recovers most in the cell; else empty"
-        ),
-        "first": number("mean over pairs of the first value; all: mean over cells"),
-        "second": number("mean of the value that is subtracted, over the same pairs"),
-        "value": number("first - second"),
-        "low": number("95 % lower limit, bootstrap over pairs; all: over cells, then pairs within each"),
-        "high": number("95 % upper limit of it"),
-        "pairs": integer("pairs that have both values"),
-        "cells": integer("cells that have such a pair"),
+        **COLUMNS,
     },
 )

@@ -1,4 +1,4 @@
-"""Keep-only and knockout by mean ablation (paper, section 4.3; method, section 7)."""
+"""Mean ablation of late neurons at all positions, and the start of every intervention (method, section 7)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,10 +18,9 @@ from form_invariance.model.decoder import (
     neurons,
     run_layers,
 )
-from form_invariance.model.memory import rows_at_once
 from form_invariance.model.prefixes import for_each, run_beginning, shared_beginning
-from form_invariance.model.readout import Readout, join_prompts, read_out, stack
-from form_invariance.model.replay import LastTokenCache, continue_cache, replay_neurons, select
+from form_invariance.model.readout import Readout, read_out, stack
+from form_invariance.model.replay import LastTokenCache, continue_cache
 from form_invariance.stages.mean_cache.compute import MeanCache, aligned
 
 BATCH = 100
@@ -29,10 +28,10 @@ BATCH = 100
 
 
 @dataclass
-class EvalRun:
-    """The unmodified run of a batch of eval prompts up to the first late layer, shared by all interventions."""
+class Part:
+    """The unmodified run of a batch of prompts up to the first late layer, shared by all interventions."""
 
-    rows: Tensor  # (B,): which of the eval prompts they are
+    rows: Tensor  # (B,): which of the prompts they are
     tokens: Tensor  # (B, T)
     residual: Tensor  # (B, T, d) before the first late layer
     last_token: LastTokenCache
@@ -40,18 +39,16 @@ class EvalRun:
 
 
 @torch.no_grad()
-def start_runs(
-    model: Decoder, tokens: Tensor, answers: Tensor, first: int, size: int = BATCH
-) -> Iterator[EvalRun]:
+def start_runs(model: Decoder, tokens: Tensor, answers: Tensor, first: int, size: int = BATCH) -> Iterator[Part]:
     """Run the layers that no intervention touches, once, in batches of prompts of one length.
 
     Args:
         tokens: (P, T), shorter prompts padded on the left (`model.batches`).
         answers: token ids, (P,).
     """
-    for rows, own in by_length(tokens, size):
-        residual = _before_late_layers(model, own, first)
-        yield EvalRun(rows, own, residual, continue_cache(model, residual, first), answers[rows])
+    for rows, some in by_length(tokens, size):
+        residual = _before_late_layers(model, some, first)
+        yield Part(rows, some, residual, continue_cache(model, residual, first), answers[rows])
 
 
 def _before_late_layers(model: Decoder, tokens: Tensor, first: int) -> Tensor:
@@ -65,7 +62,7 @@ def _before_late_layers(model: Decoder, tokens: Tensor, first: int) -> Tensor:
 
 
 def ablate_all_positions(
-    model: Decoder, run: EvalRun, masks: Tensor, means: MeanCache, bos: bool, center: bool
+    model: Decoder, part: Part, masks: Tensor, means: MeanCache, bos: bool, center: bool
 ) -> Readout:
     """Replace neurons of the late layers by their means at every token position but BOS.
 
@@ -79,20 +76,20 @@ def ablate_all_positions(
     Returns:
         Readout of shape (sets, B).
     """
-    first, tokens = run.last_token.first, run.residual.shape[1]
+    first, tokens = part.last_token.first, part.residual.shape[1]
     if tokens == bos:
-        return stack([run_unmodified(model, run, center)[None]] * len(masks), dim=0)
+        return stack([run_unmodified(model, part, center)[None]] * len(masks), dim=0)
     given = [aligned(mean, tokens) for mean in means.neurons[first:]]
-    segments = list(_segments(model, run, int(bos)))
-    before = _past_of(run.last_token, int(bos))
+    segments = list(_segments(model, part, int(bos)))
+    before = _past_of(part.last_token, int(bos))
     readouts = []
     for mask in masks:
         few = bool((2 * (~mask).sum(1) <= mask.shape[1]).all())
         past = before
         for segment in segments:
-            own = [mean[segment.begin : segment.end] for mean in given]
-            smaller = _without(model, first, mask, own) if few else model
-            on_neurons = None if few else _replace(first, mask, own)
+            here = [mean[segment.begin : segment.end] for mean in given]
+            smaller = _without(model, first, mask, here) if few else model
+            on_neurons = None if few else _replace(first, mask, here)
             post = on_neurons(first, segment.post) if on_neurons else segment.post[..., ~mask[0]]
             rows = torch.arange(len(post), device=post.device)  # what one sequence ran serves all prompts
             known = [None, *((keys, values, rows % len(keys)) for keys, values in past)]
@@ -110,7 +107,7 @@ def ablate_all_positions(
                 past=[None] * first + known,
                 on_keys_values=keep,
             )
-        readouts.append(read_out(model, x[:, -1], run.answers, center)[None])
+        readouts.append(read_out(model, x[:, -1], part.answers, center)[None])
     return stack(readouts, dim=0)
 
 
@@ -124,17 +121,17 @@ class _Segment:
     post: Tensor  # (b, t, m)
 
 
-def _segments(model: Decoder, run: EvalRun, begin: int) -> Iterator[_Segment]:
+def _segments(model: Decoder, part: Part, begin: int) -> Iterator[_Segment]:
     """The tokens from position `begin` on.
 
     Where prompts share most of their tokens, as worked examples, these are a segment of one sequence: no token
     attends to a later one, and the means at a position are the same for all prompts of one length.
     """
-    first, x = run.last_token.first, run.residual
+    first, x = part.last_token.first, part.residual
     z, _, _ = attention(model, first, x)
     after = after_attention(model, first, x, z)
     read = x if model.config.parallel else after
-    cut = max(begin, shared_beginning(run.tokens))
+    cut = max(begin, shared_beginning(part.tokens))
     for rows, start, end in ((slice(1), begin, cut), (slice(None), cut, x.shape[1])):
         if start < end:
             yield _Segment(start, end, after[rows, start:end], neurons(model, first, read[rows, start:end]))
@@ -179,48 +176,20 @@ def _replace(first: int, mask: Tensor, given: Sequence[Tensor]) -> LayerHook:
     return on_neurons
 
 
-def ablate_last_position(model: Decoder, run: EvalRun, masks: Tensor, means: MeanCache, center: bool) -> Readout:
-    """Replace neurons of the late layers by their means at the last token alone, by replay.
-
-    Args and Returns as in `ablate_all_positions`; the masks may be of each prompt, (B, sets, late layers, m).
-    """
-    cache, first = run.last_token, run.last_token.first
-    per_batch = max(1, rows_at_once(model) // masks.shape[-3])
-    pieces = []
-    for start in range(0, len(run.answers), per_batch):
-        prompts = slice(start, start + per_batch)
-        part, own = select(cache, prompts), masks[prompts] if masks.dim() == 4 else masks
-
-        def on_neurons(layer: int, post: Tensor, own: Tensor = own) -> Tensor:
-            return torch.where(own[..., layer - first, :], means.neurons[layer][0], post)
-
-        x = replay_neurons(model, part, on_neurons)
-        pieces.append(read_out(model, x.transpose(0, 1), run.answers[prompts], center))
-    return stack(pieces)
-
-
-def run_unmodified(model: Decoder, run: EvalRun, center: bool) -> Readout:
+def run_unmodified(model: Decoder, part: Part, center: bool) -> Readout:
     """The good run: nothing replaced; shape (B,)."""
-    return read_out(model, run.last_token.residual[-1], run.answers, center)
+    return read_out(model, part.last_token.residual[-1], part.answers, center)
 
 
-@torch.no_grad()
-def unmodified(model: Decoder, tokens: Tensor, answers: Tensor, first: int, center: bool) -> Readout:
-    """The unmodified model's answers to prompts (P, T), in batches; shape (P,)."""
-    runs = start_runs(model, tokens, answers, first)
-    rows, found = zip(*((run.rows, run_unmodified(model, run, center)) for run in runs), strict=True)
-    return join_prompts(rows, found)
-
-
-def run_all_ablated(model: Decoder, run: EvalRun, means: MeanCache, center: bool) -> Readout:
+def run_all_ablated(model: Decoder, part: Part, means: MeanCache, center: bool) -> Readout:
     """The bad run: all heads and all neurons of all layers at their means, at every position but BOS.
 
     Where every head is at its mean, nothing of an earlier position reaches the last token, so it runs alone.
     """
     x = run_layers(
         model,
-        embed(model, run.tokens)[:, -1:],
+        embed(model, part.tokens)[:, -1:],
         on_neurons=lambda layer, post: means.neurons[layer][0].expand_as(post),
         on_heads=lambda layer, z: means.heads[layer][0].expand_as(z),
     )
-    return read_out(model, x[:, 0], run.answers, center)
+    return read_out(model, x[:, 0], part.answers, center)

@@ -1,13 +1,94 @@
-"""Random sets of neurons that an intervention on the circuit is compared with (method, sections 7 and 12.4)."""
+"""Sets of neurons for an intervention, and the random ones that a circuit is compared with (method, section 7)."""
 
 from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from form_invariance.randomness import generator
+from form_invariance.stages.neuron_sets import CIRCUIT, KINDS
 
 NEAREST = 10
 """A matched control is drawn among this many nearest neurons outside the circuit."""
+
+
+NOT_DRAWN = -1
+"""The value of `seed` in rows of sets that are not drawn."""
+
+
+@dataclass(frozen=True)
+class NeuronSet:
+    """Neurons that an intervention replaces or keeps.
+
+    Attributes:
+        label: the columns that tell it apart in tables, such as neurons (its kind), k and seed (its draw).
+        members: (late layers, m), bool; or how far each neuron moves to what it is given, from 0 to 1.
+    """
+
+    label: Mapping[str, Any]
+    members: np.ndarray
+
+    def __len__(self) -> int:
+        """Neurons of the set."""
+        return int((self.members > 0).sum())
+
+
+@dataclass(frozen=True)
+class Draws:
+    """How often each control is drawn: the uniform ones, and those that are matched by a value."""
+
+    random: int
+    matched: int
+    seed: int
+
+
+def masks_of(sets: Sequence[NeuronSet]) -> np.ndarray:
+    """The members of sets, (sets, late layers, m)."""
+    return np.stack([some.members for some in sets])
+
+
+def labels_of(sets: Sequence[NeuronSet]) -> pd.DataFrame:
+    """The labels of sets, a row each."""
+    return pd.DataFrame([some.label for some in sets])
+
+
+def circuit_set(members: np.ndarray, k: int) -> NeuronSet:
+    """The circuit at one k; members bool, (late layers, m)."""
+    return NeuronSet({"neurons": CIRCUIT, "k": k, "seed": NOT_DRAWN}, members)
+
+
+def controls(
+    circuit: np.ndarray,
+    k: int,
+    kinds: Iterable[str],
+    values: Mapping[str, np.ndarray],
+    draws: Draws,
+    *names: object,
+) -> Iterator[NeuronSet]:
+    """Controls of a circuit: as many neurons in each layer.
+
+    A control outside the circuit is absent where too few neurons lie there.
+
+    Args:
+        circuit: bool, (late layers, m).
+        kinds: of `neuron_sets.KINDS`.
+        values: what kinds are matched by (variance, effect), (late layers, m), NaN = not available.
+        names: of the random streams.
+    """
+    for kind in kinds:
+        matched = values[KINDS[kind].matched_by] if KINDS[kind].matched_by else None
+        for draw in range(draws.random if matched is None else draws.matched):
+            stream = (*names, kind, k, draw)
+            control = (
+                draw_controls(circuit, matched, draws.seed, *stream)
+                if KINDS[kind].outside
+                else draw_from_all(circuit, draws.seed, *stream)
+            )
+            if control is not None:
+                yield NeuronSet({"neurons": kind, "k": k, "seed": draw}, control)
 
 
 def draw_control(circuit: np.ndarray, values: np.ndarray | None, rng: np.random.Generator) -> np.ndarray | None:

@@ -1,0 +1,236 @@
+"""Contrasts of what two interventions do, with intervals over prompts (method, section 15).
+
+A mean is an array (1 + R,): the value on the sample, then on R bootstrap resamples of the prompts. Means over the
+same prompts share their resamples, so their difference is paired by prompt. Cells (formats, directions, operators)
+are fixed, because no others could have been drawn: prompts are resampled within each cell, and a mean over cells
+is the mean of their arrays.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import pandas as pd
+from scipy.special import stdtrit
+
+from form_invariance.statistics import bootstrap_weights
+from form_invariance.tables.columns import Column, integer, number, text
+
+ALL = "all"
+"""The value of a key column in rows over all its values."""
+_ROUNDING = 1e-12
+NO_CONTROL, SEVERAL = "none", "strongest of each cell"
+
+COLUMNS: dict[str, Column] = {
+    "control": text("what is subtracted, where it is the strongest of several: its name, none, or of each cell"),
+    "cells": integer("cells that have both values"),
+    "prompts": integer("prompts that have both values"),
+    "first": number("mean over prompts of the first value; over cells: the mean of their means"),
+    "second": number("mean of the value that is subtracted, over the same cells"),
+    "difference": number("first - second"),
+    "low": number(
+        "95 % lower limit: bootstrap over the prompts of each cell (without any spread the rule of 3), and the "
+        "spread of the control's draws"
+    ),
+    "high": number("95 % upper limit"),
+    "limit_error": number("Monte Carlo standard error of the limits, the larger of the two"),
+    "verdict": text("yes (the interval is above zero by two limit errors), no (below), undecided, or undefined"),
+}
+"""The columns of every table of contrasts, after its keys."""
+
+
+Cell = TypeVar("Cell", bound=tuple[str, ...])
+"""Format or direction, and operator."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How far a further draw of a control may be from the draws' mean: standard error, and degrees of freedom.
+
+    A draw may be stronger than other draws of its kind on all prompts. So the circuit must exceed what a further
+    draw would give, not only the mean of those at hand.
+    """
+
+    error: float
+    freedom: int
+
+    @property
+    def half(self) -> float:
+        """Half of the 95 % interval, by Student's t."""
+        return float(stdtrit(self.freedom, 0.975)) * self.error if self.freedom else 0.0
+
+
+NO_SPREAD = Spread(0.0, 0)
+
+
+def spread_of(means: np.ndarray) -> Spread:
+    """From the mean of each draw, (draws,)."""
+    if len(means) < 2 or np.isnan(means).any():
+        return NO_SPREAD
+    return Spread(float(np.std(means, ddof=1) * (1 + 1 / len(means)) ** 0.5), len(means) - 1)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two means of one cell, (1 + R,) each; NaN where one is undefined.
+
+    Attributes:
+        prompts: that have both values, in each cell.
+        control: name of the second one, if it was chosen.
+        draws: what a further draw of the second one would change.
+    """
+
+    first: np.ndarray
+    second: np.ndarray
+    prompts: tuple[int, ...]
+    control: str = ""
+    draws: Spread = NO_SPREAD
+
+    @property
+    def defined(self) -> bool:
+        """Whether both means exist."""
+        return not np.isnan(self.first[0] - self.second[0])
+
+
+def resampling(prompts: int, resamples: int, seed: int, *names: str) -> np.ndarray:
+    """How often each prompt is in the sample and in each resample, (1 + R, P)."""
+    if not prompts:
+        return np.empty((1 + resamples, 0))
+    return np.vstack([np.ones(prompts), bootstrap_weights(prompts, resamples, seed, *names)])
+
+
+def resampled(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Means over prompts of values (..., P): (1 + R, ...); not numbers without prompts."""
+    if not weights.shape[1]:
+        return np.full((len(weights), *values.shape[:-1]), np.nan)
+    return np.moveaxis(values @ weights.T, -1, 0) / weights.shape[1]
+
+
+def paired(
+    first: np.ndarray,
+    second: np.ndarray,
+    resamples: int,
+    seed: int,
+    *names: str,
+    control: str = "",
+    draws: Spread = NO_SPREAD,
+) -> Pair:
+    """Two values of each prompt, (P,); a prompt without one of them is left out, if any has both."""
+    values = np.stack([first, second]).astype(float)
+    both = ~np.isnan(values).any(0)
+    values = values[:, both if both.any() else ~np.isnan(values[0])]
+    means = resampled(values, resampling(values.shape[1], resamples, seed, *names))
+    return Pair(means[:, 0], means[:, 1], (int(both.sum()),), control, draws)
+
+
+def over_cells(pairs: Iterable[Pair]) -> Pair:
+    """Means over the cells that have both values."""
+    pairs = list(pairs)
+    known = [pair for pair in pairs if pair.defined]
+    if not known:
+        return Pair(np.full_like(pairs[0].first, np.nan), np.full_like(pairs[0].first, np.nan), (), NO_CONTROL)
+    controls = {pair.control for pair in known}
+    first, second = (np.mean([getattr(pair, side) for pair in known], axis=0) for side in ("first", "second"))
+    prompts = tuple(number for pair in known for number in pair.prompts)
+    errors, freedom = ([getattr(pair.draws, name) for pair in known] for name in ("error", "freedom"))
+    draws = Spread(float(np.linalg.norm(errors)) / len(known), sum(freedom))
+    return Pair(first, second, prompts, controls.pop() if len(controls) == 1 else SEVERAL, draws)
+
+
+def limits(samples: np.ndarray, prompts: Sequence[int]) -> tuple[float, float, float]:
+    """The 95 % percentile interval of a mean (1 + R,), and the Monte Carlo standard error of its limits.
+
+    Where all resamples are equal, they say nothing of the spread. What was not seen in n prompts has a share of at
+    most 3 / n (the rule of three, exact to 5 % for a difference that is at most 1), in the mean over cells as many
+    times less.
+
+    Args:
+        prompts: of each cell.
+    """
+    drawn = np.sort(samples[1:])
+    if np.isnan(samples[0]) or np.isnan(drawn).any() or len(drawn) < 2:
+        return float("nan"), float("nan"), float("nan")
+    if drawn[-1] - drawn[0] < _ROUNDING:
+        half = 3 / (min(prompts) * len(prompts))
+        return float(samples[0] - half), float(samples[0] + half), 0.0
+    places = 0.025 * (len(drawn) - 1)
+    spread = (0.025 * 0.975 * len(drawn)) ** 0.5  # standard deviation of the rank of a percentile
+    ends = np.interp([places - spread, places, places + spread], np.arange(len(drawn)), drawn)
+    tops = np.interp([places - spread, places, places + spread], np.arange(len(drawn)), -drawn[::-1])
+    error = max(ends[2] - ends[0], tops[2] - tops[0]) / 2
+    return float(ends[1]), float(-tops[1]), float(error)
+
+
+def verdict(low: float, high: float, error: float = 0.0) -> str:
+    """What a 95 % interval of a difference says: yes above zero, no below it, undecided around it.
+
+    A limit within twice its Monte Carlo error of zero is undecided: another seed might say something else. Without
+    an interval (not numbers) the question is undefined.
+    """
+    if np.isnan(low) or np.isnan(high):
+        return "undefined"
+    return "yes" if low > 2 * error else "no" if high < -2 * error else "undecided"
+
+
+def described(pair: Pair, sign: int = 1) -> dict[str, Any]:
+    """The values of `COLUMNS`.
+
+    Args:
+        sign: -1 where less is more, so that the difference is second - first.
+    """
+    difference = sign * (pair.first - pair.second) + 0.0  # no minus zero
+    low, high, error = limits(difference, pair.prompts)
+    low = difference[0] - np.hypot(difference[0] - low, pair.draws.half)
+    high = difference[0] + np.hypot(high - difference[0], pair.draws.half)
+    return {
+        "control": pair.control,
+        "cells": len(pair.prompts) if pair.defined else 0,
+        "prompts": sum(pair.prompts),
+        "first": pair.first[0],
+        "second": pair.second[0],
+        "difference": difference[0],
+        "low": low,
+        "high": high,
+        "limit_error": error,
+        "verdict": verdict(low, high, error),
+    }
+
+
+def strongest(values: Mapping[str, np.ndarray], sign: int = 1) -> str:
+    """The name of the values (..., ) with the largest mean; of equals the first by name; `NO_CONTROL` without any.
+
+    To choose the control by the prompts on which it is compared favours the control.
+    """
+    means = {name: sign * np.mean(some) for name, some in sorted(values.items()) if np.size(some)}
+    known = {name: value for name, value in means.items() if not np.isnan(value)}
+    return max(known, key=lambda name: known[name]) if known else NO_CONTROL
+
+
+def rows(
+    cells: Mapping[Cell, Pair],
+    key: str,
+    describe: Callable[[Pair], dict[str, Any]] = described,
+    more: Callable[[Sequence[Cell]], dict[str, Any]] = lambda cells: {},
+) -> Iterator[dict[str, Any]]:
+    """A row for each cell, for each operator over its cells, and over all cells.
+
+    Args:
+        cells: by (value of the column `key`, operator).
+        key: format or direction.
+        more: further columns of a row, from the cells that it is about.
+    """
+    by_operator: dict[str, list[Cell]] = {}
+    for cell in cells:
+        by_operator.setdefault(cell[1], []).append(cell)
+    groups = {(cell[0], cell[1]): [cell] for cell in cells}
+    groups |= {(ALL, operator): some for operator, some in by_operator.items()} | {(ALL, ALL): list(cells)}
+    for (name, operator), some in groups.items():
+        pair = cells[some[0]] if len(some) == 1 else over_cells(cells[cell] for cell in some)
+        yield {key: name, "operator": operator, **describe(pair), **more(some)}
+
+
+def overall(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a table of contrasts over all cells and operators."""
+    key = "direction" if "direction" in table else "format"
+    return table[(table[key] == ALL) & (table["operator"] == ALL)]

@@ -1,0 +1,216 @@
+"""Contrasts and their intervals, against loops, simulations and closed forms."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import beta, t
+
+from form_invariance.stages.contrasts import (
+    ALL,
+    NO_CONTROL,
+    NO_SPREAD,
+    SEVERAL,
+    Pair,
+    Spread,
+    described,
+    limits,
+    over_cells,
+    overall,
+    paired,
+    resampled,
+    resampling,
+    rows,
+    spread_of,
+    strongest,
+    verdict,
+)
+
+RESAMPLES = 400
+
+
+def drawn(size, seed, *names):
+    """The prompts of each resample, by the same stream as `resampling`."""
+    weights = resampling(size, RESAMPLES, seed, *names)[1:]
+    return [np.repeat(np.arange(size), row.astype(int)) for row in weights]
+
+
+def test_a_pair_equals_loops_over_the_resamples():
+    rng = np.random.default_rng(0)
+    first, second = rng.random(9), rng.random(9)
+    first[2], second[5] = np.nan, np.nan
+    pair = paired(first, second, RESAMPLES, 3, "cell")
+    kept = [place for place in range(9) if place not in (2, 5)]
+    assert pair.prompts == (7,)
+    assert pair.first[0] == pytest.approx(np.mean([first[place] for place in kept]))
+    for resample, chosen in enumerate(drawn(7, 3, "cell")):
+        assert pair.first[1 + resample] == pytest.approx(np.mean([first[kept[place]] for place in chosen]))
+        assert pair.second[1 + resample] == pytest.approx(np.mean([second[kept[place]] for place in chosen]))
+
+
+def test_a_pair_without_a_second_value_has_its_first_and_no_difference():
+    pair = paired(np.array([1.0, 0.0]), np.full(2, np.nan), RESAMPLES, 0)
+    assert (pair.first[0], pair.prompts, pair.defined) == (0.5, (0,), False)
+    row = described(pair)
+    assert (row["first"], row["cells"], row["prompts"], row["verdict"]) == (0.5, 0, 0, "undefined")
+    assert np.isnan([row[name] for name in ("second", "difference", "low", "high", "limit_error")]).all()
+
+
+def test_resampled_means_of_nothing_are_not_numbers():
+    weights = resampling(0, 5, 0)
+    assert weights.shape == (6, 0)
+    assert np.isnan(resampled(np.empty((3, 0)), weights)).all()
+    assert resampled(np.empty((3, 0)), weights).shape == (6, 3)
+
+
+def test_cells_are_fixed_and_only_prompts_are_drawn():
+    rng = np.random.default_rng(1)
+    cells = [rng.random(6) + 10, rng.random(8) - 10, np.empty(0)]
+    pairs = [paired(cell, np.zeros(len(cell)), RESAMPLES, 0, str(n)) for n, cell in enumerate(cells)]
+    both = over_cells(pairs)
+    assert both.prompts == (6, 8)
+    means = [
+        np.mean([cell[chosen].mean() for cell, chosen in zip(cells[:2], draws, strict=True)])
+        for draws in zip(drawn(6, 0, "0"), drawn(8, 0, "1"), strict=True)
+    ]
+    np.testing.assert_allclose(both.first[1:], means)
+    low, high, _ = limits(both.first, both.prompts)
+    assert (low, high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])))
+    assert high - low < 1, "the cells differ by 20, so they were not drawn"
+
+
+def test_without_a_cell_that_has_both_values_nothing_is_defined():
+    row = described(over_cells([paired(np.empty(0), np.empty(0), RESAMPLES, 0)]))
+    assert (row["cells"], row["prompts"], row["control"], row["verdict"]) == (0, 0, NO_CONTROL, "undefined")
+
+
+@pytest.mark.parametrize(("controls", "name"), [(("a", "a"), "a"), (("a", "b"), SEVERAL), (("", ""), "")])
+def test_the_control_over_cells_is_named_where_it_is_the_same(controls, name):
+    values = np.arange(4.0)
+    pairs = [paired(values, values + 1, RESAMPLES, 0, control=control) for control in controls]
+    assert over_cells(pairs).control == name
+
+
+def test_the_interval_holds_the_truth_as_often_as_it_says():
+    rng = np.random.default_rng(2)
+    hits = []
+    for trial in range(300):
+        pairs = [
+            paired(rng.normal(cell, 1, 40), rng.normal(0, 1, 40), RESAMPLES, trial, str(cell)) for cell in range(3)
+        ]
+        row = described(over_cells(pairs))
+        hits.append(row["low"] <= 1 <= row["high"])
+    # 95 % less the percentile bootstrap's loss at 40 prompts, within three standard errors of 300 trials.
+    assert 0.90 <= np.mean(hits) <= 0.985
+
+
+def test_a_circuit_that_is_one_more_draw_is_rarely_told_from_the_draws():
+    """Draws differ in what they do on all prompts: an interval over prompts alone would say yes or no in most."""
+    rng, words = np.random.default_rng(5), []
+    for trial in range(300):
+        pairs = []
+        for cell in range(4):
+            sets = rng.normal(0, 1, 6)[:, None] + 0.1 * rng.normal(size=(6, 30))
+            circuit, draws = sets[0], sets[1:]
+            names = str(trial), str(cell)
+            pairs.append(paired(circuit, draws.mean(0), RESAMPLES, 0, *names, draws=spread_of(draws.mean(1))))
+        words.append(described(over_cells(pairs))["verdict"])
+    # Student's interval is a little wide, since the cells' variances are pooled with their numbers of draws.
+    assert words.count("yes") + words.count("no") <= 0.08 * len(words)
+    assert words.count("yes") + words.count("no") >= 0.01 * len(words), "the interval is far too wide"
+
+
+def test_the_spread_of_draws_is_students():
+    means = np.array([0.1, 0.4, 0.3])
+    spread = spread_of(means)
+    assert (spread.error, spread.freedom) == (pytest.approx(means.std(ddof=1) * np.sqrt(4 / 3)), 2)
+    assert spread.half == pytest.approx(t.ppf(0.975, 2) * spread.error)
+    assert spread_of(means[:1]) == spread_of(np.array([0.1, np.nan])) == NO_SPREAD
+    assert NO_SPREAD.half == 0
+    values = np.random.default_rng(0).random(20)
+    plain, wide = (
+        described(paired(values, values[::-1], RESAMPLES, 0, draws=some)) for some in (NO_SPREAD, spread)
+    )
+    for limit in ("low", "high"):
+        beyond = abs(plain[limit] - plain["difference"])
+        assert abs(wide[limit] - wide["difference"]) == pytest.approx(np.hypot(beyond, spread.half))
+    both = over_cells([paired(values, values, RESAMPLES, 0, draws=some) for some in (spread, Spread(0.3, 4))])
+    assert both.draws == Spread(pytest.approx(np.hypot(spread.error, 0.3) / 2), 6)
+
+
+def test_the_limit_error_is_the_spread_of_the_limits_over_seeds():
+    values = np.random.default_rng(3).normal(size=50)
+    rows_by_seed = [described(paired(values, np.zeros(50), RESAMPLES, seed)) for seed in range(200)]
+    spread = max(np.std([row[name] for row in rows_by_seed]) for name in ("low", "high"))
+    told = np.mean([row["limit_error"] for row in rows_by_seed])
+    assert 0.7 < told / spread < 1.5
+
+
+@pytest.mark.parametrize("prompts", [1, 10, 30, 200])
+def test_a_bootstrap_of_no_width_gives_way_to_the_rule_of_three(prompts):
+    row = described(paired(np.ones(prompts), np.ones(prompts), RESAMPLES, 0))
+    assert (row["low"], row["high"], row["limit_error"]) == (-3 / prompts, 3 / prompts, 0)
+    assert row["verdict"] == "undecided"
+    # The exact one-sided bound of a share that was not seen once (Clopper-Pearson) is never above it.
+    assert beta.ppf(0.95, 1, prompts) <= 3 / prompts
+
+
+def test_the_rule_of_three_of_several_cells_is_that_of_the_worst_division_of_the_risk():
+    sizes = (10, 20)
+    pairs = [paired(np.zeros(n), np.zeros(n), RESAMPLES, 0) for n in sizes]
+    half = described(over_cells(pairs))["high"]
+    # Risks p of the cells whose joint chance of nothing is 5 %; the largest mean risk.
+    risks = np.linspace(0, 0.3, 300)
+    other = 1 - (0.05 / (1 - risks) ** sizes[0]) ** (1 / sizes[1])
+    worst = ((risks + np.clip(other, 0, 1)) / 2)[other >= 0].max()
+    assert worst <= half <= 1.2 * worst
+
+
+@pytest.mark.parametrize(
+    ("interval", "word"),
+    [
+        ((0.1, 0.3, 0.04), "yes"),
+        ((0.1, 0.3, 0.06), "undecided"),
+        ((-0.3, -0.1, 0.04), "no"),
+        ((-0.3, -0.1, 0.06), "undecided"),
+        ((-0.1, 0.1, 0.0), "undecided"),
+        ((np.nan, np.nan, np.nan), "undefined"),
+    ],
+)
+def test_a_limit_within_two_errors_of_zero_is_undecided(interval, word):
+    assert verdict(*interval) == word
+
+
+def test_less_is_more_turns_the_difference():
+    values = np.random.default_rng(4).random(20)
+    ahead, behind = (described(paired(values, values + 1, RESAMPLES, 0), sign) for sign in (1, -1))
+    assert (ahead["difference"], behind["difference"]) == pytest.approx((-1, 1))
+    assert (ahead["first"], ahead["second"]) == (behind["first"], behind["second"])
+    assert (ahead["low"], ahead["high"]) == pytest.approx((-1.15, -0.85)), "rounding is no spread"
+    assert (ahead["verdict"], behind["verdict"]) == ("no", "yes")
+
+
+def test_the_strongest_has_the_largest_mean():
+    values = {"b": np.array([0.5, 0.5]), "a": np.array([0.5, 0.5]), "c": np.array([0.4]), "d": np.empty(0)}
+    assert strongest(values) == "a"
+    assert strongest(values, sign=-1) == "c"
+    assert strongest({"d": np.empty(0), "e": np.array([np.nan])}) == NO_CONTROL
+
+
+def test_rows_of_cells_operators_and_all():
+    cells = {
+        (form, operator): Pair(np.full(5, value), np.zeros(5), (4,))
+        for (form, operator, value) in (("symbolic", "+", 1.0), ("word", "+", 3.0), ("word", "-", 8.0))
+    }
+    table = pd.DataFrame(rows(cells, "format", more=lambda some: {"of": len(some)}))
+    values = {(row.format, row.operator): (row.first, row.of) for row in table.itertuples()}
+    assert values == {
+        ("symbolic", "+"): (1, 1),
+        ("word", "+"): (3, 1),
+        ("word", "-"): (8, 1),
+        (ALL, "+"): (2, 2),
+        (ALL, "-"): (8, 1),
+        (ALL, ALL): (4, 3),
+    }
+    assert overall(table)["first"].tolist() == [4]
+    renamed = table.rename(columns={"format": "direction"})
+    assert overall(renamed)["first"].tolist() == [4]
