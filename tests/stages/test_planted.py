@@ -100,8 +100,11 @@ def test_what_is_not_shared_is_not_reported(runs):
 def test_the_verdict_is_yes_where_a_circuit_is_shared_and_undefined_where_none_is(runs, shared):
     table = runs[shared][1].contrasts
     assert len(table) == (len(TEMPLATES) + 2) * 2 * 3
-    assert set(overall(table)["verdict"]) == ({"yes"} if shared else {"undefined"})
-    # In one cell few draws of the controls leave some undecided.
+    words = overall(table).set_index(["intervention", "metric"])["verdict"].to_dict()
+    if shared:
+        # One planted neuron costs all answers, and most draws among all neurons contain one.
+        assert words.pop(("knockout", "accuracy")) == "undecided"
+    assert set(words.values()) == ({"yes"} if shared else {"undefined"})
     assert set(table["verdict"]) <= ({"yes", "undecided"} if shared else {"undefined"})
     every = table[table["format"] == "all"]
     assert (every["cells"] == (len(TEMPLATES) if shared else 0)).all()
