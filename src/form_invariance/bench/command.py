@@ -82,17 +82,19 @@ def run(arguments: argparse.Namespace) -> None:
 def _measure(arguments: argparse.Namespace, label: str | None = None) -> None:
     """Measure a model in a folder or of the hub; `label` is its name in the table."""
     from form_invariance.bench import measure, report
-    from form_invariance.stages.model_options import load_model, model_provenance
+    from form_invariance.stages.model_options import load_model, model_provenance, readouts_of
 
     model, tokenizer = load_model(arguments)
     width = model.config.d_mlp
     arguments.candidates, arguments.hooked = min(arguments.candidates, width), min(arguments.hooked, width)
-    machine = measure.Machine(model, measure.matmul_rate(model), arguments.repeats)
+    readouts = readouts_of(arguments)
+    machine = measure.Machine(model, measure.matmul_rate(model), arguments.repeats, readouts)
     provenance = {
         **model_provenance(arguments),
         **({"model": label} if label else {}),
         "threads": arguments.threads,
         "matmul_rate": machine.rate,
+        "readout": arguments.readout,
     }
     rows = []
     # Garbage is collected before every measurement: what is imported by now need not be looked through again.

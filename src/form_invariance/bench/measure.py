@@ -4,7 +4,7 @@ import gc
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import torch
@@ -12,6 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 from form_invariance.model.decoder import Decoder
 from form_invariance.model.families import DecoderConfig
+from form_invariance.model.readouts import Readouts
 
 T = TypeVar("T")
 
@@ -25,11 +26,12 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Machine:
-    """What all measurements share: model, rate of matrix products of its MLP's size, number of repeats."""
+    """What all measurements share: model, rate of matrix products of its MLP's size, repeats, readout."""
 
     model: Decoder
     rate: float  # floating-point operations per second
     repeats: int
+    readouts: Readouts = field(default_factory=lambda: Readouts(full=True))
 
     def measure(self, run: Callable[[], object], units: int, operations: float, **row: Any) -> Row:
         """Measure `run`, which does `units` units of work with `operations` floating-point operations each.

@@ -1,15 +1,16 @@
 """The speed of replay against the other ways to patch (`rivals`), on the same patches of the same model."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from form_invariance.bench.measure import Machine, Row, fastest, replay_operations
+from form_invariance.bench.measure import Machine, Row, fastest, matrix_operations, replay_operations
 from form_invariance.bench.rivals import RIVALS, Patch, Rival
+from form_invariance.model.near_readout import near_readout
 from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.stages.patching.compute import patch_neurons
 
@@ -42,6 +43,7 @@ class Patches:
         self.late = range(self.model.config.n_layers // 2, self.model.config.n_layers)
         self.tokens, self.answers = tokens, answers
         self.cache = build_cache(self.model, self.tokens, self.late[0])
+        self.near = near_readout(self.model, self.cache.residual[-1], machine.readouts)
         self.given = last_token_neurons(self.model, corrupt, self.late[0])[:, 0] * scale  # (late layers, m)
 
     def work(self, method: Method, layer: int) -> Callable[[], Tensor]:
@@ -53,11 +55,15 @@ class Patches:
 
         def patch(layer: int, values: Tensor) -> Tensor:
             chosen = torch.arange(len(values), device=values.device)
-            return patch_neurons(self.model, self.cache, layer, chosen, values[None], self.answers)[0]
+            return patch_neurons(self.model, self.cache, layer, chosen, values[None], self.answers, self.near)[0]
 
         c = self.model.config
-        above = [float(replay_operations(c, c.n_layers - layer - 1, self.length)) for layer in self.late]
-        return Method("replay", 0, patch, patches, above)
+        method = Method("replay", 0, patch, patches, [])
+        if self.near is None:
+            above = [float(replay_operations(c, c.n_layers - layer - 1, self.length)) for layer in self.late]
+        else:  # how many patches need the whole vocabulary depends on the patches
+            above = [matrix_operations(self.work(method, layer)) / patches for layer in self.late]
+        return replace(method, operations=above)
 
     def rival(self, name: str, rival: Rival, theirs: Any, candidates: int, hooked: int) -> Method:
         """A rival with the batch that is fastest in the first late layer."""
