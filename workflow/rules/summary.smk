@@ -32,3 +32,37 @@ rule summary:
         **table_job(mem_mb=1000),
     shell:
         "python -m form_invariance summary --tables {params.tables:q} --output {output:q} 2> {log:q}"
+
+
+# Not in `all`: how often the verdicts of a model say yes or no where nothing is to be found.
+rule nulls:
+    input:
+        interventions=INTERVENTIONS["interventions"][0],
+        prompts=every_cell("results/{model}/{format}/{operator}/interventions_prompts.parquet"),
+        effects=every_cell("results/{model}/{format}/{operator}/indirect_effects.safetensors"),
+        transfer=TRANSFERS,
+        transfer_pairs=TRANSFER_PAIRS,
+    output:
+        "results/{model}/shared/nulls.parquet",
+    log:
+        "results/logs/nulls/{model}.log",
+    benchmark:
+        "results/benchmarks/nulls/{model}.tsv"
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=source_digest("nulls"),
+        interventions=lambda wildcards, input: keyed(input.interventions, -3, -2),
+        prompts=lambda wildcards, input: keyed(input.prompts, -3, -2),
+        effects=lambda wildcards, input: keyed(input.effects, -3, -2),
+        tables=table_options({**TRANSFER, "transfer_pairs": [TRANSFER_PAIRS, -2]}),
+        k=setting("k"),
+        membership=setting("membership"),
+        bootstrap=setting("bootstrap"),
+        seed=setting("seed"),
+    resources:
+        **table_job(mem_mb=4000),
+    shell:
+        "python -m form_invariance nulls --interventions {params.interventions:q} --by-prompt {params.prompts:q}"
+        " --effects {params.effects:q} --tables {params.tables:q} {params.k:q} {params.membership:q}"
+        " {params.bootstrap:q} {params.seed:q} --output {output:q} 2> {log:q}"

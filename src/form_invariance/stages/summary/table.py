@@ -66,3 +66,22 @@ VERDICTS = Schema(
         ),
     },
 )
+
+NULLS = Schema(
+    "nulls",
+    {
+        "question": text("as in the verdicts"),
+        "metric": text("as in the verdicts"),
+        "null": text(
+            "a control is the circuit (a draw, compared with the other draws of its kind), permuted donors, "
+            "donors change places (matched and same answer, by chance in each pair), three different operators "
+            "(each format has another one under the same name)"
+        ),
+        "k": integer("circuit size: neurons per layer and format"),
+        "trials": integer("tables in which the null is true"),
+        "yes": number("share of the trials whose verdict over all operators is yes"),
+        "no": number("share whose verdict is no"),
+        "undecided": number("share whose verdict is undecided"),
+        "undefined": number("share whose verdict is undefined"),
+    },
+)

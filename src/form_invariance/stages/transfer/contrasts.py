@@ -1,6 +1,6 @@
 """What transfer does beyond injecting an answer: contrasts between its conditions (method, section 8)."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -53,13 +53,16 @@ def _by_pair(pairs: pd.DataFrame) -> pd.DataFrame:
     return wide.reindex(columns=pd.MultiIndex.from_product([values, conditions]))
 
 
-def contrast_table(transfer: pd.DataFrame, pairs: pd.DataFrame, resamples: int, seed: int) -> pd.DataFrame:
+def contrast_table(
+    transfer: pd.DataFrame, pairs: pd.DataFrame, resamples: int, seed: int, names: Iterable[str] = CONTRASTS
+) -> pd.DataFrame:
     """The contrasts of every cell (direction, operator) and k, of every operator and over all cells.
 
     Args:
         transfer: transfer tables with the columns operator and direction; they say which cells there are.
         pairs: tables by pair with the column operator.
         resamples: bootstrap resamples.
+        names: of the contrasts.
     """
     cells = transfer.loc[transfer["condition"] == "matched", _CELL].drop_duplicates()
     pairs = pairs.assign(direction=pairs["donor"] + "_to_" + pairs["target"])
@@ -68,7 +71,7 @@ def contrast_table(transfer: pd.DataFrame, pairs: pd.DataFrame, resamples: int, 
     by_cell = {key: by_cell.get(key, by_pair.iloc[:0]) for key in cells.itertuples(index=False, name=None)}
     drawn = pairs[pairs["condition"].isin(DRAWN)].astype({"recovered": float})
     by_draw = drawn.groupby([*_CELL, "condition", "seed"])["recovered"].mean()
-    return pd.DataFrame([row for name in CONTRASTS for row in _rows(name, by_cell, by_draw, resamples, seed)])
+    return pd.DataFrame([row for name in names for row in _rows(name, by_cell, by_draw, resamples, seed)])
 
 
 def _rows(

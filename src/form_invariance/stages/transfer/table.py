@@ -4,6 +4,7 @@ from form_invariance.stages.contrasts import COLUMNS
 from form_invariance.stages.neuron_sets import described
 from form_invariance.stages.transfer.names import DRAWN
 from form_invariance.tables.columns import Schema, flag, integer, number, text
+from form_invariance.tables.inputs import Input
 
 _SETTING = {
     "donor": text("format whose activations are transferred"),
@@ -67,3 +68,8 @@ TRANSFER_CONTRASTS = Schema(
         **COLUMNS,
     },
 )
+CONTRASTED = {
+    "transfer": Input(TRANSFER, ("operator", "direction")),
+    "transfer_pairs": Input(TRANSFER_PAIRS, ("operator",)),
+}
+"""The tables that contrasts are made from."""

@@ -15,14 +15,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.transfer.contrasts import contrast_table
-    from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_CONTRASTS, TRANSFER_PAIRS
+    from form_invariance.stages.transfer.table import CONTRASTED, TRANSFER_CONTRASTS
     from form_invariance.tables.files import write_table
-    from form_invariance.tables.inputs import Input, input_paths, read_inputs
+    from form_invariance.tables.inputs import input_paths, read_inputs
 
-    inputs = {
-        "transfer": Input(TRANSFER, ("operator", "direction")),
-        "transfer_pairs": Input(TRANSFER_PAIRS, ("operator",)),
-    }
-    tables = read_inputs(input_paths(arguments.tables, inputs, "the contrasts"), inputs)
+    tables = read_inputs(input_paths(arguments.tables, CONTRASTED, "the contrasts"), CONTRASTED)
     found = contrast_table(tables["transfer"], tables["transfer_pairs"], arguments.bootstrap, arguments.seed)
     write_table(found, arguments.output, TRANSFER_CONTRASTS, settings(arguments, "bootstrap", "seed"))
