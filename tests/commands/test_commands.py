@@ -21,7 +21,7 @@ from form_invariance.stages.dataset.table import CORRUPT, DATASET
 from form_invariance.stages.heuristics import labels
 from form_invariance.stages.planted import construction
 from form_invariance.stages.planted.construction import LATE, PLANTED, TEMPLATES, planted_neurons
-from form_invariance.stages.summary.table import QUESTIONS
+from form_invariance.stages.questions import QUESTIONS
 from form_invariance.tables.files import provenance_of, read_table, read_tensors, write_table, write_tensors
 
 pytestmark = pytest.mark.slow

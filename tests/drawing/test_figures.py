@@ -28,9 +28,10 @@ from form_invariance.stages.paraphrases import figure as paraphrases
 from form_invariance.stages.planted import figure as planted
 from form_invariance.stages.probe import figure as probe
 from form_invariance.stages.prompt_formats import token_boxes
+from form_invariance.stages.questions import QUESTIONS
 from form_invariance.stages.specificity import figure as specificity
 from form_invariance.stages.summary import figure as summary
-from form_invariance.stages.summary.table import QUESTIONS, VERDICTS
+from form_invariance.stages.summary.table import VERDICTS
 from form_invariance.stages.transfer import figure as transfer
 
 pytestmark = pytest.mark.slow

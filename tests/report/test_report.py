@@ -10,7 +10,6 @@ from stub_checkout import ROOT
 from form_invariance.errors import UserError
 from form_invariance.paper.tables import CAPTIONS
 from form_invariance.report import page
-from form_invariance.report.verdicts import FIGURES as SECTION_FIGURES
 from form_invariance.report.verdicts import verdict_rows
 from form_invariance.stages.answers import Answer, method_of, read_answers, write_answers
 from form_invariance.stages.audit import answer as audit
@@ -19,8 +18,8 @@ from form_invariance.stages.head_overlap import answer as heads
 from form_invariance.stages.head_overlap.table import HEAD_OVERLAP
 from form_invariance.stages.heads.table import HEADS
 from form_invariance.stages.planted import answer as planted
+from form_invariance.stages.questions import QUESTIONS
 from form_invariance.stages.summary.answer import QUESTION
-from form_invariance.stages.summary.table import COMPARED, QUESTIONS
 from form_invariance.stages.transfer import answer as transfer
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width="9" height="9"/></svg>'
@@ -275,7 +274,7 @@ def test_the_demos_report():
 def verdict(*rows):
     """A model's verdict: (question, difference, low, high, verdict)."""
     operators = "+ -0.10 no, - +0.20 yes"
-    found = [(COMPARED[name], "accuracy", operators, 50, 0.4, 0.1, *numbers) for name, *numbers in rows]
+    found = [(QUESTIONS[name].compared, "accuracy", operators, 50, 0.4, 0.1, *numbers) for name, *numbers in rows]
     columns = [
         "question",
         "metric",
@@ -300,7 +299,7 @@ TWO = {
 
 def test_intervals_are_drawn_where_their_numbers_are():
     same, specific = verdict_rows(TWO)
-    assert [same["name"], specific["name"]] == [QUESTIONS["same"], QUESTIONS["specific"]]
+    assert [same["name"], specific["name"]] == [QUESTIONS["same"].label, QUESTIONS["specific"].label]
     first, second, nothing = same["cells"]
     assert first["numbers"] == "0.40 against 0.10: +0.30 [+0.10, +0.50]"
     assert second["numbers"] == "0.40000 against 0.10000: −0.00030 [−0.00040, −0.00020]"
@@ -324,12 +323,15 @@ def test_the_page_opens_with_the_verdicts(finished_files, open_from_disk, tmp_pa
     path.write_text(render(finished_files, TWO | {"m": [*TWO["m"], CAPTIONED]}))
     tab = open_from_disk(path)
     rows = tab.eval_on_selector_all(".verdicts tbody tr", "rows => rows.map((row) => row.innerText)")
-    assert [row.split("\n")[0].split("\t")[0] for row in rows] == [QUESTIONS["same"], QUESTIONS["specific"]]
+    assert [row.split("\n")[0].split("\t")[0] for row in rows] == [
+        QUESTIONS["same"].label,
+        QUESTIONS["specific"].label,
+    ]
     assert "undecided" in rows[1]
     assert "nothing to compare" in rows[1]
     assert "+ -0.10 no, - +0.20 yes" in rows[1]
     assert "among the 50 best" in tab.inner_text("body")
-    tab.click(f".verdicts a:text('{QUESTIONS['same']}')")
+    tab.click(f".verdicts a:text('{QUESTIONS['same'].label}')")
     assert tab.url.endswith("#does-it-overlap")
     assert tab.inner_text("h2#does-it-overlap") == "Does it overlap?"
     downloaded = tab.get_attribute("#does-it-overlap + .models a[download]", "href")
@@ -365,4 +367,5 @@ def test_a_sections_method_is_in_a_fold(finished_files):
 
 
 def test_every_question_leads_to_a_figure():
-    assert set(SECTION_FIGURES) == set(QUESTIONS)
+    answers = "".join(path.read_text() for path in (ROOT / "src/form_invariance/stages").glob("*/answer.py"))
+    assert [name for name, question in QUESTIONS.items() if f'"{question.figure}"' not in answers] == []
