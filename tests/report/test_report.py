@@ -5,6 +5,7 @@ import re
 
 import pandas as pd
 import pytest
+from example_tables import filled
 from stub_checkout import ROOT
 
 from form_invariance.errors import UserError
@@ -18,8 +19,10 @@ from form_invariance.stages.head_overlap import answer as heads
 from form_invariance.stages.head_overlap.table import HEAD_OVERLAP
 from form_invariance.stages.heads.table import HEADS
 from form_invariance.stages.planted import answer as planted
+from form_invariance.stages.planted.table import PLANTED
 from form_invariance.stages.questions import QUESTIONS
 from form_invariance.stages.summary.answer import QUESTION
+from form_invariance.stages.summary.table import VERDICTS
 from form_invariance.stages.transfer import answer as transfer
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width="9" height="9"/></svg>'
@@ -29,17 +32,16 @@ DEMO = ROOT / "results/report.html"
 def heads_tables(best):
     """Tables of four heads; `best` are ranks by format. Heads 0 and 1 look at the operands, the others at BOS."""
     rows = [
-        (name, "addition", *place, rank, 1.0, 0.1, 1.0, *((0.5, 0.25, 0.0) if place[0] == 0 else (0.0, 0.0, 0.5)))
+        (name, "addition", *place, rank, *((0.5, 0.25, 0.0) if place[0] == 0 else (0.0, 0.0, 0.5)))
         for name, ranks in zip(("symbolic", "word"), best, strict=True)
         for place, rank in zip([(0, 0), (0, 1), (1, 0), (1, 1)], ranks, strict=True)
     ]
-    every = pd.DataFrame(rows, columns=["format", "operator", *HEADS.columns])
-    rows = [
-        ("addition", layers, ranked, h, "symbolic+word", 1, 1, 1, 2, h / 8, 0.125, low, 0.9, 0.75)
-        for layers, ranked in (("all", 4), ("routing", 2))
-        for h, low in ((1, 0.0), (2, 0.2))
-    ]
-    return {"heads": every, "head_overlap": pd.DataFrame(rows, columns=["operator", *HEAD_OVERLAP.columns])}
+    keys = "format operator"
+    every = filled(HEADS, rows, f"{keys} layer head rank attention_a attention_b attention_bos", keys, ie_mean=1.0)
+    sizes = [(layers, h, h / 8, low) for layers in ("all", "routing") for h, low in ((1, 0.0), (2, 0.2))]
+    alike = {"operator": "addition", "formats": "symbolic+word", "chance": 0.125, "high": 0.9, "ceiling": 0.75}
+    overlap = filled(HEAD_OVERLAP, sizes, "layers h jaccard low", "operator", **alike)
+    return {"heads": every, "head_overlap": overlap}
 
 
 @pytest.mark.parametrize(
@@ -64,7 +66,7 @@ def test_the_audits_recall_is_told():
         for method, enough in (("attribution", 290), ("relp", 140))
         for candidates, recall in ((50, 0.4), (120, 0.75 if method == "attribution" else 0.9), (300, 0.995))
     ]
-    (answer,) = audit.answer({"audit": pd.DataFrame(rows, columns=list(AUDIT.columns))}, 100)
+    (answer,) = audit.answer({"audit": filled(AUDIT, rows, " ".join(AUDIT.columns))}, 100)
     assert (
         "exact best 100 of a layer, the first 120 contain 75% by attribution (290 candidates keep 99%, rank "
         "correlation 0.50); 90% by relp (140 candidates keep 99%" in answer.sentence
@@ -115,8 +117,7 @@ def planted_table(deviation):
             ("transfer", "code_to_word", float(circuit == "shared")),
         )
     ]
-    names = ["circuit", "format", "layer", "measure", "of", "expected", "value", "random"]
-    return pd.DataFrame(rows, columns=names).assign(low=float("nan"), high=float("nan"))
+    return filled(PLANTED, rows, "circuit format layer measure of expected value random")
 
 
 @pytest.mark.parametrize(
@@ -274,20 +275,10 @@ def test_the_demos_report():
 def verdict(*rows):
     """A model's verdict: (question, difference, low, high, verdict)."""
     operators = "+ -0.10 no, - +0.20 yes"
-    found = [(QUESTIONS[name].compared, "accuracy", operators, 50, 0.4, 0.1, *numbers) for name, *numbers in rows]
-    columns = [
-        "question",
-        "metric",
-        "operator",
-        "k",
-        "value",
-        "control_value",
-        "difference",
-        "low",
-        "high",
-        "verdict",
-    ]
-    return Answer(QUESTION, "At k = 50: ...", pd.DataFrame(found, columns=columns))
+    found = [(QUESTIONS[name].compared, *numbers) for name, *numbers in rows]
+    alike = {"metric": "accuracy", "operator": operators, "k": 50, "value": 0.4, "control_value": 0.1}
+    table = filled(VERDICTS, found, "question difference low high verdict", **alike)
+    return Answer(QUESTION, "At k = 50: ...", table)
 
 
 TWO = {
