@@ -11,7 +11,7 @@ from problem_frames import complete_problems
 from form_invariance.cli import main
 from form_invariance.drawing import style
 from form_invariance.paper import tables
-from form_invariance.paper.numbers import read_numbers
+from form_invariance.paper.tables import read_numbers
 from form_invariance.stages.agreement import figure as figures
 from form_invariance.stages.agreement.compute import operator_tables
 from form_invariance.stages.agreement.table import AGREEMENT, LABELLED

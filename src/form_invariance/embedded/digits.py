@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import load_file
 
-from form_invariance.embedded.card import predictions
+from form_invariance.embedded.card import fill_card, predictions
 from form_invariance.embedded.problems import Templates
 from form_invariance.embedded.recipe import Recipe
 from form_invariance.embedded.tokenizer import BOS, build_tokenizer
@@ -22,7 +21,6 @@ from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import Arithmetic, pool, stated, targets
 from form_invariance.randomness import generator
-from form_invariance.tables.files import write_text
 
 Cell = tuple[str, str]
 """Format and operator."""
@@ -101,14 +99,7 @@ def write_digit_card(folder: Path, name: str, problems: DigitProblems) -> None:
         ablated = predictions(model, tokens[held], ablate=True) == answers[held]
         shares = (hits[~held].mean(), hits[held].mean(), ablated.mean())
         rows.append(f"| {operator} | {form} | " + " | ".join(f"{share:.3f}" for share in shares) + " |")
-    parameters = sum(weight.numel() for weight in load_file(folder / "model.safetensors").values())
-    text = _CARD.format(
-        name=name,
-        parameters=parameters / 1e6,
-        settings="\n".join(f"| {key} | {value} |" for key, value in _used(asdict(problems.recipe)).items()),
-        accuracies="\n".join(rows),
-    )
-    write_text(folder / "README.md", text)
+    fill_card(folder, _CARD, name, _used(asdict(problems.recipe)), accuracies="\n".join(rows))
 
 
 def _used(settings: Mapping[str, Any]) -> dict[str, Any]:
