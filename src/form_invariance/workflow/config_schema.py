@@ -1,6 +1,6 @@
 """Check the keys and types of a configuration by its JSON schema, and word each mistake as a sentence.
 
-Not by jsonschema's `best_match`, which quotes regular expressions, and names neither similar keys nor alternatives.
+Not by jsonschema's `best_match`: it quotes regular expressions and names neither similar keys nor alternatives.
 """
 
 import difflib
