@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from form_invariance.embedded.card import fill_card, predictions
-from form_invariance.embedded.problems import Templates
+from form_invariance.embedded.problems import read_templates
 from form_invariance.embedded.recipe import Recipe
 from form_invariance.embedded.tokenizer import BOS, build_tokenizer
 from form_invariance.json_yaml import read_yaml
@@ -53,13 +53,9 @@ class DigitProblems:
     def __init__(self, config: Path, recipe: Recipe) -> None:
         """Tokenize every prompt and split the pairs; the digits of one answer are held out together."""
         content = read_yaml(config)
-        formats = {
-            name: {operator: [template] for operator, template in one["templates"].items()}
-            for name, one in content["formats"].items()
-        }
         self.recipe = recipe
-        self.templates = Templates(content["operators"], formats)
-        self.formats = list(formats)
+        self.templates = read_templates(config)
+        self.formats = list(self.templates.formats)
         raw = build_tokenizer(self.templates.all(), digits=1)
         self.tokenizer = PromptTokenizer(raw, raw.token_to_id(BOS))
         self.number_ids = self.tokenizer.number_tokens(range(10))
@@ -71,7 +67,7 @@ class DigitProblems:
             problems = stated(task, pool(task))
             draws = generator(recipe.seed, "held-out", task.expression).random(len(problems))
             self.held_out[operator] = draws < recipe.held_out
-            for name, own in formats.items():
+            for name, own in self.templates.formats.items():
                 prompts, answers = targets(task, self.tokenizer, own[operator][0], problems, f"{name}.{operator}")
                 self.cells[name, operator] = self.tokenizer.encode_batch(prompts), answers
 
