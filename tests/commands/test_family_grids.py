@@ -22,7 +22,7 @@ TEMPLATES = {"symbolic": "{a}+{b}=", "code": "print({a} + {b})  # ", "word": "Fr
 CONFIG = SHIPPED | {
     "formats": {name: {"templates": {"addition": text}} for name, text in TEMPLATES.items()},
     **{"k": [4], "heuristic_k": 4, "train_prompts": 5, "eval_prompts": 4, "corrupt_seeds": 1},
-    **{"census_pairs": 600, "mean_cache_prompts": 30, "transfer_pairs": 200, "bootstrap": 200},
+    **{"mean_cache_prompts": 30, "transfer_pairs": 200, "bootstrap": 200},
     **{"variant_operators": [], "specificity_tasks": {}},
 }
 DIGITS = {"operators": {"addition": {"expression": "a + b", "digit": 1}}}
