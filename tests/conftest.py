@@ -157,6 +157,20 @@ def packaged():
     return {n: (models.load(PACKAGED / n), load_tokenizer(PACKAGED / n), PACKAGED / n) for n in RECIPES}
 
 
+@pytest.fixture
+def packaged_copy(tmp_path):
+    """A folder with the files of a model of the package, to change."""
+    return Path(shutil.copytree(PACKAGED / "embedded-shared", tmp_path / "model"))
+
+
+@pytest.fixture(scope="session")
+def results(tmp_path_factory):
+    """Tables of two models with 300 shared neurons and two operators each, and their browsers."""
+    from browser_cells import write_results
+
+    return write_results(tmp_path_factory.mktemp("browser") / "results")
+
+
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory):
     """A checkout whose small grid has run; whoever changes it puts it back."""

@@ -14,6 +14,7 @@ FLOORS = (
     {"model", "drawing"},
     {"embedded"},
     {"stages"},
+    {"page"},
     {"report", "browser", "explainer", "bench", "paper"},
     {"cli"},
     {"workflow"},

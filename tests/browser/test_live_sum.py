@@ -1,8 +1,6 @@
 """The live sum: what the page adds up against the factors' file, in a real browser."""
 
-import base64
 import re
-import zlib
 from dataclasses import replace
 
 import numpy as np
@@ -16,8 +14,9 @@ from browser_cells import (
     data_of,
     drawn_curve,
     read_cell,
-    write_results,
+    unpack_bytes,
 )
+from seaborn.utils import relative_luminance
 
 from form_invariance.browser import packing, page
 from form_invariance.browser.sums import in_order, sums_of
@@ -25,11 +24,6 @@ from form_invariance.errors import UserError
 from form_invariance.stages.neuron_effects.direct_files import summed
 
 IDS = [f"{layer}.{neuron}" for layer, neuron in PAIRS]
-
-
-@pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    return write_results(tmp_path_factory.mktemp("browser") / "results")
 
 
 @pytest.fixture
@@ -283,12 +277,9 @@ def test_it_fits_and_can_be_read(opened, results, width, scheme):
 
 def contrast(one, other):
     """Contrast of two CSS colours (WCAG 2)."""
-    levels = []
-    for colour in (one, other):
-        channels = np.array(re.findall(r"\d+", colour)[:3], dtype=float) / 255
-        channels = np.where(channels <= 0.03928, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
-        levels.append(channels @ [0.2126, 0.7152, 0.0722])
-    return (max(levels) + 0.05) / (min(levels) + 0.05)
+    channels = (np.array(re.findall(r"\d+", colour)[:3], dtype=float) / 255 for colour in (one, other))
+    low, high = sorted(relative_luminance(colour) for colour in channels)
+    return (high + 0.05) / (low + 0.05)
 
 
 def test_a_large_model_stays_small_and_paints_at_once(open_from_disk, results, tmp_path):
@@ -321,12 +312,8 @@ def test_a_large_model_stays_small_and_paints_at_once(open_from_disk, results, t
 def test_packed_rows_are_exact_to_a_65535th_of_their_range():
     rows = np.random.default_rng(0).normal(size=(4, 90)).astype(np.float32) * np.array([[1], [100], [1e-6], [0]])
     packed = packing.pack_rows(rows)
-
-    def unpacked(name, dtype):
-        return np.frombuffer(zlib.decompress(base64.b64decode(packed[name])), dtype=dtype)
-
-    codes = unpacked("codes", "<u2").reshape(4, 90)
-    found = unpacked("low", "<f4")[:, None] + unpacked("step", "<f4")[:, None] * codes
+    low, step = (unpack_bytes(packed[name], "<f4")[:, None] for name in ("low", "step"))
+    found = low + step * unpack_bytes(packed["codes"], "<u2").reshape(4, 90)
     assert (np.abs(found - rows) <= 0.6 * np.ptp(rows, axis=1, keepdims=True) / 65535 + 1e-12).all()
 
 

@@ -6,7 +6,7 @@ import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
-from browser_cells import FORMATS, MODEL, PAIRS, read_cell, write_results
+from browser_cells import FORMATS, MODEL, PAIRS, read_cell
 
 from form_invariance.browser.neuronpedia_graph import PINNED, graph
 from form_invariance.cli import main
@@ -64,8 +64,7 @@ SCHEMA = objects(
 
 
 @pytest.fixture(scope="module")
-def cell(tmp_path_factory):
-    results = write_results(tmp_path_factory.mktemp("graph") / "results")
+def cell(results):
     return read_cell(results / MODEL / FORMATS[0] / "addition")
 
 

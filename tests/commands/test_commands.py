@@ -1,7 +1,8 @@
-"""Every command after the ranking, on a model whose circuit was built by hand, from its tables to the report."""
+"""Every command that Snakemake runs, on a model whose circuit was built by hand, from the census to the report."""
 
 import json
 import re
+import shutil
 from contextlib import nullcontext
 from types import SimpleNamespace
 
@@ -9,98 +10,54 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from planted_run import contrasts_of, run, run_stages, transfer_contrasts_of, transfers
+from configurations import SHIPPED
 from pretended_gpu import CARD, pretended_gpu
+from replayed_run import calls_of, replay, run
 from safetensors.torch import load_file
 from settings import complete
 
 from bench.llama_shaped import mark_as_right
 from form_invariance.cli import main
+from form_invariance.stages.calibration import compute as calibration
 from form_invariance.stages.census.table import CENSUS
 from form_invariance.stages.dataset.table import CORRUPT, DATASET
 from form_invariance.stages.heuristics import labels
 from form_invariance.stages.planted import construction
 from form_invariance.stages.planted.construction import LATE, PLANTED, TEMPLATES, planted_neurons
-from form_invariance.stages.summary.table import QUESTIONS
+from form_invariance.stages.questions import QUESTIONS
 from form_invariance.tables.files import provenance_of, read_table, read_tensors, write_table, write_tensors
 
 pytestmark = pytest.mark.slow
 
 MODEL, OPERATOR = "planted", "addition"
-LIMITS = [f"--{key.replace('_', '-')}={value}" for key, value in vars(construction.LIMITS).items()]
-OF_CELLS = ("census", "interventions", "heuristics", "heads", "ranking", "neuron_effects")
-DIRECT = {"direct_effects": "direct_effects.parquet", "direct_effect_factors": "direct_effects.safetensors"}
-OF_OPERATORS = (
-    "overlap",
-    "reliability",
-    "paraphrases",
-    "dose",
-    "agreement",
-    "labelled",
-    "head_overlap",
-    "faithfulness",
-)
-OF_MODELS = ("audit", "operator_overlap", "differing", "specificity", "specificity_contrasts")
-FIGURES = {
-    ("probe", "probe"): ("probe", "across"),
-    ("probe", "probe_positions"): ("probe",),
-    ("overlap", "overlap"): ("overlap", "reliability", "operator_overlap"),
-    ("overlap", "differing"): ("differing",),
-    ("specificity", "specificity"): ("specificity",),
-    ("specificity", "exchange"): ("specificity",),
-    ("paraphrases", "paraphrases"): ("paraphrases",),
-    ("family_knockout", "family_knockout"): ("family_knockout",),
-    ("disagreement", "disagreement"): ("disagreement", "format_correlation"),
-    ("dose", "dose"): ("dose",),
-    ("transfer", "transfer"): ("transfer",),
-    ("transfer", "transfer_contrasts"): ("transfer_contrasts",),
-    ("agreement", "heuristics"): ("heuristics", "agreement", "labelled"),
-    ("head_overlap", "heads"): ("heads", "head_overlap"),
-    ("interventions", "keep_only"): ("interventions",),
-    ("interventions", "knockout"): ("interventions",),
-    ("audit", "audit"): ("audit",),
-    ("faithfulness", "faithfulness"): ("faithfulness",),
+CONFIG = SHIPPED | {
+    "operators": {OPERATOR: construction.EXPRESSION},
+    "formats": {
+        name: {"templates": {OPERATOR: text}, "variants": {OPERATOR: [text]}} for name, text in TEMPLATES.items()
+    },
+    "variant_operators": [OPERATOR],
+    "operands": vars(construction.LIMITS),
+    "specificity_tasks": {"copying": {"expression": "a", "templates": {"symbolic": "{a}={a}="}}},
+    **{"k": [PLANTED], "heuristic_k": PLANTED, "heads": [1, 2], "dose": [0, 0.5, 1]},
+    **{"train_prompts": 40, "eval_prompts": 30, "corrupt_seeds": 1, "probe_prompts": 600},
+    **{"mean_cache_prompts": 300, "transfer_pairs": 200, "random_seeds": 2, "matched_seeds": 2},
+    **{"heuristic_max_operand": 30, "direct_effect_problems": 40, "bootstrap": 50, "permutations": 50},
 }
-"""Stage and name of each figure, and the tables that it is drawn from."""
-ANSWERING = (
-    "census",
-    "probe",
-    "overlap",
-    "head_overlap",
-    "paraphrases",
-    "disagreement",
-    "interventions",
-    "transfer",
-    "audit",
-    "agreement",
-    "family_knockout",
-    "dose",
-    "faithfulness",
-    "specificity",
-    "summary",
-)
-ANSWERED = {
-    *ANSWERING,
-    "intervention_contrasts",
-    "transfer_contrasts",
-    "reliability",
-    "heads",
-    "specificity_contrasts",
-    "format_correlation",
-    "verdicts",
-    "labelled",
-} - {"interventions"}
-GRID = ("--expression", construction.EXPRESSION, "--max-operand", 30)
-NAMED, SIZE, TITLE = ("--operator", OPERATOR), ("--k", PLANTED), ("--title", MODEL)
+NO_RUN = {"heuristic-null", "planted", "calibration", "engine-check", "prompt-formats"}
+NO_RUN |= {"figure", "answers", "explainer", "browser", "paper-tables", "report"}
+"""Commands whose files no command reads that runs the model; and TransformerLens knows no pretended card."""
+NAMED, SIZE = ("--operator", OPERATOR), ("--k", PLANTED)
 
 
 class Run:
-    """The files of a run, laid out as `results` is."""
+    """The files of a run of the planted model, and the commands that made them."""
 
-    def __init__(self, results):
-        self.results, self.folder = results, results / MODEL
-        self.null = self.shared("null.safetensors")
-        self.on_model = ("--model", results / "model", "--device", "cpu")
+    def __init__(self, model, place, calls, **options):
+        self.place, self.calls = place, calls
+        self.results, self.folder = place / "results", place / "results" / MODEL
+        self.null = self.results / f"heuristic_null/{OPERATOR}.safetensors"
+        self.on_model = ("--model", model, "--device", "cpu")
+        replay(calls, place, **options)
 
     def cell(self, name, table):
         return self.folder / name / OPERATOR / table
@@ -108,252 +65,38 @@ class Run:
     def shared(self, table):
         return self.cell("shared", table)
 
-    def of_operator(self, table):
-        return f"{OPERATOR}={self.shared(table)}"
+    def each(self, table):
+        """FORMAT=FILE of every format."""
+        return [f"{name}={self.cell(name, table)}" for name in TEMPLATES]
 
-    def each(self, table, key="{}"):
-        """KEY=FILE of every format."""
-        return [f"{key.format(name)}={self.cell(name, table)}" for name in TEMPLATES]
-
-    def means(self):
-        """FORMAT=FILE of every format's mean cache."""
-        return [f"{name}={self.folder / name / 'mean_cache.safetensors'}" for name in TEMPLATES]
-
-    def figure(self, name):
-        return [self.results / f"figures/{MODEL}/{name}.{kind}" for kind in ("png", "svg")]
+    def commands(self, name):
+        """The command lines of one command."""
+        return [words for words in self.calls if words[0] == name]
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    """What the rules would run, in their order and with their options."""
-    own = Run(tmp_path_factory.mktemp("results"))
-    construction.write_model(own.results / "model", True, seed=0)
-    run("heuristic-null", *GRID, "--output", own.null)
-    on_the_model(own)
-    draw(own)
-    draw_summary(own)
-    pages(own)
-    return own
+def planned(tmp_path_factory):
+    """The model's folder, and every command that Snakemake runs of it."""
+    folder = tmp_path_factory.mktemp("planned")
+    construction.write_model(folder / "model", True, seed=0)
+    models = {MODEL: {"source": str(folder / "model"), "device": "cpu"}}
+    return folder / "model", calls_of(folder / "checkout", CONFIG | {"models": models})
 
 
-def on_the_model(own):
-    """Every command that runs the model, and those between them."""
-    run_stages(own.on_model[1], own.folder, seed=0, how=own.on_model[2:])
-    for name in TEMPLATES:
-        of_one_format(own, name)
-    of_all_formats(own)
+@pytest.fixture(scope="module")
+def finished(planned, tmp_path_factory):
+    model, calls = planned
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(calibration, "SHARES", (0.0, 0.5, 1.0))
+        patch.setattr(calibration, "SEEDS", 1)
+        return Run(model, tmp_path_factory.mktemp("run"), calls)
 
 
-def of_one_format(own, name):
-    """Probe, paraphrase, single neurons and heuristics."""
-    census = ("--census", f"{name}/{OPERATOR}={own.cell(name, 'census.parquet')}")
-    run("probe", *own.on_model, *census, "--prompts", 600, "--output", own.folder / name / "probe.parquet")
-    dataset, corrupt = (own.cell(name, f"{table}.parquet") for table in ("dataset", "corrupt"))
-    variant = (f"--variant={OPERATOR}={TEMPLATES[name]}", "--expression", construction.EXPRESSION)
-    drawn = ("--dataset", dataset, "--corrupt-table", corrupt)
-    effects = own.cell(name, "paraphrase_effects.safetensors")
-    run("paraphrase-effects", *own.on_model, *NAMED, *variant, *drawn, *LIMITS, "--output", effects)
-    circuit = ("--circuit", own.shared("circuit.parquet"), *SIZE)
-    means = ("--dataset", dataset, "--mean-cache", own.folder / name / "mean_cache.safetensors")
-    run("neuron-effects", *own.on_model, *circuit, *means, "--output", own.cell(name, "neuron_effects.parquet"))
-    drawn = own.shared("labelled_neurons.parquet")
-    inputs = ("--rankings", *own.each("ranking.parquet"), "--mean-caches", *own.means())
-    written = ("--output", own.cell(name, "direct_effects.parquet"), "--arrays-output")
-    asked = (*NAMED, *GRID, *LIMITS, f"--template={TEMPLATES[name]}", "--problems", 40, *circuit)
-    run("direct-effects", *own.on_model, *asked, *written, own.cell(name, "direct_effects.safetensors"))
-    run("heuristics", "draw", *NAMED, *circuit, *inputs, "--output", drawn)
-    problem = (*GRID, f"--template={TEMPLATES[name]}", "--null", own.null, "--neurons", drawn)
-    table, maps = (own.cell(name, file) for file in ("heuristics.parquet", "activation_maps.safetensors"))
-    run("heuristics", "label", *own.on_model, *NAMED, *problem, "--output", table, "--maps-output", maps)
-
-
-def of_all_formats(own):
-    """Probe over formats, paraphrases, heads, dose, agreement and audit."""
-    censuses = ("--census", *own.each("census.parquet", "{}/addition"))
-    run("probe", *own.on_model, *censuses, "--prompts", 600, "--output", own.folder / "shared/probe.parquet")
-    effects = ("--effects", *own.each("indirect_effects.safetensors"), *SIZE, "--bootstrap", 20)
-    variants = ("--paraphrase-effects", *own.each("paraphrase_effects.safetensors"))
-    run("paraphrases", *effects, *variants, "--output", own.shared("paraphrases.parquet"))
-    of_cells = ("--effects", *own.each("indirect_effects.safetensors", "{}/addition"), "--bootstrap", 20)
-    drawn = ("--datasets", *own.each("dataset.parquet", "{}/addition"))
-    drawn += ("--corrupt-tables", *own.each("corrupt.parquet", "{}/addition"))
-    variants = ("--paraphrase-effects", *own.each("paraphrase_effects.safetensors", "{}/addition"))
-    tables = [own.folder / f"shared/{name}.parquet" for name in ("disagreement", "format_correlation")]
-    run("disagreement", *of_cells, *drawn, *variants, "--output", tables[0], "--correlation-output", tables[1])
-    train = ("--datasets", *own.each("dataset.parquet"), "--corrupt-tables", *own.each("corrupt.parquet"))
-    effects, tables = (
-        own.shared("head_effects.safetensors"),
-        [own.cell(name, "heads.parquet") for name in TEMPLATES],
-    )
-    run("heads", *own.on_model, *train, "--effects-output", effects, "--output", *tables)
-    run("head-overlap", "--effects", effects, "--heads", 1, 2, "--output", own.shared("head_overlap.parquet"))
-    circuit = ("--circuit", own.shared("circuit.parquet"), *SIZE)
-    moved = ("--census", *own.each("census.parquet"), *circuit, "--pairs", 200)
-    moved += ("--exclude-train", *(own.cell(name, "dataset.parquet") for name in TEMPLATES))
-    doses = ("--rankings", *own.each("ranking.parquet"), "--dose", 0, 0.5, 1, "--random-seeds", 2)
-    run("dose", *own.on_model, *NAMED, *moved, *doses, "--output", own.shared("dose.parquet"))
-    drawn = ("--neurons", own.shared("labelled_neurons.parquet"))
-    labels = ("--heuristics", *own.each("heuristics.parquet"), *drawn, "--permutations", 50)
-    files = ("--output", own.shared("agreement.parquet"), "--labelled-output", own.shared("labelled.parquet"))
-    run("agreement", *NAMED, *labels, *files)
-    every = (("--rankings", "ranking"), ("--dataset", "dataset"), ("--corrupt-table", "corrupt"))
-    cells = [one for option, file in every for one in (option, *own.each(f"{file}.parquet", "{}/addition"))]
-    run("audit", *own.on_model, *cells, "--k", 4, PLANTED, "--output", own.folder / "shared/audit.parquet")
-    tables = (("--dataset", "dataset"), ("--attribution", "attribution"), ("--rankings", "ranking"))
-    files = [one for option, table in tables for one in (option, *own.each(f"{table}.parquet"))]
-    sizes = ("--mean-cache", *own.means(), "--random-seeds", 2, "--bootstrap", 20)
-    run("faithfulness", *own.on_model, *NAMED, *files, *sizes, "--output", own.shared("faithfulness.parquet"))
-    effects = ("--effects", *own.each("indirect_effects.safetensors", "{}/addition"), *SIZE, "--bootstrap", 20)
-    differing = ("--differing-output", own.folder / "shared/differing.parquet")
-    run("operator-overlap", *effects, "--output", own.folder / "shared/operator_overlap.parquet", *differing)
-    whose_circuit(own)
-    labelled_families(own)
-    judged(own)
-
-
-def whose_circuit(own):
-    """The one operator's circuit on its own prompts, on copying and on plain text."""
-    tables = {"--dataset": "dataset.parquet", "--rankings": "ranking.parquet"}
-    given = [word for option, table in tables.items() for word in (option, *own.each(table, "{}/addition"))]
-    means = [f"{name}/{OPERATOR}={own.folder / name / 'mean_cache.safetensors'}" for name in TEMPLATES]
-    circuit = ("--circuit", own.of_operator("circuit.parquet"), "--mean-cache", *means, *SIZE, *LIMITS)
-    task = ("--task", "copying=a", "--task-template", "symbolic/copying={a}={a}=")
-    names = ("specificity", "specificity_contrasts")
-    table, contrasts = (own.folder / f"shared/{name}.parquet" for name in names)
-    run("specificity", *own.on_model, *given, *circuit, *task, "--output", table, "--contrasts-output", contrasts)
-
-
-def labelled_families(own):
-    """The labelled neurons knocked out where their rule holds, and where it does not."""
-    cells = ("--heuristics", *own.each("heuristics.parquet", "{}/addition"))
-    cells += ("--datasets", *own.each("dataset.parquet", "{}/addition"))
-    cells += ("--census", *own.each("census.parquet", "{}/addition"))
-    table = own.folder / "shared/family_knockout.parquet"
-    run(
-        "family-knockout",
-        *own.on_model,
-        *cells,
-        "--max-operand",
-        30,
-        "--prompts",
-        100,
-        *SIZE,
-        "--bootstrap",
-        20,
-        "--output",
-        table,
-    )
-
-
-def judged(own):
-    """The verdicts on the model."""
-    given = inputs(own)
-    names = ("overlap", "differing", "intervention_contrasts", "transfer_contrasts", "specificity_contrasts")
-    tables = [word for name in names for word in given[name]]
-    run("summary", "--tables", *tables, "--output", own.folder / "shared/verdicts.parquet")
-
-
-def inputs(own):
-    """INPUT/KEY=FILE of every table that a figure or an answer is made from, by input."""
-    of_cells = {name: own.each(f"{name}.parquet", f"{name}/{{}}/{OPERATOR}") for name in OF_CELLS}
-    of_operators = {name: [f"{name}/{own.of_operator(f'{name}.parquet')}"] for name in OF_OPERATORS}
-    probes = [f"probe/{name}={own.folder / name / 'probe.parquet'}" for name in TEMPLATES]
-    others = {
-        "probe": probes,
-        "across": [f"across={own.folder / 'shared/probe.parquet'}"],
-        **{
-            name: [f"{name}={own.folder / f'shared/{name}.parquet'}"]
-            for name in (*OF_MODELS, "family_knockout", "disagreement", "format_correlation", "verdicts")
-        },
-        "intervention_contrasts": [f"intervention_contrasts={contrasts_of(own.folder)}"],
-        "transfer": [f"transfer/{word}" for word in directions(own)],
-        "transfer_contrasts": [f"transfer_contrasts={transfer_contrasts_of(own.folder)}"],
-    }
-    return {**of_cells, **of_operators, **others}
-
-
-def draw(own):
-    """Every figure of the model."""
-    given = inputs(own)
-    for (stage, figure), names in FIGURES.items():
-        tables = [word for name in names for word in given[name]]
-        run("figure", stage, figure, "--tables", *tables, *TITLE, "--output", *own.figure(figure))
-
-
-def directions(own):
-    return [f"{OPERATOR}/{direction}={path}" for direction, path in transfers(own.folder).items()]
-
-
-def draw_summary(own):
-    """The figures of all models, and the ground truth that one of them shows."""
-    folder, all_models = own.results / "figures", ("--title", "all models")
-    templates = [f"--template={name}/{OPERATOR}={text}" for name, text in TEMPLATES.items()]
-    prompts = ("--operands", 7, 8, "--output", folder / "prompt_formats.svg")
-    run("prompt-formats", *own.on_model[:2], *templates, *prompts)
-    tables = ("--tables", f"verdicts/{MODEL}={own.folder / 'shared/verdicts.parquet'}")
-    run("figure", "summary", "summary", *tables, *all_models, "--output", folder / "summary.svg")
-    table = own.results / "planted.parquet"
-    run("planted", "--output", table)
-    drawn = ("--tables", f"planted={table}", *all_models, "--output", folder / "planted.svg")
-    run("figure", "planted", "planted", *drawn)
-
-
-def pages(own):
-    """The browser, the paper's tables, the answers and the report."""
-    given, maps = inputs(own), own.each("activation_maps.safetensors", f"activation_maps/{{}}/{OPERATOR}")
-    shown = [word for name in ("ranking", "heuristics", "neuron_effects") for word in given[name]]
-    shown += [word for table, file in DIRECT.items() for word in own.each(file, f"{table}/{{}}/{OPERATOR}")]
-    problem = ("--operators", f"{OPERATOR}={construction.EXPRESSION}", "--tables", *shown, *maps)
-    run("browser", "--model", MODEL, "--models", MODEL, *problem, *SIZE, "--output", own.results / "browser.html")
-    run("paper-tables", "--source", f"{MODEL}={own.results / 'model'}", *paper_tables(own, own.results / "tables"))
-    answers = own.folder / "answers.json"
-    tables = [word for name, words in given.items() if name in ANSWERED for word in words]
-    run("answers", "--stages", *ANSWERING, "--tables", *tables, *SIZE, "--output", answers)
-    explain(own, answers)
-    figures, of_paper = own.results / "figures", sorted((own.results / "tables").glob("*.csv"))
-    files = (
-        *("--answers", f"{MODEL}={answers}", "--planted", own.results / "planted.parquet"),
-        *("--figures", *(f"{MODEL}/{name}={own.figure(name)[1]}" for _, name in FIGURES)),
-        *("--compared", *(f"{name}={figures / name}.svg" for name in ("summary", "prompt_formats", "planted"))),
-        *("--paper-tables", *(f"{path.stem}={path}" for path in of_paper)),
-    )
-    benchmarks = own.results / "benchmarks"
-    run(
-        "report",
-        *files,
-        "--benchmarks",
-        benchmarks,
-        "--configuration",
-        "seed: 0",
-        "--output",
-        own.results / "report.html",
-    )
-
-
-def explain(own, answers):
-    """The page that explains the experiment by one problem."""
-    first = next(iter(TEMPLATES))
-    names = ("census", "ranking", "interventions", "heuristics")
-    tables = [word for name in names for word in own.each(f"{name}.parquet", f"{name}/{{}}")]
-    tables += [f"{name}={own.cell(first, f'{name}.parquet')}" for name in ("dataset", "corrupt")]
-    tables += [f"{name}={own.shared(f'{name}.parquet')}" for name in ("circuit", "overlap")]
-    tables += [word for name in ("intervention_contrasts", "verdicts") for word in inputs(own)[name]]
-    problem = ("--model", MODEL, *NAMED, "--asked", construction.EXPRESSION, "--tables", *tables, *SIZE)
-    files = ("--maps", *own.each("activation_maps.safetensors"), "--answers", answers)
-    files += ("--effects", own.cell(first, "indirect_effects.safetensors"))
-    run("explainer", *problem, *files, "--output", own.results / "explained.html")
-
-
-def paper_tables(own, to):
-    """The options of the tables of the paper, but for the model's source."""
-    of_cells = MODEL + "/{}/addition"
-    return (
-        *("--census", *own.each("census.parquet", of_cells)),
-        *("--probes", *(f"{MODEL}/{name}={own.folder / name / 'probe.parquet'}" for name in TEMPLATES)),
-        *("--heuristics", *own.each("heuristics.parquet", of_cells)),
-        *("--agreement", f"{MODEL}/{own.of_operator('agreement.parquet')}"),
-        *("--labelled", f"{MODEL}/{own.of_operator('labelled.parquet')}", "--output-folder", to),
-    )
+def rerun(finished, place, **options):
+    """The commands that run the model, and those between them, with other options."""
+    shutil.copytree(finished.null.parent, place / "results/heuristic_null")
+    calls = [words for words in finished.calls if words[0] not in NO_RUN]
+    return Run(finished.on_model[1], place, calls, **options)
 
 
 def test_every_file_says_what_made_it(finished):
@@ -400,8 +143,10 @@ def test_the_whole_dose_is_the_transfer(finished):
         .set_index(["donor", "target", "kind", "seed", "dose"])
         .sort_index()
     )
-    for direction, path in transfers(finished.folder).items():
-        donor, target = direction.split("_to_")
+    paths = sorted((finished.folder / "transfer" / OPERATOR).iterdir())
+    assert len(paths) == len(TEMPLATES) * (len(TEMPLATES) - 1)
+    for path in paths:
+        donor, target = path.stem.split("_to_")
         moved = pd.read_parquet(path).set_index("condition").loc["matched"]
         own = dose.loc[(donor, target, "strength", -1)]
         assert own.loc[1.0, "pairs"] == moved["pairs"]
@@ -460,20 +205,24 @@ def test_maps_of_planted_neurons_grow_with_the_sum(finished):
 def test_every_format_shuffles_its_activations_on_its_own(finished, tmp_path, monkeypatch):
     shuffles = []
     monkeypatch.setattr(labels, "shuffled", lambda maps, seed, *names: shuffles.append((seed, *names)) or maps)
-    drawn = ("--neurons", finished.shared("labelled_neurons.parquet"), "--expression", construction.EXPRESSION)
-    drawn += ("--null", finished.null)
-    files = ("--output", tmp_path / "heuristics.parquet", "--maps-output", tmp_path / "maps.safetensors")
-    for name in TEMPLATES:
-        cell = ("--max-operand", 30, f"--template={TEMPLATES[name]}")
-        run("heuristics", "label", *finished.on_model, *NAMED, *drawn, *cell, *files)
+    monkeypatch.chdir(finished.place)
+    for words in finished.commands("heuristics"):
+        if words[1] == "label":
+            places = [words.index(option) + 1 for option in ("--output", "--maps-output")]
+            again = [
+                str(tmp_path / f"{number}") if number in places else word for number, word in enumerate(words)
+            ]
+            assert main(again) == 0
     assert len(set(shuffles)) == len(TEMPLATES)
 
 
 def test_the_report_answers_every_question(finished):
     page = (finished.results / "report.html").read_text()
     said = re.findall(r"<h2[^>]*>([^<]*?)</h2>.*?<h3>.*?</h3>\s*<p[^>]*>(.*?)</p>", page, re.DOTALL)
+    (words,) = finished.commands("answers")
+    stages = words[words.index("--stages") + 1 : words.index("--tables")]
     # Interventions and agreement have two questions each, the planted models one of their own; verdicts are above.
-    assert len(said) == len(ANSWERING) + 2
+    assert len(said) == len(stages) + 2
     assert page.count('<tr><th scope="row">') == len(QUESTIONS)
     answers = dict(said)
     assert "to 100.0% (code addition)" in answers["Can the model do the problems?"]
@@ -485,7 +234,7 @@ def test_the_report_answers_every_question(finished):
         in answers["Do a format&#39;s activations correct another&#39;s answers?"]
     )
     assert "contain 100% by attribution" in answers["Can the ranking&#39;s first stage be trusted?"]
-    assert page.count("data:image/svg+xml;base64,") == 3 + len(FIGURES)
+    assert page.count("data:image/svg+xml;base64,") == 1 + len(finished.commands("figure"))
 
 
 def test_the_explained_page_finds_the_planted_circuit(finished):
@@ -502,14 +251,16 @@ def test_the_explained_page_finds_the_planted_circuit(finished):
 def test_figures_are_whole(finished):
     files = sorted((finished.results / "figures").rglob("*"))
     drawn = [path for path in files if path.is_file()]
-    assert len(drawn) == 3 + 2 * len(FIGURES)
+    assert len(drawn) == 3 * (1 + len(finished.commands("figure")))
     for path in drawn:
         content = path.read_bytes()
-        assert content.startswith(b"\x89PNG") if path.suffix == ".png" else content.rstrip().endswith(b"</svg>")
+        start = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}[path.suffix]
+        assert content.startswith(start)
+        assert path.suffix != ".svg" or content.rstrip().endswith(b"</svg>")
 
 
 def test_the_browser_shows_every_planted_neuron(finished):
-    page = (finished.results / "browser.html").read_text()
+    page = (finished.results / f"browser/{MODEL}.html").read_text()
     data = page.split('<script type="application/json" id="data">')[1].split("</script>")[0]
     shown = json.loads(data)["operators"][OPERATOR]["neurons"]
     planted = planted_neurons(True, seed=0)
@@ -521,12 +272,8 @@ def test_the_browser_shows_every_planted_neuron(finished):
 @pytest.fixture(scope="module")
 def on_card(finished, tmp_path_factory):
     """The same on a pretended graphics card, and how many operations ran there."""
-    own = Run(tmp_path_factory.mktemp("card"))
-    own.null = finished.null
-    own.on_model = ("--model", finished.results / "model", "--device", CARD.type)
     with pretended_gpu() as card:
-        on_the_model(own)
-    return own, card.operations
+        return rerun(finished, tmp_path_factory.mktemp("card"), device=CARD.type), card.operations
 
 
 def test_a_card_gives_the_same_files(finished, on_card):
@@ -551,11 +298,7 @@ def test_a_card_gives_the_same_files(finished, on_card):
 @pytest.fixture(scope="module")
 def in_bfloat16(finished, tmp_path_factory):
     """Every command that runs the model, in bfloat16."""
-    own = Run(tmp_path_factory.mktemp("bfloat16"))
-    own.null = finished.null
-    own.on_model = ("--model", finished.results / "model", "--device", "cpu", "--dtype", "bfloat16")
-    on_the_model(own)
-    return own
+    return rerun(finished, tmp_path_factory.mktemp("bfloat16"), dtype="bfloat16")
 
 
 @pytest.mark.nightly
@@ -580,7 +323,7 @@ def test_lower_precision_and_the_benchmark_on_a_card(finished, tmp_path):
     tables = {}
     for device in ("cpu", CARD.type):
         with pretended_gpu() if device == CARD.type else nullcontext():
-            model = ("--model", finished.results / "model", "--device", device)
+            model = ("--model", finished.on_model[1], "--device", device)
             run("precision", *model, "--dtype=bfloat16", *files, "--output", tmp_path / f"{device}.parquet")
             few = ("--prompts", 2, "--candidates", 4, "--repeats", 1)
             run("bench", "stages", *model, *few, "--output", tmp_path / device)
@@ -714,9 +457,12 @@ def test_too_few_prompts_to_probe(finished, broken, capsys):
     assert re.search(r"probe: no prompt of .* is left to (train on|test); raise probe_prompts", said)
 
 
-def test_tables_of_a_model_whose_source_is_not_given(finished, broken, capsys):
-    words = paper_tables(finished, broken.output)
-    said = refused(capsys, "paper-tables", "--source", "other=embedded:embedded-shared", *words)
+def test_tables_of_a_model_whose_source_is_not_given(finished, broken, capsys, monkeypatch):
+    monkeypatch.chdir(finished.place)
+    (words,) = finished.commands("paper-tables")
+    source = f"{MODEL}={finished.on_model[1]}"
+    others = {source: "other=embedded:embedded-shared", words[-1]: str(broken.output)}
+    said = refused(capsys, *(others.get(word, word) for word in words))
     assert said == f"error: --source or --labelled lacks entries of ['{MODEL}']"
     assert not broken.output.exists()
     assert len(pd.read_csv(finished.results / "tables/census.csv")) == len(TEMPLATES)

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from configurations import SHIPPED
 from digit_tokenizers import byte_level, metaspace
 from nights import at_night
-from planted_run import Grid, cell, contrasts_of, expression, overlap_of, run_stages, transfer_contrasts_of
+from replayed_run import calls_of, replay
 
 from conftest import FAMILIES, write_model
 from form_invariance.problems.operands import OperandRange
@@ -18,8 +19,17 @@ from form_invariance.tables.files import read_table
 pytestmark = pytest.mark.slow
 
 TEMPLATES = {"symbolic": "{a}+{b}=", "code": "print({a} + {b})  # ", "word": "From {a} to {b} and on: "}
-DIGITS = Grid(TEMPLATES, expression("a + b", OperandRange(10, 45, 20, 89), "--digit", 1), 4, 5, 4, 30)
-WHOLE = Grid(TEMPLATES, expression("a + b", OperandRange(6, 80, 12, 120)), 4, 5, 4, 30)
+CONFIG = SHIPPED | {
+    "formats": {name: {"templates": {"addition": text}} for name, text in TEMPLATES.items()},
+    **{"k": [4], "heuristic_k": 4, "train_prompts": 5, "eval_prompts": 4, "corrupt_seeds": 1},
+    **{"mean_cache_prompts": 30, "transfer_pairs": 200, "bootstrap": 200},
+    **{"variant_operators": [], "specificity_tasks": {}},
+}
+DIGITS = {"operators": {"addition": {"expression": "a + b", "digit": 1}}}
+DIGITS |= {"operands": vars(OperandRange(10, 45, 20, 89))}
+WHOLE = {"operators": {"addition": "a + b"}, "operands": vars(OperandRange(6, 80, 12, 120))}
+TABLES = ("addition/overlap", "intervention_contrasts", "transfer_contrasts")
+MADE = [f"results/m/shared/{name}.parquet" for name in TABLES]
 SPLIT = {
     "qwen2": byte_level,
     "qwen3": byte_level,
@@ -55,6 +65,15 @@ def answer_numbers(folder, tokenizer, numbers):
     return model
 
 
+def without_probes(words):
+    """A command line without the option: random models answer too few prompts right to train a probe."""
+    if "--probes" not in words:
+        return words
+    start = words.index("--probes")
+    end = next(place for place in range(start + 1, len(words)) if words[place].startswith("--"))
+    return words[:start] + words[end:]
+
+
 @pytest.fixture(scope="module", params=at_night(FAMILIES))
 def finished(request, tmp_path_factory, raw_tokenizer):
     """Family, Hugging Face's model and tokenizer, and the folder with all tables."""
@@ -67,14 +86,16 @@ def finished(request, tmp_path_factory, raw_tokenizer):
     write_model(model, request.param, tokenizer)
     numbers = range(10) if grid is DIGITS else range(12, 121)
     theirs = answer_numbers(model, tokenizer, numbers)
-    run_stages(model, folder, seed=0, grid=grid)
-    return request.param, theirs, PreTrainedTokenizerFast.from_pretrained(model), folder
+    config = CONFIG | grid | {"models": {"m": {"source": str(model), "device": "cpu"}}}
+    calls = calls_of(folder / "checkout", config, *MADE)
+    replay([without_probes(words) for words in calls if words[0] != "probe"], folder)
+    return request.param, theirs, PreTrainedTokenizerFast.from_pretrained(model), folder / "results/m"
 
 
 def test_the_census_is_what_hugging_face_answers(finished):
     family, model, tokenizer, folder = finished
     for name in TEMPLATES:
-        table = read_table(cell(folder, name, "census"), CENSUS)
+        table = read_table(folder / name / "addition/census.parquet", CENSUS)
         assert 0.001 < table["correct"].mean() < 0.6
         some = table.sample(12, random_state=0)
         for prompt, predicted, probability in some[["prompt", "predicted_token", "probability"]].to_numpy():
@@ -90,10 +111,9 @@ def test_the_census_is_what_hugging_face_answers(finished):
 
 def test_all_stages_give_numbers(finished):
     *_, folder = finished
-    overlap = read_table(overlap_of(folder), OVERLAP)
+    overlap = read_table(folder / "shared/addition/overlap.parquet", OVERLAP)
     assert set(overlap["k"]) == {4}
     for name in TEMPLATES:
-        found = read_table(cell(folder, name, "interventions"), INTERVENTIONS)
+        found = read_table(folder / name / "addition/interventions.parquet", INTERVENTIONS)
         assert np.isfinite(found.loc[found["n_neurons"] > 0, "probability"]).all()
-    assert contrasts_of(folder).exists()
-    assert transfer_contrasts_of(folder).exists()
+    assert all((folder.parents[1] / path).exists() for path in MADE)

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from example_tables import crossed
 
 from form_invariance import cli
 from form_invariance.drawing.figures import figure_of
@@ -22,19 +23,20 @@ from form_invariance.tables.inputs import Input, input_paths, read_inputs
 
 
 def overlap(ks):
-    rows = [(k, -1, "symbolic+code", "positive", True, 3, 3, 3, 9, 0.3, 0.1, 0.2, 0.4) for k in ks]
-    return pd.DataFrame(rows, columns=list(OVERLAP.columns))
+    values = {"jaccard": 0.3, "chance": 0.1, "low": 0.2, "high": 0.4}
+    return crossed(OVERLAP, k=[*ks], layer=-1, formats="symbolic+code", used=True, **values)
 
 
 def reliability(ks):
-    rows = [(k, "code", kind, 0.8, 0.7, 0.9) for k in ks for kind in ("parts", "across_parts")]
-    return pd.DataFrame(rows, columns=list(RELIABILITY.columns))
+    return crossed(
+        RELIABILITY, k=[*ks], format="code", kind=["parts", "across_parts"], jaccard=0.8, low=0.7, high=0.9
+    )
 
 
 def operator_overlap(operators, ks):
     """Of every two neighbouring operators."""
-    rows = [("code", k, f"{a}+{b}", 3, 3, 3, 9, 0.3, 0.1, 0.2, 0.4) for a, b in pairwise(operators) for k in ks]
-    return pd.DataFrame(rows, columns=list(OPERATOR_OVERLAP.columns))
+    pairs = ["+".join(pair) for pair in pairwise(operators)]
+    return crossed(OPERATOR_OVERLAP, format="code", k=[*ks], operators=pairs, jaccard=0.3, chance=0.1)
 
 
 TABLES = (

@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import yaml
-from hostile_values import FUZZ, SMALL, TEXTS, VALUES, places, refusal
+from configurations import SCHEMA, SMALL, places, with_value
+from hostile_values import FUZZ, TEXTS, VALUES, refusal
 from hypothesis import example, given
 from hypothesis import strategies as st
 from safetensors.torch import save_file
-from stub_checkout import ROOT
 
 from form_invariance.model import files as model_files
 from form_invariance.model import loading as models
@@ -26,19 +25,15 @@ from form_invariance.problems.operands import evaluate
 from form_invariance.problems.prompts import check_fields, render
 from form_invariance.workflow import config_check, job_sizes
 
-SCHEMA = yaml.safe_load((ROOT / "config/schemas/config.schema.yaml").read_text())
 PLACES = st.sampled_from(sorted(places(SMALL)))
 
 
-def put(config, path, key, value):
+def renamed(config, path, name):
     config = copy.deepcopy(config)
     section = config
-    for name in path[:-1]:
-        section = section[name]
-    if key is None:
-        section[path[-1]] = value
-    else:
-        section[key] = section.pop(path[-1])
+    for key in path[:-1]:
+        section = section[key]
+    section[name] = section.pop(path[-1])
     return config
 
 
@@ -50,14 +45,14 @@ def accepted(config):
 @FUZZ
 @given(PLACES, VALUES)
 def test_any_value_anywhere(path, value):
-    accepted(put(SMALL, path, None, value))
+    accepted(with_value(SMALL, path, value))
 
 
 @FUZZ
 @given(st.sampled_from([("models", "m"), ("formats", "code"), ("operators", "addition")]), TEXTS)
 def test_any_name(path, name):
     """A name is part of paths and of wildcards: what passes stays in its folder and means itself."""
-    if accepted(put(SMALL, path, name, None)):
+    if accepted(renamed(SMALL, path, name)):
         assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*", name), name
         assert (Path("/results") / name / "x").resolve() == Path(f"/results/{name}/x")
 

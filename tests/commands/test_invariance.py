@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from replayed_run import run
 from safetensors.torch import load_file, save_file
+from small_cells import attribute, write_prompts
 
-from form_invariance.cli import main
 from form_invariance.model import memory
 from form_invariance.model.files import PACKAGED
 from form_invariance.stages.agreement.compute import operator_tables
@@ -22,34 +23,19 @@ from form_invariance.stages.ranking.table import RANKING
 from form_invariance.tables.files import provenance_of, read_table, read_tensors, write_table
 
 MODEL = PACKAGED / "embedded-shared"
-LIMITS = ["--operand-min", "6", "--operand-max", "999", "--answer-min", "3", "--answer-max", "999"]
 TEMPLATES = {"symbolic": "{a}-{b}=", "code": "a = {a}\nb = {b}\nprint(a - b)  # "}
 LATE = range(3, 6)
-SEED = ["--seed", "0"]
 CLOSE = {"rtol": 2e-4, "atol": 1e-5}  # float32 effects agree with hooked passes to the same
-
-
-def run(*words):
-    assert main([str(word) for word in words]) == 0
 
 
 def rank(folder, model):
     """Attribution, exact patching and the ranking of the dataset in a folder."""
-    cell = [
-        "--model",
-        model,
-        "--dataset",
-        folder / "dataset.parquet",
-        "--corrupt-table",
-        folder / "corrupt.parquet",
-        *("--late-from", "half_depth"),
-    ]
-    method = ("--ranking-method", "attribution")
-    run("attribution", *cell, "--candidates", "40", *method, "--output", folder / "attribution.parquet")
+    files = {name: folder / f"{name}.parquet" for name in ("dataset", "corrupt", "attribution", "ranking")}
+    attribute(files, 40, ("--model", model))
+    train = ("--dataset", files["dataset"], "--corrupt-table", files["corrupt"])
     effects = folder / "effects.safetensors"
-    run("patching", *cell, "--attribution", folder / "attribution.parquet", "--output", effects)
-    files = ["--attribution", folder / "attribution.parquet", "--effects", effects]
-    run("ranking", *files, "--output", folder / "ranking.parquet")
+    run("patching", "--model", model, *train, "--attribution", files["attribution"], "--output", effects)
+    run("ranking", "--attribution", files["attribution"], "--effects", effects, "--output", files["ranking"])
     return folder
 
 
@@ -58,13 +44,8 @@ def cells(tmp_path_factory):
     """The ranking of a few prompts in two formats."""
     root = tmp_path_factory.mktemp("cells")
     for name, template in TEMPLATES.items():
-        folder = root / name
-        words = ["--operator", "subtraction", "--expression", "a - b", "--template", template, "--pairs", "40"]
-        run("census", "--model", MODEL, *words, *LIMITS, *SEED, "--output", folder / "census.parquet")
-        words = ["--operator", "subtraction", "--train", "9", "--eval", "2", "--corrupt-seeds", "2"]
-        outputs = ["--output", folder / "dataset.parquet", "--corrupt-output", folder / "corrupt.parquet"]
-        run("dataset", "--census", folder / "census.parquet", *words, *SEED, *outputs)
-        rank(folder, MODEL)
+        write_prompts(root / name, template, "subtraction", "a - b", pairs=40, train=9, draws=2)
+        rank(root / name, MODEL)
     return root
 
 
@@ -131,7 +112,7 @@ def test_order_of_formats(cells, tmp_path):
     for names in (["symbolic", "code"], ["code", "symbolic"]):
         folder = tmp_path / names[0]
         effects = [f"{name}={cells / name / 'effects.safetensors'}" for name in names]
-        words = ["--effects", *effects, "--k", "5", "20", "--membership", "top_k", *SEED]
+        words = ["--effects", *effects, "--k", "5", "20", "--membership", "top_k"]
         outputs = ["--output", folder / "overlap.parquet", "--reliability-output", folder / "reliability.parquet"]
         run("overlap", *words, "--bootstrap", "50", *outputs)
         run("circuit", *words, "--output", folder / "circuit.parquet")

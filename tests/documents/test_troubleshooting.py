@@ -21,7 +21,7 @@ import pandas as pd
 import pytest
 import snakemake_executor_plugin_slurm
 import torch
-import yaml
+from configurations import SCHEMA, SHIPPED, with_value
 from problem_frames import complete_problems
 from safetensors.torch import load_file, save_file
 from snakemake.exceptions import MissingOutputException
@@ -59,8 +59,6 @@ GUIDE = (ROOT / "docs/troubleshooting.md").read_text()
 QUOTED = re.findall(r"^- \*\*`(.+)`\*\*$", GUIDE, re.MULTILINE)
 PYTHON = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
 DEMO = ROOT / "results/embedded-shared/word/multiplication/census.parquet"
-DEFAULT = yaml.safe_load((ROOT / "config/config.yaml").read_text())
-SCHEMA = yaml.safe_load((ROOT / "config/schemas/config.schema.yaml").read_text())
 
 
 def pattern(sentence):
@@ -77,13 +75,7 @@ def told(function, *arguments):
 
 def refused(path, value):
     """What the check of the default configuration says after one change."""
-    config = copy.deepcopy(DEFAULT)
-    *above, last = path.split("/")
-    section = config
-    for key in above:
-        section = section[key]
-    section[last] = value
-    return told(config_check.check, config, SCHEMA)
+    return told(config_check.check, with_value(SHIPPED, path, value), SCHEMA)
 
 
 def about_the_configuration(tmp_path):

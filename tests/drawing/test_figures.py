@@ -7,206 +7,196 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from example_tables import crossed, filled, groups_of, joined
 
 from form_invariance.bench import figure as bench
+from form_invariance.bench.table import BENCHMARK
 from form_invariance.drawing import style
 from form_invariance.errors import UserError
 from form_invariance.stages.agreement import figure as heuristics
+from form_invariance.stages.agreement.table import AGREEMENT, LABELLED
 from form_invariance.stages.attribution.compute import ESTIMATES
 from form_invariance.stages.audit import figure as audit
 from form_invariance.stages.audit.table import AUDIT
 from form_invariance.stages.disagreement import figure as disagreement
+from form_invariance.stages.disagreement.table import DISAGREEMENT, FORMAT_CORRELATION
 from form_invariance.stages.dose import figure as dose
+from form_invariance.stages.dose.table import DOSE
 from form_invariance.stages.faithfulness import figure as faithfulness
 from form_invariance.stages.faithfulness.compute import SHARES
+from form_invariance.stages.faithfulness.table import FAITHFULNESS_AREAS
 from form_invariance.stages.family_knockout.figure import KINDS, family_knockout
+from form_invariance.stages.family_knockout.table import FAMILY_KNOCKOUT
 from form_invariance.stages.head_overlap import figure as heads
+from form_invariance.stages.head_overlap.table import HEAD_OVERLAP
+from form_invariance.stages.heads.table import HEADS
+from form_invariance.stages.heuristics.table import HEURISTICS
 from form_invariance.stages.interventions import figure as interventions
+from form_invariance.stages.interventions.table import INTERVENTIONS
 from form_invariance.stages.overlap import figure as overlap_figure
-from form_invariance.stages.overlap.table import DIFFERING
+from form_invariance.stages.overlap.table import DIFFERING, OPERATOR_OVERLAP, OVERLAP, RELIABILITY
 from form_invariance.stages.paraphrases import figure as paraphrases
+from form_invariance.stages.paraphrases.table import PARAPHRASES
 from form_invariance.stages.planted import figure as planted
+from form_invariance.stages.planted.table import PLANTED
 from form_invariance.stages.probe import figure as probe
+from form_invariance.stages.probe.table import PROBE
 from form_invariance.stages.prompt_formats import token_boxes
+from form_invariance.stages.questions import QUESTIONS
 from form_invariance.stages.specificity import figure as specificity
+from form_invariance.stages.specificity.table import SPECIFICITY
 from form_invariance.stages.summary import figure as summary
-from form_invariance.stages.summary.table import QUESTIONS, VERDICTS
+from form_invariance.stages.summary.table import VERDICTS
 from form_invariance.stages.transfer import figure as transfer
+from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_CONTRASTS
 
 pytestmark = pytest.mark.slow
 
 
-def overlap(formats, ks=(10, 50)):
-    rows = []
-    for size in {2, len(formats)}:
-        for group in itertools.combinations(formats, size):
-            for k in ks:
-                for layer in (-1, 3):
-                    rows.append((k, layer, "+".join(group), 3, 9, 1 / 3, 0.01, 0.3, 0.4))
-    names = ["k", "layer", "formats", "intersection", "union", "jaccard", "chance", "low", "high"]
-    table = pd.DataFrame(rows, columns=names).assign(members=6, positive=6)
-    # Of the other rule nothing is drawn.
-    rules = [
-        table.assign(membership="positive", used=True),
-        (1 - table[["jaccard"]]).join(table.drop(columns="jaccard")).assign(membership="top_k", used=False),
-    ]
-    return pd.concat(rules, ignore_index=True)
+KS = (10, 50)
+ABLATED = ["faithfulness", "accuracy", "probability"]
+FAMILIES = ("both modulo", "both range", "multi-result", "operand pattern", "operand value", "result modulo")
 
 
-def verdicts(ks=(10, 50)):
+def overlap(formats, ks=KS):
+    """Of the other rule nothing is drawn."""
+    sizes = {"members": 6, "positive": 6, "intersection": 3, "union": 9, "chance": 0.01, "low": 0.3, "high": 0.4}
+    rules = ["positive", "top_k"]
+    table = crossed(OVERLAP, membership=rules, formats=groups_of(formats), k=ks, layer=[-1, 3], **sizes)
+    used = table["membership"] == "positive"
+    return table.assign(used=used, jaccard=np.where(used, 1 / 3, 2 / 3))
+
+
+def verdicts(ks=KS):
     """Every question by its metrics, with differences that grow with k."""
     metrics = {"same": ["jaccard"], "sufficient": ABLATED, "necessary": ABLATED, "specific": ["accuracy"]}
     rows = [
-        (question, metric, name, k, 12, 0.5, "c", 0.2, place / 10, place / 10 - 0.1, place / 10 + 0.1, 0, "yes")
+        (question, metric, name, k, place / 10, place / 10 - 0.1, place / 10 + 0.1)
         for question in QUESTIONS
         for metric in metrics.get(question, ["rate"])
         for name in ("all", "+", "-")
         for place, k in enumerate(ks)
     ]
-    return pd.DataFrame(rows, columns=list(VERDICTS.columns))
+    return filled(VERDICTS, rows, "question metric operator k difference low high", value=0.5)
 
 
-def operator_overlap(formats, operators, ks=(10, 50)):
-    rows = [
-        (name, k, "+".join(pair), 0.2, 0.02)
-        for name in formats
-        for k in ks
-        for pair in itertools.combinations(operators, 2)
-    ]
-    return pd.DataFrame(rows, columns=["format", "k", "operators", "jaccard", "chance"])
+def operator_overlap(formats, operators, ks=KS):
+    pairs = ["+".join(pair) for pair in itertools.combinations(operators, 2)]
+    return crossed(OPERATOR_OVERLAP, format=[*formats], k=ks, operators=pairs, jaccard=0.2, chance=0.02)
 
 
-def differing_table(ks=(10, 50)):
-    overlaps = [
-        (k, "overlap", differs, operators, 6, value, value - 0.02, value + 0.02)
-        for k in ks
-        for differs, value in {"nothing": 0.3, "format": 0.25, "operator": 0.15, "both": 0.1}.items()
-        for operators in ("all", "addition")
-    ]
-    rows = [*overlaps, *((k, "invariance", "", "all", 0, 0.75, 0.6, 0.9) for k in ks)]
-    return pd.DataFrame(rows, columns=list(DIFFERING.columns))
+def differing_table(ks=KS):
+    values = {"nothing": 0.3, "format": 0.25, "operator": 0.15, "both": 0.1}
+    overlaps = crossed(
+        DIFFERING,
+        k=ks,
+        differs=[*values],
+        operators=["all", "addition"],
+        quantity="overlap",
+        value=lambda table: table["differs"].map(values),
+        low=lambda table: table["value"] - 0.02,
+        high=lambda table: table["value"] + 0.02,
+    )
+    whole = crossed(DIFFERING, k=ks, quantity="invariance", operators="all", value=0.75, low=0.6, high=0.9)
+    return pd.concat([overlaps, whole], ignore_index=True)
 
 
-def specificity_table(formats, operators, ks=(10, 50)):
-    tasks = [*operators, "copying", "comparing", "text"]
-    kinds = ("circuit", "random_effect", "random_variance", *(f"best_in_{name}" for name in formats))
-    rows = [
-        (
-            name,
-            operator,
-            k,
-            "knockout",
-            task,
-            neurons,
-            0.9 if operator == task else np.nan if task == "text" else 0.1,
-        )
-        for name, operator, k, task, neurons in itertools.product(formats, operators, ks, tasks, kinds)
-    ]
-    columns = ["format", "operator", "k", "intervention", "task", "neurons", "accuracy_damage"]
-    return pd.DataFrame(rows, columns=columns)
+def specificity_table(formats, operators, ks=KS):
+    return crossed(
+        SPECIFICITY,
+        format=[*formats],
+        operator=[*operators],
+        k=ks,
+        intervention="knockout",
+        task=[*operators, "copying", "comparing", "text"],
+        neurons=["circuit", "random_effect", "random_variance", *(f"best_in_{name}" for name in formats)],
+        accuracy_damage=lambda table: np.select(
+            [table["operator"] == table["task"], table["task"] == "text"], [0.9, np.nan], 0.1
+        ),
+    )
 
 
-def reliability(formats, ks=(10, 50)):
+def reliability(formats, ks=KS):
     parts = list(enumerate(formats))
     rows = [(k, f, kind, 0.8 - n / 50, 0.7, 0.9) for k in ks for n, f in parts for kind in ("parts", "median")]
     rows += [(k, "+".join(formats), "across_parts", 0.7, 0.6, 0.8) for k in ks]
-    return pd.DataFrame(rows, columns=["k", "format", "kind", "jaccard", "low", "high"])
+    return filled(RELIABILITY, rows, "k format kind jaccard low high")
 
 
-def intervention_table(ks=(10, 50)):
+def intervention_table(ks=KS):
     rows = []
     runs = (("format", "all"), ("format", "last"), ("template", "all"))
     for kind, (means, place) in itertools.product(("keep_only", "knockout"), runs):
         for neurons, draws in (("circuit", [-1]), ("random", [0, 1, 2, 3, 4]), ("random_effect", [0])):
             for k, seed in itertools.product(ks[:1] if neurons == "random_effect" else ks, draws):
-                rows.append((kind, means, place, neurons, k, seed, 7, 0.5 + 0.1 * seed))
-    which = ["intervention", "means", "positions", "neurons", "k", "seed", "n_neurons"]
-    table = pd.DataFrame(rows, columns=[*which, "faithfulness_ratio"])
+                rows.append((kind, means, place, neurons, k, seed, 0.5 + 0.1 * seed))
+    names = "intervention means positions neurons k seed faithfulness_ratio"
+    table = filled(INTERVENTIONS, rows, names, n_neurons=7)
     for value, low, high in interventions.METRICS.values():
         table = table.assign(**{value: table["faithfulness_ratio"], low: 0.4, high: 0.6})
     return table
 
 
-def transfer_table(pairs=20, ks=(10, 50)):
+def transfer_table(pairs=20, ks=KS):
     value = 0.5 if pairs else np.nan
-    rows = [
-        (k, c, pairs, value, value - 0.1, value + 0.1)
-        for k in ks
-        for c in ("matched", "mismatched", "same_answer", "harm_matched", "random", "not_shared")
-    ]
-    rows += [(-1, c, pairs, value, value - 0.1, value + 0.1) for c in ("all_late", "residual")]
-    table = pd.DataFrame(rows, columns=["k", "condition", "pairs", "recovered", "low", "high"])
-    return table.assign(n_neurons=9, donor_answer=table["recovered"])
+    rates = {"recovered": value, "low": value - 0.1, "high": value + 0.1, "donor_answer": value}
+    moved = ["matched", "mismatched", "same_answer", "harm_matched", "random", "not_shared"]
+    parts = ((ks, moved), ([-1], ["all_late", "residual"]))
+    tables = [crossed(TRANSFER, k=k, condition=names, pairs=pairs, n_neurons=9, **rates) for k, names in parts]
+    return pd.concat(tables, ignore_index=True)
 
 
-def contrasts_table(operators, directions, ks=(10, 50)):
-    cells = [*itertools.product((*operators, "all"), (*directions, "all"))]
+def contrasts_table(operators, directions, ks=KS):
     rows = [
         (*cell, k, name, 0.1 * place, 0.1 * place - 0.2, 0.1 * place + 0.1)
-        for cell in cells
+        for cell in itertools.product((*operators, "all"), (*directions, "all"))
         for k in ks
         for place, name in enumerate(transfer.TITLES)
     ]
-    return pd.DataFrame(rows, columns=["operator", "direction", "k", "contrast", "difference", "low", "high"])
+    return filled(TRANSFER_CONTRASTS, rows, "operator direction k contrast difference low high")
 
 
 def heads_table(seed, layers=3, per_layer=4):
     effects = np.random.default_rng(seed).normal(size=layers * per_layer)
     layer, head = np.indices((layers, per_layer)).reshape(2, -1)
     rank = (-effects).argsort().argsort() + 1
-    return pd.DataFrame({"layer": layer, "head": head, "rank": rank, "ie_mean": effects})
+    return filled(HEADS, {"layer": layer, "head": head, "rank": rank, "ie_mean": effects})
 
 
 def head_overlap(formats, sizes=(1, 3)):
-    rows = [
-        (layers, ranked, h, "+".join(group), 0.5, 0.1, 0.3, 0.6, 0.8)
-        for layers, ranked in (("all", 12), ("routing", 4))
-        for h in sizes
-        for size in {2, len(formats)}
-        for group in itertools.combinations(formats, size)
-    ]
-    names = ["layers", "ranked", "h", "formats", "jaccard", "chance", "low", "high", "ceiling"]
-    return pd.DataFrame(rows, columns=names)
+    values = {"jaccard": 0.5, "chance": 0.1, "low": 0.3, "high": 0.6, "ceiling": 0.8}
+    ranked = {"all": 12, "routing": 4}
+    table = crossed(HEAD_OVERLAP, layers=[*ranked], h=sizes, formats=groups_of(formats), **values)
+    return table.assign(ranked=table["layers"].map(ranked))
 
 
 def probe_table(trained, operators, positions):
-    rows = [
-        (trained, trained, operator, layer, position, " apples", 0.2 * layer, 0.1, 0.9, 1.0, 0.1, 0.0)
-        for operator, layer, position in itertools.product(("all", *operators), range(6), range(positions))
-    ]
-    names = ["trained", "tested", "operator", "layer", "position", "token", "accuracy", "low", "high"]
-    return pd.DataFrame(rows, columns=[*names, "reachable", "majority", "shuffled"])
-
-
-FAMILIES = ("both modulo", "both range", "multi-result", "operand pattern", "operand value", "result modulo")
+    places = {"layer": range(6), "position": range(positions), "token": " apples"}
+    rates = {"low": 0.1, "high": 0.9, "reachable": 1.0, "majority": 0.1, "shuffled": 0.0}
+    table = crossed(PROBE, trained=trained, tested=trained, operator=["all", *operators], **places, **rates)
+    return table.assign(accuracy=0.2 * table["layer"])
 
 
 def heuristic_tables():
-    modes, kinds = ("reference", "strict"), ("observed", "shuffled")
-    rows = [
-        (mode, kind, 3, neuron, family, True)
-        for mode, kind, family in itertools.product(modes, kinds, FAMILIES)
-        for neuron in range(9)
-    ]
-    cell = pd.DataFrame(rows, columns=["mode", "activations", "layer", "neuron", "family", "label"])
-    agreed = [(m, "observed", "all", s, o, 0.5, 0.25) for m in modes for s, o in heuristics_statistics()]
-    names = ["mode", "activations", "scope", "statistic", "over", "observed", "null_mean"]
-    counts = [(m, "observed", 1000) for m in modes]
+    modes = ["reference", "strict"]
+    drawn = {"mode": modes, "activations": ["observed", "shuffled"], "family": FAMILIES, "neuron": range(9)}
+    statistics = [(mode, *one) for mode in modes for one in (("exact", "all"), ("pair_jaccard", "any"))]
+    of = {"kind": "shared", "activations": "observed"}
+    values = {"scope": "all", "observed": 0.5, "null_mean": 0.25}
     return (
-        cell.assign(neurons="shared"),
-        pd.DataFrame(agreed, columns=names).assign(kind="shared"),
-        pd.DataFrame(counts, columns=["mode", "activations", "neurons"]).assign(kind="shared"),
+        crossed(HEURISTICS, **drawn, layer=3, neurons="shared", label=True),
+        filled(AGREEMENT, statistics, "mode statistic over", **of, **values),
+        crossed(LABELLED, mode=modes, neurons=1000, **of),
     )
 
 
 def dose_table(formats, pairs):
+    kinds, doses = ("strength", "neurons", "neurons_random"), (0, 0.5, 1)
     rows = [
-        (donor, target, kind, float(dose), pairs, dose / 4 if pairs else np.nan, 9)
-        for donor, target in itertools.permutations(formats, 2)
-        for kind in ("strength", "neurons", "neurons_random")
-        for dose in (0, 0.5, 1)
+        (*direction, kind, dose, dose / 4 if pairs else np.nan)
+        for direction, kind, dose in itertools.product(itertools.permutations(formats, 2), kinds, doses)
     ]
-    return pd.DataFrame(rows, columns=["donor", "target", "kind", "dose", "pairs", "recovered", "n_neurons"])
+    return filled(DOSE, rows, "donor target kind dose recovered", pairs=pairs, n_neurons=9)
 
 
 def disagreement_tables(formats, operators):
@@ -216,92 +206,72 @@ def disagreement_tables(formats, operators):
     for place, operator in enumerate(operators):
         worded = {"format": 0.6, "wording": 0.1} if place == 0 else {"format": np.nan, "wording": np.nan}
         known = np.nan if operator == operators[-1] else 1
-        parts += [(operator, -1, name, value * known) for name, value in (shares | worded).items()]
+        parts += [(operator, name, value * known) for name, value in (shares | worded).items()]
         for number, pair in enumerate(itertools.combinations(formats, 2)):
             r = 0.9 - 0.2 * number
-            pairs.append((operator, -1, "+".join(pair), 0.8 * r, r * known, (r - 0.1) * known, (r + 0.1) * known))
-    columns = ["operator", "layer", "formats", "pearson", "corrected", "low", "high"]
+            pairs.append((operator, "+".join(pair), 0.8 * r, r * known, (r - 0.1) * known, (r + 0.1) * known))
+    related = filled(FORMAT_CORRELATION, pairs, "operator formats pearson corrected low high", layer=-1)
     return {
-        "disagreement": pd.DataFrame(parts, columns=["operator", "layer", "component", "share"]),
-        "format_correlation": pd.DataFrame(pairs, columns=columns),
+        "disagreement": filled(DISAGREEMENT, parts, "operator component share", layer=-1),
+        "format_correlation": related,
     }
 
 
 def family_knockout_table():
     """Over all cells; the second family has no neuron that could be ablated."""
-    places = itertools.product(KINDS, ("all", "result range", "operand modulo"), ("accuracy", "probability"))
-    rows = [(kind, of, by, int(of != "result range"), 0.1, 0.05, 0.2) for kind, of, by in places]
-    names = ["neurons", "family", "metric", "cells", "difference", "low", "high"]
-    return pd.DataFrame(rows, columns=names).assign(format="all", operator="all")
+    families, metrics = ["all", "result range", "operand modulo"], ["accuracy", "probability"]
+    table = crossed(
+        FAMILY_KNOCKOUT, neurons=[*KINDS], family=families, metric=metrics, format="all", operator="all", low=0.05
+    )
+    return table.assign(difference=0.1, high=0.2, cells=(table["family"] != "result range").astype(int))
 
 
 def variants_table(formats, prompts):
     pairs = [(name, "canonical", name, f"variant_{n + 1}", prompts * n) for name in formats for n in (0, 1)]
     twos = list(itertools.combinations(formats, 2))
     pairs += [(one, name, other, "canonical", 90) for name in ("canonical", "variant_1") for one, other in twos]
-    rows = [
-        (*pair, k, -1, *((0.6, 0.5, 0.55) if pair[-1] else (np.nan,) * 3), 0.1) for pair in pairs for k in (10, 50)
-    ]
-    names = ["first_format", "first", "second_format", "second", "prompts", "k", "layer", "jaccard"]
-    table = pd.DataFrame(rows, columns=[*names, "across_halves", "within_halves", "chance"])
+    rows = [(*pair, k, *((0.6, 0.5, 0.55) if pair[-1] else (np.nan,) * 3)) for pair in pairs for k in KS]
+    names = "first_format first second_format second prompts k jaccard across_halves within_halves"
+    table = filled(PARAPHRASES, rows, names, layer=-1, chance=0.1)
     return table.assign(same_final_token=np.where(table["first"] == "variant_1", "yes", "no"))
 
 
-def heuristics_statistics():
-    return ("exact", "all"), ("pair_jaccard", "any")
-
-
 def audit_table(formats, operators, ks):
-    rows = [
-        (f, o, method, -1, k, candidates, min(1, candidates / k) - 0.01 * place, 0.87, 300.0)
-        for (place, f), o, k, method, candidates in itertools.product(
-            enumerate(formats), operators, ks, ESTIMATES, (10, 100, 528)
-        )
-    ]
-    names = [*AUDIT.columns]
-    return pd.DataFrame(rows, columns=names)
+    cells = {"format": [*formats], "operator": [*operators], "k": ks, "method": [*ESTIMATES]}
+    table = crossed(AUDIT, **cells, candidates=[10, 100, 528], layer=-1, rank_correlation=0.87, enough=300.0)
+    place = table["format"].map({name: number for number, name in enumerate(formats)})
+    return table.assign(recall=(table["candidates"] / table["k"]).clip(upper=1) - 0.01 * place)
 
 
 def faithfulness_table(formats, operators):
     rows = [
-        (o, f, order, ablation, "faithfulness", share, share ** (0.3 + place / 4) - 0.02 * number)
+        (o, f, order, ablation, share, share ** (0.3 + place / 4) - 0.02 * number)
         for (number, f), o, (place, order), ablation, share in itertools.product(
             enumerate(formats), operators, enumerate(faithfulness.LOOKS), ("mean", "resample"), SHARES
         )
     ]
-    return pd.DataFrame(rows, columns=["operator", "format", "order", "ablation", "measure", "share", "value"])
+    names = "operator format order ablation share value"
+    return filled(FAITHFULNESS_AREAS, rows, names, "operator", measure="faithfulness")
 
 
 def planted_table(formats):
     rows = []
     for circuit, measure in itertools.product(planted.TITLES, planted.MEASURES):
         where = {"overlap": ["all"], "transfer": [f"{formats[0]}_to_{formats[1]}"]}.get(measure, formats)
-        rows += [(circuit, one, -1, measure, 1.0, 0.9, 0.8, 1.0, 0.1) for one in where]
-        rows += [(circuit, one, -1, measure, 0.0, 0.1, 0.0, 0.2, 0.1) for one in where]
-    names = ["circuit", "format", "layer", "measure", "expected", "value", "low", "high", "random"]
-    return pd.DataFrame(rows, columns=names)
+        rows += [(circuit, one, measure, 1.0, 0.9, 0.8, 1.0) for one in where]
+        rows += [(circuit, one, measure, 0.0, 0.1, 0.0, 0.2) for one in where]
+    return filled(PLANTED, rows, "circuit format measure expected value low high", layer=-1, random=0.1)
 
 
 def bench_table():
-    rows = [("replay", stage, tokens, -1, 8, 1.0) for stage in ("hooked", "replay") for tokens in (5, 27)]
-    rows += [("cost", stage, 5 * n, n, n, 1.0) for stage in ("tokens", "prompts", "layer") for n in (1, 2)]
-    rows += [("stages", stage, tokens, 1, 1, 1.0) for stage in ("census", "patching") for tokens in (5, 27)]
-    table = pd.DataFrame(rows, columns=["suite", "stage", "tokens", "prompts", "units", "seconds"])
-    return table.assign(share=0.5, layer=table["prompts"], candidates=table["prompts"])
+    rows = [("replay", stage, tokens, -1, 8) for stage in ("hooked", "replay") for tokens in (5, 27)]
+    rows += [("cost", stage, 5 * n, n, n) for stage in ("tokens", "prompts", "layer") for n in (1, 2)]
+    rows += [("stages", stage, tokens, 1, 1) for stage in ("census", "patching") for tokens in (5, 27)]
+    table = filled(BENCHMARK, rows, "suite stage tokens prompts units", seconds=1.0, share=0.5)
+    return table.assign(layer=table["prompts"], candidates=table["prompts"])
 
 
-def joined(tables, *keys):
-    """Tables by key as one table with key columns."""
-    return pd.concat(
-        [
-            table.assign(**dict(zip(keys, key if isinstance(key, tuple) else (key,), strict=True)))
-            for key, table in tables.items()
-        ],
-        ignore_index=True,
-    )
-
-
-def all_figures(formats, operators, models, ks=(10, 50)):
+def all_figures(formats, operators, models, ks=KS):
     """Every kind of figure, by name."""
     directions = [f"{a}_to_{b}" for a, b in itertools.permutations(formats, 2)]
     pairs = itertools.cycle((600, 0))
@@ -436,12 +406,12 @@ def test_a_circuit_without_neurons_is_not_drawn(draw):
 def test_the_summary_says_where_no_neuron_is_shared():
     """One model without shared neurons: only the first panel has values."""
     measured = ["value", "control_value", "difference", "low", "high"]
-    empty = verdicts((10, 50))
+    empty = verdicts()
     empty.loc[empty["question"] != "same", measured] = np.nan
-    figure = summary.summary({"verdicts": joined({"m": verdicts((10, 50)), "n": empty}, "model")}, "all models")
+    figure = summary.summary({"verdicts": joined({"m": verdicts(), "n": empty}, "model")}, "all models")
     said = [[text.get_text() for text in axes.texts] for axes in figure.axes]
     assert said == [[]] * 7 + [["no shared neuron"]] * 5
-    flawless = verdicts((10, 50))
+    flawless = verdicts()
     flawless.loc[flawless["question"].isin(["repaired", "beyond_the_answer", "imposed"]), measured] = np.nan
     figure = summary.summary({"verdicts": joined({"m": flawless}, "model")}, "all models")
     assert [[text.get_text() for text in axes.texts] for axes in figure.axes] == [
@@ -475,15 +445,15 @@ def test_an_unknown_ending_is_refused_before_anything_is_written(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-ABLATED = ["faithfulness", "accuracy", "probability"]
 FORMATS, OPERATORS = ("symbolic", "code", "word"), ("addition", "subtraction", "multiplication", "division")
-KS = (10, 20, 50, 100, 200, 500)
 
 
 @pytest.fixture(scope="module")
 def paper():
     """Every figure at the size of the default experiment, laid out."""
-    figures = dict(all_figures(FORMATS, OPERATORS, ("embedded-shared", "embedded-separate"), KS))
+    figures = dict(
+        all_figures(FORMATS, OPERATORS, ("embedded-shared", "embedded-separate"), (10, 20, 50, 100, 200, 500))
+    )
     for figure in figures.values():
         style._settle(figure)
     return figures
@@ -564,48 +534,11 @@ def test_intervals_are_drawn(paper):
         assert set(panels) == ({0, count} if name == "transfer" else {count}), (name, panels)
 
 
-# Machado et al. (2009), severity 1: what a colour, in linear RGB, looks like.
-VISION = {
-    "protanopia": [
-        [0.152286, 1.052583, -0.204868],
-        [0.114503, 0.786281, 0.099216],
-        [-0.003882, -0.048116, 1.051998],
-    ],
-    "deuteranopia": [
-        [0.367322, 0.860646, -0.227968],
-        [0.280085, 0.672501, 0.047413],
-        [-0.011820, 0.042940, 0.968881],
-    ],
-    "normal": np.eye(3),
-}
-XYZ = [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.072175], [0.0193339, 0.119192, 0.9503041]]
-
-
-def lab(rgb):
-    """CIELAB of linear sRGB under D65."""
-    ratios = np.array(XYZ) @ rgb / np.array([0.95047, 1, 1.08883])
-    x, y, z = np.where(ratios > 216 / 24389, np.cbrt(ratios), (24389 / 27 * ratios + 16) / 116)
-    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
-
-
-def difference(one, other, vision):
-    """How far apart two colours look: Euclidean distance in CIELAB; 2.3 is just noticeable."""
-    seen = []
-    for colour in (one, other):
-        rgb = np.array([int(colour[place : place + 2], 16) for place in (1, 3, 5)]) / 255
-        linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-        seen.append(lab(np.clip(np.array(VISION[vision]) @ linear, 0, 1)))
-    return np.linalg.norm(seen[0] - seen[1])
-
-
-@pytest.mark.parametrize("vision", ["protanopia", "deuteranopia"])
-def test_colours_differ_without_colour_vision(vision):
-    red, green = "#D00000", "#4B7A00"
-    assert difference(red, green, vision) < 0.25 * difference(red, green, "normal")
-    for one, other in itertools.combinations(style.COLOURS, 2):
-        assert difference(one, other, vision) > 15, (one, other)
-    for one, other in itertools.combinations(style.COLOURS[:3], 2):
-        assert difference(one, other, vision) > 35, (one, other)
+def test_the_colours_differ_without_colour_vision():
+    """They are Okabe and Ito's, as matplotlib has them; the first three are blue, vermilion and bluish green."""
+    theirs = [mpl.colors.to_hex(colour).upper() for colour in mpl.color_sequences["okabe_ito"]]
+    assert {*style.COLOURS} < {*theirs}
+    assert style.COLOURS[:3] == ("#0072B2", "#D55E00", "#009E73")
 
 
 def test_every_format_has_a_look_of_its_own():

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from example_tables import crossed, filled
 from stub_checkout import ROOT
 
 from form_invariance.cli import main
@@ -44,20 +45,6 @@ AROUND = [0.0625, 0.1875, -0.25]
 LEFT = {"keep_only": {"circuit": 0.375, "random": 0.03125}, "knockout": {"circuit": 0.125, "random": 0.625}}
 LOST = 0.75
 MATCHED = {"value": 0.4375, "control_value": 0.1875, "difference": 0.25, "low": 0.125, "high": 0.375}
-EMPTY = {"string": "", "int64": 0, "float64": np.nan, "bool": False}
-
-
-def filled(schema, rows):
-    """A table of a schema from rows that name some of its columns."""
-    table = pd.DataFrame(rows)
-    return pd.DataFrame(
-        {
-            name: (table[name] if name in table else pd.Series([EMPTY[column.type]] * len(table))).astype(
-                column.type
-            )
-            for name, column in schema.columns.items()
-        }
-    )
 
 
 def problem(number, name):
@@ -95,14 +82,12 @@ def corrupt():
 
 
 def ranking(name):
-    rows = []
-    for layer in LAYERS:
-        order = np.argsort(-np.array(EFFECTS[name][layer]), kind="stable")
-        rows += [
-            {"layer": layer, "neuron": n, "rank": place, "ie_mean": EFFECTS[name][layer][n]}
-            for place, n in enumerate(order, 1)
-        ]
-    return filled(RANKING, rows)
+    rows = [
+        (layer, n, place, EFFECTS[name][layer][n])
+        for layer in LAYERS
+        for place, n in enumerate(np.argsort(-np.array(EFFECTS[name][layer]), kind="stable"), 1)
+    ]
+    return filled(RANKING, rows, "layer neuron rank ie_mean")
 
 
 def effects():
@@ -128,15 +113,15 @@ def interventions(name, empty):
 
 
 def contrasts(empty):
-    rows = [
-        {"format": name, "operator": operator, "k": K, "intervention": how}
-        | {"metric": metric, "first": np.nan if empty else LOST if operator == "addition" else 0.0}
-        for name in (*FORMATS, "all")
-        for operator in ("addition", "division")
-        for how in LEFT
-        for metric in ("accuracy", "probability")
-    ]
-    return filled(INTERVENTION_CONTRASTS, rows)
+    table = crossed(
+        INTERVENTION_CONTRASTS,
+        format=[*FORMATS, "all"],
+        operator=["addition", "division"],
+        k=K,
+        intervention=[*LEFT],
+        metric=["accuracy", "probability"],
+    )
+    return table.assign(first=np.nan if empty else np.where(table["operator"] == "addition", LOST, 0.0))
 
 
 def overlap(empty):
@@ -153,26 +138,14 @@ def overlap(empty):
 
 
 def verdicts(empty):
-    undefined = dict.fromkeys(MATCHED, np.nan)
-    rows = [
-        {
-            "question": name,
-            "metric": metric,
-            "operator": "all",
-            "k": k,
-            **(undefined if empty and name != "same" else MATCHED),
-        }
-        | {"verdict": "undefined" if empty and name != "same" else "yes"}
-        for name, metric in (
-            ("same", "jaccard"),
-            ("sufficient", "accuracy"),
-            ("necessary", "accuracy"),
-            ("beyond_the_answer", "rate"),
-            ("imposed", "rate"),
-        )
-        for k in (K, 5)
-    ]
-    return filled(VERDICTS, rows)
+    questions = ["same", "sufficient", "necessary", "beyond_the_answer", "imposed"]
+    table = crossed(
+        VERDICTS, question=questions, k=[K, 5], operator="all", metric="rate", verdict="yes", **MATCHED
+    )
+    if empty:
+        table.loc[table["question"] != "same", [*MATCHED]] = np.nan
+        table.loc[table["question"] != "same", "verdict"] = "undefined"
+    return table
 
 
 def heuristics(name):
@@ -192,7 +165,7 @@ def heuristics(name):
         )
         for mode, of, how, more in kinds
     ]
-    return filled(HEURISTICS, pd.concat(parts, ignore_index=True).to_dict("records"))
+    return filled(HEURISTICS, pd.concat(parts))
 
 
 def maps(name):

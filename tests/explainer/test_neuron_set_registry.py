@@ -10,6 +10,7 @@ import sys
 
 import pytest
 import test_explainer
+from example_tables import filled
 from stub_checkout import ROOT
 
 from form_invariance.stages.interventions import figure
@@ -82,7 +83,7 @@ def test_figures_have_its_line_and_label(added, tmp_path, name):
         for k in (2, 5)
         for seed in ([-1] if kind == "circuit" else [0, 1])
     ]
-    write_table(test_explainer.filled(INTERVENTIONS, rows), tmp_path / "x.parquet", INTERVENTIONS, {})
+    write_table(filled(INTERVENTIONS, rows), tmp_path / "x.parquet", INTERVENTIONS, {})
     words = [
         "figure",
         "interventions",

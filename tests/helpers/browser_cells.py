@@ -1,6 +1,8 @@
 """Cells with 300 shared neurons for the browser's tests: random tables, and the pages made of them."""
 
+import base64
 import json
+import zlib
 
 import numpy as np
 import pandas as pd
@@ -121,6 +123,11 @@ def tables_of(folder):
 def data_of(path):
     text = path.read_text().split('<script type="application/json" id="data">')[1].split("</script>")[0]
     return json.loads(text)
+
+
+def unpack_bytes(text, dtype):
+    """What `pack_bytes` packed, as the page's script unpacks it; (n,)."""
+    return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype=dtype)
 
 
 def read_cell(folder):

@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -173,38 +174,17 @@ def random_model(architecture: str, vocabulary: int, *, tied: bool, **changed: A
     return model.eval()
 
 
-def stored_name(weight: str, architecture: str) -> str:
-    """The name of a weight in GGUF."""
-    gemma = {
-        "post_attention_layernorm": "post_attention_norm",
-        "pre_feedforward_layernorm": "ffn_norm",
-        "post_feedforward_layernorm": "post_ffw_norm",
-    }
-    renamed = {
-        "model.layers": "blk",
-        "model.embed_tokens": "token_embd",
-        "model.norm": "output_norm",
-        "lm_head": "output",
-        "self_attn.q_norm": "attn_q_norm",
-        "self_attn.k_norm": "attn_k_norm",
-        "self_attn.q_proj": "attn_q",
-        "self_attn.k_proj": "attn_k",
-        "self_attn.v_proj": "attn_v",
-        "self_attn.o_proj": "attn_output",
-        "mlp.gate_proj": "ffn_gate",
-        "mlp.up_proj": "ffn_up",
-        "mlp.down_proj": "ffn_down",
-        "post_attention_layernorm": "ffn_norm",
-        "input_layernorm": "attn_norm",
-    }
-    for theirs, ours in (renamed | (gemma if architecture == "gemma3_text" else {})).items():
-        weight = weight.replace(theirs, ours)
-    return weight
+def tensor_names(config: Any) -> Callable[[str], str]:
+    """From the name of a weight to that of its tensor in GGUF."""
+    numbers = {name: number for number, name in gguf.MODEL_ARCH_NAMES.items()}
+    names = gguf.get_tensor_name_map(numbers[config.model_type.removesuffix("_text")], config.num_hidden_layers)
+    return lambda weight: f"{names.get_name(weight.rpartition('.')[0])}.{weight.rpartition('.')[2]}"
 
 
 def tensors_of(model: Any) -> dict[str, np.ndarray]:
     """A model's weights by their names in GGUF, in llama.cpp's arrangement, float32."""
     c, tensors = model.config, {}
+    stored_name = tensor_names(c)
     for name, weight in model.named_parameters():
         values = weight.detach().numpy()
         if c.model_type == "llama" and name.endswith("q_proj.weight"):
@@ -213,7 +193,7 @@ def tensors_of(model: Any) -> dict[str, np.ndarray]:
             values = interleaved(values, c.num_key_value_heads)
         if c.model_type == "gemma3_text" and "norm" in name:
             values = values + 1
-        tensors[stored_name(name, c.model_type)] = values
+        tensors[stored_name(name)] = values
     return tensors
 
 

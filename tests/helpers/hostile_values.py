@@ -1,20 +1,10 @@
-"""Values of any kind and at any place, for tests that a mistake in them gives one sentence."""
+"""Values of any kind, for tests that a mistake in them gives one sentence."""
 
-import yaml
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from stub_checkout import ROOT
 
 from form_invariance.errors import UserError
 
-SMALL = {
-    **yaml.safe_load((ROOT / "config/config.yaml").read_text()),
-    "models": {"m": {"source": "embedded:embedded-shared"}},
-    "operands": {"operand_min": 6, "operand_max": 12, "answer_min": 3, "answer_max": 40},
-    "operators": {"addition": "a + b"},
-    "train_prompts": 10,
-    "eval_prompts": 10,
-}
 NASTY = st.sampled_from(
     [
         *("../../etc", "a/b", "$(touch x)", "`id`", "; rm -rf /", "a b", "é", "١٢", "\u202eabc"),
@@ -29,14 +19,6 @@ VALUES = st.recursive(
     max_leaves=6,
 )
 FUZZ = settings(deadline=None, max_examples=200, suppress_health_check=list(HealthCheck), derandomize=True)
-
-
-def places(config, above=()):
-    """The path of every key of a configuration."""
-    for key, value in config.items():
-        yield (*above, key)
-        if isinstance(value, dict):
-            yield from places(value, (*above, key))
 
 
 def refusal(call, *arguments):

@@ -9,16 +9,13 @@ from pathlib import Path
 
 import huggingface_hub
 import pytest
-import yaml
+from configurations import SCHEMA, SHIPPED
 from huggingface_hub import constants
-from stub_checkout import ROOT
 
 from form_invariance.errors import UserError
 from form_invariance.model.files import PACKAGED, files_read, resolve
 from form_invariance.workflow import config_check
 
-DEFAULT = yaml.safe_load((ROOT / "config/config.yaml").read_text())
-SCHEMA = yaml.safe_load((ROOT / "config/schemas/config.schema.yaml").read_text())
 COMMIT = "4e20de362430cd3b72f300e6b0f18e50e7166e08"
 
 
@@ -76,7 +73,7 @@ def test_a_wrong_source_is_told_before_any_job(source, parts):
     text = refusal(source)
     assert all(part in text for part in parts), text
     assert "\n" not in text
-    config = {**DEFAULT, "models": {"mine": {"source": source}}}
+    config = {**SHIPPED, "models": {"mine": {"source": source}}}
     with pytest.raises(UserError) as caught:
         config_check.check(config, SCHEMA)
     assert str(caught.value) == f"config key models.mine.source: {text}"
@@ -84,7 +81,7 @@ def test_a_wrong_source_is_told_before_any_job(source, parts):
 
 @pytest.mark.parametrize("source", ["meta-llama/Llama-3.2-1B", "Qwen/llama-1b", "llama/llama-1b", "a/b.c-d_e"])
 def test_a_hub_id_waits_for_its_job(source):
-    config_check.check({**DEFAULT, "models": {"mine": {"source": source}}}, SCHEMA)
+    config_check.check({**SHIPPED, "models": {"mine": {"source": source}}}, SCHEMA)
 
 
 @pytest.mark.parametrize("source", ["models/llama-1b", "./models/llama-1b", "models/llama-1b/"])
@@ -165,7 +162,7 @@ def test_a_folder_of_the_owners_name_does_not_matter_to_a_cached_model(repositor
     assert "does not exist, but the folder 'owner' does" in refusal("owner/name")
     folder = snapshot(repository, [*DESCRIPTION, "model.safetensors"])
     assert resolve("owner/name") == folder
-    config_check.check({**DEFAULT, "models": {"mine": {"source": "owner/name"}}}, SCHEMA)
+    config_check.check({**SHIPPED, "models": {"mine": {"source": "owner/name"}}}, SCHEMA)
 
 
 @pytest.mark.parametrize("whole", [True, False])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from form_invariance.paper.numbers import read_numbers
+from form_invariance.paper.tables import read_numbers
 
 PAPER = Path(os.environ.get("PAPER_TEX", Path(__file__).parents[3] / "shared/paper/paper.tex"))
 ROWS = {

@@ -5,12 +5,13 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from example_tables import crossed
 from problem_frames import complete_problems
 
 from form_invariance.cli import main
 from form_invariance.drawing import style
 from form_invariance.paper import tables
-from form_invariance.paper.numbers import read_numbers
+from form_invariance.paper.tables import read_numbers
 from form_invariance.stages.agreement import figure as figures
 from form_invariance.stages.agreement.compute import operator_tables
 from form_invariance.stages.agreement.table import AGREEMENT, LABELLED
@@ -27,52 +28,19 @@ FORMATS = ("symbolic", "code", "word")
 def heuristics(seed):
     rng = np.random.default_rng(seed)
     families = {"result_0mod2": "result modulo", "op1_range_0_10": "operand range"}
-    rows = [
-        (
-            "reference",
-            "shared",
-            "observed",
-            3,
-            neuron,
-            name,
-            family,
-            0.8,
-            0.5,
-            1.6,
-            np.nan,
-            bool(rng.random() < 0.7),
-        )
-        for neuron in range(12)
-        for name, family in families.items()
-    ]
-    return pd.DataFrame(rows, columns=list(HEURISTICS.columns))
+    drawn = {"mode": "reference", "neurons": "shared", "activations": "observed", "layer": 3}
+    scores = {"score": 0.8, "base_rate": 0.5, "lift": 1.6}
+    table = crossed(HEURISTICS, **drawn, neuron=range(12), heuristic=[*families], **scores)
+    return table.assign(family=table["heuristic"].map(families), label=rng.random(len(table)) < 0.7)
 
 
 def probe_table(trained, accuracies, operators=("all", "addition")):
     """Probes of one training set, accuracy by layer at the last token; one position before it is better."""
-    rows = [
-        (
-            trained,
-            trained,
-            operator,
-            layer,
-            position,
-            "=",
-            80,
-            20,
-            57,
-            accuracy + 0.01 * position,
-            0.0,
-            1.0,
-            1.0,
-            0.1,
-            0.0,
-        )
-        for operator in operators
-        for layer, accuracy in enumerate(accuracies)
-        for position in (0, 1)
-    ]
-    return pd.DataFrame(rows, columns=list(PROBE.columns))
+    places = {"operator": operators, "layer": range(len(accuracies)), "position": (0, 1), "token": "="}
+    counts = {"train_prompts": 80, "test_prompts": 20, "answers": 57}
+    rates = {"low": 0.0, "high": 1.0, "reachable": 1.0, "majority": 0.1, "shuffled": 0.0}
+    table = crossed(PROBE, trained=trained, tested=trained, **places, **counts, **rates)
+    return table.assign(accuracy=np.array(accuracies)[table["layer"]] + 0.01 * table["position"])
 
 
 def probe_tables():

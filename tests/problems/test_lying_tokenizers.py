@@ -1,16 +1,14 @@
 """Tokenizers that lie: each is read as Hugging Face reads it, or refused in one sentence before a model runs."""
 
-import copy
 import json
 import os
 import shutil
 
 import pytest
-import yaml
-from hostile_values import FUZZ, SMALL, VALUES, places, refusal
+from configurations import SCHEMA, SMALL, places, with_value
+from hostile_values import FUZZ, VALUES, refusal
 from hypothesis import given
 from hypothesis import strategies as st
-from stub_checkout import ROOT
 
 from form_invariance.errors import UserError
 from form_invariance.model import files as model_files
@@ -21,7 +19,6 @@ from form_invariance.problems.tasks import Arithmetic
 from form_invariance.stages.census.compute import take_census
 from form_invariance.workflow import config_check
 
-SCHEMA = yaml.safe_load((ROOT / "config/schemas/config.schema.yaml").read_text())
 HONEST = json.loads((PACKAGED / "embedded-shared/tokenizer.json").read_text())
 OPTIONS = json.loads((PACKAGED / "embedded-shared/tokenizer_config.json").read_text())
 VOCABULARY = HONEST["model"]["vocab"]
@@ -31,18 +28,13 @@ PROMPTS = ["12+7=", "6+12=", "a = 7\nb = 8\nprint(a + b)  # ", "How many apples 
 
 
 @pytest.fixture
-def folder(tmp_path):
-    return shutil.copytree(PACKAGED / "embedded-shared", tmp_path / "model")
+def folder(packaged_copy):
+    return packaged_copy
 
 
 def lying(*path, value):
     """The tokenizer with one value changed."""
-    tokenizer = copy.deepcopy(HONEST)
-    section = tokenizer
-    for key in path[:-1]:
-        section = section[key]
-    section[path[-1]] = value
-    return tokenizer
+    return with_value(HONEST, path, value)
 
 
 def write(folder, tokenizer):
@@ -77,9 +69,7 @@ def replacing(pattern, content):
 
 
 def check(folder):
-    config = copy.deepcopy(SMALL)
-    config["models"]["m"]["source"] = str(folder)
-    config_check.check(config, SCHEMA)
+    config_check.check(with_value(SMALL, "models/m/source", str(folder)), SCHEMA)
 
 
 def hugging_face(folder, text):

@@ -5,12 +5,12 @@ import re
 
 import pandas as pd
 import pytest
+from example_tables import filled
 from stub_checkout import ROOT
 
 from form_invariance.errors import UserError
 from form_invariance.paper.tables import CAPTIONS
 from form_invariance.report import page
-from form_invariance.report.verdicts import FIGURES as SECTION_FIGURES
 from form_invariance.report.verdicts import verdict_rows
 from form_invariance.stages.answers import Answer, method_of, read_answers, write_answers
 from form_invariance.stages.audit import answer as audit
@@ -19,8 +19,10 @@ from form_invariance.stages.head_overlap import answer as heads
 from form_invariance.stages.head_overlap.table import HEAD_OVERLAP
 from form_invariance.stages.heads.table import HEADS
 from form_invariance.stages.planted import answer as planted
+from form_invariance.stages.planted.table import PLANTED
+from form_invariance.stages.questions import QUESTIONS
 from form_invariance.stages.summary.answer import QUESTION
-from form_invariance.stages.summary.table import COMPARED, QUESTIONS
+from form_invariance.stages.summary.table import VERDICTS
 from form_invariance.stages.transfer import answer as transfer
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width="9" height="9"/></svg>'
@@ -30,17 +32,16 @@ DEMO = ROOT / "results/report.html"
 def heads_tables(best):
     """Tables of four heads; `best` are ranks by format. Heads 0 and 1 look at the operands, the others at BOS."""
     rows = [
-        (name, "addition", *place, rank, 1.0, 0.1, 1.0, *((0.5, 0.25, 0.0) if place[0] == 0 else (0.0, 0.0, 0.5)))
+        (name, "addition", *place, rank, *((0.5, 0.25, 0.0) if place[0] == 0 else (0.0, 0.0, 0.5)))
         for name, ranks in zip(("symbolic", "word"), best, strict=True)
         for place, rank in zip([(0, 0), (0, 1), (1, 0), (1, 1)], ranks, strict=True)
     ]
-    every = pd.DataFrame(rows, columns=["format", "operator", *HEADS.columns])
-    rows = [
-        ("addition", layers, ranked, h, "symbolic+word", 1, 1, 1, 2, h / 8, 0.125, low, 0.9, 0.75)
-        for layers, ranked in (("all", 4), ("routing", 2))
-        for h, low in ((1, 0.0), (2, 0.2))
-    ]
-    return {"heads": every, "head_overlap": pd.DataFrame(rows, columns=["operator", *HEAD_OVERLAP.columns])}
+    keys = "format operator"
+    every = filled(HEADS, rows, f"{keys} layer head rank attention_a attention_b attention_bos", keys, ie_mean=1.0)
+    sizes = [(layers, h, h / 8, low) for layers in ("all", "routing") for h, low in ((1, 0.0), (2, 0.2))]
+    alike = {"operator": "addition", "formats": "symbolic+word", "chance": 0.125, "high": 0.9, "ceiling": 0.75}
+    overlap = filled(HEAD_OVERLAP, sizes, "layers h jaccard low", "operator", **alike)
+    return {"heads": every, "head_overlap": overlap}
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,7 @@ def test_the_audits_recall_is_told():
         for method, enough in (("attribution", 290), ("relp", 140))
         for candidates, recall in ((50, 0.4), (120, 0.75 if method == "attribution" else 0.9), (300, 0.995))
     ]
-    (answer,) = audit.answer({"audit": pd.DataFrame(rows, columns=list(AUDIT.columns))}, 100)
+    (answer,) = audit.answer({"audit": filled(AUDIT, rows, " ".join(AUDIT.columns))}, 100)
     assert (
         "exact best 100 of a layer, the first 120 contain 75% by attribution (290 candidates keep 99%, rank "
         "correlation 0.50); 90% by relp (140 candidates keep 99%" in answer.sentence
@@ -117,8 +118,7 @@ def planted_table(deviation):
             ("transfer", "code_to_word", float(circuit == "shared")),
         )
     ]
-    names = ["circuit", "format", "layer", "measure", "of", "expected", "value", "random"]
-    return pd.DataFrame(rows, columns=names).assign(low=float("nan"), high=float("nan"))
+    return filled(PLANTED, rows, "circuit format layer measure of expected value random")
 
 
 @pytest.mark.parametrize(
@@ -276,20 +276,10 @@ def test_the_demos_report():
 def verdict(*rows):
     """A model's verdict: (question, difference, low, high, verdict)."""
     operators = "+ -0.10 no, - +0.20 yes"
-    found = [(COMPARED[name], "accuracy", operators, 50, 0.4, 0.1, *numbers) for name, *numbers in rows]
-    columns = [
-        "question",
-        "metric",
-        "operator",
-        "k",
-        "value",
-        "control_value",
-        "difference",
-        "low",
-        "high",
-        "verdict",
-    ]
-    return Answer(QUESTION, "At k = 50: ...", pd.DataFrame(found, columns=columns))
+    found = [(QUESTIONS[name].compared, *numbers) for name, *numbers in rows]
+    alike = {"metric": "accuracy", "operator": operators, "k": 50, "value": 0.4, "control_value": 0.1}
+    table = filled(VERDICTS, found, "question difference low high verdict", **alike)
+    return Answer(QUESTION, "At k = 50: ...", table)
 
 
 TWO = {
@@ -301,7 +291,7 @@ TWO = {
 
 def test_intervals_are_drawn_where_their_numbers_are():
     same, specific = verdict_rows(TWO)
-    assert [same["name"], specific["name"]] == [QUESTIONS["same"], QUESTIONS["specific"]]
+    assert [same["name"], specific["name"]] == [QUESTIONS["same"].label, QUESTIONS["specific"].label]
     first, second, nothing = same["cells"]
     assert first["numbers"] == "0.40 against 0.10: +0.30 [+0.10, +0.50]"
     assert second["numbers"] == "0.40000 against 0.10000: −0.00030 [−0.00040, −0.00020]"
@@ -325,12 +315,15 @@ def test_the_page_opens_with_the_verdicts(finished_files, open_from_disk, tmp_pa
     path.write_text(render(finished_files, TWO | {"m": [*TWO["m"], CAPTIONED]}))
     tab = open_from_disk(path)
     rows = tab.eval_on_selector_all(".verdicts tbody tr", "rows => rows.map((row) => row.innerText)")
-    assert [row.split("\n")[0].split("\t")[0] for row in rows] == [QUESTIONS["same"], QUESTIONS["specific"]]
+    assert [row.split("\n")[0].split("\t")[0] for row in rows] == [
+        QUESTIONS["same"].label,
+        QUESTIONS["specific"].label,
+    ]
     assert "undecided" in rows[1]
     assert "nothing to compare" in rows[1]
     assert "+ -0.10 no, - +0.20 yes" in rows[1]
     assert "among the 50 best" in tab.inner_text("body")
-    tab.click(f".verdicts a:text('{QUESTIONS['same']}')")
+    tab.click(f".verdicts a:text('{QUESTIONS['same'].label}')")
     assert tab.url.endswith("#does-it-overlap")
     assert tab.inner_text("h2#does-it-overlap") == "Does it overlap?"
     downloaded = tab.get_attribute("#does-it-overlap + .models a[download]", "href")
@@ -366,4 +359,5 @@ def test_a_sections_method_is_in_a_fold(finished_files):
 
 
 def test_every_question_leads_to_a_figure():
-    assert set(SECTION_FIGURES) == set(QUESTIONS)
+    answers = "".join(path.read_text() for path in (ROOT / "src/form_invariance/stages").glob("*/answer.py"))
+    assert [name for name, question in QUESTIONS.items() if f'"{question.figure}"' not in answers] == []

@@ -6,8 +6,10 @@ import socket
 import sys
 
 import pytest
+from replayed_run import run
 from safetensors.torch import load_file
 from schema_checks import check_columns
+from small_cells import MODEL, attribute, write_prompts
 from test_engine_check import ERRORS
 
 from form_invariance.cli import main
@@ -17,8 +19,6 @@ from form_invariance.stages.engine_check import answer, compute
 from form_invariance.stages.engine_check.table import ENGINE_CHECK
 from form_invariance.tables.files import read_table
 
-MODEL = ["--model", "embedded:embedded-shared"]
-SIZE, LATE = ["--pairs", "60", "--seed", "0"], ["--late-from", "half_depth"]
 TEMPLATES = {"symbolic": "{a}+{b}=", "code": "a = {a}\nb = {b}\nprint(a + b)  # "}
 
 
@@ -26,62 +26,18 @@ TEMPLATES = {"symbolic": "{a}+{b}=", "code": "a = {a}\nb = {b}\nprint(a + b)  # 
 def words(tmp_path_factory):
     """The command's options for the tables of one operator in two formats, without the output."""
     folder = tmp_path_factory.mktemp("cells")
-    limits = ["--operand-min", "6", "--operand-max", "999", "--answer-min", "3", "--answer-max", "999"]
     options = {"--dataset": [], "--corrupt-table": [], "--attribution": [], "--mean-cache": []}
     for name, template in TEMPLATES.items():
-        files = {
-            kind: folder / name / f"{kind}.parquet" for kind in ("census", "dataset", "corrupt", "attribution")
-        }
+        files = write_prompts(folder / name, template, train=4)
+        attribute(files, candidates=9)
         means = folder / name / "mean_cache.safetensors"
-        census = [
-            "--operator",
-            "addition",
-            "--expression",
-            "a + b",
-            "--template",
-            template,
-            "--pairs",
-            "60",
-            "--seed",
-            "0",
-        ]
-        steps = [
-            ["census", *MODEL, *census, *limits, "--output", files["census"]],
-            [
-                *("dataset", "--census", files["census"], "--operator", "addition", "--train", "4"),
-                *("--eval", "2", "--corrupt-seeds", "1", "--seed", "0", "--output", files["dataset"]),
-                *("--corrupt-output", files["corrupt"]),
-            ],
-            [
-                *(
-                    "attribution",
-                    *MODEL,
-                    "--late-from",
-                    "half_depth",
-                    "--dataset",
-                    files["dataset"],
-                    "--corrupt-table",
-                    files["corrupt"],
-                ),
-                *("--candidates", "9", "--ranking-method=attribution", "--output", files["attribution"]),
-            ],
-            [
-                *("mean-cache", *MODEL, "--census", f"addition={files['census']}", "--exclude", files["dataset"]),
-                *("--prompts", "20", "--seed", "0", "--output", means),
-            ],
-        ]
-        for step in steps:
-            assert main([str(word) for word in step]) == 0
+        sample = ("--census", f"addition={files['census']}", "--exclude", files["dataset"], "--prompts", 20)
+        run("mean-cache", *MODEL, *sample, "--output", means)
         for option, kind in zip(options, ("dataset", "corrupt", "attribution"), strict=False):
             options[option].append(f"{name}/addition={files[kind]}")
         options["--mean-cache"].append(f"{name}={means}")
-    return [
-        "engine-check",
-        *MODEL,
-        "--prompts",
-        "3",
-        *(word for key, values in options.items() for word in (key, *values)),
-    ]
+    tables = [word for key, values in options.items() for word in (key, *values)]
+    return ["engine-check", *MODEL, "--prompts", "3", *tables]
 
 
 def answer_of(path):

@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+from small_cells import MODEL, attribute, write_prompts
 
 from form_invariance.cli import main
 from form_invariance.errors import UserError
@@ -14,52 +15,16 @@ from form_invariance.stages.patching.shards import layers_of, merge
 
 pytestmark = pytest.mark.slow
 
-LATE, SEED = ("--late-from", "half_depth"), ("--seed", "0")
-
 
 @pytest.fixture(scope="module")
 def cell(tmp_path_factory):
     """A small cell up to its attribution table, and its stage 2 in one job."""
     folder = tmp_path_factory.mktemp("cell")
-    model = ["--model", "embedded:embedded-shared"]
-    sizes = ["--train", "6", "--eval", "2"]
-    limits = ["--operand-min", "6", "--operand-max", "999", "--answer-min", "3", "--answer-max", "999"]
-    census = [
-        "--operator",
-        "addition",
-        "--expression",
-        "a + b",
-        "--template",
-        "{a}+{b}=",
-        "--pairs",
-        "60",
-        *SEED,
-    ]
-    files = {name: str(folder / f"{name}.parquet") for name in ("census", "dataset", "corrupt", "attribution")}
-    steps = [
-        ["census", *model, *census, *limits, "--output", files["census"]],
-        [
-            *("dataset", "--census", files["census"], "--operator", "addition", *sizes),
-            *(
-                "--corrupt-seeds",
-                "2",
-                *SEED,
-                "--output",
-                files["dataset"],
-                "--corrupt-output",
-                files["corrupt"],
-            ),
-        ],
-        [
-            *("attribution", *model, "--dataset", files["dataset"], "--corrupt-table", files["corrupt"]),
-            *("--candidates", "9", "--ranking-method=attribution", *LATE, "--output", files["attribution"]),
-        ],
-    ]
-    for step in steps:
-        assert main(step) == 0
+    files = write_prompts(folder, train=6, draws=2)
+    attribute(files, candidates=9)
     patching = [
-        *("patching", *model, "--dataset", files["dataset"], "--corrupt-table", files["corrupt"]),
-        *("--attribution", files["attribution"], *LATE),
+        *("patching", *MODEL, "--dataset", files["dataset"], "--corrupt-table", files["corrupt"]),
+        *("--attribution", files["attribution"], "--late-from", "half_depth"),
     ]
     assert main([*patching, "--output", str(folder / "whole.safetensors")]) == 0
     return folder, patching

@@ -4,11 +4,11 @@ import copy
 import json
 import shutil
 import socket
-from pathlib import Path
 
 import pytest
-import yaml
+from configurations import SCHEMA, SHIPPED, with_value
 from huggingface_hub import constants
+from stub_checkout import ROOT
 
 from form_invariance.errors import UserError
 from form_invariance.model.files import PACKAGED
@@ -18,9 +18,6 @@ from form_invariance.workflow import config_check, config_schema, model_checks
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
-SCHEMA = yaml.safe_load((ROOT / "config/schemas/config.schema.yaml").read_text())
-SHIPPED = yaml.safe_load((ROOT / "config/config.yaml").read_text())
 # Smaller operands: every template is checked with each of them, a second for a whole configuration.
 BOS = "<|begin_of_text|>"
 DEFAULT = SHIPPED | {"operands": SHIPPED["operands"] | {"operand_max": 99, "answer_max": 99}}
@@ -29,16 +26,7 @@ DEFAULT |= {"train_prompts": 2, "eval_prompts": 1}
 
 def changed(path: str, value) -> dict:
     """The default configuration with one value changed; `...` as a value deletes the key."""
-    config = copy.deepcopy(DEFAULT)
-    *above, last = path.split("/")
-    section = config
-    for key in above:
-        section = section[key]
-    if value is ...:
-        del section[last]
-    else:
-        section[last] = value
-    return config
+    return with_value(DEFAULT, path, value)
 
 
 def sentence(config: dict) -> str:
@@ -267,8 +255,8 @@ def test_a_name_that_is_a_path():
 
 
 @pytest.fixture
-def folder(tmp_path):
-    return Path(shutil.copytree(PACKAGED / "embedded-shared", tmp_path / "model"))
+def folder(packaged_copy):
+    return packaged_copy
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])

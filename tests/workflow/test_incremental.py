@@ -178,6 +178,7 @@ def test_every_setting_is_recorded_by_name(finished):
         ("stages/heads/compute.py", "heads"),
         ("stages/transfer/answer.py", "answers"),
         ("browser/sum_view.js paper/numbers.csv explainer/page.html", "browser paper_tables explainer"),
+        ("page/layout.css", "browser explainer report"),
         ("stages/planted/construction.py", "planted calibration"),
         ("stages/planted/figure.py", "planted_figure"),
         ("bench/cost.py workflow/plan.py workflow/config_check.py", ""),

@@ -7,18 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment
 from markupsafe import Markup
 from matplotlib import colormaps
 from matplotlib.colors import to_hex
 
-from form_invariance import __version__
 from form_invariance.browser.neurons import Cell, neurons_of
 from form_invariance.browser.packing import LEVELS, pack_bytes, pack_maps
 from form_invariance.browser.sums import layer_starts, sums_of
+from form_invariance.page.make import make_page
 from form_invariance.stages.heuristics import map_files
 
-_FOLDER = Path(__file__).parent
 _LARGEST = 7 * 10**6 + 900_000
 """Bytes of a page, without its own script."""
 _OTHERS = 20
@@ -111,17 +109,13 @@ def browser_page(
     }
     # A closing tag inside the data would end the script that holds it.
     data = json.dumps(shown, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-    template = Environment(autoescape=True, trim_blocks=True).from_string(
-        (_FOLDER / "page.html").read_text(encoding="utf-8")
-    )
-    return template.render(
+    return make_page(
+        Path(__file__).parent,
         model=model,
         models=models,
         k=k,
         levels=LEVELS,
         stored=map_files.LEVELS + 1,
-        version=__version__,
-        style=Markup((_FOLDER / "browser.css").read_text(encoding="utf-8")),
-        script=Markup("\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in _SCRIPTS)),
+        scripts=_SCRIPTS,
         data=Markup(data),
     )

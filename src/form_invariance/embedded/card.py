@@ -1,7 +1,9 @@
 """The model card of an embedded model: how it was made, and measurements of it."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -162,11 +164,17 @@ def _misread_shares(problems: Problems) -> str:
     return "; ".join(found)
 
 
+def fill_card(folder: Path, card: str, name: str, settings: Mapping[str, Any], **more: object) -> None:
+    """Write README.md of a model: a card with its name, its parameters, the recipe's settings and more."""
+    parameters = sum(weight.numel() for weight in load_file(folder / "model.safetensors").values())
+    rows = "\n".join(f"| {key} | {value} |" for key, value in settings.items())
+    write_text(folder / "README.md", card.format(name=name, parameters=parameters / 1e6, settings=rows, **more))
+
+
 def write_card(folder: Path, name: str, recipe: Recipe, problems: Problems) -> None:
     """Measure the model of a folder and write its README.md."""
     model = models.load(folder)
     accuracies, differences = _measure(model, problems)
-    parameters = sum(weight.numel() for weight in load_file(folder / "model.safetensors").values())
     directions = [f"{one} > {other}" for one in problems.formats for other in problems.formats if one != other]
     history = _PLAIN
     if recipe.separate:
@@ -174,12 +182,13 @@ def write_card(folder: Path, name: str, recipe: Recipe, problems: Problems) -> N
     built_in = _NOTHING
     if recipe.wired_steps:
         built_in = _BUILT_IN.format(**asdict(recipe), shares=_misread_shares(problems))
-    text = _CARD.format(
-        name=name,
-        parameters=parameters / 1e6,
+    fill_card(
+        folder,
+        _CARD,
+        name,
+        asdict(recipe),
         history=history,
         built_in=built_in,
-        settings="\n".join(f"| {key} | {value} |" for key, value in asdict(recipe).items()),
         sample=SAMPLE,
         small=SMALL_SAMPLE,
         accuracies="\n".join(accuracies),
@@ -187,4 +196,3 @@ def write_card(folder: Path, name: str, recipe: Recipe, problems: Problems) -> N
         rule="|---|---|" + "---|" * len(directions),
         differences="\n".join(differences),
     )
-    write_text(folder / "README.md", text)

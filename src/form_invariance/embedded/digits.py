@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import load_file
 
-from form_invariance.embedded.card import predictions
-from form_invariance.embedded.problems import Templates
+from form_invariance.embedded.card import fill_card, predictions
+from form_invariance.embedded.problems import read_templates
 from form_invariance.embedded.recipe import Recipe
 from form_invariance.embedded.tokenizer import BOS, build_tokenizer
 from form_invariance.json_yaml import read_yaml
@@ -22,7 +21,6 @@ from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import Arithmetic, pool, stated, targets
 from form_invariance.randomness import generator
-from form_invariance.tables.files import write_text
 
 Cell = tuple[str, str]
 """Format and operator."""
@@ -55,13 +53,9 @@ class DigitProblems:
     def __init__(self, config: Path, recipe: Recipe) -> None:
         """Tokenize every prompt and split the pairs; the digits of one answer are held out together."""
         content = read_yaml(config)
-        formats = {
-            name: {operator: [template] for operator, template in one["templates"].items()}
-            for name, one in content["formats"].items()
-        }
         self.recipe = recipe
-        self.templates = Templates(content["operators"], formats)
-        self.formats = list(formats)
+        self.templates = read_templates(config)
+        self.formats = list(self.templates.formats)
         raw = build_tokenizer(self.templates.all(), digits=1)
         self.tokenizer = PromptTokenizer(raw, raw.token_to_id(BOS))
         self.number_ids = self.tokenizer.number_tokens(range(10))
@@ -73,7 +67,7 @@ class DigitProblems:
             problems = stated(task, pool(task))
             draws = generator(recipe.seed, "held-out", task.expression).random(len(problems))
             self.held_out[operator] = draws < recipe.held_out
-            for name, own in formats.items():
+            for name, own in self.templates.formats.items():
                 prompts, answers = targets(task, self.tokenizer, own[operator][0], problems, f"{name}.{operator}")
                 self.cells[name, operator] = self.tokenizer.encode_batch(prompts), answers
 
@@ -101,14 +95,7 @@ def write_digit_card(folder: Path, name: str, problems: DigitProblems) -> None:
         ablated = predictions(model, tokens[held], ablate=True) == answers[held]
         shares = (hits[~held].mean(), hits[held].mean(), ablated.mean())
         rows.append(f"| {operator} | {form} | " + " | ".join(f"{share:.3f}" for share in shares) + " |")
-    parameters = sum(weight.numel() for weight in load_file(folder / "model.safetensors").values())
-    text = _CARD.format(
-        name=name,
-        parameters=parameters / 1e6,
-        settings="\n".join(f"| {key} | {value} |" for key, value in _used(asdict(problems.recipe)).items()),
-        accuracies="\n".join(rows),
-    )
-    write_text(folder / "README.md", text)
+    fill_card(folder, _CARD, name, _used(asdict(problems.recipe)), accuracies="\n".join(rows))
 
 
 def _used(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """The explained page: five steps with their pictures inside the one HTML file, nothing outside it."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,21 +7,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup
 
-from form_invariance import __version__
+from form_invariance.drawing import style
 from form_invariance.explainer import pictures, steps
 from form_invariance.explainer.example import choose_example, choose_neuron, labelled_everywhere
-from form_invariance.stages.answers import Answer, percent
+from form_invariance.page.make import data_uri, make_page
+from form_invariance.stages.answers import Answer
 from form_invariance.stages.census.answer import QUESTION as CENSUS_QUESTION
 from form_invariance.stages.circuit.table import neurons_of
 from form_invariance.stages.heuristics.map_files import ActivationMaps
 from form_invariance.stages.neuron_sets import CONTROLS
 from form_invariance.stages.overlap.table import all_formats
-
-_FOLDER = Path(__file__).parent
-_NONE = "undefined"
 
 
 @dataclass(frozen=True)
@@ -46,19 +41,6 @@ class Explained:
     effects: Mapping[str, np.ndarray]
     maps: Mapping[str, ActivationMaps]
     answers: Sequence[Answer]
-
-
-def number(value: float | None) -> str:
-    """A number with two decimals, or two digits where it is small; in words where it is none."""
-    if value is None or math.isnan(value):
-        return _NONE
-    text = f"{value:.2f}" if abs(value) >= 0.1 or value == 0 else f"{value:.2g}"
-    return text.replace("-", "−")
-
-
-def share(value: float) -> str:
-    """A share in percent with one decimal."""
-    return _NONE if math.isnan(value) else f"{value:.1%}"
 
 
 def sections(answers: Sequence[Answer]) -> dict[str, Answer]:
@@ -103,18 +85,14 @@ def _contents(own: Explained) -> dict[str, Any]:
         "in_formats": steps.in_formats(tables, neuron),
         "mapped": mapped,
         "verdicts": steps.verdicts(tables["verdicts"], k),
-        "pictures": {name: pictures.data_uri(figure) for name, figure in drawn.items()},
+        "pictures": {name: data_uri(style.svg(figure).encode()) for name, figure in drawn.items()},
     }
 
 
 def render(own: Explained) -> str:
     """The page."""
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
-    environment.filters |= {"number": number, "share": share, "percent": percent}
-    template = environment.from_string((_FOLDER / "page.html").read_text(encoding="utf-8"))
-    return template.render(
-        style=Markup((_FOLDER / "explainer.css").read_text(encoding="utf-8")),
-        version=__version__,
+    return make_page(
+        Path(__file__).parent,
         model=own.model,
         operator=own.operator,
         asked=own.asked,

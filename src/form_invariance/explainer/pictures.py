@@ -1,6 +1,5 @@
 """The pictures of the explained page: small figures in the style of all others, as SVG inside the page."""
 
-import base64
 import math
 from collections.abc import Mapping
 
@@ -18,11 +17,6 @@ _WIDTH = 4.4
 """Inches; the page shows it as wide as a phone, or half as wide again."""
 _COLUMNS = 3
 _TITLES = {"keep_only": "only these neurons work", "knockout": "these neurons are knocked out"}
-
-
-def data_uri(figure: Figure) -> str:
-    """A figure as the address of an image; the same figure gives the same address."""
-    return f"data:image/svg+xml;base64,{base64.b64encode(style.svg(figure).encode()).decode()}"
 
 
 def effects_picture(effects: pd.DataFrame, neuron: int) -> Figure:

@@ -11,8 +11,8 @@ from form_invariance.explainer.example import Example, Neuron, labels
 from form_invariance.stages.interventions.table import rows_of
 from form_invariance.stages.neuron_sets import KINDS
 from form_invariance.stages.patching.effects import POSITIVE
+from form_invariance.stages.questions import QUESTIONS
 from form_invariance.stages.summary.lines import verdicts_at
-from form_invariance.stages.summary.table import COMPARED, QUESTIONS
 
 Tables = Mapping[str, pd.DataFrame]
 Records = list[dict[Any, Any]]
@@ -96,6 +96,5 @@ def _of(table: pd.DataFrame, layer: int, neuron: int) -> pd.DataFrame:
 
 def verdicts(table: pd.DataFrame, k: int) -> dict[Any, dict[Any, Any]]:
     """The verdicts over all operators and formats, by the name of the question."""
-    own = verdicts_at(table, k)
-    own = own.assign(name=own["question"].map(QUESTIONS), compared=own["question"].map(COMPARED))
-    return {row["question"]: row for row in own.to_dict("records")}
+    rows = verdicts_at(table, k).to_dict("records")
+    return {row["question"]: {**vars(QUESTIONS[row["question"]]), **row} for row in rows}

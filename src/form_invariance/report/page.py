@@ -1,6 +1,5 @@
 """The report's page: figures and tables inside the one HTML file, nothing outside it."""
 
-import base64
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -9,16 +8,15 @@ from typing import Any
 from xml.parsers.expat import ExpatError, ParserCreate
 
 import pandas as pd
-from jinja2 import Environment
 from markupsafe import Markup, escape
 
 from form_invariance import __version__
+from form_invariance.page.make import data_uri, make_page
 from form_invariance.report.verdicts import verdict_of, verdict_rows
 from form_invariance.stages.answers import Answer
 from form_invariance.stages.summary.answer import QUESTION
 from form_invariance.tables.files import reading
 
-_FOLDER = Path(__file__).parent
 _METHODS = (
     "Two-stage ranking of MLP neurons at the last token (an estimate of each effect, then exact patching by "
     "replay), the shared circuit as the intersection of the formats' best, keep-only and knockout by mean "
@@ -49,8 +47,7 @@ def _image(path: Path) -> dict[str, str]:
     with reading(path, "SVG", ExpatError):
         content = path.read_bytes()
         ParserCreate().Parse(content, True)
-    data = base64.b64encode(content).decode()
-    return {"file": path.stem, "name": path.stem.replace("_", " "), "data": f"data:image/svg+xml;base64,{data}"}
+    return {"file": path.stem, "name": path.stem.replace("_", " "), "data": data_uri(content)}
 
 
 def _table(frame: pd.DataFrame) -> Markup:
@@ -81,12 +78,11 @@ def _paper_table(path: Path) -> dict[str, Any]:
 
 def _shown(answer: Answer, figures: Mapping[str, Path], of: str) -> dict[str, Any]:
     """An answer with its table as HTML and CSV, and its figures, given by name, as data; `of` is its heading."""
-    csv = base64.b64encode(answer.table.to_csv(index=False).encode()).decode()
     return {
         "of": of,
         "sentence": answer.sentence,
         "table": _table(answer.table),
-        "csv": f"data:text/csv;base64,{csv}",
+        "csv": data_uri(answer.table.to_csv(index=False).encode(), "text/csv"),
         "figures": [_image(figures[name]) for name in answer.figures],
     }
 
@@ -144,11 +140,8 @@ def render(
     places = {figure: section["anchor"] for section in sections for figure in section["figures"]}
     verdicts = {model: verdict_of(own) for model, own in answers.items()}
     paper = [_paper_table(path) for path in files.paper.values()]
-    template = Environment(autoescape=True, trim_blocks=True).from_string(
-        (_FOLDER / "page.html").read_text(encoding="utf-8")
-    )
-    return template.render(
-        style=Markup((_FOLDER / "report.css").read_text(encoding="utf-8")),
+    return make_page(
+        Path(__file__).parent,
         title=f"Form invariance of {', '.join(answers)}",
         models=[{"name": model, "browser": model in browsers} for model in answers],
         verdicts=[{**row, "anchor": places.get(row["figure"])} for row in verdict_rows(answers)],

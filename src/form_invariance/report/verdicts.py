@@ -7,21 +7,9 @@ from typing import Any
 from markupsafe import Markup
 
 from form_invariance.stages.answers import Answer
+from form_invariance.stages.questions import QUESTIONS
 from form_invariance.stages.summary.answer import QUESTION
-from form_invariance.stages.summary.table import COMPARED, QUESTIONS
 
-FIGURES = {
-    "same": "overlap",
-    "sufficient": "keep_only",
-    "necessary": "knockout",
-    "repaired": "transfer_contrasts",
-    "beyond_the_answer": "transfer_contrasts",
-    "imposed": "transfer_contrasts",
-    "interchange": "transfer_contrasts",
-    "exchange": "exchange",
-    "specific": "specificity",
-}
-"""By question, the figure in the section that answers it at length."""
 _WIDTH, _HEIGHT, _MARGIN = 132, 18, 6
 
 Row = Mapping[Hashable, Any]
@@ -44,12 +32,12 @@ def verdict_rows(answers: Mapping[str, Sequence[Answer]]) -> list[dict[str, Any]
     span = min(ends), max(*ends, min(ends) + 1e-9)
     return [
         {
-            "name": QUESTIONS[name],
-            "compared": COMPARED[name],
-            "figure": FIGURES[name],
+            "name": question.label,
+            "compared": question.compared,
+            "figure": question.figure,
             "cells": [_cell(own[name], span) if name in own else None for own in rows],
         }
-        for name in QUESTIONS
+        for name, question in QUESTIONS.items()
         if any(name in own for own in rows)
     ]
 
@@ -58,7 +46,7 @@ def _by_question(answer: Answer | None) -> dict[str, Row]:
     """The rows of the verdict's table by the name of the question."""
     if answer is None:
         return {}
-    names = {compared: name for name, compared in COMPARED.items()}
+    names = {question.compared: name for name, question in QUESTIONS.items()}
     # Where all are NaN, JSON gave them back as None.
     table = answer.table.astype(dict.fromkeys(("value", "control_value", "difference", "low", "high"), float))
     return {names[row["question"]]: row for row in table.to_dict("records")}

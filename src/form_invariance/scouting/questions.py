@@ -13,7 +13,8 @@ from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.task_tables import first_fields
 from form_invariance.problems.tasks import Arithmetic, TableTask, Task, check_wording, pool, stated
 from form_invariance.randomness import generator
-from form_invariance.scouting.wordings import EXPRESSIONS, of_arithmetic, of_table
+from form_invariance.scouting.wordings import of_arithmetic, of_table
+from form_invariance.stages.heuristics.names import EXPRESSIONS
 
 Wordings = Mapping[str, Sequence[str]]
 """Templates by format."""

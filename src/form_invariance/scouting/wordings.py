@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import pandas as pd
 
 from form_invariance.problems.prompts import PromptTokenizer
-from form_invariance.problems.tasks import fill, first_tokens
+from form_invariance.problems.tasks import first_tokens
+from form_invariance.problems.templates import fill
+from form_invariance.stages.heuristics.names import EXPRESSIONS
 
-EXPRESSIONS = {"addition": "a + b", "subtraction": "a - b", "multiplication": "a * b", "division": "a // b"}
 _SIGNS = {"addition": "+", "subtraction": "-", "multiplication": "*", "division": "/"}
 _WORD = {
     "addition": (

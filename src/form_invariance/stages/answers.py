@@ -12,6 +12,9 @@ import pandas as pd
 
 from form_invariance.tables.files import reading, write_text
 
+UNDEFINED = "undefined"
+"""What stands for a number that there is not."""
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -74,4 +77,4 @@ def in_how_many(holds: pd.Series) -> str:
 
 def percent(value: float, decimals: int = 0) -> str:
     """A share in percent, never minus zero; `undefined` if there was nothing to take it of."""
-    return "undefined" if math.isnan(value) else f"{round(value, 2 + decimals) + 0.0:.{decimals}%}"
+    return UNDEFINED if math.isnan(value) else f"{round(value, 2 + decimals) + 0.0:.{decimals}%}"

@@ -1,4 +1,7 @@
-"""Check the keys and types of a configuration by its JSON schema, and word each mistake as a sentence."""
+"""Check the keys and types of a configuration by its JSON schema, and word each mistake as a sentence.
+
+Not by jsonschema's `best_match`: it quotes regular expressions and names neither similar keys nor alternatives.
+"""
 
 import difflib
 import math

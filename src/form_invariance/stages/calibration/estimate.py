@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import brentq
 
 Estimate = tuple[float, float, float]
 """Value, and lower and upper 95 % limit."""
@@ -58,12 +59,11 @@ def reliability_of(within: float, formats: int) -> float:
     """
     if not 0 < within <= 1:
         return float("nan")
-    low, high = 0.0, 1.0
-    for _ in range(60):  # bisection: the Jaccard grows with p
-        middle = (low + high) / 2
-        union = 1 - (1 - middle) ** formats + formats * (1 - middle)
-        low, high = (middle, high) if middle**formats / union < within else (low, middle)
-    return high
+
+    def excess(p: float) -> float:  # grows with p
+        return p**formats / (1 - (1 - p) ** formats + formats * (1 - p)) - within
+
+    return float(brentq(excess, 0.0, 1.0, xtol=1e-15))
 
 
 def shared_part(jaccard: float, formats: int, reliability: float = 1.0) -> float:

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 import pandas as pd
 
 from form_invariance.stages.answers import Answer
+from form_invariance.stages.questions import QUESTIONS
 from form_invariance.stages.summary.lines import by_operator, verdicts_at
-from form_invariance.stages.summary.table import COMPARED, FEWEST_PAIRS, QUESTIONS, VERDICTS
+from form_invariance.stages.summary.table import FEWEST_PAIRS, VERDICTS
 from form_invariance.tables.inputs import Input
 
 QUESTION = "What is the verdict?"
@@ -17,14 +18,15 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """Every question in a word, by the contrast that decides it."""
     table = verdicts_at(tables["verdicts"], k)
     said = " ".join(
-        f"{QUESTIONS[name]} {word.capitalize()}."
+        f"{QUESTIONS[name].label} {word.capitalize()}."
         for name, word in zip(table["question"], table["verdict"], strict=True)
     )
     operators = [
         by_operator(tables["verdicts"], k, question, metric)
         for question, metric in zip(table["question"], table["metric"], strict=True)
     ]
-    shown = table.assign(question=table["question"].map(COMPARED), operator=operators)
+    compared = [QUESTIONS[name].compared for name in table["question"]]
+    shown = table.assign(question=compared, operator=operators)
     sentence = (
         f"At k = {k}: {said} Each is a difference from the strongest control with a 95 % interval over operators, "
         "formats or directions and prompts: yes if the interval is above zero, no if it is below, undecided if it "

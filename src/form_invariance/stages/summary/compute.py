@@ -10,6 +10,7 @@ import pandas as pd
 
 from form_invariance.stages.contrasts import ALL, verdict
 from form_invariance.stages.overlap.table import BOTH, FORMAT, OPERATORS_OWN, OVERLAPS, all_formats
+from form_invariance.stages.questions import QUESTIONS
 from form_invariance.stages.specificity.table import (
     BEYOND,
     EXCHANGED,
@@ -17,7 +18,7 @@ from form_invariance.stages.specificity.table import (
     OTHER_OPERATORS,
     OWN,
 )
-from form_invariance.stages.summary.table import BEYOND_OPERATOR, FEWEST_PAIRS, QUESTIONS, SERVES, VERDICTS
+from form_invariance.stages.summary.table import BEYOND_OPERATOR, FEWEST_PAIRS, SERVES, VERDICTS
 from form_invariance.stages.verdicts import MIXED
 
 _ABLATED = {"keep_only": "sufficient", "knockout": "necessary"}

@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 
 from form_invariance.drawing.lines import DASHED, Look, line, line_grid
 from form_invariance.drawing.style import COLOURS, GREY
+from form_invariance.stages.questions import QUESTIONS
 from form_invariance.stages.specificity.table import ALL
 from form_invariance.stages.summary.table import BEYOND_OPERATOR, VERDICTS
 from form_invariance.stages.verdicts import PRIMARY
@@ -14,14 +15,7 @@ from form_invariance.tables.inputs import Input
 
 INPUTS = {"verdicts": Input(VERDICTS, ("model",))}
 
-TITLES = {
-    "same": "Same neurons?\nJaccard\n− chance",
-    "sufficient": "Sufficient?\nkeep-only,\n− best control",
-    "necessary": "Necessary?\nknockout loss,\n− best control",
-    "repaired": "Repaired?\nmatched donor\n− best baseline",
-    "beyond_the_answer": "More than the\nanswer? matched\n− same answer",
-    "specific": "Of this operator?\nknockout loss,\nown − others",
-}
+TITLES = {name: question.panel for name, question in QUESTIONS.items() if question.panel}
 DIFFERENCE, LENIENT, IMPOSED = (
     "difference, 95 % interval",
     "by accuracy, beyond control or operator",

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pandas as pd
 
+from form_invariance.stages.questions import QUESTIONS
 from form_invariance.stages.specificity.table import ALL
-from form_invariance.stages.summary.table import COMPARED, QUESTIONS
 from form_invariance.stages.verdicts import deciding
 
 
@@ -42,7 +42,8 @@ def verdict_lines(table: pd.DataFrame, model: str, k: int) -> Iterator[str]:
                 f"{row['value']:.2f} against {row['control_value']:.2f}: "
                 f"{row['difference']:+.2f} [{row['low']:+.2f}, {row['high']:+.2f}]"
             )
-        compared = f"{COMPARED[row['question']]} ({row['metric']})"
-        yield f"  {QUESTIONS[row['question']]:<42} {row['verdict']:<10} {numbers:<44} {compared}"
+        question = QUESTIONS[row["question"]]
+        compared = f"{question.compared} ({row['metric']})"
+        yield f"  {question.label:<42} {row['verdict']:<10} {numbers:<44} {compared}"
         if operators := by_operator(table, k, row["question"], row["metric"]):
             yield f"    {operators}"

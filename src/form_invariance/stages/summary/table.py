@@ -1,32 +1,7 @@
 """The verdicts on one model."""
 
+from form_invariance.stages.questions import QUESTIONS
 from form_invariance.tables.columns import Schema, integer, number, text
-
-QUESTIONS = {
-    "same": "Same neurons?",
-    "sufficient": "Sufficient?",
-    "necessary": "Necessary?",
-    "repaired": "Repaired by a donor?",
-    "beyond_the_answer": "More than the answer?",
-    "imposed": "Does a donor impose its answer?",
-    "interchange": "Also where both are right?",
-    "exchange": "Does one format's circuit serve another?",
-    "specific": "Of this operator?",
-}
-"""By name, in the order of the report."""
-
-COMPARED = {
-    "same": "Jaccard of the formats, minus chance and minus that of another operator in another format",
-    "sufficient": "keep-only: circuit minus strongest control",
-    "necessary": "knockout: loss by circuit minus by strongest control",
-    "repaired": "transfer: matched donor minus the strongest of no donor, another problem's donor, other neurons",
-    "beyond_the_answer": "transfer: matched donor minus donor with the same answer",
-    "imposed": "transfer to wrong answers: another donor's answer comes out, minus that of permuted donors",
-    "interchange": "transfer to right answers: another donor's answer comes out, minus that of permuted donors",
-    "exchange": "knockout: loss by the other formats' best neurons, as a share of that by the own best, minus 0.8",
-    "specific": "knockout: loss by the operator's neurons minus by the other operators', on its prompts",
-}
-"""What the difference of each question is."""
 
 BEYOND_OPERATOR = "jaccard beyond operator"
 """The metric by which formats of one operator are compared with formats of two operators."""
@@ -40,7 +15,7 @@ FEWEST_PAIRS = 10
 VERDICTS = Schema(
     "verdicts",
     {
-        "question": text("; ".join(f"{name}: {compared}" for name, compared in COMPARED.items())),
+        "question": text("; ".join(f"{name}: {question.compared}" for name, question in QUESTIONS.items())),
         "metric": text(
             "jaccard, jaccard beyond operator (two formats of one operator, minus two formats of two operators), "
             "accuracy, accuracy beyond control (of one circuit in its own operator and in others, beyond what the "

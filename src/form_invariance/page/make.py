@@ -1,0 +1,50 @@
+"""The one way to make a page: a folder's page.html in the layout, with styles, scripts and figures inside it."""
+
+import base64
+import math
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from form_invariance import __version__
+from form_invariance.stages.answers import UNDEFINED, percent
+
+_LAYOUT = Path(__file__).parent
+_LINKS = {"report": "report.html", "explained": "explained.html", "browser": "browser/{}.html"}
+"""The pages, relative to the folder of results."""
+
+
+def make_page(folder: Path, **contents: Any) -> str:
+    """A page that needs no other file.
+
+    Args:
+        folder: has page.html, which extends layout.html, and page.css.
+        contents: what the template shows. Text is escaped; a name that is missing is an error.
+    """
+    loader = FileSystemLoader([folder, _LAYOUT])
+    environment = Environment(
+        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+    )
+
+    def inside(name: str) -> Markup:
+        """The text of a style or a script, as it is."""
+        return Markup(loader.get_source(environment, name)[0])
+
+    environment.globals |= {"inside": inside, "links": _LINKS, "version": __version__}
+    environment.filters |= {"number": number, "percent": percent}
+    return environment.get_template("page.html").render(contents)
+
+
+def data_uri(content: bytes, kind: str = "image/svg+xml") -> str:
+    """The address under which a page contains a figure, or another file."""
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+
+
+def number(value: float | None) -> str:
+    """A number with two decimals, or two digits where it is small; in words where it is none."""
+    if value is None or math.isnan(value):
+        return UNDEFINED
+    text = f"{value:.2f}" if abs(value) >= 0.1 or value == 0 else f"{value:.2g}"
+    return text.replace("-", "−")

@@ -1,0 +1,48 @@
+"""Example tables from the schemas: a test names the columns that it is about, and the others are filled in."""
+
+from itertools import combinations, product
+
+import numpy as np
+import pandas as pd
+
+_EMPTY = {"string": "", "int64": 0, "float64": np.nan, "bool": False}
+
+
+def filled(schema, rows, names="", keys="", **alike):
+    """A table of a schema.
+
+    Args:
+        rows: a frame, records, or tuples of the columns that `names` names, separated by spaces.
+        keys: further columns, which the readers add to the tables of several files.
+        alike: columns with one value in all rows, or a function of the table before them.
+    """
+    table = pd.DataFrame(rows, columns=names.split() or None).assign(**alike).reset_index(drop=True)
+    first = keys.split()
+    assert {*table} <= {*first, *schema.columns}, {*table} - {*schema.columns}
+    for name, column in schema.columns.items():
+        values = table[name] if name in table else pd.Series(_EMPTY[column.type], table.index)
+        table[name] = values.astype(column.type)
+    return table[[*first, *schema.columns]]
+
+
+def crossed(schema, keys="", **columns):
+    """A row for each combination of the columns that are given as lists; the others as in `filled`."""
+    lists = {name: values for name, values in columns.items() if isinstance(values, (list, tuple, range))}
+    alike = {name: value for name, value in columns.items() if name not in lists}
+    return filled(schema, list(product(*lists.values())), " ".join(lists), keys, **alike)
+
+
+def joined(tables, *keys):
+    """Tables by key as one table with key columns."""
+    return pd.concat(
+        [
+            table.assign(**dict(zip(keys, key if isinstance(key, tuple) else (key,), strict=True)))
+            for key, table in tables.items()
+        ],
+        ignore_index=True,
+    )
+
+
+def groups_of(formats):
+    """Every two of the formats, and all of them, joined by +."""
+    return ["+".join(group) for size in sorted({2, len(formats)}) for group in combinations(formats, size)]
