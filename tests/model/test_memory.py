@@ -1,6 +1,7 @@
 """Room for a stage's tensors."""
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 import torch
@@ -44,6 +45,22 @@ def test_the_check_of_the_room_leaves_the_weights_to_the_gpu(free, tiny_folder, 
     free["free"] = 2**40
     loading.load(tiny_folder, device="cuda:0")
     assert opened == ["cpu", "cuda:0"]
+
+
+def test_weights_of_their_stored_precision_are_pages_of_their_file(family_folders):
+    """Such pages are in memory once for all processes."""
+    folder = family_folders["llama"]
+    model = loading.load(folder)
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    mapped = [line.split()[0].split("-") for line in lines if line.endswith(str(folder / "model.safetensors"))]
+
+    def is_mapped(weight):
+        return any(int(start, 16) <= weight.data_ptr() < int(end, 16) for start, end in mapped)
+
+    assert is_mapped(model.embedding)
+    assert is_mapped(model.unembedding)
+    assert all(is_mapped(weight) for layer in model.layers for weight in (layer.query, layer.up, layer.down))
+    assert not is_mapped(loading.load(folder, dtype=torch.bfloat16).embedding)
 
 
 def test_a_cpu_takes_what_it_is_given(tiny):

@@ -15,20 +15,25 @@ from scipy.special import ndtri
 from scipy.stats import binomtest, kstest, rankdata
 
 from form_invariance.cli import main
+from form_invariance.problems.operands import OperandRange
+from form_invariance.problems.tasks import Arithmetic
 from form_invariance.randomness import generator
 from form_invariance.stages.heuristics import null as nulls
 from form_invariance.stages.heuristics import published, strict
 from form_invariance.stages.heuristics.answer_sets import answer_sets
 from form_invariance.stages.heuristics.classes import PairClass
+from form_invariance.stages.heuristics.counts import scorer
 from form_invariance.stages.heuristics.names import EXPRESSIONS, family, of_result
 from form_invariance.stages.heuristics.null import make_null
-from form_invariance.stages.heuristics.pairs import make_grid
+from form_invariance.stages.heuristics.pairs import make_digit_grid, make_grid
+from form_invariance.stages.heuristics.rules import make_rules
 from form_invariance.stages.heuristics.smoothness import LAGS, autocorrelation, gaussian_field, random_maps
-from form_invariance.stages.heuristics.ties import rank, scores
+from form_invariance.stages.heuristics.ties import rank, rank_untied, scores
 
 pytestmark = pytest.mark.slow
 
 EVERY = {**EXPRESSIONS, "other": "max(a, b)"}
+DIGIT_GRID = make_digit_grid(Arithmetic("a + b", OperandRange(10, 60, 10, 99), digit=0), 60)
 OPERANDS = int(os.environ.get("NOISE_OPERANDS", "60"))
 """Operands of the grids of noise; the numbers in docs/stages.md are those of 100."""
 
@@ -262,6 +267,25 @@ def test_noise_is_not_labelled_though_the_published_scores_label_it(operator, ca
     assert labelled <= 5
     if operator == "multiplication":
         assert old > 250
+
+
+@pytest.mark.parametrize(
+    "grid", [make_grid(EVERY[name], 30) for name in EVERY] + [DIGIT_GRID], ids=[*EVERY, "digit"]
+)
+def test_random_maps_are_scored_like_neurons(grid):
+    rules = make_rules(grid)
+    maps = np.stack([*random_maps(grid, 90, generator(5))]).astype(np.float32)
+    maps[0, :6] = [-np.inf, -1e-42, -0.25, 1e-42, 3e38, np.inf]
+    above = rank_untied(maps)
+    ranks = rank(maps)
+    assert (ranks.tied == 1).mean() > 0.99
+    in_order = np.take_along_axis(maps, np.argsort(above), 1)
+    assert (in_order[:, 1:] <= in_order[:, :-1]).all()
+    plain = (ranks.tied == 1).all(0)
+    np.testing.assert_array_equal(above[plain], ranks.above.T[plain])
+    found, expected = scorer(rules, grid)(above), scores(ranks, rules.classes)[0]
+    np.testing.assert_array_equal(found[plain], expected[plain])
+    assert plain.mean() > 0.5
 
 
 @pytest.mark.parametrize(

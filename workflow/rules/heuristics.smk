@@ -27,7 +27,7 @@ rule heuristic_null:
         max_operand=setting("heuristic_max_operand", "max-operand"),
         seed=setting("seed"),
     resources:
-        **table_job(mem_mb=2000, minutes=40),
+        **table_job(mem_mb=2000),
     shell:
         "python -m form_invariance heuristic-null {params.grid:q}"
         " {params.max_operand:q} {params.seed:q} --output {output:q} 2> {log:q}"

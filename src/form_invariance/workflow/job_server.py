@@ -14,10 +14,12 @@ import signal
 import socket
 import struct
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import chdir
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 ADDRESS = "FORM_INVARIANCE_JOB_SERVER"
 """The environment variable that names the server's socket and, after a colon, the package that it has imported."""
@@ -88,6 +90,8 @@ def serve(program: Sequence[str]) -> int:
 
 def listen(descriptor: int) -> None:
     """The server: import everything that commands need, then fork for each request, until standard input ends."""
+    from form_invariance.workflow import job_usage
+
     for path in sorted(_PACKAGE.rglob("*.py")):
         if path.stem != "__main__":
             import_module(".".join(path.relative_to(_PACKAGE.parent).with_suffix("").parts))
@@ -97,24 +101,36 @@ def listen(descriptor: int) -> None:
     gc.freeze()
     # Forks that have ended are not waited for.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    used: list[dict[str, Any]] = []
+    here, forks = socket.socketpair(type=socket.SOCK_DGRAM)
     with socket.socket(fileno=descriptor) as listener:
         while True:
-            ready, _, _ = select.select([listener, sys.stdin], [], [])
+            ready, _, _ = select.select([listener, sys.stdin, here], [], [])
+            used = [usage for usage in used + job_usage.receive(here) if not job_usage.correct(usage)]
             if sys.stdin in ready:
                 return
+            if listener not in ready:
+                continue
             connection, _ = listener.accept()
             with connection:
                 if not os.fork():
-                    os._exit(_run(connection))
+                    here.close()
+                    os._exit(_run(connection, forks))
 
 
-def _run(connection: socket.socket) -> int:
-    """Run the command that a connection asks for, in this process, and send its exit status."""
+def _run(connection: socket.socket, server: socket.socket) -> int:
+    """Run the command that a connection asks for, in this process, and send its exit status.
+
+    Args:
+        server: takes what the command has used.
+    """
     import traceback
     from threading import Thread
 
     from form_invariance.cli import main
+    from form_invariance.workflow import job_usage
 
+    began = time.time()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     head, files, _, _ = socket.recv_fds(connection, _SIZE.size, 3, socket.MSG_WAITALL)
     (size,) = _SIZE.unpack(head)
@@ -135,6 +151,8 @@ def _run(connection: socket.socket) -> int:
         status = 1
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
+    if not status:
+        job_usage.send(server, began)
     connection.sendall(bytes([status]))
     return status
 

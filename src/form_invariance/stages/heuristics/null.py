@@ -15,10 +15,11 @@ from scipy.special import xlogy
 
 from form_invariance.randomness import generator
 from form_invariance.stages.heuristics.answer_sets import AnswerSet, answer_sets
+from form_invariance.stages.heuristics.counts import scorer
 from form_invariance.stages.heuristics.pairs import Grid
 from form_invariance.stages.heuristics.rules import Rules, make_rules
 from form_invariance.stages.heuristics.smoothness import autocorrelation, random_maps
-from form_invariance.stages.heuristics.ties import Ranks, rank_untied, scores
+from form_invariance.stages.heuristics.ties import Ranks, rank_untied, untied
 
 SCALE_MAPS, MAPS = 3000, 12000
 """Random maps that a rule's mean evidence is taken from, and random maps that neurons are compared with."""
@@ -108,13 +109,13 @@ def from_arrays(arrays: dict[str, np.ndarray], grid: Grid) -> Null:
 def _draw(grid: Grid, rules: Rules, count: int, seed: int, purpose: str) -> tuple[np.ndarray, np.ndarray]:
     """Smoothness (count, 2 x lags) and evidence (count, rules + 1) of new random maps."""
     drawn = random_maps(grid, count, generator(seed, "smooth-maps", purpose))
-    smoothness, found = [], []
+    smoothness, found, score = [], [], scorer(rules, grid)
     step = max(1, min(_BATCH, _VALUES // len(grid.a)))
     for start in range(0, count, step):
-        ranks = rank_untied(np.stack([next(drawn) for _ in range(min(step, count - start))]))
+        above = rank_untied(np.stack([next(drawn) for _ in range(min(step, count - start))]))
+        ranks = untied(above)
         smoothness.append(smoothness_of(ranks, grid))
-        own = rule_evidence(scores(ranks, rules.classes)[0], rules, answer_sets(ranks, grid))
-        found.append(own.astype(np.float32))
+        found.append(rule_evidence(score(above), rules, answer_sets(ranks, grid)).astype(np.float32))
     return np.concatenate(smoothness), np.concatenate(found)
 
 

@@ -34,7 +34,8 @@ def gaussian_field(
     """
     first, second = (_root(side, length) for side, length in zip(shape, lengths, strict=True))
     field = first @ rng.standard_normal(shape, dtype=np.float32) @ second
-    field = (field - field.mean()) / max(float(field.std()), 1e-12)
+    field -= field.mean()
+    field /= max(float(field.std()), 1e-12)
     if not white:
         return field
     return np.sqrt(1 - white) * field + np.sqrt(white) * rng.standard_normal(shape, dtype=np.float32)
@@ -51,13 +52,26 @@ def random_maps(grid: Grid, count: int, rng: np.random.Generator) -> Iterator[np
     contain white noise.
     """
     shape = _shape(grid)
-    first, second = grid.a - grid.a.min(), grid.b - grid.b.min()
+    place = (grid.a - grid.a.min()) * shape[1] + grid.b - grid.b.min()
     lengths = np.geomspace(SHORTEST, max(shape), LENGTHS)
     for _ in range(count):
         along, across = (float(one) for one in rng.choice(lengths, size=2))
         same, white, mixed = rng.random(3) < (1 / 3, 0.1, 0.2)
         noise = 1.0 if white else rng.random() if mixed else 0.0
-        yield gaussian_field(shape, (along, along if same else across), noise, rng)[first, second]
+        yield gaussian_field(shape, (along, along if same else across), noise, rng).take(place)
+
+
+def _shifts(along: np.ndarray, across: np.ndarray) -> tuple[np.ndarray, int, list[tuple[int, int]]]:
+    """Lay the pairs out in rows, so that a lag along one operand is a shift by whole rows.
+
+    Returns:
+        The place of each pair (N,), the number of places, and each lag's shift and number of pairs of pairs.
+    """
+    width, rows = int(np.ptp(across)) + 1, int(np.ptp(along)) + 1
+    place = (along - along.min()) * width + across - across.min()
+    here = np.bincount(place, minlength=rows * width)
+    shifts = [lag * width for lag in LAGS if 2 * lag < rows]
+    return place, len(here), [(shift, max(1, int(here[shift:] @ here[:-shift]))) for shift in shifts]
 
 
 def autocorrelation(ranks: Ranks, grid: Grid) -> np.ndarray:
@@ -67,19 +81,19 @@ def autocorrelation(ranks: Ranks, grid: Grid) -> np.ndarray:
     """
     total, neurons = ranks.above.shape
     # Ranks are whole or half: their normal scores are looked up.
-    normal = ndtri((total - np.arange(2 * total + 1) / 2) / total)
-    values = normal[2 * ranks.above + ranks.tied]
-    values -= values.mean(0)
-    spread = np.sqrt((values**2).mean(0))
-    values = np.divide(values, spread, out=np.zeros_like(values), where=spread > 1e-9)
-    laid = np.zeros((*_shape(grid), neurons), dtype=np.float32)
-    here = np.zeros(_shape(grid), dtype=bool)
-    first, second = grid.a - grid.a.min(), grid.b - grid.b.min()
-    laid[first, second], here[first, second] = values, True
+    normal = ndtri((total - np.arange(2 * total + 1) / 2) / total).astype(np.float32)
+    sides = [_shifts(*operands) for operands in ((grid.a, grid.b), (grid.b, grid.a))]
     found = np.zeros((neurons, 2, len(LAGS)))
-    for side, (maps, present) in enumerate(((laid, here), (laid.swapaxes(0, 1), here.T))):
-        for column, lag in enumerate(LAGS):
-            pairs = int((present[lag:] & present[:-lag]).sum())
-            if pairs and 2 * lag < len(present):
-                found[:, side, column] = np.einsum("abn,abn->n", maps[lag:], maps[:-lag]) / pairs
+    for neuron, (above, tied) in enumerate(zip(ranks.above.T, ranks.tied.T, strict=True)):
+        values = normal.take(2 * above + tied)
+        values -= values.mean()
+        spread = np.sqrt((values**2).mean())
+        if spread <= 1e-9:
+            continue
+        values /= spread
+        for side, (place, length, shifts) in enumerate(sides):
+            laid = np.zeros(length, dtype=np.float32)
+            laid[place] = values
+            for column, (shift, pairs) in enumerate(shifts):
+                found[neuron, side, column] = laid[shift:] @ laid[:-shift] / pairs
     return found.reshape(neurons, -1)

@@ -54,20 +54,41 @@ def rank(maps: np.ndarray) -> Ranks:
     return Ranks(above, tied, splits)
 
 
-def rank_untied(maps: np.ndarray) -> Ranks:
-    """Ranks of maps (neurons, N) of random numbers, whose few ties are rounding and are broken in any order."""
-    neurons, total = maps.shape
+def rank_untied(maps: np.ndarray) -> np.ndarray:
+    """How many pairs have a higher value, (neurons, N) int32, for maps (neurons, N) of random numbers.
+
+    Their few ties are rounding to float32 and are broken in any order. A value's bits and its place are sorted as
+    one integer, which is twice as fast as `argsort`.
+    """
+    place = np.arange(maps.shape[1])
     above = np.empty(maps.shape, dtype=np.int32)
-    np.put_along_axis(above, np.argsort(-maps), np.arange(total)[None], axis=1)
-    above = np.ascontiguousarray(above.T)
-    return Ranks(above, np.ones_like(above), np.zeros((total + 1, neurons), dtype=bool))
+    for row, values in zip(above, maps, strict=True):
+        bits = values.astype(np.float32).view(np.int32)
+        # The bits of negative numbers count backwards.
+        highest_first = (~(bits ^ (bits >> 31 & 0x7FFFFFFF))).astype(np.int64)
+        highest_first <<= 32
+        highest_first |= place
+        highest_first.sort()
+        highest_first &= 0xFFFFFFFF
+        row[highest_first] = place
+    return above
+
+
+def untied(above: np.ndarray) -> Ranks:
+    """The ranks of maps without ties, from `rank_untied`."""
+    neurons, total = above.shape
+    tied = np.broadcast_to(np.int32(1), (total, neurons))
+    return Ranks(above.T, tied, np.zeros((total + 1, neurons), dtype=bool))
 
 
 def credit(
     ranks: Ranks, cut: int, pairs: np.ndarray | slice = slice(None), neurons: np.ndarray | slice = slice(None)
 ) -> np.ndarray:
     """Chance of each pair to be among the top `cut` pairs if ties are broken at random, (pairs, neurons)."""
-    return np.clip((cut - ranks.above[pairs][:, neurons]) / ranks.tied[pairs][:, neurons], 0.0, 1.0)
+    above = ranks.above[pairs][:, neurons]
+    if not ranks.splits[cut, neurons].any():
+        return (above < cut).astype(float)
+    return np.clip((cut - above) / ranks.tied[pairs][:, neurons], 0.0, 1.0)
 
 
 def scores(ranks: Ranks, classes: Sequence[PairClass]) -> tuple[np.ndarray, np.ndarray]:
