@@ -20,7 +20,7 @@ from form_invariance.stages.dose import figure as dose
 from form_invariance.stages.faithfulness import figure as faithfulness
 from form_invariance.stages.faithfulness.compute import SHARES
 from form_invariance.stages.family_knockout.figure import KINDS, family_knockout
-from form_invariance.stages.head_overlap import figure as heads
+from form_invariance.stages.heads import figure as heads
 from form_invariance.stages.interventions import figure as interventions
 from form_invariance.stages.overlap import figure as overlap_figure
 from form_invariance.stages.overlap.table import DIFFERING

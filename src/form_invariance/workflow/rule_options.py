@@ -40,6 +40,11 @@ def setting_of(config: Mapping[str, Any], key: str, name: str | None = None) -> 
     return option(name or key, config[key])
 
 
+def settings_of(config: Mapping[str, Any], *keys: str) -> dict[str, list[str]]:
+    """Settings of the configuration as params of a rule, by key."""
+    return {key: setting_of(config, key) for key in keys}
+
+
 def in_turn(*commands: str, turns: int = 1) -> str:
     """A job's shell command, which runs commands in turn in one process, so that the model is read once.
 
@@ -57,6 +62,24 @@ def table_options(groups: TableGroups) -> Callable[[Any, Any], list[str]]:
     def options(wildcards: Any, input: Any) -> list[str]:
         items = {name: keyed(input.get(name, []), *parts) for name, (_, *parts) in groups.items()}
         return [f"{name}/{item}".replace("/=", "=", 1) for name, some in items.items() for item in some]
+
+    return options
+
+
+def input_options(groups: TableGroups) -> Callable[[Any, Any], list[str]]:
+    """A params function that gives a job's --NAME options: files, or KEY=PATH items where a group names a key.
+
+    A group without files gives no option.
+    """
+
+    def options(wildcards: Any, input: Any) -> list[str]:
+        words: list[str] = []
+        for name, (_, *parts) in groups.items():
+            given = input.get(name, [])
+            paths = [given] if isinstance(given, str) else list(given)
+            if paths:
+                words += [f"--{name.replace('_', '-')}", *(keyed(paths, *parts) if parts else paths)]
+        return words
 
     return options
 

@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.audit.compute import audit_cell, estimates_of
     from form_invariance.stages.audit.table import AUDIT
     from form_invariance.stages.dataset.prompts import read_train
-    from form_invariance.stages.ranking.table import RANKING
+    from form_invariance.stages.patching.table import RANKING
     from form_invariance.stages.run import load_run, run_provenance
     from form_invariance.tables.files import read_tables, write_table
     from form_invariance.tables.progress import track

@@ -15,9 +15,9 @@ from form_invariance.stages.attribution.candidates import candidates_of
 from form_invariance.stages.attribution.compute import first_stage
 from form_invariance.stages.census.compute import ask
 from form_invariance.stages.dataset.prompts import TrainPrompts, train_prompts
+from form_invariance.stages.membership import to_tensors
 from form_invariance.stages.paraphrases.table import FEWEST
 from form_invariance.stages.patching.compute import patch_candidates
-from form_invariance.stages.patching.effects import to_tensors
 from form_invariance.stages.run import Run
 
 

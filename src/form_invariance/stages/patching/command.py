@@ -17,8 +17,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.attribution.candidates import read_candidates
     from form_invariance.stages.dataset.prompts import read_train
+    from form_invariance.stages.membership import to_tensors
     from form_invariance.stages.patching.compute import patch_candidates
-    from form_invariance.stages.patching.effects import to_tensors
     from form_invariance.stages.patching.shards import layers_of
     from form_invariance.stages.run import load_run, run_provenance
     from form_invariance.tables.files import write_tensors

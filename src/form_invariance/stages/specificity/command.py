@@ -82,7 +82,7 @@ def _sets(
     from form_invariance.stages.circuit.compute import circuit_members
     from form_invariance.stages.circuit.table import CIRCUIT
     from form_invariance.stages.neuron_sets import MATCHED
-    from form_invariance.stages.ranking.table import RANKING
+    from form_invariance.stages.patching.table import RANKING
     from form_invariance.stages.specificity.compute import neuron_sets
     from form_invariance.tables.files import read_table
 
