@@ -32,12 +32,12 @@ def run(arguments: argparse.Namespace) -> None:
 
     check_cells(arguments, "--rankings", "--dataset", "--corrupt-table")
     rankings = read_tables(arguments.rankings, RANKING)
-    own = load_run(arguments)
+    run = load_run(arguments)
     parts = []
     for (name, operator), ranking in track(rankings.items(), len(rankings), "cells"):
         paths = arguments.dataset[name, operator], arguments.corrupt_table[name, operator]
-        train = read_train(*paths, own.tokenizer, own.model.device)
-        table = audit_cell(ranking, estimates_of(own, train), own.width, arguments.k)
+        train = read_train(*paths, run.tokenizer, run.model.device)
+        table = audit_cell(ranking, estimates_of(run, train), run.width, arguments.k)
         parts.append(table.assign(format=name, operator=operator))
     whole = pd.concat(parts, ignore_index=True)
-    write_table(whole[list(AUDIT.columns)], arguments.output, AUDIT, run_provenance(arguments, own))
+    write_table(whole[list(AUDIT.columns)], arguments.output, AUDIT, run_provenance(arguments, run))

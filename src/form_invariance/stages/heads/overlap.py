@@ -50,7 +50,7 @@ def head_overlap_table(
     for name, layers in ((ALL, n_layers), (ROUTING, first_late)):
         ranked = layers * per_layer
         if possible := [h for h in sizes if h <= ranked]:
-            cells = {key: _as_one_layer(one, layers, key, membership) for key, one in effects.items()}
+            cells = {form: _as_one_layer(values, layers, form, membership) for form, values in effects.items()}
             table = overlap_table(cells, possible, resamples, membership.seed)
             pooled = table[table["layer"] == EVERY_LAYER].drop(columns="layer").rename(columns={"k": "h"})
             again = reliability_table(cells, possible, membership.seed)

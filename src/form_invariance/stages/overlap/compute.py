@@ -51,12 +51,12 @@ def overlap_table(cells: Mapping[str, Effects], ks: Sequence[int], resamples: in
             ranks[name] = np.concatenate([cell.ranks(layer)[None], resampled])
         for k, group in product(ks, groups_of(list(cells))):
             sets = [ranks[name] < k for name in group]
-            members = np.array([one[0].sum() for one in sets])
-            above = np.array([(one[0] & positive[name]).sum() for one, name in zip(sets, group, strict=True)])
+            members = np.array([mask[0].sum() for mask in sets])
+            above = np.array([(mask[0] & positive[name]).sum() for mask, name in zip(sets, group, strict=True)])
             counted.setdefault((k, group), []).append((members, above, *set_sizes(sets)))
     tables = []
-    for (k, group), found in counted.items():
-        by_layer = [np.array(values) for values in zip(*found, strict=True)]
+    for (k, group), counts in counted.items():
+        by_layer = [np.array(values) for values in zip(*counts, strict=True)]
         table = _of_group(chance, [EVERY_LAYER, *layers], *(np.vstack([some.sum(0), some]) for some in by_layer))
         tables.append(table.assign(k=k, formats=joined(group)))
     return pd.concat(tables, ignore_index=True)

@@ -59,9 +59,9 @@ def _pairs(cells: Sequence[Cell]) -> Iterator[tuple[str, str, np.ndarray]]:
     for place, differs in enumerate(DIFFERENCES):
         mask = place == other_format + 2 * other_operator
         yield differs, "all", mask
-        for some in [(one,) for one in every] if differs in (NOTHING, FORMAT) else every_two(every):
-            inside = np.isin(operators, some)
-            yield differs, joined(some), mask & inside & inside[:, None]
+        for group in [(name,) for name in every] if differs in (NOTHING, FORMAT) else every_two(every):
+            inside = np.isin(operators, group)
+            yield differs, joined(group), mask & inside & inside[:, None]
 
 
 def differing_table(cells: Mapping[Cell, Effects], ks: Sequence[int], resamples: int, seed: int) -> pd.DataFrame:
@@ -112,8 +112,7 @@ def _of_size(cells: Sequence[Cell], point: np.ndarray, spread: np.ndarray) -> It
             if operators == "all":
                 means[differs] = np.array([value, *resampled])
     if FORMAT in means and BOTH in means:
-        own = means[FORMAT] - means[BOTH]
-        room = means[NOTHING] - means[BOTH]
-        share = own / np.where(room != 0, room, np.nan)
-        for quantity, values in ((OPERATORS_OWN, own), (INVARIANCE, share)):
+        beyond, room = means[FORMAT] - means[BOTH], means[NOTHING] - means[BOTH]
+        share = beyond / np.where(room != 0, room, np.nan)
+        for quantity, values in ((OPERATORS_OWN, beyond), (INVARIANCE, share)):
             yield quantity, "", "all", 0, values[0], *normal_limits(values[0], values[1:])

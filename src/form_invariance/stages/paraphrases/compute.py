@@ -114,11 +114,11 @@ def by_halves(cells: Mapping[str, Effects], ks: Sequence[int], seed: int, paired
     for name, cell in cells.items():
         rng = generator(seed, "split-half", "variants" if paired else name)
         weights[name] = halves(cell.prompts, rng)
-    found = between_halves(cells, weights, ks)  # (ks, R, 2, 2)
+    jaccards = between_halves(cells, weights, ks)  # (ks, R, 2, 2)
     places = {"across_halves": ((0, 1), (1, 0)), "within_halves": ((0, 0), (1, 1))}
     return {
-        name: np.stack([found[:, :, one, two].T for one, two in both], axis=1).reshape(-1, len(ks)).mean(0)
-        for name, both in places.items()
+        name: np.stack([jaccards[:, :, i, j].T for i, j in pairs], axis=1).reshape(-1, len(ks)).mean(0)
+        for name, pairs in places.items()
     }
 
 
@@ -220,8 +220,8 @@ def paraphrases_table(
         The paraphrases table.
     """
     pairs = [((name, name), names) for name, wordings in formats.items() for names in every_two(wordings)]
-    for one, other in every_two(formats):
-        pairs += [((one, other), names) for names in _across_formats(formats[one], formats[other])]
+    for of in every_two(formats):
+        pairs += [(of, names) for names in _across_formats(formats[of[0]], formats[of[1]])]
     tables = []
     for of, names in pairs:
         template = formats[of[0]][CANONICAL].effects

@@ -101,22 +101,6 @@ def variant_tensors(
     return tensors
 
 
-def paraphrase_tensors(
-    run: Run,
-    train: pd.DataFrame,
-    partners: pd.DataFrame,
-    templates: Mapping[str, Sequence[str]],
-    candidates: int,
-    method: str,
-) -> dict[str, Tensor]:
-    """The tensors of all variants of a cell's operator; those of variant N have the prefix N, from 1."""
-    tensors: dict[str, Tensor] = {}
-    for number in range(len(templates.get(train["operator"].iloc[0], ()))):
-        found = variant_tensors(run, train, partners, templates, number, candidates, method)
-        tensors |= {f"{number + 1}.{name}": tensor for name, tensor in found.items()}
-    return tensors
-
-
 def final_tokens(tokenizer: PromptTokenizer, train: pd.DataFrame, texts: Sequence[str]) -> list[int]:
     """Ids of the last tokens of the cell's own prompts and of those of each variant."""
     one = train.iloc[:1]
