@@ -7,9 +7,9 @@ TABLE_JOBS["circuit"] = {
     "inputs": {"effects": [EFFECTS, -3]},
     "outputs": {"output": "results/{model}/shared/{operator}/{circuit}.parquet"},
     "only": {"circuit": CIRCUITS},
-    "params": {
-        "k": lambda wildcards: option("k", CIRCUITS[wildcards.circuit]),
-        **settings("membership", "seed"),
-    },
+    "settings": lambda wildcards: [
+        *option("k", CIRCUITS[wildcards.circuit]),
+        *settings("membership", "seed"),
+    ],
     "resources": {"mem_mb": 2000, "minutes": 3},
 }

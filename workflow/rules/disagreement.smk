@@ -19,6 +19,6 @@ TABLE_JOBS["disagreement"] = {
         "output": DISAGREEMENT["disagreement"][0],
         "correlation_output": DISAGREEMENT["format_correlation"][0],
     },
-    "params": settings("bootstrap", "seed"),
+    "settings": settings("bootstrap", "seed"),
     "resources": {"mem_mb": 6000},
 }

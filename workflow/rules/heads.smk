@@ -17,7 +17,7 @@ if config.get("heads"):
             "effects": ["results/{model}/shared/{operator}/head_effects.safetensors"],
         },
         "outputs": {"output": HEAD_OVERLAP},
-        "params": settings("late_from", "heads", "bootstrap", "membership", "seed"),
+        "settings": settings("late_from", "heads", "bootstrap", "membership", "seed"),
         "resources": {"mem_mb": 2000},
     }
 

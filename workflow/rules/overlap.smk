@@ -18,12 +18,12 @@ TABLE_JOBS["overlap"] = {
         "output": "results/{model}/shared/{operator}/overlap.parquet",
         "reliability_output": "results/{model}/shared/{operator}/reliability.parquet",
     },
-    "params": settings("k", "bootstrap", "membership", "seed"),
+    "settings": settings("k", "bootstrap", "membership", "seed"),
     "resources": {"mem_mb": 4000},
 }
 TABLE_JOBS["operator-overlap"] = {
     "inputs": {"effects": [every_operator(EFFECTS), -3, -2]},
     "outputs": {"output": OPERATOR_OVERLAP[0], "differing_output": DIFFERING[0]},
-    "params": settings("k", "bootstrap", "membership", "seed"),
+    "settings": settings("k", "bootstrap", "membership", "seed"),
     "resources": {"mem_mb": 4000},
 }

@@ -23,7 +23,7 @@ if VARIANTS:
         },
         "outputs": {"output": "results/{model}/shared/{operator}/paraphrases.parquet"},
         "only": {"operator": VARIANT_OPERATORS},
-        "params": settings("k", "bootstrap", "membership", "seed"),
+        "settings": settings("k", "bootstrap", "membership", "seed"),
         "resources": {"mem_mb": 4000},
     }
 

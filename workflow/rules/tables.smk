@@ -2,46 +2,43 @@
 
 An entry has
 - inputs: by the option of the command, its files, then the parts of a path that are its key (`table_options`);
-- outputs: by option, one path each; the first is `output`, whose wildcards name the log;
-- params: further options;
+- outputs: by option, one path each; the wildcards of the first one name the log;
+- settings: further options, or a function of the wildcards that gives them;
 - only: the values of wildcards that are not of all cells;
 - resources: memory and minutes.
 """
 
 import re
 
-from form_invariance.workflow.rule_options import input_options
+from form_invariance.workflow.rule_options import file_options
 
 for command, job in TABLE_JOBS.items():
-    name, inputs, outputs = command.replace("-", "_"), job["inputs"], job["outputs"]
-    params, only = job.get("params", {}), job.get("only", {})
-    options = [f"{{params.{param}:q}}" for param in ("inputs", *params)]
-    options += [f"--{output.replace('_', '-')} {{output.{output}:q}}" for output in outputs]
-    place = "/".join(re.findall(r"\{\w+\}", outputs["output"]))
+    inputs, outputs, only = job["inputs"], job["outputs"], job.get("only", {})
+    rule_name, place = command.replace("-", "_"), PurePosixPath(*re.findall(r"\{\w+\}", [*outputs.values()][0]))
     for path in outputs.values():
-        wildcards = {key: names for key, names in {**CELLS, **only}.items() if f"{{{key}}}" in path}
-        TABLES += expand(path, **wildcards)
+        TABLES += expand(path, **{key: names for key, names in {**CELLS, **only}.items() if f"{{{key}}}" in path})
 
     rule:
         name:
-            name
+            rule_name
         input:
-            **{name: paths for name, (paths, *_) in inputs.items()},
+            **{option: paths for option, (paths, *_) in inputs.items()},
         output:
             **outputs,
         log:
-            f"results/logs/{name}/{place}.log",
+            f"results/logs/{rule_name}/{place}.log",
         benchmark:
-            f"results/benchmarks/{name}/{place}.tsv"
+            f"results/benchmarks/{rule_name}/{place}.tsv"
         wildcard_constraints:
             **{key: one_of(names) for key, names in only.items()},
         conda:
             "../../envs/cpu.yaml"
         params:
-            **params,
             code=source_digest(command),
-            inputs=input_options(inputs),
+            command=command,
+            files=file_options(inputs),
+            settings=job.get("settings", []),
         resources:
             **table_job(**job["resources"]),
         shell:
-            f"python -m form_invariance {command} {' '.join(options)} 2> {{log:q}}"
+            "python -m form_invariance {params.command} {params.files:q} {params.settings:q} 2> {log:q}"

@@ -115,11 +115,9 @@ def by_halves(cells: Mapping[str, Effects], ks: Sequence[int], seed: int, paired
         rng = generator(seed, "split-half", "variants" if paired else name)
         weights[name] = halves(cell.prompts, rng)
     jaccards = between_halves(cells, weights, ks)  # (ks, R, 2, 2)
-    places = {"across_halves": ((0, 1), (1, 0)), "within_halves": ((0, 0), (1, 1))}
-    return {
-        name: np.stack([jaccards[:, :, i, j].T for i, j in pairs], axis=1).reshape(-1, len(ks)).mean(0)
-        for name, pairs in places.items()
-    }
+    places = {"across_halves": [1, 0], "within_halves": [0, 1]}
+    splits = np.ascontiguousarray(jaccards.transpose(1, 2, 3, 0))  # (R, 2, 2, ks)
+    return {name: splits[:, [0, 1], seconds].reshape(-1, len(ks)).mean(0) for name, seconds in places.items()}
 
 
 def _effect_shares(giver: Effects, receiver: Effects, ks: Sequence[int]) -> dict[tuple[int, int], float]:
