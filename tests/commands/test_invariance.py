@@ -17,9 +17,9 @@ from form_invariance.stages.agreement.compute import operator_tables
 from form_invariance.stages.attribution.table import ATTRIBUTION
 from form_invariance.stages.circuit.table import CIRCUIT
 from form_invariance.stages.dataset.table import CORRUPT, DATASET
+from form_invariance.stages.membership import from_tensors
 from form_invariance.stages.overlap.table import OVERLAP
-from form_invariance.stages.patching.effects import from_tensors
-from form_invariance.stages.ranking.table import RANKING
+from form_invariance.stages.patching.table import RANKING
 from form_invariance.tables.files import provenance_of, read_table, read_tensors, write_table
 
 MODEL = PACKAGED / "embedded-shared"

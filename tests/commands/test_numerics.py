@@ -19,7 +19,7 @@ from form_invariance.stages.attribution import compute as attribution
 from form_invariance.stages.heuristics.activations import operand_maps
 from form_invariance.stages.interventions.compute import faithfulness, summarize
 from form_invariance.stages.mean_cache import compute as mean_cache
-from form_invariance.stages.ranking.compute import rank_cell
+from form_invariance.stages.patching.ranking import rank_cell
 from form_invariance.statistics import expected_jaccard, normal_interval, trimmed_mean, wilson
 from form_invariance.statistics import ranks as by_value
 

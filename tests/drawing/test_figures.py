@@ -27,9 +27,8 @@ from form_invariance.stages.faithfulness.compute import SHARES
 from form_invariance.stages.faithfulness.table import FAITHFULNESS_AREAS
 from form_invariance.stages.family_knockout.figure import KINDS, family_knockout
 from form_invariance.stages.family_knockout.table import FAMILY_KNOCKOUT
-from form_invariance.stages.head_overlap import figure as heads
-from form_invariance.stages.head_overlap.table import HEAD_OVERLAP
-from form_invariance.stages.heads.table import HEADS
+from form_invariance.stages.heads import figure as heads
+from form_invariance.stages.heads.table import HEAD_OVERLAP, HEADS
 from form_invariance.stages.heuristics.table import HEURISTICS
 from form_invariance.stages.interventions import figure as interventions
 from form_invariance.stages.interventions.table import INTERVENTIONS

@@ -23,7 +23,7 @@ from form_invariance.stages.heuristics.pairs import make_grid
 from form_invariance.stages.heuristics.table import HEURISTICS
 from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS, INTERVENTIONS
 from form_invariance.stages.overlap.table import OVERLAP
-from form_invariance.stages.ranking.table import RANKING
+from form_invariance.stages.patching.table import RANKING
 from form_invariance.stages.summary.table import VERDICTS
 from form_invariance.tables.files import write_table, write_tensors
 

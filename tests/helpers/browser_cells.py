@@ -14,7 +14,7 @@ from form_invariance.stages.heuristics.pairs import make_grid
 from form_invariance.stages.heuristics.table import HEURISTICS
 from form_invariance.stages.neuron_effects.direct_files import KIND, DirectEffects, from_arrays, summed, to_arrays
 from form_invariance.stages.neuron_effects.table import DIRECT_EFFECTS, NEURON_EFFECTS
-from form_invariance.stages.ranking.table import RANKING
+from form_invariance.stages.patching.table import RANKING
 from form_invariance.tables.files import read_tensors, write_table, write_tensors
 
 FORMATS = ["symbolic", "code", 'wo"rd <i>']

@@ -15,8 +15,8 @@ from form_invariance.report.verdicts import verdict_rows
 from form_invariance.stages.answers import Answer, method_of, read_answers, write_answers
 from form_invariance.stages.audit import answer as audit
 from form_invariance.stages.audit.table import AUDIT
-from form_invariance.stages.head_overlap import answer as heads
-from form_invariance.stages.head_overlap.table import HEAD_OVERLAP
+from form_invariance.stages.heads import answer as heads
+from form_invariance.stages.heads.overlap_table import HEAD_OVERLAP
 from form_invariance.stages.heads.table import HEADS
 from form_invariance.stages.planted import answer as planted
 from form_invariance.stages.planted.table import PLANTED

@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 
 from form_invariance.errors import UserError
+from form_invariance.randomness import generator
 from form_invariance.stages.disagreement.answer import answer
 from form_invariance.stages.disagreement.compute import disagreement_tables
 from form_invariance.stages.disagreement.figure import parts_of
 from form_invariance.stages.disagreement.products import (
     Measured,
-    Variant,
     answers_of,
     apart,
     mean_where,
@@ -20,8 +20,9 @@ from form_invariance.stages.disagreement.products import (
     weights_of,
 )
 from form_invariance.stages.disagreement.table import ALL, DISAGREEMENT, FORMAT_CORRELATION, wide
-from form_invariance.stages.overlap.compute import random_halves
-from form_invariance.stages.patching.effects import Effects
+from form_invariance.stages.membership import Effects
+from form_invariance.stages.overlap.jaccard import halves
+from form_invariance.stages.paraphrases.compute import Wording
 from form_invariance.tables.columns import EVERY_LAYER
 from form_invariance.tables.files import read_table, write_table
 
@@ -85,7 +86,7 @@ def simulated(seed, sd=SD, formats=FORMATS, operators=OPERATORS, **sizes):
         true[f, o] = wordings[0]
         # Variants are measured with the first draw of partners, on the prompts that are right in them.
         right = np.arange(p) != number % p
-        worded = [Variant(right, effects_of(values[:1, right])) for values in every[1:]]
+        worded = [Wording(right, right, effects_of(values[:1, right])) for values in every[1:]]
         answers = 1000 * number + np.vstack([np.arange(p), partners])
         cells[f, o] = measured(every[0], worded, answers)
     return cells, true
@@ -266,8 +267,8 @@ def test_the_reliability_is_that_of_split_halves():
     cells = {cell: measured(values_of(one)) for cell, one in cells.items()}
     row = tables_of(cells)[1].loc["+", "s+w"]
     own = values_of(cells["s", "+"]).mean(0)
-    halves = list(random_halves(SIZES["prompts"], 4, "any"))
-    r = np.array([np.corrcoef(*(own[half].mean(0) for half in two))[0, 1] for two in halves])
+    weights = halves(SIZES["prompts"], generator(4, "split-half", "any"))
+    r = np.array([np.corrcoef(both @ own)[0, 1] for both in weights])
     assert row["reliability_first"] == pytest.approx(np.mean(2 * r / (1 + r)), abs=0.01)
     expected = row["pearson"] / np.sqrt(row["reliability_first"] * row["reliability_second"])
     assert row["corrected"] == pytest.approx(expected)
@@ -317,8 +318,8 @@ def test_neurons_that_are_not_candidates_everywhere_are_left_out():
         worded, worded_kept = [], []
         for variant in one.variants if f == "w" else ():
             values = variant.effects.effects[LAYER]
-            worded.append(Variant(variant.right, effects_of(values[..., 1:], np.arange(1, 12))))
-            worded_kept.append(Variant(variant.right, effects_of(values[..., kept])))
+            worded.append(Wording(variant.right, variant.right, effects_of(values[..., 1:], np.arange(1, 12))))
+            worded_kept.append(Wording(variant.right, variant.right, effects_of(values[..., kept])))
         fewer[f, o] = measured(values_of(one)[..., neurons], worded, one.answers, neurons)
         chosen[f, o] = measured(values_of(one)[..., kept], worded_kept, one.answers)
     for found, wanted in zip(tables_of(fewer), tables_of(chosen), strict=True):

@@ -16,11 +16,11 @@ from form_invariance.model.readouts import Readouts
 from form_invariance.model.replay import build_cache
 from form_invariance.stages.dataset.prompts import TrainPrompts
 from form_invariance.stages.dataset.table import CORRUPT, DATASET
-from form_invariance.stages.head_overlap.compute import head_overlap_table
-from form_invariance.stages.head_overlap.table import HEAD_OVERLAP
 from form_invariance.stages.heads import compute as heads
+from form_invariance.stages.heads.overlap import head_overlap_table
+from form_invariance.stages.heads.overlap_table import HEAD_OVERLAP
 from form_invariance.stages.heads.table import HEADS
-from form_invariance.stages.patching.effects import Membership
+from form_invariance.stages.membership import Membership
 from form_invariance.tables.files import read_table, read_tensors, write_table
 
 PROMPTS = {"symbolic": "{a}+{b}=", "code": "a = {a}\nb = {b}\nprint(a + b)  # "}

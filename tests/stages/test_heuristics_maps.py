@@ -29,7 +29,7 @@ from form_invariance.stages.heuristics.null import make_null
 from form_invariance.stages.heuristics.pairs import Grid, grid_prompts, make_grid
 from form_invariance.stages.heuristics.rules import make_rules
 from form_invariance.stages.heuristics.table import HEURISTICS
-from form_invariance.stages.ranking.table import RANKING
+from form_invariance.stages.patching.table import RANKING
 from form_invariance.tables.files import read_table, read_tensors, write_table, write_tensors
 
 NEURONS = {1: np.array([3, 60]), 3: np.array([0, 11, 79])}

@@ -94,13 +94,13 @@ def test_no_name_means_the_same_operator_in_two_formats(monkeypatch):
         ),
     )
     operators, formats = ("one", "two", "three", "four"), ("s", "c", "w")
-    cells = {f"{form}/{operator}": (form, operator) for form in formats for operator in operators}
+    cells = {(form, operator): (form, operator) for form in formats for operator in operators}
     trials = list(nulls.overlap_trials(cells, [5], 10, 0))
     assert len(trials) == len(seen) == 3
     assert {one["verdict"] for one in trials} == {"no"}
     for changed in seen:
         for name in operators:
-            given = [changed[f"{form}/{name}"] for form in formats]
+            given = [changed[form, name] for form in formats]
             assert [form for form, _ in given] == list(formats), "a format keeps its cells"
             assert len({operator for _, operator in given}) == 3
     few = {key: value for key, value in cells.items() if value[1] in ("one", "two")}

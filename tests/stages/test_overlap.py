@@ -6,11 +6,11 @@ import pytest
 
 from form_invariance.errors import UserError
 from form_invariance.stages.circuit.compute import circuit_table
+from form_invariance.stages.membership import Effects, Membership
 from form_invariance.stages.overlap import answer
 from form_invariance.stages.overlap.compute import by_both_rules, overlap_table, reliability_table
-from form_invariance.stages.overlap.operators import operator_overlap_table
+from form_invariance.stages.overlap.differing import operator_overlap_table
 from form_invariance.stages.overlap.table import OPERATOR_OVERLAP, with_another
-from form_invariance.stages.patching.effects import Effects, Membership
 from form_invariance.statistics import expected_jaccard, wilson
 from form_invariance.tables.files import read_table, write_table
 
@@ -236,13 +236,14 @@ def test_different_layers_are_refused():
 
 def test_overlap_of_operators_equals_sets():
     cells = {
-        name: {operator: cell(10 * place + n) for n, operator in enumerate("abc")}
+        (name, operator): cell(10 * place + n)
         for place, name in enumerate("sw")
+        for n, operator in enumerate("abc")
     }
     table = operator_overlap_table(cells, [3, 8], resamples=20, seed=0)
     assert len(table) == 2 * 3 * 2
     for row in table.itertuples():
-        one, two = (cells[row.format][operator] for operator in row.operators.split("+"))
+        one, two = (cells[row.format, operator] for operator in row.operators.split("+"))
         tops = [[brute_top(one, layer, row.k), brute_top(two, layer, row.k)] for layer in (3, 4)]
         common, union = sum(len(a & b) for a, b in tops), sum(len(a | b) for a, b in tops)
         assert (row.intersection, row.union) == (common, union)
@@ -255,6 +256,6 @@ def test_overlap_of_operators_equals_sets():
 
 
 def test_one_operator_overlaps_with_no_other(tmp_path):
-    table = operator_overlap_table({"s": {"a": cell(0)}}, [3], resamples=20, seed=0)
+    table = operator_overlap_table({("s", "a"): cell(0)}, [3], resamples=20, seed=0)
     write_table(table, tmp_path / "table.parquet", OPERATOR_OVERLAP, {})
     assert with_another(read_table(tmp_path / "table.parquet", OPERATOR_OVERLAP)).empty

@@ -12,13 +12,15 @@ from test_overlap import cell
 from test_patching import PROMPTS
 
 from form_invariance.errors import UserError
+from form_invariance.randomness import generator
 from form_invariance.stages.dataset.prompts import train_prompts
-from form_invariance.stages.overlap import compute as intersection
+from form_invariance.stages.membership import Membership, from_tensors, to_tensors
+from form_invariance.stages.overlap import jaccard as sets
+from form_invariance.stages.overlap.compute import overlap_table
 from form_invariance.stages.paraphrases.answer import answer
 from form_invariance.stages.paraphrases.compute import Wording, canonical, paraphrases_table, variants_from
 from form_invariance.stages.paraphrases.effects import answered, exact_effects, reworded, variant_tensors
 from form_invariance.stages.paraphrases.table import PARAPHRASES, one_ending, one_format, two_templates
-from form_invariance.stages.patching.effects import Membership, from_tensors, to_tensors
 from form_invariance.stages.run import Run
 from form_invariance.statistics import expected_jaccard
 from form_invariance.tables.columns import EVERY_LAYER
@@ -106,7 +108,7 @@ def jaccard(one, other):
 
 
 def test_measures_equal_sets(monkeypatch):
-    monkeypatch.setattr(intersection, "HALVES", 3)
+    monkeypatch.setattr(sets, "HALVES", 3)
     shared = {layer: 2 * (np.random.default_rng(9).random(40) < 0.2) for layer in (3, 4)}
     right = np.ones(16, dtype=bool)
     right[[2, 5, 11]] = False
@@ -114,7 +116,8 @@ def test_measures_equal_sets(monkeypatch):
     other = Wording(right, right, cell(1, shared, prompts=13, draws=1))
     table = paraphrases_table({"s": {"canonical": one, "variant_1": other}}, [3, 8], 10, seed=4)
     both, inside = np.flatnonzero(right), np.arange(13)
-    halves = list(intersection.random_halves(13, 4, "variants"))
+    weights = sets.halves(13, generator(4, "split-half", "variants"))
+    halves = [[np.flatnonzero(half) for half in both] for both in weights]
     assert len(halves) == 3
     for k in (3, 8):
         tops = [[best(w, rows, layer, k) for layer in (3, 4)] for w, rows in ((one, both), (other, inside))]
@@ -143,7 +146,7 @@ def test_two_formats_are_compared_as_in_the_overlap_table():
     cells = {"s": cell(0, prompts=12, draws=1), "w": cell(1, prompts=12, draws=1)}
     table = paraphrases_table({name: {"canonical": canonical(one)} for name, one in cells.items()}, [5], 10, 0)
     assert not one_format(table).any()
-    wanted = intersection.overlap_table(cells, [5], 10, 0)
+    wanted = overlap_table(cells, [5], 10, 0)
     for column in ("layer", "intersection", "union", "jaccard", "chance"):
         assert table[column].tolist() == wanted[column].tolist()
 
@@ -178,7 +181,7 @@ def test_formats_whose_templates_end_otherwise_are_compared_where_they_end_alike
     assert two_templates(table).sum() == 3
     for names, row in found.iterrows():
         chosen = {form: formats[form][name] for form, name in zip("sw", names, strict=True)}
-        wanted = intersection.overlap_table({form: one.effects for form, one in chosen.items()}, [5], 10, 0)
+        wanted = overlap_table({form: one.effects for form, one in chosen.items()}, [5], 10, 0)
         assert row["jaccard"] == wanted.loc[wanted["layer"] == EVERY_LAYER, "jaccard"].item()
         variant = any(name != "canonical" for name in names)
         counts = (12, 12, 6) if variant else (16, 16, 16)

@@ -214,7 +214,7 @@ def stage_of(module):
 # Stages that call the computation of an earlier stage though they do not read its tables.
 CALLERS = {
     "attribution": {"paraphrase_effects"},
-    "patching": {"paraphrase_effects", "head_overlap"},
+    "patching": {"paraphrase_effects"},
     "overlap": {"paraphrases", "disagreement", "head_overlap"},
     "transfer": {"dose", "engine_check"},
     "heuristics": {"neuron_effects"},

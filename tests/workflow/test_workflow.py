@@ -430,14 +430,14 @@ def test_a_changed_column_concerns_who_writes_and_reads_the_table(package):
 
 def test_digest_is_of_contents(package):
     before = source_digest.source_digest("ranking")
-    (package / "stages/ranking/compute.py").touch()
+    (package / "stages/patching/ranking.py").touch()
     forget()
     assert source_digest.source_digest("ranking") == before
 
 
 def test_digest_is_of_code_and_not_of_text(package):
     """A comment, a docstring or another layout changes no result; a constant or a file of data may."""
-    path = package / "stages/ranking/compute.py"
+    path = package / "stages/patching/ranking.py"
     before, text = source_digest.source_digest("ranking"), path.read_text()
     tree = ast.parse(text)
     for node in ast.walk(tree):
@@ -479,8 +479,10 @@ def jobs_of_environment(*names):
     """The commands of the rules whose jobs run in some of the environments."""
     rules = "".join(path.read_text() for path in sorted(ROOT.glob("workflow/rules/*.smk")))
     blocks = re.split(r"^ *rule(?: \w+)?:$", rules, flags=re.MULTILINE)[1:]
-    chosen = [block for block in blocks if any(f'"../../envs/{name}.yaml"' in block for name in names)]
-    return sorted({re.search(r"python -m form_invariance ([\w-]+)", block)[1] for block in chosen})
+    chosen = "".join(block for block in blocks if any(f'"../../envs/{name}.yaml"' in block for name in names))
+    # The commands of rules/tables.smk are keys.
+    listed = re.findall(r'TABLE_JOBS\["([\w-]+)"\]', rules) if "cpu" in names else []
+    return sorted({*re.findall(r"python -m form_invariance ([\w-]+)", chosen), *listed})
 
 
 @pytest.mark.parametrize(("names", "without"), [(["cpu", "plot"], "torch"), (["cpu"], "matplotlib")])

@@ -2,9 +2,13 @@
 
 TABLES += expand("results/{model}/{format}/{operator}/attribution.parquet", **CELLS)
 SHARDS = config["patching_shards"]
+# The params of a job that runs a model and ranks or patches its late layers, and its options.
+RUN = dict(model=model_options, running=running_options, late_from=setting("late_from"), probes=probe_options)
+RUN_OPTIONS = (
+    "{params.model:q} --model-files {input.model:q} {params.running:q} {params.late_from:q} {params.probes:q}"
+)
 ATTRIBUTION = (
-    "attribution {params.model:q} --model-files {input.model:q} {params.running:q}"
-    " {params.late_from:q} {params.probes:q}"
+    f"attribution {RUN_OPTIONS}"
     " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q} {params.candidates:q} {params.method:q}"
     " --output {output.attribution:q}"
 )
@@ -26,11 +30,8 @@ if SHARDS > 1:
         conda:
             "../../envs/gpu.yaml"
         params:
+            **RUN,
             code=source_digest("attribution"),
-            model=model_options,
-            running=running_options,
-            late_from=setting("late_from"),
-            probes=probe_options,
             candidates=setting("candidates"),
             method=setting("ranking_method"),
         resources:

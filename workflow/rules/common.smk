@@ -22,6 +22,7 @@ from form_invariance.workflow.rule_options import (
     option,
     run_options,
     setting_of,
+    settings_of,
     source_options,
     table_options,
     task_options,
@@ -54,15 +55,14 @@ every_format = partial(expand, format=FORMATS, allow_missing=True)
 every_operator = partial(expand, operator=OPERATORS, allow_missing=True)
 every_cell = partial(expand, format=FORMATS, operator=OPERATORS, allow_missing=True)
 DIRECTIONS = [f"{donor}_to_{target}" for donor, target in permutations(FORMATS, 2)]
-setting = partial(setting_of, config)
+setting, settings = partial(setting_of, config), partial(settings_of, config)
 CENTER = "--center-logits" if config["center_logits"] else "--no-center-logits"
 
-# What `all` makes; each rule file adds its own.
-TABLES, PAGES = [], []
+# What `all` makes; each rule file adds its own, and those of the jobs in TABLE_JOBS (tables.smk) are added there.
+TABLES, PAGES, TABLE_JOBS = [], [], {}
 # Figures ("STAGE NAME") and stages with a question in the report, each with its models (None: one for all models) and
 # its inputs, as `table_options` takes them.
-FIGURES = {}
-ANSWERS = {}
+FIGURES, ANSWERS = {}, {}
 FIGURE_KINDS = ["png", "svg", "pdf"]
 
 

@@ -1,8 +1,25 @@
-"""Attention heads: exact patching in all cells of a model; only if the configuration names `heads`."""
+"""Attention heads: exact patching in all cells of a model, and the overlap of the formats' best heads, per operator.
 
-HEADS = sorted(config.get("heads", []))
-if HEADS:
+Only if the configuration names `heads`.
+"""
+
+if config.get("heads"):
+    HEADS = [every_cell("results/{model}/{format}/{operator}/heads.parquet"), -3, -2]
+    HEAD_OVERLAP = "results/{model}/shared/{operator}/head_overlap.parquet"
+    FIGURES["heads heads"] = ANSWERS["heads"] = MODELS, {
+        "heads": HEADS,
+        "head_overlap": [every_operator(HEAD_OVERLAP), -2],
+    }
     TABLES += expand("results/{model}/{format}/{operator}/heads.parquet", **CELLS)
+    TABLE_JOBS["head-overlap"] = {
+        "inputs": {
+            "probes": [onset_probes, -2],
+            "effects": ["results/{model}/shared/{operator}/head_effects.safetensors"],
+        },
+        "outputs": {"output": HEAD_OVERLAP},
+        "settings": settings("late_from", "heads", "bootstrap", "membership", "seed"),
+        "resources": {"mem_mb": 2000},
+    }
 
 
 # One job for all cells: reading the model takes longer than patching its heads.

@@ -15,7 +15,16 @@ TABLES += expand(
     table=["interventions", "interventions_prompts"],
     **CELLS,
 )
-TABLES += expand(CONTRASTS, model=MODELS)
+# The circuits compared with their strongest controls, over the cells of a model.
+TABLE_JOBS["intervention-contrasts"] = {
+    "inputs": {
+        "interventions": [INTERVENTIONS["interventions"][0], -3, -2],
+        "by_prompt": [every_cell("results/{model}/{format}/{operator}/interventions_prompts.parquet"), -3, -2],
+    },
+    "outputs": {"output": CONTRASTS},
+    "settings": settings("bootstrap", "seed"),
+    "resources": {"mem_mb": 2000},
+}
 
 
 rule interventions:
@@ -63,33 +72,6 @@ rule interventions:
             " --output {output.summaries[#]:q} --prompts-output {output.prompts[#]:q}",
             turns=len(FORMATS) * len(OPERATORS),
         )
-
-
-# The circuits compared with their strongest controls, over the cells of a model: from tables alone, without the model.
-rule intervention_contrasts:
-    input:
-        interventions=INTERVENTIONS["interventions"][0],
-        prompts=every_cell("results/{model}/{format}/{operator}/interventions_prompts.parquet"),
-    output:
-        CONTRASTS,
-    log:
-        "results/logs/intervention_contrasts/{model}.log",
-    benchmark:
-        "results/benchmarks/intervention_contrasts/{model}.tsv"
-    conda:
-        "../../envs/cpu.yaml"
-    params:
-        code=source_digest("intervention-contrasts"),
-        interventions=lambda wildcards, input: keyed(input.interventions, -3, -2),
-        prompts=lambda wildcards, input: keyed(input.prompts, -3, -2),
-        bootstrap=setting("bootstrap"),
-        seed=setting("seed"),
-    resources:
-        **table_job(mem_mb=2000),
-    shell:
-        "python -m form_invariance intervention-contrasts --interventions {params.interventions:q}"
-        " --by-prompt {params.prompts:q} {params.bootstrap:q} {params.seed:q}"
-        " --output {output:q} 2> {log:q}"
 
 
 rule interventions_all:

@@ -9,7 +9,23 @@ if VARIANTS:
         "results/{model}/shared/{operator}/paraphrases.parquet", operator=VARIANT_OPERATORS, allow_missing=True
     )
     FIGURES["paraphrases paraphrases"] = ANSWERS["paraphrases"] = MODELS, {"paraphrases": [PARAPHRASES, -2]}
-    TABLES += expand(PARAPHRASES, model=MODELS)
+    TABLE_JOBS["paraphrases"] = {
+        "inputs": {
+            "effects": [EFFECTS, -3],
+            "paraphrase_effects": [
+                lambda wildcards: expand(
+                    "results/{model}/{format}/{operator}/paraphrase_effects.safetensors",
+                    format=[name for name, operator in VARIANTS if operator == wildcards.operator],
+                    **wildcards,
+                ),
+                -3,
+            ],
+        },
+        "outputs": {"output": "results/{model}/shared/{operator}/paraphrases.parquet"},
+        "only": {"operator": VARIANT_OPERATORS},
+        "settings": settings("k", "bootstrap", "membership", "seed"),
+        "resources": {"mem_mb": 4000},
+    }
 
 
 rule paraphrase_effects:
@@ -30,12 +46,9 @@ rule paraphrase_effects:
     conda:
         "../../envs/gpu.yaml"
     params:
-        code=source_digest("paraphrase-effects"),
-        model=model_options,
-        running=running_options,
-        late_from=setting("late_from"),
-        probes=probe_options,
+        **RUN,
         # No word for a format that has variants of other operators alone.
+        code=source_digest("paraphrase-effects"),
         variants=lambda wildcards: [
             [
                 f"--variant={operator}={text}"
@@ -52,44 +65,9 @@ rule paraphrase_effects:
         **model_job(minutes=40),
     shell:
         in_turn(
-            "paraphrase-effects {params.model:q} --model-files {input.model:q} {params.running:q}"
-            " {params.late_from:q} {params.probes:q} --operator {wildcards.operator:q}"
+            f"paraphrase-effects {RUN_OPTIONS} --operator {{wildcards.operator:q}}"
             " {params.variants[#]:q} {params.asked:q} --dataset {input.datasets[#]:q}"
             " --corrupt-table {input.corrupt[#]:q} {params.candidates:q}"
             " {params.method:q} --output {output.tables[#]:q}",
             turns=len(VARIANT_FORMATS),
         )
-
-
-rule paraphrases:
-    input:
-        effects=EFFECTS,
-        variants=lambda wildcards: expand(
-            "results/{model}/{format}/{operator}/paraphrase_effects.safetensors",
-            format=[name for name, operator in VARIANTS if operator == wildcards.operator],
-            **wildcards,
-        ),
-    output:
-        "results/{model}/shared/{operator}/paraphrases.parquet",
-    log:
-        "results/logs/paraphrases/{model}/{operator}.log",
-    benchmark:
-        "results/benchmarks/paraphrases/{model}/{operator}.tsv"
-    wildcard_constraints:
-        operator=one_of(VARIANT_OPERATORS),
-    conda:
-        "../../envs/cpu.yaml"
-    params:
-        code=source_digest("paraphrases"),
-        effects=lambda wildcards, input: keyed(input.effects, -3),
-        variants=lambda wildcards, input: keyed(input.variants, -3),
-        k=setting("k"),
-        bootstrap=setting("bootstrap"),
-        membership=setting("membership"),
-        seed=setting("seed"),
-    resources:
-        **table_job(mem_mb=4000),
-    shell:
-        "python -m form_invariance paraphrases --effects {params.effects:q}"
-        " --paraphrase-effects {params.variants:q} {params.k:q} {params.membership:q} {params.bootstrap:q}"
-        " {params.seed:q} --output {output:q} 2> {log:q}"

@@ -1,15 +1,32 @@
-"""Stages 1 and 2, per (model, format, operator): attribution, then exact patching of the candidates, in shards or not."""
+"""Stages 1 and 2, per (model, format, operator): attribution, then exact patching of the candidates, in shards or not.
 
-TABLES += expand("results/{model}/{format}/{operator}/indirect_effects.safetensors", **CELLS)
+Then the final ranking.
+"""
+
+PATCHED = "results/{model}/{format}/{operator}/indirect_effects.safetensors"
 PIECE = "" if SHARDS == 1 else f"_{{shard}}_of_{SHARDS}"
+if SHARDS > 1:
+    PIECES = f"results/{{model}}/{{format}}/{{operator}}/indirect_effects{PIECE}.safetensors"
+    TABLE_JOBS["merge-effects"] = {
+        "inputs": {"shards": [expand(PIECES, shard=range(1, SHARDS + 1), allow_missing=True)]},
+        "outputs": {"output": PATCHED},
+        "resources": {"mem_mb": 2000, "minutes": 3},
+    }
+else:
+    TABLES += expand(PATCHED, **CELLS)
 RANKED = {"attribution": "results/{model}/{format}/{operator}/attribution.parquet"}
 PATCHING = (
-    "patching {params.model:q} --model-files {input.model:q} {params.running:q}"
-    " {params.late_from:q} {params.probes:q}"
+    f"patching {RUN_OPTIONS}"
     " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q}"
     f" --attribution {{{'input' if SHARDS > 1 else 'output'}.attribution:q}}"
     " {params.shard:q} --output {output.effects:q}"
 )
+
+TABLE_JOBS["ranking"] = {
+    "inputs": {"attribution": [RANKED["attribution"]], "effects": [PATCHED]},
+    "outputs": {"output": "results/{model}/{format}/{operator}/ranking.parquet"},
+    "resources": {"mem_mb": 1000, "minutes": 3},
+}
 
 
 rule patching:
@@ -29,11 +46,8 @@ rule patching:
     conda:
         "../../envs/gpu.yaml"
     params:
+        **RUN,
         code=[source_digest("attribution"), source_digest("patching")],
-        model=model_options,
-        running=running_options,
-        late_from=setting("late_from"),
-        probes=probe_options,
         candidates=setting("candidates"),
         method=setting("ranking_method"),
         shard=lambda wildcards: option("shard", f"{wildcards.get('shard', 1)}/{SHARDS}"),
@@ -43,26 +57,7 @@ rule patching:
         in_turn(PATCHING) if SHARDS > 1 else in_turn(ATTRIBUTION, PATCHING)
 
 
-if SHARDS > 1:
-
-    rule merge_effects:
-        input:
-            expand(
-                f"results/{{model}}/{{format}}/{{operator}}/indirect_effects{PIECE}.safetensors",
-                shard=range(1, SHARDS + 1),
-                allow_missing=True,
-            ),
-        output:
-            "results/{model}/{format}/{operator}/indirect_effects.safetensors",
-        log:
-            "results/logs/merge_effects/{model}/{format}/{operator}.log",
-        benchmark:
-            "results/benchmarks/merge_effects/{model}/{format}/{operator}.tsv"
-        conda:
-            "../../envs/cpu.yaml"
-        params:
-            code=source_digest("merge-effects"),
-        resources:
-            **table_job(mem_mb=2000, minutes=3),
-        shell:
-            "python -m form_invariance merge-effects --shards {input:q} --output {output:q} 2> {log:q}"
+rule rankings_all:
+    input:
+        expand("results/{model}/{format}/{operator}/ranking.parquet", **CELLS),
+    localrule: True

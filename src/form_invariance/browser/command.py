@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.heuristics.table import HEURISTICS
     from form_invariance.stages.neuron_effects.direct_files import KIND, from_arrays
     from form_invariance.stages.neuron_effects.table import DIRECT_EFFECTS, NEURON_EFFECTS
-    from form_invariance.stages.ranking.table import RANKING
+    from form_invariance.stages.patching.table import RANKING
     from form_invariance.tables.files import read_table, read_tensors, write_text
 
     paths, asked = arguments.tables, arguments.operators

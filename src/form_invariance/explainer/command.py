@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.heuristics.table import HEURISTICS
     from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS, INTERVENTIONS
     from form_invariance.stages.overlap.table import OVERLAP
-    from form_invariance.stages.ranking.table import RANKING
+    from form_invariance.stages.patching.table import RANKING
     from form_invariance.stages.summary.table import VERDICTS
     from form_invariance.tables.files import read_tensors, write_text
     from form_invariance.tables.inputs import Input, input_paths, read_inputs

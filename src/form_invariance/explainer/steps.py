@@ -9,8 +9,8 @@ import pandas as pd
 from form_invariance.drawing.style import visible
 from form_invariance.explainer.example import Example, Neuron, labels
 from form_invariance.stages.interventions.table import rows_of
+from form_invariance.stages.membership import POSITIVE
 from form_invariance.stages.neuron_sets import KINDS
-from form_invariance.stages.patching.effects import POSITIVE
 from form_invariance.stages.questions import QUESTIONS
 from form_invariance.stages.summary.lines import verdicts_at
 

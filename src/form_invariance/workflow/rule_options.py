@@ -32,12 +32,21 @@ def option(name: str, value: Any) -> list[str]:
     several values does not matter.
     """
     values = sorted(value) if isinstance(value, list) else [value]
-    return [f"--{name.replace('_', '-')}", *map(str, values)]
+    return [_option(name), *map(str, values)]
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def setting_of(config: Mapping[str, Any], key: str, name: str | None = None) -> list[str]:
     """A setting of the configuration as a command's option, which has the key's name unless one is given."""
     return option(name or key, config[key])
+
+
+def settings_of(config: Mapping[str, Any], *keys: str) -> list[str]:
+    """Settings of the configuration as a command's options, which have the keys' names."""
+    return [word for key in keys for word in setting_of(config, key)]
 
 
 def in_turn(*commands: str, turns: int = 1) -> str:
@@ -57,6 +66,25 @@ def table_options(groups: TableGroups) -> Callable[[Any, Any], list[str]]:
     def options(wildcards: Any, input: Any) -> list[str]:
         items = {name: keyed(input.get(name, []), *parts) for name, (_, *parts) in groups.items()}
         return [f"{name}/{item}".replace("/=", "=", 1) for name, some in items.items() for item in some]
+
+    return options
+
+
+def file_options(groups: TableGroups) -> Callable[[Any, Any, Any], list[str]]:
+    """A params function that gives a job's files as options of the names that they have in its rule.
+
+    Inputs are named by the groups: files, or KEY=PATH items of a group with parts; a group without files gives no
+    option.
+    """
+
+    def options(wildcards: Any, input: Any, output: Any) -> list[str]:
+        words: list[str] = []
+        for name, (_, *parts) in groups.items():
+            given = input.get(name, [])
+            paths = [given] if isinstance(given, str) else list(given)
+            if paths:
+                words += [_option(name), *(keyed(paths, *parts) if parts else paths)]
+        return words + [word for name, path in output.items() for word in (_option(name), path)]
 
     return options
 

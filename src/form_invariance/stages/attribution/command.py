@@ -20,9 +20,9 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.run import load_run, run_provenance
     from form_invariance.tables.files import write_table
 
-    own = load_run(arguments)
-    train = read_train(arguments.dataset, arguments.corrupt_table, own.tokenizer, own.model.device)
-    table = first_stage(own, train, arguments.candidates, arguments.ranking_method)
+    run = load_run(arguments)
+    train = read_train(arguments.dataset, arguments.corrupt_table, run.tokenizer, run.model.device)
+    table = first_stage(run, train, arguments.candidates, arguments.ranking_method)
     write_table(
-        table, arguments.output, ATTRIBUTION, run_provenance(arguments, own, "candidates", "ranking_method")
+        table, arguments.output, ATTRIBUTION, run_provenance(arguments, run, "candidates", "ranking_method")
     )

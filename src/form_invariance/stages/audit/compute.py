@@ -63,7 +63,9 @@ def audit_cell(
 def _rows(both: pd.DataFrame, width: int, ks: Sequence[int]) -> Iterator[dict[str, float]]:
     """The rows of one method: of every layer, and over all."""
     layers = {int(str(layer)): rows for layer, rows in both.groupby("layer")}
-    correlations = {layer: _correlation(rows) for layer, rows in layers.items()}
+    correlations = {
+        layer: rank_correlation(*rows[["ie_mean", "score"]].to_numpy().T) for layer, rows in layers.items()
+    }
     # A neuron without any effect is in no circuit, so it cannot be missed.
     ranked = {layer: rows[rows["ie_mean"] != 0].sort_values("rank") for layer, rows in layers.items()}
     places = {layer: rows["rank_by"].to_numpy() for layer, rows in ranked.items() if len(rows)}
@@ -77,10 +79,9 @@ def _rows(both: pd.DataFrame, width: int, ks: Sequence[int]) -> Iterator[dict[st
                 yield {**whole, "candidates": candidates, "recall": _recall(best, candidates)}
 
 
-def _correlation(rows: pd.DataFrame) -> float:
-    """Spearman's correlation of exact and estimated effects; NaN where no neuron has an effect."""
-    constant = rows["ie_mean"].nunique() < 2
-    return float("nan") if constant else float(spearmanr(rows["ie_mean"], rows["score"]).statistic)
+def rank_correlation(exact: np.ndarray, other: np.ndarray) -> float:
+    """Spearman's correlation of exact and other effects, (C,); NaN where the exact ones are all equal."""
+    return float(spearmanr(exact, other).statistic) if np.ptp(exact) else float("nan")
 
 
 def _recall(places: Sequence[np.ndarray], candidates: int) -> float:

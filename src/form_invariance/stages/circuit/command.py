@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.circuit.compute import circuit_table
     from form_invariance.stages.circuit.table import CIRCUIT
-    from form_invariance.stages.patching.effects import Membership, read_effects
+    from form_invariance.stages.membership import Membership, read_effects
     from form_invariance.tables.files import write_table
 
     cells, models = read_effects(arguments.effects, Membership(arguments.membership, arguments.seed))

@@ -7,15 +7,14 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.stages.circuit.table import CIRCUIT
-from form_invariance.stages.patching.effects import Effects, check_sizes
+from form_invariance.stages.membership import Effects, common_layers
 from form_invariance.tables.files import read_table
 
 
 def circuit_table(cells: Mapping[str, Effects], ks: Sequence[int]) -> pd.DataFrame:
     """The shared circuit of every k: the neurons in the top-k of all formats, layer by layer."""
-    check_sizes(cells, ks)
     tables = []
-    for layer in next(iter(cells.values())).candidates:
+    for layer in common_layers(cells, ks):
         worst = np.max([cell.ranks(layer) for cell in cells.values()], axis=0)
         tables += [pd.DataFrame({"k": k, "layer": layer, "neuron": np.flatnonzero(worst < k)}) for k in ks]
     return pd.concat(tables).astype("int64").sort_values(["k", "layer", "neuron"], ignore_index=True)

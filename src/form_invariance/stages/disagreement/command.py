@@ -22,33 +22,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.dataset.pairs import read_train_pairs
     from form_invariance.stages.disagreement.compute import disagreement_tables
-    from form_invariance.stages.disagreement.products import Measured, Variant, answers_of
+    from form_invariance.stages.disagreement.products import Measured, answers_of
     from form_invariance.stages.disagreement.table import DISAGREEMENT, FORMAT_CORRELATION
+    from form_invariance.stages.membership import Membership, name_of, read_effects
     from form_invariance.stages.paraphrases.compute import read_wordings
     from form_invariance.stages.paraphrases.table import CANONICAL
-    from form_invariance.stages.patching.effects import Membership, read_effects
     from form_invariance.tables.files import write_table
 
-    files, variant_files = (
-        {"/".join(cell): path for cell, path in given.items()}
-        for given in (arguments.effects, arguments.paraphrase_effects)
-    )
-    effects, models = read_effects(files, Membership())
-    worded, _ = read_wordings(effects, models, variant_files)
+    effects, models = read_effects(arguments.effects, Membership())
+    worded, _ = read_wordings(effects, models, arguments.paraphrase_effects)
     cells = {}
     for cell in arguments.effects:
-        name = "/".join(cell)
+        name = name_of(cell)
         if cell not in arguments.datasets or cell not in arguments.corrupt_tables:
             raise UserError(
                 f"--datasets, --corrupt-tables: {name} is missing; give those of every cell in --effects"
             )
         train, draws = read_train_pairs(arguments.datasets[cell], arguments.corrupt_tables[cell])
-        variants = [
-            Variant(one.right, one.effects)
-            for wording, one in worded[name].items()
-            if wording != CANONICAL and one.effects is not None
-        ]
-        cells[cell] = Measured(effects[name], answers_of(train, draws, effects[name], name), variants)
+        variants = [one for wording, one in worded[cell].items() if wording != CANONICAL and one.effects]
+        cells[cell] = Measured(effects[cell], answers_of(train, draws, effects[cell], name), variants)
     tables = disagreement_tables(cells, arguments.bootstrap, arguments.seed)
     provenance = {"model": next(iter(models.values())), **settings(arguments, "bootstrap", "seed")}
     outputs = arguments.output, arguments.correlation_output

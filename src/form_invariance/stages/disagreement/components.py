@@ -6,7 +6,6 @@ partners (draw), and which prompts were drawn, as prompts and as partners (promp
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from form_invariance.stages.disagreement.products import (
     mean_where,
     square_of_mean,
 )
+from form_invariance.stages.groups import every_two
 
 Parts = dict[str, np.ndarray]
 """Components by name, (1 + R,): for all prompts, and in every resample of them."""
@@ -51,7 +51,7 @@ def operator_components(
         The components, and of those that make two formats differ their part in half the variance of the
         difference of two formats' mean effects: draw and prompt are divided by their number.
     """
-    degrees, twos = products.degrees or np.nan, list(combinations(cells, 2))
+    degrees, twos = products.degrees or np.nan, every_two(cells)
     signal = {cell: covariance(products, cells, weights, cell, cell) for cell in cells}
     scale = {cell: np.sqrt(np.maximum(value, 0)) for cell, value in signal.items()}
     neuron = mean_of([covariance(products, cells, weights, *two) for two in twos])

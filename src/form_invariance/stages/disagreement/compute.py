@@ -14,11 +14,10 @@ from form_invariance.stages.disagreement.products import (
     layer_products,
     pooled,
     products_across,
-    total,
     weights_of,
 )
 from form_invariance.stages.disagreement.table import ALL, COMPONENTS, DISAGREEMENT, FORMAT_CORRELATION
-from form_invariance.stages.patching.effects import check_sizes
+from form_invariance.stages.membership import common_layers
 from form_invariance.statistics import resampled_interval
 from form_invariance.tables.columns import EVERY_LAYER
 
@@ -74,9 +73,8 @@ def disagreement_tables(
     Raises:
         UserError: the cells have different layers, or an operator has one format only.
     """
-    check_sizes({"/".join(cell): one.effects for cell, one in cells.items()}, [1])
+    layers = common_layers({cell: one.effects for cell, one in cells.items()}, [1])
     weights = weights_of(cells, resamples, seed)
-    layers = list(next(iter(cells.values())).effects.candidates)
     of = _by_operator(cells)
     products = {operator: [layer_products(own, layer) for layer in layers] for operator, own in of.items()}
     whole = [products_across(cells, layer, weights) for layer in layers]
@@ -97,11 +95,10 @@ def disagreement_tables(
             every.append((values, parts))
             correlated += found
         values, shares = _mean_over_operators(every)
-        across = total([one.products for one in whole[chosen]])
-        values |= across_operators(across, sum(one.degrees for one in whole[chosen]), values["neuron"])
-        neurons = sum(one.neurons for one in whole[chosen])
-        rows += _rows(ALL, layer, values, shares, (neurons, *sizes))
-        related += correlation_rows(ALL, layer, correlated, neurons)[-1:]
+        across = pooled(whole[chosen])
+        values |= across_operators(across.means, across.degrees, values["neuron"])
+        rows += _rows(ALL, layer, values, shares, (across.neurons, *sizes))
+        related += correlation_rows(ALL, layer, correlated, across.neurons)[-1:]
     return (
         pd.DataFrame(rows, columns=list(DISAGREEMENT.columns)),
         pd.DataFrame(related, columns=list(FORMAT_CORRELATION.columns)),
@@ -114,11 +111,9 @@ def _by_operator(cells: Mapping[Cell, Measured]) -> dict[str, dict[Cell, Measure
     Raises:
         UserError: an operator has one format only.
     """
-    found: dict[str, dict[Cell, Measured]] = {}
-    for cell, one in cells.items():
-        found.setdefault(cell[1], {})[cell] = one
-    for operator, own in found.items():
-        if len(own) < 2:
+    found = {operator: {cell: one for cell, one in cells.items() if cell[1] == operator} for _, operator in cells}
+    for operator, formats in found.items():
+        if len(formats) < 2:
             raise UserError(
                 f"--effects: {operator} has the effects of one format only; give those of at least two"
             )

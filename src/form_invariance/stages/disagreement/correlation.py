@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
 from form_invariance.stages.disagreement.components import covariance, mean_of
 from form_invariance.stages.disagreement.products import Cell, Measured, Products
 from form_invariance.stages.disagreement.table import ALL, RELIABLE
+from form_invariance.stages.groups import every_two
 from form_invariance.statistics import resampled_interval
 
 
@@ -43,7 +43,7 @@ def correlations(
         cell: float(own[0] / observed[cell]) if observed[cell] > 0 else np.nan for cell, own in signal.items()
     }
     found = []
-    for one, two in combinations(cells, 2):
+    for one, two in every_two(cells):
         both = products.means[one, two].mean() / (products.degrees or np.nan)
         corrected = ratio(covariance(products, cells, weights, one, two), signal[one], signal[two])
         reliable = min(reliability[one], reliability[two]) >= RELIABLE

@@ -5,10 +5,9 @@ expected product of two prompts without a common answer contains no noise, so wh
 products. Partners count, too: they are drawn from the same prompts, so two prompts may share one.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from itertools import combinations
 from typing import TypeVar
 
 import numpy as np
@@ -16,22 +15,16 @@ import pandas as pd
 from scipy.stats import rankdata
 
 from form_invariance.errors import UserError
-from form_invariance.stages.patching.effects import Effects
+from form_invariance.stages.groups import every_two
+from form_invariance.stages.membership import Effects
+from form_invariance.stages.paraphrases.compute import Wording
 from form_invariance.statistics import bootstrap_weights
 
-Cell = tuple[str, ...]
+Cell = tuple[str, str]
 """Format and operator."""
 
 _Key = TypeVar("_Key")
 Pairs = dict[tuple[Cell, Cell], np.ndarray]
-
-
-@dataclass(frozen=True)
-class Variant:
-    """Effects in a paraphrase of a cell's prompts: which prompts it has, bool (P,), and their effects."""
-
-    right: np.ndarray
-    effects: Effects
 
 
 @dataclass(frozen=True)
@@ -41,17 +34,17 @@ class Measured:
     Attributes:
         effects: exact effects.
         answers: of the prompts, then of their partners in every draw, (1 + S, P).
-        variants: the paraphrases, where there are some.
+        variants: the paraphrases that are ranked, where there are some.
     """
 
     effects: Effects
     answers: np.ndarray
-    variants: Sequence[Variant] = field(default=())
+    variants: Sequence[Wording] = ()
 
     def shared_prompts(self) -> list[np.ndarray]:
         """Which prompts every two wordings have in common, (P,), in the order of `Products.wordings`."""
         every = [np.ones(self.effects.prompts, bool), *(one.right for one in self.variants)]
-        return [one & two for one, two in combinations(every, 2)]
+        return [one & two for one, two in every_two(every)]
 
 
 @dataclass(frozen=True)
@@ -64,41 +57,26 @@ class Products:
         means: of every two cells, and each with itself, products of prompts, mean over draws, (P, P).
         draws: of every cell with several draws, covariance of prompts over the draws, (P, P).
         ranks: of every two cells, and of each with itself, products of the ranks of the mean effects.
-        wordings: of every cell, products of prompts in the difference of two wordings, (P, P), for every two.
+        wordings: of every cell, products of prompts in the difference of every two wordings, (pairs, P, P).
     """
 
     neurons: int
     degrees: int
     means: Pairs
-    draws: dict[Cell, np.ndarray]
-    ranks: Pairs
-    wordings: dict[Cell, list[np.ndarray]]
+    draws: dict[Cell, np.ndarray] = field(default_factory=dict)
+    ranks: Pairs = field(default_factory=dict)
+    wordings: dict[Cell, np.ndarray] = field(default_factory=dict)
 
 
 def pooled(layers: Sequence[Products]) -> Products:
     """The products over several layers."""
-    wordings = {
-        cell: [sum_of(some) for some in zip(*(one.wordings[cell] for one in layers), strict=True)]
-        for cell in layers[0].wordings
-    }
-    return Products(
-        sum(one.neurons for one in layers),
-        sum(one.degrees for one in layers),
-        total([one.means for one in layers]),
-        total([one.draws for one in layers]),
-        total([one.ranks for one in layers]),
-        wordings,
-    )
+    sums = [_total([vars(layer)[name] for layer in layers]) for name in ("means", "draws", "ranks", "wordings")]
+    return Products(sum(layer.neurons for layer in layers), sum(layer.degrees for layer in layers), *sums)
 
 
-def sum_of(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """Sum of arrays of one shape."""
-    return np.asarray(np.sum(arrays, axis=0))
-
-
-def total(layers: Sequence[Mapping[_Key, np.ndarray]]) -> dict[_Key, np.ndarray]:
+def _total(layers: Sequence[Mapping[_Key, np.ndarray]]) -> dict[_Key, np.ndarray]:
     """Sums of the arrays that several layers have by the same keys."""
-    return {key: sum_of([one[key] for one in layers]) for key in layers[0]}
+    return {key: np.asarray(np.sum([arrays[key] for arrays in layers], axis=0)) for key in layers[0]}
 
 
 def weights_of(cells: Mapping[Cell, Measured], resamples: int, seed: int) -> dict[Cell, np.ndarray]:
@@ -169,29 +147,22 @@ def _centred(effects: Effects, layer: int, neurons: np.ndarray) -> np.ndarray:
     return np.asarray(chosen - chosen.sum(-1, keepdims=True) / max(len(neurons), 1))
 
 
-@dataclass(frozen=True)
-class Across:
-    """Products of the mean effects of every two cells of a model, (1 + R,), on the neurons that all cells have."""
-
-    products: Pairs
-    neurons: int
-    degrees: int
-
-
-def products_across(cells: Mapping[Cell, Measured], layer: int, weights: Mapping[Cell, np.ndarray]) -> Across:
-    """The products of the mean effects of every two cells, of any format and operator."""
+def products_across(cells: Mapping[Cell, Measured], layer: int, weights: Mapping[Cell, np.ndarray]) -> Products:
+    """Of every two cells, of any format and operator, the products of the mean effects alone, (1 + R,)."""
     neurons = common_neurons([one.effects for one in cells.values()], layer)
     means = {}  # (1 + R, N)
     for cell, one in cells.items():
         w = weights[cell] / weights[cell].sum(-1, keepdims=True)
         means[cell] = w @ _centred(one.effects, layer, neurons).mean(0)
-    products = {(one, two): (means[one] * means[two]).sum(-1) for one, two in combinations(means, 2)}
-    return Across(products, len(neurons), max(len(neurons) - 1, 0))
+    products = {(one, two): (means[one] * means[two]).sum(-1) for one, two in every_two(means)}
+    return Products(len(neurons), max(len(neurons) - 1, 0), products)
 
 
 def layer_products(cells: Mapping[Cell, Measured], layer: int) -> Products:
     """The products of one layer, for the formats of one operator."""
-    every = [e for one in cells.values() for e in (one.effects, *(v.effects for v in one.variants))]
+    every = [
+        e for one in cells.values() for e in (one.effects, *(v.effects for v in one.variants)) if e is not None
+    ]
     neurons = common_neurons(every, layer)
     centred = {cell: _centred(one.effects, layer, neurons) for cell, one in cells.items()}
     means = {cell: z.mean(0) for cell, z in centred.items()}  # (P, N)
@@ -207,23 +178,21 @@ def layer_products(cells: Mapping[Cell, Measured], layer: int) -> Products:
         {(one, two): means[one] @ means[two].T for one in cells for two in cells},
         draws,
         {(one, two): np.array(placed[one] @ placed[two]) for one in cells for two in cells},
-        {cell: list(_of_wordings(centred[cell][0], one.variants, layer, neurons)) for cell, one in cells.items()},
+        {cell: _of_wordings(centred[cell][0], one.variants, layer, neurons) for cell, one in cells.items()},
     )
 
 
-def _of_wordings(
-    template: np.ndarray, variants: Sequence[Variant], layer: int, neurons: np.ndarray
-) -> Iterator[np.ndarray]:
-    """Products of prompts in the difference of two wordings, (P, P); 0 where a prompt is not right in both.
+def _of_wordings(template: np.ndarray, variants: Sequence[Wording], layer: int, neurons: np.ndarray) -> np.ndarray:
+    """Products of prompts in the difference of every two wordings, (pairs, P, P); 0 where not right in both.
 
     Args:
         template: the template's effects in the first draw, with which the variants were measured, (P, N).
     """
     worded = [template]
     for variant in variants:
+        assert variant.effects is not None
         full = np.full_like(template, np.nan)
         full[variant.right] = _centred(variant.effects, layer, neurons)[0]
         worded.append(full)
-    for one, two in combinations(worded, 2):
-        difference = np.nan_to_num(one - two)
-        yield difference @ difference.T
+    differences = [np.nan_to_num(one - two) for one, two in every_two(worded)]
+    return np.array([difference @ difference.T for difference in differences])

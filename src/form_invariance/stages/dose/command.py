@@ -21,7 +21,7 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.dataset.table import DATASET
     from form_invariance.stages.dose import compute as dose
     from form_invariance.stages.dose.table import DOSE
-    from form_invariance.stages.ranking.table import RANKING
+    from form_invariance.stages.patching.table import RANKING
     from form_invariance.stages.run import load_run, run_provenance
     from form_invariance.stages.transfer.conditions import plan
     from form_invariance.tables.files import read_table, read_tables, write_table

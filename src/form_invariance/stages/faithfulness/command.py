@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.faithfulness.compute import cell_rows, orders_of, places
     from form_invariance.stages.faithfulness.table import FAITHFULNESS_AREAS
     from form_invariance.stages.mean_cache.compute import read_means
-    from form_invariance.stages.ranking.table import RANKING
+    from form_invariance.stages.patching.table import RANKING
     from form_invariance.stages.run import load_run, run_provenance
     from form_invariance.tables.files import read_tables, write_table
     from form_invariance.tables.progress import track

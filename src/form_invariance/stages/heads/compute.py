@@ -3,6 +3,10 @@
 The paper patches MLP neurons and leaves to future work whether the heads that route the operands to the last
 token are the same in every format (its Limitations). A head's output at the last token alters no key or value
 of an earlier position, so replay from layer 0 is exact for heads as it is for neurons.
+
+Heads are few, so they are ranked over the layers together, not layer by layer as neurons are: the h best of all
+layers, and of the layers below the first late one, where operands are moved before late neurons compute. Their
+overlap has the chance level of random sets and, as its ceiling, the overlap of halves of one format's prompts.
 """
 
 from collections.abc import Callable

@@ -63,7 +63,7 @@ def _draw(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.circuit.table import CIRCUIT, neurons_of
     from form_invariance.stages.heuristics.baselines import labelled_neurons, mean_effects
     from form_invariance.stages.heuristics.table import LABELLED_NEURONS
-    from form_invariance.stages.ranking.table import RANKING
+    from form_invariance.stages.patching.table import RANKING
     from form_invariance.tables.files import read_table, read_tables, read_tensors, write_table
 
     shared = neurons_of(read_table(arguments.circuit, CIRCUIT), arguments.k)

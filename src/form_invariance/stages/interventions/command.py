@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> None:
         TEMPLATE_MEANS,
     )
     from form_invariance.stages.mean_cache.compute import read_means
-    from form_invariance.stages.ranking.table import RANKING
+    from form_invariance.stages.patching.table import RANKING
     from form_invariance.stages.run import load_run, run_provenance
     from form_invariance.tables.files import provenance_of, read_table, write_table
 

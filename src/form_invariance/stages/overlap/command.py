@@ -14,9 +14,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
+    from form_invariance.stages.membership import Membership, read_effects
     from form_invariance.stages.overlap.compute import by_both_rules, reliability_table
     from form_invariance.stages.overlap.table import OVERLAP, RELIABILITY
-    from form_invariance.stages.patching.effects import Membership, read_effects
     from form_invariance.tables.files import write_table
 
     cells, models = read_effects(arguments.effects, Membership(arguments.membership, arguments.seed))

@@ -6,13 +6,15 @@ of two halves of one cell's prompts, which is the most that can be expected.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 
 import numpy as np
 import pandas as pd
 
 from form_invariance.randomness import generator
-from form_invariance.stages.overlap.compute import HALVES, halved
+from form_invariance.stages.groups import every_two, joined
+from form_invariance.stages.membership import Effects, common_layers, name_of
+from form_invariance.stages.overlap.compute import overlap_table
+from form_invariance.stages.overlap.jaccard import between_halves, halves
 from form_invariance.stages.overlap.table import (
     BOTH,
     DIFFERENCES,
@@ -20,88 +22,49 @@ from form_invariance.stages.overlap.table import (
     FORMAT,
     INVARIANCE,
     NOTHING,
+    OPERATOR_OVERLAP,
     OPERATORS_OWN,
     OVERLAPS,
 )
-from form_invariance.stages.patching.effects import Effects, check_sizes
 from form_invariance.statistics import normal_limits
+from form_invariance.tables.columns import EVERY_LAYER
 
-_AT_ONCE = 50
-"""Resamples whose sets are in memory at once."""
-
-
-def _halves(prompts: int, repeats: int, resample: bool, seed: int, name: str) -> np.ndarray:
-    """Weights of the prompts in two disjoint random halves, (repeats, 2, P).
-
-    Args:
-        resample: draw the prompts of each half with replacement from it.
-    """
-    rng = generator(seed, "halves", str(resample), name)
-    half = prompts // 2
-    weights = np.zeros((repeats, 2, prompts))
-    for own in weights:
-        for row, part in zip(own, halved(prompts, rng), strict=True):
-            np.add.at(row, part[rng.integers(half, size=half)] if resample else part, 1 / half)
-    return weights
+Cell = tuple[str, str]
+"""Format and operator."""
 
 
-def _jaccards(cells: Mapping[str, Effects], weights: Mapping[str, np.ndarray], ks: Sequence[int]) -> np.ndarray:
-    """Jaccard of the first half's top k of each cell and the second half's of each, pooled over the layers.
-
-    Args:
-        weights: of each cell's prompts, (R, 2, P).
+def operator_overlap_table(
+    cells: Mapping[Cell, Effects], ks: Sequence[int], resamples: int, seed: int
+) -> pd.DataFrame:
+    """Jaccard of the top k of every two operators in each format, pooled over the late layers.
 
     Returns:
-        (ks, R, cells, cells).
+        The operator_overlap table; empty if there is one operator.
     """
-    repeats, number = len(next(iter(weights.values()))), len(cells)
-    counts = np.zeros((2, len(ks), repeats, number, number))
-    for start in range(0, repeats, _AT_ONCE):
-        some = slice(start, start + _AT_ONCE)
-        for layer in next(iter(cells.values())).candidates:
-            placed = np.stack(
-                [cell.ranks(layer, partial(np.matmul, weights[name][some])) for name, cell in cells.items()]
-            )  # (cells, R, 2, width)
-            for place, k in enumerate(ks):
-                tops = (placed < k).astype(np.float32)
-                first, second = tops[:, :, 0].swapaxes(0, 1), tops[:, :, 1].swapaxes(0, 1)  # (R, cells, width)
-                common = first @ second.swapaxes(1, 2)
-                counts[0, place, some] += common
-                counts[1, place, some] += first.sum(-1)[:, :, None] + second.sum(-1)[:, None, :] - common
-    with np.errstate(invalid="ignore"):
-        return np.asarray(counts[0] / counts[1])
+    tables = [pd.DataFrame(columns=list(OPERATOR_OVERLAP.columns))]
+    for name in dict.fromkeys(name for name, _ in cells):
+        operators = {operator: effects for (form, operator), effects in cells.items() if form == name}
+        if len(operators) > 1:
+            table = overlap_table(operators, ks, resamples, seed).rename(columns={"formats": "operators"})
+            pair = (table["layer"] == EVERY_LAYER) & (table["operators"].str.count(r"\+") == 1)
+            tables.append(table[pair].assign(format=name)[list(OPERATOR_OVERLAP.columns)])
+    return pd.concat(tables[1:] or tables, ignore_index=True)
 
 
-def _groups(names: Sequence[str]) -> Iterator[tuple[str, str, np.ndarray]]:
-    """What differs, which operators, and a mask over the pairs of cells (cells, cells); pairs that exist alone."""
-    formats, operators = (np.array(parts) for parts in zip(*(name.split("/") for name in names), strict=True))
-    other_format = formats[:, None] != formats
-    other_operator = operators[:, None] != operators
-    masks = dict(
-        zip(
-            DIFFERENCES,
-            (
-                ~other_format & ~other_operator,
-                other_format & ~other_operator,
-                ~other_format & other_operator,
-                other_format & other_operator,
-            ),
-            strict=True,
-        )
-    )
-    every = list(dict.fromkeys(operators))
-    for differs, mask in masks.items():
+def _pairs(cells: Sequence[Cell]) -> Iterator[tuple[str, str, np.ndarray]]:
+    """What differs, which operators, and a mask over the pairs of cells (cells, cells)."""
+    formats, operators = (np.array(names) for names in zip(*cells, strict=True))
+    other_format, other_operator = formats[:, None] != formats, operators[:, None] != operators
+    every = list(dict.fromkeys(operators.tolist()))
+    for place, differs in enumerate(DIFFERENCES):
+        mask = place == other_format + 2 * other_operator
         yield differs, "all", mask
-        for place, one in enumerate(every):
-            if differs in (NOTHING, FORMAT):
-                yield differs, one, mask & (operators == one)
-                continue
-            for other in every[place + 1 :]:
-                either = np.isin(operators, [one, other])
-                yield differs, f"{one}+{other}", mask & either & either[:, None]
+        for group in [(name,) for name in every] if differs in (NOTHING, FORMAT) else every_two(every):
+            inside = np.isin(operators, group)
+            yield differs, joined(group), mask & inside & inside[:, None]
 
 
-def differing_table(cells: Mapping[str, Effects], ks: Sequence[int], resamples: int, seed: int) -> pd.DataFrame:
+def differing_table(cells: Mapping[Cell, Effects], ks: Sequence[int], resamples: int, seed: int) -> pd.DataFrame:
     """Mean Jaccard of two cells' top k by what differs between them, and the operator-specific invariance.
 
     Every comparison is between half of the prompts of either cell, so that all rankings are by as many prompts;
@@ -109,7 +72,7 @@ def differing_table(cells: Mapping[str, Effects], ks: Sequence[int], resamples: 
     prompts within each half.
 
     Args:
-        cells: effects by FORMAT/OPERATOR.
+        cells: effects of every format and operator.
         ks: circuit sizes.
         resamples: bootstrap resamples.
 
@@ -118,34 +81,38 @@ def differing_table(cells: Mapping[str, Effects], ks: Sequence[int], resamples: 
         another format costs nothing, 0 if formats share no more of one operator than of different operators.
         Its numerator has rows of its own.
     """
-    check_sizes(cells, ks)
-    if min(cell.prompts for cell in cells.values()) < 2:
-        return pd.DataFrame(columns=list(DIFFERING.columns))
-    point, spread = (
-        _jaccards(
-            cells,
-            {name: _halves(cell.prompts, repeats, resample, seed, name) for name, cell in cells.items()},
-            ks,
-        )
-        for repeats, resample in ((HALVES, False), (resamples, True))
-    )
+    common_layers(cells, ks)
+
+    def jaccards(number: int | None) -> np.ndarray:
+        weights = {}
+        for cell, effects in cells.items():
+            rng = generator(seed, "halves", str(number is not None), name_of(cell))
+            weights[cell] = halves(effects.prompts, rng, number)
+        return between_halves(cells, weights, ks)
+
     rows = []
-    for place, k in enumerate(ks):
-        means: dict[str, tuple[float, np.ndarray]] = {}
-        for differs, operators, mask in _groups(list(cells)):
-            if mask.any():
-                value, drawn = float(point[place][:, mask].mean()), spread[place][:, mask].mean(1)
-                rows.append(
-                    (k, OVERLAPS, differs, operators, int(mask.sum()), value, *normal_limits(value, drawn))
-                )
-                if operators == "all":
-                    means[differs] = value, drawn
-        if {FORMAT, BOTH} <= set(means):
-            (ceiling, ceilings), (shared, draws), (generic, generics) = (
-                means[one] for one in (NOTHING, FORMAT, BOTH)
-            )
-            own, owns = shared - generic, draws - generics
-            share, shares = own / (ceiling - generic), owns / (ceilings - generics)
-            for quantity, value, drawn in ((OPERATORS_OWN, own, owns), (INVARIANCE, share, shares)):
-                rows.append((k, quantity, "", "all", 0, value, *normal_limits(value, drawn)))
+    if min(effects.prompts for effects in cells.values()) >= 2:
+        for k, values, resampled in zip(ks, jaccards(None), jaccards(resamples), strict=True):
+            rows += [(k, *row) for row in _of_size(list(cells), values, resampled)]
     return pd.DataFrame(rows, columns=list(DIFFERING.columns))
+
+
+def _of_size(cells: Sequence[Cell], point: np.ndarray, spread: np.ndarray) -> Iterator[tuple[object, ...]]:
+    """The rows of one k, without it.
+
+    Args:
+        point: the Jaccards of random halves, (R, cells, cells).
+        spread: those of resampled halves, likewise.
+    """
+    means: dict[str, np.ndarray] = {}  # the value, then that of every resample
+    for differs, operators, mask in _pairs(cells):
+        if mask.any():
+            value, resampled = float(point[:, mask].mean()), spread[:, mask].mean(1)
+            yield OVERLAPS, differs, operators, int(mask.sum()), value, *normal_limits(value, resampled)
+            if operators == "all":
+                means[differs] = np.array([value, *resampled])
+    if FORMAT in means and BOTH in means:
+        beyond, room = means[FORMAT] - means[BOTH], means[NOTHING] - means[BOTH]
+        share = beyond / np.where(room != 0, room, np.nan)
+        for quantity, values in ((OPERATORS_OWN, beyond), (INVARIANCE, share)):
+            yield quantity, "", "all", 0, values[0], *normal_limits(values[0], values[1:])

@@ -17,21 +17,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from form_invariance.stages.overlap.differing import differing_table
-    from form_invariance.stages.overlap.operators import operator_overlap_table
+    from form_invariance.stages.membership import Membership, read_effects
+    from form_invariance.stages.overlap.differing import differing_table, operator_overlap_table
     from form_invariance.stages.overlap.table import DIFFERING, OPERATOR_OVERLAP
-    from form_invariance.stages.patching.effects import Effects, Membership, read_effects
     from form_invariance.tables.files import write_table
 
     membership = Membership(arguments.membership, arguments.seed)
-    effects, models = read_effects({"/".join(key): path for key, path in arguments.effects.items()}, membership)
-    cells: dict[str, dict[str, Effects]] = {}
-    for key, one in effects.items():
-        name, operator = key.split("/")
-        cells.setdefault(name, {})[operator] = one
-    ks = sorted(set(arguments.k))
-    table = operator_overlap_table(cells, ks, arguments.bootstrap, arguments.seed)
-    provenance = {"models": models, "k": ks, **settings(arguments, "membership", "bootstrap", "seed")}
-    write_table(table, arguments.output, OPERATOR_OVERLAP, provenance)
-    found = differing_table(effects, ks, arguments.bootstrap, arguments.seed)
-    write_table(found, arguments.differing_output, DIFFERING, provenance)
+    cells, models = read_effects(arguments.effects, membership)
+    given = sorted(set(arguments.k)), arguments.bootstrap, arguments.seed
+    provenance = {"models": models, "k": given[0], **settings(arguments, "membership", "bootstrap", "seed")}
+    write_table(operator_overlap_table(cells, *given), arguments.output, OPERATOR_OVERLAP, provenance)
+    write_table(differing_table(cells, *given), arguments.differing_output, DIFFERING, provenance)

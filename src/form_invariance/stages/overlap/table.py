@@ -2,7 +2,8 @@
 
 import pandas as pd
 
-from form_invariance.tables.columns import EVERY_LAYER, Schema, flag, integer, number, text
+from form_invariance.stages.groups import of_all_formats
+from form_invariance.tables.columns import COMPARED_SETS, EVERY_LAYER, Schema, flag, integer, number, text
 
 OVERLAP = Schema(
     "overlap",
@@ -12,16 +13,7 @@ OVERLAP = Schema(
         "formats": text("the formats compared, joined by +"),
         "membership": text("which of the top k are members: positive (effect above 0) or top_k (effect not 0)"),
         "used": flag("the configured rule, which the circuit and all later stages use"),
-        "members": integer("members of the smallest of the compared sets (at most k a layer)"),
-        "positive": integer("members with a positive effect, in the format that has the fewest"),
-        "intersection": integer("neurons that are members in all of them"),
-        "union": integer("neurons that are members in any of them"),
-        "jaccard": number("intersection / union; NaN where no set has a member"),
-        "chance": number("expected Jaccard of random sets of the same sizes"),
-        "low": number(
-            "lower 95 % limit: normal, with the standard error of a bootstrap over train prompts (pooled rows)"
-        ),
-        "high": number("upper 95 % limit (pooled rows)"),
+        **COMPARED_SETS,
     },
 )
 RELIABILITY = Schema(
@@ -45,14 +37,7 @@ OPERATOR_OVERLAP = Schema(
         "format": text("format"),
         "k": integer("circuit size: neurons per layer"),
         "operators": text("the two operators compared, joined by +"),
-        "members": integer("members of the smaller of the two sets, over the late layers"),
-        "positive": integer("members with a positive effect, in the operator that has fewer"),
-        "intersection": integer("neurons in the top-k of both, over the late layers"),
-        "union": integer("neurons in the top-k of either"),
-        "jaccard": number("intersection / union"),
-        "chance": number("expected Jaccard of random sets of the same size"),
-        "low": number("lower 95 % limit: normal, with the standard error of a bootstrap over train prompts"),
-        "high": number("upper 95 % limit"),
+        **COMPARED_SETS,
     },
 )
 
@@ -86,9 +71,7 @@ def of_all_layers(overlap: pd.DataFrame) -> pd.DataFrame:
 
 def all_formats(overlap: pd.DataFrame) -> pd.DataFrame:
     """The pooled rows of an overlap table that compare all formats, by the rule that the circuit uses."""
-    pooled = of_all_layers(overlap)
-    compared = pooled["formats"].str.count(r"\+")
-    return pooled[compared == compared.max()]
+    return of_all_formats(of_all_layers(overlap))
 
 
 def with_another(table: pd.DataFrame) -> pd.DataFrame:

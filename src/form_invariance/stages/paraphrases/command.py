@@ -15,9 +15,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
+    from form_invariance.stages.membership import Membership, read_effects
     from form_invariance.stages.paraphrases.compute import paraphrases_table, read_wordings
     from form_invariance.stages.paraphrases.table import PARAPHRASES
-    from form_invariance.stages.patching.effects import Membership, read_effects
     from form_invariance.tables.files import write_table
 
     cells, models = read_effects(arguments.effects, Membership(arguments.membership, arguments.seed))

@@ -8,18 +8,22 @@ Templates of two formats may end in different tokens, and circuits are sought at
 two are compared once more, in wordings that end in the same token, if they have such wordings.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, product
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from form_invariance.errors import UserError
-from form_invariance.stages.overlap.compute import overlap_table, pooled_jaccards, random_halves
+from form_invariance.randomness import generator
+from form_invariance.stages.groups import every_two
+from form_invariance.stages.membership import Effects, Key, Membership, from_tensors, layers_in, name_of
+from form_invariance.stages.overlap.compute import overlap_table
+from form_invariance.stages.overlap.jaccard import between_halves, halves
 from form_invariance.stages.paraphrases.table import CANONICAL, FEWEST, NO, UNKNOWN, YES
-from form_invariance.stages.patching.effects import Effects, Membership, from_tensors, layers_in
 from form_invariance.statistics import expected_jaccard
 from form_invariance.tables.columns import EVERY_LAYER
 from form_invariance.tables.files import read_tensors
@@ -53,29 +57,30 @@ def canonical(effects: Effects, final_token: int | None = None) -> Wording:
 
 
 def read_wordings(
-    cells: Mapping[str, Effects], models: Mapping[str, str], paths: Mapping[str, Path]
-) -> tuple[dict[str, dict[str, Wording]], dict[str, list[str]]]:
-    """The wordings of every format by name, and the texts of the variants of those that have some.
+    cells: Mapping[Key, Effects], models: Mapping[str, str], paths: Mapping[Key, Path]
+) -> tuple[dict[Key, dict[str, Wording]], dict[Key, list[str]]]:
+    """The wordings of every cell by name, and the texts of the variants of those that have some.
 
     Args:
-        cells: effects of every format.
-        models: the model that each is of.
-        paths: effects of the variants, of each format that has some.
+        cells: effects of every format, or of every (format, operator).
+        models: by name, the model that each is of.
+        paths: effects of the variants, of each cell that has some.
 
     Raises:
-        UserError: a file does not belong to a format's effects.
+        UserError: a file does not belong to a cell's effects.
     """
-    formats = {name: {CANONICAL: canonical(cell)} for name, cell in cells.items()}
+    formats = {key: {CANONICAL: canonical(cell)} for key, cell in cells.items()}
     texts = {}
-    for name, path in paths.items():
+    for key, path in paths.items():
         tensors, provenance = read_tensors(path, "paraphrase_effects")
         found = provenance["model"], provenance["prompts"]
-        if name not in cells or found != (models[name], cells[name].prompts):
+        name = name_of(key)
+        if key not in cells or found != (models[name], cells[key].prompts):
             raise UserError(f"--paraphrase-effects: {path} does not belong to the effects of format {name}")
-        own, *others = provenance["final_tokens"]
-        variants = variants_from(tensors, cells[name].width, others, cells[name].membership)
-        formats[name] = {CANONICAL: canonical(cells[name], own), **variants}
-        texts[name] = provenance["variants"]
+        template_token, *others = provenance["final_tokens"]
+        variants = variants_from(tensors, cells[key].width, others, cells[key].membership)
+        formats[key] = {CANONICAL: canonical(cells[key], template_token), **variants}
+        texts[key] = provenance["variants"]
     return formats, texts
 
 
@@ -95,30 +100,24 @@ def variants_from(
     return found
 
 
-def _jaccards(one: Effects, other: Effects, ks: Sequence[int]) -> np.ndarray:
-    """Pooled Jaccard of two rankings for every k, (len(ks),)."""
-    return pooled_jaccards([one.ranks, other.ranks], one.candidates, ks)
-
-
-def by_halves(
-    one: Effects, other: Effects, ks: Sequence[int], seed: int, paired: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Agreement of rankings by disjoint halves of the prompts, mean over random splits.
+def by_halves(cells: Mapping[str, Effects], ks: Sequence[int], seed: int, paired: bool) -> dict[str, np.ndarray]:
+    """Agreement of two rankings by halves of the prompts without a common prompt, mean over random splits.
 
     Args:
-        paired: the two have the same operand pairs, in the same order, and are split alike.
+        cells: the two, by name.
+        paired: they have the same operand pairs, in the same order, and are split alike.
 
     Returns:
         For every k the Jaccard of one with the other, and that of each with itself, mean of the two.
     """
-    names = ("variants", "variants") if paired else ("first", "second")
-    across, within = [], []
-    splits = [random_halves(cell.prompts, seed, name) for cell, name in zip((one, other), names, strict=True)]
-    for first, second in zip(*splits, strict=True):
-        (a, b), (c, d) = ([one.of_prompts(half) for half in first], [other.of_prompts(half) for half in second])
-        across += [_jaccards(a, d, ks), _jaccards(b, c, ks)]
-        within += [_jaccards(a, b, ks), _jaccards(c, d, ks)]
-    return np.mean(across, axis=0), np.mean(within, axis=0)
+    weights = {}
+    for name, cell in cells.items():
+        rng = generator(seed, "split-half", "variants" if paired else name)
+        weights[name] = halves(cell.prompts, rng)
+    jaccards = between_halves(cells, weights, ks)  # (ks, R, 2, 2)
+    places = {"across_halves": [1, 0], "within_halves": [0, 1]}
+    splits = np.ascontiguousarray(jaccards.transpose(1, 2, 3, 0))  # (R, 2, 2, ks)
+    return {name: splits[:, [0, 1], seconds].reshape(-1, len(ks)).mean(0) for name, seconds in places.items()}
 
 
 def _effect_shares(giver: Effects, receiver: Effects, ks: Sequence[int]) -> dict[tuple[int, int], float]:
@@ -134,22 +133,21 @@ def _effect_shares(giver: Effects, receiver: Effects, ks: Sequence[int]) -> dict
     return {key: float(given / own) if own else float("nan") for key, (given, own) in sums.items()}
 
 
-def _compared(
-    one: Effects, other: Effects, ks: Sequence[int], resamples: int, seed: int, paired: bool
+def _ranked(
+    cells: Mapping[str, Effects], ks: Sequence[int], resamples: int, seed: int, paired: bool
 ) -> pd.DataFrame:
-    """The measures of two rankings, by k and layer."""
-    table = overlap_table({"first": one, "second": other}, ks, resamples, seed).drop(columns="formats")
-    across, within = by_halves(one, other, ks, seed, paired)
-    for name, values in (("across_halves", across), ("within_halves", within)):
+    """The measures of two rankings, first and second, by k and layer."""
+    table = overlap_table(cells, ks, resamples, seed).drop(columns="formats")
+    for name, values in by_halves(cells, ks, seed, paired).items():
         table[name] = table["k"].map(dict(zip(ks, values, strict=True))).where(table["layer"] == EVERY_LAYER)
     keys = list(zip(table["k"], table["layer"], strict=True))
-    for name, giver, receiver in (("effect_of_first", one, other), ("effect_of_second", other, one)):
-        shares = _effect_shares(giver, receiver, ks)
-        table[name] = [shares[key] for key in keys]
+    for giver, receiver in (("first", "second"), ("second", "first")):
+        shares = _effect_shares(cells[giver], cells[receiver], ks)
+        table[f"effect_of_{giver}"] = [shares[key] for key in keys]
     return table
 
 
-def _not_compared(cell: Effects, ks: Sequence[int]) -> pd.DataFrame:
+def _not_ranked(cell: Effects, ks: Sequence[int]) -> pd.DataFrame:
     """The rows of two wordings in which too few prompts are right."""
     table = pd.DataFrame(product(ks, (EVERY_LAYER, *cell.candidates)), columns=["k", "layer"])
     rates = ("jaccard", "low", "high", "across_halves", "within_halves", "effect_of_first", "effect_of_second")
@@ -158,23 +156,32 @@ def _not_compared(cell: Effects, ks: Sequence[int]) -> pd.DataFrame:
     return table.assign(chance=chance, **dict.fromkeys(counts, 0), **dict.fromkeys(rates, np.nan))
 
 
-def _wordings(
-    wordings: Mapping[str, Wording], ks: Sequence[int], resamples: int, seed: int
-) -> Iterator[pd.DataFrame]:
-    """Every two wordings of one format, ranked by the train pairs that are right in both."""
-    whole = wordings[CANONICAL].effects
-    assert whole is not None
-    for (name, one), (other_name, other) in combinations(wordings.items(), 2):
-        both = one.right & other.right
-        prompts, partners = int(both.sum()), int((both & one.partners_right & other.partners_right).sum())
-        if prompts >= FEWEST and one.effects is not None and other.effects is not None:
-            first, second = one.effects.of_prompts(both[one.right]), other.effects.of_prompts(both[other.right])
-            table = _compared(first, second, ks, resamples, seed, paired=True)
-            table = table.assign(prompts=prompts, partners_right=partners)
-        else:
-            table = _not_compared(whole, ks).assign(prompts=0, partners_right=0)
-        same = _same_token(one, other)
-        yield table.assign(first=name, second=other_name, same_final_token=same, asked=len(both), right=prompts)
+def _compared(
+    wordings: Sequence[Wording], template: Effects, one_format: bool, ks: Sequence[int], resamples: int, seed: int
+) -> pd.DataFrame:
+    """The rows of two wordings. Those of one format are ranked by the train pairs that are right in both, those of
+    two formats each by its own format's pairs that are right in it.
+
+    Args:
+        template: effects of the first one's format, for the rows of wordings that are not ranked.
+    """
+    right = [word.right for word in wordings]
+    partners = [word.partners_right for word in wordings]
+    if one_format:
+        right, partners = [right[0] & right[1]] * 2, [partners[0] & partners[1]] * 2
+    prompts = min(int(rows.sum()) for rows in right)
+    known: dict[str, Any] = {"same_final_token": _same_token(*wordings), "asked": min(map(len, right))}
+    known["right"] = prompts
+    cells = {
+        name: word.effects.of_prompts(rows[word.right])
+        for name, word, rows in zip(("first", "second"), wordings, right, strict=True)
+        if word.effects is not None
+    }
+    if len(cells) < 2 or (one_format and prompts < FEWEST):
+        return _not_ranked(template, ks).assign(**known, prompts=0, partners_right=0)
+    partners_right = min(int((rows & pairs).sum()) for rows, pairs in zip(right, partners, strict=True))
+    table = _ranked(cells, ks, resamples, seed, paired=one_format)
+    return table.assign(**known, prompts=prompts, partners_right=partners_right)
 
 
 def _same_token(one: Wording, other: Wording) -> str:
@@ -197,20 +204,6 @@ def _across_formats(one: Mapping[str, Wording], other: Mapping[str, Wording]) ->
     return compared
 
 
-def _two_formats(one: Wording, other: Wording, ks: Sequence[int], resamples: int, seed: int) -> pd.DataFrame:
-    """Two wordings of two formats, each ranked by the train pairs of its own format that are right in it."""
-    assert one.effects is not None
-    assert other.effects is not None
-    table = _compared(one.effects, other.effects, ks, resamples, seed, paired=False)
-    return table.assign(
-        same_final_token=_same_token(one, other),
-        asked=min(len(one.right), len(other.right)),
-        right=min(one.right.sum(), other.right.sum()),
-        prompts=min(one.effects.prompts, other.effects.prompts),
-        partners_right=min((one.right & one.partners_right).sum(), (other.right & other.partners_right).sum()),
-    )
-
-
 def paraphrases_table(
     formats: Mapping[str, Mapping[str, Wording]], ks: Sequence[int], resamples: int, seed: int
 ) -> pd.DataFrame:
@@ -224,12 +217,15 @@ def paraphrases_table(
     Returns:
         The paraphrases table.
     """
+    pairs = [((name, name), names) for name, wordings in formats.items() for names in every_two(wordings)]
+    for of in every_two(formats):
+        pairs += [(of, names) for names in _across_formats(formats[of[0]], formats[of[1]])]
     tables = []
-    for name, wordings in formats.items():
-        for table in _wordings(wordings, ks, resamples, seed):
-            tables.append(table.assign(first_format=name, second_format=name))
-    for (name, own), (other_name, others) in combinations(formats.items(), 2):
-        for first, second in _across_formats(own, others):
-            table = _two_formats(own[first], others[second], ks, resamples, seed)
-            tables.append(table.assign(first_format=name, second_format=other_name, first=first, second=second))
+    for of, names in pairs:
+        template = formats[of[0]][CANONICAL].effects
+        assert template is not None
+        both = [formats[form][name] for form, name in zip(of, names, strict=True)]
+        table = _compared(both, template, of[0] == of[1], ks, resamples, seed)
+        keys = dict(zip(("first_format", "second_format", "first", "second"), (*of, *names), strict=True))
+        tables.append(table.assign(**keys))
     return pd.concat(tables, ignore_index=True)

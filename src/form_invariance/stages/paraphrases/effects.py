@@ -15,9 +15,9 @@ from form_invariance.stages.attribution.candidates import candidates_of
 from form_invariance.stages.attribution.compute import first_stage
 from form_invariance.stages.census.compute import ask
 from form_invariance.stages.dataset.prompts import TrainPrompts, train_prompts
+from form_invariance.stages.membership import to_tensors
 from form_invariance.stages.paraphrases.table import FEWEST
 from form_invariance.stages.patching.compute import patch_candidates
-from form_invariance.stages.patching.effects import to_tensors
 from form_invariance.stages.run import Run
 
 
@@ -98,22 +98,6 @@ def variant_tensors(
     if right.sum() >= FEWEST:
         prompts = train_prompts(own[right], [other[right]], run.tokenizer, run.model.device)
         tensors |= to_tensors(*exact_effects(run, prompts, candidates, method))
-    return tensors
-
-
-def paraphrase_tensors(
-    run: Run,
-    train: pd.DataFrame,
-    partners: pd.DataFrame,
-    templates: Mapping[str, Sequence[str]],
-    candidates: int,
-    method: str,
-) -> dict[str, Tensor]:
-    """The tensors of all variants of a cell's operator; those of variant N have the prefix N, from 1."""
-    tensors: dict[str, Tensor] = {}
-    for number in range(len(templates.get(train["operator"].iloc[0], ()))):
-        found = variant_tensors(run, train, partners, templates, number, candidates, method)
-        tensors |= {f"{number + 1}.{name}": tensor for name, tensor in found.items()}
     return tensors
 
 

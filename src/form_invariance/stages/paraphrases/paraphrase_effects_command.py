@@ -30,25 +30,28 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.tables.files import write_tensors
     from form_invariance.tables.keyed import keyed_values
 
-    own = load_run(arguments)
+    run = load_run(arguments)
     task = task_of(arguments)
     templates: dict[str, list[str]] = {}
     for item in arguments.variant:
         (((operator,), text),) = keyed_values([item], "--variant", "OPERATOR=TEXT").items()
         variants = templates.setdefault(operator, [])
-        check_task(task, own.tokenizer, text, f"variants.{operator}[{len(variants)}]")
+        check_task(task, run.tokenizer, text, f"variants.{operator}[{len(variants)}]")
         variants.append(text)
     train, draws = read_train_pairs(arguments.dataset, arguments.corrupt_table)
     train = train.assign(operator=arguments.operator)
-    tensors = effects.paraphrase_tensors(
-        own, train, draws[0], templates, arguments.candidates, arguments.ranking_method
-    )
     texts = templates.get(arguments.operator, [])
+    how = arguments.candidates, arguments.ranking_method
+    tensors = {
+        f"{number + 1}.{name}": tensor
+        for number in range(len(texts))
+        for name, tensor in effects.variant_tensors(run, train, draws[0], templates, number, *how).items()
+    }
     provenance = {
-        **run_provenance(arguments, own, "candidates", "ranking_method"),
+        **run_provenance(arguments, run, "candidates", "ranking_method"),
         "variants": texts,
-        "final_tokens": effects.final_tokens(own.tokenizer, train, texts),
-        "d_mlp": own.width,
+        "final_tokens": effects.final_tokens(run.tokenizer, train, texts),
+        "d_mlp": run.width,
         "prompts": len(train),
     }
     write_tensors(tensors, arguments.output, "paraphrase_effects", provenance)

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from form_invariance.tables.columns import Schema, integer, number, text
+from form_invariance.tables.columns import COMPARED_SETS, Schema, integer, number, text
 
 CANONICAL = "canonical"
 """A cell's template among its wordings."""
@@ -23,18 +23,14 @@ PARAPHRASES = Schema(
         "same_final_token": text("they end in the same token: yes, no, or unknown (a format without variants)"),
         "asked": integer("train pairs of a cell"),
         "right": integer("one format: pairs right in both wordings; two formats: in its own, the smaller number"),
-        "prompts": integer("prompts that rank each (the smaller number); 0 where fewer than 10 are right"),
+        "prompts": integer(
+            "prompts that rank each (the smaller number), of the same pairs in one format; 0 where fewer than 10 "
+            "are right"
+        ),
         "partners_right": integer("of these, those whose corrupt partner is right too"),
         "k": integer("circuit size: neurons per layer"),
         "layer": integer("layer, from 0; -1 = pooled over the late layers"),
-        "members": integer("members of the smaller of the two sets (at most k a layer)"),
-        "positive": integer("members with a positive effect, in the wording that has fewer"),
-        "intersection": integer("neurons in the top-k of both"),
-        "union": integer("neurons in the top-k of either"),
-        "jaccard": number("intersection / union; one format: both ranked by the same operand pairs"),
-        "chance": number("expected Jaccard of random sets of the same size"),
-        "low": number("lower 95 % limit, by bootstrap over the prompts of each (pooled rows)"),
-        "high": number("upper 95 % limit (pooled rows)"),
+        **COMPARED_SETS,
         "across_halves": number("mean Jaccard, each ranked by another half of the prompts (pooled rows)"),
         "within_halves": number("the same of a wording and itself, mean of the two: the ceiling (pooled rows)"),
         "effect_of_first": number("effect in the second of the first's top-k, over that of the second's own"),

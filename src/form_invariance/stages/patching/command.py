@@ -17,21 +17,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.attribution.candidates import read_candidates
     from form_invariance.stages.dataset.prompts import read_train
+    from form_invariance.stages.membership import to_tensors
     from form_invariance.stages.patching.compute import patch_candidates
-    from form_invariance.stages.patching.effects import to_tensors
     from form_invariance.stages.patching.shards import layers_of
     from form_invariance.stages.run import load_run, run_provenance
     from form_invariance.tables.files import write_tensors
 
-    own = load_run(arguments)
-    train = read_train(arguments.dataset, arguments.corrupt_table, own.tokenizer, own.model.device)
-    layers = layers_of(arguments.shard, own.late)
-    candidates = read_candidates(arguments.attribution, layers, own.model.device)
-    effects = patch_candidates(own, train, candidates)
+    run = load_run(arguments)
+    train = read_train(arguments.dataset, arguments.corrupt_table, run.tokenizer, run.model.device)
+    layers = layers_of(arguments.shard, run.late)
+    candidates = read_candidates(arguments.attribution, layers, run.model.device)
+    effects = patch_candidates(run, train, candidates)
     provenance = {
-        **run_provenance(arguments, own),
-        "n_layers": own.model.config.n_layers,
-        "d_mlp": own.width,
+        **run_provenance(arguments, run),
+        "n_layers": run.model.config.n_layers,
+        "d_mlp": run.width,
         "corrupt_seeds": len(train.partners),
         "prompts": len(train.tokens),
         **({} if arguments.shard == "1/1" else {"shard": arguments.shard}),

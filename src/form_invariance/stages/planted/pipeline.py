@@ -23,11 +23,11 @@ from form_invariance.stages.interventions.compute import cell as intervene_cell
 from form_invariance.stages.interventions.contrasts import Cell, cell_of, contrast_table
 from form_invariance.stages.interventions.table import FORMAT_MEANS
 from form_invariance.stages.mean_cache import compute as mean_cache
+from form_invariance.stages.membership import Effects, from_tensors, to_tensors
 from form_invariance.stages.overlap.compute import overlap_table
 from form_invariance.stages.patching.compute import patch_candidates
-from form_invariance.stages.patching.effects import Effects, from_tensors, to_tensors
+from form_invariance.stages.patching.ranking import rank_cell
 from form_invariance.stages.planted.construction import EXPRESSION, LATE, LIMITS, PLANTED, TEMPLATES
-from form_invariance.stages.ranking.compute import rank_cell
 from form_invariance.stages.run import Run
 from form_invariance.stages.transfer.conditions import plan
 from form_invariance.stages.transfer.directions import transfer_tables

@@ -81,7 +81,7 @@ def _sets(
     """Every operator's circuits, and their controls in one format."""
     from form_invariance.stages.circuit.compute import read_circuits
     from form_invariance.stages.controls import Draws
-    from form_invariance.stages.ranking.table import RANKING
+    from form_invariance.stages.patching.table import RANKING
     from form_invariance.stages.specificity.compute import neuron_sets
     from form_invariance.tables.files import read_table
 

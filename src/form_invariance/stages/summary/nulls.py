@@ -13,10 +13,10 @@ from form_invariance.randomness import generator
 from form_invariance.stages.contrasts import overall
 from form_invariance.stages.interventions.contrasts import cell_of
 from form_invariance.stages.interventions.contrasts import contrast_table as intervention_contrasts
+from form_invariance.stages.membership import Effects
 from form_invariance.stages.neuron_sets import CIRCUIT
 from form_invariance.stages.overlap.differing import differing_table
 from form_invariance.stages.overlap.table import OPERATORS_OWN
-from form_invariance.stages.patching.effects import Effects
 from form_invariance.stages.transfer.contrasts import contrast_table as transfer_contrasts
 from form_invariance.stages.transfer.names import DRAWN
 
@@ -94,20 +94,20 @@ def transfer_trials(transfer: pd.DataFrame, pairs: pd.DataFrame, resamples: int,
         yield from verdicts(changed, {"matched_minus_same_answer": "beyond_the_answer"}, "donors change places")
 
 
-def overlap_trials(cells: Mapping[str, Effects], ks: list[int], resamples: int, seed: int) -> Iterator[Trial]:
+def overlap_trials(cells: Mapping[tuple[str, str], Effects], ks: list[int], resamples: int, seed: int) -> Iterator[Trial]:
     """Formats whose operators are exchanged, so that no two formats have the same operator under one name.
 
     Args:
-        cells: effects by FORMAT/OPERATOR.
+        cells: effects by format and operator.
     """
-    formats, operators = (list(dict.fromkeys(name.split("/")[part] for name in cells)) for part in (0, 1))
+    formats, operators = (list(dict.fromkeys(cell[part] for cell in cells)) for part in (0, 1))
     if len(operators) < len(formats):
         return
     for trial in range(len(operators) - 1):
         shuffled = generator(seed, "nulls-operators", trial).permutation(operators).tolist()
         # Each format's operators are moved on by another number of places: no name means the same operator twice.
         changed = {
-            f"{name}/{operator}": cells[f"{name}/{shuffled[(place + step) % len(operators)]}"]
+            (name, operator): cells[name, shuffled[(place + step) % len(operators)]]
             for step, name in enumerate(formats)
             for place, operator in enumerate(operators)
         }

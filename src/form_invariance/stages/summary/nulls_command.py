@@ -19,8 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.interventions.table import INTERVENTIONS, INTERVENTIONS_PROMPTS
+    from form_invariance.stages.membership import Membership, read_effects
     from form_invariance.stages.options import check_cells
-    from form_invariance.stages.patching.effects import Membership, read_effects
     from form_invariance.stages.summary.nulls import ablation_trials, overlap_trials, rates, transfer_trials
     from form_invariance.stages.summary.table import NULLS
     from form_invariance.stages.transfer.table import CONTRASTED
@@ -35,8 +35,7 @@ def run(arguments: argparse.Namespace) -> None:
         for key, path in arguments.interventions.items()
     }
     moved = read_inputs(input_paths(arguments.tables, CONTRASTED, "the nulls"), CONTRASTED)
-    paths = {"/".join(key): path for key, path in arguments.effects.items()}
-    effects, _ = read_effects(paths, Membership(arguments.membership, arguments.seed))
+    effects, _ = read_effects(arguments.effects, Membership(arguments.membership, arguments.seed))
     trials = [
         trial
         for some in track(

@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.dataset.table import DATASET
     from form_invariance.stages.late_layers import onset_of
     from form_invariance.stages.mean_cache.compute import read_means
-    from form_invariance.stages.ranking.table import RANKING
+    from form_invariance.stages.patching.table import RANKING
     from form_invariance.stages.run import load_run, run_provenance
     from form_invariance.stages.transfer.conditions import plan
     from form_invariance.stages.transfer.directions import transfer_tables

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
-from scipy.stats import spearmanr
 from torch import Tensor
 
+from form_invariance.stages.audit.compute import rank_correlation
 from form_invariance.stages.dataset.prompts import TrainPrompts
 from form_invariance.stages.patching.compute import patch_candidates
 from form_invariance.stages.run import Run
@@ -38,24 +38,17 @@ def compare(
         neurons: the candidates, (C,) by layer.
 
     Returns:
-        Columns layer (-1: mean over layers), prompts, candidates, rank_correlation (Spearman's), top, overlap.
+        The precision table without its dtype.
     """
     rows = []
     for layer, values in exact.items():
         means = [effects.astype(np.float64).mean(0) for effects in (values, lower[layer])]
-        top = min(TOP, len(neurons[layer]))
-        best = [set(neurons[layer][ranks(mean, neurons[layer]) < top].tolist()) for mean in means]
-        rows.append(
-            {
-                "layer": layer,
-                "prompts": len(values),
-                "candidates": len(neurons[layer]),
-                "rank_correlation": float(spearmanr(*means).statistic) if len(means[0]) > 1 else 1.0,
-                "top": top,
-                "overlap": len(best[0] & best[1]) / top,
-            }
-        )
-    table = pd.DataFrame(rows)
-    columns = ["rank_correlation", "overlap"]
-    whole = table.iloc[:1].assign(layer=EVERY_LAYER, candidates=table["candidates"].sum(), **table[columns].mean())
+        exact_rank, other_rank = (ranks(mean, neurons[layer]) for mean in means)
+        count = len(neurons[layer])
+        top = min(TOP, count)
+        agreement = rank_correlation(*means) if count > 1 else 1.0
+        rows.append((layer, len(values), count, agreement, top, (other_rank[exact_rank < top] < top).mean()))
+    table = pd.DataFrame(rows, columns=["layer", "prompts", "candidates", "rank_correlation", "top", "overlap"])
+    means_over = table[["rank_correlation", "overlap"]].mean()
+    whole = table.iloc[:1].assign(layer=EVERY_LAYER, candidates=table["candidates"].sum(), **means_over)
     return pd.concat([whole, table], ignore_index=True)

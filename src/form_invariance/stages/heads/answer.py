@@ -6,7 +6,8 @@ from functools import partial
 import pandas as pd
 
 from form_invariance.stages.answers import Answer, in_how_many, percent
-from form_invariance.stages.head_overlap.table import ALL, HEAD_OVERLAP, ROUTING, middle_size, of_all_formats
+from form_invariance.stages.groups import of_all_formats
+from form_invariance.stages.heads.overlap_table import ALL, HEAD_OVERLAP, ROUTING, middle_size
 from form_invariance.stages.heads.table import HEADS
 from form_invariance.tables.inputs import Input
 

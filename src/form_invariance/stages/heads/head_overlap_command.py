@@ -17,10 +17,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from form_invariance.stages.head_overlap.compute import head_overlap_table
-    from form_invariance.stages.head_overlap.table import HEAD_OVERLAP
+    from form_invariance.stages.heads.overlap import head_overlap_table
+    from form_invariance.stages.heads.overlap_table import HEAD_OVERLAP
     from form_invariance.stages.late_layers import first_late_layer
-    from form_invariance.stages.patching.effects import Membership
+    from form_invariance.stages.membership import Membership
     from form_invariance.tables.files import read_tensors, write_table
 
     tensors, provenance = read_tensors(arguments.effects, "head_effects")
@@ -31,9 +31,5 @@ def run(arguments: argparse.Namespace) -> None:
     membership = Membership(arguments.membership, arguments.seed)
     table = head_overlap_table(effects, sizes, first, arguments.bootstrap, membership)
     recorded = {"model": provenance["model"], "first_late_layer": first}
-    write_table(
-        table,
-        arguments.output,
-        HEAD_OVERLAP,
-        {**recorded, **settings(arguments, "membership", "bootstrap", "seed")},
-    )
+    recorded |= settings(arguments, "membership", "bootstrap", "seed")
+    write_table(table, arguments.output, HEAD_OVERLAP, recorded)

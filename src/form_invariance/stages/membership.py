@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from form_invariance.tables.files import read_tensors
 if TYPE_CHECKING:
     from torch import Tensor
 
+Key = TypeVar("Key", str, tuple[str, str])
 Summary = Callable[[np.ndarray], np.ndarray]
 """From effects (P, C) to the values (..., C) that neurons are ranked by."""
 
@@ -120,39 +121,46 @@ def from_tensors(
     )
 
 
-def check_sizes(cells: Mapping[str, Effects], ks: Sequence[int]) -> None:
-    """Check that the cells have the same layers, and that every k can be chosen in every layer.
+def name_of(cell: str | tuple[str, str]) -> str:
+    """The name of a format, or of a format and an operator."""
+    return cell if isinstance(cell, str) else "/".join(cell)
+
+
+def common_layers(cells: Mapping[Key, Effects], ks: Sequence[int]) -> list[int]:
+    """The cells' layers, after checking that all have the same and that every k can be chosen in each.
 
     Raises:
         UserError: layers differ, or a k is larger than the number of ranked neurons of a layer.
     """
-    shapes = {name: (sorted(cell.candidates), cell.width) for name, cell in cells.items()}
+    shapes = {name_of(key): (sorted(cell.candidates), cell.width) for key, cell in cells.items()}
     if any(shape != next(iter(shapes.values())) for shape in shapes.values()):
         listed = "; ".join(f"{name}: layers {layers} of {width}" for name, (layers, width) in shapes.items())
         raise UserError(f"the formats' indirect effects have different layers ({listed}); rank all formats alike")
-    for name, cell in cells.items():
+    for key, cell in cells.items():
         for layer, candidates in cell.candidates.items():
             if max(ks) > len(candidates):
                 raise UserError(
                     f"k: {max(ks)} is larger than the {len(candidates)} ranked neurons of layer {layer} in format "
-                    f"{name}; the model has {cell.width} neurons a layer: lower k or raise candidates"
+                    f"{name_of(key)}; the model has {cell.width} neurons a layer: lower k or raise candidates"
                 )
+    return list(next(iter(cells.values())).candidates)
 
 
-def read_effects(paths: Mapping[str, Path], membership: Membership) -> tuple[dict[str, Effects], dict[str, str]]:
-    """Each format's indirect effects, and the model that they are of.
+def read_effects(paths: Mapping[Key, Path], membership: Membership) -> tuple[dict[Key, Effects], dict[str, str]]:
+    """Each cell's indirect effects, and by its name the model that they are of.
 
     Args:
-        paths: file of each format.
-        membership: which neurons may be in a format's sets.
+        paths: file of each format, or of each (format, operator), whose name is FORMAT/OPERATOR.
+        membership: which neurons may be in a cell's sets.
 
     Raises:
         UserError: the models differ.
     """
     cells, models = {}, {}
-    for name, path in paths.items():
+    for key, path in paths.items():
+        name = name_of(key)
         tensors, provenance = read_tensors(path, "indirect_effects")
-        cells[name] = from_tensors(tensors, provenance["d_mlp"], name, membership)
+        cells[key] = from_tensors(tensors, provenance["d_mlp"], name, membership)
         models[name] = provenance["model"]
     if len(set(models.values())) > 1:
         raise UserError(f"--effects: the files are of different models, {models}; give the formats of one model")

@@ -6,7 +6,7 @@ import pytest
 from test_patching_shards import cell  # noqa: F401
 
 from form_invariance.cli import main
-from form_invariance.stages.precision import compute as precision
+from form_invariance.stages.audit import precision
 
 
 def test_correlation_and_overlap_by_hand(monkeypatch):

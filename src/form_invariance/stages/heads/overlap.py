@@ -1,8 +1,4 @@
-"""Overlap of the formats' best attention heads, its chance level and its ceiling.
-
-Unlike neurons, heads are few and are ranked over the layers together: the h best of all layers, and of the
-layers below the first late one, where operands are moved before late neurons compute.
-"""
+"""Overlap of the formats' best attention heads, its chance level and its ceiling."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.errors import UserError
-from form_invariance.stages.head_overlap.table import ALL, ROUTING
+from form_invariance.stages.heads.overlap_table import ALL, ROUTING
+from form_invariance.stages.membership import Effects, Membership
 from form_invariance.stages.overlap.compute import overlap_table, reliability_table
-from form_invariance.stages.patching.effects import Effects, Membership
 from form_invariance.tables.columns import EVERY_LAYER
 
 
@@ -52,23 +48,16 @@ def head_overlap_table(
         )
     tables = []
     for name, layers in ((ALL, n_layers), (ROUTING, first_late)):
-        cells = {key: _as_one_layer(one, layers, key, membership) for key, one in effects.items()}
-        possible = [h for h in sizes if h <= layers * per_layer]
-        if possible:
-            tables.append(
-                _scope(cells, possible, resamples, membership.seed).assign(layers=name, ranked=layers * per_layer)
-            )
+        ranked = layers * per_layer
+        if possible := [h for h in sizes if h <= ranked]:
+            cells = {form: _as_one_layer(values, layers, form, membership) for form, values in effects.items()}
+            table = overlap_table(cells, possible, resamples, membership.seed)
+            pooled = table[table["layer"] == EVERY_LAYER].drop(columns="layer").rename(columns={"k": "h"})
+            again = reliability_table(cells, possible, membership.seed)
+            halves = again[again["kind"] == "split_half"].set_index(["k", "format"])["jaccard"]
+            ceiling = [
+                halves.reindex([(h, form) for form in formats.split("+")]).mean()
+                for h, formats in zip(pooled["h"], pooled["formats"], strict=True)
+            ]
+            tables.append(pooled.assign(ceiling=ceiling, layers=name, ranked=ranked))
     return pd.concat(tables, ignore_index=True)
-
-
-def _scope(cells: Mapping[str, Effects], sizes: Sequence[int], resamples: int, seed: int) -> pd.DataFrame:
-    """The rows of one choice of layers."""
-    overlap = overlap_table(cells, sizes, resamples, seed)
-    again = reliability_table(cells, sizes, seed)
-    halves = again[again["kind"] == "split_half"].pivot(index="k", columns="format", values="jaccard")
-    pooled = overlap[overlap["layer"] == EVERY_LAYER].drop(columns="layer").rename(columns={"k": "h"})
-    ceiling = [
-        halves.reindex(columns=formats.split("+")).loc[h].mean() if h in halves.index else np.nan
-        for h, formats in zip(pooled["h"], pooled["formats"], strict=True)
-    ]
-    return pooled.assign(ceiling=ceiling)

@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from form_invariance.stages.overlap import differing
+from form_invariance.randomness import generator
+from form_invariance.stages.membership import Effects, Membership
+from form_invariance.stages.overlap import jaccard
 from form_invariance.stages.overlap.differing import differing_table
-from form_invariance.stages.patching.effects import Effects, Membership
 
 LAYERS, WIDTH, PROMPTS, K = (2, 3), 200, 24, 10
 
@@ -29,7 +30,7 @@ def cell(parts, noise, seed):
 def grid(parts_of, noise=0.0):
     names = itertools.product(("symbolic", "code", "word"), ("sum", "difference"))
     return {
-        f"{form}/{operator}": cell(parts_of(form, operator), noise, place)
+        (form, operator): cell(parts_of(form, operator), noise, place)
         for place, (form, operator) in enumerate(names)
     }
 
@@ -64,10 +65,10 @@ def test_overlap_that_is_all_generic_has_no_invariance():
 
 
 def test_the_values_equal_plain_sets(monkeypatch):
-    monkeypatch.setattr(differing, "HALVES", 3)
+    monkeypatch.setattr(jaccard, "HALVES", 3)
     cells = grid(lambda form, operator: [(operator, 6), (form, 6)], noise=1.0)
     table = differing_table(cells, [4, K], 2, 7)
-    halves = {name: differing._halves(PROMPTS, 3, False, 7, name) for name in cells}
+    halves = {name: jaccard.halves(PROMPTS, generator(7, "halves", "False", "/".join(name))) for name in cells}
     for name, weights in halves.items():
         used = weights > 0
         assert (used.sum(-1) == PROMPTS // 2).all(), name
@@ -81,7 +82,7 @@ def test_the_values_equal_plain_sets(monkeypatch):
     for k in (4, K):
         values = {}
         for one, other in itertools.product(cells, cells):
-            what = [one.split("/")[part] != other.split("/")[part] for part in (0, 1)]
+            what = [one[part] != other[part] for part in (0, 1)]
             differs = {(0, 0): "nothing", (1, 0): "format", (0, 1): "operator", (1, 1): "both"}[
                 tuple(map(int, what))
             ]
@@ -103,8 +104,8 @@ def test_the_interval_covers_what_other_prompts_give():
     rows = []
     for draw in range(20):
         cells = {
-            name: cell([(name.split("/")[1], 6), ("anything", 4)], 1.0, [draw, place])
-            for place, name in enumerate(["a/sum", "b/sum", "a/difference", "b/difference"])
+            (form, operator): cell([(operator, 6), ("anything", 4)], 1.0, [draw, place])
+            for place, (operator, form) in enumerate(itertools.product(("sum", "difference"), "ab"))
         }
         rows.append(differing_table(cells, [K], 60, draw).query("differs == 'format' and operators == 'all'"))
     table = pd.concat(rows)
@@ -117,7 +118,7 @@ def test_pairs_of_operators_and_what_is_missing():
     table = differing_table(grid(lambda form, operator: [(operator, K)]), [K], 5, 0)
     assert set(table.query("differs == 'format'")["operators"]) == {"all", "sum", "difference"}
     assert set(table.query("differs == 'both'")["operators"]) == {"all", "sum+difference"}
-    one_operator = {name: one for name, one in grid(lambda *_: [("x", K)]).items() if name.endswith("sum")}
+    one_operator = {name: one for name, one in grid(lambda *_: [("x", K)]).items() if name[1] == "sum"}
     table = differing_table(one_operator, [K], 5, 0)
     assert set(table["differs"]) == {"nothing", "format"}
     single = {name: one.of_prompts(np.array([0])) for name, one in one_operator.items()}

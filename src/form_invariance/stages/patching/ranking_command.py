@@ -13,8 +13,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.attribution.table import ATTRIBUTION
-    from form_invariance.stages.ranking.compute import rank_cell
-    from form_invariance.stages.ranking.table import RANKING
+    from form_invariance.stages.patching.ranking import rank_cell
+    from form_invariance.stages.patching.table import RANKING
     from form_invariance.tables.files import read_table, read_tensors, write_table
 
     tensors, provenance = read_tensors(arguments.effects, "indirect_effects")

@@ -12,7 +12,8 @@ from matplotlib.lines import Line2D
 
 from form_invariance.drawing import style
 from form_invariance.drawing.lines import DASHED, DOTTED, Look, legend_handles, line, line_plot
-from form_invariance.stages.head_overlap.table import ALL, HEAD_OVERLAP, ROUTING, middle_size, of_all_formats
+from form_invariance.stages.groups import of_all_formats
+from form_invariance.stages.heads.overlap_table import ALL, HEAD_OVERLAP, ROUTING, middle_size
 from form_invariance.stages.heads.table import HEADS
 from form_invariance.tables.inputs import Input
 

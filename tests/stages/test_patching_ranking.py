@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from form_invariance.errors import UserError
-from form_invariance.stages.ranking.compute import rank_cell
+from form_invariance.stages.patching.ranking import rank_cell
 from form_invariance.statistics import ranks, trimmed_mean
 
 

@@ -21,10 +21,10 @@ def run(arguments: argparse.Namespace) -> None:
     import numpy as np
 
     from form_invariance.stages.attribution.candidates import read_candidates
+    from form_invariance.stages.audit import precision
+    from form_invariance.stages.audit.table import PRECISION
     from form_invariance.stages.dataset.prompts import read_train
     from form_invariance.stages.model_options import model_provenance
-    from form_invariance.stages.precision import compute as precision
-    from form_invariance.stages.precision.table import PRECISION
     from form_invariance.stages.run import load_run
     from form_invariance.tables.files import write_table
 
@@ -33,16 +33,16 @@ def run(arguments: argparse.Namespace) -> None:
         raise UserError(
             "--datasets, --corrupt-tables, --attribution and --output: give one of each for every cell"
         )
-    found: dict[str, list[dict[int, np.ndarray]]] = {cell: [] for cell in cells}
+    effects: dict[tuple[str, str], list[dict[int, np.ndarray]]] = {cell: [] for cell in cells}
     neurons = {}
     for dtype in (arguments.dtype, "float32"):
-        own = load_run(argparse.Namespace(**{**vars(arguments), "dtype": dtype}))
-        for cell, effects in found.items():
-            train = read_train(cells[cell], arguments.corrupt_tables[cell], own.tokenizer, own.model.device)
-            candidates = read_candidates(arguments.attribution[cell], own.late, own.model.device)
-            effects.append(precision.sample_effects(own, train, candidates, arguments.prompts))
-            neurons[cell] = {layer: one.cpu().numpy() for layer, one in candidates.items()}
-        del own, train
-    for (cell, (lower, exact)), output in zip(found.items(), arguments.output, strict=True):
+        run = load_run(argparse.Namespace(**{**vars(arguments), "dtype": dtype}))
+        for cell, path in cells.items():
+            train = read_train(path, arguments.corrupt_tables[cell], run.tokenizer, run.model.device)
+            candidates = read_candidates(arguments.attribution[cell], run.late, run.model.device)
+            effects[cell].append(precision.sample_effects(run, train, candidates, arguments.prompts))
+            neurons[cell] = {layer: chosen.cpu().numpy() for layer, chosen in candidates.items()}
+        del run, train
+    for (cell, (lower, exact)), output in zip(effects.items(), arguments.output, strict=True):
         table = precision.compare(exact, lower, neurons[cell]).assign(dtype=arguments.dtype)
         write_table(table, output, PRECISION, model_provenance(arguments))

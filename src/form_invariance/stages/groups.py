@@ -1,0 +1,30 @@
+"""Groups of formats, operators or wordings that are compared; a table joins the names of a group by +."""
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import TypeVar
+
+import pandas as pd
+
+Name = TypeVar("Name")
+
+
+def every_two(names: Iterable[Name]) -> list[tuple[Name, Name]]:
+    """Every unordered pair, once, in the order of the names."""
+    return list(combinations(names, 2))
+
+
+def groups_of(names: Sequence[str]) -> list[tuple[str, ...]]:
+    """All names together, then every two of them, unless two are all."""
+    return [tuple(names), *(every_two(names) if len(names) > 2 else [])]
+
+
+def joined(names: Iterable[str]) -> str:
+    """The group's name in a table."""
+    return "+".join(names)
+
+
+def of_all_formats(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a table that compare all formats (column formats)."""
+    compared = table["formats"].str.count(r"\+")
+    return table[compared == compared.max()]
