@@ -94,7 +94,9 @@ def transfer_trials(transfer: pd.DataFrame, pairs: pd.DataFrame, resamples: int,
         yield from verdicts(changed, {"matched_minus_same_answer": "beyond_the_answer"}, "donors change places")
 
 
-def overlap_trials(cells: Mapping[tuple[str, str], Effects], ks: list[int], resamples: int, seed: int) -> Iterator[Trial]:
+def overlap_trials(
+    cells: Mapping[tuple[str, str], Effects], ks: list[int], resamples: int, seed: int
+) -> Iterator[Trial]:
     """Formats whose operators are exchanged, so that no two formats have the same operator under one name.
 
     Args:
