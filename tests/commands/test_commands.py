@@ -241,7 +241,7 @@ def test_the_explained_page_finds_the_planted_circuit(finished):
     page = " ".join(re.sub(r"<[^>]+>", " ", (finished.results / "explained.html").read_text()).split())
     both = len(LATE) * PLANTED
     assert f"Over all these layers, {both} of {both} are shared: an overlap of 100.0%" in page
-    assert "Necessary? yes" in page
+    assert "Do they cost more than controls? yes" in page
     report = (finished.results / "report.html").read_text()
     assert set(re.findall(r'id="([^"]+)"', report)) >= set(
         re.findall(r'href="report.html#([^"]+)"', (finished.results / "explained.html").read_text())

@@ -157,10 +157,10 @@ def test_examples_read_the_demos_tables(name):
 DEMO_ROWS = {
     ("same", "jaccard"): "Same neurons",
     ("same", "jaccard beyond operator"): "the same: two formats",
-    ("sufficient", "accuracy"): "Sufficient",
+    ("sufficient", "accuracy"): "Kept alone",
     ("sufficient", "probability"): "the same: probability of the answer |",
     ("sufficient", "faithfulness"): "the same: faithfulness |",
-    ("necessary", "accuracy"): "Necessary",
+    ("necessary", "accuracy"): "Knocked out",
     ("necessary", "faithfulness"): "the same: faithfulness lost",
     ("repaired", "rate"): "Repaired",
     ("beyond_the_answer", "rate"): "More than the answer",

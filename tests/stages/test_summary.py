@@ -171,7 +171,7 @@ def test_each_operator_has_its_row_and_opposite_verdicts_are_mixed(tables, capsy
     assert found.loc["-", ["difference", "low", "high"]].tolist() == pytest.approx([-0.4, -0.5, -0.3])
     assert found["verdict"].tolist() == ["mixed", "yes", "no"]
     shown = list(verdict_lines(table, "m", 10))
-    place = next(place for place, line in enumerate(shown) if "Necessary?" in line)
+    place = next(place for place, line in enumerate(shown) if "Do they cost more than controls?" in line)
     assert " mixed " in shown[place]
     assert shown[place + 1] == "    + +0.20 yes, - -0.40 no"
     (told,) = answer({"verdicts": table}, 10)
@@ -185,7 +185,7 @@ def test_the_probability_decides_of_ablations_and_the_least_favourable_null_of_o
     contrasts["verdict"] = list(map(verdict, contrasts["low"], contrasts["high"]))
     table = verdicts_table(tables)
     (told,) = answer({"verdicts": table}, 10)
-    assert "Sufficient? Undecided." in told.sentence
+    assert "Do they keep more than controls? Undecided." in told.sentence
     assert "Same neurons? Yes." in told.sentence
     assert "More than the answer? No." in told.sentence
     assert len(told.table) == table["question"].nunique()

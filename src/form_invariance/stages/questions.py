@@ -28,16 +28,16 @@ QUESTIONS = {
         "Same neurons?\nJaccard\n− chance",
     ),
     "sufficient": Question(
-        "Sufficient?",
+        "Do they keep more than controls?",
         "keep-only: circuit minus strongest control",
         "keep_only",
-        "Sufficient?\nkeep-only,\n− best control",
+        "Keep more?\nkeep-only,\n− best control",
     ),
     "necessary": Question(
-        "Necessary?",
+        "Do they cost more than controls?",
         "knockout: loss by circuit minus by strongest control",
         "knockout",
-        "Necessary?\nknockout loss,\n− best control",
+        "Cost more?\nknockout loss,\n− best control",
     ),
     "repaired": Question(
         "Repaired by a donor?",
