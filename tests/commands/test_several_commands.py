@@ -4,7 +4,7 @@ import pytest
 
 from form_invariance.cli import main
 from form_invariance.model import loading
-from form_invariance.workflow.rule_options import in_turn
+from form_invariance.workflow.rule_options import file_options, in_turn
 
 LIMITS = ["--operand-min", "6", "--operand-max", "99", "--answer-min", "3", "--answer-max", "999"]
 
@@ -62,3 +62,15 @@ def test_the_shell_command_of_a_rule():
     found = in_turn("one {input.cells[#]:q}", "two {output[#]:q}", turns=2)
     first, second = ("one {input.cells[N]:q} + two {output[N]:q}".replace("N", str(turn)) for turn in (0, 1))
     assert found == f"python -m form_invariance {first} + {second} 2> {{log:q}}"
+
+
+def test_the_files_of_a_job_as_options():
+    """A single file, files with and without a key, and a group without files."""
+    groups = {"effects": [None, -3], "shards": [None], "probes": [None, -2], "corrupt_tables": [None]}
+    cells = [f"results/m/{form}/sum/effects.safetensors" for form in ("word", "code")]
+    given = {"effects": cells, "shards": ["b", "a"], "probes": [], "corrupt_tables": "one.parquet"}
+    words = file_options(groups)(None, given, {"output": "x", "other_output": "y"})
+    assert words == [
+        *("--effects", f"word={cells[0]}", f"code={cells[1]}", "--shards", "b", "a"),
+        *("--corrupt-tables", "one.parquet", "--output", "x", "--other-output", "y"),
+    ]

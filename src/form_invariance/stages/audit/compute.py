@@ -64,7 +64,8 @@ def _rows(both: pd.DataFrame, width: int, ks: Sequence[int]) -> Iterator[dict[st
     """The rows of one method: of every layer, and over all."""
     layers = {int(str(layer)): rows for layer, rows in both.groupby("layer")}
     correlations = {
-        layer: rank_correlation(*rows[["ie_mean", "score"]].to_numpy().T) for layer, rows in layers.items()
+        layer: rank_correlation(rows["ie_mean"].to_numpy(), rows["score"].to_numpy())
+        for layer, rows in layers.items()
     }
     # A neuron without any effect is in no circuit, so it cannot be missed.
     ranked = {layer: rows[rows["ie_mean"] != 0].sort_values("rank") for layer, rows in layers.items()}
