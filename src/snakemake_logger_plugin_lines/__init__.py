@@ -6,7 +6,9 @@ Snakemake finds this package by its name. Its log file (.snakemake/log) has the 
 import logging
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from snakemake.logging import DefaultFormatter
@@ -15,6 +17,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 
 ERRORS = (LogEvent.JOB_ERROR, LogEvent.GROUP_ERROR, LogEvent.ERROR)
 NOTHING = "Nothing to be done"
+FAILED = "Exiting because a job execution failed"
 
 
 class LogHandler(LogHandlerBase):
@@ -32,6 +35,7 @@ class LogHandler(LogHandlerBase):
         self._start = time.monotonic()
         self._done = self._total = 0
         self._jobs: dict[int, tuple[str, float]] = {}
+        self._reasons: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print what a record says of a job, an error or a warning; pass over all else."""
@@ -45,6 +49,12 @@ class LogHandler(LogHandlerBase):
             self._print(self._line(said["job_id"]))
         elif event in ERRORS or record.levelno >= logging.WARNING or record.getMessage().startswith(NOTHING):
             self._print(self._others.format(record))
+            if event == LogEvent.JOB_ERROR:
+                self._reasons += [f"{said['rule_name']}: {line}" for line in _errors(said.get("log") or [])]
+            elif record.getMessage().startswith(FAILED):
+                # Many lines may lie between a job that failed and the end of the others.
+                for reason in self._reasons:
+                    self._print(reason)
 
     def _line(self, job: int) -> str:
         """The line of a job that has ended: how many of how many, its name and seconds, and the time left."""
@@ -60,3 +70,12 @@ class LogHandler(LogHandlerBase):
     @staticmethod
     def _print(line: Any) -> None:
         print(line, file=sys.stderr, flush=True)
+
+
+def _errors(logs: Sequence[str]) -> Iterator[str]:
+    """The sentences with which a job's commands ended, from its log files."""
+    for path in map(Path, logs):
+        if path.exists():
+            yield from (
+                line for line in path.read_text(errors="replace").splitlines() if line.startswith("error: ")
+            )

@@ -14,7 +14,7 @@ rule all:
 rule write:
     output: "{letter}_{number}.txt"
     log: "{letter}{number}.log"
-    shell: "echo what went wrong > {log}; [ {output} != b_2.txt ] || [ -e repaired ]; touch {output}"
+    shell: "echo error: what went wrong > {log}; [ {output} != b_2.txt ] || [ -e repaired ]; touch {output}"
 """
 LINE = re.compile(r" ?(\d+) of (\d+): (.*) \(\d+ s\), about \d+:\d\d:\d\d left")
 
@@ -35,7 +35,9 @@ def test_a_line_for_each_job_and_errors_in_full(tmp_path):
     assert [(done, total) for done, total, _ in jobs(found)] == [("1", "5"), ("2", "5"), ("3", "5")]
     assert {name for *_, name in jobs(found)} == {"write a 1", "write a 2", "write b 1"}
     assert "Error in rule write:" in found.stderr
-    assert "what went wrong" in found.stderr
+    said = found.stderr.splitlines()
+    assert said.count("error: what went wrong") == 1, "where the job failed"
+    assert "write: error: what went wrong" in said[-3:], "and at the end"
     (tmp_path / "repaired").touch()
     found = run(tmp_path)
     assert found.returncode == 0

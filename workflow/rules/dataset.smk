@@ -1,10 +1,23 @@
 """Dataset: correctly answered pairs, split, with corrupt partners, per (model, format, operator)."""
 
 TABLES += expand("results/{model}/{format}/{operator}/{table}.parquet", table=["dataset", "corrupt"], **CELLS)
+PREFLIGHT = "results/{model}/preflight.parquet"
+TABLE_JOBS["preflight"] = {
+    "inputs": {"census": [every_cell("results/{model}/{format}/{operator}/census.parquet"), -3, -2]},
+    "outputs": {"output": PREFLIGHT},
+    "settings": [
+        *setting("train_prompts", "train"),
+        *setting("eval_prompts", "eval"),
+        *settings("corrupt_seeds", "corrupt", "seed"),
+    ],
+    "resources": {"mem_mb": 1000, "minutes": 3},
+}
 
 
 rule dataset:
     input:
+        # Nothing expensive runs before all cells are known to have enough right answers. A new cell re-runs no other.
+        preflight=ancient(PREFLIGHT),
         census="results/{model}/{format}/{operator}/census.parquet",
         # Corrupt partners may come from all operators.
         others=lambda wildcards: expand(

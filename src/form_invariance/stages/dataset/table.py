@@ -1,6 +1,6 @@
 """Train and eval prompts, and corrupt partners."""
 
-from form_invariance.tables.columns import PROBLEM, WHOLE_CORRECT, Schema, integer, text
+from form_invariance.tables.columns import PROBLEM, WHOLE_CORRECT, Schema, flag, integer, text
 
 DATASET = Schema(
     "dataset",
@@ -18,5 +18,21 @@ CORRUPT = Schema(
         "index": integer("number of the train prompt that the partner belongs to"),
         "operator": text("the partner's operator"),
         **PROBLEM,
+    },
+)
+PREFLIGHT = Schema(
+    "preflight",
+    {
+        "format": text("format"),
+        "operator": text("operator"),
+        "asked": integer("problems of the census, drawn uniformly"),
+        "right": integer("problems that the model answers right"),
+        "enough": flag("there are as many train and eval prompts as the run asks for"),
+        "train_fits": integer("train prompts that there are, with eval prompts in the run's proportion"),
+        "eval_fits": integer("eval prompts that there are with them"),
+        "correctable": integer(
+            "problems answered wrong here and right in another format: what transfer is tried on"
+        ),
+        "reason": text("why there are not enough; empty if there are"),
     },
 )

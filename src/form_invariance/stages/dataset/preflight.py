@@ -1,0 +1,104 @@
+"""Does every cell have enough right answers? Asked of all censuses, before anything expensive runs."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import pandas as pd
+
+from form_invariance.errors import UserError
+from form_invariance.stages.dataset.compute import Choice, make_dataset
+
+Cell = tuple[str, str]
+"""Format and operator."""
+
+
+def preflight_table(
+    censuses: Mapping[Cell, tuple[pd.DataFrame, str]], choice: Choice, across: bool = False
+) -> pd.DataFrame:
+    """The preflight table of one model.
+
+    Args:
+        censuses: census table and template of every cell.
+        choice: the train and eval prompts that the run asks for.
+        across: corrupt partners come from all operators of the format.
+    """
+    rows = []
+    for (name, operator), (census, template) in censuses.items():
+        others = {of: given for (form, of), given in censuses.items() if across and form == name}
+        problem = partial(_problem, {**others, operator: (census, template)}, operator, choice)
+        reason = problem(choice.train)
+        fits = _largest(problem, choice.train) if reason else choice.train
+        asked = census[census["uniform"]]
+        rows.append(
+            {
+                "format": name,
+                "operator": operator,
+                "asked": len(asked),
+                "right": int(asked["correct"].sum()),
+                "enough": not reason,
+                "train_fits": fits,
+                "eval_fits": _evaluation(fits, choice),
+                "correctable": _correctable(censuses, name, operator),
+                "reason": reason,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _problem(given: Mapping[str, tuple[pd.DataFrame, str]], operator: str, choice: Choice, train: int) -> str:
+    """Why a cell has no dataset with so many train prompts; empty if it has one."""
+    try:
+        make_dataset(given, operator, Choice(train, _evaluation(train, choice), choice.draws, choice.seed))
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+def _evaluation(train: int, choice: Choice) -> int:
+    """Eval prompts in the proportion of the choice."""
+    return round(train * choice.evaluation / choice.train)
+
+
+def _largest(problem: Callable[[int], str], train: int) -> int:
+    """The largest number of train prompts below `train` for which there is a dataset; 0 without any."""
+    low, high = 0, train
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if problem(middle) else (middle, high)
+    return low
+
+
+def _correctable(censuses: Mapping[Cell, tuple[pd.DataFrame, str]], name: str, operator: str) -> int:
+    """Problems that the cell gets wrong and another format right: what transfer can be tried on."""
+    census, _ = censuses[name, operator]
+    wrong = census.loc[census["uniform"] & ~census["correct"], ["a", "b"]]
+    right = [
+        other.loc[other["uniform"] & other["correct"], ["a", "b"]]
+        for (form, of), (other, _) in censuses.items()
+        if of == operator and form != name
+    ]
+    return len(wrong.merge(pd.concat(right).drop_duplicates(), on=["a", "b"])) if right else 0
+
+
+def check(table: pd.DataFrame, choice: Choice) -> None:
+    """Check that every cell has enough right answers.
+
+    Raises:
+        UserError: some have not; it says which, and the sizes that fit all.
+    """
+    short = table[~table["enough"]]
+    if short.empty:
+        return
+    cells = ", ".join(
+        f"{row.format}/{row.operator} ({row.right} of {row.asked} right)" for row in short.itertuples()
+    )
+    fits = (
+        f"train_prompts: {table['train_fits'].min()} and eval_prompts: {table['eval_fits'].min()} fit every cell"
+    )
+    if not table["train_fits"].min():
+        fits = "leave these cells out, or give their templates worked examples (scout tries some)"
+    raise UserError(
+        f"{len(short)} of {len(table)} cells have too few right answers for {choice.train} train and "
+        f"{choice.evaluation} eval prompts: {cells}; {fits}, or raise census_pairs. The first of them: "
+        f"{short['reason'].iloc[0]}"
+    )

@@ -1,0 +1,38 @@
+"""The preflight of one model: whether its answers are enough for the run."""
+
+import argparse
+
+from form_invariance.stages.options import add_keyed, add_options, add_required, settings
+
+HELP = "check that every cell has enough right answers, before anything expensive runs"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_keyed(parser, "--census", "FORMAT/OPERATOR=FILE", "census table of every cell")
+    add_required(
+        parser, int, train="train prompts", eval="eval prompts", corrupt_seeds="draws of corrupt partners"
+    )
+    parser.add_argument(
+        "--corrupt", required=True, choices=("within_operator", "across_operators"), help="partners"
+    )
+    add_options(parser, "--seed", output="preflight table")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    import sys
+
+    from form_invariance.stages.census.table import CENSUS
+    from form_invariance.stages.dataset.compute import Choice
+    from form_invariance.stages.dataset.preflight import check, preflight_table
+    from form_invariance.stages.dataset.table import PREFLIGHT
+    from form_invariance.tables.files import provenance_of, read_table, write_table
+
+    censuses = {
+        cell: (read_table(path, CENSUS), provenance_of(path)["template"])
+        for cell, path in arguments.census.items()
+    }
+    choice = Choice(arguments.train, arguments.eval, arguments.corrupt_seeds, arguments.seed)
+    table = preflight_table(censuses, choice, arguments.corrupt == "across_operators")
+    print(table.drop(columns="reason").to_string(index=False), file=sys.stderr)
+    check(table, choice)
+    write_table(table, arguments.output, PREFLIGHT, settings(arguments, "train", "eval", "corrupt_seeds", "seed"))

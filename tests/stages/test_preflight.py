@@ -1,0 +1,96 @@
+"""The preflight: which cells have enough right answers, against the dataset that each of them would get."""
+
+import pandas as pd
+import pytest
+from test_dataset import census_of
+
+from form_invariance.cli import main
+from form_invariance.errors import UserError
+from form_invariance.stages.census.table import CENSUS
+from form_invariance.stages.dataset.compute import Choice, make_dataset
+from form_invariance.stages.dataset.preflight import check, preflight_table
+from form_invariance.stages.dataset.table import PREFLIGHT
+from form_invariance.tables.files import read_table, write_table
+
+CHOICE = Choice(train=20, evaluation=30, draws=1, seed=0)
+
+
+def cell(wrong, high=20):
+    return census_of("a + b", high, wrong).assign(uniform=True), "{a}+{b}="
+
+
+@pytest.fixture(scope="module")
+def censuses():
+    return {("symbolic", "sum"): cell(0.1), ("word", "sum"): cell(0.9), ("word", "few"): cell(1.0)}
+
+
+@pytest.fixture(scope="module")
+def table(censuses):
+    return preflight_table(censuses, CHOICE).set_index(["format", "operator"])
+
+
+def test_a_cell_is_enough_where_its_dataset_can_be_made(censuses, table):
+    assert table["enough"].to_dict() == {("symbolic", "sum"): True, ("word", "sum"): False, ("word", "few"): False}
+    for key, (census, template) in censuses.items():
+        row = table.loc[key]
+        assert row["right"] == census["correct"].sum()
+        assert row["asked"] == len(census)
+        for train, possible in ((row["train_fits"], True), (row["train_fits"] + 1, row["enough"])):
+            sizes = Choice(train, round(train * 1.5), 1, 0)
+            if train == 0:
+                continue
+            if possible:
+                dataset, _ = make_dataset({key[1]: (census, template)}, key[1], sizes)
+                assert (dataset["split"] == "eval").sum() == (
+                    sizes.evaluation if train != 20 else row["eval_fits"]
+                )
+            else:
+                with pytest.raises(UserError):
+                    make_dataset({key[1]: (census, template)}, key[1], sizes)
+    assert table.loc[("word", "few"), ["train_fits", "eval_fits"]].tolist() == [0, 0]
+    assert table.loc[("symbolic", "sum"), ["train_fits", "eval_fits"]].tolist() == [20, 30]
+
+
+def test_what_transfer_can_be_tried_on(censuses, table):
+    right, wrong = (censuses[name, "sum"][0] for name in ("symbolic", "word"))
+    expected = (right["correct"].to_numpy() & ~wrong["correct"].to_numpy()).sum()
+    assert table.loc[("word", "sum"), "correctable"] == expected
+    assert table.loc[("word", "few"), "correctable"] == 0, "no other format has this operator"
+
+
+def test_the_sentence_names_the_cells_and_sizes_that_fit(table):
+    with pytest.raises(UserError) as refused:
+        check(table.reset_index(), CHOICE)
+    said = str(refused.value)
+    assert said.startswith("2 of 3 cells have too few right answers for 20 train and 30 eval prompts: word/sum (")
+    assert "leave these cells out" in said
+    two = table.drop(("word", "few"))
+    least = two["train_fits"].min()
+    with pytest.raises(
+        UserError, match=f"train_prompts: {least} and eval_prompts: {round(1.5 * least)} fit every cell"
+    ):
+        check(two.reset_index(), CHOICE)
+    check(two[two["enough"]].reset_index(), CHOICE)
+
+
+def run(tmp_path, censuses):
+    words = ["preflight", "--train", "20", "--eval", "30", "--corrupt-seeds", "1", "--corrupt", "within_operator"]
+    words += ["--seed", "0", "--output", str(tmp_path / "x.parquet"), "--census"]
+    for (name, operator), (census, template) in censuses.items():
+        path = tmp_path / f"{name}_{operator}.parquet"
+        zeros = {"int64": 0, "float64": 0.0, "bool": False, "string": ""}
+        missing = {key: zeros[column.type] for key, column in CENSUS.columns.items() if key not in census}
+        write_table(pd.DataFrame(census).assign(**missing), path, CENSUS, {"template": template})
+        words.append(f"{name}/{operator}={path}")
+    return main(words)
+
+
+def test_the_command_ends_the_run_with_the_table(tmp_path, censuses, capsys):
+    assert run(tmp_path, censuses) == 2
+    said = capsys.readouterr().err
+    assert "train_fits" in said, "the table"
+    assert said.splitlines()[-1].startswith("error: 2 of 3 cells have too few right answers")
+    assert not (tmp_path / "x.parquet").exists()
+    good = {("symbolic", "sum"): censuses["symbolic", "sum"]}
+    assert run(tmp_path, good) == 0
+    assert read_table(tmp_path / "x.parquet", PREFLIGHT)["enough"].all()
