@@ -28,7 +28,8 @@ from form_invariance.stages.faithfulness.table import FAITHFULNESS_AREAS
 from form_invariance.stages.family_knockout.figure import KINDS, family_knockout
 from form_invariance.stages.family_knockout.table import FAMILY_KNOCKOUT
 from form_invariance.stages.heads import figure as heads
-from form_invariance.stages.heads.table import HEAD_OVERLAP, HEADS
+from form_invariance.stages.heads.overlap_table import HEAD_OVERLAP
+from form_invariance.stages.heads.table import HEADS
 from form_invariance.stages.heuristics.table import HEURISTICS
 from form_invariance.stages.interventions import figure as interventions
 from form_invariance.stages.interventions.table import INTERVENTIONS

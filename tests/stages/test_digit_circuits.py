@@ -13,10 +13,11 @@ from form_invariance.model.batches import by_length
 from form_invariance.model.files import load_tokenizer
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.tasks import Arithmetic
+from form_invariance.randomness import generator
 from form_invariance.stages.census.compute import take_census
 from form_invariance.stages.dataset.compute import Choice, make_dataset
 from form_invariance.stages.dataset.prompts import eval_prompts, train_prompts
-from form_invariance.stages.family_knockout.compute import cell_rows, right_prompts
+from form_invariance.stages.family_knockout.compute import carriers, cell_pairs, losses, paired_sets, right_prompts
 from form_invariance.stages.family_knockout.table import ALL
 from form_invariance.stages.heuristics.names import SHARED, family
 from form_invariance.stages.heuristics.pairs import make_digit_grid
@@ -170,14 +171,15 @@ def test_family_knockout_asks_digits_and_finds_rules_that_matter_where_they_hold
     pairs = zip(prompts.pairs.a.tolist(), prompts.pairs.b.tolist(), strict=True)
     assert not ranked & set(map(frozenset, pairs))
 
-    found = {
-        row["metric"]: (row, values)
-        for row, values in cell_rows(run, prompts, {SHARED: labels}, ("code", "tens"), True, 50, 0)
-        if row["family"] == ALL
-    }
-    row, values = found["probability"]
+    tried = dict(cell_pairs(run, prompts, {SHARED: labels}, ("code", "tens"), True, 50, 0))
     # Where the planted neurons' rule holds, one of them is compared with the idle one; elsewhere it is reversed.
-    assert row["ablated"] == 1
+    assert tried[SHARED, ALL, "probability"].ablated == 1
+    every = next(some for some in carriers(labels, prompts.pairs) if some.family == ALL)
+    both = paired_sets(every, generator(0, "family-knockout", "code", "tens", SHARED, ALL))
+    first, second = losses(run, prompts, [(every, chosen) for chosen in both], True)["probability"]
+    values = first - second
+    pair = tried[SHARED, ALL, "probability"].pair
+    assert pair.first[0] - pair.second[0] == pytest.approx(values.mean(), abs=1e-6)
     holds = prompts.pairs.a < 30
     assert (values[holds] > 0).mean() > 0.9
     assert (values[~holds] < 0).mean() > 0.9

@@ -532,7 +532,7 @@ def test_a_prefix_that_prompts_share_runs_once_and_changes_nothing(tiny, monkeyp
     masks = torch.rand(2, 2, model.config.d_mlp, generator=torch.Generator().manual_seed(3)) < 0.3
     masks = torch.cat([masks, ~masks])
     run, seen = next(ablation.start_runs(model, tokens, answers, 2)), []
-    assert intervene.shared_beginning(tokens) == (tokens == tokens[:1]).all(0).tolist().index(False) > 15
+    assert ablation.shared_beginning(tokens) == (tokens == tokens[:1]).all(0).tolist().index(False) > 15
 
     def run_layers(model, x, *arguments, **options):
         seen.append(tuple(x.shape[:2]))
@@ -542,13 +542,13 @@ def test_a_prefix_that_prompts_share_runs_once_and_changes_nothing(tiny, monkeyp
     for bos in (True, False):
         seen.clear()
         got = ablation.ablate_all_positions(model, run, masks, means, bos, True)
-        length, cut = tokens.shape[1], intervene.shared_beginning(tokens)
+        length, cut = tokens.shape[1], ablation.shared_beginning(tokens)
         assert seen == [(1, cut - bos), (4, length - cut)] * 4
         with monkeypatch.context() as patch:
-            patch.setattr(intervene, "shared_beginning", lambda tokens: 0)
+            patch.setattr(ablation, "shared_beginning", lambda tokens: 0)
             whole = ablation.ablate_all_positions(model, run, masks, means, bos, True)
         torch.testing.assert_close(got.normalized_logit, whole.normalized_logit, atol=1e-6, rtol=1e-5)
         torch.testing.assert_close(got.probability, whole.probability, atol=1e-8, rtol=1e-4)
     # The paper's templates share less than half of their tokens.
     for name in CACHE_PROMPTS:
-        assert intervene.shared_beginning(prepare(model, tokenizer, name)[0]) == 0
+        assert ablation.shared_beginning(prepare(model, tokenizer, name)[0]) == 0

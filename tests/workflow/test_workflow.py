@@ -101,6 +101,7 @@ def test_small_grid_and_targets(clean):
     assert set(stages) == {
         "model_files",
         "census",
+        "preflight",
         "dataset",
         "patching",
         "ranking",
@@ -425,7 +426,7 @@ def test_a_changed_column_concerns_who_writes_and_reads_the_table(package):
     transfer.write_text(transfer.read_text().replace("equal answer", "the same answer"))
     forget()
     changed = {command for command in commands if source_digest.source_digest(command) != before[command]}
-    assert changed == {"transfer", "transfer-contrasts", "summary"}
+    assert changed == {"transfer", "transfer-contrasts", "summary", "nulls"}
 
 
 def test_digest_is_of_contents(package):
