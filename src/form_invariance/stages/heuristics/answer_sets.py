@@ -31,9 +31,8 @@ def answer_sets(ranks: Ranks, grid: Grid) -> list[AnswerSet | None]:
     if grid.kind != "division":
         return [None] * neurons
     size = min(TOP, total // 10)
-    by_answer = np.argsort(grid.answer, kind="stable")
-    answers, first = np.unique(grid.answer[by_answer], return_index=True)
-    counts = np.add.reduceat(credit(ranks, size, by_answer), first)  # (answers, neurons)
+    answers, answer = np.unique(grid.answer, return_inverse=True)
+    counts = np.stack([_counts(ranks.column(neuron), size, answer) for neuron in range(neurons)], axis=1)
     commonest = np.argsort(-counts, axis=0, kind="stable")[:5]
     reached = np.take_along_axis(counts, commonest, axis=0).cumsum(0) >= SHARE * size - 1e-9
     several = np.where(reached.any(0), reached.argmax(0) + 1, 0)
@@ -43,6 +42,16 @@ def answer_sets(ranks: Ranks, grid: Grid) -> list[AnswerSet | None]:
         else None
         for neuron in range(neurons)
     ]
+
+
+def _counts(ranks: Ranks, size: int, answer: np.ndarray) -> np.ndarray:
+    """How many of one neuron's top pairs have each answer, (answers,).
+
+    Args:
+        answer: of each pair, as a number from 0 on, (N,).
+    """
+    top = np.flatnonzero(ranks.above[:, 0] < size)
+    return np.bincount(answer[top], weights=credit(ranks, size, top)[:, 0], minlength=int(answer.max()) + 1)
 
 
 def _answer_set(ranks: Ranks, neuron: int, grid: Grid, chosen: np.ndarray) -> AnswerSet | None:
