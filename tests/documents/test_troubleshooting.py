@@ -43,6 +43,7 @@ from form_invariance.stages.census.compute import take_census
 from form_invariance.stages.census.table import CENSUS
 from form_invariance.stages.circuit.table import CIRCUIT
 from form_invariance.stages.dataset import compute as datasets
+from form_invariance.stages.dataset import preflight
 from form_invariance.stages.late_layers import first_late_layer
 from form_invariance.stages.mean_cache import compute as mean_cache
 from form_invariance.stages.model_options import device_of
@@ -179,6 +180,9 @@ def census(correct):
 
 def of_jobs(model, tokenizer, tmp_path):
     yield told(datasets.choose_dataset, census([True, False, False]), 2, 2, 0, "addition", "{a}+{b}=")
+    two = datasets.Choice(2, 2, 1, 0)
+    few = preflight.preflight_table({("word", "addition"): (census([True, False, False]), "{a}+{b}=")}, two)
+    yield told(preflight.check, few, two)
     yield told(datasets.derangement, np.array([1, 1, 1, 2]), np.random.default_rng(0), "dataset of addition")
     nowhere = {"peak": {"accuracy": 0.2, "layer": 0, "onset": None}}
     nothing = pd.DataFrame({name: pd.Series(dtype=column.type) for name, column in PROBE.columns.items()})

@@ -69,10 +69,14 @@ def select(jobs: Iterable[Job], rules: str, **wanted: str) -> set[Job]:
 
 
 def following(jobs: list[Job], first: set[Job]) -> set[tuple[str, ...]]:
-    """Keys of some jobs and of all that read what they make, directly or not."""
+    """Keys of some jobs and of all that read what they make, directly or not.
+
+    Datasets wait for the preflight, but its file's age re-runs none of them (`ancient`).
+    """
     found, waiting = set(first), list(first)
     while waiting:
-        made = waiting.pop().outputs
+        job = waiting.pop()
+        made = job.outputs if job.rule != "preflight" else frozenset()
         more = {job for job in jobs if job not in found and job.inputs & made}
         found |= more
         waiting += more

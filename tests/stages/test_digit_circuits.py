@@ -15,6 +15,7 @@ from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.randomness import generator
 from form_invariance.stages.census.compute import take_census
+from form_invariance.stages.controls import circuit_set
 from form_invariance.stages.dataset.compute import Choice, make_dataset
 from form_invariance.stages.dataset.prompts import eval_prompts, train_prompts
 from form_invariance.stages.family_knockout.compute import carriers, cell_pairs, losses, paired_sets, right_prompts
@@ -27,7 +28,7 @@ from form_invariance.stages.planted.construction import LATE, PLANTED, WIDTH
 from form_invariance.stages.probe import compute as probe
 from form_invariance.stages.probe.summary import curve
 from form_invariance.stages.run import Run
-from form_invariance.stages.specificity.compute import NeuronSet, damages
+from form_invariance.stages.specificity.compute import damages
 from form_invariance.stages.specificity.tasks import Task
 
 LIMITS = OperandRange(10, 99, 10, 99)
@@ -134,7 +135,7 @@ def test_a_knockout_of_one_digit_spares_the_other(run, datasets, shared):
         masks = {digit: np.zeros((len(LATE), WIDTH), dtype=bool) for digit in NAMES}
         for digit, (row, layer) in product(NAMES, enumerate(LATE)):
             masks[digit][row, circuits[name, digit, layer]] = True
-        sets = [NeuronSet(NAMES[digit], PLANTED, "circuit", -1, mask) for digit, mask in masks.items()]
+        sets = [circuit_set(mask, PLANTED) for mask in masks.values()]
         for digit in NAMES:
             tokens, answers = eval_prompts(datasets[name, digit][0], run.tokenizer, run.model.device)
             assert len(list(by_length(tokens, len(tokens)))) == 1

@@ -217,6 +217,7 @@ CALLERS = {
     "patching": {"paraphrase_effects"},
     "overlap": {"paraphrases", "disagreement", "head_overlap"},
     "transfer": {"dose", "engine_check"},
+    "mean_cache": {"dose"},  # transfer takes means where there is no donor
     "heuristics": {"neuron_effects"},
 }
 
