@@ -69,15 +69,11 @@ def select(jobs: Iterable[Job], rules: str, **wanted: str) -> set[Job]:
 
 
 def following(jobs: list[Job], first: set[Job]) -> set[tuple[str, ...]]:
-    """Keys of some jobs and of all that read what they make, directly or not.
-
-    Datasets wait for the preflight, but its file's age re-runs none of them (`ancient`).
-    """
+    """Keys of some jobs and of all that read what they make, directly or not."""
     found, waiting = set(first), list(first)
     while waiting:
         job = waiting.pop()
-        made = job.outputs if job.rule != "preflight" else frozenset()
-        more = {job for job in jobs if job not in found and job.inputs & made}
+        more = {other for other in jobs if other not in found and other.inputs & job.outputs}
         found |= more
         waiting += more
     return {job.key for job in found}

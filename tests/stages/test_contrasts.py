@@ -7,12 +7,12 @@ from scipy.stats import beta, t
 
 from form_invariance.stages.contrasts import (
     ALL,
+    FEWEST,
     NO_CONTROL,
-    NO_SPREAD,
     SEVERAL,
     Pair,
-    Spread,
     described,
+    half_of,
     limits,
     over_cells,
     overall,
@@ -20,7 +20,6 @@ from form_invariance.stages.contrasts import (
     resampled,
     resampling,
     rows,
-    spread_of,
     strongest,
     verdict,
 )
@@ -85,7 +84,7 @@ def test_without_a_cell_that_has_both_values_nothing_is_defined():
 
 @pytest.mark.parametrize(("controls", "name"), [(("a", "a"), "a"), (("a", "b"), SEVERAL), (("", ""), "")])
 def test_the_control_over_cells_is_named_where_it_is_the_same(controls, name):
-    values = np.arange(4.0)
+    values = np.arange(5.0)
     pairs = [paired(values, values + 1, RESAMPLES, 0, control=control) for control in controls]
     assert over_cells(pairs).control == name
 
@@ -103,38 +102,64 @@ def test_the_interval_holds_the_truth_as_often_as_it_says():
     assert 0.90 <= np.mean(hits) <= 0.985
 
 
-def test_a_circuit_that_is_one_more_draw_is_rarely_told_from_the_draws():
+@pytest.mark.parametrize("share", [False, True])
+def test_a_circuit_that_is_one_more_draw_is_rarely_told_from_the_draws(share):
     """Draws differ in what they do on all prompts: an interval over prompts alone would say yes or no in most."""
     rng, words = np.random.default_rng(5), []
     for trial in range(300):
         pairs = []
         for cell in range(4):
-            sets = rng.normal(0, 1, 6)[:, None] + 0.1 * rng.normal(size=(6, 30))
+            if not (share and cell == 1):
+                effects = rng.normal(0, 1, 6)
+            sets = effects[:, None] + 0.1 * rng.normal(size=(6, 30))
             circuit, draws = sets[0], sets[1:]
             names = str(trial), str(cell)
-            pairs.append(paired(circuit, draws.mean(0), RESAMPLES, 0, *names, draws=spread_of(draws.mean(1))))
+            # Half of the cells share their neurons, as the formats of one operator do.
+            stream = "shared" if share and cell < 2 else str(cell)
+            pairs.append(paired(circuit, draws.mean(0), RESAMPLES, 0, *names, draws={stream: draws.mean(1)}))
         words.append(described(over_cells(pairs))["verdict"])
-    # Student's interval is a little wide, since the cells' variances are pooled with their numbers of draws.
     assert words.count("yes") + words.count("no") <= 0.08 * len(words)
     assert words.count("yes") + words.count("no") >= 0.01 * len(words), "the interval is far too wide"
 
 
 def test_the_spread_of_draws_is_students():
     means = np.array([0.1, 0.4, 0.3])
-    spread = spread_of(means)
-    assert (spread.error, spread.freedom) == (pytest.approx(means.std(ddof=1) * np.sqrt(4 / 3)), 2)
-    assert spread.half == pytest.approx(t.ppf(0.975, 2) * spread.error)
-    assert spread_of(means[:1]) == spread_of(np.array([0.1, np.nan])) == NO_SPREAD
-    assert NO_SPREAD.half == 0
+    half = half_of({"a": means})
+    assert half == pytest.approx(t.ppf(0.975, 2) * means.std(ddof=1) * np.sqrt(4 / 3))
+    assert half_of({}) == half_of({"a": np.ones(3)}) == 0
     values = np.random.default_rng(0).random(20)
     plain, wide = (
-        described(paired(values, values[::-1], RESAMPLES, 0, draws=some)) for some in (NO_SPREAD, spread)
+        described(paired(values, values[::-1], RESAMPLES, 0, draws=some)) for some in ({}, {"a": means})
     )
     for limit in ("low", "high"):
         beyond = abs(plain[limit] - plain["difference"])
-        assert abs(wide[limit] - wide["difference"]) == pytest.approx(np.hypot(beyond, spread.half))
-    both = over_cells([paired(values, values, RESAMPLES, 0, draws=some) for some in (spread, Spread(0.3, 4))])
-    assert both.draws == Spread(pytest.approx(np.hypot(spread.error, 0.3) / 2), 6)
+        assert abs(wide[limit] - wide["difference"]) == pytest.approx(np.hypot(beyond, half))
+
+
+@pytest.mark.parametrize("draws", [np.array([0.3]), np.array([0.1, np.nan])])
+def test_one_draw_tells_no_spread_so_there_is_no_interval(draws):
+    values = np.random.default_rng(0).random(20)
+    row = described(paired(values, values + 1, RESAMPLES, 0, draws={"a": draws}))
+    assert row["difference"] == pytest.approx(-1)
+    assert np.isnan([row["low"], row["high"]]).all()
+    assert row["verdict"] == "undefined"
+
+
+def test_draws_of_one_stream_are_the_same_neurons_in_every_cell():
+    rng, values = np.random.default_rng(0), np.random.default_rng(0).random(20)
+    first, second, third = rng.random(4), rng.random(4), rng.random(3)
+    names = {"plus": first}, {"plus": second}, {"minus": third}
+    both = over_cells([paired(values, values, RESAMPLES, 0, draws=some) for some in names])
+    assert half_of(both.draws) == pytest.approx(welch([(first + second) / 3, third / 3]))
+
+
+def welch(samples):
+    """Half of the prediction interval of a sum of independent draws, by Welch's degrees of freedom."""
+    squares = [np.var(values, ddof=1) * (1 + 1 / len(values)) for values in samples]
+    freedom = sum(squares) ** 2 / sum(
+        square**2 / (len(values) - 1) for square, values in zip(squares, samples, strict=True)
+    )
+    return t.ppf(0.975, freedom) * np.sqrt(sum(squares))
 
 
 def test_the_limit_error_is_the_spread_of_the_limits_over_seeds():
@@ -145,22 +170,38 @@ def test_the_limit_error_is_the_spread_of_the_limits_over_seeds():
     assert 0.7 < told / spread < 1.5
 
 
-@pytest.mark.parametrize("prompts", [1, 10, 30, 200])
+def test_a_cell_of_fewer_than_five_prompts_has_no_interval_and_no_weight():
+    values = np.random.default_rng(0).random(20)
+    few, many = (paired(values[:n], -values[:n], RESAMPLES, 0) for n in (FEWEST - 1, 20))
+    row = described(few)
+    assert row["difference"] > 0
+    assert np.isnan([row["low"], row["high"]]).all()
+    assert (row["cells"], row["verdict"]) == (0, "undefined")
+    assert described(over_cells([few, many])) == described(many)
+
+
+def test_a_value_without_bounds_has_no_rule_of_three():
+    row = described(paired(np.ones(30), np.ones(30), RESAMPLES, 0, bounded=False))
+    assert np.isnan([row["low"], row["high"]]).all()
+    assert row["verdict"] == "undefined"
+
+
+@pytest.mark.parametrize("prompts", [10, 30, 200])
 def test_a_bootstrap_of_no_width_gives_way_to_the_rule_of_three(prompts):
     row = described(paired(np.ones(prompts), np.ones(prompts), RESAMPLES, 0))
-    assert (row["low"], row["high"], row["limit_error"]) == (-3 / prompts, 3 / prompts, 0)
+    assert (row["low"], row["limit_error"]) == (-row["high"], 0)
     assert row["verdict"] == "undecided"
-    # The exact one-sided bound of a share that was not seen once (Clopper-Pearson) is never above it.
-    assert beta.ppf(0.95, 1, prompts) <= 3 / prompts
+    # The exact bound of a share that was not seen once (Clopper-Pearson, two-sided) is a little below it.
+    assert 0.8 * row["high"] <= beta.ppf(0.975, 1, prompts) <= row["high"]
 
 
 def test_the_rule_of_three_of_several_cells_is_that_of_the_worst_division_of_the_risk():
     sizes = (10, 20)
     pairs = [paired(np.zeros(n), np.zeros(n), RESAMPLES, 0) for n in sizes]
     half = described(over_cells(pairs))["high"]
-    # Risks p of the cells whose joint chance of nothing is 5 %; the largest mean risk.
-    risks = np.linspace(0, 0.3, 300)
-    other = 1 - (0.05 / (1 - risks) ** sizes[0]) ** (1 / sizes[1])
+    # Risks p of the cells whose joint chance of nothing is 2.5 %; the largest mean risk.
+    risks = np.linspace(0, 0.35, 300)
+    other = 1 - (0.025 / (1 - risks) ** sizes[0]) ** (1 / sizes[1])
     worst = ((risks + np.clip(other, 0, 1)) / 2)[other >= 0].max()
     assert worst <= half <= 1.2 * worst
 
@@ -185,7 +226,8 @@ def test_less_is_more_turns_the_difference():
     ahead, behind = (described(paired(values, values + 1, RESAMPLES, 0), sign) for sign in (1, -1))
     assert (ahead["difference"], behind["difference"]) == pytest.approx((-1, 1))
     assert (ahead["first"], ahead["second"]) == (behind["first"], behind["second"])
-    assert (ahead["low"], ahead["high"]) == pytest.approx((-1.15, -0.85)), "rounding is no spread"
+    half = -np.log(0.025) / 20
+    assert (ahead["low"], ahead["high"]) == pytest.approx((-1 - half, -1 + half)), "rounding is no spread"
     assert (ahead["verdict"], behind["verdict"]) == ("no", "yes")
 
 
@@ -198,7 +240,7 @@ def test_the_strongest_has_the_largest_mean():
 
 def test_rows_of_cells_operators_and_all():
     cells = {
-        (form, operator): Pair(np.full(5, value), np.zeros(5), (4,))
+        (form, operator): Pair(np.full(5, value), np.zeros(5), (FEWEST,))
         for (form, operator, value) in (("symbolic", "+", 1.0), ("word", "+", 3.0), ("word", "-", 8.0))
     }
     table = pd.DataFrame(rows(cells, "format", more=lambda some: {"of": len(some)}))

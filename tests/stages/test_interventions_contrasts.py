@@ -19,7 +19,7 @@ from form_invariance.tables.files import read_table, write_table
 PROMPTS, SEED, RESAMPLES = 12, 7, 200
 # By name, with numbers of draws whose means of flags are exact: equal controls are equal to the bit.
 DRAWS = {
-    **{"circuit": [-1], "random": [0, 1, 2, 3], "random_any": [0], "random_effect": [0, 1]},
+    **{"circuit": [-1], "random": [0, 1, 2, 3], "random_any": [0, 1], "random_effect": [0, 1]},
     **{"random_variance": [0, 1]},
 }
 COLUMN = {"faithfulness": "faithfulness", "accuracy": "correct", "probability": "probability"}
@@ -74,8 +74,8 @@ def plain_contrast(prompts, intervention, k, metric):
     return strongest, circuit, by_neurons[strongest]
 
 
-def plain_spread(prompts, intervention, k, metric, control):
-    """Standard error of a further draw of a control, and its degrees of freedom, by loops."""
+def plain_draws(prompts, intervention, k, metric, control):
+    """Mean of each draw of a control, by loops."""
     rows = prompts.query("positions == 'all' and means == 'format'").to_dict("records")
     means = []
     for draw in DRAWS[control]:
@@ -85,13 +85,20 @@ def plain_spread(prompts, intervention, k, metric, control):
             if (row["intervention"], row["neurons"], row["k"], row["seed"]) == (intervention, control, k, draw)
         ]
         means.append(np.nanmean(values))
-    n = len(means)
-    return (np.std(means, ddof=1) * np.sqrt(1 + 1 / n), n - 1) if n > 1 else (0.0, 0)
+    return np.array(means)
 
 
-def widened(limits, middle, error, freedom):
-    """An interval and a Student interval around the same value, their halves added as squares."""
-    half = t.ppf(0.975, freedom) * error if freedom else 0.0
+def widened(limits, middle, draws):
+    """An interval and a Student interval around the same value, their halves added as squares.
+
+    Args:
+        draws: the values of independent sets of draws, whose sum is subtracted.
+    """
+    squares = [values.var(ddof=1) * (1 + 1 / len(values)) for values in draws]
+    freedom = sum(squares) ** 2 / sum(
+        square**2 / (len(values) - 1) for square, values in zip(squares, draws, strict=True)
+    )
+    half = t.ppf(0.975, freedom) * np.sqrt(sum(squares))
     return [middle + sign * np.hypot(limit - middle, half) for sign, limit in zip((-1, 1), limits, strict=True)]
 
 
@@ -126,8 +133,8 @@ def test_each_cell_equals_plain_loops(cells, table):
         names = ("contrasts", row["format"], row["operator"])
         draws = bootstrap_weights(len(difference), RESAMPLES, SEED, *names)
         means = [sum(w * d for w, d in zip(draw, difference, strict=True)) / len(difference) for draw in draws]
-        spread = plain_spread(prompts, row["intervention"], row["k"], row["metric"], name)
-        expected = widened(np.quantile(means, [0.025, 0.975]), difference.mean(), *spread)
+        draws = plain_draws(prompts, row["intervention"], row["k"], row["metric"], name)
+        expected = widened(np.quantile(means, [0.025, 0.975]), difference.mean(), [draws])
         np.testing.assert_allclose([row["low"], row["high"]], expected, atol=1e-15)
         assert (row["cells"], row["n_neurons"]) == (1, 7)
     assert len(chosen) > 2, "else the choice of the control is not tested"
@@ -154,13 +161,12 @@ def test_all_cells_are_those_with_neurons(cells, table):
             difference = (circuit - control)[~np.isnan(circuit)]
             draws = bootstrap_weights(len(difference), RESAMPLES, SEED, "contrasts", *key)
             means += draws @ difference / len(difference) / len(wanted)
-        spreads = [
-            plain_spread(cells[key][1], row["intervention"], row["k"], row["metric"], control)
-            for key, (control, _, _) in zip(wanted, found, strict=True)
-        ]
-        error = np.sqrt(sum(error**2 for error, _ in spreads)) / len(wanted)
+        by_stream = {}  # an operator's draws of one kind are the same neurons in all its formats
+        for key, (control, _, _) in zip(wanted, found, strict=True):
+            draws = plain_draws(cells[key][1], row["intervention"], row["k"], row["metric"], control)
+            by_stream.setdefault((key[1], control), []).append(draws / len(wanted))
         limits = np.quantile(means, [0.025, 0.975])
-        expected = widened(limits, row["difference"], error, sum(freedom for _, freedom in spreads))
+        expected = widened(limits, row["difference"], [sum(draws) for draws in by_stream.values()])
         np.testing.assert_allclose([row["low"], row["high"]], expected, atol=1e-15)
 
 

@@ -434,6 +434,11 @@ def test_a_ratio_needs_a_damage_above_zero():
     rows = contrasts_table(found, sets, ["one", "two"]).query("contrast == 'own_minus_other'")
     rows = rows.set_index(["format", "operator", "intervention", "task", "metric"])
     row = rows.loc[("s", "one", "knockout", "two", "loss")]
-    # Without any spread the limits are those of the rule of three.
-    assert [row["ratio"], row["ratio_low"], row["ratio_high"]] == pytest.approx([1.5, 1.4, 1.6])
+    # The loss has no bounds, so where no resample changes it, nothing is known of its spread.
+    assert np.isnan([row["ratio"], row["low"], row["high"]]).all()
+    row = rows.loc[("s", "one", "knockout", "two", "accuracy")]
+    half = -np.log(0.025) / 30
+    assert [row["low"], row["high"]] == pytest.approx([1 - half, 1 + half])
+    ratio = [row["ratio"], row["ratio_low"], row["ratio_high"]]
+    assert ratio == pytest.approx([1.5, (3 - half) / (2 + half), (3 + half) / (2 - half)])
     assert np.isnan(rows.loc[("s", "one", "knockout", "copying", "loss")]["ratio"])

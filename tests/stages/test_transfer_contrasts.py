@@ -12,7 +12,7 @@ from form_invariance.model.files import load_tokenizer, resolve
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.stages.census.compute import take_census
 from form_invariance.stages.circuit.compute import circuit_members
-from form_invariance.stages.contrasts import ALL, overall, paired, rows
+from form_invariance.stages.contrasts import ALL, FEWEST, overall, paired, rows
 from form_invariance.stages.controls import Draws
 from form_invariance.stages.mean_cache.compute import last_token_means
 from form_invariance.stages.planted import construction
@@ -98,9 +98,10 @@ def test_contrasts_are_those_of_plain_loops(tables):
         values = values[row.contrast]
         chosen = row.contrast in ("matched_minus_baseline", "matched_minus_control")
         assert row.control == control.get(row.contrast, "none" if chosen else "")
-        assert (row.prompts, row.cells) == (len(values), int(bool(values)))
-        if not values:
-            assert np.isnan([row.difference, row.low, row.high]).all()
+        assert (row.prompts, row.cells) == (len(values), int(len(values) >= FEWEST))
+        if len(values) < FEWEST:
+            assert np.isnan([row.low, row.high]).all()
+            assert np.isnan(row.difference) == (not values)
             continue
         assert row.difference == pytest.approx(np.mean(values))
         assert row.low <= row.difference <= row.high

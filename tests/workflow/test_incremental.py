@@ -173,7 +173,8 @@ def test_every_setting_is_recorded_by_name(finished):
         ("stages/transfer/figure.py", "transfer_figure transfer_contrasts_figure"),
         (
             "stages/intervene.py",
-            "interventions specificity family_knockout neuron_effects planted calibration engine_check",
+            "interventions specificity family_knockout neuron_effects faithfulness transfer dose "
+            "planted calibration engine_check",
         ),
         ("stages/heads/compute.py", "heads"),
         ("stages/transfer/answer.py", "answers"),
@@ -216,7 +217,7 @@ CALLERS = {
     "attribution": {"paraphrase_effects"},
     "patching": {"paraphrase_effects"},
     "overlap": {"paraphrases", "disagreement", "head_overlap"},
-    "transfer": {"dose", "engine_check"},
+    "transfer": {"dose"},
     "mean_cache": {"dose"},  # transfer takes means where there is no donor
     "heuristics": {"neuron_effects"},
 }

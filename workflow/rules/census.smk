@@ -29,6 +29,7 @@ rule census:
         "results/logs/census/{model}/{format}/{operator}.log",
     benchmark:
         "results/benchmarks/census/{model}/{format}/{operator}.tsv"
+    priority: 2
     conda:
         "../../envs/gpu.yaml"
     params:

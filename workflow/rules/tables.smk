@@ -5,7 +5,8 @@ An entry has
 - outputs: by option, one path each; the wildcards of the first one name the log;
 - settings: further options, or a function of the wildcards that gives them;
 - only: the values of wildcards that are not of all cells;
-- resources: memory and minutes.
+- resources: memory and minutes;
+- priority: above that of other jobs, 0.
 """
 
 import re
@@ -31,6 +32,7 @@ for command, job in TABLE_JOBS.items():
             f"results/benchmarks/{rule_name}/{place}.tsv"
         wildcard_constraints:
             **{key: one_of(names) for key, names in only.items()},
+        priority: job.get("priority", 0)
         conda:
             "../../envs/cpu.yaml"
         params:

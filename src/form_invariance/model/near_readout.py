@@ -157,7 +157,9 @@ def _factors(model: Decoder, change: Tensor, near: NearReadout) -> Iterator[tupl
         length = moved.norm(dim=1).double()
         reach = (length * one.furthest).clamp_min(1e-2)
         undrawn = shift * length.square() * one.spread * (reach.expm1() - reach) / reach.square() / count
-        yield total, (_STANDARD_ERRORS * error <= TOLERANCE * total) & (undrawn <= _UNDRAWN * total)
+        # A total that overflows passes both comparisons.
+        sure = (_STANDARD_ERRORS * error <= TOLERANCE * total) & (undrawn <= _UNDRAWN * total) & total.isfinite()
+        yield total, sure
 
 
 def precision(model: Decoder) -> str:

@@ -7,7 +7,7 @@ is the mean of their arrays.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,6 +20,8 @@ from form_invariance.tables.columns import Column, integer, number, text
 ALL = "all"
 """The value of a key column in rows over all its values."""
 _ROUNDING = 1e-12
+FEWEST = 5
+"""With fewer prompts a cell has no interval, and does not count in means over cells."""
 NO_CONTROL, SEVERAL = "none", "strongest of each cell"
 
 COLUMNS: dict[str, Column] = {
@@ -30,8 +32,8 @@ COLUMNS: dict[str, Column] = {
     "second": number("mean of the value that is subtracted, over the same cells"),
     "difference": number("first - second"),
     "low": number(
-        "95 % lower limit: bootstrap over the prompts of each cell (without any spread the rule of 3), and the "
-        "spread of the control's draws"
+        "95 % lower limit: bootstrap over the prompts of each cell (without any spread the rule of three), "
+        "and the spread of the control's draws"
     ),
     "high": number("95 % upper limit"),
     "limit_error": number("Monte Carlo standard error of the limits, the larger of the two"),
@@ -44,31 +46,24 @@ Cell = TypeVar("Cell", bound=tuple[str, ...])
 """Format or direction, and operator."""
 
 
-@dataclass(frozen=True)
-class Spread:
-    """How far a further draw of a control may be from the draws' mean: standard error, and degrees of freedom.
+Draws = Mapping[str, np.ndarray]
+"""What each draw of a control gives, (draws,), by its random stream: cells may share the drawn neurons."""
 
-    A draw may be stronger than other draws of its kind on all prompts. So the circuit must exceed what a further
-    draw would give, not only the mean of those at hand.
+
+def half_of(draws: Draws) -> float:
+    """Half of the 95 % prediction interval for a further draw of the controls; not a number with one draw.
+
+    A draw may be stronger than other draws of its kind on every prompt, which resampling prompts cannot reveal. So
+    the circuit must exceed what a further draw would give, not only the mean of those at hand. Streams are
+    independent; their variances are pooled by Welch and Satterthwaite.
     """
-
-    error: float
-    freedom: int
-
-    @property
-    def half(self) -> float:
-        """Half of the 95 % interval, by Student's t."""
-        return float(stdtrit(self.freedom, 0.975)) * self.error if self.freedom else 0.0
-
-
-NO_SPREAD = Spread(0.0, 0)
-
-
-def spread_of(means: np.ndarray) -> Spread:
-    """From the mean of each draw, (draws,)."""
-    if len(means) < 2 or np.isnan(means).any():
-        return NO_SPREAD
-    return Spread(float(np.std(means, ddof=1) * (1 + 1 / len(means)) ** 0.5), len(means) - 1)
+    if any(len(values) < 2 or np.isnan(values).any() for values in draws.values()):
+        return float("nan")
+    squares = np.array([np.var(values, ddof=1) * (1 + 1 / len(values)) for values in draws.values()])
+    freedom = np.array([len(values) - 1 for values in draws.values()])
+    if not squares.sum() > 0:
+        return 0.0
+    return float(stdtrit(squares.sum() ** 2 / (squares**2 / freedom).sum(), 0.975) * squares.sum() ** 0.5)
 
 
 @dataclass(frozen=True)
@@ -78,19 +73,21 @@ class Pair:
     Attributes:
         prompts: that have both values, in each cell.
         control: name of the second one, if it was chosen.
-        draws: what a further draw of the second one would change.
+        draws: of the second one, if it is drawn.
+        bounded: the difference of a prompt lies between -1 and 1.
     """
 
     first: np.ndarray
     second: np.ndarray
     prompts: tuple[int, ...]
     control: str = ""
-    draws: Spread = NO_SPREAD
+    draws: Draws = field(default_factory=dict)
+    bounded: bool = True
 
     @property
     def defined(self) -> bool:
-        """Whether both means exist."""
-        return not np.isnan(self.first[0] - self.second[0])
+        """Whether both means exist, over enough prompts."""
+        return min(self.prompts, default=0) >= FEWEST and not np.isnan(self.first[0] - self.second[0])
 
 
 def resampling(prompts: int, resamples: int, seed: int, *names: str) -> np.ndarray:
@@ -114,14 +111,15 @@ def paired(
     seed: int,
     *names: str,
     control: str = "",
-    draws: Spread = NO_SPREAD,
+    draws: Draws | None = None,
+    bounded: bool = True,
 ) -> Pair:
     """Two values of each prompt, (P,); a prompt without one of them is left out, if any has both."""
     values = np.stack([first, second]).astype(float)
     both = ~np.isnan(values).any(0)
     values = values[:, both if both.any() else ~np.isnan(values[0])]
     means = resampled(values, resampling(values.shape[1], resamples, seed, *names))
-    return Pair(means[:, 0], means[:, 1], (int(both.sum()),), control, draws)
+    return Pair(means[:, 0], means[:, 1], (int(both.sum()),), control, draws or {}, bounded)
 
 
 def over_cells(pairs: Iterable[Pair]) -> Pair:
@@ -133,26 +131,31 @@ def over_cells(pairs: Iterable[Pair]) -> Pair:
     controls = {pair.control for pair in known}
     first, second = (np.mean([getattr(pair, side) for pair in known], axis=0) for side in ("first", "second"))
     prompts = tuple(number for pair in known for number in pair.prompts)
-    errors, freedom = ([getattr(pair.draws, name) for pair in known] for name in ("error", "freedom"))
-    draws = Spread(float(np.linalg.norm(errors)) / len(known), sum(freedom))
-    return Pair(first, second, prompts, controls.pop() if len(controls) == 1 else SEVERAL, draws)
+    draws: dict[str, np.ndarray] = {}
+    for pair in known:
+        for stream, values in pair.draws.items():
+            name = f"{stream} {len(values)}"
+            draws[name] = draws.get(name, 0) + values / len(known)
+    control = controls.pop() if len(controls) == 1 else SEVERAL
+    return Pair(first, second, prompts, control, draws, all(pair.bounded for pair in known))
 
 
-def limits(samples: np.ndarray, prompts: Sequence[int]) -> tuple[float, float, float]:
+def limits(samples: np.ndarray, prompts: Sequence[int], bounded: bool = True) -> tuple[float, float, float]:
     """The 95 % percentile interval of a mean (1 + R,), and the Monte Carlo standard error of its limits.
 
     Where all resamples are equal, they say nothing of the spread. What was not seen in n prompts has a share of at
-    most 3 / n (the rule of three, exact to 5 % for a difference that is at most 1), in the mean over cells as many
-    times less.
+    most 3.7 / n (-log 0.025; the rule of three for two sides), in the mean over cells as many times less. A value
+    without bounds has no interval then.
 
     Args:
         prompts: of each cell.
+        bounded: the value of a prompt lies between -1 and 1.
     """
     drawn = np.sort(samples[1:])
-    if np.isnan(samples[0]) or np.isnan(drawn).any() or len(drawn) < 2:
+    if np.isnan(samples[0]) or np.isnan(drawn).any() or len(drawn) < 2 or min(prompts, default=0) < FEWEST:
         return float("nan"), float("nan"), float("nan")
     if drawn[-1] - drawn[0] < _ROUNDING:
-        half = 3 / (min(prompts) * len(prompts))
+        half = -np.log(0.025) / (min(prompts) * len(prompts)) if bounded else np.nan
         return float(samples[0] - half), float(samples[0] + half), 0.0
     places = 0.025 * (len(drawn) - 1)
     spread = (0.025 * 0.975 * len(drawn)) ** 0.5  # standard deviation of the rank of a percentile
@@ -180,9 +183,10 @@ def described(pair: Pair, sign: int = 1) -> dict[str, Any]:
         sign: -1 where less is more, so that the difference is second - first.
     """
     difference = sign * (pair.first - pair.second) + 0.0  # no minus zero
-    low, high, error = limits(difference, pair.prompts)
-    low = difference[0] - np.hypot(difference[0] - low, pair.draws.half)
-    high = difference[0] + np.hypot(high - difference[0], pair.draws.half)
+    low, high, error = limits(difference, pair.prompts, pair.bounded)
+    half = half_of(pair.draws)
+    low = difference[0] - np.hypot(difference[0] - low, half)
+    high = difference[0] + np.hypot(high - difference[0], half)
     return {
         "control": pair.control,
         "cells": len(pair.prompts) if pair.defined else 0,

@@ -1,6 +1,6 @@
 """Does every cell have enough right answers? Asked of all censuses, before anything expensive runs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 import pandas as pd
@@ -22,12 +22,13 @@ def preflight_table(
         choice: the train and eval prompts that the run asks for.
         across: corrupt partners come from all operators of the format.
     """
-    rows = []
+    rows, problems = [], []
     for (name, operator), (census, template) in censuses.items():
         others = {of: given for (form, of), given in censuses.items() if across and form == name}
         problem = partial(_problem, {**others, operator: (census, template)}, operator, choice)
         reason = problem(choice.train)
-        fits = _largest(problem, choice.train) if reason else choice.train
+        problems.append(problem)
+        fits = _largest([problem], choice.train)
         asked = census[census["uniform"]]
         rows.append(
             {
@@ -42,7 +43,8 @@ def preflight_table(
                 "reason": reason,
             }
         )
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows)
+    return table.assign(all_fit=_largest(problems, int(table["train_fits"].min())))
 
 
 def _problem(given: Mapping[str, tuple[pd.DataFrame, str]], operator: str, choice: Choice, train: int) -> str:
@@ -59,13 +61,13 @@ def _evaluation(train: int, choice: Choice) -> int:
     return round(train * choice.evaluation / choice.train)
 
 
-def _largest(problem: Callable[[int], str], train: int) -> int:
-    """The largest number of train prompts below `train` for which there is a dataset; 0 without any."""
-    low, high = 0, train
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if problem(middle) else (middle, high)
-    return low
+def _largest(problems: Iterable[Callable[[int], str]], train: int) -> int:
+    """The largest number of train prompts up to `train` for which all cells have a dataset; 0 without any.
+
+    Fewer prompts may fail where more do not, because the splits depend on their sizes. So all are tried.
+    """
+    each = list(problems)
+    return next((size for size in range(train, 0, -1) if not any(problem(size) for problem in each)), 0)
 
 
 def _correctable(censuses: Mapping[Cell, tuple[pd.DataFrame, str]], name: str, operator: str) -> int:

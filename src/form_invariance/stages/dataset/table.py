@@ -30,6 +30,7 @@ PREFLIGHT = Schema(
         "enough": flag("there are as many train and eval prompts as the run asks for"),
         "train_fits": integer("train prompts that there are, with eval prompts in the run's proportion"),
         "eval_fits": integer("eval prompts that there are with them"),
+        "all_fit": integer("train prompts for which all cells have enough; 0 without any"),
         "correctable": integer(
             "problems answered wrong here and right in another format: what transfer is tried on"
         ),

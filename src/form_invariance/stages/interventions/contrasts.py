@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from form_invariance.stages.contrasts import NO_CONTROL, Pair, paired, rows, spread_of, strongest
+from form_invariance.stages.contrasts import NO_CONTROL, Pair, paired, rows, strongest
 from form_invariance.stages.interventions.table import FORMAT_MEANS, rows_of
 from form_invariance.stages.neuron_sets import CIRCUIT
 
@@ -100,6 +100,9 @@ def _pair(cell: Cell, k: int, intervention: str, metric: str, resamples: int, se
     control = strongest(controls)
     if control == NO_CONTROL:
         return paired(circuit, np.full(len(circuit), np.nan), resamples, seed, control=control)
-    draws = spread_of(cell.draws[metric].loc[intervention, k, control].to_numpy())
+    draws = {f"{names[-1]} {control}": cell.draws[metric].loc[intervention, k, control].to_numpy()}
     other = by_set[control].to_numpy()
-    return paired(circuit, other, resamples, seed, "contrasts", *names, control=control, draws=draws)
+    bounded = metric != "faithfulness"
+    return paired(
+        circuit, other, resamples, seed, "contrasts", *names, control=control, draws=draws, bounded=bounded
+    )

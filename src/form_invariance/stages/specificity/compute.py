@@ -27,7 +27,7 @@ from form_invariance.stages.intervene import intervene, start, unmodified
 from form_invariance.stages.neuron_sets import BEST_IN
 from form_invariance.stages.run import Run
 from form_invariance.stages.specificity.table import CONTROLS as CONTROLS
-from form_invariance.stages.specificity.table import METRICS
+from form_invariance.stages.specificity.table import METRICS, TEXT
 from form_invariance.stages.specificity.tasks import Task
 
 INTERVENTIONS = ("keep_only", "knockout")
@@ -96,7 +96,9 @@ def damages(
     shape = len(sets), prompts
     members = masks_of(sets)
     present = members.any(axis=(1, 2))
-    weights = resampling(prompts, resamples, seed, "specificity", name, task.name)
+    # Plain text is the same in all formats.
+    names = (task.name,) if task.name == TEXT else (name, task.name)
+    weights = resampling(prompts, resamples, seed, "specificity", *names)
     measured = present.any() and not task.undefined
     if measured:
         started = start(run, task.tokens, task.answers, center)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from form_invariance.stages.contrasts import NO_SPREAD, Pair, Spread, described, limits, rows, spread_of, strongest
+from form_invariance.stages.contrasts import Draws, Pair, described, limits, rows, strongest
 from form_invariance.stages.controls import NeuronSet
 from form_invariance.stages.neuron_sets import BEST_IN, CIRCUIT
 from form_invariance.stages.specificity.compute import INTERVENTIONS, Damages
@@ -44,6 +44,7 @@ class _Cell:
     operators: Sequence[str]
     sets: Mapping[str, list[int]]  # positions of the circuit, of the others', each format's best, and each control
     sign: int  # of a knockout 1; of keep-only -1: less damage is better
+    bounded: bool = True  # a prompt's damage lies between -1 and 1
 
     def _of(self, task: str, kind: str) -> np.ndarray:
         """Mean damage by the sets of one kind, (1 + R,)."""
@@ -53,45 +54,72 @@ class _Cell:
         damage = self.damages[self.operator if task == OWN else task][:, self.sets[kind]]
         return damage.mean(1) if damage.shape[1] else np.full(len(damage), np.nan)
 
-    def _control(self, task: str) -> tuple[np.ndarray, str, Spread]:
-        """The strongest control on a task, and the spread of its draws."""
+    def _control(self, task: str) -> tuple[np.ndarray, str, np.ndarray]:
+        """The strongest control on a task, and the mean damage by each of its draws."""
         every = {kind: self._of(task, kind) for kind in CONTROLS}
         control = strongest({kind: values[0] for kind, values in every.items()}, self.sign)
         if control not in every:
-            return np.full_like(self._of(task, CIRCUIT), np.nan), control, NO_SPREAD
+            return np.full_like(self._of(task, CIRCUIT), np.nan), control, np.empty(0)
         tasks = [self.operator if task == OWN else task]
         if task == OTHER_OPERATORS:
             tasks = [other for other in self.operators if other != self.operator]
         draws = np.mean([self.damages[one][0, self.sets[control]] for one in tasks], axis=0)
-        return every[control], control, spread_of(draws)
+        return every[control], control, draws
 
-    def _pair(self, first: np.ndarray, second: np.ndarray, control: str = "", draws: Spread = NO_SPREAD) -> Pair:
-        return Pair(first, second, (self.prompts[self.operator],), control, draws)
+    def _pair(
+        self, task: str, first: np.ndarray, second: np.ndarray, control: str = "", draws: Draws | None = None
+    ) -> Pair:
+        return Pair(first, second, (self._count(task),), control, draws or {}, self.bounded)
+
+    def _count(self, task: str) -> int:
+        """Prompts of a task; of several tasks the fewest."""
+        if task == OTHER_OPERATORS:
+            return min((self.prompts[other] for other in self.operators if other != self.operator), default=0)
+        return self.prompts[self.operator if task == OWN else task]
+
+    def _fewer(self, task: str) -> str:
+        """Of the own operator and another task the one with fewer prompts."""
+        return min(OWN, task, key=self._count)
+
+    def _stream(self, kind: str) -> str:
+        return f"{self.operator} {kind}"
 
     def contrasts(self) -> Contrasts:
         """Every contrast of the cell."""
         own, (own_control, own_kind, own_draws) = self._of(OWN, CIRCUIT), self._control(OWN)
-        contrasts = {("circuit_minus_control", OWN): self._pair(own, own_control, own_kind, own_draws)}
+        contrasts = {
+            ("circuit_minus_control", OWN): self._pair(
+                OWN, own, own_control, own_kind, {self._stream(own_kind): own_draws}
+            )
+        }
         best = {name: self._of(OWN, name) for name in self.sets if name.startswith(BEST_IN)}
         at_home = best.pop(BEST_IN + self.format, np.full_like(own, np.nan))
         if best:
-            contrasts[EXCHANGED, OWN] = self._pair(np.mean(list(best.values()), axis=0), at_home)
-        contrasts[OTHER_CIRCUITS, OWN] = self._pair(own, self._of(OWN, OTHER_CIRCUITS))
+            contrasts[EXCHANGED, OWN] = self._pair(OWN, np.mean(list(best.values()), axis=0), at_home)
+        contrasts[OTHER_CIRCUITS, OWN] = self._pair(OWN, own, self._of(OWN, OTHER_CIRCUITS))
         for task in [OTHER_OPERATORS, *(task for task in self.damages if task != self.operator)]:
             other, (control, kind, draws) = self._of(task, CIRCUIT), self._control(task)
-            contrasts["circuit_minus_control", task] = self._pair(other, control, kind, draws)
-            contrasts["own_minus_other", task] = self._pair(own, other)
-            both = Spread(float(np.hypot(own_draws.error, draws.error)), own_draws.freedom + draws.freedom)
-            contrasts[BEYOND, task] = self._pair(own - own_control, other - control, draws=both)
+            contrasts["circuit_minus_control", task] = self._pair(
+                task, other, control, kind, {self._stream(kind): draws}
+            )
+            contrasts["own_minus_other", task] = self._pair(self._fewer(task), own, other)
+            both = {self._stream(own_kind): own_draws, self._stream(kind): draws}
+            if own_kind == kind:  # the same neurons on both tasks
+                both = {self._stream(kind): own_draws - draws}
+            contrasts[BEYOND, task] = self._pair(self._fewer(task), own - own_control, other - control, draws=both)
         return contrasts
 
 
 def _described(pair: Pair, sign: int) -> dict[str, Any]:
     """The measured columns of one contrast; without a ratio where the second damage is not surely above zero."""
+    second = limits(pair.second, pair.prompts, pair.bounded)[:2]
     ratios = np.full(len(pair.first), np.nan)
-    if limits(pair.second, pair.prompts)[0] > 0:
+    if second[0] > 0:
         ratios = pair.first / np.where(pair.second > 0, pair.second, np.inf)
-    values = ratios[0], *limits(ratios, pair.prompts)
+    values = ratios[0], *limits(ratios, pair.prompts, bounded=False)
+    if np.isnan(values[1]) and second[0] > 0:  # no resample changes the ratio: the limits of both damages
+        ends = np.divide.outer(limits(pair.first, pair.prompts, pair.bounded)[:2], second)
+        values = ratios[0], ends.min(), ends.max(), 0.0
     return described(pair, sign) | dict(zip(RATIO, values, strict=True))
 
 
@@ -133,6 +161,7 @@ def contrasts_table(
                     operators,
                     _positions(sets[name], operator, k),
                     sign,
+                    metric != "loss",
                 ).contrasts()
                 for name, operator in product(sets, operators)
             }

@@ -1,4 +1,4 @@
-"""The verdicts on one model: each question by its effect, its strongest control and an interval over cells.
+"""The verdicts on one model: each question by its effect, its strongest control and an interval.
 
 Each question is a row for all operators, and a row for each of them.
 """

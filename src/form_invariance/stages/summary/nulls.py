@@ -45,7 +45,8 @@ def ablation_trials(
     Args:
         cells: interventions table and table by prompt of every cell (format, operator).
     """
-    for kind, draw in _drawn(next(iter(cells.values()))[1], "neurons"):
+    each = [set(_drawn(prompts, "neurons")) for _, prompts in cells.values()]
+    for kind, draw in sorted(set.intersection(*each)):
         compared = {}
         for cell, (summary, prompts) in cells.items():
             kept = prompts[prompts["neurons"].isin(["none", kind])]

@@ -51,5 +51,5 @@ def _sentence(own: pd.DataFrame, contrasts: pd.DataFrame, k: int) -> str:
         f"{told('matched_minus_same_answer')}. A donor with another answer imposes it, beyond the rate of "
         f"permuted donors: {told('imposed')}; on problems that both formats get right: {told('interchange')}. The "
         f"ceilings, all late neurons and the residual stream below them, correct {ceilings}. In brackets: 95 % "
-        "intervals over cells and pairs; in parentheses: whether the value is above zero."
+        "intervals over pairs and draws; in parentheses: whether the value is above zero."
     )

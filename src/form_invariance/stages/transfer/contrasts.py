@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from form_invariance.stages.contrasts import NO_CONTROL, NO_SPREAD, Pair, paired, rows, spread_of, strongest
+from form_invariance.stages.contrasts import NO_CONTROL, Pair, paired, rows, strongest
 from form_invariance.stages.transfer.names import BASELINES, CONTROLS, DRAWN
 
 _CELL = ["direction", "operator", "k"]
@@ -85,8 +85,9 @@ def _rows(
                 first, second, control = CONTRASTS[name](cell)
                 values = first.to_numpy(float), second.to_numpy(float)
                 names = "transfer", operator, direction
-                known = control in DRAWN
-                draws = spread_of(by_draw[direction, operator, k, control].to_numpy()) if known else NO_SPREAD
+                draws = {}
+                if control in DRAWN:
+                    draws = {f"{operator} {control}": by_draw[direction, operator, k, control].to_numpy()}
                 pair = paired(*values, resamples, seed, *names, control=control, draws=draws)
                 pairs[direction, operator] = pair
         for row in rows(pairs, "direction"):
