@@ -107,6 +107,10 @@ CHANGES = {
         reword,
         [("census", WORD | ADDITION), ("heuristics", ADDITION), ("prompt_formats", {})],
     ),
+    "eval prompts": (
+        lambda config: config.update(eval_prompts=config["eval_prompts"] - 1),
+        [("preflight dataset", {})],
+    ),
     "a variant": (reword_variant, [("paraphrase_effects", ADDITION)]),
     "the seed": (lambda config: config.update(seed=1), [("census planted calibration heuristic_null", {})]),
 }
@@ -176,7 +180,7 @@ def test_every_setting_is_recorded_by_name(finished):
             "interventions specificity family_knockout neuron_effects faithfulness transfer dose "
             "planted calibration engine_check",
         ),
-        ("stages/heads/compute.py", "heads"),
+        ("stages/dataset/preflight.py stages/heads/compute.py", "preflight heads"),
         ("stages/transfer/answer.py", "answers"),
         ("browser/sum_view.js paper/numbers.csv explainer/page.html", "browser paper_tables explainer"),
         ("page/layout.css", "browser explainer report"),
