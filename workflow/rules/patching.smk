@@ -60,4 +60,5 @@ rule patching:
 rule rankings_all:
     input:
         expand("results/{model}/{format}/{operator}/ranking.parquet", **CELLS),
+        expand("results/{model}/preflight.parquet", model=MODELS),
     localrule: True
