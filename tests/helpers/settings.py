@@ -33,6 +33,9 @@ class _Declared:
         self.names |= {names[0]}
         self.required |= {names[0]} if required else set()
 
+    def set_defaults(self, **_):
+        """A default is no required option."""
+
     def add_mutually_exclusive_group(self, **_):
         return _Declared()
 
