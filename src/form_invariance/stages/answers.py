@@ -13,7 +13,7 @@ import pandas as pd
 from form_invariance.tables.files import reading, write_text
 
 UNDEFINED = "undefined"
-"""What stands for a number that there is not."""
+"""Text in place of an undefined number."""
 
 
 @dataclass(frozen=True)

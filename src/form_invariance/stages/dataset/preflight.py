@@ -1,7 +1,7 @@
-"""Does every cell have enough right answers? Asked of all censuses, before anything expensive runs."""
+"""Does every cell have enough right answers? All censuses are checked before the expensive jobs."""
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import cache, partial
 
 import pandas as pd
 
@@ -25,7 +25,7 @@ def preflight_table(
     rows, problems = [], []
     for (name, operator), (census, template) in censuses.items():
         others = {of: given for (form, of), given in censuses.items() if across and form == name}
-        problem = partial(_problem, {**others, operator: (census, template)}, operator, choice)
+        problem = cache(partial(_problem, {**others, operator: (census, template)}, operator, choice))
         reason = problem(choice.train)
         problems.append(problem)
         fits = _largest([problem], choice.train)
@@ -48,7 +48,7 @@ def preflight_table(
 
 
 def _problem(given: Mapping[str, tuple[pd.DataFrame, str]], operator: str, choice: Choice, train: int) -> str:
-    """Why a cell has no dataset with so many train prompts; empty if it has one."""
+    """The reason why a dataset with this number of train prompts is impossible; empty if it is possible."""
     try:
         make_dataset(given, operator, Choice(train, _evaluation(train, choice), choice.draws, choice.seed))
     except UserError as error:
@@ -94,10 +94,9 @@ def check(table: pd.DataFrame, choice: Choice) -> None:
     cells = ", ".join(
         f"{row.format}/{row.operator} ({row.right} of {row.asked} right)" for row in short.itertuples()
     )
-    fits = (
-        f"train_prompts: {table['train_fits'].min()} and eval_prompts: {table['eval_fits'].min()} fit every cell"
-    )
-    if not table["train_fits"].min():
+    train = int(table["all_fit"].iloc[0])
+    fits = f"train_prompts: {train} and eval_prompts: {_evaluation(train, choice)} fit every cell"
+    if not train:
         fits = "leave these cells out, or give their templates worked examples (scout tries some)"
     raise UserError(
         f"{len(short)} of {len(table)} cells have too few right answers for {choice.train} train and "

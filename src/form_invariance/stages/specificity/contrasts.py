@@ -44,27 +44,29 @@ class _Cell:
     operators: Sequence[str]
     sets: Mapping[str, list[int]]  # positions of the circuit, of the others', each format's best, and each control
     sign: int  # of a knockout 1; of keep-only -1: less damage is better
-    bounded: bool = True  # a prompt's damage lies between -1 and 1
+    bounded: bool  # a prompt's damage lies between -1 and 1
 
     def _of(self, task: str, kind: str) -> np.ndarray:
         """Mean damage by the sets of one kind, (1 + R,)."""
-        if task == OTHER_OPERATORS:
-            others = [self._of(other, kind) for other in self.operators if other != self.operator]
-            return np.mean(others, axis=0) if others else np.full(len(next(iter(self.damages.values()))), np.nan)
-        damage = self.damages[self.operator if task == OWN else task][:, self.sets[kind]]
-        return damage.mean(1) if damage.shape[1] else np.full(len(damage), np.nan)
+        damages = [self.damages[one][:, self.sets[kind]] for one in self._tasks(task)]
+        if not damages or not self.sets[kind]:
+            return np.full(len(next(iter(self.damages.values()))), np.nan)
+        return np.mean([damage.mean(1) for damage in damages], axis=0)
 
-    def _control(self, task: str) -> tuple[np.ndarray, str, np.ndarray]:
-        """The strongest control on a task, and the mean damage by each of its draws."""
+    def _tasks(self, task: str) -> list[str]:
+        """The tasks that a name stands for."""
+        if task == OTHER_OPERATORS:
+            return [other for other in self.operators if other != self.operator]
+        return [self.operator if task == OWN else task]
+
+    def _control(self, task: str) -> tuple[np.ndarray, str, Draws]:
+        """The strongest control on a task, its name, and the mean damage by each of its draws."""
         every = {kind: self._of(task, kind) for kind in CONTROLS}
         control = strongest({kind: values[0] for kind, values in every.items()}, self.sign)
         if control not in every:
-            return np.full_like(self._of(task, CIRCUIT), np.nan), control, np.empty(0)
-        tasks = [self.operator if task == OWN else task]
-        if task == OTHER_OPERATORS:
-            tasks = [other for other in self.operators if other != self.operator]
-        draws = np.mean([self.damages[one][0, self.sets[control]] for one in tasks], axis=0)
-        return every[control], control, draws
+            return np.full_like(self._of(task, CIRCUIT), np.nan), control, {}
+        draws = np.mean([self.damages[one][0, self.sets[control]] for one in self._tasks(task)], axis=0)
+        return every[control], control, {f"{self.operator} {control}": draws}
 
     def _pair(
         self, task: str, first: np.ndarray, second: np.ndarray, control: str = "", draws: Draws | None = None
@@ -73,25 +75,16 @@ class _Cell:
 
     def _count(self, task: str) -> int:
         """Prompts of a task; of several tasks the fewest."""
-        if task == OTHER_OPERATORS:
-            return min((self.prompts[other] for other in self.operators if other != self.operator), default=0)
-        return self.prompts[self.operator if task == OWN else task]
+        return min((self.prompts[one] for one in self._tasks(task)), default=0)
 
     def _fewer(self, task: str) -> str:
         """Of the own operator and another task the one with fewer prompts."""
         return min(OWN, task, key=self._count)
 
-    def _stream(self, kind: str) -> str:
-        return f"{self.operator} {kind}"
-
     def contrasts(self) -> Contrasts:
         """Every contrast of the cell."""
         own, (own_control, own_kind, own_draws) = self._of(OWN, CIRCUIT), self._control(OWN)
-        contrasts = {
-            ("circuit_minus_control", OWN): self._pair(
-                OWN, own, own_control, own_kind, {self._stream(own_kind): own_draws}
-            )
-        }
+        contrasts = {("circuit_minus_control", OWN): self._pair(OWN, own, own_control, own_kind, own_draws)}
         best = {name: self._of(OWN, name) for name in self.sets if name.startswith(BEST_IN)}
         at_home = best.pop(BEST_IN + self.format, np.full_like(own, np.nan))
         if best:
@@ -99,13 +92,14 @@ class _Cell:
         contrasts[OTHER_CIRCUITS, OWN] = self._pair(OWN, own, self._of(OWN, OTHER_CIRCUITS))
         for task in [OTHER_OPERATORS, *(task for task in self.damages if task != self.operator)]:
             other, (control, kind, draws) = self._of(task, CIRCUIT), self._control(task)
-            contrasts["circuit_minus_control", task] = self._pair(
-                task, other, control, kind, {self._stream(kind): draws}
-            )
+            contrasts["circuit_minus_control", task] = self._pair(task, other, control, kind, draws)
             contrasts["own_minus_other", task] = self._pair(self._fewer(task), own, other)
-            both = {self._stream(own_kind): own_draws, self._stream(kind): draws}
-            if own_kind == kind:  # the same neurons on both tasks
-                both = {self._stream(kind): own_draws - draws}
+            # A stream of both tasks drew the same neurons for both.
+            both = {
+                **own_draws,
+                **draws,
+                **{name: own_draws[name] - draws[name] for name in own_draws if name in draws},
+            }
             contrasts[BEYOND, task] = self._pair(self._fewer(task), own - own_control, other - control, draws=both)
         return contrasts
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.randomness import generator
-from form_invariance.stages.contrasts import overall
+from form_invariance.stages.contrasts import overall, verdict
 from form_invariance.stages.interventions.contrasts import cell_of
 from form_invariance.stages.interventions.contrasts import contrast_table as intervention_contrasts
 from form_invariance.stages.membership import Effects
@@ -116,9 +116,8 @@ def overlap_trials(
         }
         table = differing_table(changed, ks, resamples, seed)
         for row in table[table["quantity"] == OPERATORS_OWN].to_dict("records"):
-            word = "yes" if row["low"] > 0 else "no" if row["high"] < 0 else "undecided"
             names = {"question": "same", "metric": "jaccard beyond operator", "null": "three different operators"}
-            yield {**names, "k": row["k"], "verdict": word}
+            yield {**names, "k": row["k"], "verdict": verdict(row["low"], row["high"])}
 
 
 def rates(trials: list[Trial]) -> pd.DataFrame:
