@@ -25,6 +25,7 @@ TABLE_RULES = {
     "planted",
     "calibration",
     "dataset",
+    "preflight",
     "ranking",
     "circuit",
     "overlap",

@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     from form_invariance.bench import random_models
     from form_invariance.errors import UserError
-    from form_invariance.stages.model_options import dtype_of
+    from form_invariance.stages.model_options import device_of, dtype_of
 
     unknown = [suite for suite in arguments.suites if suite not in SUITES]
     if unknown:
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> None:
         return _measure(arguments)
     shape = random_models.shape_named(arguments.model)
     with tempfile.TemporaryDirectory() as name:
-        random_models.write_random_model(Path(name), shape, dtype_of(arguments))
+        random_models.write_random_model(Path(name), shape, dtype_of(arguments), device_of(arguments))
         return _measure(argparse.Namespace(**{**vars(arguments), "model": name}), label=arguments.model)
 
 
