@@ -44,9 +44,11 @@ from form_invariance.stages.probe.table import PROBE
 from form_invariance.stages.prompt_formats import token_boxes
 from form_invariance.stages.questions import QUESTIONS
 from form_invariance.stages.specificity import figure as specificity
+from form_invariance.stages.specificity.figure import middle
 from form_invariance.stages.specificity.table import SPECIFICITY
 from form_invariance.stages.summary import figure as summary
-from form_invariance.stages.summary.table import VERDICTS
+from form_invariance.stages.summary.figure import DECIDING
+from form_invariance.stages.summary.table import BEYOND_OPERATOR, VERDICTS
 from form_invariance.stages.transfer import figure as transfer
 from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_CONTRASTS
 
@@ -69,7 +71,8 @@ def overlap(formats, ks=KS):
 
 def verdicts(ks=KS):
     """Every question by its metrics, with differences that grow with k."""
-    metrics = {"same": ["jaccard"], "sufficient": ABLATED, "necessary": ABLATED, "specific": ["accuracy"]}
+    accuracy = {name: ["accuracy"] for name in ("specific", "exchange")}
+    metrics = {"same": ["jaccard", BEYOND_OPERATOR], "sufficient": ABLATED, "necessary": ABLATED, **accuracy}
     rows = [
         (question, metric, name, k, place / 10, place / 10 - 0.1, place / 10 + 0.1)
         for question in QUESTIONS
@@ -77,7 +80,7 @@ def verdicts(ks=KS):
         for name in ("all", "+", "-")
         for place, k in enumerate(ks)
     ]
-    return filled(VERDICTS, rows, "question metric operator k difference low high", value=0.5)
+    return filled(VERDICTS, rows, "question metric operator k difference low high", value=0.5, verdict="yes")
 
 
 def operator_overlap(formats, operators, ks=KS):
@@ -403,22 +406,24 @@ def test_a_circuit_without_neurons_is_not_drawn(draw):
         assert points == {"s": [10, 50], "c": [], "w": [50]}[name]
 
 
-def test_the_summary_says_where_no_neuron_is_shared():
-    """One model without shared neurons: only the first panel has values."""
-    measured = ["value", "control_value", "difference", "low", "high"]
-    empty = verdicts()
+def test_the_summary_has_every_question_with_its_operators_and_verdict():
+    """Of two models, of which one shares no neuron."""
+    table, measured = verdicts(), ["value", "control_value", "difference", "low", "high"]
+    empty = table.copy()
     empty.loc[empty["question"] != "same", measured] = np.nan
-    figure = summary.summary({"verdicts": joined({"m": verdicts(), "n": empty}, "model")}, "all models")
-    said = [[text.get_text() for text in axes.texts] for axes in figure.axes]
-    assert said == [[]] * 7 + [["no shared neuron"]] * 5
-    flawless = verdicts()
-    flawless.loc[flawless["question"].isin(["repaired", "beyond_the_answer", "imposed"]), measured] = np.nan
-    figure = summary.summary({"verdicts": joined({"m": flawless}, "model")}, "all models")
-    assert [[text.get_text() for text in axes.texts] for axes in figure.axes] == [
-        *[[]] * 3,
-        *[["too few pairs"]] * 2,
-        [],
-    ]
+    empty.loc[empty["question"] != "same", "verdict"] = "undefined"
+    every = joined({"m": table, "n": empty[empty["question"] != "exchange"]}, "model")
+    figure = summary.summary({"verdicts": every}, "all models")
+    k = middle(table["k"])
+    for model, axes in zip("mn", figure.axes, strict=True):
+        pooled = every[(every["model"] == model) & (every["k"] == k) & (every["operator"] == "all")]
+        said = [text.get_text() for text in axes.texts]
+        drawn = [y for line in axes.lines if line.get_marker() == "o" for x, y in line.get_xydata() if x == x]
+        for place, (question, (metric, _)) in enumerate(DECIDING.items()):
+            rows = pooled[(pooled["question"] == question) & (pooled["metric"] == metric)]
+            verdict = rows["verdict"].iloc[0] if len(rows) else "undefined"
+            assert said[place] == verdict, (model, question)
+            assert (place in drawn) == (len(rows) > 0 and rows["difference"].notna().all()), (model, question)
 
 
 @pytest.mark.parametrize("which", [["division"], ["addition", "division"]])
@@ -504,7 +509,7 @@ def test_text_can_be_read_and_nothing_covers_it(paper):
 def test_text_stays_text(paper, tmp_path):
     style.save(paper["summary"], [tmp_path / "x.svg", tmp_path / "x.pdf"])
     svg = (tmp_path / "x.svg").read_text()
-    assert ">neurons per layer, k</text>" in svg
+    assert ">Of this operator?</text>" in svg
     width = float(re.search(r'width="([\d.]+)pt"', svg)[1])
     assert width == pytest.approx(72 * (2 * 7.7 + 0.6) / 2.54, abs=0.01)
     content = (tmp_path / "x.pdf").read_bytes()

@@ -11,13 +11,11 @@ class Question:
         label: in texts and pages.
         compared: what its difference is.
         figure: the figure in the report's section that answers it at length.
-        panel: heading of its panel in the figure of all models; empty where it has none.
     """
 
     label: str
     compared: str
     figure: str
-    panel: str = ""
 
 
 QUESTIONS = {
@@ -25,31 +23,26 @@ QUESTIONS = {
         "Same neurons?",
         "Jaccard of the formats, minus chance and minus that of another operator in another format",
         "overlap",
-        "Same neurons?\nJaccard\n− chance",
     ),
     "sufficient": Question(
         "Do they keep more than controls?",
         "keep-only: circuit minus strongest control",
         "keep_only",
-        "Keep more?\nkeep-only,\n− best control",
     ),
     "necessary": Question(
         "Do they cost more than controls?",
         "knockout: loss by circuit minus by strongest control",
         "knockout",
-        "Cost more?\nknockout loss,\n− best control",
     ),
     "repaired": Question(
         "Repaired by a donor?",
         "transfer: matched donor minus the strongest of no donor, another problem's donor, other neurons",
         "transfer_contrasts",
-        "Repaired?\nmatched donor\n− best baseline",
     ),
     "beyond_the_answer": Question(
         "More than the answer?",
         "transfer: matched donor minus donor with the same answer",
         "transfer_contrasts",
-        "More than the\nanswer? matched\n− same answer",
     ),
     "imposed": Question(
         "Does a donor impose its answer?",
@@ -70,7 +63,6 @@ QUESTIONS = {
         "Of this operator?",
         "knockout: loss by the operator's neurons minus by the other operators', on its prompts",
         "specificity",
-        "Of this operator?\nknockout loss,\nown − others",
     ),
 }
 """By name in tables, in the order of the report."""

@@ -1,13 +1,17 @@
-"""All models in one figure: each question's difference from the strongest control, over circuit size."""
+"""All models in one figure: each question's difference by its deciding metric, with every operator."""
 
 from collections.abc import Mapping
+from typing import Any
 
+import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from form_invariance.drawing.lines import DASHED, Look, line, line_grid
-from form_invariance.drawing.style import COLOURS, GREY
+from form_invariance.drawing.palette import COLOURS, GREY
+from form_invariance.drawing.style import panels
 from form_invariance.stages.questions import QUESTIONS
+from form_invariance.stages.specificity.figure import middle
 from form_invariance.stages.specificity.table import ALL
 from form_invariance.stages.summary.table import BEYOND_OPERATOR, VERDICTS
 from form_invariance.stages.verdicts import PRIMARY
@@ -15,47 +19,69 @@ from form_invariance.tables.inputs import Input
 
 INPUTS = {"verdicts": Input(VERDICTS, ("model",))}
 
-TITLES = {name: question.panel for name, question in QUESTIONS.items() if question.panel}
-DIFFERENCE, LENIENT, IMPOSED = (
-    "difference, 95 % interval",
-    "by accuracy, beyond control or operator",
-    "a donor imposes its answer",
-)
-LOOKS = {
-    DIFFERENCE: Look(COLOURS[0], "o", width=1.4),
-    LENIENT: Look(GREY, dashes=DASHED, width=1.0),
-    IMPOSED: Look(COLOURS[1], "s", width=1.0),
+DECIDING = {
+    "same": (BEYOND_OPERATOR, "Jaccard of two formats − of two operators"),
+    "sufficient": (PRIMARY, "probability kept − by best control"),
+    "necessary": (PRIMARY, "probability lost − by best control"),
+    "repaired": ("rate", "by the same problem − by best baseline"),
+    "beyond_the_answer": ("rate", "by the same problem − by the same answer"),
+    "imposed": ("rate", "another donor's answer − permuted donors"),
+    "interchange": ("rate", "another donor's answer − permuted donors"),
+    "exchange": ("accuracy", "lost by others' best / by own best − 0.8"),
+    "specific": ("accuracy", "lost by own circuit − by other operators'"),
 }
-_LINES = {
-    **{(question, metric): DIFFERENCE for question in TITLES for metric in ("jaccard", "accuracy", "rate")},
-    **{(question, PRIMARY): DIFFERENCE for question in ("sufficient", "necessary")},
-    **{(question, "accuracy"): LENIENT for question in ("sufficient", "necessary")},
-    ("specific", "accuracy beyond control"): LENIENT,
-    ("same", BEYOND_OPERATOR): LENIENT,
-    ("imposed", "rate"): IMPOSED,
-}
+"""The metric that decides each question, and its difference in words."""
 
 
 def summary(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
-    """Rows are models, columns questions; above the zero line is yes, if the interval is."""
+    """Rows are questions, panels models; a point whose line lies above zero means yes (middle circuit size)."""
     table = tables["verdicts"]
-    table = table[table["operator"] == ALL]
-    keys = pd.Series(list(zip(table["question"], table["metric"], strict=True)), index=table.index)
-    table = table.assign(line=keys.map(_LINES)).dropna(subset="line")
-    panel = table["question"].replace("imposed", "beyond_the_answer").map(TITLES)
-    drawn = line(table.assign(panel=panel), table["line"], "difference", "low", "high")
-    drawn = drawn.sort_values("panel", key=lambda names: names.map(list(TITLES.values()).index), kind="stable")
-    grid = line_grid(drawn, "k", LOOKS, "", title, row="model", col="panel", height=1.5)
-    for (model, name), axes in grid.axes_dict.items():
-        axes.axhline(0, color="black", lw=0.6, zorder=0.5)
-        of_model = drawn[(drawn["model"] == model) & (drawn["line"] == DIFFERENCE)]
-        if of_model.loc[of_model["panel"] == name, "value"].isna().all():
-            # A model without errors shares neurons, but there is no pair that another format could correct.
-            shared = of_model.loc[of_model["panel"] == TITLES["sufficient"], "value"].notna().any()
-            words = "too few pairs" if shared else "no shared neuron"
-            axes.text(0.5, 0.6, words, transform=axes.transAxes, ha="center", fontsize=6.5)
-    grid.axes[0, 0].set_ylim(-0.65, 1.05)
-    # Said once: the panels are narrower than these words.
-    for place, axes in enumerate(grid.axes[-1]):
-        axes.set_xlabel(axes.get_xlabel() if place == grid.axes.shape[1] // 2 else "")
-    return grid.figure
+    k = middle(table["k"])
+    deciding = table["question"].map({question: metric for question, (metric, _) in DECIDING.items()})
+    table = table[(table["k"] == k) & (table["metric"] == deciding)]
+    models = list(dict.fromkeys(table["model"]))
+    across = min(len(models), 3)
+    figure, grid = panels(-(-len(models) // across), across, height=0.31 * len(DECIDING) + 0.3)
+    for axes in grid.flat[len(models) :]:
+        axes.set_visible(False)
+    for place, (model, axes) in enumerate(zip(models, grid.flat, strict=False)):
+        _draw(axes, table[table["model"] == model])
+        axes.set_title(model)
+        axes.set_yticks(range(len(DECIDING)), [""] * len(DECIDING))
+        if place % across == 0:
+            axes.set_yticklabels([QUESTIONS[question].label for question in DECIDING], va="bottom")
+            _say_what_is_compared(axes)
+    figure.suptitle(f"{title}: k = {k} best neurons of each layer")
+    figure.supxlabel("difference: all operators with its 95 % interval (blue), each operator (grey)", fontsize=7)
+    return figure
+
+
+def _draw(axes: Axes, table: pd.DataFrame) -> None:
+    """One model: the interval over all operators, a grey mark for each operator, and the verdict in words."""
+    pooled = table[table["operator"] == ALL].set_index("question")
+    axes.axvline(0, color="black", lw=0.6, zorder=0.5)
+    known = table["difference"].notna()
+    reach = table.loc[known, ["difference", "low", "high"]].to_numpy()
+    low, high = (min(0, np.nanmin(reach)), max(0, np.nanmax(reach))) if known.any() else (0, 0)
+    room = (high - low) or 1.0
+    axes.set_xlim(low - 0.05 * room, high + 0.45 * room)
+    axes.set_ylim(len(DECIDING) - 0.4, -0.6)
+    for place, question in enumerate(DECIDING):
+        row: dict[Any, Any] = (
+            {"verdict": "undefined"} if question not in pooled.index else dict(pooled.loc[question])
+        )
+        each = table.loc[(table["question"] == question) & (table["operator"] != ALL), "difference"]
+        axes.plot(each, [place] * len(each), "|", color=GREY, ms=5, mew=0.8)
+        if "difference" in row:
+            axes.plot([row["low"], row["high"]], [place, place], color=COLOURS[0], lw=1.6, solid_capstyle="butt")
+            axes.plot(row["difference"], place, "o", color=COLOURS[0])
+        axes.text(0.99, place, row["verdict"], transform=axes.get_yaxis_transform(), ha="right", va="center")
+
+
+def _say_what_is_compared(axes: Axes) -> None:
+    """Below each question, its difference in words."""
+    for place, (_, words) in enumerate(DECIDING.values()):
+        at = axes.get_yaxis_transform()
+        axes.annotate(
+            words, (0, place), (-7, -4), at, "offset points", ha="right", va="top", fontsize=6, color=GREY
+        )
