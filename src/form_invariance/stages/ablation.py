@@ -40,25 +40,23 @@ class Part:
 
 @torch.no_grad()
 def start_runs(model: Decoder, tokens: Tensor, answers: Tensor, first: int, size: int = BATCH) -> Iterator[Part]:
-    """Run the layers that no intervention touches, once, in batches of prompts of one length.
+    """Run what no intervention touches, once, in batches of prompts of one length.
+
+    A beginning that the prompts of a batch share, such as worked examples, runs once for all of them.
 
     Args:
         tokens: (P, T), shorter prompts padded on the left (`model.batches`).
         answers: token ids, (P,).
     """
     for rows, some in by_length(tokens, size):
-        residual = _before_late_layers(model, some, first)
-        yield Part(rows, some, residual, continue_cache(model, residual, first), answers[rows])
-
-
-def _before_late_layers(model: Decoder, tokens: Tensor, first: int) -> Tensor:
-    """The residual stream before layer `first`, (B, T, d); a beginning that prompts share runs once."""
-    shared = shared_beginning(tokens) if first else 0
-    if not shared:
-        return run_layers(model, embed(model, tokens), stop=first)
-    after, past = run_beginning(model, tokens[:1, :shared], first)
-    x = run_layers(model, embed(model, tokens)[:, shared:], stop=first, past=for_each(past, len(tokens)))
-    return torch.cat([after[first - 1].expand(len(x), -1, -1), x], dim=1)
+        shared = shared_beginning(some)
+        after, past = run_beginning(model, some[:1, :shared]) if shared else ([], [])
+        each = for_each(past, len(some))
+        x = embed(model, some)
+        rest = run_layers(model, x[:, shared:], stop=first, past=each)
+        begun = after[first - 1].expand(len(some), -1, -1) if shared and first else x[:, :shared]
+        cache = continue_cache(model, rest, first, each)
+        yield Part(rows, some, torch.cat([begun, rest], dim=1), cache, answers[rows])
 
 
 def ablate_all_positions(
