@@ -1,6 +1,6 @@
 """What a job that runs a model costs, before it has ever run: floating-point operations and weights to read.
 
-The amounts are those of docs/performance.md. Where a quantity is known only after an earlier stage (how many
+docs/performance.md has the largest amounts. Where a quantity is known only after an earlier stage (how many
 neurons are shared, how many pairs can be transferred), the largest likely one is taken.
 """
 

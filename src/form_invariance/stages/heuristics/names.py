@@ -59,7 +59,7 @@ FAMILIES = (
 
 
 def family(name: str) -> str:
-    """The family of a heuristic by its name; op1 and op2 are one family (method, section 12)."""
+    """The family of a heuristic by its name; op1 and op2 are one family (docs/stages.md)."""
     return next(label for prefix, label in FAMILIES if name.startswith(prefix))
 
 
