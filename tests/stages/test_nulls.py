@@ -18,9 +18,9 @@ def test_a_control_takes_the_circuits_place_and_the_circuit_is_gone():
     # Only the uniform control has three draws or more, four: two sizes, two interventions, three metrics.
     assert len(trials) == 4 * 2 * 2 * 3
     without = {}
-    for cell, (summary, prompts) in cells.items():
+    for cell, (summary, prompts, dataset) in cells.items():
         others = (prompts["neurons"] == "circuit") | prompts["neurons"].str.startswith("random_")
-        without[cell] = summary, prompts.assign(probability=prompts["probability"].mask(others))
+        without[cell] = summary, prompts.assign(probability=prompts["probability"].mask(others)), dataset
     assert list(nulls.ablation_trials(without, 50, 0)) == trials
 
 
@@ -34,7 +34,8 @@ def equal_draws(rng, effect=0.0):
     table = pd.DataFrame(rows, columns=["intervention", "neurons", "k", "seed", "index", "probability"])
     summary = pd.DataFrame({"intervention": ["keep_only"], "positions": "all", "means": "format"})
     summary = summary.assign(neurons="circuit", k=10, n_neurons=5)
-    return summary, table.assign(positions="all", means="format", correct=True, faithfulness=1.0)
+    dataset = pd.DataFrame({"split": "eval", "index": range(PROMPTS), "a": range(PROMPTS), "b": 0})
+    return summary, table.assign(positions="all", means="format", correct=True, faithfulness=1.0), dataset
 
 
 def test_a_control_that_is_one_of_many_is_rarely_told_from_them():

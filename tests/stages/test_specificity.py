@@ -68,7 +68,8 @@ def measured(request, tmp_path_factory):
         train, evaluation = pairs(place, 200)[:160], pairs(place, 200)[160:]
         template = two_operators.TEMPLATES[operator]
         means = mean_cache.compute(run.model, run.tokenizer, [[render(template, *pair) for pair in train]])
-        chosen.append(Task(operator, *prompts(run, operator, evaluation), means))
+        problems = [(operator, *pair) for pair in evaluation]
+        chosen.append(Task(operator, *prompts(run, operator, evaluation), means, problems))
         values = {
             KINDS[kind].matched_by: np.random.default_rng(place).random(members[operator].shape)
             for kind in compute.CONTROLS
@@ -215,6 +216,11 @@ def test_the_figure_has_a_panel_for_each_kind_of_neurons(measured):
     assert numbers[3:5] == ["–", "–"]
 
 
+def named(task, size):
+    """Problems of a task, the same in every format."""
+    return [(task, place) for place in range(size)]
+
+
 def labelled(operator, neurons, draw, members):
     return NeuronSet({"operator": operator, "neurons": neurons, "k": 5, "seed": draw}, members)
 
@@ -266,7 +272,7 @@ def test_damages_equal_hooks(tiny, tiny_folder, center):
     model, tokenizer = tiny
     tokens, answers, means = prepare(model, tokenizer, "word")
     plain = plain_means(tiny_folder, tokenizer, CACHE_PROMPTS["word"], 4)[2:, -1]
-    sets, task = random_sets(model.config.d_mlp), Task("one", tokens, answers, means)
+    sets, task = random_sets(model.config.d_mlp), Task("one", tokens, answers, means, named("one", len(tokens)))
     found = list(damages(Run(model, tokenizer, 2), "word", task, sets, 20, 0, center))
     compare(oracles.bridge(tiny_folder), found, sets, task, plain, center)
 
@@ -347,11 +353,10 @@ def made_up(seed, cells=("s", "c"), operators=("one", "two"), draws=2):
     for name in cells:
         for place, task in enumerate((*operators, "copying")):
             values = {m: rng.normal(size=(len(sets), 30 + 10 * place)) for m in compute.METRICS}
-            chosen = Task(task, torch.zeros(30 + 10 * place, 2), torch.zeros(30 + 10 * place), None)
-            drawn = generator(7, "bootstrap", "specificity", name, task).integers(
-                30 + 10 * place, size=(50, 30 + 10 * place)
-            )
-            every = np.arange(30 + 10 * place)
+            size = 30 + 10 * place
+            chosen = Task(task, torch.zeros(size, 2), torch.zeros(size), None, named(task, size))
+            drawn = generator(7, "bootstrap", name, task).integers(size, size=(50, size))
+            every = np.arange(size)
             means = {
                 m: np.stack([own[:, sample].mean(1) for sample in (every, *drawn)]) for m, own in values.items()
             }
@@ -380,7 +385,7 @@ def test_contrasts_equal_a_plain_computation():
         paired = own - one.damage["accuracy"][theirs]
         row = rows.loc[(name, "one", "knockout", "own_minus_other_circuits", "own", "accuracy")]
         assert row["difference"] == pytest.approx(paired.mean())
-        same = generator(7, "bootstrap", "specificity", name, "one").integers(30, size=(50, 30))
+        same = generator(7, "bootstrap", name, "one").integers(30, size=(50, 30))
         limits = np.quantile([paired[sample].mean() for sample in same], [0.025, 0.975])
         assert [row["low"], row["high"]] == pytest.approx(limits)
         # Of two kinds of controls the one that does more damage, the draws averaged; paired by prompt.
@@ -391,7 +396,7 @@ def test_contrasts_equal_a_plain_computation():
         assert row["control"] == strongest
         difference = own - means[strongest]
         assert row["difference"] == pytest.approx(difference.mean())
-        drawn = generator(7, "bootstrap", "specificity", name, "one").integers(30, size=(50, 30))
+        drawn = generator(7, "bootstrap", name, "one").integers(30, size=(50, 30))
         limits = np.quantile([difference[sample].mean() for sample in drawn], [0.025, 0.975])
         # Its two draws differ; a third one may differ as much.
         draws = one.damage["accuracy"][kinds[strongest]].mean(1)

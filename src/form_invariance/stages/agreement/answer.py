@@ -61,7 +61,8 @@ def difference(shared: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]
         rng = generator(0, "label-pairs", operator)
         first, second = (rng.permutation(kind[operator]) for kind in (shared, other))
         pairs = min(len(first), len(second))
-        cells.append(paired(first[:pairs], second[:pairs], RESAMPLES, 0, "labels", operator))
+        neurons = [("labels", operator, place) for place in range(pairs)]
+        cells.append(paired(first[:pairs], second[:pairs], neurons, RESAMPLES, 0))
     return described(over_cells(cells))
 
 

@@ -27,7 +27,7 @@ from form_invariance.stages.intervene import intervene, start, unmodified
 from form_invariance.stages.neuron_sets import BEST_IN
 from form_invariance.stages.run import Run
 from form_invariance.stages.specificity.table import CONTROLS as CONTROLS
-from form_invariance.stages.specificity.table import METRICS, TEXT
+from form_invariance.stages.specificity.table import METRICS
 from form_invariance.stages.specificity.tasks import Task
 
 INTERVENTIONS = ("keep_only", "knockout")
@@ -92,13 +92,10 @@ def damages(
         name: the format.
         resamples: bootstrap resamples over the prompts, the same for all sets.
     """
-    prompts = len(task.tokens)
-    shape = len(sets), prompts
+    shape = len(sets), len(task.tokens)
     members = masks_of(sets)
     present = members.any(axis=(1, 2))
-    # Plain text is the same in all formats.
-    names = (task.name,) if task.name == TEXT else (name, task.name)
-    weights = resampling(prompts, resamples, seed, "specificity", *names)
+    weights = resampling(task.problems, resamples, seed)
     measured = present.any() and not task.undefined
     if measured:
         started = start(run, task.tokens, task.answers, center)

@@ -10,6 +10,7 @@ HELP = "ask every question where its null is true: how often is the verdict yes,
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_keyed(parser, "--interventions", "FORMAT/OPERATOR=FILE", "interventions tables of all cells")
     add_keyed(parser, "--by-prompt", "FORMAT/OPERATOR=FILE", "their tables by prompt")
+    add_keyed(parser, "--dataset", "FORMAT/OPERATOR=FILE", "dataset tables of all cells")
     add_keyed(parser, "--effects", "FORMAT/OPERATOR=FILE", "indirect effects of all cells")
     what = "transfer/OPERATOR/DIRECTION=FILE and transfer_pairs/OPERATOR=FILE of every operator"
     parser.add_argument("--tables", nargs="+", required=True, metavar="INPUT/KEY=FILE", help=what)
@@ -18,6 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
+    from form_invariance.stages.dataset.table import DATASET
     from form_invariance.stages.interventions.table import INTERVENTIONS, INTERVENTIONS_PROMPTS
     from form_invariance.stages.membership import Membership, read_effects
     from form_invariance.stages.options import check_cells
@@ -28,10 +30,14 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.tables.inputs import input_paths, read_inputs
     from form_invariance.tables.progress import track
 
-    check_cells(arguments, "--interventions", "--by-prompt", "--effects")
+    check_cells(arguments, "--interventions", "--by-prompt", "--dataset", "--effects")
     options = arguments.bootstrap, arguments.seed
     cells = {
-        key: (read_table(path, INTERVENTIONS), read_table(arguments.by_prompt[key], INTERVENTIONS_PROMPTS))
+        key: (
+            read_table(path, INTERVENTIONS),
+            read_table(arguments.by_prompt[key], INTERVENTIONS_PROMPTS),
+            read_table(arguments.dataset[key], DATASET),
+        )
         for key, path in arguments.interventions.items()
     }
     moved = read_inputs(input_paths(arguments.tables, CONTRASTED, "the nulls"), CONTRASTED)
