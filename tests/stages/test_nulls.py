@@ -91,7 +91,10 @@ def test_no_name_means_the_same_operator_in_two_formats(monkeypatch):
         nulls,
         "differing_table",
         lambda cells, ks, resamples, seed: (
-            seen.append(cells) or pd.DataFrame({"quantity": ["operators_own"], "k": 5, "low": -1.0, "high": -0.5})
+            seen.append(cells)
+            or pd.DataFrame(
+                {"quantity": "operators_own", "operators": ["all", "one"], "k": 5, "low": -1.0, "high": -0.5}
+            )
         ),
     )
     operators, formats = ("one", "two", "three", "four"), ("s", "c", "w")

@@ -56,13 +56,13 @@ def _same(overlap: pd.DataFrame) -> Iterator[dict[str, object]]:
 def _operators_own(differing: pd.DataFrame) -> Iterator[dict[str, object]]:
     """The Jaccard of two formats of one operator compared with that of two operators in two formats."""
     for k, rows in differing.groupby("k"):
-        beyond = rows[rows["quantity"] == OPERATORS_OWN]
-        whole = rows[(rows["quantity"] == OVERLAPS) & (rows["operators"] == "all")].set_index("differs")
-        for row in beyond.to_dict("records"):
-            pair = {"value": whole["value"][FORMAT], "control_value": whole["value"][BOTH]}
+        overlaps = rows[rows["quantity"] == OVERLAPS].set_index(["differs", "operators"])
+        for row in rows[rows["quantity"] == OPERATORS_OWN].to_dict("records"):
+            own, other = (overlaps.loc[(differs, row["operators"])] for differs in (FORMAT, BOTH))
+            pair = {"value": own["value"], "control_value": other["value"], "cells": own["pairs"]}
             found = {"difference": row["value"], "low": row["low"], "high": row["high"]}
             names = {"question": "same", "metric": BEYOND_OPERATOR, "control": "another operator"}
-            yield {"k": k, "operator": ALL, "cells": whole["pairs"][FORMAT], **names, **pair, **found}
+            yield {"k": k, "operator": row["operators"], **names, **pair, **found}
 
 
 def _ablated(contrasts: pd.DataFrame) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.randomness import generator
-from form_invariance.stages.contrasts import overall, verdict
+from form_invariance.stages.contrasts import ALL, overall, verdict
 from form_invariance.stages.interventions.contrasts import cell_of
 from form_invariance.stages.interventions.contrasts import contrast_table as intervention_contrasts
 from form_invariance.stages.membership import Effects
@@ -116,7 +116,8 @@ def overlap_trials(
             for place, operator in enumerate(operators)
         }
         table = differing_table(changed, ks, resamples, seed)
-        for row in table[table["quantity"] == OPERATORS_OWN].to_dict("records"):
+        whole = table[(table["quantity"] == OPERATORS_OWN) & (table["operators"] == ALL)]
+        for row in whole.to_dict("records"):
             names = {"question": "same", "metric": "jaccard beyond operator", "null": "three different operators"}
             yield {**names, "k": row["k"], "verdict": verdict(row["low"], row["high"])}
 
