@@ -43,6 +43,7 @@ rule nulls:
         effects=every_cell("results/{model}/{format}/{operator}/indirect_effects.safetensors"),
         transfer=TRANSFERS,
         transfer_pairs=TRANSFER_PAIRS,
+        lost=SPECIFICITY_PROMPTS,
     output:
         "results/{model}/shared/nulls.parquet",
     log:
@@ -66,5 +67,5 @@ rule nulls:
         **table_job(mem_mb=4000),
     shell:
         "python -m form_invariance nulls --interventions {params.interventions:q} --by-prompt {params.prompts:q}"
-        " --dataset {params.dataset:q} --effects {params.effects:q} --tables {params.tables:q} {params.k:q} {params.membership:q}"
+        " --dataset {params.dataset:q} --effects {params.effects:q} --tables {params.tables:q} --lost {input.lost:q} {params.k:q} {params.membership:q}"
         " {params.bootstrap:q} {params.seed:q} --output {output:q} 2> {log:q}"

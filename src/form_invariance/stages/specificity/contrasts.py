@@ -15,7 +15,7 @@ import pandas as pd
 from form_invariance.stages.contrasts import Draws, Pair, Problem, described, limits, rows, strongest
 from form_invariance.stages.controls import NeuronSet
 from form_invariance.stages.neuron_sets import BEST_IN, CIRCUIT
-from form_invariance.stages.specificity.compute import INTERVENTIONS, Damages
+from form_invariance.stages.specificity.damages import KNOCKOUT, Damages
 from form_invariance.stages.specificity.table import (
     BEYOND,
     CONTROLS,
@@ -134,15 +134,17 @@ def contrasts_table(
     """The specificity_contrasts table of one model.
 
     Args:
-        damages: of every format, task and intervention.
+        damages: of every format, task and intervention that is contrasted.
         sets: of each format, in the order of the damages' arrays.
     """
     ks = sorted({some.label["k"] for of_format in sets.values() for some in of_format})
     found = []
-    for intervention, metric in product(INTERVENTIONS, CONTRASTED):
-        sign = 1 if intervention == "knockout" else -1
+    interventions = dict.fromkeys(one.intervention for one in damages)
+    metrics = [metric for metric in CONTRASTED if metric in damages[0].resampled]
+    for intervention, metric in product(interventions, metrics):
+        sign = 1 if intervention == KNOCKOUT else -1
         by_task = {
-            name: {one.task.name: one for one in damages if (one.format, one.intervention) == (name, intervention)}
+            name: {one.task: one for one in damages if (one.format, one.intervention) == (name, intervention)}
             for name in sets
         }
         for k in ks:
@@ -151,7 +153,7 @@ def contrasts_table(
                     name,
                     operator,
                     {task: one.resampled[metric] for task, one in by_task[name].items()},
-                    {task: one.task.problems for task, one in by_task[name].items()},
+                    {task: one.problems for task, one in by_task[name].items()},
                     operators,
                     _positions(sets[name], operator, k),
                     sign,
