@@ -7,7 +7,7 @@ from schema_checks import check_columns
 from scipy.stats import kstest
 
 from form_invariance.stages.agreement import compute as agreement
-from form_invariance.stages.agreement.answer import answer, difference, label_shares
+from form_invariance.stages.agreement.answer import answer, label_shares
 from form_invariance.stages.agreement.compute import (
     STATISTICS,
     agreement_table,
@@ -16,6 +16,7 @@ from form_invariance.stages.agreement.compute import (
     permutation_test,
     statistics,
 )
+from form_invariance.stages.agreement.contrasts import label_difference, same_families, unpaired
 from form_invariance.stages.agreement.table import AGREEMENT, LABELLED
 from form_invariance.stages.heuristics.names import FAMILIES
 
@@ -235,20 +236,73 @@ def test_the_answer_compares_labels_with_the_strongest_baseline():
     counts |= {("-", "smooth_noise"): (100, 0, 0), ("+", "matched_effect"): (50, 0, 50)}
     counts |= {("-", "matched_effect"): (60, 20, 20)}
     tables = {"agreement": agreed, "labelled": labelled_table(counts)}
-    found = answer(tables, 2)[1]
+    found = answer(tables, 2)[2]
     assert found.table.set_index("operator").loc["-", "shared"] == pytest.approx(0.7)
     assert "80% of the shared neurons" in found.sentence
     assert "not shared, same effect 40%, smooth noise 0%" in found.sentence
     assert "(not shared, same effect): +40.0 percentage points" in found.sentence
     assert found.sentence.endswith(": yes.")
     shares = label_shares(tables["labelled"])
-    contrast = difference(shares["shared"], shares["matched_effect"])
+    contrast = label_difference(shares["shared"], shares["matched_effect"])
     value, low, high = (contrast[name] for name in ("difference", "low", "high"))
     assert value == pytest.approx(0.4)
     # Operators differ by nothing: neurons alone make the interval, of two independent samples.
     errors = [np.sqrt(np.var(shares["shared"][o]) + np.var(shares["matched_effect"][o])) / 10 for o in "+-"]
     assert 0.5 < (high - low) / 3.92 / (np.hypot(*errors) / 2) < 2
     same = {**counts, ("+", "matched_effect"): (10, 0, 90), ("-", "matched_effect"): (20, 20, 60)}
-    assert answer({**tables, "labelled": labelled_table(same)}, 2)[1].sentence.endswith(": undecided.")
+    assert answer({**tables, "labelled": labelled_table(same)}, 2)[2].sentence.endswith(": undecided.")
     nobody = labelled_table({("+", "shared"): (0, 0, 0)})
-    assert answer({**tables, "labelled": nobody}, 2)[1].sentence.startswith("No neuron is shared")
+    assert answer({**tables, "labelled": nobody}, 2)[2].sentence.startswith("No neuron is shared")
+
+
+def agreed(counts):
+    """Exact match of strict labels: {(operator, kind, over): (equal sets, neurons)}."""
+    rows = [
+        ("strict", kind, "observed", over, "all", number, "exact", same / number if number else np.nan, operator)
+        for (operator, kind, over), (same, number) in counts.items()
+    ]
+    names = "mode", "kind", "activations", "over", "scope", "neurons", "statistic", "observed", "operator"
+    table = pd.DataFrame(rows, columns=names).reindex(columns=[*AGREEMENT.columns, "operator"])
+    columns = "mode", "activations", "scope", "statistic"
+    return pd.concat([table, *(table.assign(**{name: "other"}, observed=0.0) for name in columns)])
+
+
+def test_neurons_of_two_kinds_are_resampled_by_themselves():
+    first, second = np.repeat([1.0, 0.0], [30, 20]), np.repeat([1.0, 0.0], [10, 90])
+    pair = unpaired(first, second, "+", "matched_effect")
+    assert (pair.first[0], pair.second[0], pair.prompts) == (0.6, 0.1, (50,))
+    errors = np.sqrt([0.6 * 0.4 / 50, 0.1 * 0.9 / 100])
+    assert [pair.first[1:].std(), pair.second[1:].std()] == pytest.approx(errors, rel=0.1)
+    assert (pair.first - pair.second)[1:].std() == pytest.approx(np.hypot(*errors), rel=0.1)
+    assert unpaired(first, first, "+").first[1:] != pytest.approx(unpaired(first, first, "+").second[1:])
+
+
+def test_equal_families_are_compared_with_those_of_neurons_that_are_not_shared():
+    """Shared neurons may agree far more than permuted ones, and no more than others."""
+    alike = {
+        "shared": (87, 100),
+        "matched_variance": (88, 100),
+        "matched_effect": (85, 100),
+        "smooth_noise": (99, 99),
+    }
+    counts = {(operator, kind, "all"): pair for operator in "+-" for kind, pair in alike.items()}
+    more = {"shared": (60, 100), "matched_variance": (0, 0), "matched_effect": (20, 80)}
+    counts |= {(operator, kind, "any"): pair for operator in "+-" for kind, pair in more.items()}
+    rows = pd.DataFrame(same_families(agreed(counts))).set_index(["over", "operator"])
+    assert rows.index.tolist() == [(over, name) for over in ("all", "any") for name in ("+", "-", "all")]
+    row = rows.loc[("all", "all")]
+    assert row[["first", "second", "difference"]].tolist() == pytest.approx([0.87, 0.88, -0.01])
+    assert (row["control"], row["cells"], row["verdict"]) == ("matched_variance", 2, "undecided")
+    error = np.sqrt((0.87 * 0.13 + 0.88 * 0.12) / 100 / 2)
+    assert row["high"] - row["low"] == pytest.approx(3.92 * error, rel=0.1)
+    row = rows.loc[("any", "+")]
+    assert (row["control"], row["prompts"], row["verdict"]) == ("matched_effect", 80, "yes")
+    found = answer({"agreement": agreed(counts), "labelled": labelled_table({("+", "shared"): (0, 0, 0)})}, 2)[1]
+    assert "labelled in every format, 87% of the shared ones and 88% of those that are not" in found.sentence
+    assert "all formats: -1.0 percentage points, 95 % interval" in found.sentence
+    assert "labelled in some format, 60% of the shared ones and 25%" in found.sentence
+    assert set(found.table["control"]) == {"not shared, same variance", "not shared, same effect"}
+    few = {key: (min(same, 3), min(number, 4)) for key, (same, number) in counts.items()}
+    for table in (agreed(few), pd.DataFrame(columns=[*AGREEMENT.columns, "operator"])):
+        some = answer({"agreement": table, "labelled": labelled_table({("+", "shared"): (0, 0, 0)})}, 2)[1]
+        assert some.sentence.startswith("Fewer than five neurons")

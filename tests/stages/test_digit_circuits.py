@@ -139,7 +139,8 @@ def test_a_knockout_of_one_digit_spares_the_other(run, datasets, shared):
         for digit in NAMES:
             tokens, answers = eval_prompts(datasets[name, digit][0], run.tokenizer, run.model.device)
             assert len(list(by_length(tokens, len(tokens)))) == 1
-            task = Task(NAMES[digit], tokens, answers, last_token_means(run.model, tokens, run.first))
+            means = last_token_means(run.model, tokens, run.first)
+            task = Task(NAMES[digit], tokens, answers, means, [(place,) for place in range(len(tokens))])
             found = {one.intervention: one.damage for one in damages(run, name, task, sets, 50, 0, True)}
             own, other = digit, 1 - digit
             assert found["knockout"]["accuracy"][own].mean() > 0.7

@@ -10,7 +10,7 @@ from test_interventions import CACHE_PROMPTS, plain_means, prepare
 
 from form_invariance.problems.prompts import render
 from form_invariance.randomness import generator
-from form_invariance.stages.contrasts import ALL, described, over_cells, paired
+from form_invariance.stages.contrasts import ALL, described, over_cells, paired, problems_of
 from form_invariance.stages.family_knockout import compute
 from form_invariance.stages.family_knockout.answer import answer
 from form_invariance.stages.family_knockout.compute import (
@@ -246,7 +246,8 @@ def test_a_cells_rows_are_of_the_streams_of_their_seed(monkeypatch):
                 key, tried = next(expected)
                 assert key == (kind, own.family, metric)
                 assert (tried.labelled, tried.ablated) == (len(own.layers), sizes[used].mean())
-                same = paired(one, two, 50, 7, "family-knockout", *names, kind, own.family)
+                problems = problems_of("addition", prompts.pairs.a[used], prompts.pairs.b[used])
+                same = paired(one, two, problems, 50, 7)
                 np.testing.assert_array_equal([tried.pair.first, tried.pair.second], [same.first, same.second])
                 assert tried.pair.prompts == (used.sum(),)
             number += 1

@@ -8,11 +8,13 @@ import pytest
 from scipy.stats import t
 
 from form_invariance.cli import main
+from form_invariance.errors import UserError
+from form_invariance.randomness import generator
 from form_invariance.stages.contrasts import ALL, SEVERAL, verdict
+from form_invariance.stages.dataset.table import DATASET
 from form_invariance.stages.interventions.answer import answer
 from form_invariance.stages.interventions.contrasts import METRICS, cell_of, contrast_table
 from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS, INTERVENTIONS, INTERVENTIONS_PROMPTS
-from form_invariance.statistics import bootstrap_weights
 from form_invariance.tables.columns import Column
 from form_invariance.tables.files import read_table, write_table
 
@@ -22,6 +24,7 @@ DRAWS = {
     **{"circuit": [-1], "random": [0, 1, 2, 3], "random_any": [0, 1], "random_effect": [0, 1]},
     **{"random_variance": [0, 1]},
 }
+SCHEMAS = INTERVENTIONS, INTERVENTIONS_PROMPTS, DATASET
 COLUMN = {"faithfulness": "faithfulness", "accuracy": "correct", "probability": "probability"}
 
 
@@ -49,7 +52,22 @@ def made_up(seed, filled=(10, 50)):
         ],
         columns=[*names[:5], "n_neurons"],
     )
-    return summary, prompts
+    # Each cell asks problems of its own, and some that all cells ask.
+    problems = np.where(np.arange(PROMPTS) < 8, 0, 100 * seed) + np.arange(PROMPTS)
+    dataset = pd.DataFrame({"split": "eval", "index": np.arange(PROMPTS), "a": problems, "b": problems + 1})
+    return summary, prompts, pd.concat([dataset.assign(split="train", a=7), dataset[::-1]])
+
+
+def plain_means(dataset, operator, difference):
+    """Its mean in every resample, over the problems where it is known, by loops."""
+    eval_rows = dataset[dataset["split"] == "eval"].set_index("index")
+    total, weight = np.zeros(RESAMPLES), np.zeros(RESAMPLES)
+    for index, value in enumerate(difference):
+        if not np.isnan(value):
+            a, b = eval_rows.loc[index, ["a", "b"]]
+            times = generator(SEED, "bootstrap", operator, int(a), int(b)).poisson(1, RESAMPLES)
+            total, weight = total + times * value, weight + times
+    return total / weight
 
 
 def plain_contrast(prompts, intervention, k, metric):
@@ -113,7 +131,7 @@ def cells():
 
 @pytest.fixture(scope="module")
 def table(cells):
-    return contrast_table({key: cell_of(*both) for key, both in cells.items()}, RESAMPLES, SEED)
+    return contrast_table({key: cell_of(*tables) for key, tables in cells.items()}, RESAMPLES, SEED)
 
 
 def test_each_cell_equals_plain_loops(cells, table):
@@ -130,9 +148,8 @@ def test_each_cell_equals_plain_loops(cells, table):
         difference = (circuit - control)[~np.isnan(circuit)]
         assert row["difference"] == pytest.approx(difference.mean())
         assert row["prompts"] == len(difference) == PROMPTS - (row["metric"] == "faithfulness")
-        names = ("contrasts", row["format"], row["operator"])
-        draws = bootstrap_weights(len(difference), RESAMPLES, SEED, *names)
-        means = [sum(w * d for w, d in zip(draw, difference, strict=True)) / len(difference) for draw in draws]
+        dataset = cells[row["format"], row["operator"]][2]
+        means = plain_means(dataset, row["operator"], circuit - control)
         draws = plain_draws(prompts, row["intervention"], row["k"], row["metric"], name)
         expected = widened(np.quantile(means, [0.025, 0.975]), difference.mean(), [draws])
         np.testing.assert_allclose([row["low"], row["high"]], expected, atol=1e-15)
@@ -158,9 +175,7 @@ def test_all_cells_are_those_with_neurons(cells, table):
             assert row[column] == pytest.approx(np.mean([np.nanmean(one[place]) for one in found]))
         means = np.zeros(RESAMPLES)
         for key, (_, circuit, control) in zip(wanted, found, strict=True):
-            difference = (circuit - control)[~np.isnan(circuit)]
-            draws = bootstrap_weights(len(difference), RESAMPLES, SEED, "contrasts", *key)
-            means += draws @ difference / len(difference) / len(wanted)
+            means += plain_means(cells[key][2], key[1], circuit - control) / len(wanted)
         by_stream = {}  # an operator's draws of one kind are the same neurons in all its formats
         for key, (control, _, _) in zip(wanted, found, strict=True):
             draws = plain_draws(cells[key][1], row["intervention"], row["k"], row["metric"], control)
@@ -180,9 +195,9 @@ def test_a_circuit_without_neurons_has_a_row_and_no_values(table):
 
 
 def test_a_circuit_without_a_control_has_its_value_and_no_difference(cells):
-    summary, prompts = cells["word", "addition"]
+    summary, prompts, dataset = cells["word", "addition"]
     alone = prompts[prompts["neurons"].isin(["none", "circuit"])]
-    table = contrast_table({("word", "addition"): cell_of(summary, alone)}, RESAMPLES, SEED)
+    table = contrast_table({("word", "addition"): cell_of(summary, alone, dataset)}, RESAMPLES, SEED)
     cell = table[table["format"] == "word"]
     assert cell["first"].notna().all()
     assert (cell["control"] == "none").all()
@@ -191,9 +206,9 @@ def test_a_circuit_without_a_control_has_its_value_and_no_difference(cells):
 
 def test_the_command_writes_what_the_function_gives(cells, table, tmp_path):
     words = ["intervention-contrasts", "--bootstrap", str(RESAMPLES), "--seed", str(SEED)]
-    paths = {"--interventions": [], "--by-prompt": []}
-    for key, both in cells.items():
-        for option, schema, own in zip(paths, (INTERVENTIONS, INTERVENTIONS_PROMPTS), both, strict=True):
+    paths = {"--interventions": [], "--by-prompt": [], "--dataset": []}
+    for key, tables in cells.items():
+        for option, schema, own in zip(paths, SCHEMAS, tables, strict=True):
             path = tmp_path / f"{schema.name}_{'_'.join(key)}.parquet"
             write_table(completed(own, schema), path, schema, {})
             paths[option].append(f"{'/'.join(key)}={path}")
@@ -204,9 +219,17 @@ def test_the_command_writes_what_the_function_gives(cells, table, tmp_path):
 
 
 def test_the_command_refuses_tables_of_other_cells(tmp_path, capsys):
-    given = ["--interventions", "word/+=a", "--by-prompt", "code/+=b", "--output", str(tmp_path / "x")]
-    assert main(["intervention-contrasts", "--bootstrap", "2", "--seed", "0", *given]) == 2
-    assert "--by-prompt must name the same cells FORMAT/OPERATOR as --interventions" in capsys.readouterr().err
+    given = ["--interventions", "word/+=a", "--by-prompt", "word/+=b", "--dataset", "code/+=c"]
+    words = ["intervention-contrasts", "--bootstrap", "2", "--seed", "0", "--output", str(tmp_path / "x")]
+    assert main([*words, *given]) == 2
+    expected = "--dataset must have a file for each cell of --interventions and no other"
+    assert expected in capsys.readouterr().err
+
+
+def test_a_dataset_of_other_prompts_is_refused(cells):
+    summary, prompts, dataset = cells["word", "addition"]
+    with pytest.raises(UserError, match=r"no eval prompt 11, .* the same run"):
+        cell_of(summary, prompts, dataset[dataset["index"] < 11])
 
 
 def completed(own, schema):

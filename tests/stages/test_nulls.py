@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from test_interventions_contrasts import made_up
 
-from form_invariance.stages.summary import nulls
+from form_invariance.stages.summary import nulls, specific_nulls
 from form_invariance.stages.summary.table import NULLS
 from form_invariance.stages.transfer.names import DRAWN
 
@@ -18,9 +18,9 @@ def test_a_control_takes_the_circuits_place_and_the_circuit_is_gone():
     # Only the uniform control has three draws or more, four: two sizes, two interventions, three metrics.
     assert len(trials) == 4 * 2 * 2 * 3
     without = {}
-    for cell, (summary, prompts) in cells.items():
+    for cell, (summary, prompts, dataset) in cells.items():
         others = (prompts["neurons"] == "circuit") | prompts["neurons"].str.startswith("random_")
-        without[cell] = summary, prompts.assign(probability=prompts["probability"].mask(others))
+        without[cell] = summary, prompts.assign(probability=prompts["probability"].mask(others)), dataset
     assert list(nulls.ablation_trials(without, 50, 0)) == trials
 
 
@@ -34,7 +34,8 @@ def equal_draws(rng, effect=0.0):
     table = pd.DataFrame(rows, columns=["intervention", "neurons", "k", "seed", "index", "probability"])
     summary = pd.DataFrame({"intervention": ["keep_only"], "positions": "all", "means": "format"})
     summary = summary.assign(neurons="circuit", k=10, n_neurons=5)
-    return summary, table.assign(positions="all", means="format", correct=True, faithfulness=1.0)
+    dataset = pd.DataFrame({"split": "eval", "index": range(PROMPTS), "a": range(PROMPTS), "b": 0})
+    return summary, table.assign(positions="all", means="format", correct=True, faithfulness=1.0), dataset
 
 
 def test_a_control_that_is_one_of_many_is_rarely_told_from_them():
@@ -90,7 +91,10 @@ def test_no_name_means_the_same_operator_in_two_formats(monkeypatch):
         nulls,
         "differing_table",
         lambda cells, ks, resamples, seed: (
-            seen.append(cells) or pd.DataFrame({"quantity": ["operators_own"], "k": 5, "low": -1.0, "high": -0.5})
+            seen.append(cells)
+            or pd.DataFrame(
+                {"quantity": "operators_own", "operators": ["all", "one"], "k": 5, "low": -1.0, "high": -0.5}
+            )
         ),
     )
     operators, formats = ("one", "two", "three", "four"), ("s", "c", "w")
@@ -105,3 +109,102 @@ def test_no_name_means_the_same_operator_in_two_formats(monkeypatch):
             assert len({operator for _, operator in given}) == 3
     few = {key: value for key, value in cells.items() if value[1] in ("one", "two")}
     assert list(nulls.overlap_trials(few, [5], 10, 0)) == []
+
+
+SETS = [("circuit", -1), ("best_in_s", -1), ("best_in_c", -1)]
+SETS += [(kind, draw) for kind in ("random_variance", "random_effect") for draw in range(3)]
+
+
+def lost_answers(rng, operators=("+", "-", "*"), problems=60):
+    """A specificity_prompts table: circuits cost their own operator's answers, the best of all formats alike.
+
+    The formats ask most problems in common, and what a problem costs is mostly the same in both.
+    """
+    rows = []
+    for size, task in enumerate(operators):
+        hard = rng.random(2 * problems) < 0.3 + 0.2 * size
+        for name in "sc":
+            asked = rng.permutation(int(1.3 * problems))[:problems]
+            for operator in operators:
+                for neurons, draw in SETS:
+                    chance = 0.9 if operator == task and not neurons.startswith("random") else 0.1
+                    costs = hard[asked] & (rng.random(problems) < chance)
+                    rows += [
+                        (name, operator, 10, task, neurons, draw, -1, place, int(lost))
+                        for place, lost in zip(asked.tolist(), costs, strict=True)
+                    ]
+    names = ["format", "operator", "k", "task", "neurons", "seed", "a", "b", "lost"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def by_set(lost, cell, problem):
+    """Answers lost on one problem, by operator of the set, and neurons and draw."""
+    return {(key[0], key[2:]): value for key, value in lost[cell][problem].items()}
+
+
+def test_relabelled_operators_change_places_on_a_problem_in_all_formats_alike():
+    lost = specific_nulls.lost_by_cell(lost_answers(np.random.default_rng(3)))
+    # So that every value says whose it is.
+    marked = {
+        cell: rows.mul(0).add([100 * "+-*".index(key[0]) + SETS.index(key[2:]) for key in rows.index], axis=0)
+        for cell, rows in lost.items()
+    }
+    changed, places = specific_nulls.relabelled(marked, np.random.default_rng(0)), {}
+    assert changed.keys() == lost.keys()
+    for (name, task), rows in changed.items():
+        assert sorted(rows.index) == sorted(lost[name, task].index)
+        for problem in rows.columns:
+            found = by_set(changed, (name, task), problem)
+            own = {operator: int(found[operator, SETS[0]]) // 100 for operator in "+-*"}
+            assert sorted(own.values()) == [0, 1, 2]
+            assert all(value == 100 * own[key[0]] + SETS.index(key[1]) for key, value in found.items())
+            assert places.setdefault((task, problem), own) == own, "the formats differ"
+    assert len({tuple(own.values()) for own in places.values()}) == 6
+
+
+def test_thinned_formats_cost_a_part_of_what_the_own_best_cost():
+    lost = specific_nulls.lost_by_cell(lost_answers(np.random.default_rng(4)))
+    changed, kept = specific_nulls.thinned(lost, np.random.default_rng(0)), {}
+    for (name, task), rows in changed.items():
+        before, other = lost[name, task], {"s": "best_in_c", "c": "best_in_s"}[name]
+        for key in rows.index:
+            if key[2] != other:
+                assert (rows.loc[key] == before.loc[key]).all()
+                continue
+            own = before.loc[(*key[:2], f"best_in_{name}", -1)]
+            for problem, cost in own.items():
+                if cost:
+                    assert kept.setdefault((task, problem), rows.loc[key, problem]) == rows.loc[key, problem]
+                else:
+                    assert rows.loc[key, problem] == 0
+    assert np.mean(list(kept.values())) == pytest.approx(0.8, abs=0.1)
+
+
+def test_an_operator_without_neurons_at_a_size_changes_places_with_none():
+    table = lost_answers(np.random.default_rng(5))
+    lost = specific_nulls.lost_by_cell(table[(table["operator"] != "-") | (table["neurons"] != "random_effect")])
+    changed = specific_nulls.relabelled(lost, np.random.default_rng(0))["s", "+"]
+    assert set(changed.index.get_level_values("neurons")) == {name for name, _ in SETS} - {"random_effect"}
+    both = specific_nulls.lost_by_cell(pd.concat([table, table[table["operator"] != "-"].assign(k=20)]))
+    changed = specific_nulls.relabelled(both, np.random.default_rng(0))["s", "+"]
+    assert set(changed.xs(20, level="k").index.get_level_values("operator")) == {"+", "*"}
+    assert set(changed.xs(10, level="k").index.get_level_values("operator")) == {"+", "-", "*"}
+
+
+def test_where_the_truth_is_known_circuits_are_rarely_called_specific_or_exchangeable(monkeypatch):
+    monkeypatch.setattr(specific_nulls, "TRIALS", 4)
+    rng, trials = np.random.default_rng(6), []
+    for seed in range(8):
+        trials += specific_nulls.specificity_trials(lost_answers(rng), 200, seed)
+    table = nulls.rates(trials).set_index(["question", "metric", "null"])
+    assert table["trials"].to_dict() == {
+        ("specific", "accuracy", "operators relabelled"): 32,
+        ("specific", "accuracy beyond control", "operators relabelled"): 32,
+        ("exchange", "accuracy", "a fifth of the losses is missing"): 32,
+    }
+    assert (table[["yes", "no"]] <= 0.05).all(axis=None)
+    assert (table["undefined"] == 0).all()
+    # Unchanged, both questions have the answer that the tables were made with.
+    for null in ("relabelled", "thinned"):
+        monkeypatch.setattr(specific_nulls, null, lambda lost, rng: lost)
+    assert {trial["verdict"] for trial in specific_nulls.specificity_trials(lost_answers(rng), 200, 0)} == {"yes"}

@@ -96,7 +96,7 @@ def test_the_values_equal_plain_sets(monkeypatch):
             assert row.pairs == len(values[row.differs]) / 3
         by = own.set_index("differs")["value"]
         wanted = (by["format"] - by["both"]) / (by["nothing"] - by["both"])
-        (found,) = table[(table["k"] == k) & (table["quantity"] == "invariance")]["value"]
+        (found,) = table.query("k == @k and quantity == 'invariance' and operators == 'all'")["value"]
         assert found == pytest.approx(wanted)
 
 
@@ -117,9 +117,55 @@ def test_the_interval_covers_what_other_prompts_give():
 def test_pairs_of_operators_and_what_is_missing():
     table = differing_table(grid(lambda form, operator: [(operator, K)]), [K], 5, 0)
     assert set(table.query("differs == 'format'")["operators"]) == {"all", "sum", "difference"}
-    assert set(table.query("differs == 'both'")["operators"]) == {"all", "sum+difference"}
+    assert set(table.query("differs == 'both'")["operators"]) == {"all", "sum+difference", "sum", "difference"}
+    assert set(table.query("differs == 'operator'")["operators"]) == {"all", "sum+difference"}
     one_operator = {name: one for name, one in grid(lambda *_: [("x", K)]).items() if name[1] == "sum"}
     table = differing_table(one_operator, [K], 5, 0)
     assert set(table["differs"]) == {"nothing", "format"}
     single = {name: one.of_prompts(np.array([0])) for name, one in one_operator.items()}
     assert differing_table(single, [K], 5, 0).empty
+
+
+THREE = ("sum", "difference", "product")
+
+
+def three_operators(noise):
+    """Of the sum's ten neurons all are its own in every format; the other operators' are those of the format."""
+    cells = itertools.product(("symbolic", "code", "word"), THREE)
+    return {
+        (form, operator): cell([(operator if operator == "sum" else form, K)], noise, place)
+        for place, (form, operator) in enumerate(cells)
+    }
+
+
+def test_each_operator_is_compared_with_the_others():
+    table = differing_table(three_operators(0.05), [K], 50, 0).set_index(["quantity", "differs", "operators"])
+    for operator in THREE:
+        own = table.loc[("overlap", "format", operator)]
+        names = ["+".join(pair) for pair in itertools.combinations(THREE, 2) if operator in pair]
+        pairs = [table.loc[("overlap", "both", name)] for name in names]
+        mean = table.loc[("overlap", "both", operator)]
+        assert (own["pairs"], mean["pairs"]) == (6, 24)
+        assert mean["value"] == pytest.approx(np.mean([pair["value"] for pair in pairs]))
+        beyond = table.loc[("operators_own", "", operator)]
+        assert beyond["value"] == pytest.approx(own["value"] - mean["value"])
+        invariance = table.loc[("invariance", "", operator)]["value"]
+        room = table.loc[("overlap", "nothing", operator)]["value"] - mean["value"]
+        assert invariance == pytest.approx(beyond["value"] / room)
+        assert invariance == pytest.approx(float(operator == "sum"), abs=0.05)
+        assert (beyond["low"] > 0.5) == (operator == "sum")
+
+
+def test_an_operators_interval_covers_what_other_prompts_give():
+    rows = []
+    for draw in range(20):
+        parts = {"sum": [("sum", 6), ("anything", 4)], "difference": [("anything", K)]}
+        cells = {
+            (form, operator): cell(parts[operator], 1.0, [draw, place])
+            for place, (operator, form) in enumerate(itertools.product(parts, "ab"))
+        }
+        rows.append(differing_table(cells, [K], 60, draw).query("quantity == 'operators_own'"))
+    for operator, own in pd.concat(rows).groupby("operators"):
+        truth = own["value"].mean()
+        covered = (own["low"] <= truth) & (truth <= own["high"])
+        assert covered.mean() >= 0.85, operator

@@ -23,8 +23,9 @@ from form_invariance.stages.planted.construction import LATE
 from form_invariance.stages.run import Run
 from form_invariance.stages.specificity import compute, tasks
 from form_invariance.stages.specificity.answer import answer
-from form_invariance.stages.specificity.compute import Damages, damages, matrix, neuron_sets
+from form_invariance.stages.specificity.compute import damages, matrix, neuron_sets
 from form_invariance.stages.specificity.contrasts import contrasts_table
+from form_invariance.stages.specificity.damages import INTERVENTIONS, Damages, lost_answers
 from form_invariance.stages.specificity.figure import (
     damage_matrix,
     exchange,
@@ -33,7 +34,7 @@ from form_invariance.stages.specificity.figure import (
     specificity,
 )
 from form_invariance.stages.specificity.plain_text import PLAIN_TEXT
-from form_invariance.stages.specificity.table import SPECIFICITY, SPECIFICITY_CONTRASTS
+from form_invariance.stages.specificity.table import SPECIFICITY, SPECIFICITY_CONTRASTS, SPECIFICITY_PROMPTS
 from form_invariance.stages.specificity.tasks import Task, number_task, text_task
 
 LIMITS = OperandRange(6, 60, 12, 140)
@@ -68,7 +69,8 @@ def measured(request, tmp_path_factory):
         train, evaluation = pairs(place, 200)[:160], pairs(place, 200)[160:]
         template = two_operators.TEMPLATES[operator]
         means = mean_cache.compute(run.model, run.tokenizer, [[render(template, *pair) for pair in train]])
-        chosen.append(Task(operator, *prompts(run, operator, evaluation), means))
+        problems = [(operator, *pair) for pair in evaluation]
+        chosen.append(Task(operator, *prompts(run, operator, evaluation), means, problems))
         values = {
             KINDS[kind].matched_by: np.random.default_rng(place).random(members[operator].shape)
             for kind in compute.CONTROLS
@@ -116,7 +118,7 @@ def test_contrasts_say_whether_a_circuit_is_the_operators_own(measured):
     check_columns(contrasts, SPECIFICITY_CONTRASTS)
     chosen = contrasts.query("format == 'all' and operator == 'all' and metric == 'accuracy' and k == @K")
     found = chosen.set_index(["intervention", "contrast", "task"])
-    for intervention in compute.INTERVENTIONS:
+    for intervention in INTERVENTIONS:
         row = found.loc[(intervention, "own_minus_other", "other_operators")]
         assert row["cells"] == 2
         assert row["difference"] == pytest.approx(0 if common else 1, abs=0.1)
@@ -215,6 +217,11 @@ def test_the_figure_has_a_panel_for_each_kind_of_neurons(measured):
     assert numbers[3:5] == ["–", "–"]
 
 
+def named(task, size):
+    """Problems of a task, the same in every format."""
+    return [(task, place) for place in range(size)]
+
+
 def labelled(operator, neurons, draw, members):
     return NeuronSet({"operator": operator, "neurons": neurons, "k": 5, "seed": draw}, members)
 
@@ -266,7 +273,7 @@ def test_damages_equal_hooks(tiny, tiny_folder, center):
     model, tokenizer = tiny
     tokens, answers, means = prepare(model, tokenizer, "word")
     plain = plain_means(tiny_folder, tokenizer, CACHE_PROMPTS["word"], 4)[2:, -1]
-    sets, task = random_sets(model.config.d_mlp), Task("one", tokens, answers, means)
+    sets, task = random_sets(model.config.d_mlp), Task("one", tokens, answers, means, named("one", len(tokens)))
     found = list(damages(Run(model, tokenizer, 2), "word", task, sets, 20, 0, center))
     compare(oracles.bridge(tiny_folder), found, sets, task, plain, center)
 
@@ -329,8 +336,9 @@ def test_prompts_that_count_are_answered_correctly_and_come_once(measured, tmp_p
     rows = task.tokens.tolist()
     assert len(rows) == len({tuple(row) for row in rows}) == 30
     number = {run.tokenizer.encode(str(n))[0]: n for n in range(141)}
-    for row, wanted in zip(rows, task.answers.tolist(), strict=True):
+    for row, wanted, problem in zip(rows, task.answers.tolist(), task.problems, strict=True):
         a, b = (number[token] for token in row if token in number)
+        assert problem == ("sum", min(a, b), max(a, b))
         assert a + b == number[wanted]
         assert a != b
 
@@ -347,24 +355,37 @@ def made_up(seed, cells=("s", "c"), operators=("one", "two"), draws=2):
     for name in cells:
         for place, task in enumerate((*operators, "copying")):
             values = {m: rng.normal(size=(len(sets), 30 + 10 * place)) for m in compute.METRICS}
-            chosen = Task(task, torch.zeros(30 + 10 * place, 2), torch.zeros(30 + 10 * place), None)
-            drawn = generator(7, "bootstrap", "specificity", name, task).integers(
-                30 + 10 * place, size=(50, 30 + 10 * place)
-            )
-            every = np.arange(30 + 10 * place)
+            size = 30 + 10 * place
+            drawn = generator(7, "bootstrap", name, task).integers(size, size=(50, size))
+            every = np.arange(size)
             means = {
                 m: np.stack([own[:, sample].mean(1) for sample in (every, *drawn)]) for m, own in values.items()
             }
-            found.append(Damages(name, chosen, "knockout", values, values, means))
-            found.append(Damages(name, chosen, "keep_only", values, values, means))
+            for intervention in ("knockout", "keep_only"):
+                found.append(Damages(name, task, named(task, size), "", intervention, values, values, means))
     return found, dict.fromkeys(cells, sets)
+
+
+def test_the_table_by_prompt_has_the_lost_answers_of_sets_with_neurons():
+    values = np.array([[1.0, 0, 0], [np.nan] * 3, [0, -1, 1]])
+    problems = [("+", 2, 5), ("+", 1, 9), ("+", -1, 3)]
+    found = Damages("s", "+", problems, "", "knockout", {}, {"accuracy": values}, {})
+    sets = [labelled("+", name, place, np.ones((1, 2), dtype=bool)) for place, name in enumerate("xyz")]
+    table = lost_answers(found, sets)
+    check_columns(table, SPECIFICITY_PROMPTS)
+    rows = table[["neurons", "seed", "a", "b", "lost"]].itertuples(index=False, name=None)
+    assert list(rows) == [
+        *[("x", 0, 2, 5, 1), ("x", 0, 1, 9, 0), ("x", 0, -1, 3, 0)],
+        *[("z", 2, 2, 5, 0), ("z", 2, 1, 9, -1), ("z", 2, -1, 3, 1)],
+    ]
+    assert table[["format", "task", "operator", "k"]].drop_duplicates().values.tolist() == [["s", "+", "+", 5]]
 
 
 def test_contrasts_equal_a_plain_computation():
     found, sets = made_up(0)
     table = contrasts_table(found, sets, ["one", "two"])
     rows = table.set_index(["format", "operator", "intervention", "contrast", "task", "metric"])
-    by = {(one.format, one.task.name): one for one in found if one.intervention == "knockout"}
+    by = {(one.format, one.task): one for one in found if one.intervention == "knockout"}
     for name in ("s", "c"):
         one, two = by[name, "one"], by[name, "two"]
         own, other = one.damage["accuracy"][0], two.damage["accuracy"][0]
@@ -380,7 +401,7 @@ def test_contrasts_equal_a_plain_computation():
         paired = own - one.damage["accuracy"][theirs]
         row = rows.loc[(name, "one", "knockout", "own_minus_other_circuits", "own", "accuracy")]
         assert row["difference"] == pytest.approx(paired.mean())
-        same = generator(7, "bootstrap", "specificity", name, "one").integers(30, size=(50, 30))
+        same = generator(7, "bootstrap", name, "one").integers(30, size=(50, 30))
         limits = np.quantile([paired[sample].mean() for sample in same], [0.025, 0.975])
         assert [row["low"], row["high"]] == pytest.approx(limits)
         # Of two kinds of controls the one that does more damage, the draws averaged; paired by prompt.
@@ -391,7 +412,7 @@ def test_contrasts_equal_a_plain_computation():
         assert row["control"] == strongest
         difference = own - means[strongest]
         assert row["difference"] == pytest.approx(difference.mean())
-        drawn = generator(7, "bootstrap", "specificity", name, "one").integers(30, size=(50, 30))
+        drawn = generator(7, "bootstrap", name, "one").integers(30, size=(50, 30))
         limits = np.quantile([difference[sample].mean() for sample in drawn], [0.025, 0.975])
         # Its two draws differ; a third one may differ as much.
         draws = one.damage["accuracy"][kinds[strongest]].mean(1)
@@ -409,7 +430,7 @@ def test_over_cells_every_cell_counts_once():
     table = contrasts_table(found, sets, ["one", "two"])
     knockout = table[(table["intervention"] == "knockout") & (table["metric"] == "loss")]
     rows = knockout.set_index(["format", "operator", "contrast", "task"]).sort_index()
-    by = {(one.format, one.task.name): one.resampled["loss"] for one in found if one.intervention == "knockout"}
+    by = {(one.format, one.task): one.resampled["loss"] for one in found if one.intervention == "knockout"}
     # The circuits are the first set of either operator; its controls follow.
     circuits = {"one": 0, "two": 5}
     samples = {
@@ -429,8 +450,8 @@ def test_a_ratio_needs_a_damage_above_zero():
     found, sets = made_up(1)
     for one in found:
         for metric in compute.METRICS:
-            one.damage[metric][:] = {"one": 3.0, "two": 2.0, "copying": 0.0}[one.task.name]
-            one.resampled[metric][:] = {"one": 3.0, "two": 2.0, "copying": 0.0}[one.task.name]
+            one.damage[metric][:] = {"one": 3.0, "two": 2.0, "copying": 0.0}[one.task]
+            one.resampled[metric][:] = {"one": 3.0, "two": 2.0, "copying": 0.0}[one.task]
     rows = contrasts_table(found, sets, ["one", "two"]).query("contrast == 'own_minus_other'")
     rows = rows.set_index(["format", "operator", "intervention", "task", "metric"])
     row = rows.loc[("s", "one", "knockout", "two", "loss")]

@@ -45,11 +45,15 @@ def overlap(jaccards, half=0.1):
 def differing():
     overlaps = (("nothing", 0.6), ("format", 0.5), ("operator", 0.3), ("both", 0.2))
     rows = [
-        {"quantity": "overlap", "differs": what, "operators": operators, "value": value, "pairs": 9}
+        {"quantity": "overlap", "differs": what, "operators": operators, "value": value + more, "pairs": pairs}
         for what, value in overlaps
-        for operators in ("all", "+")
+        for operators, more, pairs in (("all", 0, 18), ("+", 0.1, 9), ("-", -0.1, 9))
     ]
-    rows.append({"quantity": "operators_own", "operators": "all", "value": 0.3, "low": 0.1, "high": 0.5})
+    own = {"quantity": "operators_own", "value": 0.3}
+    rows += [
+        {**own, "operators": operators, "low": 0.3 - half, "high": 0.3 + half}
+        for operators, half in (("all", 0.2), ("+", 0.1), ("-", 0.4))
+    ]
     rows.append({"quantity": "invariance", "operators": "all", "value": 0.75, "low": 0.7, "high": 0.8})
     return rows_of(DIFFERING, [{"k": 10, **row} for row in rows])
 
@@ -125,7 +129,13 @@ def test_every_question_is_taken_from_its_contrast_over_all_cells(tables):
     assert beyond[["value", "control_value", "difference", "low", "high"]].tolist() == pytest.approx(
         [0.5, 0.2, 0.3, 0.1, 0.5]
     )
-    assert (beyond["control"], beyond["verdict"]) == ("another operator", "yes")
+    assert (beyond["control"], beyond["verdict"], beyond["cells"]) == ("another operator", "yes", 18)
+    by_operator = every[every["metric"] == "jaccard beyond operator"].set_index("operator")
+    assert by_operator.index.tolist() == ["all", "+", "-"]
+    assert by_operator["verdict"].tolist() == ["yes", "yes", "undecided"]
+    assert by_operator.loc["+", ["value", "control_value", "difference", "cells"]].tolist() == pytest.approx(
+        [0.6, 0.3, 0.3, 9]
+    )
     assert found.loc[("repaired", "rate"), ["value", "control_value"]].tolist() == [0.6, 0.5]
     assert found.loc[("interchange", "rate"), ["value", "control_value"]].tolist() == [0.3, 0.1]
     exchange = found.loc[("exchange", "accuracy")]

@@ -10,6 +10,7 @@ from scipy.stats import t
 from form_invariance.model import loading as models
 from form_invariance.model.files import load_tokenizer, resolve
 from form_invariance.problems.tasks import Arithmetic
+from form_invariance.randomness import generator
 from form_invariance.stages.census.compute import take_census
 from form_invariance.stages.circuit.compute import circuit_members
 from form_invariance.stages.contrasts import ALL, FEWEST, overall, paired, rows
@@ -23,7 +24,6 @@ from form_invariance.stages.transfer.conditions import plan
 from form_invariance.stages.transfer.contrasts import CONTRASTS, contrast_table
 from form_invariance.stages.transfer.directions import transfer_tables
 from form_invariance.stages.transfer.neuron_sets import measure, neuron_sets
-from form_invariance.statistics import bootstrap_weights
 
 DRAWS = {"random": 3, "random_variance": 2, "not_shared": None}
 
@@ -128,8 +128,9 @@ def test_a_cells_interval_is_the_bootstraps(tables):
     row = table[(table["contrast"] == "imposed") & (table["operator"] == "+") & (table["k"] == 50)].iloc[0]
     own = pairs[(pairs["operator"] == "+") & (pairs["donor"] == "D") & (pairs["k"] == 50)]
     own = own[own["condition"] == "mismatched"].sort_values(["a", "b"])
-    weights = bootstrap_weights(len(own), 200, 3, "transfer", "+", "D_to_T")
-    resampled = weights @ (own["donor_answer"] - own["permuted_answer"]).to_numpy(float) / len(own)
+    problems = zip(own["a"].tolist(), own["b"].tolist(), strict=True)
+    times = np.array([generator(3, "bootstrap", "+", *pair).poisson(1, 200) for pair in problems]).T
+    resampled = times @ (own["donor_answer"] - own["permuted_answer"]).to_numpy(float) / times.sum(1)
     assert np.quantile(resampled, [0.025, 0.975]) == pytest.approx([row["low"], row["high"]])
 
 
@@ -225,7 +226,7 @@ def test_the_answer_says_that_nothing_is_shared():
     transfer = pd.DataFrame(
         {"operator": "+", "direction": "D_to_T", "k": [10], "condition": "matched", "n_neurons": 0}
     )
-    nothing = paired(np.empty(0), np.empty(0), 10, 0)
+    nothing = paired(np.empty(0), np.empty(0), [], 10, 0)
     contrasts = pd.DataFrame(rows({("D_to_T", "+"): nothing}, "direction")).assign(k=10, contrast="imposed")
     (told,) = answer({"transfer": transfer, "transfer_contrasts": contrasts}, 10)
     assert told.sentence == "No neuron is shared (k = 10), so there is nothing to transfer."

@@ -20,6 +20,7 @@ TABLE_JOBS["intervention-contrasts"] = {
     "inputs": {
         "interventions": [INTERVENTIONS["interventions"][0], -3, -2],
         "by_prompt": [every_cell("results/{model}/{format}/{operator}/interventions_prompts.parquet"), -3, -2],
+        "dataset": [every_cell("results/{model}/{format}/{operator}/dataset.parquet"), -3, -2],
     },
     "outputs": {"output": CONTRASTS},
     "settings": settings("bootstrap", "seed"),

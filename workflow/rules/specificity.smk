@@ -6,7 +6,9 @@ SPECIFICITY = {
 FIGURES["specificity specificity"] = MODELS, {"specificity": SPECIFICITY["specificity"]}
 FIGURES["specificity exchange"] = MODELS, {"specificity": SPECIFICITY["specificity"]}
 ANSWERS["specificity"] = MODELS, SPECIFICITY
+SPECIFICITY_PROMPTS = "results/{model}/shared/specificity_prompts.parquet"
 TABLES += expand("results/{model}/shared/{table}.parquet", model=MODELS, table=SPECIFICITY)
+TABLES += expand(SPECIFICITY_PROMPTS, model=MODELS)
 TEXT = [config["specificity_text"]] if config.get("specificity_text") else []
 TASKS = config.get("specificity_tasks", {})
 OPERANDS = [f"--{key.replace('_', '-')}={value}" for key, value in config["operands"].items()]
@@ -24,6 +26,7 @@ rule specificity:
     output:
         table="results/{model}/shared/specificity.parquet",
         contrasts="results/{model}/shared/specificity_contrasts.parquet",
+        prompts=SPECIFICITY_PROMPTS,
     log:
         "results/logs/specificity/{model}.log",
     benchmark:
@@ -66,4 +69,5 @@ rule specificity:
         " --mean-cache {params.mean_cache:q} --task {params.tasks:q} --task-template {params.templates:q}"
         " {params.text:q} {params.operands:q} {params.prompts:q} {params.k:q}"
         " {params.matched_seeds:q} {params.center} {params.bootstrap:q} {params.seed:q}"
-        " --output {output.table:q} --contrasts-output {output.contrasts:q} 2> {log:q}"
+        " --output {output.table:q} --contrasts-output {output.contrasts:q}"
+        " --prompts-output {output.prompts:q} 2> {log:q}"

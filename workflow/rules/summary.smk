@@ -39,9 +39,11 @@ rule nulls:
     input:
         interventions=INTERVENTIONS["interventions"][0],
         prompts=every_cell("results/{model}/{format}/{operator}/interventions_prompts.parquet"),
+        dataset=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
         effects=every_cell("results/{model}/{format}/{operator}/indirect_effects.safetensors"),
         transfer=TRANSFERS,
         transfer_pairs=TRANSFER_PAIRS,
+        lost=SPECIFICITY_PROMPTS,
     output:
         "results/{model}/shared/nulls.parquet",
     log:
@@ -54,6 +56,7 @@ rule nulls:
         code=source_digest("nulls"),
         interventions=lambda wildcards, input: keyed(input.interventions, -3, -2),
         prompts=lambda wildcards, input: keyed(input.prompts, -3, -2),
+        dataset=lambda wildcards, input: keyed(input.dataset, -3, -2),
         effects=lambda wildcards, input: keyed(input.effects, -3, -2),
         tables=table_options({**TRANSFER, "transfer_pairs": [TRANSFER_PAIRS, -2]}),
         k=setting("k"),
@@ -64,5 +67,5 @@ rule nulls:
         **table_job(mem_mb=4000),
     shell:
         "python -m form_invariance nulls --interventions {params.interventions:q} --by-prompt {params.prompts:q}"
-        " --effects {params.effects:q} --tables {params.tables:q} {params.k:q} {params.membership:q}"
+        " --dataset {params.dataset:q} --effects {params.effects:q} --tables {params.tables:q} --lost {input.lost:q} {params.k:q} {params.membership:q}"
         " {params.bootstrap:q} {params.seed:q} --output {output:q} 2> {log:q}"

@@ -1,20 +1,22 @@
 """Contrasts of what two interventions do, with intervals over prompts (method, section 15).
 
-A mean is an array (1 + R,): the value on the sample, then on R bootstrap resamples of the prompts. Means over the
-same prompts share their resamples, so their difference is paired by prompt. Cells (formats, directions, operators)
-are fixed, because no others could have been drawn: prompts are resampled within each cell, and a mean over cells
-is the mean of their arrays.
+A mean is an array (1 + R,): the value on the sample, then on R bootstrap resamples of the problems. Cells
+(formats, directions, operators) are fixed, because no others could have been drawn, and a mean over cells is the
+mean of their arrays. Problems are drawn: all values of a problem, in every cell that asks it, count equally often
+in a resample. So two values of a prompt are paired, and formats that ask the same problem are drawn together.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from form_invariance.statistics import bootstrap_weights
+from form_invariance.randomness import generator
 from form_invariance.tables.columns import Column, integer, number, text
 
 ALL = "all"
@@ -32,7 +34,7 @@ COLUMNS: dict[str, Column] = {
     "second": number("mean of the value that is subtracted, over the same cells"),
     "difference": number("first - second"),
     "low": number(
-        "95 % lower limit: bootstrap over the prompts of each cell (without any spread the rule of three), "
+        "95 % lower limit: bootstrap over the problems of each operator (without any spread the rule of three), "
         "and the spread of the control's draws"
     ),
     "high": number("95 % upper limit"),
@@ -45,6 +47,12 @@ COLUMNS: dict[str, Column] = {
 Cell = TypeVar("Cell", bound=tuple[str, ...])
 """Format or direction, and operator."""
 
+
+Problem = tuple[object, ...]
+"""Its operator or task, and its operands: what cells have in common."""
+
+_UNSEEN = -float(np.log(0.025))
+"""What was seen in none of n problems has a share of at most this / n: the rule of three for two sides."""
 
 Draws = Mapping[str, np.ndarray]
 """What each draw of a control gives, (draws,), by its random stream: cells may share the drawn neurons."""
@@ -71,7 +79,7 @@ class Pair:
     """Two means of one cell, (1 + R,) each; NaN where one is undefined.
 
     Attributes:
-        prompts: that have both values, in each cell.
+        problems: of the prompts that have both values, in each cell.
         control: name of the second one, if it was chosen.
         draws: of the second one, if it is drawn.
         bounded: the difference of a prompt lies between -1 and 1.
@@ -79,10 +87,15 @@ class Pair:
 
     first: np.ndarray
     second: np.ndarray
-    prompts: tuple[int, ...]
+    problems: tuple[Sequence[Problem], ...]
     control: str = ""
     draws: Draws = field(default_factory=dict)
     bounded: bool = True
+
+    @property
+    def prompts(self) -> tuple[int, ...]:
+        """How many prompts have both values, in each cell."""
+        return tuple(map(len, self.problems))
 
     @property
     def defined(self) -> bool:
@@ -90,36 +103,56 @@ class Pair:
         return min(self.prompts, default=0) >= FEWEST and not np.isnan(self.first[0] - self.second[0])
 
 
-def resampling(prompts: int, resamples: int, seed: int, *names: str) -> np.ndarray:
-    """How often each prompt is in the sample and in each resample, (1 + R, P)."""
-    if not prompts:
-        return np.empty((1 + resamples, 0))
-    return np.vstack([np.ones(prompts), bootstrap_weights(prompts, resamples, seed, *names)])
+def problems_of(operator: str, a: np.ndarray | pd.Series, b: np.ndarray | pd.Series) -> list[Problem]:
+    """Problems of operands (P,), or of rows of a table; a pair and its reverse are one problem."""
+    low, high = np.minimum(a, b), np.maximum(a, b)
+    return list(zip([operator] * len(low), low.tolist(), high.tolist(), strict=True))
+
+
+@lru_cache(maxsize=2**14)
+def _times_drawn(problem: Problem, resamples: int, seed: int) -> np.ndarray:
+    """How often a problem is in each resample, (R,)."""
+    return generator(seed, "bootstrap", *problem).poisson(size=resamples).astype(np.uint8)
+
+
+def resampling(problems: Sequence[Problem], resamples: int, seed: int) -> np.ndarray:
+    """How often each prompt is in the sample and in each resample, (P, 1 + R).
+
+    A problem's numbers depend on the problem alone, so every cell that asks it draws it equally often. Drawing as
+    many problems as there are, with replacement, gives each a Poisson number with mean 1 (but for their fixed sum,
+    by which a mean is divided anyway). A resample without any problem of a cell is the sample.
+    """
+    weights = np.ones((len(problems), 1 + resamples))
+    for place, problem in enumerate(problems):
+        weights[place, 1:] = _times_drawn(problem, resamples, seed)
+    weights[:, ~weights.any(0)] = 1
+    return weights
 
 
 def resampled(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Means over prompts of values (..., P): (1 + R, ...); not numbers without prompts."""
-    if not weights.shape[1]:
-        return np.full((len(weights), *values.shape[:-1]), np.nan)
-    return np.moveaxis(values @ weights.T, -1, 0) / weights.shape[1]
+    if not len(weights):
+        return np.full((weights.shape[1], *values.shape[:-1]), np.nan)
+    return np.moveaxis(values @ weights / weights.sum(0), -1, 0)
 
 
 def paired(
     first: np.ndarray,
     second: np.ndarray,
+    problems: Sequence[Problem],
     resamples: int,
     seed: int,
-    *names: str,
     control: str = "",
     draws: Draws | None = None,
     bounded: bool = True,
 ) -> Pair:
-    """Two values of each prompt, (P,); a prompt without one of them is left out, if any has both."""
+    """Two values of each prompt, (P,), and its problem; a prompt without both is left out, if any has both."""
     values = np.stack([first, second]).astype(float)
     both = ~np.isnan(values).any(0)
-    values = values[:, both if both.any() else ~np.isnan(values[0])]
-    means = resampled(values, resampling(values.shape[1], resamples, seed, *names))
-    return Pair(means[:, 0], means[:, 1], (int(both.sum()),), control, draws or {}, bounded)
+    used = np.flatnonzero(both if both.any() else ~np.isnan(values[0])).tolist()
+    kept = [problems[place] for place in used]
+    means = resampled(values[:, used], resampling(kept, resamples, seed))
+    return Pair(means[:, 0], means[:, 1], (kept if both.any() else [],), control, draws or {}, bounded)
 
 
 def over_cells(pairs: Iterable[Pair]) -> Pair:
@@ -130,32 +163,47 @@ def over_cells(pairs: Iterable[Pair]) -> Pair:
         return Pair(np.full_like(pairs[0].first, np.nan), np.full_like(pairs[0].first, np.nan), (), NO_CONTROL)
     controls = {pair.control for pair in known}
     first, second = (np.mean([getattr(pair, side) for pair in known], axis=0) for side in ("first", "second"))
-    prompts = tuple(number for pair in known for number in pair.prompts)
+    problems = tuple(some for pair in known for some in pair.problems)
     draws: dict[str, np.ndarray] = {}
     for pair in known:
         for stream, values in pair.draws.items():
             name = f"{stream} {len(values)}"
             draws[name] = draws.get(name, 0) + values / len(known)
     control = controls.pop() if len(controls) == 1 else SEVERAL
-    return Pair(first, second, prompts, control, draws, all(pair.bounded for pair in known))
+    return Pair(first, second, problems, control, draws, all(pair.bounded for pair in known))
 
 
-def limits(samples: np.ndarray, prompts: Sequence[int], bounded: bool = True) -> tuple[float, float, float]:
+def _unseen(problems: Sequence[Sequence[Problem]]) -> float:
+    """The largest mean over cells, with 97.5 % confidence, of what was seen on no problem.
+
+    It may happen on as many problems as `_UNSEEN`: those that count most in the mean, since several cells ask them
+    or a cell has few prompts.
+    """
+    counted: defaultdict[Problem, float] = defaultdict(float)
+    for cell in problems:
+        for problem in cell:
+            counted[problem] += 1 / (len(cell) * len(problems))
+    heaviest = sorted(counted.values(), reverse=True)
+    return float(np.clip(_UNSEEN - np.arange(len(heaviest)), 0, 1) @ heaviest)
+
+
+def limits(
+    samples: np.ndarray, problems: Sequence[Sequence[Problem]], bounded: bool = True
+) -> tuple[float, float, float]:
     """The 95 % percentile interval of a mean (1 + R,), and the Monte Carlo standard error of its limits.
 
-    Where all resamples are equal, they say nothing of the spread. What was not seen in n prompts has a share of at
-    most 3.7 / n (-log 0.025; the rule of three for two sides), in the mean over cells as many times less. A value
-    without bounds has no interval then.
+    Where all resamples are equal, they say nothing of the spread, and the limits are those of what was not seen. A
+    value without bounds has no interval then.
 
     Args:
-        prompts: of each cell.
+        problems: of each cell.
         bounded: the value of a prompt lies between -1 and 1.
     """
-    drawn = np.sort(samples[1:])
-    if np.isnan(samples[0]) or np.isnan(drawn).any() or len(drawn) < 2 or min(prompts, default=0) < FEWEST:
+    drawn, fewest = np.sort(samples[1:]), min(map(len, problems), default=0)
+    if np.isnan(samples[0]) or np.isnan(drawn).any() or len(drawn) < 2 or fewest < FEWEST:
         return float("nan"), float("nan"), float("nan")
     if drawn[-1] - drawn[0] < _ROUNDING:
-        half = -np.log(0.025) / (min(prompts) * len(prompts)) if bounded else np.nan
+        half = _unseen(problems) if bounded else np.nan
         return float(samples[0] - half), float(samples[0] + half), 0.0
     places = 0.025 * (len(drawn) - 1)
     spread = (0.025 * 0.975 * len(drawn)) ** 0.5  # standard deviation of the rank of a percentile
@@ -183,7 +231,7 @@ def described(pair: Pair, sign: int = 1) -> dict[str, Any]:
         sign: -1 where less is more, so that the difference is second - first.
     """
     difference = sign * (pair.first - pair.second) + 0.0  # no minus zero
-    low, high, error = limits(difference, pair.prompts, pair.bounded)
+    low, high, error = limits(difference, pair.problems, pair.bounded)
     half = half_of(pair.draws)
     low = difference[0] - np.hypot(difference[0] - low, half)
     high = difference[0] + np.hypot(high - difference[0], half)

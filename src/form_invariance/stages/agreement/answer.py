@@ -1,21 +1,19 @@
 """Do the shared neurons do the same in every format?"""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from form_invariance.randomness import generator
+from form_invariance.stages.agreement.contrasts import label_difference, same_families
 from form_invariance.stages.agreement.table import AGREEMENT, LABELLED
 from form_invariance.stages.answers import Answer, in_how_many, percent
-from form_invariance.stages.contrasts import described, over_cells, paired
+from form_invariance.stages.contrasts import ALL
 from form_invariance.stages.heuristics.names import BASELINES, POPULATIONS, SHARED
 from form_invariance.tables.inputs import Input
 
 INPUTS = {"agreement": Input(AGREEMENT, ("operator",)), "labelled": Input(LABELLED, ("operator",))}
 QUESTION = "Do the shared neurons do the same in every format?"
-RESAMPLES = 2000
 
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
@@ -35,6 +33,7 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
         )
     return [
         Answer(QUESTION, sentence, found, ("heuristics",)),
+        _contrast(table),
         _labels(tables["labelled"]),
     ]
 
@@ -50,19 +49,26 @@ def label_shares(labelled: pd.DataFrame) -> dict[str, dict[str, np.ndarray]]:
     return shares
 
 
-def difference(shared: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """Mean over operators of the difference of two kinds' shares, as `contrasts.described`.
-
-    The neurons of the two kinds are not paired by anything, so they are paired at random, as many as there are of
-    both.
-    """
-    cells = []
-    for operator in sorted(shared.keys() & other.keys()):
-        rng = generator(0, "label-pairs", operator)
-        first, second = (rng.permutation(kind[operator]) for kind in (shared, other))
-        pairs = min(len(first), len(second))
-        cells.append(paired(first[:pairs], second[:pairs], RESAMPLES, 0, "labels", operator))
-    return described(over_cells(cells))
+def _contrast(agreement: pd.DataFrame) -> Answer:
+    """Equal families in every format, compared with matched neurons that are not shared."""
+    question = "Do shared neurons keep their families across formats more often than other neurons?"
+    rows = pd.DataFrame(same_families(agreement))
+    known = rows[rows["verdict"] != "undefined"] if len(rows) else rows
+    if not len(known):
+        return Answer(question, "Fewer than five neurons have a label, so nothing is compared.", known)
+    among = {"all": "every format", "any": "some format"}
+    told = []
+    for row in known[known["operator"] == ALL].to_dict("records"):
+        value, low, high = (f"{100 * row[name]:+.1f}" for name in ("difference", "low", "high"))
+        told.append(
+            f"Of the neurons labelled in {among[row['over']]}, {percent(row['first'])} of the shared ones and "
+            f"{percent(row['second'])} of those that are not shared have the same families in all formats: "
+            f"{value} percentage points, 95 % interval {low} to {high}: {row['verdict']}."
+        )
+    table = known[["over", "operator", "first", "second", "control", "difference", "low", "high", "verdict"]]
+    table = table.rename(columns={"over": "labelled in", "first": "shared", "second": "not shared"})
+    control = " Not shared are as many neurons of equal variance or effect, whichever agree more."
+    return Answer(question, " ".join(told) + control, table.replace({"control": POPULATIONS}))
 
 
 def _labels(labelled: pd.DataFrame) -> Answer:
@@ -79,7 +85,7 @@ def _labels(labelled: pd.DataFrame) -> Answer:
     if not operators or not means:
         return Answer(question, "No neuron is shared, so there is nothing to compare.", table)
     strongest = max(means, key=lambda kind: means[kind])
-    contrast = difference(shares[SHARED], shares[strongest])
+    contrast = label_difference(shares[SHARED], shares[strongest])
     value, low, high = (f"{100 * contrast[name]:+.1f}" for name in ("difference", "low", "high"))
     baselines = ", ".join(f"{POPULATIONS[kind]} {percent(mean)}" for kind, mean in means.items())
     labelled_part = percent(float(table[POPULATIONS[SHARED]].mean()))

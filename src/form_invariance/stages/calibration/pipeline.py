@@ -89,7 +89,7 @@ def _interventions(
     """Keep-only and knockout against the strongest control."""
     choices = Choices(OPERATOR, draws, _RESAMPLES, center=True)
     compared: dict[tuple[str, ...], Cell] = {
-        (name, OPERATOR): cell_of(*intervened_cell(run, cell, circuits, means[name], choices))
+        (name, OPERATOR): cell_of(*intervened_cell(run, cell, circuits, means[name], choices), cell.dataset)
         for name, cell in cells.items()
     }
     return intervention_contrasts(compared, _RESAMPLES, draws.seed)

@@ -53,9 +53,14 @@ def read_train(dataset: Path, corrupt: Path, tokenizer: PromptTokenizer, device:
     return train_prompts(*read_train_pairs(dataset, corrupt), tokenizer, device)
 
 
+def eval_rows(dataset: pd.DataFrame) -> pd.DataFrame:
+    """The eval rows of a dataset, by index."""
+    return dataset[dataset["split"] == "eval"].sort_values("index")
+
+
 def eval_prompts(dataset: pd.DataFrame, tokenizer: PromptTokenizer, device: torch.device) -> tuple[Tensor, Tensor]:
     """The eval prompts' tokens (P, T) and answers' token ids (P,)."""
-    chosen = dataset[dataset["split"] == "eval"].sort_values("index")
+    chosen = eval_rows(dataset)
     tokens = torch.from_numpy(tokenizer.encode_batch(chosen["prompt"].tolist()))
     return tokens.to(device), torch.tensor(chosen["answer_token"].tolist(), device=device)
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from form_invariance.model.readout import Readout
 from form_invariance.randomness import generator
 from form_invariance.stages.ablation import Part
-from form_invariance.stages.contrasts import Pair, paired, rows
+from form_invariance.stages.contrasts import Pair, paired, problems_of, rows
 from form_invariance.stages.dataset.pairs import without_train
 from form_invariance.stages.family_knockout.table import ALL, FAMILY_KNOCKOUT, METRICS
 from form_invariance.stages.heuristics.classes import members_of
@@ -193,10 +193,11 @@ def cell_pairs(
     lost = losses(run, prompts, sets, center)
     for number, (kind, some, sizes) in enumerate(tried):
         used = sizes > 0
+        problems = problems_of(names[1], prompts.pairs.a[used], prompts.pairs.b[used])
         for metric, values in lost.items():
             matching, other = values[2 * number, used], values[2 * number + 1, used]
             key = kind, some.family, metric
-            pair = paired(matching, other, bootstrap, seed, "family-knockout", *names, kind, some.family)
+            pair = paired(matching, other, problems, bootstrap, seed)
             yield key, Tried(pair, len(some.layers), float(sizes[used].mean()) if used.any() else float("nan"))
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from form_invariance.stages.contrasts import NO_CONTROL, Pair, paired, rows, strongest
+from form_invariance.errors import UserError
+from form_invariance.stages.contrasts import NO_CONTROL, Pair, paired, problems_of, rows, strongest
 from form_invariance.stages.interventions.table import FORMAT_MEANS, rows_of
 from form_invariance.stages.neuron_sets import CIRCUIT
 
@@ -23,22 +24,34 @@ class Cell:
         n_neurons: of the circuit, by k.
         values: from `values_by_prompt`.
         draws: means of the metrics over the prompts, by intervention, k, neurons and draw.
+        operands: of the eval prompts, by index.
     """
 
     n_neurons: pd.Series
     values: pd.DataFrame
     draws: pd.DataFrame
+    operands: pd.DataFrame
 
 
-def cell_of(summary: pd.DataFrame, prompts: pd.DataFrame) -> Cell:
-    """The cell of an interventions table and its table by prompt."""
+def cell_of(summary: pd.DataFrame, prompts: pd.DataFrame, dataset: pd.DataFrame) -> Cell:
+    """The cell of an interventions table, its table by prompt, and the dataset table with its eval prompts.
+
+    Raises:
+        UserError: the dataset is not that of the prompts.
+    """
+    operands = dataset[dataset["split"] == "eval"].set_index("index")[["a", "b"]]
+    if missing := set(prompts["index"]) - set(operands.index):
+        raise UserError(
+            f"--dataset: the dataset of a cell has no eval prompt {min(missing)}, which its table by prompt has; "
+            "give the dataset of the same run"
+        )
     circuit = rows_of(summary[summary["neurons"] == CIRCUIT], "keep_only")
     rows = prompts[(prompts["positions"] == "all") & (prompts["means"] == FORMAT_MEANS)]
     rows = rows.assign(accuracy=rows["correct"].astype(float))
     done = rows[rows["intervention"].isin(INTERVENED)]
     draws = done.groupby(["intervention", "k", "neurons", "seed"])[list(METRICS)].mean()
     values = values_by_prompt(done, rows[rows["intervention"] == "good"].set_index("index"))
-    return Cell(circuit.set_index("k")["n_neurons"], values, draws.sort_index())
+    return Cell(circuit.set_index("k")["n_neurons"], values, draws.sort_index(), operands)
 
 
 def values_by_prompt(done: pd.DataFrame, unmodified: pd.DataFrame) -> pd.DataFrame:
@@ -92,17 +105,16 @@ def _pair(cell: Cell, k: int, intervention: str, metric: str, resamples: int, se
     """The circuit and its strongest control in one cell; without values where the circuit has no neurons."""
     nothing = np.empty(0)
     if not cell.n_neurons[k]:
-        return paired(nothing, nothing, resamples, seed, control=NO_CONTROL)
+        return paired(nothing, nothing, [], resamples, seed, NO_CONTROL)
     chosen = cell.values[(cell.values["intervention"] == intervention) & (cell.values["k"] == k)]
     by_set = chosen.pivot(index="index", columns="neurons", values=metric)
+    own = cell.operands.loc[by_set.index]
+    problems = problems_of(names[-1], own["a"], own["b"])
     circuit = by_set.pop(CIRCUIT).to_numpy()
     controls = {str(name): by_set[name].dropna().to_numpy() for name in by_set}
     control = strongest(controls)
     if control == NO_CONTROL:
-        return paired(circuit, np.full(len(circuit), np.nan), resamples, seed, control=control)
+        return paired(circuit, np.full(len(circuit), np.nan), problems, resamples, seed, control)
     draws = {f"{names[-1]} {control}": cell.draws[metric].loc[intervention, k, control].to_numpy()}
-    other = by_set[control].to_numpy()
-    bounded = metric != "faithfulness"
-    return paired(
-        circuit, other, resamples, seed, "contrasts", *names, control=control, draws=draws, bounded=bounded
-    )
+    values = circuit, by_set[control].to_numpy()
+    return paired(*values, problems, resamples, seed, control, draws, bounded=metric != "faithfulness")

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.randomness import generator
+from form_invariance.stages.contrasts import ALL
 from form_invariance.stages.groups import every_two, joined
 from form_invariance.stages.membership import Effects, common_layers, name_of
 from form_invariance.stages.overlap.compute import overlap_table
@@ -22,6 +23,7 @@ from form_invariance.stages.overlap.table import (
     FORMAT,
     INVARIANCE,
     NOTHING,
+    OPERATOR,
     OPERATOR_OVERLAP,
     OPERATORS_OWN,
     OVERLAPS,
@@ -52,16 +54,22 @@ def operator_overlap_table(
 
 
 def _pairs(cells: Sequence[Cell]) -> Iterator[tuple[str, str, np.ndarray]]:
-    """What differs, which operators, and a mask over the pairs of cells (cells, cells)."""
+    """What differs, which operators, and a mask over the pairs of cells (cells, cells).
+
+    An operator alone means the pairs in which it is: with itself, or, where both differ, with any other.
+    """
     formats, operators = (np.array(names) for names in zip(*cells, strict=True))
     other_format, other_operator = formats[:, None] != formats, operators[:, None] != operators
     every = list(dict.fromkeys(operators.tolist()))
     for place, differs in enumerate(DIFFERENCES):
         mask = place == other_format + 2 * other_operator
-        yield differs, "all", mask
-        for group in [(name,) for name in every] if differs in (NOTHING, FORMAT) else every_two(every):
+        yield differs, ALL, mask
+        for group in every_two(every) if differs in (OPERATOR, BOTH) else ():
             inside = np.isin(operators, group)
             yield differs, joined(group), mask & inside & inside[:, None]
+        for name in every if differs != OPERATOR else ():
+            own = operators == name
+            yield differs, name, mask & (own | own[:, None])
 
 
 def differing_table(cells: Mapping[Cell, Effects], ks: Sequence[int], resamples: int, seed: int) -> pd.DataFrame:
@@ -79,7 +87,7 @@ def differing_table(cells: Mapping[Cell, Effects], ks: Sequence[int], resamples:
     Returns:
         The differing table; empty if a cell has one prompt. Invariance is (format − both) / (nothing − both): 1 if
         another format costs nothing, 0 if formats share no more of one operator than of different operators.
-        Its numerator has rows of its own.
+        Its numerator has rows of its own. Both are over all operators, and of each operator with the others.
     """
     common_layers(cells, ks)
 
@@ -104,15 +112,16 @@ def _of_size(cells: Sequence[Cell], point: np.ndarray, spread: np.ndarray) -> It
         point: the Jaccards of random halves, (R, cells, cells).
         spread: those of resampled halves, likewise.
     """
-    means: dict[str, np.ndarray] = {}  # the value, then that of every resample
+    means: dict[tuple[str, str], np.ndarray] = {}  # the value, then that of every resample
     for differs, operators, mask in _pairs(cells):
         if mask.any():
             value, resampled = float(point[:, mask].mean()), spread[:, mask].mean(1)
             yield OVERLAPS, differs, operators, int(mask.sum()), value, *normal_limits(value, resampled)
-            if operators == "all":
-                means[differs] = np.array([value, *resampled])
-    if FORMAT in means and BOTH in means:
-        beyond, room = means[FORMAT] - means[BOTH], means[NOTHING] - means[BOTH]
-        share = beyond / np.where(room != 0, room, np.nan)
-        for quantity, values in ((OPERATORS_OWN, beyond), (INVARIANCE, share)):
-            yield quantity, "", "all", 0, values[0], *normal_limits(values[0], values[1:])
+            means[differs, operators] = np.array([value, *resampled])
+    for name in (ALL, *dict.fromkeys(operator for _, operator in cells)):
+        if (FORMAT, name) in means and (BOTH, name) in means:
+            other = means[BOTH, name]
+            beyond, room = means[FORMAT, name] - other, means[NOTHING, name] - other
+            share = beyond / np.where(room != 0, room, np.nan)
+            for quantity, values in ((OPERATORS_OWN, beyond), (INVARIANCE, share)):
+                yield quantity, "", name, 0, values[0], *normal_limits(values[0], values[1:])

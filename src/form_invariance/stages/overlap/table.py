@@ -53,7 +53,9 @@ DIFFERING = Schema(
         "differs": text(
             "what differs between the cells: nothing (halves of one cell's prompts), format, operator or both"
         ),
-        "operators": text("all, one operator, or the two compared, joined by +"),
+        "operators": text(
+            "all, one operator (if both differ: it and any other), or the two compared, joined by +"
+        ),
         "pairs": integer("pairs of cells that the mean is over, in either order"),
         "value": number(
             "mean Jaccard of two top-k sets, each by half of a cell's train prompts; or what the quantity says"

@@ -87,7 +87,9 @@ def run_stages(model: Path, seed: int) -> Found:
     sets = neuron_sets(run, circuits, formats, OPERATOR, draws)
     choices = Choices(OPERATOR, draws, _RESAMPLES, center=True)
     intervened = {name: intervened_cell(run, cell, circuits, means[name], choices) for name, cell in cells.items()}
-    compared: dict[tuple[str, ...], Cell] = {(name, OPERATOR): cell_of(*both) for name, both in intervened.items()}
+    compared: dict[tuple[str, ...], Cell] = {
+        (name, OPERATOR): cell_of(*both, cells[name].dataset) for name, both in intervened.items()
+    }
     averages = {name: cache.last_token(run.first) for name, cache in means.items()}
     plans = plan(censuses, datasets, _PAIRS, seed, OPERATOR)
     moved = transfer_tables(run, plans, averages, sets, center=True)

@@ -36,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--text", type=Path, help="plain text, UTF-8; default: a short text of the package")
     add_required(parser, int, prompts="prompts of a task that is no operator, at most")
     add_options(parser, output="specificity table", contrasts_output="table of the contrasts")
+    add_options(parser, prompts_output="table of the answers that knockouts cost")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -45,14 +46,15 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.run import load_run, run_provenance
     from form_invariance.stages.specificity.compute import damages, matrix
     from form_invariance.stages.specificity.contrasts import contrasts_table
-    from form_invariance.stages.specificity.table import SPECIFICITY, SPECIFICITY_CONTRASTS
+    from form_invariance.stages.specificity.damages import KNOCKOUT, lost_answers
+    from form_invariance.stages.specificity.table import SPECIFICITY, SPECIFICITY_CONTRASTS, SPECIFICITY_PROMPTS
     from form_invariance.tables.files import write_table
     from form_invariance.tables.progress import track
 
     circuits, caches = arguments.circuit, arguments.mean_cache
     own, center = load_run(arguments), arguments.center_logits
     text = _text(arguments, own)
-    found, parts, sets = [], [], {}
+    found, parts, lost, sets = [], [], [], {}
     for name in dict.fromkeys(name for name, _ in caches):
         means = {operator: read_means(caches[name, operator], own.model) for operator in circuits}
         sets[name] = _sets(arguments, own, name, circuits, means)
@@ -61,6 +63,8 @@ def run(arguments: argparse.Namespace) -> None:
             for one in damages(own, name, task, sets[name], arguments.bootstrap, arguments.seed, center):
                 found.append(one)
                 parts.append(matrix(one, sets[name], center))
+                if one.task in circuits and one.intervention == KNOCKOUT:
+                    lost.append(lost_answers(one, sets[name]))
     contrasts = contrasts_table(found, sets, list(circuits))
     provenance = {
         **run_provenance(arguments, own, "center_logits", "bootstrap", "seed", "prompts", "matched_seeds", "task"),
@@ -68,6 +72,8 @@ def run(arguments: argparse.Namespace) -> None:
         "text": arguments.text and str(arguments.text),
     }
     write_table(pd.concat(parts, ignore_index=True), arguments.output, SPECIFICITY, provenance)
+    by_prompt = pd.concat(lost, ignore_index=True)
+    write_table(by_prompt, arguments.prompts_output, SPECIFICITY_PROMPTS, provenance)
     write_table(contrasts, arguments.contrasts_output, SPECIFICITY_CONTRASTS, provenance)
 
 
@@ -104,13 +110,18 @@ def _sets(
 def _tasks(arguments: argparse.Namespace, run: "Run", name: str, means: Mapping[str, "MeanCache"]) -> list["Task"]:
     """The tasks of one format: the operators, and those on numbers that have a template in it."""
     from form_invariance.problems.operands import OperandRange
-    from form_invariance.stages.dataset.prompts import read_eval
+    from form_invariance.stages.contrasts import problems_of
+    from form_invariance.stages.dataset.prompts import eval_prompts, eval_rows
+    from form_invariance.stages.dataset.table import DATASET
     from form_invariance.stages.specificity.tasks import FEWEST, Task, number_task
+    from form_invariance.tables.files import read_table
 
     found = []
     for operator, own in means.items():
-        prompts = read_eval(arguments.dataset[name, operator], run.tokenizer, run.model.device)
-        found.append(Task(operator, *prompts, own))
+        dataset = read_table(arguments.dataset[name, operator], DATASET)
+        prompts = eval_prompts(dataset, run.tokenizer, run.model.device)
+        rows = eval_rows(dataset)
+        found.append(Task(operator, *prompts, own, problems_of(operator, rows["a"], rows["b"])))
     limits, most = OperandRange(**operand_limits(arguments)), max(FEWEST, arguments.prompts)
     for task, expression in arguments.task.items():
         if template := arguments.task_template.get((name, task)):

@@ -6,7 +6,6 @@ that is not the loss of what the neuron does here.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -26,26 +25,14 @@ from form_invariance.stages.controls import (
 from form_invariance.stages.intervene import intervene, start, unmodified
 from form_invariance.stages.neuron_sets import BEST_IN
 from form_invariance.stages.run import Run
+from form_invariance.stages.specificity.damages import INTERVENTIONS, KNOCKOUT, Damages
 from form_invariance.stages.specificity.table import CONTROLS as CONTROLS
-from form_invariance.stages.specificity.table import METRICS, TEXT
+from form_invariance.stages.specificity.table import METRICS
 from form_invariance.stages.specificity.tasks import Task
 
-INTERVENTIONS = ("keep_only", "knockout")
 NOTHING_SHARED = "no neuron is shared"
 
 _SMALLEST = np.finfo(float).tiny
-
-
-@dataclass(frozen=True)
-class Damages:
-    """What every set does to one task in one format, under one intervention."""
-
-    format: str
-    task: Task
-    intervention: str
-    ablated: Mapping[str, np.ndarray]  # by metric, (sets, P); NaN for sets without neurons
-    damage: Mapping[str, np.ndarray]  # by metric, (sets, P): above zero is worse
-    resampled: Mapping[str, np.ndarray]  # by metric, (1 + R, sets): mean damage, and in each bootstrap sample
 
 
 def neuron_sets(
@@ -92,13 +79,10 @@ def damages(
         name: the format.
         resamples: bootstrap resamples over the prompts, the same for all sets.
     """
-    prompts = len(task.tokens)
-    shape = len(sets), prompts
+    shape = len(sets), len(task.tokens)
     members = masks_of(sets)
     present = members.any(axis=(1, 2))
-    # Plain text is the same in all formats.
-    names = (task.name,) if task.name == TEXT else (name, task.name)
-    weights = resampling(prompts, resamples, seed, "specificity", *names)
+    weights = resampling(task.problems, resamples, seed)
     measured = present.any() and not task.undefined
     if measured:
         started = start(run, task.tokens, task.answers, center)
@@ -108,13 +92,13 @@ def damages(
         damage = {metric: np.full(shape, np.nan) for metric in METRICS}
         means = {metric: np.full((1 + resamples, len(sets)), np.nan) for metric in METRICS}
         if measured:
-            masks = members[present] if intervention == "knockout" else ~members[present]
+            masks = members[present] if intervention == KNOCKOUT else ~members[present]
             for metric, values in _values(intervene(started, masks, task.means, at_once=len(masks))).items():
                 ablated[metric][present] = values
                 change = before[metric] - ablated[metric]
                 damage[metric] = -change if metric == "loss" else change
                 means[metric] = resampled(damage[metric], weights)
-        yield Damages(name, task, intervention, ablated, damage, means)
+        yield Damages(name, task.name, task.problems, task.undefined, intervention, ablated, damage, means)
 
 
 def matrix(found: Damages, sets: Sequence[NeuronSet], center: bool) -> pd.DataFrame:
@@ -123,10 +107,10 @@ def matrix(found: Damages, sets: Sequence[NeuronSet], center: bool) -> pd.DataFr
     table = labels_of(sets).assign(
         format=found.format,
         intervention=found.intervention,
-        task=found.task.name,
+        task=found.task,
         n_neurons=sizes,
-        prompts=len(found.task.tokens),
-        undefined=[found.task.undefined or ("" if size else NOTHING_SHARED) for size in sizes],
+        prompts=len(found.problems),
+        undefined=[found.undefined or ("" if size else NOTHING_SHARED) for size in sizes],
         centered=center,
     )
     for metric in METRICS:

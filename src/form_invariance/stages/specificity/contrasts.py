@@ -1,6 +1,6 @@
 """Damage to the own operator against damage to other tasks, and circuit against matched control.
 
-Every contrast is computed from the same bootstrap samples of each task's prompts, so differences on one task are
+Every contrast is computed from the same bootstrap samples of each task's problems, so differences on one task are
 paired by prompt, and two tasks are resampled independently.
 """
 
@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from form_invariance.stages.contrasts import Draws, Pair, described, limits, rows, strongest
+from form_invariance.stages.contrasts import Draws, Pair, Problem, described, limits, rows, strongest
 from form_invariance.stages.controls import NeuronSet
 from form_invariance.stages.neuron_sets import BEST_IN, CIRCUIT
-from form_invariance.stages.specificity.compute import INTERVENTIONS, Damages
+from form_invariance.stages.specificity.damages import KNOCKOUT, Damages
 from form_invariance.stages.specificity.table import (
     BEYOND,
     CONTROLS,
@@ -40,7 +40,7 @@ class _Cell:
     format: str
     operator: str
     damages: Mapping[str, np.ndarray]  # by task, (1 + R, sets)
-    prompts: Mapping[str, int]  # by task
+    problems: Mapping[str, Sequence[Problem]]  # by task
     operators: Sequence[str]
     sets: Mapping[str, list[int]]  # positions of the circuit, of the others', each format's best, and each control
     sign: int  # of a knockout 1; of keep-only -1: less damage is better
@@ -71,15 +71,15 @@ class _Cell:
     def _pair(
         self, task: str, first: np.ndarray, second: np.ndarray, control: str = "", draws: Draws | None = None
     ) -> Pair:
-        return Pair(first, second, (self._count(task),), control, draws or {}, self.bounded)
+        return Pair(first, second, (self._problems(task),), control, draws or {}, self.bounded)
 
-    def _count(self, task: str) -> int:
-        """Prompts of a task; of several tasks the fewest."""
-        return min((self.prompts[one] for one in self._tasks(task)), default=0)
+    def _problems(self, task: str) -> Sequence[Problem]:
+        """Those of a task; of several tasks those of the one with the fewest."""
+        return min((self.problems[one] for one in self._tasks(task)), key=len, default=())
 
     def _fewer(self, task: str) -> str:
         """Of the own operator and another task the one with fewer prompts."""
-        return min(OWN, task, key=self._count)
+        return min(OWN, task, key=lambda one: len(self._problems(one)))
 
     def contrasts(self) -> Contrasts:
         """Every contrast of the cell."""
@@ -106,13 +106,13 @@ class _Cell:
 
 def _described(pair: Pair, sign: int) -> dict[str, Any]:
     """The measured columns of one contrast; without a ratio where the second damage is not surely above zero."""
-    second = limits(pair.second, pair.prompts, pair.bounded)[:2]
+    second = limits(pair.second, pair.problems, pair.bounded)[:2]
     ratios = np.full(len(pair.first), np.nan)
     if second[0] > 0:
         ratios = pair.first / np.where(pair.second > 0, pair.second, np.inf)
-    values = ratios[0], *limits(ratios, pair.prompts, bounded=False)
+    values = ratios[0], *limits(ratios, pair.problems, bounded=False)
     if np.isnan(values[1]) and second[0] > 0:  # no resample changes the ratio: the limits of both damages
-        ends = np.divide.outer(limits(pair.first, pair.prompts, pair.bounded)[:2], second)
+        ends = np.divide.outer(limits(pair.first, pair.problems, pair.bounded)[:2], second)
         values = ratios[0], ends.min(), ends.max(), 0.0
     return described(pair, sign) | dict(zip(RATIO, values, strict=True))
 
@@ -134,15 +134,17 @@ def contrasts_table(
     """The specificity_contrasts table of one model.
 
     Args:
-        damages: of every format, task and intervention.
+        damages: of every format, task and intervention that is contrasted.
         sets: of each format, in the order of the damages' arrays.
     """
     ks = sorted({some.label["k"] for of_format in sets.values() for some in of_format})
     found = []
-    for intervention, metric in product(INTERVENTIONS, CONTRASTED):
-        sign = 1 if intervention == "knockout" else -1
+    interventions = dict.fromkeys(one.intervention for one in damages)
+    metrics = [metric for metric in CONTRASTED if metric in damages[0].resampled]
+    for intervention, metric in product(interventions, metrics):
+        sign = 1 if intervention == KNOCKOUT else -1
         by_task = {
-            name: {one.task.name: one for one in damages if (one.format, one.intervention) == (name, intervention)}
+            name: {one.task: one for one in damages if (one.format, one.intervention) == (name, intervention)}
             for name in sets
         }
         for k in ks:
@@ -151,7 +153,7 @@ def contrasts_table(
                     name,
                     operator,
                     {task: one.resampled[metric] for task, one in by_task[name].items()},
-                    {task: len(one.task.tokens) for task, one in by_task[name].items()},
+                    {task: one.problems for task, one in by_task[name].items()},
                     operators,
                     _positions(sets[name], operator, k),
                     sign,

@@ -68,6 +68,20 @@ SPECIFICITY = Schema(
         "centered": flag("logits centred over the vocabulary"),
     },
 )
+SPECIFICITY_PROMPTS = Schema(
+    "specificity_prompts",
+    {
+        "format": text("format of the prompts"),
+        "operator": text("operator whose shared circuit, and its controls, the neurons are"),
+        "k": integer("circuit size: neurons per layer and format"),
+        "task": text("operator whose eval prompts are answered"),
+        "neurons": text("as in the specificity table; sets without neurons have no rows"),
+        "seed": integer("draw of the control; else -1"),
+        "a": integer("smaller operand; of a table -1"),
+        "b": integer("larger operand; of a table the number of the row"),
+        "lost": integer("1 if the answer is right before the knockout and wrong after it, -1 the reverse, else 0"),
+    },
+)
 SPECIFICITY_CONTRASTS = Schema(
     "specificity_contrasts",
     {

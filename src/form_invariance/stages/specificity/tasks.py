@@ -13,6 +13,7 @@ from form_invariance.problems.operands import OperandRange, operand_pool
 from form_invariance.problems.prompts import check_next_token, rendered
 from form_invariance.problems.templates import check_task_fields
 from form_invariance.randomness import generator
+from form_invariance.stages.contrasts import Problem, problems_of
 from form_invariance.stages.intervene import answer
 from form_invariance.stages.mean_cache.compute import MeanCache, last_token_means
 from form_invariance.stages.run import Run
@@ -36,6 +37,8 @@ class Task:
     tokens: Tensor  # (P, T)
     answers: Tensor  # (P,): token ids
     means: MeanCache
+    problems: list[Problem]
+    """Of the prompts: the formats have them in common, as far as they ask the same."""
     undefined: str = ""
     """Why nothing is measured on it; empty if it is."""
 
@@ -66,7 +69,9 @@ def number_task(
     tokens, answers = run.tokens(prompts), run.answer_tokens(tried["answer"].to_numpy())
     right = answer(run, tokens, answers).correct
     means = last_token_means(run.model, run.tokens(rendered(template, others)), run.first)
-    task = Task(name, tokens[right][:most], answers[right][:most], means)
+    kept = tried[right.cpu().numpy()][:most]
+    problems = problems_of(name, kept["a"], kept["b"])
+    task = Task(name, tokens[right][:most], answers[right][:most], means, problems)
     if len(task.tokens) < FEWEST:
         return replace(task, undefined=f"fewer than {FEWEST} of {len(tokens)} prompts are answered correctly")
     return task
@@ -104,7 +109,9 @@ def text_task(run: Run, text: str, most: int) -> Task:
     rest = np.setdiff1d(np.arange(len(windows)), chosen)
     spaced = rest[np.linspace(0, len(rest) - 1, min(TRIED * most, len(rest))).round().astype(int)]
     measured, others = (_with_bos(run, windows[where]) for where in (chosen, spaced))
-    task = Task(TEXT, measured[:, :-1], measured[:, -1], last_token_means(run.model, others[:, :-1], run.first))
+    means = last_token_means(run.model, others[:, :-1], run.first)
+    places: list[Problem] = [(TEXT, place) for place in chosen.tolist()]
+    task = Task(TEXT, measured[:, :-1], measured[:, -1], means, places)
     probability = answer(run, task.tokens, task.answers).probability
     loss, guess = float(-probability.log().mean()), math.log(run.model.config.vocabulary)
     if loss > GUESSING * guess:

@@ -56,13 +56,13 @@ def _same(overlap: pd.DataFrame) -> Iterator[dict[str, object]]:
 def _operators_own(differing: pd.DataFrame) -> Iterator[dict[str, object]]:
     """The Jaccard of two formats of one operator compared with that of two operators in two formats."""
     for k, rows in differing.groupby("k"):
-        beyond = rows[rows["quantity"] == OPERATORS_OWN]
-        whole = rows[(rows["quantity"] == OVERLAPS) & (rows["operators"] == "all")].set_index("differs")
-        for row in beyond.to_dict("records"):
-            pair = {"value": whole["value"][FORMAT], "control_value": whole["value"][BOTH]}
+        overlaps = rows[rows["quantity"] == OVERLAPS].set_index(["differs", "operators"])
+        for row in rows[rows["quantity"] == OPERATORS_OWN].to_dict("records"):
+            own, other = (overlaps.loc[(differs, row["operators"])] for differs in (FORMAT, BOTH))
+            pair = {"value": own["value"], "control_value": other["value"], "cells": own["pairs"]}
             found = {"difference": row["value"], "low": row["low"], "high": row["high"]}
             names = {"question": "same", "metric": BEYOND_OPERATOR, "control": "another operator"}
-            yield {"k": k, "operator": ALL, "cells": whole["pairs"][FORMAT], **names, **pair, **found}
+            yield {"k": k, "operator": row["operators"], **names, **pair, **found}
 
 
 def _ablated(contrasts: pd.DataFrame) -> pd.DataFrame:
@@ -83,8 +83,8 @@ def _transferred(contrasts: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(verdict=rows["verdict"].mask(few, "undefined"))
 
 
-def _exchanged(contrasts: pd.DataFrame) -> pd.DataFrame:
-    """Damage by the other formats' best neurons as a share of the damage by the format's own, minus `SERVES`."""
+def exchanged(contrasts: pd.DataFrame) -> pd.DataFrame:
+    """The verdict *exchange*: damage by the other formats' best, as a share of that by the own, minus `SERVES`."""
     rows = contrasts[
         (contrasts["intervention"] == "knockout")
         & (contrasts["contrast"] == EXCHANGED)
@@ -96,8 +96,8 @@ def _exchanged(contrasts: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(verdict=list(map(verdict, rows["low"], rows["high"], rows["limit_error"])))
 
 
-def _specific(contrasts: pd.DataFrame) -> pd.DataFrame:
-    """Damage by the operator's circuit compared with that by the others', and with its own to other operators.
+def specific(contrasts: pd.DataFrame) -> pd.DataFrame:
+    """The verdict *specific*: a circuit's damage compared with other circuits', and with that to other operators.
 
     The second is beyond the strongest control's, since some operators are more fragile than others.
     """
@@ -126,8 +126,8 @@ def verdicts_table(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     parts = [
         _ablated(tables["intervention_contrasts"]),
         _transferred(tables["transfer_contrasts"]),
-        _exchanged(tables["specificity_contrasts"]),
-        _specific(tables["specificity_contrasts"]),
+        exchanged(tables["specificity_contrasts"]),
+        specific(tables["specificity_contrasts"]),
     ]
     # The rows over formats, or over directions.
     rows = [part[part["direction" if "direction" in part else "format"] == ALL] for part in parts]

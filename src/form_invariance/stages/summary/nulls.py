@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.randomness import generator
-from form_invariance.stages.contrasts import overall, verdict
+from form_invariance.stages.contrasts import ALL, overall, verdict
 from form_invariance.stages.interventions.contrasts import cell_of
 from form_invariance.stages.interventions.contrasts import contrast_table as intervention_contrasts
 from form_invariance.stages.membership import Effects
@@ -38,20 +38,21 @@ def _drawn(rows: pd.DataFrame, column: str) -> Iterator[tuple[str, int]]:
 
 
 def ablation_trials(
-    cells: Mapping[tuple[str, ...], tuple[pd.DataFrame, pd.DataFrame]], resamples: int, seed: int
+    cells: Mapping[tuple[str, ...], tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]], resamples: int, seed: int
 ) -> Iterator[Trial]:
     """A draw of a control in the circuit's place, compared with the other draws of its kind.
 
     Args:
-        cells: interventions table and table by prompt of every cell (format, operator).
+        cells: interventions table, table by prompt and dataset table of every cell (format, operator).
     """
-    each = [set(_drawn(prompts, "neurons")) for _, prompts in cells.values()]
+    each = [set(_drawn(prompts, "neurons")) for _, prompts, _ in cells.values()]
     for kind, draw in sorted(set.intersection(*each)):
         compared = {}
-        for cell, (summary, prompts) in cells.items():
+        for cell, (summary, prompts, dataset) in cells.items():
             kept = prompts[prompts["neurons"].isin(["none", kind])]
             chosen = (kept["neurons"] == kind) & (kept["seed"] == draw)
-            compared[cell] = cell_of(summary, kept.assign(neurons=kept["neurons"].mask(chosen, CIRCUIT)))
+            kept = kept.assign(neurons=kept["neurons"].mask(chosen, CIRCUIT))
+            compared[cell] = cell_of(summary, kept, dataset)
         for row in overall(intervention_contrasts(compared, resamples, seed)).to_dict("records"):
             yield {
                 "question": _QUESTIONS[row["intervention"]],
@@ -115,7 +116,8 @@ def overlap_trials(
             for place, operator in enumerate(operators)
         }
         table = differing_table(changed, ks, resamples, seed)
-        for row in table[table["quantity"] == OPERATORS_OWN].to_dict("records"):
+        whole = table[(table["quantity"] == OPERATORS_OWN) & (table["operators"] == ALL)]
+        for row in whole.to_dict("records"):
             names = {"question": "same", "metric": "jaccard beyond operator", "null": "three different operators"}
             yield {**names, "k": row["k"], "verdict": verdict(row["low"], row["high"])}
 

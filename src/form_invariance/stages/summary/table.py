@@ -50,7 +50,9 @@ NULLS = Schema(
         "null": text(
             "a control is the circuit (a draw, compared with the other draws of its kind), permuted donors, "
             "donors change places (matched and same answer, by chance in each pair), three different operators "
-            "(each format has another one under the same name)"
+            "(each format has another one under the same name), operators relabelled (the circuits change places "
+            "on every problem by chance), a fifth of the losses is missing (the other formats' best neurons cost "
+            "0.8 of what the own best cost)"
         ),
         "k": integer("circuit size: neurons per layer and format"),
         "trials": integer("tables in which the null is true"),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from form_invariance.stages.contrasts import NO_CONTROL, Pair, paired, rows, strongest
+from form_invariance.stages.contrasts import NO_CONTROL, Pair, paired, problems_of, rows, strongest
 from form_invariance.stages.transfer.names import BASELINES, CONTROLS, DRAWN
 
 _CELL = ["direction", "operator", "k"]
@@ -84,11 +84,11 @@ def _rows(
             if k == size:
                 first, second, control = CONTRASTS[name](cell)
                 values = first.to_numpy(float), second.to_numpy(float)
-                names = "transfer", operator, direction
+                operands = (cell.index.get_level_values(name).to_numpy() for name in ("a", "b"))
                 draws = {}
                 if control in DRAWN:
                     draws = {f"{operator} {control}": by_draw[direction, operator, k, control].to_numpy()}
-                pair = paired(*values, resamples, seed, *names, control=control, draws=draws)
-                pairs[direction, operator] = pair
+                problems = problems_of(operator, *operands)
+                pairs[direction, operator] = paired(*values, problems, resamples, seed, control, draws)
         for row in rows(pairs, "direction"):
             yield {"k": size, "contrast": name, **row}
