@@ -1,4 +1,7 @@
-"""Transfer of the shared neurons' activations in all directions and operators of a model."""
+"""Transfer of the shared neurons' activations in all directions and operators of a model, and its dose.
+
+The dose only if the configuration names `dose`.
+"""
 
 TRANSFERS = expand(
     "results/{model}/transfer/{operator}/{direction}.parquet",
@@ -11,7 +14,12 @@ TRANSFER = {"transfer": [TRANSFERS, -2, -1]}
 TRANSFER_CONTRASTS = {"transfer_contrasts": ["results/{model}/shared/transfer_contrasts.parquet"]}
 FIGURES["transfer transfer"] = MODELS, TRANSFER
 FIGURES["transfer transfer_contrasts"] = MODELS, TRANSFER_CONTRASTS
-ANSWERS["transfer"] = MODELS, TRANSFER | TRANSFER_CONTRASTS
+DOSES = every_operator("results/{model}/shared/{operator}/dose.parquet")
+DOSE = {"dose": [DOSES, -2]} if config.get("dose") else {}
+if DOSE:
+    FIGURES["transfer dose"] = MODELS, DOSE
+    TABLES += expand(DOSES, model=MODELS)
+ANSWERS["transfer"] = MODELS, TRANSFER | TRANSFER_CONTRASTS | DOSE
 TABLES += expand([*TRANSFERS, *TRANSFER_PAIRS, *TRANSFER_CONTRASTS["transfer_contrasts"]], model=MODELS)
 
 
@@ -63,6 +71,52 @@ rule transfer:
             " {params.random_seeds:q} {params.matched_seeds:q} {params.pairs:q}"
             " {params.center} {params.seed:q}"
             " --output-folder {params.folder:q}/{params.operators[#]:q} --pairs-output {output.pairs[#]:q}",
+            turns=len(OPERATORS),
+        )
+
+
+rule dose:
+    input:
+        model="results/{model}/model_files.parquet",
+        probes=onset_probes,
+        census=every_cell("results/{model}/{format}/{operator}/census.parquet"),
+        datasets=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
+        rankings=every_cell("results/{model}/{format}/{operator}/ranking.parquet"),
+        circuits=every_operator("results/{model}/shared/{operator}/classified_circuit.parquet"),
+    output:
+        tables=DOSES,
+    log:
+        "results/logs/dose/{model}.log",
+    benchmark:
+        "results/benchmarks/dose/{model}.tsv"
+    conda:
+        "../../envs/gpu.yaml"
+    params:
+        code=source_digest("dose"),
+        model=model_options,
+        running=running_options,
+        late_from=setting("late_from"),
+        probes=probe_options,
+        operators=OPERATORS,
+        census=lambda wildcards, input: by_operator(keyed(input.census, -3)),
+        datasets=lambda wildcards, input: by_operator(input.datasets),
+        rankings=lambda wildcards, input: by_operator(keyed(input.rankings, -3)),
+        k=setting("heuristic_k", "k"),
+        dose=setting("dose"),
+        random_seeds=setting("random_seeds"),
+        pairs=setting("transfer_pairs", "pairs"),
+        center=CENTER,
+        seed=setting("seed"),
+    resources:
+        **model_job(minutes=60),
+    shell:
+        in_turn(
+            "dose {params.model:q} --model-files {input.model:q} {params.running:q}"
+            " {params.late_from:q} {params.probes:q} --operator {params.operators[#]:q}"
+            " --census {params.census[#]:q} --exclude-train {params.datasets[#]:q} --rankings {params.rankings[#]:q}"
+            " --circuit {input.circuits[#]:q} {params.k:q} {params.dose:q}"
+            " {params.random_seeds:q} {params.pairs:q} {params.center} {params.seed:q}"
+            " --output {output.tables[#]:q}",
             turns=len(OPERATORS),
         )
 
