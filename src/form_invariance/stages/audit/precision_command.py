@@ -1,12 +1,10 @@
-"""What a model's lower precision does to the rankings of its cells."""
+"""Compare the rankings in a lower precision with those in float32, on a sample of prompts of every cell."""
 
 import argparse
 from pathlib import Path
 
 from form_invariance.errors import UserError
 from form_invariance.stages.options import add_keyed, add_required, add_run_arguments
-
-HELP = "compare the rankings in a lower precision with those in float32, on a sample of prompts"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

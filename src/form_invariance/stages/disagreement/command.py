@@ -1,11 +1,10 @@
-"""What the formats' disagreement is made of, for one model."""
+"""Variance components of the neurons' effects, and the formats' correlation corrected for reliability."""
 
 import argparse
 
 from form_invariance.errors import UserError
 from form_invariance.stages.options import add_keyed, add_options, settings
 
-HELP = "variance components of the neurons' effects, and the formats' correlation corrected for reliability"
 _FORM = "FORMAT/OPERATOR=FILE"
 
 

@@ -1,10 +1,8 @@
-"""Faithfulness over the size of the kept part, in all formats of one operator."""
+"""Areas under the faithfulness curve (CPR and CMD) of one operator's best neurons and of random ones."""
 
 import argparse
 
 from form_invariance.stages.options import add_keyed, add_options, add_run_arguments, check_cells
-
-HELP = "areas under the faithfulness curve (CPR and CMD) of the best neurons and of random ones"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,11 +1,9 @@
-"""Family knockout of one model: what the labels of its neurons predict."""
+"""Knock out the neurons of a heuristic's family where their rule holds, and where it does not."""
 
 import argparse
 
 from form_invariance.stages.heuristics.names import MATCHED, SHARED
 from form_invariance.stages.options import add_keyed, add_options, add_required, add_run_arguments
-
-HELP = "knock out the neurons of a heuristic's family where their rule holds, and where it does not"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""Heuristics: labels of the shared neurons of one cell, and scores of activation maps from anywhere."""
+"""Label the shared neurons of one cell with heuristics, or score activation maps from anywhere."""
 
 import argparse
 from pathlib import Path
@@ -12,8 +12,6 @@ from form_invariance.stages.options import add_keyed, add_model_arguments, add_o
 if TYPE_CHECKING:
     from form_invariance.stages.heuristics.null import Null
     from form_invariance.stages.heuristics.pairs import Grid
-
-HELP = "label the shared neurons with heuristics, or score activation maps against the heuristics"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,10 +1,8 @@
-"""What each shared neuron does alone, in one cell."""
+"""Knock every shared neuron of one cell out alone, and leave it alone out of the circuit."""
 
 import argparse
 
 from form_invariance.stages.options import add_options, add_run_arguments
-
-HELP = "knock every shared neuron out alone, and leave it alone out of the circuit"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,11 +1,9 @@
-"""Direct effects of one cell's shared neurons on the answers."""
+"""What the shared neurons of a cell write for every answer directly, past all later layers."""
 
 import argparse
 
 from form_invariance.stages.options import add_model_arguments, add_options, add_required
 from form_invariance.stages.task_options import add_task_arguments, task_provenance
-
-HELP = "what the shared neurons of a cell write for every answer directly, past all later layers"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

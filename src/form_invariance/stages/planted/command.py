@@ -1,11 +1,9 @@
-"""The planted-circuit benchmark."""
+"""Run the pipeline on models whose circuit was built by hand, and say what it finds of it."""
 
 import argparse
 from pathlib import Path
 
 from form_invariance.stages.options import add_options
-
-HELP = "run the pipeline on models whose circuit was built by hand, and say what it finds of it"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""Every operator's circuit on every task, for one model."""
+"""Keep and knock out every operator's circuit on every operator, on copying, comparing and plain text."""
 
 import argparse
 from collections.abc import Mapping
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from form_invariance.stages.mean_cache.compute import MeanCache
     from form_invariance.stages.run import Run
     from form_invariance.stages.specificity.tasks import Task
-
-HELP = "keep and knock out every operator's circuit on every operator, on copying, comparing and plain text"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,11 +1,9 @@
-"""Cross-format transfer of one operator, in all directions."""
+"""Transfer the shared neurons' activations between formats, in all directions of one operator."""
 
 import argparse
 
 from form_invariance.stages.options import add_keyed, add_options, add_required
 from form_invariance.stages.transfer import options
-
-HELP = "transfer the shared neurons' activations between formats"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

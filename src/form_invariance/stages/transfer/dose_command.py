@@ -1,11 +1,9 @@
-"""Dose of the cross-format transfer of one operator, in all directions."""
+"""Transfer a part of the shared neurons' activations, or of the neurons, in all directions of one operator."""
 
 import argparse
 
 from form_invariance.stages.options import add_options, add_required
 from form_invariance.stages.transfer import options
-
-HELP = "transfer a part of the shared neurons' activations, or of the neurons"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,10 +1,8 @@
-"""Contrasts between the conditions of transfer, of one model."""
+"""What transfer does beyond injecting an answer: contrasts of its conditions over pairs and cells of a model."""
 
 import argparse
 
 from form_invariance.stages.options import add_options, settings
-
-HELP = "what transfer does beyond injecting an answer: contrasts of its conditions over pairs and cells"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
