@@ -127,8 +127,8 @@ def _gpt_neox(read: Reader, c: DecoderConfig, layer: int) -> LayerWeights:
     for kind, shape in (("weight", (3 * d, d)), ("bias", (3 * d,)))[: 1 + ("query_key_value" in c.biases)]:
         joint = read(f"{at}.attention.query_key_value.{kind}", *shape)
         for part, name in enumerate(("query", "key", "value")):
-            own = joint.unflatten(0, (c.n_heads, 3, c.d_head))[:, part].flatten(0, 1)
-            weights[name if kind == "weight" else f"{name}_bias"] = own
+            part_weights = joint.unflatten(0, (c.n_heads, 3, c.d_head))[:, part].flatten(0, 1)
+            weights[name if kind == "weight" else f"{name}_bias"] = part_weights
     return LayerWeights(
         **weights,
         output=read(f"{at}.attention.dense.weight", d, d),

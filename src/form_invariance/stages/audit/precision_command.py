@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.tables.files import write_table
 
     cells, given = arguments.datasets, [arguments.corrupt_tables, arguments.attribution]
-    if any(list(one) != list(cells) for one in given) or len(arguments.output) != len(cells):
+    if any(list(keys) != list(cells) for keys in given) or len(arguments.output) != len(cells):
         raise UserError(
             "--datasets, --corrupt-tables, --attribution and --output: give one of each for every cell"
         )

@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.task_options import recorded_arithmetic
     from form_invariance.tables.files import provenance_of, read_tables, write_table
 
-    own, seed = load_run(arguments), arguments.seed
+    run, seed = load_run(arguments), arguments.seed
     cells = {}
     datasets: dict[str, list[pd.DataFrame]] = {}
     for (_, operator), table in read_tables(arguments.datasets, DATASET).items():
@@ -38,13 +38,13 @@ def run(arguments: argparse.Namespace) -> None:
         asked = provenance_of(arguments.census[name, operator])
         grid = grid_of_task(recorded_arithmetic(asked), arguments.max_operand)
         tables, size = datasets[operator], arguments.prompts
-        prompts = right_prompts(own, asked["template"], grid, tables, size, seed, operator)
+        prompts = right_prompts(run, asked["template"], grid, tables, size, seed, operator)
         pairs = cell_pairs(
-            own, prompts, labels, (name, operator), arguments.center_logits, arguments.bootstrap, seed
+            run, prompts, labels, (name, operator), arguments.center_logits, arguments.bootstrap, seed
         )
         cells[name, operator] = dict(pairs)
     table = family_knockout_table(cells, arguments.k)
     provenance = run_provenance(
-        arguments, own, "max_operand", "prompts", "k", "bootstrap", "center_logits", "seed"
+        arguments, run, "max_operand", "prompts", "k", "bootstrap", "center_logits", "seed"
     )
     write_table(table, arguments.output, FAMILY_KNOCKOUT, provenance)

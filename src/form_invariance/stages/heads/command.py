@@ -37,9 +37,9 @@ def run(arguments: argparse.Namespace) -> None:
     readouts = readouts_of(arguments)
     tensors = {}
     for (name, train), output in zip(cells.items(), arguments.output, strict=True):
-        found = measure_cell(model, tokenizer, train, progress.add, readouts)
-        write_table(heads_table(found), output, HEADS, {**provenance, "prompts": len(train.tokens)})
-        tensors[name] = found.effects
+        measured = measure_cell(model, tokenizer, train, progress.add, readouts)
+        write_table(heads_table(measured), output, HEADS, {**provenance, "prompts": len(train.tokens)})
+        tensors[name] = measured.effects
     write_tensors(
         tensors,
         arguments.effects_output,

@@ -21,12 +21,12 @@ from form_invariance.stages.heuristics.table import HEURISTICS
 
 def _published(maps: np.ndarray, kv: np.ndarray, grid: Grid, threshold: float, floor: float) -> pd.DataFrame:
     """Scores of the published algorithm on its own grid, with base rates."""
-    keep, own = published_part(grid)
-    table = published.score(maps[:, keep], kv[:, keep], own, floor)
+    keep, grid_part = published_part(grid)
+    table = published.score(maps[:, keep], kv[:, keep], grid_part, floor)
     # A pattern may have a row of either end; a neuron carries it once.
     table = table.sort_values("score", ascending=False)
     table = table.drop_duplicates(["neuron", "heuristic"])
-    base = {name: members_of(name, own).mean() for name in table["heuristic"].unique()}
+    base = {name: members_of(name, grid_part).mean() for name in table["heuristic"].unique()}
     rates = table["heuristic"].map(base).astype(float)
     return table.assign(
         base_rate=rates, lift=table["score"] / rates, p_value=np.nan, label=table["score"] >= threshold
@@ -79,8 +79,8 @@ def label_maps(
             scored.append(("reference", _published(k_maps, kv_maps, grid, threshold, floor)))
         for mode, table in scored:
             table = table if activations == "observed" else table[table["label"]]
-            own = neurons[chosen].iloc[table["neuron"].to_numpy()].reset_index(drop=True)
-            table = table.drop(columns="neuron").reset_index(drop=True).join(own)
+            identities = neurons[chosen].iloc[table["neuron"].to_numpy()].reset_index(drop=True)
+            table = table.drop(columns="neuron").reset_index(drop=True).join(identities)
             tables.append(table.assign(mode=mode, activations=activations, family=table["heuristic"].map(family)))
     columns = ["mode", "neurons", "activations", "layer", "neuron", "heuristic"]
     return pd.concat(tables).sort_values(columns, ignore_index=True)

@@ -48,20 +48,20 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.tables.progress import track
 
     circuits, caches = arguments.circuit, arguments.mean_cache
-    own, center = load_run(arguments), arguments.center_logits
-    text = _text(arguments, own)
-    found, parts, sets = [], [], {}
+    run, center = load_run(arguments), arguments.center_logits
+    text = _text(arguments, run)
+    measured, parts, sets = [], [], {}
     for name in dict.fromkeys(name for name, _ in caches):
-        means = {operator: read_means(caches[name, operator], own.model) for operator in circuits}
-        sets[name] = _sets(arguments, own, name, circuits, means)
-        tasks = [*_tasks(arguments, own, name, means), text]
+        means = {operator: read_means(caches[name, operator], run.model) for operator in circuits}
+        sets[name] = _sets(arguments, run, name, circuits, means)
+        tasks = [*_tasks(arguments, run, name, means), text]
         for task in track(tasks, len(tasks), f"tasks in {name}"):
-            for one in damages(own, name, task, sets[name], arguments.bootstrap, arguments.seed, center):
-                found.append(one)
-                parts.append(matrix(one, sets[name], center))
-    contrasts = contrasts_table(found, sets, list(circuits))
+            for damage in damages(run, name, task, sets[name], arguments.bootstrap, arguments.seed, center):
+                measured.append(damage)
+                parts.append(matrix(damage, sets[name], center))
+    contrasts = contrasts_table(measured, sets, list(circuits))
     provenance = {
-        **run_provenance(arguments, own, "center_logits", "bootstrap", "seed", "prompts", "matched_seeds", "task"),
+        **run_provenance(arguments, run, "center_logits", "bootstrap", "seed", "prompts", "matched_seeds", "task"),
         "task_template": {"/".join(key): template for key, template in arguments.task_template.items()},
         "text": arguments.text and str(arguments.text),
     }
@@ -105,15 +105,15 @@ def _tasks(arguments: argparse.Namespace, run: "Run", name: str, means: Mapping[
     from form_invariance.stages.dataset.prompts import read_eval
     from form_invariance.stages.specificity.tasks import FEWEST, Task, number_task
 
-    found = []
-    for operator, own in means.items():
+    tasks = []
+    for operator, cache in means.items():
         prompts = read_eval(arguments.dataset[name, operator], run.tokenizer, run.model.device)
-        found.append(Task(operator, *prompts, own))
+        tasks.append(Task(operator, *prompts, cache))
     limits, most = OperandRange(**operand_limits(arguments)), max(FEWEST, arguments.prompts)
     for task, expression in arguments.task.items():
         if template := arguments.task_template.get((name, task)):
-            found.append(number_task(run, task, expression, template, limits, most, arguments.seed))
-    return found
+            tasks.append(number_task(run, task, expression, template, limits, most, arguments.seed))
+    return tasks
 
 
 def _text(arguments: argparse.Namespace, run: "Run") -> "Task":

@@ -69,7 +69,7 @@ def transfer(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
 def _lines(table: pd.DataFrame) -> pd.DataFrame:
     """The lines of LOOKS in every panel."""
     conditions = table["condition"]
-    own = table[conditions.isin(["matched", "same_answer", NO_DONOR, "harm_matched"])]
+    rows = table[conditions.isin(["matched", "same_answer", NO_DONOR, "harm_matched"])]
     mismatched = table[conditions == "mismatched"]
     low, high = wilson(
         (mismatched["donor_answer"] * mismatched["pairs"]).to_numpy(), mismatched["pairs"].to_numpy()
@@ -78,10 +78,10 @@ def _lines(table: pd.DataFrame) -> pd.DataFrame:
     draws = table[conditions.isin(CONTROLS)].groupby([*_PANEL, "k", "condition"])["recovered"].mean()
     strongest = draws.groupby([*_PANEL, "k"]).max().reset_index()
     ceilings = table[conditions.isin(CEILINGS)].drop(columns="k")
-    ceilings = ceilings.merge(own[["k"]].drop_duplicates(), how="cross")
+    ceilings = ceilings.merge(rows[["k"]].drop_duplicates(), how="cross")
     return pd.concat(
         [
-            line(own, own["condition"], "recovered", "low", "high"),
+            line(rows, rows["condition"], "recovered", "low", "high"),
             line(imposed, "imposed", "donor_answer", "low", "high"),
             line(strongest, "control", "recovered"),
             line(ceilings, ceilings["condition"], "recovered"),

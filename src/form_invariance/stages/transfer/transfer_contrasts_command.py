@@ -18,5 +18,5 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.tables.inputs import input_paths, read_inputs
 
     tables = read_inputs(input_paths(arguments.tables, CONTRASTED, "the contrasts"), CONTRASTED)
-    found = contrast_table(tables["transfer"], tables["transfer_pairs"], arguments.bootstrap, arguments.seed)
-    write_table(found, arguments.output, TRANSFER_CONTRASTS, settings(arguments, "bootstrap", "seed"))
+    contrasts = contrast_table(tables["transfer"], tables["transfer_pairs"], arguments.bootstrap, arguments.seed)
+    write_table(contrasts, arguments.output, TRANSFER_CONTRASTS, settings(arguments, "bootstrap", "seed"))
