@@ -86,18 +86,18 @@ def _llama(
         head_norms: whether queries and keys are normalised, over each head or over all heads together.
     """
     at = f"model.layers.{layer}"
-    weights: dict[str, Any] = {ours: norm(read, f"{at}.{theirs}", c.d_model) for ours, theirs in norms.items()}
+    weights: dict[str, Any] = {ours: norm(read, f"{at}.{stored}", c.d_model) for ours, stored in norms.items()}
     if head_norms:
         heads = {"query": ("q_norm", c.n_heads), "key": ("k_norm", c.n_key_value_heads)}
-        for name, (theirs, number) in heads.items():
+        for name, (stored, number) in heads.items():
             width = c.d_head * (number if head_norms == "together" else 1)
-            weights[f"{name}_norm"] = norm(read, f"{at}.self_attn.{theirs}", width)
+            weights[f"{name}_norm"] = norm(read, f"{at}.self_attn.{stored}", width)
     names = ("query", "key", "value", "output", "gate", "up", "down")
-    matrices = [(theirs, shape) for theirs, shape in llama_shapes(c).items() if len(shape) == 2]
-    for name, (theirs, shape) in zip(names, matrices, strict=True):
-        weights[name] = read(f"{at}.{theirs}.weight", *shape)
-        if theirs.split(".")[-1] in c.biases:
-            weights[f"{name}_bias"] = read(f"{at}.{theirs}.bias", shape[0])
+    matrices = [(stored, shape) for stored, shape in llama_shapes(c).items() if len(shape) == 2]
+    for name, (stored, shape) in zip(names, matrices, strict=True):
+        weights[name] = read(f"{at}.{stored}.weight", *shape)
+        if stored.split(".")[-1] in c.biases:
+            weights[f"{name}_bias"] = read(f"{at}.{stored}.bias", shape[0])
     return LayerWeights(**weights)
 
 

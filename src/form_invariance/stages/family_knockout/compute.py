@@ -119,9 +119,9 @@ def carriers(labels: pd.DataFrame, pairs: Grid) -> Iterator[Carriers]:
     anything = by_neuron(labels)
     present = [family for family in dict.fromkeys(name for _, name in FAMILIES) if family in set(labels["family"])]
     for family in [ALL, *present] if present else ():
-        own = anything if family == ALL else by_neuron(labels[labels["family"] == family])
-        layers, neurons = np.array(list(own), dtype=np.int64).T
-        matching, other = np.stack(list(own.values())), np.stack([~anything[key] for key in own])
+        by_key = anything if family == ALL else by_neuron(labels[labels["family"] == family])
+        layers, neurons = np.array(list(by_key), dtype=np.int64).T
+        matching, other = np.stack(list(by_key.values())), np.stack([~anything[key] for key in by_key])
         yield Carriers(family, layers, neurons, matching, other)
 
 

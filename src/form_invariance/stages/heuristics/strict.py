@@ -101,10 +101,10 @@ def _table(
     table = table.assign(score=scored[neuron, rule], base_rate=rules.base[rule], size=rules.sizes[rule])
     table = table.assign(bottom=bottom[neuron, rule], p_value=p[neuron, rule])
     more = []
-    for own, several in enumerate(sets):
+    for place, several in enumerate(sets):
         if several is not None and several.score >= floor:
             members[several.name] = several.members
-            more.append((own, several.name, several.score, several.base, several.size, False, p[own, -1]))
+            more.append((place, several.name, several.score, several.base, several.size, False, p[place, -1]))
     if more:
         table = pd.concat([table, pd.DataFrame(more, columns=table.columns)])
         table = table.sort_values("neuron", kind="stable", ignore_index=True)

@@ -37,7 +37,7 @@ def _sentence(table: pd.DataFrame, contrasts: pd.DataFrame, k: int) -> str:
     rates = {name: percent(value) for name, value in means.items()}
     whole = overall(contrasts).set_index("contrast")
 
-    def told(name: str) -> str:
+    def text(name: str) -> str:
         value, low, high = (percent(float(whole[column][name])) for column in ("difference", "low", "high"))
         word = whole["verdict"][name]
         return str(word) if word == "undefined" else f"{value} [{low}, {high}] ({word})"
@@ -48,9 +48,9 @@ def _sentence(table: pd.DataFrame, contrasts: pd.DataFrame, k: int) -> str:
         f"(k = {k}) take their activations from the correct run, {rates['matched']} of the wrong answers become "
         f"correct; if they take their mean over prompts, {rates.get(NO_DONOR, 'undefined')}. Matched donor minus "
         "the strongest of no donor, another problem's donor and other neurons: "
-        f"{told('matched_minus_baseline')}. Matched donor minus a donor of another problem with the same answer: "
-        f"{told('matched_minus_same_answer')}. A donor with another answer imposes it, beyond the rate of "
-        f"permuted donors: {told('imposed')}; on problems that both formats get right: {told('interchange')}. The "
+        f"{text('matched_minus_baseline')}. Matched donor minus a donor of another problem with the same answer: "
+        f"{text('matched_minus_same_answer')}. A donor with another answer imposes it, beyond the rate of "
+        f"permuted donors: {text('imposed')}; on problems that both formats get right: {text('interchange')}. The "
         f"ceilings, all late neurons and the residual stream below them, correct {ceilings}. In brackets: 95 % "
         "intervals over pairs and draws; in parentheses: whether the value is above zero."
     )
