@@ -21,7 +21,7 @@ _ROOT = Path(__file__).parent
 def command_modules() -> dict[str, str]:
     """The module of each command: FOLDER/command.py is the command FOLDER, NAME_command.py the command NAME.
 
-    Each module defines `HELP`, `add_arguments(parser)` and `run(arguments)`.
+    Each module defines `add_arguments(parser)` and `run(arguments)`; its docstring is the command's help.
     """
     found = {}
     for path in sorted(_ROOT.rglob("*command.py")):
@@ -67,7 +67,8 @@ def _run(argv: list[str], models: dict[object, object]) -> int:
     # Import the chosen command alone, so that a light command does not import torch.
     for name in argv[:1] if argv and argv[0] in modules else modules:
         module = command_module(name)
-        module.add_arguments(commands.add_parser(name, help=module.HELP, description=module.HELP))
+        text = module.__doc__ or ""
+        module.add_arguments(commands.add_parser(name, help=text.partition("\n")[0], description=text))
     try:
         arguments = parser.parse_args(argv, argparse.Namespace(models=models))
         command_module(arguments.command).run(arguments)

@@ -4,7 +4,7 @@ import pytest
 
 from form_invariance.cli import main
 from form_invariance.model import loading
-from form_invariance.workflow.rule_options import file_options, in_turn
+from form_invariance.workflow.rule_options import file_options, in_turn, settings_of
 
 LIMITS = ["--operand-min", "6", "--operand-max", "99", "--answer-min", "3", "--answer-max", "999"]
 
@@ -65,12 +65,32 @@ def test_the_shell_command_of_a_rule():
 
 
 def test_the_files_of_a_job_as_options():
-    """A single file, files with and without a key, and a group without files."""
-    groups = {"effects": [None, -3], "shards": [None], "probes": [None, -2], "corrupt_tables": [None]}
+    """A single file, files with and without a key, and a name without files; an output only by its name."""
     cells = [f"results/m/{form}/sum/effects.safetensors" for form in ("word", "code")]
-    given = {"effects": cells, "shards": ["b", "a"], "probes": [], "corrupt_tables": "one.parquet"}
-    words = file_options(groups)(None, given, {"output": "x", "other_output": "y"})
+    given = {"effects": cells, "shards": ["b", "a"], "probes": [], "corrupt_table": "one.parquet"}
+    written = {"output": "x", "other_outputs": ["y"], "arrays": ["z"]}
+    words = file_options(effects=(-3, -2), probes=-2)(None, given, written)
     assert words == [
-        *("--effects", f"word={cells[0]}", f"code={cells[1]}", "--shards", "b", "a"),
-        *("--corrupt-tables", "one.parquet", "--output", "x", "--other-output", "y"),
+        *("--effects", f"word/sum={cells[0]}", f"code/sum={cells[1]}", "--shards", "b", "a"),
+        *("--corrupt-table", "one.parquet", "--output", "x", "--other-outputs", "y"),
     ]
+
+
+def test_the_files_of_each_turn_as_options():
+    """Every second file; a single file and the shared ones in both turns."""
+    datasets = [f"results/m/{form}/{operator}/x" for form in ("word", "code") for operator in ("sum", "product")]
+    given = {"model_files": "m", "dataset": datasets, "mean_cache": ["a/word/x", "a/code/x"]}
+    options = file_options(2, ["mean_cache"], dataset=-3, mean_cache=-2)(None, given, {"output": ["one", "two"]})
+    shared = ["--mean-cache", "word=a/word/x", "code=a/code/x"]
+    for turn, output in enumerate(["one", "two"]):
+        own = ["--dataset", f"word={datasets[turn]}", f"code={datasets[turn + 2]}"]
+        assert options[turn] == ["--model-files", "m", *own, *shared, "--output", output]
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(True, ["--center-logits"]), (False, ["--no-center-logits"]), ([2, 1], ["--center-logits", "1", "2"])],
+)
+def test_settings_as_options(value, words):
+    config = {"center_logits": value, "heuristic_k": 5}
+    assert settings_of(config, "center_logits", max_k="heuristic_k") == [*words, "--max-k", "5"]

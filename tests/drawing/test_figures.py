@@ -20,8 +20,6 @@ from form_invariance.stages.audit import figure as audit
 from form_invariance.stages.audit.table import AUDIT
 from form_invariance.stages.disagreement import figure as disagreement
 from form_invariance.stages.disagreement.table import DISAGREEMENT, FORMAT_CORRELATION
-from form_invariance.stages.dose import figure as dose
-from form_invariance.stages.dose.table import DOSE
 from form_invariance.stages.faithfulness import figure as faithfulness
 from form_invariance.stages.faithfulness.compute import SHARES
 from form_invariance.stages.faithfulness.table import FAITHFULNESS_AREAS
@@ -50,7 +48,7 @@ from form_invariance.stages.summary import figure as summary
 from form_invariance.stages.summary.figure import DECIDING
 from form_invariance.stages.summary.table import BEYOND_OPERATOR, VERDICTS
 from form_invariance.stages.transfer import figure as transfer
-from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_CONTRASTS
+from form_invariance.stages.transfer.table import DOSE, TRANSFER, TRANSFER_CONTRASTS
 
 pytestmark = pytest.mark.slow
 
@@ -322,7 +320,7 @@ def all_figures(formats, operators, models, ks=KS):
     yield "paraphrases", paraphrases.paraphrases({"paraphrases": joined(worded, "operator")}, "m")
     yield "disagreement", disagreement.disagreement(disagreement_tables(formats, operators), "m")
     yield "family_knockout", family_knockout({"family_knockout": family_knockout_table()}, "m")
-    yield "dose", dose.dose({"dose": joined(doses, "operator")}, "m")
+    yield "dose", transfer.dose({"dose": joined(doses, "operator")}, "m")
     yield "heuristics", heuristics.heuristics(every, "m")
     yield "heads", heads.heads(every, "m")
     yield "audit", audit.audit({"audit": audit_table(formats, operators, ks)}, "m")
@@ -527,7 +525,7 @@ def test_intervals_are_drawn(paper):
         "transfer": 4,
         "transfer_contrasts": 1,
         "audit": len(ESTIMATES),
-        "dose": len(dose.LOOKS),
+        "dose": len(transfer.DOSE_LOOKS),
         "faithfulness": len(faithfulness.LOOKS),
     }
     for name, count in bands.items():

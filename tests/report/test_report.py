@@ -5,7 +5,7 @@ import re
 
 import pandas as pd
 import pytest
-from example_tables import filled
+from example_tables import crossed, filled
 from stub_checkout import ROOT
 
 from form_invariance.errors import UserError
@@ -24,6 +24,7 @@ from form_invariance.stages.questions import QUESTIONS
 from form_invariance.stages.summary.answer import QUESTION
 from form_invariance.stages.summary.table import VERDICTS
 from form_invariance.stages.transfer import answer as transfer
+from form_invariance.stages.transfer.table import DOSE
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width="9" height="9"/></svg>'
 DEMO = ROOT / "results/report.html"
@@ -92,7 +93,8 @@ def test_transfer_is_told_by_its_contrasts():
     table = pd.DataFrame(contrasts, columns=["contrast", "difference", "low", "high"])
     table = table.assign(operator="all", direction="all", verdict=["no", "undecided", "yes", "undecided", "yes"])
     table = pd.concat([table.assign(k=100), table.assign(difference=0.9, k=200)])
-    (answer,) = transfer.answer({"transfer": pd.DataFrame(moved, columns=names), "transfer_contrasts": table}, 100)
+    tables = {"transfer": pd.DataFrame(moved, columns=names), "transfer_contrasts": table}
+    (answer,) = transfer.answer(tables, 100)
     for words in (
         "25% of the wrong answers become correct; if they take their mean over prompts, 20%.",
         "other neurons: 5% [-10%, 20%] (undecided).",
@@ -102,6 +104,9 @@ def test_transfer_is_told_by_its_contrasts():
     ):
         assert words in answer.sentence
     assert answer.table["verdict"].tolist() == ["no", "undecided", "yes", "undecided", "yes"]
+    kinds = ["strength", "neurons", "neurons_random"]
+    doses = crossed(DOSE, "operator", dose=[0, 1], kind=kinds, operator="+", k=100, recovered=0.5, n_neurons=1)
+    assert [one.figures for one in transfer.answer({**tables, "dose": doses}, 100)][1:] == [("dose",)]
 
 
 def planted_table(deviation):

@@ -174,7 +174,7 @@ def test_every_setting_is_recorded_by_name(finished):
     ("modules", "rules"),
     [
         ("drawing/style.py", "*_figure prompt_formats explainer"),
-        ("stages/transfer/figure.py", "transfer_figure transfer_contrasts_figure"),
+        ("stages/transfer/figure.py", "transfer_figure transfer_contrasts_figure dose_figure"),
         (
             "stages/intervene.py",
             "interventions specificity family_knockout neuron_effects faithfulness transfer dose "
@@ -221,7 +221,6 @@ CALLERS = {
     "attribution": {"paraphrase_effects"},
     "patching": {"paraphrase_effects"},
     "overlap": {"paraphrases", "disagreement", "head_overlap"},
-    "transfer": {"dose"},
     "mean_cache": {"dose"},  # transfer takes means where there is no donor
     "heuristics": {"neuron_effects"},
 }

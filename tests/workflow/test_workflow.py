@@ -213,8 +213,9 @@ def test_hostile_values_reach_the_commands_as_they_are(tmp_path):
 
 def test_mean_cache_leaves_out_the_pairs_of_every_format(finished):
     calls = [json.loads(line) for line in (finished / "calls.jsonl").read_text().splitlines()]
-    (call,) = (call for call in calls if call[0] == "mean-cache" and "results/embedded-shared/code" in call[-1])
-    excluded = call[call.index("--exclude") + 1 : call.index("--prompts")]
+    output = "results/embedded-shared/code/mean_cache.safetensors"
+    (call,) = (call for call in calls if call[0] == "mean-cache" and output in call)
+    excluded = call[call.index("--exclude") + 1 : call.index("--output")]
     assert excluded == [
         f"results/embedded-shared/{name}/{operator}/dataset.parquet"
         for name in ("symbolic", "code", "word")
@@ -483,7 +484,7 @@ def jobs_of_environment(*names):
     chosen = "".join(block for block in blocks if any(f'"../../envs/{name}.yaml"' in block for name in names))
     # The commands of rules/tables.smk are keys.
     listed = re.findall(r'TABLE_JOBS\["([\w-]+)"\]', rules) if "cpu" in names else []
-    return sorted({*re.findall(r"python -m form_invariance ([\w-]+)", chosen), *listed})
+    return sorted({*re.findall(r'(?:python -m form_invariance |in_turn\(\s*")([\w-]+)', chosen), *listed})
 
 
 @pytest.mark.parametrize(("names", "without"), [(["cpu", "plot"], "torch"), (["cpu"], "matplotlib")])

@@ -15,13 +15,13 @@ if config["precision_prompts"]:
 
 rule audit:
     input:
-        model="results/{model}/model_files.parquet",
+        model_files="results/{model}/model_files.parquet",
         probes=onset_probes,
         dataset=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
-        corrupt=every_cell("results/{model}/{format}/{operator}/corrupt.parquet"),
+        corrupt_table=every_cell("results/{model}/{format}/{operator}/corrupt.parquet"),
         rankings=every_cell("results/{model}/{format}/{operator}/ranking.parquet"),
     output:
-        "results/{model}/shared/audit.parquet",
+        output="results/{model}/shared/audit.parquet",
     log:
         "results/logs/audit/{model}.log",
     benchmark:
@@ -29,30 +29,25 @@ rule audit:
     conda:
         "../../envs/gpu.yaml"
     params:
-        **RUN,
         code=source_digest("audit"),
-        dataset=lambda wildcards, input: keyed(input.dataset, -3, -2),
-        corrupt=lambda wildcards, input: keyed(input.corrupt, -3, -2),
-        rankings=lambda wildcards, input: keyed(input.rankings, -3, -2),
-        k=setting("k"),
+        model=model_options,
+        files=run_files(dataset=CELL, corrupt_table=CELL, rankings=CELL),
+        settings=settings("late_from", "k"),
     resources:
         **model_job(minutes=20),
     shell:
-        in_turn(
-            f"audit {RUN_OPTIONS} --dataset {{params.dataset:q}} --corrupt-table {{params.corrupt:q}}"
-            " --rankings {params.rankings:q} {params.k:q} --output {output:q}"
-        )
+        in_turn("audit {params.model:q} {params.files:q} {params.settings:q}")
 
 
 rule precision:
     input:
-        model="results/{model}/model_files.parquet",
+        model_files="results/{model}/model_files.parquet",
         probes=onset_probes,
         datasets=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
-        corrupt=every_cell("results/{model}/{format}/{operator}/corrupt.parquet"),
+        corrupt_tables=every_cell("results/{model}/{format}/{operator}/corrupt.parquet"),
         attribution=every_cell("results/{model}/{format}/{operator}/attribution.parquet"),
     output:
-        every_cell("results/{model}/{format}/{operator}/precision.parquet"),
+        output=every_cell("results/{model}/{format}/{operator}/precision.parquet"),
     log:
         "results/logs/precision/{model}.log",
     benchmark:
@@ -60,16 +55,11 @@ rule precision:
     conda:
         "../../envs/gpu.yaml"
     params:
-        **RUN,
         code=source_digest("precision"),
-        datasets=lambda wildcards, input: keyed(input.datasets, -3, -2),
-        corrupt=lambda wildcards, input: keyed(input.corrupt, -3, -2),
-        attribution=lambda wildcards, input: keyed(input.attribution, -3, -2),
-        prompts=setting("precision_prompts", "prompts"),
+        model=model_options,
+        files=run_files(datasets=CELL, corrupt_tables=CELL, attribution=CELL),
+        settings=settings("late_from", prompts="precision_prompts"),
     resources:
         **model_job(minutes=60),
     shell:
-        in_turn(
-            f"precision {RUN_OPTIONS} --datasets {{params.datasets:q}} --corrupt-tables {{params.corrupt:q}}"
-            " --attribution {params.attribution:q} {params.prompts:q} --output {output:q}"
-        )
+        in_turn("precision {params.model:q} {params.files:q} {params.settings:q}")

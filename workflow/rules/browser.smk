@@ -31,7 +31,7 @@ rule browser:
         # A function, because Snakemake would take braces in a table's path for wildcards.
         operators=lambda wildcards: [f"{name}={asked_of(config['operators'][name])}" for name in OPERATORS],
         tables=table_options(BROWSED),
-        k=setting("heuristic_k", "k"),
+        k=settings(k="heuristic_k"),
     resources:
         **table_job(mem_mb=4000),
     shell:

@@ -19,7 +19,7 @@ rule calibration:
         "../../envs/gpu.yaml"
     params:
         code=source_digest("calibration"),
-        seed=setting("seed"),
+        seed=settings("seed"),
     resources:
         **table_job(mem_mb=2000),
     shell:

@@ -21,10 +21,10 @@ ASKED = {name: task_options(operator, config["operands"]) for name, operator in 
 
 rule census:
     input:
-        model="results/{model}/model_files.parquet",
-        table=lambda wildcards: as_inputs(TASK_TABLES.get(wildcards.operator, [])),
+        lambda wildcards: as_inputs(TASK_TABLES.get(wildcards.operator, [])),
+        model_files="results/{model}/model_files.parquet",
     output:
-        "results/{model}/{format}/{operator}/census.parquet",
+        output="results/{model}/{format}/{operator}/census.parquet",
     log:
         "results/logs/census/{model}/{format}/{operator}.log",
     benchmark:
@@ -35,19 +35,18 @@ rule census:
     params:
         code=source_digest("census"),
         model=model_options,
-        running=running_options,
+        files=file_options(),
         template=lambda wildcards: config["formats"][wildcards.format]["templates"][wildcards.operator],
         asked=lambda wildcards: ASKED[wildcards.operator],
         changes=lambda wildcards: changes_of(TASK_TABLES.get(wildcards.operator, [])),
-        pairs=setting("census_pairs", "pairs"),
-        seed=setting("seed"),
+        settings=settings("seed", pairs="census_pairs"),
     resources:
         **model_job(minutes=20),
     shell:
-        "python -m form_invariance census {params.model:q} --model-files {input.model:q} {params.running:q}"
-        " --template={params.template:q}"
-        " --operator {wildcards.operator:q} {params.asked:q}"
-        " {params.pairs:q} {params.seed:q} --output {output:q} 2> {log:q}"
+        in_turn(
+            "census {params.model:q} {params.files:q} --template={params.template:q}"
+            " --operator {wildcards.operator:q} {params.asked:q} {params.settings:q}"
+        )
 
 
 rule census_all:

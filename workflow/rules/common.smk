@@ -16,12 +16,12 @@ from form_invariance.workflow.paths import as_inputs, changes_of, refuse_braces,
 from form_invariance.workflow.rule_options import (
     asked_of,
     expression_of,
+    file_options,
     in_turn,
     keyed,
     one_of,
     option,
     run_options,
-    setting_of,
     settings_of,
     source_options,
     table_options,
@@ -54,9 +54,10 @@ CELLS = dict(model=MODELS, format=FORMATS, operator=OPERATORS)
 every_format = partial(expand, format=FORMATS, allow_missing=True)
 every_operator = partial(expand, operator=OPERATORS, allow_missing=True)
 every_cell = partial(expand, format=FORMATS, operator=OPERATORS, allow_missing=True)
+# The parts of a path that name a cell, for `keyed`.
+CELL = (-3, -2)
 DIRECTIONS = [f"{donor}_to_{target}" for donor, target in permutations(FORMATS, 2)]
-setting, settings = partial(setting_of, config), partial(settings_of, config)
-CENTER = "--center-logits" if config["center_logits"] else "--no-center-logits"
+settings = partial(settings_of, config)
 
 # What `all` makes; each rule file adds its own, and those of the jobs in TABLE_JOBS (tables.smk) are added there.
 TABLES, PAGES, TABLE_JOBS = [], [], {}
@@ -67,12 +68,7 @@ FIGURE_KINDS = ["png", "svg", "pdf"]
 
 
 def model_options(wildcards) -> list[str]:
-    """Options that name a model."""
-    return source_options(config["models"][wildcards.model])
-
-
-def running_options(wildcards) -> list[str]:
-    """Options that say how a model runs."""
+    """Options that name a model, and say how it runs."""
     return run_options(config["models"][wildcards.model])
 
 
@@ -82,9 +78,9 @@ def onset_probes(wildcards) -> list[str]:
     return expand("results/{model}/{format}/probe.parquet", model=wildcards.model, format=wanted)
 
 
-def probe_options(wildcards, input) -> list[str]:
-    """Options that name the probe tables of a rule, if it has any."""
-    return ["--probes", *keyed(input.probes, -2)] if input.probes else []
+def run_files(turns=None, shared=(), **keys):
+    """`file_options` of a job of a model, which has probe tables if it needs the onset."""
+    return file_options(turns, [*shared, "probes"], probes=-2, **keys)
 
 
 def figure_files(place: str) -> list[str]:
@@ -98,16 +94,6 @@ def figure_files(place: str) -> list[str]:
         labels={"figure": name.replace("_", " ")},
     )
     return [drawn if kind == "svg" else f"results/figures/{place}.{kind}" for kind in FIGURE_KINDS]
-
-
-def by_format(cells: list) -> list[list]:
-    """What belongs to the cells, in the order of `every_cell`, as a list for each format."""
-    return [cells[start : start + len(OPERATORS)] for start in range(0, len(cells), len(OPERATORS))]
-
-
-def by_operator(cells: list) -> list[list]:
-    """The same as a list for each operator."""
-    return [cells[start :: len(OPERATORS)] for start in range(len(OPERATORS))]
 
 
 def gpu_here() -> bool:

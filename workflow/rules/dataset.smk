@@ -6,11 +6,7 @@ TABLES += expand("results/{model}/{format}/{operator}/{table}.parquet", table=["
 TABLE_JOBS["preflight"] = {
     "inputs": {"census": [every_cell("results/{model}/{format}/{operator}/census.parquet"), -3, -2]},
     "outputs": {"output": "results/{model}/preflight.parquet"},
-    "settings": [
-        *setting("train_prompts", "train"),
-        *setting("eval_prompts", "eval"),
-        *settings("corrupt_seeds", "corrupt", "seed"),
-    ],
+    "settings": settings("corrupt_seeds", "corrupt", "seed", train="train_prompts", eval="eval_prompts"),
     "resources": {"mem_mb": 1000, "minutes": 3},
     "priority": 3,
 }
@@ -20,7 +16,7 @@ rule dataset:
     input:
         census="results/{model}/{format}/{operator}/census.parquet",
         # Corrupt partners may come from all operators.
-        others=lambda wildcards: expand(
+        other_census=lambda wildcards: expand(
             "results/{model}/{format}/{operator}/census.parquet",
             model=wildcards.model,
             format=wildcards.format,
@@ -31,8 +27,8 @@ rule dataset:
             ],
         ),
     output:
-        dataset="results/{model}/{format}/{operator}/dataset.parquet",
-        corrupt="results/{model}/{format}/{operator}/corrupt.parquet",
+        output="results/{model}/{format}/{operator}/dataset.parquet",
+        corrupt_output="results/{model}/{format}/{operator}/corrupt.parquet",
     log:
         "results/logs/dataset/{model}/{format}/{operator}.log",
     benchmark:
@@ -41,15 +37,9 @@ rule dataset:
         "../../envs/cpu.yaml"
     params:
         code=source_digest("dataset"),
-        train=setting("train_prompts", "train"),
-        eval=setting("eval_prompts", "eval"),
-        others=lambda wildcards, input: ["--other-census", *keyed(input.others, -2)] if input.others else [],
-        corrupt_seeds=setting("corrupt_seeds"),
-        seed=setting("seed"),
+        files=file_options(other_census=-2),
+        settings=settings("corrupt_seeds", "seed", train="train_prompts", eval="eval_prompts"),
     resources:
         **table_job(mem_mb=1000, minutes=3),
     shell:
-        "python -m form_invariance dataset --operator {wildcards.operator:q}"
-        " --census {input.census:q} {params.others:q} {params.train:q} {params.eval:q}"
-        " {params.corrupt_seeds:q} {params.seed:q}"
-        " --output {output.dataset:q} --corrupt-output {output.corrupt:q} 2> {log:q}"
+        in_turn("dataset --operator {wildcards.operator:q} {params.files:q} {params.settings:q}")

@@ -25,12 +25,12 @@ if config.get("heads"):
 # One job for all cells: reading the model takes longer than patching its heads.
 rule heads:
     input:
-        model="results/{model}/model_files.parquet",
+        model_files="results/{model}/model_files.parquet",
         datasets=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
-        corrupt=every_cell("results/{model}/{format}/{operator}/corrupt.parquet"),
+        corrupt_tables=every_cell("results/{model}/{format}/{operator}/corrupt.parquet"),
     output:
-        tables=every_cell("results/{model}/{format}/{operator}/heads.parquet"),
-        effects=every_operator("results/{model}/shared/{operator}/head_effects.safetensors"),
+        output=every_cell("results/{model}/{format}/{operator}/heads.parquet"),
+        effects_output=every_operator("results/{model}/shared/{operator}/head_effects.safetensors"),
     log:
         "results/logs/heads/{model}.log",
     benchmark:
@@ -40,16 +40,8 @@ rule heads:
     params:
         code=source_digest("heads"),
         model=model_options,
-        running=running_options,
-        datasets=lambda wildcards, input: by_operator(keyed(input.datasets, -3)),
-        corrupt=lambda wildcards, input: by_operator(keyed(input.corrupt, -3)),
-        tables=lambda wildcards, output: by_operator(output.tables),
+        files=run_files(turns=len(OPERATORS), datasets=-3, corrupt_tables=-3),
     resources:
         **model_job(minutes=60),
     shell:
-        in_turn(
-            "heads {params.model:q} --model-files {input.model:q} {params.running:q}"
-            " --datasets {params.datasets[#]:q} --corrupt-tables {params.corrupt[#]:q}"
-            " --effects-output {output.effects[#]:q} --output {params.tables[#]:q}",
-            turns=len(OPERATORS),
-        )
+        in_turn("heads {params.model:q} {params.files[#]:q}", turns=len(OPERATORS))

@@ -24,22 +24,20 @@ rule heuristic_null:
     params:
         code=source_digest("heuristic-null"),
         grid=lambda wildcards: GRIDS[wildcards.operator],
-        max_operand=setting("heuristic_max_operand", "max-operand"),
-        seed=setting("seed"),
+        settings=settings("seed", max_operand="heuristic_max_operand"),
     resources:
         **table_job(mem_mb=2000),
     shell:
-        "python -m form_invariance heuristic-null {params.grid:q}"
-        " {params.max_operand:q} {params.seed:q} --output {output:q} 2> {log:q}"
+        in_turn("heuristic-null {params.grid:q} {params.settings:q} --output {output:q}")
 
 
 rule labelled_neurons:
     input:
         circuit="results/{model}/shared/{operator}/classified_circuit.parquet",
-        means=every_format("results/{model}/{format}/mean_cache.safetensors"),
+        mean_caches=every_format("results/{model}/{format}/mean_cache.safetensors"),
         rankings=every_format("results/{model}/{format}/{operator}/ranking.parquet"),
     output:
-        "results/{model}/shared/{operator}/labelled_neurons.parquet",
+        output="results/{model}/shared/{operator}/labelled_neurons.parquet",
     log:
         "results/logs/labelled_neurons/{model}/{operator}.log",
     benchmark:
@@ -48,26 +46,22 @@ rule labelled_neurons:
         "../../envs/gpu.yaml"
     params:
         code=source_digest("heuristics"),
-        means=lambda wildcards, input: keyed(input.means, -2),
-        rankings=lambda wildcards, input: keyed(input.rankings, -3),
-        k=setting("heuristic_k", "k"),
-        seed=setting("seed"),
+        files=file_options(mean_caches=-2, rankings=-3),
+        settings=settings("seed", k="heuristic_k"),
     resources:
         **table_job(mem_mb=2000),
     shell:
-        "python -m form_invariance heuristics draw --operator {wildcards.operator:q} --circuit {input.circuit:q}"
-        " --mean-caches {params.means:q} --rankings {params.rankings:q} {params.k:q} {params.seed:q}"
-        " --output {output:q} 2> {log:q}"
+        in_turn("heuristics draw --operator {wildcards.operator:q} {params.files:q} {params.settings:q}")
 
 
 rule heuristics:
     input:
         null="results/heuristic_null/{operator}.safetensors",
-        model="results/{model}/model_files.parquet",
+        model_files="results/{model}/model_files.parquet",
         neurons="results/{model}/shared/{operator}/labelled_neurons.parquet",
     output:
-        tables=every_format("results/{model}/{format}/{operator}/heuristics.parquet"),
-        maps=every_format("results/{model}/{format}/{operator}/activation_maps.safetensors"),
+        output=every_format("results/{model}/{format}/{operator}/heuristics.parquet"),
+        maps_output=every_format("results/{model}/{format}/{operator}/activation_maps.safetensors"),
     log:
         "results/logs/heuristics/{model}/{operator}.log",
     benchmark:
@@ -77,20 +71,15 @@ rule heuristics:
     params:
         code=source_digest("heuristics"),
         model=model_options,
-        running=running_options,
+        files=file_options(turns=len(FORMATS)),
         grid=lambda wildcards: GRIDS[wildcards.operator],
         templates=lambda wildcards: [one["templates"][wildcards.operator] for one in config["formats"].values()],
-        max_operand=setting("heuristic_max_operand", "max-operand"),
-        threshold=setting("heuristic_threshold", "threshold"),
-        seed=setting("seed"),
+        settings=settings("seed", max_operand="heuristic_max_operand", threshold="heuristic_threshold"),
     resources:
         **model_job(minutes=40, extra_mb=2000),
     shell:
         in_turn(
-            "heuristics label {params.model:q} --model-files {input.model:q} {params.running:q}"
-            " --operator {wildcards.operator:q}"
-            " {params.grid:q} --template={params.templates[#]:q} --neurons {input.neurons:q}"
-            " --null {input.null:q} {params.max_operand:q} {params.threshold:q}"
-            " {params.seed:q} --output {output.tables[#]:q} --maps-output {output.maps[#]:q}",
+            "heuristics label {params.model:q} {params.files[#]:q} --operator {wildcards.operator:q}"
+            " {params.grid:q} --template={params.templates[#]:q} {params.settings:q}",
             turns=len(FORMATS),
         )

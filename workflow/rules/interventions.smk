@@ -30,18 +30,18 @@ TABLE_JOBS["intervention-contrasts"] = {
 
 rule interventions:
     input:
-        model="results/{model}/model_files.parquet",
+        model_files="results/{model}/model_files.parquet",
         probes=onset_probes,
-        datasets=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
-        circuits=every_operator("results/{model}/shared/{operator}/circuit.parquet") * len(FORMATS),
-        mean_caches=[
+        dataset=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
+        circuit=every_operator("results/{model}/shared/{operator}/circuit.parquet") * len(FORMATS),
+        mean_cache=[
             path for path in every_format("results/{model}/{format}/mean_cache.safetensors") for _ in OPERATORS
         ],
-        template_mean_caches=every_cell("results/{model}/{format}/{operator}/mean_cache.safetensors"),
-        rankings=every_cell("results/{model}/{format}/{operator}/ranking.parquet"),
+        template_mean_cache=every_cell("results/{model}/{format}/{operator}/mean_cache.safetensors"),
+        ranking=every_cell("results/{model}/{format}/{operator}/ranking.parquet"),
     output:
-        summaries=INTERVENTIONS["interventions"][0],
-        prompts=every_cell("results/{model}/{format}/{operator}/interventions_prompts.parquet"),
+        output=INTERVENTIONS["interventions"][0],
+        prompts_output=every_cell("results/{model}/{format}/{operator}/interventions_prompts.parquet"),
     log:
         "results/logs/interventions/{model}.log",
     benchmark:
@@ -51,26 +51,13 @@ rule interventions:
     params:
         code=source_digest("interventions"),
         model=model_options,
-        running=running_options,
-        late_from=setting("late_from"),
-        probes=probe_options,
-        k=setting("k"),
-        random_seeds=setting("random_seeds"),
-        matched_seeds=setting("matched_seeds"),
-        center=CENTER,
-        bootstrap=setting("bootstrap"),
-        seed=setting("seed"),
+        files=run_files(turns=len(FORMATS) * len(OPERATORS)),
+        settings=settings("late_from", "k", "random_seeds", "matched_seeds", "center_logits", "bootstrap", "seed"),
     resources:
         **model_job(minutes=60),
     shell:
         in_turn(
-            "interventions {params.model:q} --model-files {input.model:q} {params.running:q}"
-            " {params.late_from:q} {params.probes:q}"
-            " --dataset {input.datasets[#]:q} --circuit {input.circuits[#]:q} --mean-cache {input.mean_caches[#]:q}"
-            " --template-mean-cache {input.template_mean_caches[#]:q} --ranking {input.rankings[#]:q}"
-            " {params.k:q} {params.random_seeds:q} {params.matched_seeds:q}"
-            " {params.center} {params.bootstrap:q} {params.seed:q}"
-            " --output {output.summaries[#]:q} --prompts-output {output.prompts[#]:q}",
+            "interventions {params.model:q} {params.files[#]:q} {params.settings:q}",
             turns=len(FORMATS) * len(OPERATORS),
         )
 

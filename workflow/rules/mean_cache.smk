@@ -3,12 +3,13 @@
 
 rule mean_cache:
     input:
-        model="results/{model}/model_files.parquet",
-        census=every_cell("results/{model}/{format}/{operator}/census.parquet"),
-        datasets=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
+        model_files="results/{model}/model_files.parquet",
+        # All formats of the first operator, then of the next: each turn has its format's.
+        census=every_format(every_operator("results/{model}/{format}/{operator}/census.parquet")),
+        exclude=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
     output:
-        formats=every_format("results/{model}/{format}/mean_cache.safetensors"),
-        templates=every_cell("results/{model}/{format}/{operator}/mean_cache.safetensors"),
+        output=every_format("results/{model}/{format}/mean_cache.safetensors"),
+        template_outputs=every_format(every_operator("results/{model}/{format}/{operator}/mean_cache.safetensors")),
     log:
         "results/logs/mean_cache/{model}.log",
     benchmark:
@@ -18,18 +19,9 @@ rule mean_cache:
     params:
         code=source_digest("mean-cache"),
         model=model_options,
-        running=running_options,
-        census=lambda wildcards, input: by_format(keyed(input.census, -2)),
-        templates=lambda wildcards, output: by_format(keyed(output.templates, -2)),
-        prompts=setting("mean_cache_prompts", "prompts"),
-        seed=setting("seed"),
+        files=run_files(turns=len(FORMATS), shared=["exclude"], census=-2, template_outputs=-2),
+        settings=settings("seed", prompts="mean_cache_prompts"),
     resources:
         **model_job(minutes=60),
     shell:
-        in_turn(
-            "mean-cache {params.model:q} --model-files {input.model:q} {params.running:q}"
-            " --census {params.census[#]:q}"
-            " --exclude {input.datasets:q} {params.prompts:q} {params.seed:q}"
-            " --template-outputs {params.templates[#]:q} --output {output.formats[#]:q}",
-            turns=len(FORMATS),
-        )
+        in_turn("mean-cache {params.model:q} {params.files[#]:q} {params.settings:q}", turns=len(FORMATS))

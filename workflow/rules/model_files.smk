@@ -16,7 +16,7 @@ rule model_files:
         "../../envs/cpu.yaml"
     params:
         code=source_digest("model-files"),
-        model=model_options,
+        model=lambda wildcards: source_options(config["models"][wildcards.model]),
         packaged=lambda wildcards: model_checks.packaged_digests(config["models"][wildcards.model]["source"]),
         changes=lambda wildcards: changes_of(model_checks.local_files(config["models"][wildcards.model]["source"])),
     resources:

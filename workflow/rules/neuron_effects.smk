@@ -7,16 +7,16 @@ TABLES += expand(
 
 rule neuron_effects:
     input:
-        model="results/{model}/model_files.parquet",
+        as_inputs(TASK_TABLES.values()),
+        model_files="results/{model}/model_files.parquet",
         probes=onset_probes,
-        datasets=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
-        circuits=every_operator("results/{model}/shared/{operator}/classified_circuit.parquet") * len(FORMATS),
-        mean_caches=[
+        dataset=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
+        circuit=every_operator("results/{model}/shared/{operator}/classified_circuit.parquet") * len(FORMATS),
+        mean_cache=[
             path for path in every_format("results/{model}/{format}/mean_cache.safetensors") for _ in OPERATORS
         ],
-        task_tables=as_inputs(TASK_TABLES.values()),
     output:
-        tables=every_cell("results/{model}/{format}/{operator}/neuron_effects.parquet"),
+        output=every_cell("results/{model}/{format}/{operator}/neuron_effects.parquet"),
         problems=every_cell("results/{model}/{format}/{operator}/direct_effects.parquet"),
         arrays=every_cell("results/{model}/{format}/{operator}/direct_effects.safetensors"),
     log:
@@ -28,33 +28,25 @@ rule neuron_effects:
     params:
         code=[source_digest("neuron-effects"), source_digest("direct-effects")],
         model=model_options,
-        running=running_options,
-        late_from=setting("late_from"),
-        probes=probe_options,
-        k=setting("heuristic_k", "k"),
-        center=CENTER,
+        files=run_files(turns=len(FORMATS) * len(OPERATORS)),
+        settings=settings("late_from", "center_logits", k="heuristic_k"),
         operators=OPERATORS * len(FORMATS),
         asked=[ASKED[name] for name in OPERATORS] * len(FORMATS),
         # A function, because the templates' fields look like wildcards.
         templates=lambda wildcards: [
             one["templates"][name] for one in config["formats"].values() for name in OPERATORS
         ],
-        max_operand=setting("heuristic_max_operand", "max-operand"),
-        problems=setting("direct_effect_problems", "problems"),
+        direct=settings(
+            "seed", k="heuristic_k", max_operand="heuristic_max_operand", problems="direct_effect_problems"
+        ),
         changes=lambda wildcards: changes_of(TASK_TABLES.values()),
-        seed=setting("seed"),
     resources:
         **model_job(minutes=60),
     shell:
         in_turn(
-            "neuron-effects {params.model:q} --model-files {input.model:q} {params.running:q}"
-            " {params.late_from:q} {params.probes:q}"
-            " --dataset {input.datasets[#]:q} --circuit {input.circuits[#]:q} --mean-cache {input.mean_caches[#]:q}"
-            " {params.k:q} {params.center} --output {output.tables[#]:q}",
-            "direct-effects {params.model:q} --model-files {input.model:q} {params.running:q}"
-            " {params.asked[#]:q} --operator {params.operators[#]:q}"
-            " --template={params.templates[#]:q} --circuit {input.circuits[#]:q} {params.k:q}"
-            " {params.max_operand:q} {params.problems:q} {params.seed:q}"
-            " --output {output.problems[#]:q} --arrays-output {output.arrays[#]:q}",
+            "neuron-effects {params.model:q} {params.files[#]:q} {params.settings:q}",
+            "direct-effects {params.model:q} --model-files {input.model_files:q} {params.asked[#]:q}"
+            " --operator {params.operators[#]:q} --template={params.templates[#]:q} --circuit {input.circuit[#]:q}"
+            " {params.direct:q} --output {output.problems[#]:q} --arrays-output {output.arrays[#]:q}",
             turns=len(FORMATS) * len(OPERATORS),
         )

@@ -30,13 +30,13 @@ if VARIANTS:
 
 rule paraphrase_effects:
     input:
-        model="results/{model}/model_files.parquet",
+        lambda wildcards: as_inputs(TASK_TABLES.get(wildcards.operator, [])),
+        model_files="results/{model}/model_files.parquet",
         probes=onset_probes,
-        table=lambda wildcards: as_inputs(TASK_TABLES.get(wildcards.operator, [])),
-        datasets=in_variant_formats("results/{model}/{format}/{operator}/dataset.parquet"),
-        corrupt=in_variant_formats("results/{model}/{format}/{operator}/corrupt.parquet"),
+        dataset=in_variant_formats("results/{model}/{format}/{operator}/dataset.parquet"),
+        corrupt_table=in_variant_formats("results/{model}/{format}/{operator}/corrupt.parquet"),
     output:
-        tables=in_variant_formats("results/{model}/{format}/{operator}/paraphrase_effects.safetensors"),
+        output=in_variant_formats("results/{model}/{format}/{operator}/paraphrase_effects.safetensors"),
     log:
         "results/logs/paraphrase_effects/{model}/{operator}.log",
     benchmark:
@@ -46,9 +46,10 @@ rule paraphrase_effects:
     conda:
         "../../envs/gpu.yaml"
     params:
-        **RUN,
-        # No word for a format that has variants of other operators alone.
         code=source_digest("paraphrase-effects"),
+        model=model_options,
+        files=run_files(turns=len(VARIANT_FORMATS)),
+        # No word for a format that has variants of other operators alone.
         variants=lambda wildcards: [
             [
                 f"--variant={operator}={text}"
@@ -59,15 +60,12 @@ rule paraphrase_effects:
         ],
         asked=lambda wildcards: ASKED[wildcards.operator],
         changes=lambda wildcards: changes_of(TASK_TABLES.get(wildcards.operator, [])),
-        candidates=setting("candidates"),
-        method=setting("ranking_method"),
+        settings=settings("late_from", "candidates", "ranking_method"),
     resources:
         **model_job(minutes=40),
     shell:
         in_turn(
-            f"paraphrase-effects {RUN_OPTIONS} --operator {{wildcards.operator:q}}"
-            " {params.variants[#]:q} {params.asked:q} --dataset {input.datasets[#]:q}"
-            " --corrupt-table {input.corrupt[#]:q} {params.candidates:q}"
-            " {params.method:q} --output {output.tables[#]:q}",
+            "paraphrase-effects {params.model:q} {params.files[#]:q} --operator {wildcards.operator:q}"
+            " {params.variants[#]:q} {params.asked:q} {params.settings:q}",
             turns=len(VARIANT_FORMATS),
         )

@@ -15,11 +15,10 @@ if SHARDS > 1:
 else:
     TABLES += expand(PATCHED, **CELLS)
 RANKED = {"attribution": "results/{model}/{format}/{operator}/attribution.parquet"}
+# The attribution table is one of the files that are read, unless the same job writes it.
 PATCHING = (
-    f"patching {RUN_OPTIONS}"
-    " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q}"
-    f" --attribution {{{'input' if SHARDS > 1 else 'output'}.attribution:q}}"
-    " {params.shard:q} --output {output.effects:q}"
+    "patching {params.model:q} {params.files:q} {params.late_from:q} {params.shard:q} --output {output.effects:q}"
+    + (" --attribution {output.attribution:q}" if SHARDS == 1 else "")
 )
 
 TABLE_JOBS["ranking"] = {
@@ -32,10 +31,10 @@ TABLE_JOBS["ranking"] = {
 rule patching:
     input:
         **(RANKED if SHARDS > 1 else {}),
-        model="results/{model}/model_files.parquet",
+        model_files="results/{model}/model_files.parquet",
         probes=onset_probes,
         dataset="results/{model}/{format}/{operator}/dataset.parquet",
-        corrupt="results/{model}/{format}/{operator}/corrupt.parquet",
+        corrupt_table="results/{model}/{format}/{operator}/corrupt.parquet",
     output:
         **(RANKED if SHARDS == 1 else {}),
         effects=f"results/{{model}}/{{format}}/{{operator}}/indirect_effects{PIECE}.safetensors",
@@ -46,10 +45,11 @@ rule patching:
     conda:
         "../../envs/gpu.yaml"
     params:
-        **RUN,
         code=[source_digest("attribution"), source_digest("patching")],
-        candidates=setting("candidates"),
-        method=setting("ranking_method"),
+        model=model_options,
+        files=run_files(),
+        ranking=settings("late_from", "candidates", "ranking_method"),
+        late_from=settings("late_from"),
         shard=lambda wildcards: option("shard", f"{wildcards.get('shard', 1)}/{SHARDS}"),
     resources:
         **model_job(minutes=20),

@@ -15,7 +15,7 @@ rule planted:
         "../../envs/gpu.yaml"
     params:
         code=source_digest("planted"),
-        seed=setting("seed"),
+        seed=settings("seed"),
     resources:
         **table_job(mem_mb=2000),
     shell:

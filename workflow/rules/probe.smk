@@ -9,10 +9,10 @@ ANSWERS["probe"] = MODELS, {"probe": [PROBES, -2]}
 
 rule probe:
     input:
-        model="results/{model}/model_files.parquet",
+        model_files="results/{model}/model_files.parquet",
         census=every_cell("results/{model}/{format}/{operator}/census.parquet"),
     output:
-        tables=[*PROBES, "results/{model}/shared/probe.parquet"],
+        [*PROBES, "results/{model}/shared/probe.parquet"],
     log:
         "results/logs/probe/{model}.log",
     benchmark:
@@ -22,20 +22,18 @@ rule probe:
     params:
         code=source_digest("probe"),
         model=model_options,
-        running=running_options,
+        # Of each format, then of all.
         census=lambda wildcards, input: [
-            *by_format(keyed(input.census, -3, -2)),
-            keyed(input.census, -3, -2),
+            [item for item in keyed(input.census, *CELL) if item.startswith(folder)]
+            for folder in [*(f"{name}/" for name in FORMATS), ""]
         ],
-        prompts=setting("probe_prompts", "prompts"),
-        seed=setting("seed"),
+        settings=settings("seed", prompts="probe_prompts"),
     resources:
         **model_job(minutes=60, extra_mb=2000),
     shell:
         in_turn(
-            "probe {params.model:q} --model-files {input.model:q} {params.running:q}"
-            " --census {params.census[#]:q} {params.prompts:q}"
-            " {params.seed:q} --output {output.tables[#]:q}",
+            "probe {params.model:q} --model-files {input.model_files:q} --census {params.census[#]:q}"
+            " {params.settings:q} --output {output[#]:q}",
             turns=len(FORMATS) + 1,
         )
 

@@ -11,22 +11,21 @@ TABLES += expand("results/{model}/shared/{table}.parquet", model=MODELS, table=S
 TABLES += expand(SPECIFICITY_PROMPTS, model=MODELS)
 TEXT = [config["specificity_text"]] if config.get("specificity_text") else []
 TASKS = config.get("specificity_tasks", {})
-OPERANDS = [f"--{key.replace('_', '-')}={value}" for key, value in config["operands"].items()]
 
 
 rule specificity:
     input:
-        model="results/{model}/model_files.parquet",
+        as_inputs(TEXT),
+        model_files="results/{model}/model_files.parquet",
         probes=onset_probes,
         dataset=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
         rankings=every_cell("results/{model}/{format}/{operator}/ranking.parquet"),
         circuit=every_operator("results/{model}/shared/{operator}/circuit.parquet"),
         mean_cache=every_cell("results/{model}/{format}/{operator}/mean_cache.safetensors"),
-        text=as_inputs(TEXT),
     output:
-        table="results/{model}/shared/specificity.parquet",
-        contrasts="results/{model}/shared/specificity_contrasts.parquet",
-        prompts=SPECIFICITY_PROMPTS,
+        output="results/{model}/shared/specificity.parquet",
+        contrasts_output="results/{model}/shared/specificity_contrasts.parquet",
+        prompts_output=SPECIFICITY_PROMPTS,
     log:
         "results/logs/specificity/{model}.log",
     benchmark:
@@ -36,13 +35,7 @@ rule specificity:
     params:
         code=source_digest("specificity"),
         model=model_options,
-        running=running_options,
-        late_from=setting("late_from"),
-        probes=probe_options,
-        dataset=lambda wildcards, input: keyed(input.dataset, -3, -2),
-        rankings=lambda wildcards, input: keyed(input.rankings, -3, -2),
-        circuit=lambda wildcards, input: keyed(input.circuit, -2),
-        mean_cache=lambda wildcards, input: keyed(input.mean_cache, -3, -2),
+        files=run_files(dataset=CELL, rankings=CELL, circuit=-2, mean_cache=CELL),
         tasks=[f"{name}={task['expression']}" for name, task in TASKS.items()],
         # A function, because Snakemake would take the fields of a template for wildcards.
         templates=lambda wildcards: [
@@ -53,21 +46,14 @@ rule specificity:
         ],
         text=lambda wildcards: [f"--text={path}" for path in TEXT],
         changes=lambda wildcards: changes_of(TEXT),
-        operands=OPERANDS,
-        prompts=setting("eval_prompts", "prompts"),
-        k=setting("k"),
-        matched_seeds=setting("matched_seeds"),
-        center=CENTER,
-        bootstrap=setting("bootstrap"),
-        seed=setting("seed"),
+        operands=[f"--{key.replace('_', '-')}={value}" for key, value in config["operands"].items()],
+        settings=settings(
+            "late_from", "k", "matched_seeds", "center_logits", "bootstrap", "seed", prompts="eval_prompts"
+        ),
     resources:
         **model_job(minutes=20),
     shell:
-        "python -m form_invariance specificity {params.model:q} --model-files {input.model:q} {params.running:q}"
-        " {params.late_from:q} {params.probes:q}"
-        " --dataset {params.dataset:q} --rankings {params.rankings:q} --circuit {params.circuit:q}"
-        " --mean-cache {params.mean_cache:q} --task {params.tasks:q} --task-template {params.templates:q}"
-        " {params.text:q} {params.operands:q} {params.prompts:q} {params.k:q}"
-        " {params.matched_seeds:q} {params.center} {params.bootstrap:q} {params.seed:q}"
-        " --output {output.table:q} --contrasts-output {output.contrasts:q}"
-        " --prompts-output {output.prompts:q} 2> {log:q}"
+        in_turn(
+            "specificity {params.model:q} {params.files:q} --task {params.tasks:q}"
+            " --task-template {params.templates:q} {params.text:q} {params.operands:q} {params.settings:q}"
+        )

@@ -59,13 +59,10 @@ rule nulls:
         dataset=lambda wildcards, input: keyed(input.dataset, -3, -2),
         effects=lambda wildcards, input: keyed(input.effects, -3, -2),
         tables=table_options({**TRANSFER, "transfer_pairs": [TRANSFER_PAIRS, -2]}),
-        k=setting("k"),
-        membership=setting("membership"),
-        bootstrap=setting("bootstrap"),
-        seed=setting("seed"),
+        settings=settings("k", "membership", "bootstrap", "seed"),
     resources:
         **table_job(mem_mb=4000),
     shell:
         "python -m form_invariance nulls --interventions {params.interventions:q} --by-prompt {params.prompts:q}"
-        " --dataset {params.dataset:q} --effects {params.effects:q} --tables {params.tables:q} --lost {input.lost:q} {params.k:q} {params.membership:q}"
-        " {params.bootstrap:q} {params.seed:q} --output {output:q} 2> {log:q}"
+        " --dataset {params.dataset:q} --effects {params.effects:q} --tables {params.tables:q} --lost {input.lost:q}"
+        " {params.settings:q} --output {output:q} 2> {log:q}"

@@ -11,8 +11,6 @@ An entry has
 
 import re
 
-from form_invariance.workflow.rule_options import file_options
-
 for command, job in TABLE_JOBS.items():
     inputs, outputs, only = job["inputs"], job["outputs"], job.get("only", {})
     rule_name, place = command.replace("-", "_"), PurePosixPath(*re.findall(r"\{\w+\}", [*outputs.values()][0]))
@@ -38,7 +36,7 @@ for command, job in TABLE_JOBS.items():
         params:
             code=source_digest(command),
             command=command,
-            files=file_options(inputs),
+            files=file_options(**{name: parts for name, (_, *parts) in inputs.items()}),
             settings=job.get("settings", []),
         resources:
             **table_job(**job["resources"]),

@@ -1,4 +1,7 @@
-"""Transfer of the shared neurons' activations in all directions and operators of a model."""
+"""Transfer of the shared neurons' activations in all directions and operators of a model, and its dose.
+
+The dose only if the configuration names `dose`.
+"""
 
 TRANSFERS = expand(
     "results/{model}/transfer/{operator}/{direction}.parquet",
@@ -11,22 +14,27 @@ TRANSFER = {"transfer": [TRANSFERS, -2, -1]}
 TRANSFER_CONTRASTS = {"transfer_contrasts": ["results/{model}/shared/transfer_contrasts.parquet"]}
 FIGURES["transfer transfer"] = MODELS, TRANSFER
 FIGURES["transfer transfer_contrasts"] = MODELS, TRANSFER_CONTRASTS
-ANSWERS["transfer"] = MODELS, TRANSFER | TRANSFER_CONTRASTS
+DOSES = every_operator("results/{model}/shared/{operator}/dose.parquet")
+DOSE = {"dose": [DOSES, -2]} if config.get("dose") else {}
+if DOSE:
+    FIGURES["transfer dose"] = MODELS, DOSE
+    TABLES += expand(DOSES, model=MODELS)
+ANSWERS["transfer"] = MODELS, TRANSFER | TRANSFER_CONTRASTS | DOSE
 TABLES += expand([*TRANSFERS, *TRANSFER_PAIRS, *TRANSFER_CONTRASTS["transfer_contrasts"]], model=MODELS)
 
 
 rule transfer:
     input:
-        model="results/{model}/model_files.parquet",
+        model_files="results/{model}/model_files.parquet",
         probes=every_format("results/{model}/{format}/probe.parquet"),
         census=every_cell("results/{model}/{format}/{operator}/census.parquet"),
-        datasets=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
+        exclude_train=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
         rankings=every_cell("results/{model}/{format}/{operator}/ranking.parquet"),
         mean_caches=every_cell("results/{model}/{format}/{operator}/mean_cache.safetensors"),
-        circuits=every_operator("results/{model}/shared/{operator}/circuit.parquet"),
+        circuit=every_operator("results/{model}/shared/{operator}/circuit.parquet"),
     output:
         TRANSFERS,
-        pairs=TRANSFER_PAIRS,
+        pairs_output=TRANSFER_PAIRS,
     log:
         "results/logs/transfer/{model}.log",
     benchmark:
@@ -36,33 +44,51 @@ rule transfer:
     params:
         code=source_digest("transfer"),
         model=model_options,
-        running=running_options,
-        late_from=setting("late_from"),
-        probes=probe_options,
         operators=OPERATORS,
-        census=lambda wildcards, input: by_operator(keyed(input.census, -3)),
-        datasets=lambda wildcards, input: by_operator(input.datasets),
-        rankings=lambda wildcards, input: by_operator(keyed(input.rankings, -3)),
-        mean_caches=lambda wildcards, input: by_operator(keyed(input.mean_caches, -3)),
-        k=setting("k"),
-        random_seeds=setting("random_seeds"),
-        matched_seeds=setting("matched_seeds"),
-        pairs=setting("transfer_pairs", "pairs"),
-        center=CENTER,
-        seed=setting("seed"),
+        files=run_files(turns=len(OPERATORS), census=-3, rankings=-3, mean_caches=-3),
+        settings=settings(
+            "late_from", "k", "random_seeds", "matched_seeds", "center_logits", "seed", pairs="transfer_pairs"
+        ),
         folder=subpath(output[0], ancestor=2),
     resources:
         **model_job(minutes=60),
     shell:
         in_turn(
-            "transfer {params.model:q} --model-files {input.model:q} {params.running:q}"
-            " {params.late_from:q} {params.probes:q}"
-            " --operator {params.operators[#]:q} --census {params.census[#]:q}"
-            " --exclude-train {params.datasets[#]:q} --rankings {params.rankings[#]:q}"
-            " --mean-caches {params.mean_caches[#]:q} --circuit {input.circuits[#]:q} {params.k:q}"
-            " {params.random_seeds:q} {params.matched_seeds:q} {params.pairs:q}"
-            " {params.center} {params.seed:q}"
-            " --output-folder {params.folder:q}/{params.operators[#]:q} --pairs-output {output.pairs[#]:q}",
+            "transfer {params.model:q} --operator {params.operators[#]:q} {params.files[#]:q} {params.settings:q}"
+            " --output-folder {params.folder:q}/{params.operators[#]:q}",
+            turns=len(OPERATORS),
+        )
+
+
+rule dose:
+    input:
+        model_files="results/{model}/model_files.parquet",
+        probes=onset_probes,
+        census=every_cell("results/{model}/{format}/{operator}/census.parquet"),
+        exclude_train=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
+        rankings=every_cell("results/{model}/{format}/{operator}/ranking.parquet"),
+        circuit=every_operator("results/{model}/shared/{operator}/classified_circuit.parquet"),
+    output:
+        output=DOSES,
+    log:
+        "results/logs/dose/{model}.log",
+    benchmark:
+        "results/benchmarks/dose/{model}.tsv"
+    conda:
+        "../../envs/gpu.yaml"
+    params:
+        code=source_digest("dose"),
+        model=model_options,
+        operators=OPERATORS,
+        files=run_files(turns=len(OPERATORS), census=-3, rankings=-3),
+        settings=settings(
+            "late_from", "dose", "random_seeds", "center_logits", "seed", k="heuristic_k", pairs="transfer_pairs"
+        ),
+    resources:
+        **model_job(minutes=60),
+    shell:
+        in_turn(
+            "dose {params.model:q} --operator {params.operators[#]:q} {params.files[#]:q} {params.settings:q}",
             turns=len(OPERATORS),
         )
 
@@ -82,13 +108,12 @@ rule transfer_contrasts:
     params:
         code=source_digest("transfer-contrasts"),
         tables=table_options({**TRANSFER, "transfer_pairs": [TRANSFER_PAIRS, -2]}),
-        bootstrap=setting("bootstrap"),
-        seed=setting("seed"),
+        settings=settings("bootstrap", "seed"),
     resources:
         **table_job(mem_mb=4000),
     shell:
-        "python -m form_invariance transfer-contrasts --tables {params.tables:q} {params.bootstrap:q}"
-        " {params.seed:q} --output {output:q} 2> {log:q}"
+        "python -m form_invariance transfer-contrasts --tables {params.tables:q} {params.settings:q}"
+        " --output {output:q} 2> {log:q}"
 
 
 rule transfers_all:

@@ -1,4 +1,9 @@
-"""The command that measures the speed of the stages that run the model."""
+"""Measure the speed of the stages that run the model.
+
+The speed-up of replay (against a batched last token from a key/value cache, batched hooks, and one hooked pass per
+neuron), the same on the sentences of indirect object identification, what the time of exact patching depends on,
+and the throughput of every stage.
+"""
 
 import argparse
 import gc
@@ -13,11 +18,6 @@ if TYPE_CHECKING:
     from form_invariance.bench.measure import Machine, Row
     from form_invariance.problems.prompts import PromptTokenizer
 
-HELP = (
-    "measure the speed-up of replay (against a batched last token from a key/value cache, batched hooks, and one "
-    "hooked pass per neuron), the same on the sentences of indirect object identification, what the time of exact "
-    "patching depends on, and the throughput of every stage"
-)
 DEFAULT = ("replay", "cost", "stages")
 SUITES = (*DEFAULT, "ioi")
 

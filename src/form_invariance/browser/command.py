@@ -1,12 +1,10 @@
-"""The neuron browser of one model."""
+"""Write one HTML file to look at the shared neurons of a model: heat maps, effects, heuristics."""
 
 import argparse
 from pathlib import Path
 
 from form_invariance.errors import UserError
 from form_invariance.stages.options import add_keyed, add_options, add_required
-
-HELP = "one HTML file to look at the shared neurons of a model: heat maps, effects, heuristics"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""One problem's direct effects for Neuronpedia's graph viewer."""
+"""Write one problem's direct effects as a graph for Neuronpedia's viewer."""
 
 import argparse
 from pathlib import Path
@@ -9,8 +9,6 @@ from form_invariance.stages.options import add_options, add_required, add_tokeni
 
 if TYPE_CHECKING:
     import pandas as pd
-
-HELP = "write one problem's direct effects as a graph for Neuronpedia's viewer"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,9 +1,7 @@
-"""A figure of a stage."""
+"""Draw a figure of a stage from its tables."""
 
 import argparse
 from pathlib import Path
-
-HELP = "draw a figure of a stage from its tables"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,11 +1,9 @@
-"""The command that trains a model of the package."""
+"""Train one of the embedded models from scratch."""
 
 import argparse
 from pathlib import Path
 
 from form_invariance.embedded.recipe import DIGITS, RECIPES
-
-HELP = "train one of the embedded models from scratch"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,11 +1,9 @@
-"""The explained page."""
+"""Write one HTML file that explains the experiment in five steps, by one problem of one model."""
 
 import argparse
 
 from form_invariance.errors import UserError
 from form_invariance.stages.options import add_keyed, add_options, add_required
-
-HELP = "one HTML file that explains the experiment in five steps, by one problem of one model"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

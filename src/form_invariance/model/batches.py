@@ -29,14 +29,14 @@ def by_length(tokens: Tensor, size: int) -> Iterator[tuple[Tensor, Tensor]]:
             yield some, tokens[some, tokens.shape[1] - length :]
 
 
-def in_order(rows: Sequence[Tensor], found: Sequence[Tensor], dim: int) -> Tensor:
+def in_order(rows: Sequence[Tensor], pieces: Sequence[Tensor], dim: int) -> Tensor:
     """What was found of every batch, joined along `dim`, in the order of the prompts.
 
     Args:
         rows: of the batches' prompts, from `by_length`.
     """
     order = torch.cat(list(rows))
-    joined = torch.cat(list(found), dim)
+    joined = torch.cat(list(pieces), dim)
     if (order[1:] > order[:-1]).all():
         return joined
     return joined.index_select(dim, order.argsort().to(joined.device))

@@ -14,10 +14,10 @@ def cached(hub_id: str, revision: str | None) -> Path | None:
     from huggingface_hub import try_to_load_from_cache
 
     try:
-        found = try_to_load_from_cache(hub_id, "config.json", revision=revision)
+        path = try_to_load_from_cache(hub_id, "config.json", revision=revision)
     except ValueError:
         return None
-    return Path(found).parent if isinstance(found, str) else None
+    return Path(path).parent if isinstance(path, str) else None
 
 
 def _missing(folder: Path) -> list[str]:

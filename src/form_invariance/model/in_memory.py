@@ -117,11 +117,11 @@ def check_bridge(bridge: nn.Module, model: Decoder) -> None:
     weights = list(bridge.parameters())
     tokens = torch.arange(_TRIED)[None] % model.config.vocabulary
     training = bridge.training
-    theirs = bridge.eval()(tokens.to(weights[0].device)).float().to(model.device)
+    bridged = bridge.eval()(tokens.to(weights[0].device)).float().to(model.device)
     bridge.train(training)
     x = decoder.embed(model, tokens.to(model.device))
     ours = decoder.logits(model, decoder.run_layers(model, x))
-    difference = ((ours - theirs).abs().max() / theirs.std()).item()
+    difference = ((ours - bridged).abs().max() / bridged.std()).item()
     precise = {model.dtype, *(weight.dtype for weight in weights)} == {torch.float32}
     if not difference <= (0.01 if precise else 0.3):  # more than rounding
         raise UserError(

@@ -35,13 +35,13 @@ def divergence(model: Decoder, x: Tensor) -> Tensor:
         x: residual stream after the last layer, (B, 1 + N, d); the first run of each prompt is the clean one.
     """
     step = max(1, working_bytes(model.device, _LOGITS_BYTES) // (8 * model.config.vocabulary))
-    found = []
+    sums = []
     for runs in x:
         clean, *patched = (
             logits(model, some).double().log_softmax(-1) for some in (runs[:1], *runs[1:].split(step))
         )
-        found.append(torch.cat([(clean.exp() * (clean - one)).sum(-1) for one in patched]))
-    return torch.stack(found)
+        sums.append(torch.cat([(clean.exp() * (clean - log_p)).sum(-1) for log_p in patched]))
+    return torch.stack(sums)
 
 
 METRICS: dict[str, Callable[[Decoder, Tensor, Tensor], Tensor]] = {

@@ -154,7 +154,7 @@ def _embeddings(read: Reader, layout: Layout, shape: tuple[int, int], is_tied: b
     """
     *others, last = layout.unembeddings
     stored = (read(name, *shape, optional=True) for name in others)
-    unembedding = next((one for one in stored if one is not None), None)
+    unembedding = next((matrix for matrix in stored if matrix is not None), None)
     if unembedding is None:
         unembedding = read(last, *shape, optional=is_tied)
     embedding = read(layout.embedding, *shape, optional=is_tied and unembedding is not None)

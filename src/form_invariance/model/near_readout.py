@@ -51,8 +51,8 @@ class NearReadout:
 
     def __getitem__(self, prompts: slice | Tensor) -> "NearReadout":
         """That of some of the prompts."""
-        own = {name: value[prompts] for name, value in vars(self).items() if name != "readouts"}
-        return NearReadout(self.readouts, **own)
+        chosen = {name: value[prompts] for name, value in vars(self).items() if name != "readouts"}
+        return NearReadout(self.readouts, **chosen)
 
 
 @torch.no_grad()
@@ -142,21 +142,21 @@ def log_probabilities_near(model: Decoder, x: Tensor, tokens: Tensor, near: Near
 def _factors(model: Decoder, change: Tensor, near: NearReadout) -> Iterator[tuple[Tensor, Tensor]]:
     """The factor of the sum of exp over the vocabulary (N,), and whether it is exact enough, for each prompt."""
     for prompt, moved in enumerate(change):
-        one = near[slice(prompt, prompt + 1)]
-        tokens = torch.cat([one.summed[0], one.drawn[0]])
+        part = near[slice(prompt, prompt + 1)]
+        tokens = torch.cat([part.summed[0], part.drawn[0]])
         u_summed, u_drawn = unembed(model, moved, model.unembedding[tokens]).split(
-            [one.summed.shape[1], one.drawn.shape[1]], dim=1
+            [part.summed.shape[1], part.drawn.shape[1]], dim=1
         )
-        u_mean = unembed(model, moved, one.mean)  # (N, 1)
+        u_mean = unembed(model, moved, part.mean)  # (N, 1)
         shift = u_mean[:, 0].exp()
         u_drawn = u_drawn - u_mean
-        beyond = (u_drawn.expm1() - u_drawn) * one.weights
-        total = (u_summed.exp() * one.probabilities).sum(1) + shift * (one.rest + beyond.mean(1))
+        beyond = (u_drawn.expm1() - u_drawn) * part.weights
+        total = (u_summed.exp() * part.probabilities).sum(1) + shift * (part.rest + beyond.mean(1))
         count = beyond.shape[1]
         error = shift * beyond.std(1) / count**0.5
         length = moved.norm(dim=1).double()
-        reach = (length * one.furthest).clamp_min(1e-2)
-        undrawn = shift * length.square() * one.spread * (reach.expm1() - reach) / reach.square() / count
+        reach = (length * part.furthest).clamp_min(1e-2)
+        undrawn = shift * length.square() * part.spread * (reach.expm1() - reach) / reach.square() / count
         # A total that overflows passes both comparisons.
         sure = (_STANDARD_ERRORS * error <= TOLERANCE * total) & (undrawn <= _UNDRAWN * total) & total.isfinite()
         yield total, sure

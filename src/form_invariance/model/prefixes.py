@@ -116,10 +116,10 @@ def run_prompts(
     chosen = plan(tokens, last)
     step = max(1, min(_MOST, rows_at_once(model) // (tokens.shape[1] - chosen.cut)))
     for start in track(range(0, len(tokens), step), len(tokens), "prompts", weight=step):
-        own = chosen.order[start : start + step]
+        rows = chosen.order[start : start + step]
         new = chosen.new[start : start + step].copy()
         new[0] = True
-        batch = torch.from_numpy(tokens[own]).to(model.device)
+        batch = torch.from_numpy(tokens[rows]).to(model.device)
         x = embed(model, batch)[:, chosen.cut :]
         past: list[Past] = []
         if chosen.cut:
@@ -133,4 +133,4 @@ def run_prompts(
             # Of the last layer only the keys and values are needed, so only one token runs through the rest of it.
             run_layers(model, prefixes, stop=stop, last_only=True, on_keys_values=keep)
         x = run_layers(model, x, stop=stop, on_neurons=on_neurons, past=past, last_only=last == 1)
-        yield own, x[:, -last:]
+        yield rows, x[:, -last:]

@@ -66,9 +66,9 @@ def build_cache(model: Decoder, tokens: Tensor, first: int) -> LastTokenCache:
         past = run_beginning(model, tokens[:1, :shared])[1] if shared else []
         at_once = working_bytes(model.device, _PASS_BYTES) // (4 * model.config.d_mlp * (tokens.shape[1] - shared))
         caches = []
-        for own in tokens.split(max(1, at_once)):
-            each = for_each(past, len(own))
-            x = run_layers(model, embed(model, own)[:, shared:], stop=first, past=each)
+        for rows in tokens.split(max(1, at_once)):
+            each = for_each(past, len(rows))
+            x = run_layers(model, embed(model, rows)[:, shared:], stop=first, past=each)
             caches.append(continue_cache(model, x, first, each))
     return _joined(caches)
 
@@ -145,10 +145,10 @@ def _weights(model: Decoder, layer: int, x: Tensor, cache: LastTokenCache) -> tu
     q, k, v = queries_keys_values(model, layer, x, torch.tensor([cache.position], device=x.device))
     per_group = c.n_heads // c.n_key_value_heads
     q = q.unflatten(2, (c.n_key_value_heads, per_group)) * c.score_scale  # (B, N, G, R, D)
-    own = (q * k[:, :, :, None]).sum(-1, keepdim=True)  # (B, N, G, R, 1)
+    to_itself = (q * k[:, :, :, None]).sum(-1, keepdim=True)  # (B, N, G, R, 1)
     rows = q.permute(0, 2, 1, 3, 4).reshape(prompts, c.n_key_value_heads, runs * per_group, c.d_head)
     scores = rows @ cache.keys[layer - cache.first]  # (B, G, N*R, T-1)
-    own_rows = own.permute(0, 2, 1, 3, 4).reshape(*scores.shape[:-1], 1)
+    own_rows = to_itself.permute(0, 2, 1, 3, 4).reshape(*scores.shape[:-1], 1)
     scores = soft_cap(torch.cat([scores, own_rows], dim=-1), c.attention_softcap)
     return scores.float().softmax(-1).to(x.dtype), v
 
@@ -157,8 +157,8 @@ def _attend(model: Decoder, layer: int, x: Tensor, cache: LastTokenCache) -> Ten
     """Outputs of the heads (B, N, H, D) for N runs x (B, N, d) of the last token."""
     weights, v = _weights(model, layer, x, cache)
     z = weights[..., :-1] @ cache.values[layer - cache.first]  # (B, G, N*R, D)
-    z, own = (part.unflatten(2, (x.shape[1], -1)).transpose(1, 2) for part in (z, weights[..., -1:]))
-    return (z + own * v[:, :, :, None]).flatten(2, 3)
+    z, to_itself = (part.unflatten(2, (x.shape[1], -1)).transpose(1, 2) for part in (z, weights[..., -1:]))
+    return (z + to_itself * v[:, :, :, None]).flatten(2, 3)
 
 
 def last_token_attention(model: Decoder, layer: int, cache: LastTokenCache) -> Tensor:
@@ -274,4 +274,4 @@ def log_probabilities(model: Decoder, x: Tensor, tokens: Tensor) -> Tensor:
 def last_token_neurons(model: Decoder, tokens: Tensor, first: int, batch: int = 256) -> Tensor:
     """The last token's activations in the late layers, (late layers, prompts, m), of prompts (prompts, T)."""
     rows, batches = zip(*by_length(tokens, batch), strict=True)
-    return in_order(rows, [build_cache(model, own, first).neurons for own in batches], dim=1)
+    return in_order(rows, [build_cache(model, chunk, first).neurons for chunk in batches], dim=1)

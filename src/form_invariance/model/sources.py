@@ -42,11 +42,11 @@ def refusal(source: str) -> str:
         )
     if Path(source).is_file():
         return f"model {source!r} is a file; give the folder that contains it"
-    if found := _WITH_REVISION.fullmatch(source):
-        return f"model {source!r} has a revision in its hub id; {_by_revision(found[1], found[2])}"
-    if found := _PAGE.fullmatch(source):
-        revision = unquote(found[2] or found[4] or "")
-        return f"model {source!r} is a page of the hub; {_by_revision(found[1] or found[3], revision)}"
+    if match := _WITH_REVISION.fullmatch(source):
+        return f"model {source!r} has a revision in its hub id; {_by_revision(match[1], match[2])}"
+    if match := _PAGE.fullmatch(source):
+        revision = unquote(match[2] or match[4] or "")
+        return f"model {source!r} is a page of the hub; {_by_revision(match[1] or match[3], revision)}"
     if "://" in source or re.match(_HOST, source):
         return f"model {source!r} is a URL; give a local folder or a hub id such as 'meta-llama/Llama-3.2-1B'"
     if re.fullmatch(r"[\w.-]*\w", source):

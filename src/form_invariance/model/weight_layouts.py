@@ -86,18 +86,18 @@ def _llama(
         head_norms: whether queries and keys are normalised, over each head or over all heads together.
     """
     at = f"model.layers.{layer}"
-    weights: dict[str, Any] = {ours: norm(read, f"{at}.{theirs}", c.d_model) for ours, theirs in norms.items()}
+    weights: dict[str, Any] = {ours: norm(read, f"{at}.{stored}", c.d_model) for ours, stored in norms.items()}
     if head_norms:
         heads = {"query": ("q_norm", c.n_heads), "key": ("k_norm", c.n_key_value_heads)}
-        for name, (theirs, number) in heads.items():
+        for name, (stored, number) in heads.items():
             width = c.d_head * (number if head_norms == "together" else 1)
-            weights[f"{name}_norm"] = norm(read, f"{at}.self_attn.{theirs}", width)
+            weights[f"{name}_norm"] = norm(read, f"{at}.self_attn.{stored}", width)
     names = ("query", "key", "value", "output", "gate", "up", "down")
-    matrices = [(theirs, shape) for theirs, shape in llama_shapes(c).items() if len(shape) == 2]
-    for name, (theirs, shape) in zip(names, matrices, strict=True):
-        weights[name] = read(f"{at}.{theirs}.weight", *shape)
-        if theirs.split(".")[-1] in c.biases:
-            weights[f"{name}_bias"] = read(f"{at}.{theirs}.bias", shape[0])
+    matrices = [(stored, shape) for stored, shape in llama_shapes(c).items() if len(shape) == 2]
+    for name, (stored, shape) in zip(names, matrices, strict=True):
+        weights[name] = read(f"{at}.{stored}.weight", *shape)
+        if stored.split(".")[-1] in c.biases:
+            weights[f"{name}_bias"] = read(f"{at}.{stored}.bias", shape[0])
     return LayerWeights(**weights)
 
 
@@ -127,8 +127,8 @@ def _gpt_neox(read: Reader, c: DecoderConfig, layer: int) -> LayerWeights:
     for kind, shape in (("weight", (3 * d, d)), ("bias", (3 * d,)))[: 1 + ("query_key_value" in c.biases)]:
         joint = read(f"{at}.attention.query_key_value.{kind}", *shape)
         for part, name in enumerate(("query", "key", "value")):
-            own = joint.unflatten(0, (c.n_heads, 3, c.d_head))[:, part].flatten(0, 1)
-            weights[name if kind == "weight" else f"{name}_bias"] = own
+            part_weights = joint.unflatten(0, (c.n_heads, 3, c.d_head))[:, part].flatten(0, 1)
+            weights[name if kind == "weight" else f"{name}_bias"] = part_weights
     return LayerWeights(
         **weights,
         output=read(f"{at}.attention.dense.weight", d, d),

@@ -1,4 +1,4 @@
-"""The paper's tables, as CSV, Markdown and LaTeX."""
+"""Write the paper's tables as CSV, Markdown and LaTeX, with the paper's numbers next to ours where it has them."""
 
 import argparse
 from typing import TYPE_CHECKING, Any
@@ -8,8 +8,6 @@ from form_invariance.stages.options import add_keyed, add_options
 
 if TYPE_CHECKING:
     import pandas as pd
-
-HELP = "write the paper's tables, with the paper's numbers next to ours where it has them"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,11 +1,10 @@
-"""The answers to the report's questions about one model."""
+"""Answer the report's questions about one model from its tables."""
 
 import argparse
 
 from form_invariance.stages.options import add_options, add_required
 
 NUMBERS = "an operator that is arithmetic on whole numbers"
-HELP = "answer the report's questions about one model from its tables"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,10 +1,8 @@
-"""The report."""
+"""Write the report, one HTML file: each question answered by a sentence, a figure and a table."""
 
 import argparse
 
 from form_invariance.stages.options import add_keyed, add_options
-
-HELP = "one HTML file: each question answered by a sentence, a figure and a table"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,11 +1,10 @@
-"""Which problems a model can do, with which prompts, and a configuration for them."""
+"""Try wordings and worked examples on a model, and write a configuration that runs."""
 
 import argparse
 from pathlib import Path
 
 from form_invariance.stages.options import add_keyed, add_model_arguments, add_options, settings
 
-HELP = "try wordings and worked examples on a model, and write a configuration that runs"
 _DEFAULTS = {"revision": None, "dtype": "float32", "readout": "near", "device": "auto"}
 
 

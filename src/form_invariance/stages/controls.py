@@ -174,9 +174,9 @@ def match_distance(circuit: np.ndarray, control: np.ndarray, values: np.ndarray)
         values: what the control is matched by, (late layers, m), NaN = not available.
     """
     distances = []
-    for chosen, drawn, own in zip(circuit, control, values, strict=True):
-        difference = np.abs(np.sort(own[chosen]) - np.sort(own[drawn]))
-        deviation = np.nanstd(own) if len(difference) else 0.0
+    for chosen, drawn, measured in zip(circuit, control, values, strict=True):
+        difference = np.abs(np.sort(measured[chosen]) - np.sort(measured[drawn]))
+        deviation = np.nanstd(measured) if len(difference) else 0.0
         distances.append(difference / deviation if deviation else difference)
     return float(np.concatenate(distances).mean())
 

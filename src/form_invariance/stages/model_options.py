@@ -68,9 +68,9 @@ def load_model(arguments: argparse.Namespace) -> tuple[Decoder, PromptTokenizer]
         loaded.clear()  # one model at a time is in memory
         folder = checked_folder(arguments)
         loaded[key] = load_decoder(folder, arguments), load_tokenizer(folder)
-    found: tuple[Decoder, PromptTokenizer] = loaded[key]
-    torch.backends.cuda.matmul.allow_tf32 = found[0].tf32
-    return found
+    model_and_tokenizer: tuple[Decoder, PromptTokenizer] = loaded[key]
+    torch.backends.cuda.matmul.allow_tf32 = model_and_tokenizer[0].tf32
+    return model_and_tokenizer
 
 
 def model_provenance(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:

@@ -1,8 +1,6 @@
-"""Snakemake, or another program, with a server for the commands that it starts."""
+"""Run a program, usually snakemake; the commands that it starts do not import the libraries anew."""
 
 import argparse
-
-HELP = "run a program, usually snakemake, and start the commands that it runs without importing the libraries anew"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

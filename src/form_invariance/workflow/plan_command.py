@@ -1,10 +1,9 @@
-"""The command that prints the plan of a run."""
+"""Print what snakemake would run: pending jobs of each rule and model, why, and the estimated time."""
 
 import argparse
 from pathlib import Path
 from typing import Any
 
-HELP = "print what snakemake would run: pending jobs of each rule and model, why, and the estimated time"
 _SAID_ALWAYS = ("Using ", "Assuming ", "Building DAG", "host: ")
 """How lines begin that Snakemake prints whether or not it fails."""
 _SNAKEFILES = ("Snakefile", "snakefile", "workflow/Snakefile", "workflow/snakefile")

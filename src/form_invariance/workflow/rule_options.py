@@ -1,12 +1,15 @@
 """Options and patterns that rules are made of: pure functions of names and paths."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
 TableGroups = Mapping[str, Sequence[Any]]
 """By a table's name: its paths, then the parts of a path (counted from its end) that are the table's key."""
+
+FileOptions = Callable[[Any, Any, Any], list[Any]]
+"""Of a job's wildcards, input and output."""
 
 
 def one_of(names: Iterable[str]) -> str:
@@ -26,11 +29,13 @@ def keyed(paths: str | Sequence[str], *parts: int) -> list[str]:
 
 
 def option(name: str, value: Any) -> list[str]:
-    """An option of a command, as one param of a rule.
+    """An option of a command, as one param of a rule; True and False become --NAME and --no-NAME.
 
     Snakemake compares a job's params as a set: bare numbers that change places would be the same. The order of
     several values does not matter.
     """
+    if isinstance(value, bool):
+        return [_option(name if value else f"no_{name}")]
     values = sorted(value) if isinstance(value, list) else [value]
     return [_option(name), *map(str, values)]
 
@@ -39,14 +44,10 @@ def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def setting_of(config: Mapping[str, Any], key: str, name: str | None = None) -> list[str]:
-    """A setting of the configuration as a command's option, which has the key's name unless one is given."""
-    return option(name or key, config[key])
-
-
-def settings_of(config: Mapping[str, Any], *keys: str) -> list[str]:
-    """Settings of the configuration as a command's options, which have the keys' names."""
-    return [word for key in keys for word in setting_of(config, key)]
+def settings_of(config: Mapping[str, Any], *keys: str, **renamed: str) -> list[str]:
+    """Settings of the configuration as a command's options, by the keys' names or as OPTION=KEY."""
+    names = {key: key for key in keys} | renamed
+    return [word for name, key in names.items() for word in option(name, config[key])]
 
 
 def in_turn(*commands: str, turns: int = 1) -> str:
@@ -70,21 +71,32 @@ def table_options(groups: TableGroups) -> Callable[[Any, Any], list[str]]:
     return options
 
 
-def file_options(groups: TableGroups) -> Callable[[Any, Any, Any], list[str]]:
+def file_options(turns: int | None = None, shared: Sequence[str] = (), **keys: int | Sequence[int]) -> FileOptions:
     """A params function that gives a job's files as options of the names that they have in its rule.
 
-    Inputs are named by the groups: files, or KEY=PATH items of a group with parts; a group without files gives no
-    option.
-    """
+    Each named input is an option, and each output whose name ends with `output` or `outputs`. A name without files
+    gives none.
 
-    def options(wildcards: Any, input: Any, output: Any) -> list[str]:
-        words: list[str] = []
-        for name, (_, *parts) in groups.items():
-            given = input.get(name, [])
-            paths = [given] if isinstance(given, str) else list(given)
-            if paths:
-                words += [_option(name), *(keyed(paths, *parts) if parts else paths)]
-        return words + [word for name, path in output.items() for word in (_option(name), path)]
+    Args:
+        turns: how often the command runs: a list of options for each turn, which has every `turns`-th file.
+        shared: names whose files all belong to every turn; so does a file that is not in a list.
+        keys: by name, the parts of a path that are the file's key, as in `keyed`; the others are bare files.
+    """
+    parts = {name: (key,) if isinstance(key, int) else key for name, key in keys.items()}
+
+    def options(wildcards: Any, input: Any, output: Any) -> list[Any]:
+        written = {name: files for name, files in output.items() if re.search("outputs?$", name)}
+        given = {**dict(input.items()), **written}
+
+        def words_of(turn: int) -> Iterator[str]:
+            for name, files in given.items():
+                divided = turns and name not in shared
+                some = [files] if isinstance(files, str) else files[turn::turns] if divided else files
+                if some:
+                    key = parts.get(name)
+                    yield from (_option(name), *(keyed(some, *key) if key else some))
+
+        return [list(words_of(turn)) for turn in range(turns)] if turns else list(words_of(0))
 
     return options
 
@@ -129,5 +141,6 @@ def source_options(model: Mapping[str, Any]) -> list[str]:
 
 
 def run_options(model: Mapping[str, Any]) -> list[str]:
-    """Options that say how a model of the configuration runs."""
-    return [f"--{key}={model[key]}" for key in ("dtype", "device", "readout") if key in model]
+    """Options that say where a model of the configuration comes from, and how it runs."""
+    running = [f"--{key}={model[key]}" for key in ("dtype", "device", "readout") if key in model]
+    return source_options(model) + running

@@ -1,9 +1,7 @@
-"""The command that turns a GGUF file into a Hugging Face folder."""
+"""Write the model of a GGUF file as a Hugging Face folder, and check its weights bit for bit."""
 
 import argparse
 from pathlib import Path
-
-HELP = "write the model of a GGUF file as a Hugging Face folder, and check its weights bit for bit"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -81,7 +81,7 @@ def _gemma3(file: GgufFile) -> dict[str, Any]:
             "full_attention": rope,
             "sliding_attention": _rope(file) | {"rope_theta": file.size("rope.freq_base_swa") or 10_000.0},
         },
-        "layer_types": ["sliding_attention" if one else "full_attention" for one in local],
+        "layer_types": ["sliding_attention" if sliding else "full_attention" for sliding in local],
         # transformers wants a window even where no layer has it.
         "sliding_window": window or file.size("context_length"),
         "query_pre_attn_scalar": scale if layers == _GEMMA3_27B_LAYERS else _head_width(file),

@@ -135,8 +135,8 @@ def check_tokenizer(file: GgufFile, folder: Path) -> None:
     """
     written = load_tokenizer(folder).tokenizer
     for token, text in enumerate(file.tokenizer("tokens")):
-        found = written.id_to_token(token)
-        if found != text:
+        written_text = written.id_to_token(token)
+        if written_text != text:
             raise UserError(
-                f"{file.path}: token {token} is {text!r}, but {found!r} in the tokenizer.json made of it"
+                f"{file.path}: token {token} is {text!r}, but {written_text!r} in the tokenizer.json made of it"
             )

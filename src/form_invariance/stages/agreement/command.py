@@ -1,10 +1,8 @@
-"""Agreement of the formats' heuristic families for one operator."""
+"""Test whether the shared neurons of one operator carry the same heuristic families in every format."""
 
 import argparse
 
 from form_invariance.stages.options import add_keyed, add_options, add_required, settings
-
-HELP = "test whether the shared neurons carry the same heuristic families in every format"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,10 +1,8 @@
-"""Stage 1 of the ranking."""
+"""Stage 1 of the ranking of one cell: estimate the indirect effect of every late neuron."""
 
 import argparse
 
 from form_invariance.stages.options import add_options, add_run_arguments
-
-HELP = "stage 1: an estimate of the indirect effect of every late neuron"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -59,14 +59,14 @@ def attribute(
     Returns:
         (a_corrupt - a_clean) · ∂IE/∂a, (late layers, P, m), float32.
     """
-    every, found = [], []
-    for rows, own in by_length(tokens, batch):
-        cache = build_cache(model, own, first)
+    every, attributions = [], []
+    for rows, batch_tokens in by_length(tokens, batch):
+        cache = build_cache(model, batch_tokens, first)
         gradient = effect_gradient(model, cache, answers[rows])
         change = (corrupt[:, rows] - cache.neurons).float()
         every.append(rows)
-        found.append(check_finite(change * gradient.float(), "the attributions"))
-    return in_order(every, found, dim=1)
+        attributions.append(check_finite(change * gradient.float(), "the attributions"))
+    return in_order(every, attributions, dim=1)
 
 
 def attribute_relevance(model: Decoder, tokens: Tensor, corrupt: Tensor, answers: Tensor, first: int) -> Tensor:

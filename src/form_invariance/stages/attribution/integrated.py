@@ -58,13 +58,13 @@ def integrate(
     Returns:
         (a_corrupt - a_clean) · mean of ∂IE/∂a on the straight line between them, (late layers, P, m), float64.
     """
-    every, found = [], []
-    for rows, own in by_length(tokens, max(1, _ROWS // steps)):
-        cache = build_cache(model, own, first)
+    every, attributions = [], []
+    for rows, batch in by_length(tokens, max(1, _ROWS // steps)):
+        cache = build_cache(model, batch, first)
         layers = []
         for late in range(len(cache.neurons)):
             change = corrupt[late, rows] - cache.neurons[late]
             layers.append(change.double() * _along(model, cache, first + late, change, answers[rows], steps))
         every.append(rows)
-        found.append(check_finite(torch.stack(layers), "the integrated gradients"))
-    return in_order(every, found, dim=1)
+        attributions.append(check_finite(torch.stack(layers), "the integrated gradients"))
+    return in_order(every, attributions, dim=1)

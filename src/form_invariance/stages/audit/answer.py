@@ -18,15 +18,15 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     pooled = table[(table["layer"] == EVERY_LAYER) & (table["k"] == k)]
     near = pooled.loc[pooled["candidates"] >= k, "candidates"].min()
     recall = f"recall of {near} candidates"
-    found = pooled[pooled["candidates"] == near].rename(columns={"recall": recall})
-    methods = found.groupby("method", as_index=False)[[recall, "enough", "rank_correlation"]].mean()
-    told = [
+    near_rows = pooled[pooled["candidates"] == near].rename(columns={"recall": recall})
+    methods = near_rows.groupby("method", as_index=False)[[recall, "enough", "rank_correlation"]].mean()
+    parts = [
         f"{percent(row[recall])} by {row['method']} ({row['enough']:.0f} candidates keep 99%, rank correlation "
         f"{row['rank_correlation']:.2f})"
         for _, row in methods.iterrows()
     ]
     sentence = (
         f"Every neuron was patched exactly. Of the exact best {k} of a layer, the first {near} contain "
-        f"{'; '.join(told)}. All are means over cells."
+        f"{'; '.join(parts)}. All are means over cells."
     )
     return [Answer("Can the ranking's first stage be trusted?", sentence, methods, ("audit",))]

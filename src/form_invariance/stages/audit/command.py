@@ -1,10 +1,8 @@
-"""Audit of the two-stage ranking of a model."""
+"""Recall of the exact top-k among each method's candidates, in the cells where every neuron was patched."""
 
 import argparse
 
 from form_invariance.stages.options import add_keyed, add_options, add_required, add_run_arguments, check_cells
-
-HELP = "recall of the exact top-k among each method's candidates, where every neuron was patched"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

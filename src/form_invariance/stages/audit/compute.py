@@ -87,7 +87,7 @@ def rank_correlation(exact: np.ndarray, other: np.ndarray) -> float:
 
 def _recall(places: Sequence[np.ndarray], candidates: int) -> float:
     """Mean over the layers of the share of the exact best whose places are among the candidates."""
-    return float(np.mean([np.mean(one <= candidates) for one in places])) if places else float("nan")
+    return float(np.mean([np.mean(of_cell <= candidates) for of_cell in places])) if places else float("nan")
 
 
 def _enough(places: Sequence[np.ndarray], width: int) -> float:

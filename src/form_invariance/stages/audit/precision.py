@@ -23,8 +23,8 @@ def sample_effects(
     """Exact effects (P, C) by late layer on the first train prompts, with the first draw of corrupt partners."""
     sample = slice(0, prompts)
     some = TrainPrompts(train.tokens[sample], [train.partners[0][sample]], train.answers[:1, sample], None)
-    found = patch_candidates(run, some, candidates)
-    return {layer: effects[0].cpu().numpy() for layer, effects in found.items()}
+    by_layer = patch_candidates(run, some, candidates)
+    return {layer: effects[0].cpu().numpy() for layer, effects in by_layer.items()}
 
 
 def compare(

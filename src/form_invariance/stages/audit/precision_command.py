@@ -1,12 +1,10 @@
-"""What a model's lower precision does to the rankings of its cells."""
+"""Compare the rankings in a lower precision with those in float32, on a sample of prompts of every cell."""
 
 import argparse
 from pathlib import Path
 
 from form_invariance.errors import UserError
 from form_invariance.stages.options import add_keyed, add_required, add_run_arguments
-
-HELP = "compare the rankings in a lower precision with those in float32, on a sample of prompts"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +27,7 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.tables.files import write_table
 
     cells, given = arguments.datasets, [arguments.corrupt_tables, arguments.attribution]
-    if any(list(one) != list(cells) for one in given) or len(arguments.output) != len(cells):
+    if any(list(keys) != list(cells) for keys in given) or len(arguments.output) != len(cells):
         raise UserError(
             "--datasets, --corrupt-tables, --attribution and --output: give one of each for every cell"
         )

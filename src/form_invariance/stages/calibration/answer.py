@@ -21,10 +21,10 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """The Jaccard as the share of each format's members that all formats have in common, with its interval."""
     every, again = all_formats(tables["overlap"]), tables["reliability"]
     rows = []
-    for _, own in every[every["k"] == k].iterrows():
-        reliability = again[(again["operator"] == own["operator"]) & (again["k"] == k)]
-        found = overlap_at(own, reliability)
-        rows.append((own["operator"], own["jaccard"], own["chance"], found.within[0], *estimate(found)))
+    for _, row in every[every["k"] == k].iterrows():
+        reliability = again[(again["operator"] == row["operator"]) & (again["k"] == k)]
+        measured = overlap_at(row, reliability)
+        rows.append((row["operator"], row["jaccard"], row["chance"], measured.within[0], *estimate(measured)))
     columns = ["operator", "Jaccard", "chance", "ceiling by parts", "shared part", "low", "high"]
     table = pd.DataFrame(rows, columns=columns)
     return [Answer("What does this Jaccard mean?", _sentence(table, tables["calibration"], k), table)]

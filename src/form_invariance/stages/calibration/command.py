@@ -1,10 +1,8 @@
-"""What a Jaccard means: the calibration table."""
+"""Run the pipeline on models that share a known part of their circuit, and compare it with what is found."""
 
 import argparse
 
 from form_invariance.stages.options import add_options
-
-HELP = "run the pipeline on models that share a known part of their circuit, and compare it with what is found"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -14,7 +14,7 @@ import pandas as pd
 
 from form_invariance.stages.calibration.construction import PLANTED, STRATUM, write_model
 from form_invariance.stages.calibration.estimate import Overlap, estimate, jaccard_of, overlap_at, shared_part
-from form_invariance.stages.calibration.pipeline import KS, Found, run_stages
+from form_invariance.stages.calibration.pipeline import KS, Results, run_stages
 from form_invariance.stages.calibration.table import EARLY, LATE
 from form_invariance.stages.contrasts import overall
 from form_invariance.stages.disagreement.table import ALL, pooled
@@ -36,7 +36,7 @@ def calibration_table(seed: int) -> pd.DataFrame:
     models = [(share, EARLY, seed + number) for share, number in product(SHARES, range(SEEDS))]
     models.append((1.0, LATE, seed))
     return pd.concat(
-        [measured(*one) for one in track(models, len(models), "constructed models")], ignore_index=True
+        [measured(*given) for given in track(models, len(models), "constructed models")], ignore_index=True
     )
 
 
@@ -45,33 +45,33 @@ def measured(share: float, failures: str, seed: int) -> pd.DataFrame:
     with TemporaryDirectory(prefix="constructed-") as name:
         model = Path(name) / "model"
         write_model(model, share, seed, late_failures=failures == LATE)
-        found = run_stages(model, seed)
-    rows = [row for k in KS for row in _overlap_rows(found, share, k)]
-    table = pd.DataFrame([*rows, *_effect_rows(found), _correlation(found, share)])
+        results = run_stages(model, seed)
+    rows = [row for k in KS for row in _overlap_rows(results, share, k)]
+    table = pd.DataFrame([*rows, *_effect_rows(results), _correlation(results, share)])
     known = table["truth"].notna() & table["low"].notna()
     inside = (table["low"] <= table["truth"]) & (table["truth"] <= table["high"])
     return table.assign(share=share, failures=failures, seed=seed, covered=np.where(known, inside, np.nan))
 
 
-def _overlap_rows(found: Found, share: float, k: int) -> Iterator[Row]:
+def _overlap_rows(results: Results, share: float, k: int) -> Iterator[Row]:
     """What the overlap says at one circuit size."""
-    overlap = overlap_of(found.overlap, found.reliability, k)
+    overlap = overlap_of(results.overlap, results.reliability, k)
     yield _row(k, "jaccard", overlap.jaccard, jaccard_of(share, overlap.formats))
-    value, low, high = (shared_part(one, overlap.formats) for one in overlap.jaccard)
+    value, low, high = (shared_part(jaccard, overlap.formats) for jaccard in overlap.jaccard)
     yield _row(k, "uncorrected", (value, low, high), share)
     yield _row(k, "shared_part", estimate(overlap), share)
     others = {"chance": overlap.chance, "across_parts": overlap.across, "ceiling": overlap.within[0]}
-    for name, one in others.items():
-        yield _row(k, name, (one, np.nan, np.nan))
+    for name, expected in others.items():
+        yield _row(k, name, (expected, np.nan, np.nan))
 
 
-def _effect_rows(found: Found) -> Iterator[Row]:
+def _effect_rows(results: Results) -> Iterator[Row]:
     """What keep-only, knockout and transfer of the shared neurons do at the planted size."""
-    for row in overall(found.interventions).to_dict("records"):
+    for row in overall(results.interventions).to_dict("records"):
         measure = f"{row['intervention']}_{row['metric']}"
         yield _row(PLANTED, measure, (row["difference"], row["low"], row["high"]))
-    own = overall(found.transfer)
-    moved = own[own["contrast"] == "matched_minus_control"].iloc[0]
+    contrasts = overall(results.transfer)
+    moved = contrasts[contrasts["contrast"] == "matched_minus_control"].iloc[0]
     yield _row(PLANTED, "transfer", (moved["difference"], moved["low"], moved["high"]))
 
 
@@ -81,11 +81,11 @@ def overlap_of(overlap: pd.DataFrame, reliability: pd.DataFrame, k: int) -> Over
     return overlap_at(every[every["k"] == k].iloc[0], reliability[reliability["k"] == k])
 
 
-def _correlation(found: Found, share: float) -> Row:
+def _correlation(results: Results, share: float) -> Row:
     """The formats' corrected correlation of effects, which has no circuit size."""
-    every = pooled(found.correlation)
-    own = every[(every["formats"] == ALL) & (every["operator"] != ALL)].iloc[0]
-    return _row(NONE, "correlation", (own["corrected"], own["low"], own["high"]), share)
+    every = pooled(results.correlation)
+    row = every[(every["formats"] == ALL) & (every["operator"] != ALL)].iloc[0]
+    return _row(NONE, "correlation", (row["corrected"], row["low"], row["high"]), share)
 
 
 def _row(k: int, measure: str, values: Values, truth: float = np.nan) -> Row:

@@ -39,7 +39,7 @@ def carriers(share: float, seed: int) -> dict[tuple[str, int], np.ndarray]:
     `share` of both are the same in every format.
     """
     neurons = planted_neurons(share, seed, len(SIZES), WIDTH)
-    found = {}
+    by_layer = {}
     for layer in LATE:
         common = sorted(set.intersection(*(set(neurons[name, layer]) for name in TEMPLATES)))
         places = shared_places(share, seed, layer)
@@ -47,8 +47,8 @@ def carriers(share: float, seed: int) -> dict[tuple[str, int], np.ndarray]:
             ordered = np.empty(len(SIZES), dtype=np.int64)
             ordered[places] = common
             ordered[~places] = sorted(set(neurons[name, layer]) - set(common))
-            found[name, layer] = ordered
-    return found
+            by_layer[name, layer] = ordered
+    return by_layer
 
 
 def shared_places(share: float, seed: int, layer: int) -> np.ndarray:
@@ -93,7 +93,7 @@ def write_model(folder: Path, share: float, seed: int, late_failures: bool = Fal
 
 def _unused(share: float, seed: int, layer: int) -> int:
     """The first of two neighbours that carry nothing."""
-    used = [own for (_, place), own in carriers(share, seed).items() if place == layer]
+    used = [numbers for (_, place), numbers in carriers(share, seed).items() if place == layer]
     free = np.setdiff1d(np.arange(WIDTH), np.concatenate(used))
     return int(free[np.flatnonzero(np.diff(free) == 1)[0]])
 
@@ -130,10 +130,10 @@ def _carry(gate: np.ndarray, up: np.ndarray, down: np.ndarray, share: float, see
         for kind in (planted_ones, ~planted_ones):
             chosen = group & kind
             if chosen.any():
-                own = neurons[name, layer][chosen]
-                planted.plant(gate, up, down, own.tolist(), parts[chosen], only)
+                members = neurons[name, layer][chosen]
+                planted.plant(gate, up, down, members.tolist(), parts[chosen], only)
                 rng = generator(seed, "calibration", "noise", layer, only, kind[0])
-                up[own, _FEATURES] = _noise(len(own), rng) * parts[0] / parts[chosen, None]
+                up[members, _FEATURES] = _noise(len(members), rng) * parts[0] / parts[chosen, None]
 
 
 def _noise(size: int, rng: np.random.Generator) -> np.ndarray:

@@ -81,26 +81,26 @@ def jaccard_of(share: float, formats: int) -> float:
     return share / (formats - (formats - 1) * share)
 
 
-def estimate(found: Overlap) -> Estimate:
+def estimate(measured: Overlap) -> Estimate:
     """The shared part, corrected for chance and for unreliable rankings, with its 95 % interval.
 
     The interval has two parts, added as squares: the Jaccard's own limits, relative to it, and the limits of the
     ceiling. Undefined where the ceiling is not above chance.
     """
-    value, low, high = found.jaccard
+    value, low, high = measured.jaccard
     relative = (low / value, high / value) if value else (1.0, 1.0)
 
     def part(across: float, within: float) -> float:
-        reliability = reliability_of(within - found.chance, found.formats)
-        return shared_part(max(0.0, across - found.chance), found.formats, reliability)
+        reliability = reliability_of(within - measured.chance, measured.formats)
+        return shared_part(max(0.0, across - measured.chance), measured.formats, reliability)
 
-    middle, below, above = found.within
-    best = part(found.across, middle)
+    middle, below, above = measured.within
+    best = part(measured.across, middle)
     if np.isnan([best, *relative]).any():
         return UNDEFINED
-    down = np.hypot(best - part(found.across * relative[0], middle), best - part(found.across, above))
+    down = np.hypot(best - part(measured.across * relative[0], middle), best - part(measured.across, above))
     # A ceiling whose lower limit is chance sets no upper limit.
-    up = np.hypot(part(found.across * relative[1], middle) - best, part(found.across, below) - best)
+    up = np.hypot(part(measured.across * relative[1], middle) - best, part(measured.across, below) - best)
     return _share(best), _share(best - down), 1.0 if np.isnan(up) else _share(best + up)
 
 

@@ -46,8 +46,8 @@ def calibration(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     left.set(xlabel="true shared part", ylabel="estimated shared part", ylim=(-0.05, 1.05))
     middle = sizes[len(sizes) // 2]
     for place, (measure, look) in enumerate(EFFECTS.items()):
-        own = early[(early["measure"] == measure) & (early["k"] == middle)]
-        _points(right, own, look, 0.045 * (place - 1))
+        rows = early[(early["measure"] == measure) & (early["k"] == middle)]
+        _points(right, rows, look, 0.045 * (place - 1))
     late = table[(table["failures"] == LATE) & (table["measure"] == "transfer") & (table["k"] == middle)]
     _points(right, late, _LATE, 0.045)
     right.axhline(0, color=GREY, lw=0.8)

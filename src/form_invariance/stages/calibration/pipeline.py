@@ -33,7 +33,7 @@ _SEEDS = 5  # draws of a control
 
 
 @dataclass(frozen=True)
-class Found:
+class Results:
     """The tables of one model, as the stages of the same names write them."""
 
     overlap: pd.DataFrame
@@ -50,7 +50,7 @@ def overlaps(run: Run, seed: int) -> tuple[dict[str, Ranked], pd.DataFrame, pd.D
     return cells, overlap_table(effects, KS, _RESAMPLES, seed), reliability_table(effects, KS, seed)
 
 
-def run_stages(model: Path, seed: int) -> Found:
+def run_stages(model: Path, seed: int) -> Results:
     """Run the stages from the census to transfer, on the CPU.
 
     Args:
@@ -70,7 +70,7 @@ def run_stages(model: Path, seed: int) -> Found:
         Draws(_SEEDS, _SEEDS, seed),
     )
     given = run, cells, circuits, means, draws
-    return Found(overlap, reliability, correlation, _interventions(*given), _transfer(*given))
+    return Results(overlap, reliability, correlation, _interventions(*given), _transfer(*given))
 
 
 def _measured(cell: Ranked, name: str) -> Measured:
@@ -122,7 +122,7 @@ def _same_operands(plans: Plans) -> Plans:
     """The directions with wrong answers to correct, and the conditions that calibration compares."""
     kept: Plans = {}
     for direction, (failed, *_) in plans.items():
-        conditions = [one for one in failed.conditions if one.name in ("matched", *CONTROLS)]
+        conditions = [condition for condition in failed.conditions if condition.name in ("matched", *CONTROLS)]
         if len(failed.pairs):
             kept[direction] = [replace(failed, conditions=conditions)]
     return kept

@@ -31,5 +31,5 @@ EARLY, LATE = "early", "late"
 
 def coverage(table: pd.DataFrame, k: int | None = None) -> float:
     """How often the interval of the shared part contains the truth; k: at one circuit size alone."""
-    own = table[(table["measure"] == "shared_part") & ((table["k"] == k) | (k is None))]
-    return float(own["covered"].mean())
+    rows = table[(table["measure"] == "shared_part") & ((table["k"] == k) | (k is None))]
+    return float(rows["covered"].mean())

@@ -1,11 +1,9 @@
-"""Census of one cell."""
+"""Census of one cell: run the model on a sample of the operand pool."""
 
 import argparse
 
 from form_invariance.stages.options import add_model_arguments, add_options
 from form_invariance.stages.task_options import add_task_arguments, task_of, task_provenance
-
-HELP = "run the model on a sample of the operand pool"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

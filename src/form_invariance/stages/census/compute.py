@@ -65,8 +65,8 @@ def ask(
     wanted = torch.tensor(answers).view(len(prompts), -1)
     columns: dict[str, np.ndarray] = {}
     for rows, group in by_length(tokens, len(tokens)):
-        for own, x in run_prompts(model, group.numpy(), last=wanted.shape[1]):
-            asked = rows[own].numpy()
+        for rows_of_batch, x in run_prompts(model, group.numpy(), last=wanted.shape[1]):
+            asked = rows[rows_of_batch].numpy()
             what = f"the model's logits for {prompts[asked[0]]!r} and the like"
             right = wanted[asked].to(model.device)
             for place in range(wanted.shape[1]):
@@ -91,8 +91,8 @@ def ask_every_digit(
         problems: P problems whose answers have as many digits.
     """
     every = [
-        targets(one, tokenizer, template, stated(one, problems), where)
-        for one in (replace(task, digit=digit) for digit in range(len(str(problems["answer"].iloc[0]))))
+        targets(of_digit, tokenizer, template, stated(of_digit, problems), where)
+        for of_digit in (replace(task, digit=digit) for digit in range(len(str(problems["answer"].iloc[0]))))
     ]
     return ask(model, tokenizer, every[-1][0], np.stack([tokens for _, tokens in every], axis=1))
 
@@ -109,9 +109,9 @@ def _ask_digits(
     assert task.digit is not None
     columns: dict[str, np.ndarray] = {}
     for rows in problems.groupby(problems["answer"].astype(str).str.len()).indices.values():
-        found = ask_every_digit(model, tokenizer, template, where, task, problems.iloc[rows])
-        own = {name: values[:, task.digit] for name, values in found.items()}
-        for name, values in {**own, "whole_correct": found["correct"].all(1)}.items():
+        by_digit = ask_every_digit(model, tokenizer, template, where, task, problems.iloc[rows])
+        asked = {name: values[:, task.digit] for name, values in by_digit.items()}
+        for name, values in {**asked, "whole_correct": by_digit["correct"].all(1)}.items():
             columns.setdefault(name, np.empty(len(problems), values.dtype))[rows] = values
     return columns
 

@@ -1,10 +1,8 @@
-"""The shared circuit of one operator."""
+"""The shared circuit of one operator: neurons that are in every format's top-k."""
 
 import argparse
 
 from form_invariance.stages.options import add_options, add_required, settings
-
-HELP = "the shared circuit: neurons that are in every format's top-k"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

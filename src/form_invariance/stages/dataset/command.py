@@ -1,4 +1,4 @@
-"""Dataset of one cell."""
+"""Choose train and eval prompts and corrupt partners of one cell from its census."""
 
 import argparse
 
@@ -8,8 +8,6 @@ from form_invariance.stages.options import (
     add_required,
     settings,
 )
-
-HELP = "choose train and eval prompts and corrupt partners from a census"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -41,11 +41,11 @@ def make_dataset(
         for name, (census, template) in sorted(censuses.items(), key=lambda item: item[0] != operator)
     }
     train = {name: table[table["split"] == "train"] for name, table in chosen.items()}
-    dataset, own = chosen[operator], train.pop(operator)
-    if (own["digit"] >= 0).all():
+    dataset, operator_train = chosen[operator], train.pop(operator)
+    if (operator_train["digit"] >= 0).all():
         pool = _train_side(censuses[operator][0], choice.train, choice.evaluation, choice.seed, operator)
-        return dataset, digit_partners(own, pool, operator, choice.draws, choice.seed)
-    return dataset, draw_corrupt(own, train, operator, choice.draws, choice.seed)
+        return dataset, digit_partners(operator_train, pool, operator, choice.draws, choice.seed)
+    return dataset, draw_corrupt(operator_train, train, operator, choice.draws, choice.seed)
 
 
 def choose_dataset(
@@ -132,7 +132,7 @@ def _diverse(rows: pd.DataFrame, size: int, rng: np.random.Generator) -> list[in
     while waiting and len(chosen) < size:
         # Where a whole round fits, the rarest answers choose first, so that none finds its pairs taken.
         everyone = size - len(chosen) >= len(waiting)
-        for answer in sorted(waiting, key=lambda one: len(waiting[one])) if everyone else list(waiting):
+        for answer in sorted(waiting, key=lambda answer: len(waiting[answer])) if everyone else list(waiting):
             free = [position for position in waiting[answer] if pairs[position] not in taken]
             if not free or len(chosen) == size:
                 del waiting[answer]
@@ -166,9 +166,9 @@ def derangement(answers: np.ndarray, rng: np.random.Generator, where: str) -> np
     for _ in range(_ATTEMPTS):
         partner = rng.permutation(size)
         for position in np.flatnonzero(answers == answers[partner]):
-            own = answers[position]
-            fits = np.flatnonzero((answers[partner] != own) & (answers != own))
-            if answers[partner[position]] == own and len(fits):
+            answer = answers[position]
+            fits = np.flatnonzero((answers[partner] != answer) & (answers != answer))
+            if answers[partner[position]] == answer and len(fits):
                 swap = fits[rng.integers(len(fits))]
                 partner[[position, swap]] = partner[[swap, position]]
         if (answers != answers[partner]).all():
@@ -200,9 +200,9 @@ def draw_corrupt(
     for draw in range(draws):
         rng = generator(seed, "corrupt", operator, draw)
         if others:
-            pool = pd.concat([one.assign(operator=name) for name, one in {operator: train, **others}.items()])
-            own, other = (one["answer_token"].to_numpy() for one in (train, pool))
-            partners = pool.iloc[_other_answers(own, other, rng)]
+            pool = pd.concat([pairs.assign(operator=name) for name, pairs in {operator: train, **others}.items()])
+            answers, other = (pairs["answer_token"].to_numpy() for pairs in (train, pool))
+            partners = pool.iloc[_other_answers(answers, other, rng)]
         else:
             chosen = derangement(train["answer_token"].to_numpy(), rng, f"dataset of {operator}")
             partners = train.iloc[chosen].assign(operator=operator)

@@ -1,10 +1,8 @@
-"""The preflight of one model: whether its answers are enough for the run."""
+"""Check that every cell of a model has enough right answers, before anything expensive runs."""
 
 import argparse
 
 from form_invariance.stages.options import add_keyed, add_options, add_required, settings
-
-HELP = "check that every cell has enough right answers, before anything expensive runs"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

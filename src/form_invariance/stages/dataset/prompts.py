@@ -36,8 +36,8 @@ def train_prompts(
         train: columns a, b, digit, prompt and answer_token.
         draws: the same of their corrupt partners.
     """
-    own = train["answer_token"].tolist()
-    answers = torch.stack([torch.tensor([own, draw["answer_token"].tolist()]).T for draw in draws])
+    right = train["answer_token"].tolist()
+    answers = torch.stack([torch.tensor([right, draw["answer_token"].tolist()]).T for draw in draws])
     tokens = torch.from_numpy(tokenizer.encode_batch(train["prompt"].tolist()))
     operands = None
     if (train["b"] != NO_OPERAND).all() and (train["digit"] == WHOLE).all():

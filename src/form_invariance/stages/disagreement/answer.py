@@ -21,13 +21,13 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     table = pooled(tables["disagreement"])
     mean: Rows = table[table["operator"] == ALL].set_index("component").to_dict("index")
     related = pooled(tables["format_correlation"])
-    own = related[(related["operator"] == ALL) & (related["formats"] == ALL)].iloc[0]
+    overall = related[(related["operator"] == ALL) & (related["formats"] == ALL)].iloc[0]
     size = mean["template"]
     sentence = (
         f"Of the variance of the difference between two formats' mean effects, {_share(mean, 'template')} is due "
         f"to format and wording ({percent(mean['scale']['share'])} to a mere difference of scale); the rest "
         f"is the noise of {size['prompts']} prompts and {size['draws']} draws of corrupt partners (mean over "
-        f"operators). {_correlation(own)} Do formats differ beyond noise? {_verdict(mean, 'template')}."
+        f"operators). {_correlation(overall)} Do formats differ beyond noise? {_verdict(mean, 'template')}."
     )
     if not np.isnan(mean["wording"]["value"]):
         sentence += (

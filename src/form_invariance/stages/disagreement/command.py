@@ -1,11 +1,10 @@
-"""What the formats' disagreement is made of, for one model."""
+"""Variance components of the neurons' effects, and the formats' correlation corrected for reliability."""
 
 import argparse
 
 from form_invariance.errors import UserError
 from form_invariance.stages.options import add_keyed, add_options, settings
 
-HELP = "variance components of the neurons' effects, and the formats' correlation corrected for reliability"
 _FORM = "FORMAT/OPERATOR=FILE"
 
 
@@ -39,7 +38,7 @@ def run(arguments: argparse.Namespace) -> None:
                 f"--datasets, --corrupt-tables: {name} is missing; give those of every cell in --effects"
             )
         train, draws = read_train_pairs(arguments.datasets[cell], arguments.corrupt_tables[cell])
-        variants = [one for wording, one in worded[cell].items() if wording != CANONICAL and one.effects]
+        variants = [variant for text, variant in worded[cell].items() if text != CANONICAL and variant.effects]
         cells[cell] = Measured(effects[cell], answers_of(train, draws, effects[cell], name), variants)
     tables = disagreement_tables(cells, arguments.bootstrap, arguments.seed)
     provenance = {"model": next(iter(models.values())), **settings(arguments, "bootstrap", "seed")}

@@ -62,9 +62,9 @@ def operator_components(
     unknown = np.full(len(total), np.nan)
     draw, draw_part = unknown, unknown
     if set(products.draws) == set(cells):
-        by_cell = {cell: square_of_mean(own, weights[cell]) / degrees for cell, own in products.draws.items()}
+        by_cell = {cell: square_of_mean(drawn, weights[cell]) / degrees for cell, drawn in products.draws.items()}
         draw = mean_of(list(by_cell.values()))
-        draw_part = mean_of([own / cells[cell].effects.draws for cell, own in by_cell.items()])
+        draw_part = mean_of([drawn / cells[cell].effects.draws for cell, drawn in by_cell.items()])
     prompt_part = total - template - np.nan_to_num(draw_part)
     wording = mean_of([*_wordings(products, cells, weights)] or [unknown]) / degrees
     parts = {
@@ -76,26 +76,26 @@ def operator_components(
         "prompt": prompt_part,
         "total": total,
     }
-    prompts = min(one.effects.prompts for one in cells.values())
+    prompts = min(measured.effects.prompts for measured in cells.values())
     return {**parts, "neuron": neuron, "draw": draw, "prompt": prompt_part * prompts}, parts
 
 
 def _of_means(products: Products, weights: Mapping[Cell, np.ndarray], one: Cell, two: Cell) -> np.ndarray:
     """The product of two cells' mean effects, noise included, (1 + R,)."""
-    own = products.means[one, two]
-    return mean_where(own, np.ones(own.shape, dtype=bool), weights[one], weights[two])
+    means = products.means[one, two]
+    return mean_where(means, np.ones(means.shape, dtype=bool), weights[one], weights[two])
 
 
 def _wordings(
     products: Products, cells: Mapping[Cell, Measured], weights: Mapping[Cell, np.ndarray]
 ) -> list[np.ndarray]:
     """Half the variance of the true difference of every two wordings of a cell, (1 + R,) each."""
-    found = []
-    for cell, one in cells.items():
-        for product, both in zip(products.wordings[cell], one.shared_prompts(), strict=True):
-            own = weights[cell] * both
-            found.append(mean_where(product, apart(one, one), own, own) / 2)
-    return found
+    components = []
+    for cell, measured in cells.items():
+        for product, both in zip(products.wordings[cell], measured.shared_prompts(), strict=True):
+            weight = weights[cell] * both
+            components.append(mean_where(product, apart(measured, measured), weight, weight) / 2)
+    return components
 
 
 def across_operators(across: Pairs, degrees: int, neuron: np.ndarray) -> Parts:

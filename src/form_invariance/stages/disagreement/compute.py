@@ -32,10 +32,10 @@ def _rows(operator: str, layer: int, values: Parts, shares: Parts, sizes: Sequen
     """
     rows: list[Row] = []
     for name in (name for name in COMPONENTS if name in values):
-        found = [resampled_interval(some[name]) if name in some else _NONE for some in (values, shares)]
+        estimates = [resampled_interval(some[name]) if name in some else _NONE for some in (values, shares)]
         if name == "scale":
-            found = [(value, *_NONE[1:]) for value, _, _ in found]
-        rows.append((operator, layer, name, *found[0], *found[1], *sizes))
+            estimates = [(value, *_NONE[1:]) for value, _, _ in estimates]
+        rows.append((operator, layer, name, *estimates[0], *estimates[1], *sizes))
     return rows
 
 
@@ -51,9 +51,9 @@ def _mean_over_operators(every: Sequence[tuple[Parts, Parts]]) -> tuple[Parts, P
     shares: Parts = {}
     for name in every[0][0]:
         known = [both for both in every if not np.isnan(both[0][name][0])] or every
-        values[name] = mean_of([own[name] for own, _ in known])
+        values[name] = mean_of([of_operator[name] for of_operator, _ in known])
         if name in every[0][1]:
-            parts = {key: mean_of([own[key] for _, own in known]) for key in (name, "total")}
+            parts = {key: mean_of([of_operator[key] for _, of_operator in known]) for key in (name, "total")}
             shares[name] = _shares(parts)[name]
     return values, shares
 
@@ -73,10 +73,10 @@ def disagreement_tables(
     Raises:
         UserError: the cells have different layers, or an operator has one format only.
     """
-    layers = common_layers({cell: one.effects for cell, one in cells.items()}, [1])
+    layers = common_layers({cell: measured.effects for cell, measured in cells.items()}, [1])
     weights = weights_of(cells, resamples, seed)
     of = _by_operator(cells)
-    products = {operator: [layer_products(own, layer) for layer in layers] for operator, own in of.items()}
+    products = {operator: [layer_products(formats, layer) for layer in layers] for operator, formats in of.items()}
     whole = [products_across(cells, layer, weights) for layer in layers]
     sizes = [
         min(values) for values in zip(*((c.effects.prompts, c.effects.draws) for c in cells.values()), strict=True)
@@ -86,14 +86,14 @@ def disagreement_tables(
     for layer in (EVERY_LAYER, *layers):
         chosen = slice(None) if layer == EVERY_LAYER else slice(layers.index(layer), layers.index(layer) + 1)
         every, correlated = [], []
-        for operator, own in of.items():
-            one = pooled(products[operator][chosen])
-            values, parts = operator_components(one, own, weights)
-            found = correlations(one, own, weights)
-            rows += _rows(operator, layer, values, _shares(parts), (one.neurons, *sizes))
-            related += correlation_rows(operator, layer, found, one.neurons)
+        for operator, formats in of.items():
+            summed = pooled(products[operator][chosen])
+            values, parts = operator_components(summed, formats, weights)
+            pairs = correlations(summed, formats, weights)
+            rows += _rows(operator, layer, values, _shares(parts), (summed.neurons, *sizes))
+            related += correlation_rows(operator, layer, pairs, summed.neurons)
             every.append((values, parts))
-            correlated += found
+            correlated += pairs
         values, shares = _mean_over_operators(every)
         across = pooled(whole[chosen])
         values |= across_operators(across.means, across.degrees, values["neuron"])
@@ -111,10 +111,10 @@ def _by_operator(cells: Mapping[Cell, Measured]) -> dict[str, dict[Cell, Measure
     Raises:
         UserError: an operator has one format only.
     """
-    found = {operator: {cell: one for cell, one in cells.items() if cell[1] == operator} for _, operator in cells}
-    for operator, formats in found.items():
+    by_operator = {operator: {cell: cells[cell] for cell in cells if cell[1] == operator} for _, operator in cells}
+    for operator, formats in by_operator.items():
         if len(formats) < 2:
             raise UserError(
                 f"--effects: {operator} has the effects of one format only; give those of at least two"
             )
-    return found
+    return by_operator

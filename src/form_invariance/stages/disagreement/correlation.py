@@ -40,14 +40,14 @@ def correlations(
     signal = {cell: covariance(products, cells, weights, cell, cell) for cell in cells}
     observed = {cell: products.means[cell, cell].mean() / (products.degrees or np.nan) for cell in cells}
     reliability = {
-        cell: float(own[0] / observed[cell]) if observed[cell] > 0 else np.nan for cell, own in signal.items()
+        cell: float(sums[0] / observed[cell]) if observed[cell] > 0 else np.nan for cell, sums in signal.items()
     }
-    found = []
+    pairs = []
     for one, two in every_two(cells):
         both = products.means[one, two].mean() / (products.degrees or np.nan)
         corrected = ratio(covariance(products, cells, weights, one, two), signal[one], signal[two])
         reliable = min(reliability[one], reliability[two]) >= RELIABLE
-        found.append(
+        pairs.append(
             Correlation(
                 f"{one[0]}+{two[0]}",
                 float(ratio(both, observed[one], observed[two])),
@@ -56,7 +56,7 @@ def correlations(
                 corrected if reliable else np.full_like(corrected, np.nan),
             )
         )
-    return found
+    return pairs
 
 
 def correlation_rows(
@@ -64,14 +64,14 @@ def correlation_rows(
 ) -> list[tuple[object, ...]]:
     """Rows of the format_correlation table: each pair of formats, then their mean."""
     rows: list[tuple[object, ...]] = []
-    for one in every:
-        values = one.pearson, one.spearman, *one.reliability, *resampled_interval(one.corrected)
-        rows.append((operator, layer, one.formats, *values, neurons))
+    for pair in every:
+        values = pair.pearson, pair.spearman, *pair.reliability, *resampled_interval(pair.corrected)
+        rows.append((operator, layer, pair.formats, *values, neurons))
     pearson, spearman = (
         float(np.mean(values)) for values in zip(*((o.pearson, o.spearman) for o in every), strict=True)
     )
-    reliability = float(np.mean([one.reliability for one in every]))
-    known = [one.corrected for one in every if not np.isnan(one.corrected[0])]
+    reliability = float(np.mean([pair.reliability for pair in every]))
+    known = [pair.corrected for pair in every if not np.isnan(pair.corrected[0])]
     corrected = resampled_interval(mean_of(known)) if known else (np.nan, np.nan, np.nan)
     rows.append((operator, layer, ALL, pearson, spearman, reliability, reliability, *corrected, neurons))
     return rows

@@ -43,7 +43,7 @@ class Measured:
 
     def shared_prompts(self) -> list[np.ndarray]:
         """Which prompts every two wordings have in common, (P,), in the order of `Products.wordings`."""
-        every = [np.ones(self.effects.prompts, bool), *(one.right for one in self.variants)]
+        every = [np.ones(self.effects.prompts, bool), *(variant.right for variant in self.variants)]
         return [one & two for one, two in every_two(every)]
 
 
@@ -81,12 +81,12 @@ def _total(layers: Sequence[Mapping[_Key, np.ndarray]]) -> dict[_Key, np.ndarray
 
 def weights_of(cells: Mapping[Cell, Measured], resamples: int, seed: int) -> dict[Cell, np.ndarray]:
     """How often each prompt counts: once in the first row, then in every bootstrap resample, (1 + R, P)."""
-    found = {}
-    for cell, one in cells.items():
-        prompts = one.effects.prompts
+    weights = {}
+    for cell, measured in cells.items():
+        prompts = measured.effects.prompts
         drawn = bootstrap_weights(prompts, resamples, seed, "disagreement", *cell)
-        found[cell] = np.vstack([np.ones(prompts), drawn])
-    return found
+        weights[cell] = np.vstack([np.ones(prompts), drawn])
+    return weights
 
 
 def answers_of(train: pd.DataFrame, draws: Sequence[pd.DataFrame], effects: Effects, name: str) -> np.ndarray:
@@ -136,7 +136,7 @@ def square_of_mean(products: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 def common_neurons(several: Sequence[Effects], layer: int) -> np.ndarray:
     """The neurons of a layer that are candidates in all, sorted."""
-    return reduce(np.intersect1d, [one.candidates[layer] for one in several])
+    return reduce(np.intersect1d, [effects.candidates[layer] for effects in several])
 
 
 def _centred(effects: Effects, layer: int, neurons: np.ndarray) -> np.ndarray:
@@ -149,22 +149,20 @@ def _centred(effects: Effects, layer: int, neurons: np.ndarray) -> np.ndarray:
 
 def products_across(cells: Mapping[Cell, Measured], layer: int, weights: Mapping[Cell, np.ndarray]) -> Products:
     """Of every two cells, of any format and operator, the products of the mean effects alone, (1 + R,)."""
-    neurons = common_neurons([one.effects for one in cells.values()], layer)
+    neurons = common_neurons([measured.effects for measured in cells.values()], layer)
     means = {}  # (1 + R, N)
-    for cell, one in cells.items():
+    for cell, measured in cells.items():
         w = weights[cell] / weights[cell].sum(-1, keepdims=True)
-        means[cell] = w @ _centred(one.effects, layer, neurons).mean(0)
+        means[cell] = w @ _centred(measured.effects, layer, neurons).mean(0)
     products = {(one, two): (means[one] * means[two]).sum(-1) for one, two in every_two(means)}
     return Products(len(neurons), max(len(neurons) - 1, 0), products)
 
 
 def layer_products(cells: Mapping[Cell, Measured], layer: int) -> Products:
     """The products of one layer, for the formats of one operator."""
-    every = [
-        e for one in cells.values() for e in (one.effects, *(v.effects for v in one.variants)) if e is not None
-    ]
+    every = [e for m in cells.values() for e in (m.effects, *(v.effects for v in m.variants)) if e is not None]
     neurons = common_neurons(every, layer)
-    centred = {cell: _centred(one.effects, layer, neurons) for cell, one in cells.items()}
+    centred = {cell: _centred(m.effects, layer, neurons) for cell, m in cells.items()}
     means = {cell: z.mean(0) for cell, z in centred.items()}  # (P, N)
     draws = {}
     for cell, z in centred.items():
@@ -178,7 +176,7 @@ def layer_products(cells: Mapping[Cell, Measured], layer: int) -> Products:
         {(one, two): means[one] @ means[two].T for one in cells for two in cells},
         draws,
         {(one, two): np.array(placed[one] @ placed[two]) for one in cells for two in cells},
-        {cell: _of_wordings(centred[cell][0], one.variants, layer, neurons) for cell, one in cells.items()},
+        {cell: _of_wordings(centred[cell][0], m.variants, layer, neurons) for cell, m in cells.items()},
     )
 
 

@@ -15,18 +15,18 @@ QUESTION = "Is the fast engine exact on this model?"
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """How far the fast engine is from TransformerLens, by check."""
     table = tables["engine_check"]
-    one = table.iloc[0]
-    if one["status"] != COMPARED:
-        return [Answer(QUESTION, f"It was not checked: {one['status']}.", table.iloc[:0])]
+    row = table.iloc[0]
+    if row["status"] != COMPARED:
+        return [Answer(QUESTION, f"It was not checked: {row['status']}.", table.iloc[:0])]
     largest = dict.fromkeys(("difference", "scale", "error", "tolerance"), "max")
-    found = table.groupby("check", sort=False).agg({"values": "sum", **largest}).reset_index()
-    patches, no_op = (found[found["check"] == check].iloc[0] for check in ("patch", "no_op"))
+    checks = table.groupby("check", sort=False).agg({"values": "sum", **largest}).reset_index()
+    patches, no_op = (checks[checks["check"] == check].iloc[0] for check in ("patch", "no_op"))
     sentence = (
-        f"Yes, within the precision of {one['dtype']}. TransformerLens ran whole sequences with hooks, for "
-        f"{one['prompts']} prompts of each format and operator: logits, single-neuron patches in every late "
-        f"layer, attribution, keep-only and transfer. Of {found['values'].sum():,} values the largest relative "
-        f"error is {found['error'].max():.1e}; the precision allows {found['tolerance'].max():.0e}. The effects "
+        f"Yes, within the precision of {row['dtype']}. TransformerLens ran whole sequences with hooks, for "
+        f"{row['prompts']} prompts of each format and operator: logits, single-neuron patches in every late "
+        f"layer, attribution, keep-only and transfer. Of {checks['values'].sum():,} values the largest relative "
+        f"error is {checks['error'].max():.1e}; the precision allows {checks['tolerance'].max():.0e}. The effects "
         f"of patches go up to {patches['scale']:.2g} and differ by at most {patches['difference']:.1e}. Patches "
         f"that change nothing have an effect of at most {no_op['difference']:.1g}."
     )
-    return [Answer(QUESTION, sentence, found)]
+    return [Answer(QUESTION, sentence, checks)]

@@ -1,4 +1,4 @@
-"""The fast engine against TransformerLens, for one model."""
+"""Compare the fast engine with TransformerLens hooks over whole sequences, for one model."""
 
 import argparse
 import sys
@@ -14,8 +14,6 @@ from form_invariance.stages.options import (
 
 if TYPE_CHECKING:
     from form_invariance.stages.engine_check.sample import Cell, Sample, Values
-
-HELP = "compare the fast engine with TransformerLens hooks over whole sequences"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

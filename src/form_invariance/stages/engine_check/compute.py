@@ -63,26 +63,26 @@ def fast_values(model: Decoder, sample: Sample) -> Values:
         # The last patch gives a neuron the value that it has.
         patched = torch.cat([neurons, neurons[:1]])
         given = torch.cat([corrupt[late][:, neurons], cache.neurons[late][:, neurons[:1]]], dim=1)
-        found = patch_neurons(model, cache, layer, patched, given, sample.answers, near)
-        values["patch", layer], values["no_op", layer] = found[:, :-1], found[:, -1:]
+        patches = patch_neurons(model, cache, layer, patched, given, sample.answers, near)
+        values["patch", layer], values["no_op", layer] = patches[:, :-1], patches[:, -1:]
     part = next(start_runs(model, sample.tokens, right, first))
     kept = ablate_all_positions(model, part, ~sample.chosen[None], sample.means, sample.bos, center=True)
     values["keep_only", NO_LAYER] = kept.probability[0].log()
     donors = last_token_neurons(model, sample.donors, first)
     moved = read_replaced(model, cache, right, sample.chosen[None], donors, center=True)
     values["transfer", NO_LAYER] = moved.probability[0].log()
-    return {key: found.double().cpu() for key, found in values.items()}
+    return {key: value.double().cpu() for key, value in values.items()}
 
 
 def compare(fast: Mapping[Cell, Values], slow: Mapping[Cell, Values], dtype: str) -> pd.DataFrame:
     """The table of all cells' checks."""
     tolerance, rows = TOLERANCE[dtype], []
     for (name, operator), values in fast.items():
-        theirs = slow[name, operator]
-        attributions = [one.abs().max().item() for (check, _), one in theirs.items() if check == "attribution"]
+        hooked = slow[name, operator]
+        attributions = [v.abs().max().item() for (check, _), v in hooked.items() if check == "attribution"]
         for (check, layer), ours in values.items():
             largest = max(attributions) if check == "attribution" else None
-            difference, scale, error = distance(check, ours, theirs[check, layer], largest)
+            difference, scale, error = distance(check, ours, hooked[check, layer], largest)
             rows.append(
                 {
                     "format": name,
@@ -145,10 +145,10 @@ def require_exact(table: pd.DataFrame, model: str, dtype: str) -> None:
     """
     wrong = table[(table["status"] == COMPARED) & ~table["within"]]
     for check, words in CHECKS.items():
-        own = wrong[wrong["check"] == check].sort_values("error", na_position="last")
-        if own.empty:
+        rows = wrong[wrong["check"] == check].sort_values("error", na_position="last")
+        if rows.empty:
             continue
-        worst = own.iloc[-1]
+        worst = rows.iloc[-1]
         where = "" if worst["layer"] == NO_LAYER else f" in layer {worst['layer']}"
         raise UserError(
             f"model {model}: {words}{where} ({check}, {worst['format']} {worst['operator']}) differ from those of "

@@ -15,23 +15,23 @@ Hook = Callable[..., Tensor]
 def _logits(bridge: Any, tokens: Tensor, hooks: dict[int, Hook] | None = None) -> Tensor:
     """Logits at the last token, (B, V), float32, under hooks on the neurons of some layers."""
     named = [(neurons_at(layer), hook) for layer, hook in (hooks or {}).items()]
-    found: Tensor = bridge.run_with_hooks(tokens, fwd_hooks=named)[:, -1]
-    return found.float()
+    logits: Tensor = bridge.run_with_hooks(tokens, fwd_hooks=named)[:, -1]
+    return logits.float()
 
 
 def _last_token_neurons(bridge: Any, tokens: Tensor, layers: range) -> dict[int, Tensor]:
     """The last token's activations in each layer, (B, m)."""
-    found = {}
+    neurons = {}
 
     def keep(layer: int) -> Hook:
         def hook(activation: Tensor, hook: object) -> Tensor:
-            found[layer] = activation[:, -1].clone()
+            neurons[layer] = activation[:, -1].clone()
             return activation
 
         return hook
 
     _logits(bridge, tokens, {layer: keep(layer) for layer in layers})
-    return found
+    return neurons
 
 
 def _log_probability(z: Tensor, answers: Tensor) -> Tensor:
@@ -39,13 +39,13 @@ def _log_probability(z: Tensor, answers: Tensor) -> Tensor:
     return z.double().log_softmax(-1).gather(1, answers[:, None])[:, 0]
 
 
-def _patched_effects(bridge: Any, sample: Sample, layer: int, own: Tensor, corrupt: Tensor) -> Tensor:
+def _patched_effects(bridge: Any, sample: Sample, layer: int, activations: Tensor, corrupt: Tensor) -> Tensor:
     """Indirect effect of each neuron of one layer, patched alone, and last that of a patch that changes nothing.
 
     One batch holds each prompt unpatched, with each patch, and with a neuron set to the value that it has.
 
     Args:
-        own: the last token's activations in the layer, (B, m).
+        activations: the last token's activations in the layer, (B, m).
         corrupt: the same of the corrupt prompts.
 
     Returns:
@@ -53,7 +53,7 @@ def _patched_effects(bridge: Any, sample: Sample, layer: int, own: Tensor, corru
     """
     patched = sample.neurons[layer]
     neurons = torch.cat([patched, patched[:1]])  # (C + 1,)
-    given = torch.cat([corrupt[:, patched], own[:, patched[:1]]], dim=1)  # (B, C + 1)
+    given = torch.cat([corrupt[:, patched], activations[:, patched[:1]]], dim=1)  # (B, C + 1)
     rows = 1 + len(neurons)
 
     def patch(activation: Tensor, hook: object) -> Tensor:
@@ -75,14 +75,14 @@ def _patched_effects(bridge: Any, sample: Sample, layer: int, own: Tensor, corru
 
 def _gradients(bridge: Any, sample: Sample, layers: range) -> dict[int, Tensor]:
     """Gradient of half the logit difference (corrupt minus clean answer) by the last token's neurons, (B, m)."""
-    found = {}
+    gradients = {}
 
     def start(residual: Tensor, hook: object) -> Tensor:
         return residual.detach().requires_grad_()
 
     def keep(layer: int) -> Callable[..., None]:
         def hook(gradient: Tensor, hook: object) -> None:
-            found[layer] = gradient[:, -1].clone()
+            gradients[layer] = gradient[:, -1].clone()
 
         return hook
 
@@ -91,7 +91,7 @@ def _gradients(bridge: Any, sample: Sample, layers: range) -> dict[int, Tensor]:
     with torch.enable_grad(), hooks:
         picked = bridge(sample.tokens)[:, -1].float().gather(1, sample.answers)
         (0.5 * (picked[:, 1] - picked[:, 0]).sum()).backward()
-    return found
+    return gradients
 
 
 def _kept(bridge: Any, sample: Sample, layers: range) -> Tensor:
@@ -135,16 +135,16 @@ def _transferred(bridge: Any, sample: Sample, layers: range) -> Tensor:
 def hooked_values(bridge: Any, sample: Sample) -> Values:
     """What TransformerLens gives, under the keys of `sample.Values`."""
     layers = sample.layers
-    own = _last_token_neurons(bridge, sample.tokens, layers)
+    clean = _last_token_neurons(bridge, sample.tokens, layers)
     partners = [_last_token_neurons(bridge, partner, layers) for partner in sample.partners]
     gradients = _gradients(bridge, sample, layers)
     values: Values = {("logits", NO_LAYER): _logits(bridge, sample.tokens)}
     for layer in layers:
         corrupt = torch.cat([partner[layer] for partner in partners])
-        values["attribution", layer] = (corrupt - own[layer]) * gradients[layer]
+        values["attribution", layer] = (corrupt - clean[layer]) * gradients[layer]
         if layer in sample.neurons:
-            effects = _patched_effects(bridge, sample, layer, own[layer], corrupt)
+            effects = _patched_effects(bridge, sample, layer, clean[layer], corrupt)
             values["patch", layer], values["no_op", layer] = effects[:, :-1], effects[:, -1:]
     values["keep_only", NO_LAYER] = _kept(bridge, sample, layers)
     values["transfer", NO_LAYER] = _transferred(bridge, sample, layers)
-    return {key: found.double().cpu() for key, found in values.items()}
+    return {key: value.double().cpu() for key, value in values.items()}

@@ -63,8 +63,8 @@ def choose_neurons(attribution: pd.DataFrame, device: torch.device) -> tuple[dic
 
 def commonest_length(tokens: Tensor) -> tuple[Tensor, Tensor]:
     """The prompts of the commonest length: their token ids without padding (n, t), and their rows (n,)."""
-    rows, own = max(by_length(tokens, len(tokens)), key=lambda one: len(one[0]))
-    return own, rows
+    rows, chosen = max(by_length(tokens, len(tokens)), key=lambda group: len(group[0]))
+    return chosen, rows
 
 
 def build_samples(
@@ -79,23 +79,23 @@ def build_samples(
     operators = list(dict.fromkeys(operator for _, operator in trains))
     samples = {}
     for (name, operator), train in trains.items():
-        own, of_own = commonest_length(train.tokens)
+        tokens, places = commonest_length(train.tokens)
         donors, _ = commonest_length(trains[formats[(formats.index(name) + 1) % len(formats)], operator].tokens)
-        size = min(prompts, len(own), len(donors))
-        rows = of_own[:size]
+        size = min(prompts, len(tokens), len(donors))
+        rows = places[:size]
         device = train.tokens.device
         neurons, chosen = choose_neurons(attributions[name, operator], device)
         layers = range(min(neurons), max(neurons) + 1)
-        mine = layers[operators.index(operator) % len(layers) :: len(operators)]
+        here = layers[operators.index(operator) % len(layers) :: len(operators)]
         texts = [train.partners[0][row] for row in rows.tolist()]
         samples[name, operator] = Sample(
-            tokens=own[:size],
+            tokens=tokens[:size],
             answers=train.answers[0, rows],
             partners=[torch.from_numpy(tokenizer.encode_batch([text])).to(device) for text in texts],
             # Rolled, so that a run of one format has other donors than targets.
             donors=donors[:size].roll(1, 0),
             layers=layers,
-            neurons={layer: neurons[layer] for layer in mine},
+            neurons={layer: neurons[layer] for layer in here},
             chosen=chosen,
             means=means[name],
             bos=tokenizer.bos is not None,

@@ -18,11 +18,11 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     means = areas.pivot_table(index=["ablation", "order"], columns="measure", values="value", sort=False)
     gains = table[table["measure"] == CPR + GAIN]
     better = gains.assign(better=gains["low"] > 0).groupby(["ablation", "order"])["better"].agg(["sum", "size"])
-    found = means.join(better.rename(columns={"sum": "cells above random", "size": "cells"})).reset_index()
-    told = []
-    for ablation, own in found.groupby("ablation", sort=False):
-        exact, shared, random = (own[own["order"] == name].iloc[0] for name in ("exact", "shared", RANDOM))
-        told.append(
+    summary = means.join(better.rename(columns={"sum": "cells above random", "size": "cells"})).reset_index()
+    parts = []
+    for ablation, rows in summary.groupby("ablation", sort=False):
+        exact, shared, random = (rows[rows["order"] == name].iloc[0] for name in ("exact", "shared", RANDOM))
+        parts.append(
             f"with {ablation} ablation of the others CPR is {exact[CPR]:.2f} for the best by exact effect, "
             f"{shared[CPR]:.2f} for the best in all formats and {random[CPR]:.2f} for random ones (CMD "
             f"{exact[CMD]:.2f}, {shared[CMD]:.2f}, {random[CMD]:.2f}); the best in all formats are above random "
@@ -30,6 +30,6 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
         )
     sentence = (
         "Neurons are kept in an order, more and more of them, and the areas under the logit difference are as in "
-        f"MIB's circuit track (CPR, best 1; CMD, best 0; means over cells): {'; '.join(told)}."
+        f"MIB's circuit track (CPR, best 1; CMD, best 0; means over cells): {'; '.join(parts)}."
     )
-    return [Answer("How faithful are the best neurons, at any size?", sentence, found, ("faithfulness",))]
+    return [Answer("How faithful are the best neurons, at any size?", sentence, summary, ("faithfulness",))]

@@ -1,10 +1,8 @@
-"""Faithfulness over the size of the kept part, in all formats of one operator."""
+"""Areas under the faithfulness curve (CPR and CMD) of one operator's best neurons and of random ones."""
 
 import argparse
 
 from form_invariance.stages.options import add_keyed, add_options, add_run_arguments, check_cells
-
-HELP = "areas under the faithfulness curve (CPR and CMD) of the best neurons and of random ones"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,16 +33,16 @@ def run(arguments: argparse.Namespace) -> None:
 
     check_cells(arguments, "--dataset", "--rankings", "--attribution", "--mean-cache")
     rankings, first = read_tables(arguments.rankings, RANKING), read_tables(arguments.attribution, ATTRIBUTION)
-    own, seed, operator = load_run(arguments), arguments.seed, arguments.operator
-    ranked = {name: places(own, table, first[name]) for name, table in rankings.items()}
+    run, seed, operator = load_run(arguments), arguments.seed, arguments.operator
+    ranked = {name: places(run, table, first[name]) for name, table in rankings.items()}
     parts = []
     for name, dataset in track(arguments.dataset.items(), len(arguments.dataset), "formats"):
-        tokens, right = read_eval(dataset, own.tokenizer, own.model.device)
-        orders = orders_of(own, ranked, name, first[name], arguments.random_seeds, seed, operator)
-        cache = read_means(arguments.mean_cache[name], own.model)
-        means = torch.stack([of_layer[0] for of_layer in cache.neurons[own.first :]])
-        rows = cell_rows(own, tokens, right, orders, means, arguments.bootstrap, seed, name, operator)
+        tokens, right = read_eval(dataset, run.tokenizer, run.model.device)
+        orders = orders_of(run, ranked, name, first[name], arguments.random_seeds, seed, operator)
+        cache = read_means(arguments.mean_cache[name], run.model)
+        means = torch.stack([of_layer[0] for of_layer in cache.neurons[run.first :]])
+        rows = cell_rows(run, tokens, right, orders, means, arguments.bootstrap, seed, name, operator)
         parts.append(pd.DataFrame(rows).assign(format=name))
     table = pd.concat(parts, ignore_index=True)
-    provenance = run_provenance(arguments, own, "random_seeds", "bootstrap", "seed")
+    provenance = run_provenance(arguments, run, "random_seeds", "bootstrap", "seed")
     write_table(table, arguments.output, FAITHFULNESS_AREAS, provenance)

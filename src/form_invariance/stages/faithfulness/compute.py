@@ -67,18 +67,18 @@ def orders_of(
     streams = [generator(seed, "faithfulness", operator, draw) for draw in range(draws)]
     random = np.stack([rng.permuted(numbers, axis=1) for rng in streams])
     attribution = _places(run.by_neuron(first, "rank"))
-    one = {"exact": ranked[name], "attribution": attribution, "shared": shared}
-    return {order: own[None] for order, own in one.items()} | {RANDOM: random}
+    single = {"exact": ranked[name], "attribution": attribution, "shared": shared}
+    return {order: places[None] for order, places in single.items()} | {RANDOM: random}
 
 
 def partners(answers: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """For each prompt the number of another one with another answer, (P,); -1 where there is none."""
-    found = np.full(len(answers), -1)
+    chosen = np.full(len(answers), -1)
     for place, answer in enumerate(answers):
         others = np.flatnonzero(answers != answer)
         if len(others):
-            found[place] = rng.choice(others)
-    return found
+            chosen[place] = rng.choice(others)
+    return chosen
 
 
 @torch.no_grad()
@@ -94,14 +94,14 @@ def logit_differences(run: Run, tokens: Tensor, answers: Tensor, ablated: Tensor
     Returns:
         (S, P), float64.
     """
-    every, found = [], []
-    for rows, own in by_length(tokens, max(1, rows_at_once(run.model) // len(ablated))):
-        cache = build_cache(run.model, own, run.first)
+    every, differences = [], []
+    for rows, batch in by_length(tokens, max(1, rows_at_once(run.model) // len(ablated))):
+        cache = build_cache(run.model, batch, run.first)
         x = final_residual(run.model, replace_last(run.model, cache, ablated, given[:, rows]))
         both = unembed(run.model, x, run.model.unembedding[answers[rows]]).double()  # (B, S, 2)
         every.append(rows)
-        found.append((both[..., 0] - both[..., 1]).T)
-    return np.asarray(in_order(every, found, dim=1).cpu())
+        differences.append((both[..., 0] - both[..., 1]).T)
+    return np.asarray(in_order(every, differences, dim=1).cpu())
 
 
 def curves(differences: np.ndarray, whole: np.ndarray, none: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -154,27 +154,27 @@ def cell_rows(
     for ablation, given in ((MEAN, means[:, None].expand_as(corrupt)), (RESAMPLE, corrupt)):
         every = np.full((1, len(masks)), np.nan)  # (resamples, sets)
         if len(paired):
-            found = logit_differences(run, tokens[paired], answers, ablated, given)
-            every = curves(found[:-1], found[whole], found[none], weights)
+            differences = logit_differences(run, tokens[paired], answers, ablated, given)
+            every = curves(differences[:-1], differences[whole], differences[none], weights)
         for row in _rows(every.reshape(len(every), -1, len(SHARES)), orders, kept):
             yield {**row, "ablation": ablation, "prompts": len(paired)}
 
 
 def _rows(every: np.ndarray, orders: Orders, kept: np.ndarray) -> Iterator[dict[str, object]]:
     """Rows of all orders from faithfulness (resamples, draws of all orders, SHARES), that of the sample first."""
-    found: dict[str, dict[str, np.ndarray]] = {}
-    starts = np.cumsum([len(own) for own in orders.values()])[:-1]
+    by_order: dict[str, dict[str, np.ndarray]] = {}
+    starts = np.cumsum([len(masks) for masks in orders.values()])[:-1]
     for order, curve in zip(orders, np.split(every, starts, axis=1), strict=True):
-        found[order] = {name: values.mean(1) for name, values in areas(curve).items()}
+        by_order[order] = {name: values.mean(1) for name, values in areas(curve).items()}
         for share, number, values in zip(SHARES, kept, curve.mean(1).T, strict=True):
             size = {"share": float(share), "n_neurons": int(number)}
             yield {"order": order, "measure": FAITHFULNESS, **size, **_interval(values)}
-    for order, of_order in found.items():
+    for order, of_order in by_order.items():
         area = {"order": order, "share": np.nan, "n_neurons": -1}
         for name, values in of_order.items():
             yield {**area, "measure": name, **_interval(values)}
             if order != RANDOM:
-                yield {**area, "measure": name + GAIN, **_interval(values - found[RANDOM][name])}
+                yield {**area, "measure": name + GAIN, **_interval(values - by_order[RANDOM][name])}
 
 
 def _interval(values: np.ndarray) -> dict[str, float]:

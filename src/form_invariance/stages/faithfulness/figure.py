@@ -24,8 +24,8 @@ LOOKS = {
 def faithfulness(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     """One panel for each ablation, a line for each order: the mean over cells, with their range."""
     table = tables["faithfulness"]
-    own = table[table["measure"] == FAITHFULNESS].rename(columns={"share": SHARE})
-    curves = spread(own, ["ablation", "order", SHARE], "", "value")
+    rows = table[table["measure"] == FAITHFULNESS].rename(columns={"share": SHARE})
+    curves = spread(rows, ["ablation", "order", SHARE], "", "value")
     curves = curves.assign(line=curves["order"], ablation="the others: " + curves["ablation"])
     grid = line_grid(
         curves, SHARE, LOOKS, "faithfulness", f"{title}: logit difference that is kept", col="ablation", height=1.9

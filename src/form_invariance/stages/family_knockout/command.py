@@ -1,11 +1,9 @@
-"""Family knockout of one model: what the labels of its neurons predict."""
+"""Knock out the neurons of a heuristic's family where their rule holds, and where it does not."""
 
 import argparse
 
 from form_invariance.stages.heuristics.names import MATCHED, SHARED
 from form_invariance.stages.options import add_keyed, add_options, add_required, add_run_arguments
-
-HELP = "knock out the neurons of a heuristic's family where their rule holds, and where it does not"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +27,7 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.task_options import recorded_arithmetic
     from form_invariance.tables.files import provenance_of, read_tables, write_table
 
-    own, seed = load_run(arguments), arguments.seed
+    run, seed = load_run(arguments), arguments.seed
     cells = {}
     datasets: dict[str, list[pd.DataFrame]] = {}
     for (_, operator), table in read_tables(arguments.datasets, DATASET).items():
@@ -40,13 +38,13 @@ def run(arguments: argparse.Namespace) -> None:
         asked = provenance_of(arguments.census[name, operator])
         grid = grid_of_task(recorded_arithmetic(asked), arguments.max_operand)
         tables, size = datasets[operator], arguments.prompts
-        prompts = right_prompts(own, asked["template"], grid, tables, size, seed, operator)
+        prompts = right_prompts(run, asked["template"], grid, tables, size, seed, operator)
         pairs = cell_pairs(
-            own, prompts, labels, (name, operator), arguments.center_logits, arguments.bootstrap, seed
+            run, prompts, labels, (name, operator), arguments.center_logits, arguments.bootstrap, seed
         )
         cells[name, operator] = dict(pairs)
     table = family_knockout_table(cells, arguments.k)
     provenance = run_provenance(
-        arguments, own, "max_operand", "prompts", "k", "bootstrap", "center_logits", "seed"
+        arguments, run, "max_operand", "prompts", "k", "bootstrap", "center_logits", "seed"
     )
     write_table(table, arguments.output, FAMILY_KNOCKOUT, provenance)

@@ -113,32 +113,32 @@ def carriers(labels: pd.DataFrame, pairs: Grid) -> Iterator[Carriers]:
     holds = {name: members_of(str(name), pairs) for name in labels["heuristic"].unique()}
 
     def by_neuron(rows: pd.DataFrame) -> dict[tuple[int, int], np.ndarray]:
-        found = rows.groupby(["layer", "neuron"])["heuristic"]
-        return {key: np.logical_or.reduce([holds[name] for name in names]) for key, names in found}  # type: ignore[misc]
+        groups = rows.groupby(["layer", "neuron"])["heuristic"]
+        return {key: np.logical_or.reduce([holds[name] for name in names]) for key, names in groups}  # type: ignore[misc]
 
     anything = by_neuron(labels)
     present = [family for family in dict.fromkeys(name for _, name in FAMILIES) if family in set(labels["family"])]
     for family in [ALL, *present] if present else ():
-        own = anything if family == ALL else by_neuron(labels[labels["family"] == family])
-        layers, neurons = np.array(list(own), dtype=np.int64).T
-        matching, other = np.stack(list(own.values())), np.stack([~anything[key] for key in own])
+        by_key = anything if family == ALL else by_neuron(labels[labels["family"] == family])
+        layers, neurons = np.array(list(by_key), dtype=np.int64).T
+        matching, other = np.stack(list(by_key.values())), np.stack([~anything[key] for key in by_key])
         yield Carriers(family, layers, neurons, matching, other)
 
 
-def paired_sets(found: Carriers, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def paired_sets(carriers: Carriers, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Which carriers are ablated in each prompt, bool (n, P): with a rule that holds, and without.
 
     As many of both in every layer: all of the fewer, and a random choice of the others.
     """
-    keys = rng.random(found.matching.shape)
+    keys = rng.random(carriers.matching.shape)
     chosen = []
-    for layer in np.unique(found.layers):
-        own = found.layers == layer
-        size = np.minimum(found.matching[own].sum(0), found.not_matching[own].sum(0))
-        for members in (found.matching, found.not_matching):
-            place = np.where(members[own], keys[own], np.inf).argsort(0).argsort(0)
+    for layer in np.unique(carriers.layers):
+        here = carriers.layers == layer
+        size = np.minimum(carriers.matching[here].sum(0), carriers.not_matching[here].sum(0))
+        for members in (carriers.matching, carriers.not_matching):
+            place = np.where(members[here], keys[here], np.inf).argsort(0).argsort(0)
             kept = np.zeros_like(members)
-            kept[own] = members[own] & (place < size)
+            kept[here] = members[here] & (place < size)
             chosen.append(kept)
     return np.logical_or.reduce(chosen[::2]), np.logical_or.reduce(chosen[1::2])
 

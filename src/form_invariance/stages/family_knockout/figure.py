@@ -29,13 +29,13 @@ def family_knockout(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     colours, markers = style.colours([*KINDS]), style.markers([*KINDS])
     for axes, (metric, label) in zip(panels, PANELS.items(), strict=True):
         for offset, kind in zip(np.linspace(-0.22, 0.22, len(KINDS)), KINDS, strict=True):
-            own = table[(table["metric"] == metric) & (table["neurons"] == kind)]
-            y = own["family"].map(families.index).to_numpy() + offset
-            axes.hlines(y, own["low"], own["high"], color=colours[kind], lw=1)
-            axes.plot(own["difference"], y, ls="", marker=markers[kind], color=colours[kind], ms=3.4)
+            rows = table[(table["metric"] == metric) & (table["neurons"] == kind)]
+            y = rows["family"].map(families.index).to_numpy() + offset
+            axes.hlines(y, rows["low"], rows["high"], color=colours[kind], lw=1)
+            axes.plot(rows["difference"], y, ls="", marker=markers[kind], color=colours[kind], ms=3.4)
         axes.axvline(0, color="black", lw=0.6, zorder=0.5)
         axes.set(xlabel=f"{label}:\nrule holds − rule does not hold", ylim=(max(1, len(families)) - 0.5, -0.5))
-        axes.set_yticks(range(len(families)), ["all families" if one == ALL else one for one in families])
+        axes.set_yticks(range(len(families)), ["all families" if family == ALL else family for family in families])
         if not families:
             axes.text(0.5, 0.5, "no label to try", transform=axes.transAxes, ha="center")
     panels[1].tick_params(labelleft=False)

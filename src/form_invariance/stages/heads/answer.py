@@ -17,11 +17,11 @@ _COLUMNS = ["operator", "layers", "h", "jaccard", "low", "high", "chance", "ceil
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """The overlap of the formats' best heads, and how much the shared heads attend to the operands."""
-    found = of_all_formats(tables["head_overlap"])[_COLUMNS]
-    h = middle_size(found)
-    own = found[found["h"] == h]
-    mean = own.groupby("layers")[["jaccard", "chance", "ceiling"]].mean().map(partial(percent, decimals=1))
-    everywhere, beyond = mean.loc[ALL], in_how_many((own["low"] > own["chance"])[own["layers"] == ALL])
+    sizes = of_all_formats(tables["head_overlap"])[_COLUMNS]
+    h = middle_size(sizes)
+    rows = sizes[sizes["h"] == h]
+    mean = rows.groupby("layers")[["jaccard", "chance", "ceiling"]].mean().map(partial(percent, decimals=1))
+    everywhere, beyond = mean.loc[ALL], in_how_many((rows["low"] > rows["chance"])[rows["layers"] == ALL])
     sentence = (
         f"{everywhere['jaccard']} of the attention heads among the best {h} in any format are among them in "
         f"all formats (mean over operators); by chance {everywhere['chance']}. Between halves of one format's "
@@ -35,7 +35,7 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
             f"chance, ceiling {routing['ceiling']})."
         )
     sentence += _attention_to_operands(tables["heads"], h)
-    return [Answer("Are they the same attention heads in every format?", sentence, found, ("heads",))]
+    return [Answer("Are they the same attention heads in every format?", sentence, sizes, ("heads",))]
 
 
 def _attention_to_operands(cells: pd.DataFrame, h: int) -> str:

@@ -1,4 +1,4 @@
-"""Exact patching of the attention heads of one operator, in all formats."""
+"""Exact indirect effect of every attention head at the last token, and what it attends to, for one operator."""
 
 import argparse
 from dataclasses import asdict
@@ -6,8 +6,6 @@ from pathlib import Path
 
 from form_invariance.errors import UserError
 from form_invariance.stages.options import add_keyed, add_model_arguments, add_options, add_required
-
-HELP = "exact indirect effect of every attention head at the last token, and what it attends to"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,9 +37,9 @@ def run(arguments: argparse.Namespace) -> None:
     readouts = readouts_of(arguments)
     tensors = {}
     for (name, train), output in zip(cells.items(), arguments.output, strict=True):
-        found = measure_cell(model, tokenizer, train, progress.add, readouts)
-        write_table(heads_table(found), output, HEADS, {**provenance, "prompts": len(train.tokens)})
-        tensors[name] = found.effects
+        measured = measure_cell(model, tokenizer, train, progress.add, readouts)
+        write_table(heads_table(measured), output, HEADS, {**provenance, "prompts": len(train.tokens)})
+        tensors[name] = measured.effects
     write_tensors(
         tensors,
         arguments.effects_output,

@@ -61,7 +61,7 @@ def last_token_heads(model: Decoder, tokens: Tensor, batch: int = 256) -> Tensor
         every.append(rows)
         pieces.append([])
         run_layers(model, embed(model, piece), on_heads=keep, last_only=True)
-    return in_order(every, [torch.stack(found) for found in pieces], dim=1)
+    return in_order(every, [torch.stack(of_layer) for of_layer in pieces], dim=1)
 
 
 @torch.no_grad()
@@ -108,18 +108,18 @@ def attended_positions(train: TrainPrompts, bos: int | None) -> dict[str, int | 
     Raises:
         UserError: an operand is not at the same position in all prompts.
     """
-    found: dict[str, int | None] = {}
+    positions: dict[str, int | None] = {}
     for column, name in enumerate(("a", "b")):
         if train.operands is None:
-            found[name] = None
+            positions[name] = None
             continue
         same = (train.tokens == train.operands[:, column : column + 1]).all(0).nonzero()
         if not len(same):
             raise UserError(
                 f"heads: operand {name} is not at the same position in all train prompts; make the dataset again"
             )
-        found[name] = int(same[0])
-    return {**found, "bos": None if bos is None else 0}
+        positions[name] = int(same[0])
+    return {**positions, "bos": None if bos is None else 0}
 
 
 def measure_cell(
@@ -140,13 +140,13 @@ def measure_cell(
     corrupt = last_token_heads(model, partners)
     batch = max(1, rows_at_once(model) // (1 + model.config.n_heads))
     every, effects, weights = [], [], []
-    for rows, own in by_length(train.tokens, batch):
-        cache = build_cache(model, own, 0)
+    for rows, batch_tokens in by_length(train.tokens, batch):
+        cache = build_cache(model, batch_tokens, 0)
         every.append(rows)
         effects.append(patch_heads(model, cache, corrupt[:, rows], train.answers[0, rows], readouts))
         layers = [last_token_attention(model, layer, cache).float() for layer in range(model.config.n_layers)]
         # BOS is the first token, and operands are at one position, so that padding on the right moves neither.
-        missing = train.tokens.shape[1] - own.shape[1]
+        missing = train.tokens.shape[1] - batch_tokens.shape[1]
         weights.append(torch.nn.functional.pad(torch.stack(layers, dim=1), (0, missing)))
         done(effects[-1].numel())
     mean = torch.cat(weights).mean(0)  # (L, H, T)

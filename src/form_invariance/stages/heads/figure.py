@@ -47,10 +47,10 @@ def heads(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
         row[0].set_ylabel(f"{operator}\nJaccard")
         ranked = overlap.loc[overlap["layers"] == ROUTING, "ranked"]
         for axes, name in zip(row[1:], formats, strict=True):
-            own = table[(table["operator"] == operator) & (table["format"] == name)]
-            _draw_map(axes, own, norm)
+            cell = table[(table["operator"] == operator) & (table["format"] == name)]
+            _draw_map(axes, cell, norm)
             if len(ranked):
-                axes.axhline(ranked.iloc[0] / own["head"].nunique(), color="white", lw=0.8, ls="--")
+                axes.axhline(ranked.iloc[0] / cell["head"].nunique(), color="white", lw=0.8, ls="--")
         row[1].set_ylabel("layer")
     for axes, label in zip(grid[-1], ["heads, h", *["head"] * len(formats)], strict=True):
         axes.set_xlabel(label)
@@ -99,8 +99,8 @@ def _draw_map(axes: Axes, table: pd.DataFrame, norm: LogNorm) -> None:
     axes.invert_yaxis()
     size = min(4.0, 40 / max(effects.shape))
     for mark, marker in _MARKS.items():
-        own = table[table["mark"] == mark]
+        rows = table[table["mark"] == mark]
         look: dict[str, Any] = {"marker": marker, "markersize": size, "color": "white", "mec": "black", "mew": 0.5}
-        axes.plot(own["head"] + 0.5, own["layer"] + 0.5, ls="", **look)
+        axes.plot(rows["head"] + 0.5, rows["layer"] + 0.5, ls="", **look)
     axes.tick_params(rotation=0)
     axes.set(xlabel="", ylabel="")

@@ -1,10 +1,8 @@
-"""Overlap of the formats' best attention heads for one operator."""
+"""How far the formats' best attention heads overlap: Jaccard, chance and ceiling, for one operator."""
 
 import argparse
 
 from form_invariance.stages.options import add_late_arguments, add_options, add_required, settings
-
-HELP = "how far the formats' best attention heads overlap: Jaccard, chance and ceiling"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

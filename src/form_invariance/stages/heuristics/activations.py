@@ -22,20 +22,20 @@ def operand_maps(
         neurons: the neurons of each layer, by layer in ascending order.
     """
     tokens = tokenizer.encode_batch(prompts)
-    chosen = {layer: torch.tensor(own, device=model.device) for layer, own in neurons.items()}
+    chosen = {layer: torch.tensor(numbers, device=model.device) for layer, numbers in neurons.items()}
     result = np.empty((sum(map(len, neurons.values())), len(prompts)), dtype=np.float32)
     if not len(result):
         return result
-    found: list[Tensor] = []
+    kept: list[Tensor] = []
 
     def keep(layer: int, post: Tensor) -> Tensor:
         if layer in chosen:
-            found.append(check_finite(post[:, -1, chosen[layer]].float(), "the activations"))
+            kept.append(check_finite(post[:, -1, chosen[layer]].float(), "the activations"))
         return post
 
-    for own, _ in run_prompts(model, tokens, stop=max(neurons) + 1, on_neurons=keep):
-        result[:, own] = torch.cat(found, dim=1).T.cpu().numpy()
-        found.clear()
+    for rows, _ in run_prompts(model, tokens, stop=max(neurons) + 1, on_neurons=keep):
+        result[:, rows] = torch.cat(kept, dim=1).T.cpu().numpy()
+        kept.clear()
     return result
 
 
@@ -53,7 +53,7 @@ def answer_logits(model: Decoder, answer_tokens: np.ndarray, neurons: Mapping[in
     ids = torch.from_numpy(answers).to(model.device)
     centred = model.unembedding[ids] - model.unembedding.mean(0)
     centred = centred * model.final_norm.weight.float()
-    values = [unit_writes(model, layer, own) for layer, own in neurons.items()]
+    values = [unit_writes(model, layer, numbers) for layer, numbers in neurons.items()]
     if not values:
         return np.empty((0, len(answer_tokens)), dtype=np.float32)
     by_answer = torch.cat(values).float() @ centred.T  # (neurons, answers)

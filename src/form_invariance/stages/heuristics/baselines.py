@@ -37,19 +37,19 @@ def labelled_neurons(
     layers = {int(str(layer)): rows["neuron"].to_numpy() for layer, rows in shared.groupby("layer")}
     for kind, values in zip(MATCHED, (variance, effects), strict=True):
         drawn = {}
-        for layer, own in layers.items():
-            mask = np.isin(np.arange(len(values[layer])), own)
+        for layer, members in layers.items():
+            mask = np.isin(np.arange(len(values[layer])), members)
             drawn[layer] = draw_control(mask, values[layer], generator(seed, "labels", kind, operator, layer))
         numbers = {layer: np.flatnonzero(control) for layer, control in drawn.items() if control is not None}
         if len(numbers) == len(layers):
             tables.append(_table(numbers).assign(neurons=kind))
-    numbers = {layer: np.arange(len(own)) for layer, own in layers.items()}
+    numbers = {layer: np.arange(len(members)) for layer, members in layers.items()}
     tables += [_table(numbers).assign(neurons=kind) for kind in (DIRECTION, NOISE)]
     return pd.concat(tables, ignore_index=True)[["neurons", "layer", "neuron"]]
 
 
 def _table(numbers: Layers) -> pd.DataFrame:
-    rows = [(layer, int(neuron)) for layer, own in numbers.items() for neuron in own]
+    rows = [(layer, int(neuron)) for layer, neurons in numbers.items() for neuron in neurons]
     return pd.DataFrame(rows, columns=["layer", "neuron"]).astype("int64")
 
 
@@ -59,8 +59,8 @@ def mean_effects(rankings: Mapping[str, pd.DataFrame], widths: Mapping[int, int]
     for layer, width in widths.items():
         values = np.full((len(rankings), width), np.nan)
         for row, table in zip(values, rankings.values(), strict=True):
-            own = table[table["layer"] == layer]
-            row[own["neuron"].to_numpy()] = own["ie_mean"]
+            of_layer = table[table["layer"] == layer]
+            row[of_layer["neuron"].to_numpy()] = of_layer["ie_mean"]
         result[layer] = values.mean(0)
     return result
 

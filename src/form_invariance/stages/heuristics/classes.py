@@ -91,9 +91,9 @@ def hits(order: np.ndarray, classes: Sequence[PairClass], bottom: bool = False) 
         order: (neurons, N), highest first.
     """
     total = order.shape[1]
-    found = np.empty((len(order), len(classes)), dtype=np.int64)
+    counts = np.empty((len(order), len(classes)), dtype=np.int64)
     for column, one in enumerate(classes):
         size = min(one.size, total)
         part = order[:, total - size :] if bottom else order[:, :size]
-        found[:, column] = np.count_nonzero(one.members[part], axis=1)
-    return found
+        counts[:, column] = np.count_nonzero(one.members[part], axis=1)
+    return counts

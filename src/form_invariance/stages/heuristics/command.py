@@ -1,4 +1,4 @@
-"""Heuristics: labels of the shared neurons of one cell, and scores of activation maps from anywhere."""
+"""Label the shared neurons of one cell with heuristics, or score activation maps from anywhere."""
 
 import argparse
 from pathlib import Path
@@ -12,8 +12,6 @@ from form_invariance.stages.options import add_keyed, add_model_arguments, add_o
 if TYPE_CHECKING:
     from form_invariance.stages.heuristics.null import Null
     from form_invariance.stages.heuristics.pairs import Grid
-
-HELP = "label the shared neurons with heuristics, or score activation maps against the heuristics"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,7 +68,7 @@ def _draw(arguments: argparse.Namespace) -> None:
     caches = [read_tensors(path, "mean_cache")[0] for path in arguments.mean_caches.values()]
     layers = shared["layer"].unique().tolist()
     variance = {layer: np.mean([cache[f"variance.{layer}"] for cache in caches], axis=0) for layer in layers}
-    widths = {layer: len(own) for layer, own in variance.items()}
+    widths = {layer: len(variances) for layer, variances in variance.items()}
     effects = mean_effects(read_tables(arguments.rankings, RANKING), widths)
     table = labelled_neurons(shared, variance, effects, arguments.seed, arguments.operator)
     write_table(table, arguments.output, LABELLED_NEURONS, settings(arguments, "operator", "k", "seed"))
@@ -81,10 +79,10 @@ def _read_null(arguments: argparse.Namespace, grid: "Grid") -> "Null":
     from form_invariance.tables.files import read_tensors
 
     arrays, provenance = read_tensors(arguments.null, null.KIND)
-    for name, own in settings(arguments, *NULL_SETTINGS).items():
-        if provenance.get(name) != own:
+    for name, value in settings(arguments, *NULL_SETTINGS).items():
+        if provenance.get(name) != value:
             raise UserError(
-                f"{arguments.null}: the random maps are of {name} {provenance.get(name)}, not {own}; draw them "
+                f"{arguments.null}: the random maps are of {name} {provenance.get(name)}, not {value}; draw them "
                 f"with the same --{name.replace('_', '-')}"
             )
     return null.from_arrays(arrays, grid)

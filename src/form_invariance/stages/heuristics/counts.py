@@ -43,9 +43,9 @@ def _by_pair(classes: Sequence[PairClass]) -> Counter:
         result, total = np.empty((len(above), len(classes)), dtype=np.int64), above.shape[1]
         for row, ranks in zip(result, above, strict=True):
             for column, (pairs, size, both) in enumerate(members):
-                own = ranks.take(pairs)
-                low = np.count_nonzero(own >= total - size) if both else 0
-                row[column] = max(np.count_nonzero(own < size), low)
+                ranked = ranks.take(pairs)
+                low = np.count_nonzero(ranked >= total - size) if both else 0
+                row[column] = max(np.count_nonzero(ranked < size), low)
         return result
 
     return hits
@@ -63,7 +63,7 @@ def _by_value(classes: Sequence[PairClass], values: np.ndarray) -> Counter:
     starts = np.cumsum([0, *map(len, members[:-1])])
     # A bin has the ranks of one value between two cuts of its own rules. Bins are numbered value by value.
     top, bottom = (
-        np.concatenate([own * levels + at for own, at in zip(members, np.searchsorted(cuts, end), strict=True)])
+        np.concatenate([part * levels + at for part, at in zip(members, np.searchsorted(cuts, end), strict=True)])
         for end in (sizes, np.where(both, total - sizes, sizes))
     )
     last = np.unique(np.concatenate([top, bottom, np.arange(1, value.max() + 2) * levels - 1]))

@@ -1,12 +1,10 @@
-"""The random smooth maps that strict labels are compared with."""
+"""Draw the random smooth maps of a grid, which strict labels are compared with."""
 
 import argparse
 
 from form_invariance.stages.heuristics.grid_options import add_grid_arguments, grid_of
 from form_invariance.stages.heuristics.names import NULL_SETTINGS
 from form_invariance.stages.options import add_options, settings
-
-HELP = "draw the random smooth maps of a grid, which strict labels are compared with"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

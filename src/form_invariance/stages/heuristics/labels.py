@@ -21,12 +21,12 @@ from form_invariance.stages.heuristics.table import HEURISTICS
 
 def _published(maps: np.ndarray, kv: np.ndarray, grid: Grid, threshold: float, floor: float) -> pd.DataFrame:
     """Scores of the published algorithm on its own grid, with base rates."""
-    keep, own = published_part(grid)
-    table = published.score(maps[:, keep], kv[:, keep], own, floor)
+    keep, grid_part = published_part(grid)
+    table = published.score(maps[:, keep], kv[:, keep], grid_part, floor)
     # A pattern may have a row of either end; a neuron carries it once.
     table = table.sort_values("score", ascending=False)
     table = table.drop_duplicates(["neuron", "heuristic"])
-    base = {name: members_of(name, own).mean() for name in table["heuristic"].unique()}
+    base = {name: members_of(name, grid_part).mean() for name in table["heuristic"].unique()}
     rates = table["heuristic"].map(base).astype(float)
     return table.assign(
         base_rate=rates, lift=table["score"] / rates, p_value=np.nan, label=table["score"] >= threshold
@@ -79,8 +79,8 @@ def label_maps(
             scored.append(("reference", _published(k_maps, kv_maps, grid, threshold, floor)))
         for mode, table in scored:
             table = table if activations == "observed" else table[table["label"]]
-            own = neurons[chosen].iloc[table["neuron"].to_numpy()].reset_index(drop=True)
-            table = table.drop(columns="neuron").reset_index(drop=True).join(own)
+            identities = neurons[chosen].iloc[table["neuron"].to_numpy()].reset_index(drop=True)
+            table = table.drop(columns="neuron").reset_index(drop=True).join(identities)
             tables.append(table.assign(mode=mode, activations=activations, family=table["heuristic"].map(family)))
     columns = ["mode", "neurons", "activations", "layer", "neuron", "heuristic"]
     return pd.concat(tables).sort_values(columns, ignore_index=True)
@@ -115,17 +115,18 @@ def label_cell(
     kinds = [str(kind) for kind in neurons["neurons"].unique()]
     layers = {kind: _by_layer(neurons[neurons["neurons"] == kind]) for kind in kinds}
     mixed = mixed_neurons([*layers.get(DIRECTION, {})], model.config.d_mlp, seed, operator)
-    read = [own for kind, own in layers.items() if kind not in (DIRECTION, NOISE)] + [mixed]
+    read = [group for kind, group in layers.items() if kind not in (DIRECTION, NOISE)] + [mixed]
     # The model runs once, on the neurons of all kinds.
     every = {
-        one: np.unique(np.concatenate([own[one] for own in read if one in own])) for one in sorted({*chain(*read)})
+        layer: np.unique(np.concatenate([group[layer] for group in read if layer in group]))
+        for layer in sorted({*chain(*read)})
     }
     k_maps, logits = operand_maps(model, tokenizer, prompts, every), answer_logits(model, answer_tokens, every)
     start = dict(zip(every, np.cumsum([0, *map(len, every.values())]), strict=False))
 
-    def of(own: Mapping[int, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    def of(wanted: Mapping[int, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Maps and logits of some of the neurons."""
-        rows = [start[layer] + np.searchsorted(every[layer], numbers) for layer, numbers in own.items()]
+        rows = [start[layer] + np.searchsorted(every[layer], numbers) for layer, numbers in wanted.items()]
         place = np.concatenate([*rows, np.empty(0, dtype=np.int64)])
         return k_maps[place], logits[place]
 
@@ -141,8 +142,8 @@ def label_cell(
         ]
         return np.concatenate([one[0] for one in drawn]), np.concatenate([one[1] for one in drawn])
 
-    found = [of_kind(kind) for kind in kinds] or [of({})]
-    maps, written = (np.concatenate([pair[part] for pair in found]) for part in (0, 1))
+    parts = [of_kind(kind) for kind in kinds] or [of({})]
+    maps, written = (np.concatenate([pair[part] for pair in parts]) for part in (0, 1))
     table = label_maps(maps, written, grid, neurons, threshold, null, seed, name)
     shared = layers.get(SHARED, {})
     return map_files.to_arrays(*of(shared), grid, shared), table

@@ -45,7 +45,7 @@ def to_arrays(
     low, high = maps.min(1), maps.max(1)
     step = np.where(high > low, (high - low) / LEVELS, 1.0)
     answers, place = np.unique(grid.answer, return_index=True)
-    pairs = [(layer, neuron) for layer, own in neurons.items() for neuron in own.tolist()]
+    pairs = [(layer, neuron) for layer, numbers in neurons.items() for neuron in numbers.tolist()]
     return {
         "a": grid.a,
         "b": grid.b,

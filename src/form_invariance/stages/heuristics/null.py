@@ -63,10 +63,10 @@ def smoothness_of(ranks: Ranks, grid: Grid) -> np.ndarray:
     return np.arctanh(np.clip(autocorrelation(ranks, grid), -LARGEST, LARGEST))
 
 
-def rule_evidence(found: np.ndarray, rules: Rules, sets: Sequence[AnswerSet | None]) -> np.ndarray:
+def rule_evidence(scores: np.ndarray, rules: Rules, sets: Sequence[AnswerSet | None]) -> np.ndarray:
     """Evidence of every rule's score (neurons, rules), then of each neuron's answer set, (neurons, rules + 1)."""
-    result = np.zeros((len(found), len(rules.classes) + 1))
-    result[:, :-1] = evidence(found, rules.base, rules.sizes)
+    result = np.zeros((len(scores), len(rules.classes) + 1))
+    result[:, :-1] = evidence(scores, rules.base, rules.sizes)
     for neuron, chosen in enumerate(sets):
         if chosen is not None:
             result[neuron, -1] = evidence(*map(np.asarray, (chosen.score, chosen.base, chosen.size)))
@@ -82,8 +82,8 @@ def make_null(grid: Grid, seed: int = 0, maps: tuple[int, int] | None = None) ->
     maps = maps or (SCALE_MAPS, MAPS)
     rules = make_rules(grid)
     scale = _draw(grid, rules, maps[0], seed, "scale")
-    smoothness, found = _draw(grid, rules, maps[1], seed, "compared")
-    units = [row / _local_mean(*scale, own) for row, own in zip(found, smoothness, strict=True)]
+    smoothness, drawn = _draw(grid, rules, maps[1], seed, "compared")
+    units = [row / _local_mean(*scale, place) for row, place in zip(drawn, smoothness, strict=True)]
     kinds = result_columns(rules)
     operand, result = (np.array([row[kind].max(initial=0.0) for row in units]) for kind in (~kinds, kinds))
     return Null(rules, *scale, smoothness, (operand, result))
@@ -109,14 +109,14 @@ def from_arrays(arrays: dict[str, np.ndarray], grid: Grid) -> Null:
 def _draw(grid: Grid, rules: Rules, count: int, seed: int, purpose: str) -> tuple[np.ndarray, np.ndarray]:
     """Smoothness (count, 2 x lags) and evidence (count, rules + 1) of new random maps."""
     drawn = random_maps(grid, count, generator(seed, "smooth-maps", purpose))
-    smoothness, found, score = [], [], scorer(rules, grid)
+    smoothness, by_map, score = [], [], scorer(rules, grid)
     step = max(1, min(_BATCH, _VALUES // len(grid.a)))
     for start in range(0, count, step):
         above = rank_untied(np.stack([next(drawn) for _ in range(min(step, count - start))]))
         ranks = untied(above)
         smoothness.append(smoothness_of(ranks, grid))
-        found.append(rule_evidence(score(above), rules, answer_sets(ranks, grid)).astype(np.float32))
-    return np.concatenate(smoothness), np.concatenate(found)
+        by_map.append(rule_evidence(score(above), rules, answer_sets(ranks, grid)).astype(np.float32))
+    return np.concatenate(smoothness), np.concatenate(by_map)
 
 
 def result_columns(rules: Rules) -> np.ndarray:
@@ -124,29 +124,29 @@ def result_columns(rules: Rules) -> np.ndarray:
     return np.append(rules.result, True)
 
 
-def _nearest(smoothness: np.ndarray, own: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+def _nearest(smoothness: np.ndarray, place: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """The maps (maps, 2 x lags) that are nearest to `own` (2 x lags,) in smoothness.
 
     Returns:
         Their positions (count,), and what they have more than `own`, (count, 2 x lags).
     """
     count = min(count, len(smoothness))
-    nearest = np.argpartition(cdist(own[None], smoothness, "sqeuclidean")[0], count - 1)[:count]
-    return nearest, smoothness[nearest] - own
+    nearest = np.argpartition(cdist(place[None], smoothness, "sqeuclidean")[0], count - 1)[:count]
+    return nearest, smoothness[nearest] - place
 
 
-def _local_mean(smoothness: np.ndarray, found: np.ndarray, own: np.ndarray) -> np.ndarray:
+def _local_mean(smoothness: np.ndarray, drawn: np.ndarray, place: np.ndarray) -> np.ndarray:
     """Mean evidence of each rule over equally smooth maps, (rules + 1,)."""
-    return np.maximum(FLOOR, found[_nearest(smoothness, own, LOCAL)[0]].mean(0))
+    return np.maximum(FLOOR, drawn[_nearest(smoothness, place, LOCAL)[0]].mean(0))
 
 
-def _local_largest(null: Null, largest: np.ndarray, own: np.ndarray) -> np.ndarray:
+def _local_largest(null: Null, largest: np.ndarray, place: np.ndarray) -> np.ndarray:
     """Largest evidence of equally smooth maps, corrected for what is left of the difference in smoothness.
 
     The correction is a linear regression of its logarithm on the autocorrelations of the same maps. What it
     predicts for `own` is kept within what it predicts for these maps: none is as smooth as a periodic one.
     """
-    nearest, more = _nearest(null.smoothness, own, NEIGHBOURS)
+    nearest, more = _nearest(null.smoothness, place, NEIGHBOURS)
     logarithm = np.log(np.maximum(largest[nearest], 1e-9))
     centred = more - more.mean(0)
     squares = centred.T @ centred
@@ -157,11 +157,11 @@ def _local_largest(null: Null, largest: np.ndarray, own: np.ndarray) -> np.ndarr
     return np.exp(logarithm - fitted + own_fitted)
 
 
-def p_values(null: Null, found: np.ndarray, smoothness: np.ndarray) -> np.ndarray:
+def p_values(null: Null, scores: np.ndarray, smoothness: np.ndarray) -> np.ndarray:
     """Share of equally smooth random maps whose largest evidence is at least a rule's, (rules + 1,).
 
     Args:
-        found: evidence of one neuron, operand rules from its K map and result rules from its KV map, (rules + 1,).
+        scores: evidence of one neuron, operand rules from its K map, result rules from its KV map, (rules + 1,).
         smoothness: of the K map and of the KV map, (2, 2 x lags). Where both are one map, both are compared with
             the same random maps.
 
@@ -169,10 +169,10 @@ def p_values(null: Null, found: np.ndarray, smoothness: np.ndarray) -> np.ndarra
         (1 + maps at least as large) / (1 + maps), corrected for all rules by the maximum.
     """
     by_result = result_columns(null.rules)
-    units, drawn = np.empty(len(found)), []
-    for own, kind, largest in zip(smoothness, (~by_result, by_result), null.largest, strict=True):
-        units[kind] = (found / _local_mean(null.scale_smoothness, null.scale_evidence, own))[kind]
-        drawn.append(_local_largest(null, largest, own))
+    units, drawn = np.empty(len(scores)), []
+    for place, kind, largest in zip(smoothness, (~by_result, by_result), null.largest, strict=True):
+        units[kind] = (scores / _local_mean(null.scale_smoothness, null.scale_evidence, place))[kind]
+        drawn.append(_local_largest(null, largest, place))
     ordered = np.sort(np.maximum(*drawn))
     larger = len(ordered) - np.searchsorted(ordered, units * (1 - _ROUNDING), side="left")
     return (1 + larger) / (1 + len(ordered))

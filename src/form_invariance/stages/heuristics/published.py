@@ -119,14 +119,14 @@ def _patterns(values: np.ndarray, prefix: str) -> list[tuple[int, str, float]]:
     key = (counts * 4 + fixed) * last + (last - 1 - first.reshape(rows, len(texts)))
     key[(counts == 0) | (counts < size // 10)] = -1
     best = np.argsort(-key, axis=1, kind="stable")[:, :PATTERNS]
-    found = []
+    scored = []
     for neuron, pattern in zip(np.repeat(np.arange(rows), PATTERNS), best.ravel(), strict=True):
         text = texts[pattern]
         if key[neuron, pattern] < 0 or (text[0] != "." and text[-1] == "."):
             continue
         kind = "value" if "." not in text else "pattern"
-        found.append((int(neuron), f"{prefix}_{kind}_{text}", counts[neuron, pattern] / size))
-    return found
+        scored.append((int(neuron), f"{prefix}_{kind}_{text}", counts[neuron, pattern] / size))
+    return scored
 
 
 def _multi(order: np.ndarray, grid: Grid) -> list[tuple[int, str, float]]:
@@ -135,7 +135,7 @@ def _multi(order: np.ndarray, grid: Grid) -> list[tuple[int, str, float]]:
     width = int(grid.answer.max()) + 1
     flat = (top + np.arange(len(top))[:, None] * width).ravel()
     counts = np.bincount(flat, minlength=len(top) * width).reshape(len(top), width)
-    found = []
+    rows = []
     for neuron, row in enumerate(counts):
         # The published sums are in single precision.
         shares = torch.from_numpy(row).float()
@@ -145,8 +145,8 @@ def _multi(order: np.ndarray, grid: Grid) -> list[tuple[int, str, float]]:
             whole = fewer + values[several - 1]
             if fewer < MULTI_SHARE and whole >= MULTI_SHARE:
                 chosen = sorted(answers[:several].tolist())
-                found.append((neuron, f"result_multi_value_{several}={chosen}", whole.item()))
-    return found
+                rows.append((neuron, f"result_multi_value_{several}={chosen}", whole.item()))
+    return rows
 
 
 def _cancel_zeros(table: pd.DataFrame) -> pd.DataFrame:
@@ -186,11 +186,11 @@ def score(operand_maps: np.ndarray, result_maps: np.ndarray, grid: Grid, floor: 
                 "score": shares[row, column],
                 "place": places[column],
             }
-            own = pd.DataFrame(_dependent(order, size, grid, result), columns=["neuron", "heuristic", "score"])
-            own = own[own["score"] >= floor]
-            place_of = {name: _place(name, order_of) for name in own["heuristic"].unique()}
-            own = own.assign(place=own["heuristic"].map(place_of).astype(float))
-            parts = [part for part in (pd.DataFrame(fixed), own) if len(part)]
+            derived = pd.DataFrame(_dependent(order, size, grid, result), columns=["neuron", "heuristic", "score"])
+            derived = derived[derived["score"] >= floor]
+            place_of = {name: _place(name, order_of) for name in derived["heuristic"].unique()}
+            derived = derived.assign(place=derived["heuristic"].map(place_of).astype(float))
+            parts = [part for part in (pd.DataFrame(fixed), derived) if len(part)]
             tables += [part.assign(neuron=part["neuron"] + where.start) for part in parts]
     if not tables:
         return pd.DataFrame({"neuron": np.empty(0, int), "heuristic": np.empty(0, str), "score": np.empty(0)})
@@ -223,7 +223,7 @@ def _dependent(order: np.ndarray, size: int, grid: Grid, result: bool) -> list[t
             for part in (top, bottom)
             for row in _patterns(values[part], prefix)
         ]
-    found = _patterns(grid.answer[top], "result")
+    rows = _patterns(grid.answer[top], "result")
     if grid.kind == "division":
-        return [row for row in found if "pattern" not in row[1]] + _multi(order, grid)
-    return found
+        return [row for row in rows if "pattern" not in row[1]] + _multi(order, grid)
+    return rows

@@ -55,7 +55,7 @@ def random_maps(grid: Grid, count: int, rng: np.random.Generator) -> Iterator[np
     place = (grid.a - grid.a.min()) * shape[1] + grid.b - grid.b.min()
     lengths = np.geomspace(SHORTEST, max(shape), LENGTHS)
     for _ in range(count):
-        along, across = (float(one) for one in rng.choice(lengths, size=2))
+        along, across = (float(length) for length in rng.choice(lengths, size=2))
         same, white, mixed = rng.random(3) < (1 / 3, 0.1, 0.2)
         noise = 1.0 if white else rng.random() if mixed else 0.0
         yield gaussian_field(shape, (along, along if same else across), noise, rng).take(place)
@@ -83,7 +83,7 @@ def autocorrelation(ranks: Ranks, grid: Grid) -> np.ndarray:
     # Ranks are whole or half: their normal scores are looked up.
     normal = ndtri((total - np.arange(2 * total + 1) / 2) / total).astype(np.float32)
     sides = [_shifts(*operands) for operands in ((grid.a, grid.b), (grid.b, grid.a))]
-    found = np.zeros((neurons, 2, len(LAGS)))
+    correlations = np.zeros((neurons, 2, len(LAGS)))
     for neuron, (above, tied) in enumerate(zip(ranks.above.T, ranks.tied.T, strict=True)):
         values = normal.take(2 * above + tied)
         values -= values.mean()
@@ -95,5 +95,5 @@ def autocorrelation(ranks: Ranks, grid: Grid) -> np.ndarray:
             laid = np.zeros(length, dtype=np.float32)
             laid[place] = values
             for column, (shift, pairs) in enumerate(shifts):
-                found[neuron, side, column] = laid[shift:] @ laid[:-shift] / pairs
-    return found.reshape(neurons, -1)
+                correlations[neuron, side, column] = laid[shift:] @ laid[:-shift] / pairs
+    return correlations.reshape(neurons, -1)

@@ -61,12 +61,12 @@ def score(
     tables = []
     for start in range(0, len(operand_maps), ROWS):
         both = by_operand, by_result = [rank(maps[start : start + ROWS]) for maps in (operand_maps, result_maps)]
-        found, bottom = _scores(null.rules, by_operand, by_result)
+        scored, bottom = _scores(null.rules, by_operand, by_result)
         smooth = np.stack([smoothness_of(ranks, grid) for ranks in both], axis=1)  # (neurons, 2, 2 x lags)
         sets = answer_sets(by_result, grid)
-        all_evidence = rule_evidence(found, null.rules, sets)
-        p = np.stack([p_values(null, all_evidence[one], smooth[one]) for one in range(len(found))])
-        table, members = _table(null.rules, found, bottom, sets, p, floor)
+        all_evidence = rule_evidence(scored, null.rules, sets)
+        p = np.stack([p_values(null, all_evidence[one], smooth[one]) for one in range(len(scored))])
+        table, members = _table(null.rules, scored, bottom, sets, p, floor)
         constant = by_operand.tied[0] == len(grid.a)  # (neurons,)
         beyond = beyond_chance(table["score"], table["base_rate"])
         significant = (table["p_value"] <= SIGNIFICANCE) & (beyond >= threshold) & ~constant[table["neuron"]]
@@ -79,16 +79,16 @@ def score(
 
 def _scores(rules: Rules, by_operand: Ranks, by_result: Ranks) -> tuple[np.ndarray, np.ndarray]:
     """Score of every neuron and rule, each on its own map, (neurons, rules), and whether it is the bottom's."""
-    found = np.empty((by_operand.above.shape[1], len(rules.classes)))
-    bottom = np.empty(found.shape, dtype=bool)
+    values = np.empty((by_operand.above.shape[1], len(rules.classes)))
+    bottom = np.empty(values.shape, dtype=bool)
     for ranks, kind in ((by_operand, ~rules.result), (by_result, rules.result)):
-        found[:, kind], bottom[:, kind] = scores(ranks, [rules.classes[one] for one in np.flatnonzero(kind)])
-    return found, bottom
+        values[:, kind], bottom[:, kind] = scores(ranks, [rules.classes[one] for one in np.flatnonzero(kind)])
+    return values, bottom
 
 
 def _table(
     rules: Rules,
-    found: np.ndarray,
+    scored: np.ndarray,
     bottom: np.ndarray,
     sets: Sequence[AnswerSet | None],
     p: np.ndarray,
@@ -96,15 +96,15 @@ def _table(
 ) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
     """The rows of a score of at least `floor`, by neuron, then rule, and the pairs of each rule by its name."""
     members = {one.name: one.members for one in rules.classes}
-    neuron, rule = np.nonzero(found >= floor)
+    neuron, rule = np.nonzero(scored >= floor)
     table = pd.DataFrame({"neuron": neuron, "heuristic": pd.Series([*members]).take(rule).array})
-    table = table.assign(score=found[neuron, rule], base_rate=rules.base[rule], size=rules.sizes[rule])
+    table = table.assign(score=scored[neuron, rule], base_rate=rules.base[rule], size=rules.sizes[rule])
     table = table.assign(bottom=bottom[neuron, rule], p_value=p[neuron, rule])
     more = []
-    for own, several in enumerate(sets):
+    for place, several in enumerate(sets):
         if several is not None and several.score >= floor:
             members[several.name] = several.members
-            more.append((own, several.name, several.score, several.base, several.size, False, p[own, -1]))
+            more.append((place, several.name, several.score, several.base, several.size, False, p[place, -1]))
     if more:
         table = pd.concat([table, pd.DataFrame(more, columns=table.columns)])
         table = table.sort_values("neuron", kind="stable", ignore_index=True)
@@ -129,24 +129,24 @@ def _unexplained(
     numbers = (rows[name].to_numpy(dtype=float) for name in ("score", "base_rate", "size"))
     strength = pd.Series(evidence(*numbers), index=rows.index)
     for index in strength.sort_values(ascending=False, kind="stable").index:
-        own, name = families[index], rows.loc[index, "heuristic"]
-        others = [mask for other, mask in accepted.items() if other != own]
+        kind, name = families[index], rows.loc[index, "heuristic"]
+        others = [mask for other, mask in accepted.items() if other != kind]
         if others:
             side = ranks[int(of_result(name))]
             side = side.reversed() if rows.loc[index, "bottom"] else side
             if not _remains(members[name], np.logical_or.reduce(others), side, neuron, threshold):
                 continue
         labels.append(index)
-        accepted[own] = accepted.get(own, False) | members[name]
+        accepted[kind] = accepted.get(kind, False) | members[name]
     return labels
 
 
-def _remains(own: np.ndarray, explained: np.ndarray, ranks: Ranks, neuron: int, threshold: float) -> bool:
+def _remains(mask: np.ndarray, explained: np.ndarray, ranks: Ranks, neuron: int, threshold: float) -> bool:
     """Whether a rule is still over-represented among the top pairs that no other family's label holds for."""
-    left = (own & ~explained)[~explained]
+    left = (mask & ~explained)[~explained]
     size = int(left.sum())
     if size < SMALLEST or size == len(left):
         return False
-    found = float(credit(ranks.of(neuron, ~explained), size, left).sum())
+    credited = float(credit(ranks.of(neuron, ~explained), size, left).sum())
     base = size / len(left)
-    return (found / size - base) / (1 - base) >= threshold
+    return (credited / size - base) / (1 - base) >= threshold

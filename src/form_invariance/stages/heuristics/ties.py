@@ -30,8 +30,8 @@ class Ranks:
 
     def column(self, neuron: int) -> "Ranks":
         """The ranks of one neuron alone, (N, 1)."""
-        one = slice(neuron, neuron + 1)
-        return Ranks(self.above[:, one], self.tied[:, one], self.splits[:, one])
+        place = slice(neuron, neuron + 1)
+        return Ranks(self.above[:, place], self.tied[:, place], self.splits[:, place])
 
     def of(self, neuron: int, pairs: np.ndarray) -> "Ranks":
         """The ranks of one neuron among some of the pairs (bool, (N,)) alone."""
@@ -99,28 +99,28 @@ def scores(ranks: Ranks, classes: Sequence[PairClass]) -> tuple[np.ndarray, np.n
         is the bottom's, bool.
     """
     total, neurons = ranks.above.shape
-    found = np.empty((neurons, len(classes)))
-    at_bottom = np.empty(found.shape, dtype=bool)
+    values = np.empty((neurons, len(classes)))
+    at_bottom = np.empty(values.shape, dtype=bool)
     # Narrow integers are compared several times faster.
     above, lowest = ranks.above.astype(np.min_scalar_type(total)), ranks.reversed()
     for column, one in enumerate(classes):
         pairs = np.flatnonzero(one.members)
-        own = above[pairs]
-        top = bottom = _hits(own < one.size, ranks, one.size, pairs)
+        ranked = above[pairs]
+        top = bottom = _hits(ranked < one.size, ranks, one.size, pairs)
         if one.both_ends:
-            bottom = _hits(own >= total - one.size, lowest, one.size, pairs)
-        found[:, column] = np.maximum(top, bottom) / one.size
+            bottom = _hits(ranked >= total - one.size, lowest, one.size, pairs)
+        values[:, column] = np.maximum(top, bottom) / one.size
         at_bottom[:, column] = bottom > top
-    return found, at_bottom
+    return values, at_bottom
 
 
 def _hits(inside: np.ndarray, ranks: Ranks, cut: int, pairs: np.ndarray) -> np.ndarray:
     """Credit of a rule's pairs among the top `cut`, (neurons,): a count of `inside` where no ties are split."""
-    found = _count(inside).astype(float)
+    counts = _count(inside).astype(float)
     split = np.flatnonzero(ranks.splits[cut])
     if len(split):
-        found[split] = credit(ranks, cut, pairs, split).sum(0)
-    return found
+        counts[split] = credit(ranks, cut, pairs, split).sum(0)
+    return counts
 
 
 def _count(flags: np.ndarray) -> np.ndarray:

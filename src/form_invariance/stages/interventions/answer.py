@@ -24,17 +24,17 @@ _SHOWN = {
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """Keep-only and knockout by all metrics, compared with the strongest control."""
     table = tables["intervention_contrasts"]
-    own = table[table["k"] == k]
+    rows = table[table["k"] == k]
     return [
         _answer(
-            own[own["intervention"] == "keep_only"],
+            rows[rows["intervention"] == "keep_only"],
             "Do the shared neurons suffice?",
             f"With every other late neuron at its mean, the shared neurons (k = {k}) keep",
             "Do they keep more than the strongest control?",
             "keep_only",
         ),
         _answer(
-            own[own["intervention"] == "knockout"],
+            rows[rows["intervention"] == "knockout"],
             "Are the shared neurons needed?",
             f"With the shared neurons (k = {k}) at their means, the model loses",
             "Does it lose more than with the strongest control?",

@@ -1,11 +1,9 @@
-"""Keep-only and knockout of one cell."""
+"""Keep-only and knockout of the shared circuit in one cell, with random controls."""
 
 import argparse
 from pathlib import Path
 
 from form_invariance.stages.options import add_options, add_required, add_run_arguments
-
-HELP = "keep-only and knockout of the shared circuit, with random controls"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -58,8 +58,8 @@ def _by_size(table: pd.DataFrame, intervention: str, title: str) -> Figure:
     lines = pd.concat(parts)
     grid = line_grid(lines, "k", LOOKS, "", title, row="row", col="operator", height=0.93)
     for (name, operator), axes in grid.axes_dict.items():
-        own = table[(table["format"] == name.split("\n")[0]) & (table["operator"] == operator)]
-        if own.loc[own["neurons"] == "circuit", "n_neurons"].eq(0).all():
+        cell = table[(table["format"] == name.split("\n")[0]) & (table["operator"] == operator)]
+        if cell.loc[cell["neurons"] == "circuit", "n_neurons"].eq(0).all():
             axes.text(0.5, 0.5, "no shared neuron", transform=axes.transAxes, ha="center", va="center", size=6.5)
         for level in (0, 1):
             axes.axhline(level, color=LIGHT, lw=0.5, zorder=0)
@@ -75,6 +75,6 @@ def _lines(table: pd.DataFrame, intervention: str, value: str, low: str, high: s
         "last": rows_of(table, intervention, positions="last"),
         "template": rows_of(table, intervention, means=TEMPLATE_MEANS),
     }
-    parts = [line(one[one["neurons"] == "circuit"], name, value, low, high) for name, one in circuits.items()]
+    parts = [line(part[part["neurons"] == "circuit"], name, value, low, high) for name, part in circuits.items()]
     controls = over_draws(rows[rows["neurons"] != "circuit"], value)
     return pd.concat([*parts, line(controls, controls["neurons"], "mean", "low", "high")])

@@ -1,10 +1,8 @@
-"""The circuits of one model compared with their strongest controls."""
+"""Compare keep-only and knockout of the circuits with the strongest control, over all cells of a model."""
 
 import argparse
 
 from form_invariance.stages.options import add_keyed, add_options, settings
-
-HELP = "keep-only and knockout of the circuits compared with the strongest control, over all cells of a model"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

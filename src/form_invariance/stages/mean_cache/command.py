@@ -1,11 +1,9 @@
-"""Mean activations for the ablations."""
+"""Mean activation of every neuron and head, by position from the last token, for the ablations."""
 
 import argparse
 from pathlib import Path
 
 from form_invariance.stages.options import add_keyed, add_model_arguments, add_options, add_required
-
-HELP = "mean activation of every neuron and head, by position from the last token"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

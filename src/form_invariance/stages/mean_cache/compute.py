@@ -87,8 +87,8 @@ def activation_sums(
     sums: dict[str, Tensor] = {}
     every = torch.from_numpy(tokenizer.encode_batch(prompts)).to(model.device)
     for _, tokens in by_length(every, batch):
-        for name, own in _sums_of_batch(model, tokens, int(tokenizer.bos is not None)).items():
-            sums[name] = _joined([sums[name], own]) if name in sums else own
+        for name, part in _sums_of_batch(model, tokens, int(tokenizer.bos is not None)).items():
+            sums[name] = _joined([sums[name], part]) if name in sums else part
     return sums
 
 
@@ -98,8 +98,8 @@ def _sums_of_batch(model: Decoder, tokens: Tensor, skip: int) -> dict[str, Tenso
 
     def add(name: str, values: Tensor) -> None:
         # A beginning that all prompts share runs as one sequence.
-        own = values.double().sum(0) * (len(tokens) // len(values))
-        sums[name] = torch.cat([sums[name], own]) if name in sums else own
+        part = values.double().sum(0) * (len(tokens) // len(values))
+        sums[name] = torch.cat([sums[name], part]) if name in sums else part
 
     def on_neurons(layer: int, post: Tensor) -> Tensor:
         add(f"neurons.{layer}", post)
@@ -117,14 +117,14 @@ def _sums_of_batch(model: Decoder, tokens: Tensor, skip: int) -> dict[str, Tenso
     x, each = embed(model, tokens)[:, shared:], for_each(past, len(tokens))
     run_layers(model, x, on_neurons=on_neurons, on_heads=on_heads, past=each)
     count = torch.full((tokens.shape[1] - skip,), len(tokens), dtype=torch.float64, device=model.device)
-    return {"count": count, **{name: own[skip:].flip(0) for name, own in sums.items()}, **squares}
+    return {"count": count, **{name: part[skip:].flip(0) for name, part in sums.items()}, **squares}
 
 
 def _joined(sums: Sequence[Tensor]) -> Tensor:
     """The sum of tensors (P, ...) of unequal P, which begin at the same position, the last token."""
     total = torch.zeros_like(max(sums, key=len))
-    for own in sums:
-        total[: len(own)] += own
+    for part in sums:
+        total[: len(part)] += part
     return total
 
 
@@ -133,7 +133,7 @@ def means_of(sums: Sequence[dict[str, Tensor]], layers: int) -> MeanCache:
 
     A position that not all prompts have is averaged over those that have it.
     """
-    total = {name: _joined([own[name] for own in sums]) for name in sums[0]}
+    total = {name: _joined([part[name] for part in sums]) for name in sums[0]}
     count = total["count"].float()
 
     def mean(name: str) -> Tensor:
@@ -143,7 +143,7 @@ def means_of(sums: Sequence[dict[str, Tensor]], layers: int) -> MeanCache:
 
     neurons, heads = ([mean(f"{kind}.{layer}") for layer in range(layers)] for kind in ("neurons", "heads"))
     squares = [mean(f"squares.{layer}")[0] for layer in range(layers)]
-    variance = [(square - own[0] ** 2).clamp_min(0) for square, own in zip(squares, neurons, strict=True)]
+    variance = [(square - means[0] ** 2).clamp_min(0) for square, means in zip(squares, neurons, strict=True)]
     return MeanCache(neurons, heads, variance, count)
 
 

@@ -1,10 +1,8 @@
-"""Digests of a model's files."""
+"""Check a model's files, and record their digests, by which its jobs know it again."""
 
 import argparse
 
 from form_invariance.stages.options import add_options
-
-HELP = "check a model's files, and record their digests, by which its jobs know it again"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

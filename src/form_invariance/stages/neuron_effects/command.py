@@ -1,10 +1,8 @@
-"""What each shared neuron does alone, in one cell."""
+"""Knock every shared neuron of one cell out alone, and leave it alone out of the circuit."""
 
 import argparse
 
 from form_invariance.stages.options import add_options, add_run_arguments
-
-HELP = "knock every shared neuron out alone, and leave it alone out of the circuit"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,10 +21,10 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.run import load_run, run_provenance
     from form_invariance.tables.files import read_table, write_table
 
-    own = load_run(arguments)
-    tokens, answers = read_eval(arguments.dataset, own.tokenizer, own.model.device)
-    circuit = circuit_members(read_table(arguments.circuit, CIRCUIT), arguments.k, own.late, own.width)
-    means = read_means(arguments.mean_cache, own.model)
-    table = neuron_effects(own, tokens, answers, circuit, means, arguments.center_logits)
-    provenance = {**run_provenance(arguments, own, "center_logits", "k"), "prompts": len(tokens)}
+    run = load_run(arguments)
+    tokens, answers = read_eval(arguments.dataset, run.tokenizer, run.model.device)
+    circuit = circuit_members(read_table(arguments.circuit, CIRCUIT), arguments.k, run.late, run.width)
+    means = read_means(arguments.mean_cache, run.model)
+    table = neuron_effects(run, tokens, answers, circuit, means, arguments.center_logits)
+    provenance = {**run_provenance(arguments, run, "center_logits", "k"), "prompts": len(tokens)}
     write_table(table, arguments.output, NEURON_EFFECTS, provenance)

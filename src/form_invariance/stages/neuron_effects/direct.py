@@ -43,23 +43,23 @@ def _last_token(model: Decoder, tokens: Tensor, neurons: Mapping[int, Tensor]) -
     first = min(neurons)
     cache = build_cache(model, tokens, first)
     written, scales = [], []
-    for layer, own in neurons.items():
+    for layer, numbers in neurons.items():
         weights, post = model.layers[layer], cache.neurons[layer - first]
         output = F.linear(post, weights.down, weights.down_bias)
         before, after = cache.residual[layer - first], cache.residual[layer - first + 1]
         read = before if model.config.parallel else after - normalise(model, output, weights.mlp_post_norm)
-        written.append(post[:, own].float() * _scale(model, output, weights.mlp_post_norm)[:, None])
-        scales.append(_scale(model, read, weights.mlp_norm)[:, None].expand(-1, len(own)))
+        written.append(post[:, numbers].float() * _scale(model, output, weights.mlp_post_norm)[:, None])
+        scales.append(_scale(model, read, weights.mlp_norm)[:, None].expand(-1, len(numbers)))
     return torch.cat(written, dim=1), torch.cat(scales, dim=1), cache.residual[-1]
 
 
 def unit_inputs(model: Decoder, neurons: Mapping[int, np.ndarray]) -> np.ndarray:
     """What one unit of each neuron adds to the gates of the neurons in later layers, as in `DirectEffects`."""
     columns = []
-    for later, own in neurons.items():
+    for later, readers in neurons.items():
         weights = model.layers[later]
         reads = (weights.up if weights.gate is None else weights.gate)[
-            torch.tensor(own, device=model.device)
+            torch.tensor(readers, device=model.device)
         ].float()
         if weights.mlp_norm is not None:
             reads = reads * weights.mlp_norm.weight.float()
@@ -86,7 +86,7 @@ def direct_effects(
     Raises:
         UserError: the model's logits are not finite.
     """
-    pairs = [(layer, number) for layer, own in neurons.items() for number in own.tolist()]
+    pairs = [(layer, number) for layer, numbers in neurons.items() for number in numbers.tolist()]
     tokens = tokens if pairs else tokens[:0]
     prompts, kept = len(tokens), min(TOP, len(answers))
     shape = prompts, len(pairs)
@@ -94,11 +94,11 @@ def direct_effects(
     final_scale, log_total = np.empty(prompts, dtype=np.float32), np.empty(prompts, dtype=np.float32)
     predicted = np.empty(prompts, dtype=np.int64)
     top, top_logits = np.empty((prompts, kept), dtype=np.int64), np.empty((prompts, kept), dtype=np.float32)
-    chosen = {layer: torch.tensor(own, device=model.device) for layer, own in neurons.items()}
+    chosen = {layer: torch.tensor(numbers, device=model.device) for layer, numbers in neurons.items()}
     scored = torch.tensor(answers, device=model.device)
-    for rows, own in track(by_length(tokens, BATCH), prompts, "problems", weight=BATCH):
+    for rows, batch in track(by_length(tokens, BATCH), prompts, "problems", weight=BATCH):
         at = rows.cpu().numpy()
-        parts = _last_token(model, own, chosen)
+        parts = _last_token(model, batch, chosen)
         written[at], input_scale[at] = (part.cpu().numpy() for part in parts[:2])
         final_scale[at] = _scale(model, parts[2], model.final_norm).cpu().numpy()
         z = check_finite(logits(model, parts[2]), "the model's logits").double()

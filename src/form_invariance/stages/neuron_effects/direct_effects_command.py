@@ -1,11 +1,9 @@
-"""Direct effects of one cell's shared neurons on the answers."""
+"""What the shared neurons of a cell write for every answer directly, past all later layers."""
 
 import argparse
 
 from form_invariance.stages.options import add_model_arguments, add_options, add_required
 from form_invariance.stages.task_options import add_task_arguments, task_provenance
-
-HELP = "what the shared neurons of a cell write for every answer directly, past all later layers"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,21 +30,21 @@ def run(arguments: argparse.Namespace) -> None:
     model, tokenizer = load_model(arguments)
     problems = read_problems(arguments, tokenizer)
     shared = neurons_of(read_table(arguments.circuit, CIRCUIT), arguments.k)
-    neurons = {int(str(layer)): own["neuron"].to_numpy() for layer, own in shared.groupby("layer")}
+    neurons = {int(str(layer)): members["neuron"].to_numpy() for layer, members in shared.groupby("layer")}
     tokens = torch.from_numpy(tokenizer.encode_batch(problems.prompts)).to(model.device)
-    found = direct_effects(model, tokens, np.array(list(problems.answers)), neurons)
-    rows = len(found.written)
+    effects = direct_effects(model, tokens, np.array(list(problems.answers)), neurons)
+    rows = len(effects.written)
     best = {
-        "model_token": found.answers[found.top[:, 0]],
-        "direct_token": found.answers[summed(found).argmax(1)],
-        "predicted_token": found.predicted,
+        "model_token": effects.answers[effects.top[:, 0]],
+        "direct_token": effects.answers[summed(effects).argmax(1)],
+        "predicted_token": effects.predicted,
     }
-    texts = {token: tokenizer.text(token) for token in np.unique(found.predicted).tolist()}
+    texts = {token: tokenizer.text(token) for token in np.unique(effects.predicted).tolist()}
     table = problems.table[:rows].assign(
         **best,
-        predicted=[texts[token] for token in found.predicted.tolist()],
+        predicted=[texts[token] for token in effects.predicted.tolist()],
         first=best["model_token"] == best["direct_token"],
     )
     provenance = model_provenance(arguments, "template", "operator", "max_operand", "problems", "seed", "k")
-    write_tensors(to_arrays(found, list(problems.answers.values())), arguments.arrays_output, KIND, provenance)
+    write_tensors(to_arrays(effects, list(problems.answers.values())), arguments.arrays_output, KIND, provenance)
     write_table(table, arguments.output, DIRECT_EFFECTS, {**provenance, **task_provenance(arguments)})

@@ -47,23 +47,23 @@ class DirectEffects:
     predicted: np.ndarray
 
 
-def summed(found: DirectEffects, on: np.ndarray | None = None) -> np.ndarray:
+def summed(effects: DirectEffects, on: np.ndarray | None = None) -> np.ndarray:
     """The summed direct effect of some neurons on every answer's logit, (P, A).
 
     Args:
         on: which neurons count, bool (n,); default: all.
     """
-    written = found.written if on is None else found.written * on
-    return np.asarray((written * found.final_scale[:, None]) @ found.unit_logits)
+    written = effects.written if on is None else effects.written * on
+    return np.asarray((written * effects.final_scale[:, None]) @ effects.unit_logits)
 
 
-def to_arrays(found: DirectEffects, texts: Sequence[str]) -> dict[str, np.ndarray]:
+def to_arrays(effects: DirectEffects, texts: Sequence[str]) -> dict[str, np.ndarray]:
     """Named arrays for a file; `from_arrays` reads them back.
 
     Args:
         texts: of the answers, A; as bytes of JSON in UTF-8.
     """
-    return {**vars(found), _TEXTS: np.frombuffer(json.dumps(list(texts)).encode(), dtype=np.uint8)}
+    return {**vars(effects), _TEXTS: np.frombuffer(json.dumps(list(texts)).encode(), dtype=np.uint8)}
 
 
 def from_arrays(arrays: dict[str, Any]) -> tuple[DirectEffects, list[str]]:

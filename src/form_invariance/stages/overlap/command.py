@@ -1,10 +1,8 @@
-"""Overlap of the formats' circuits for one operator."""
+"""How far the formats' top-k neurons overlap: Jaccard, chance and ceiling, for one operator."""
 
 import argparse
 
 from form_invariance.stages.options import add_options, add_required, settings
-
-HELP = "how far the formats' top-k neurons overlap: Jaccard, chance and ceiling"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,10 +1,8 @@
-"""Overlap of the operators' circuits in each format, and of any two cells by what differs between them."""
+"""How far the top-k neurons of a format's operators overlap, and of any two cells by what differs between them."""
 
 import argparse
 
 from form_invariance.stages.options import add_keyed, add_options, add_required, settings
-
-HELP = "how far the top-k neurons of two operators of one format overlap"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -18,8 +18,8 @@ _EFFECTS = ["effect_of_first", "effect_of_second"]
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """The overlap of two wordings compared with that of two formats."""
     rows = tables["paraphrases"]
-    own = rows[(rows["layer"] == EVERY_LAYER) & (rows["k"] == k)]
-    measured = own[own["prompts"] > 0]
+    chosen = rows[(rows["layer"] == EVERY_LAYER) & (rows["k"] == k)]
+    measured = chosen[chosen["prompts"] > 0]
     wordings, formats = measured[one_format(measured)], measured[two_templates(measured)]
     alike = measured[one_ending(measured)]
     sentence = "Too few prompts are answered correctly in two wordings, so there is nothing to compare."
@@ -38,5 +38,5 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
         sentence += (
             f" If the prompts of two formats end in the same token, they are {across:.2f} and {within:.2f}."
         )
-    table = own[["operator", *_IDENTITY, *_MEASURES, *_EFFECTS]]
+    table = chosen[["operator", *_IDENTITY, *_MEASURES, *_EFFECTS]]
     return [Answer("Is a circuit of one paraphrase the circuit of another?", sentence, table, ("paraphrases",))]

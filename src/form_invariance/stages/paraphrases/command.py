@@ -1,10 +1,8 @@
-"""Overlap of the circuits of two wordings, and of two formats, for one operator."""
+"""How far the top-k neurons of a format's wordings overlap, and those of two formats, for one operator."""
 
 import argparse
 
 from form_invariance.stages.options import add_keyed, add_options, add_required, settings
-
-HELP = "how far the top-k neurons of a format's wordings overlap, and those of two formats"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

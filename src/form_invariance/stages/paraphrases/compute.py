@@ -73,9 +73,9 @@ def read_wordings(
     texts = {}
     for key, path in paths.items():
         tensors, provenance = read_tensors(path, "paraphrase_effects")
-        found = provenance["model"], provenance["prompts"]
+        recorded = provenance["model"], provenance["prompts"]
         name = name_of(key)
-        if key not in cells or found != (models[name], cells[key].prompts):
+        if key not in cells or recorded != (models[name], cells[key].prompts):
             raise UserError(f"--paraphrase-effects: {path} does not belong to the effects of format {name}")
         template_token, *others = provenance["final_tokens"]
         variants = variants_from(tensors, cells[key].width, others, cells[key].membership)
@@ -91,13 +91,13 @@ def variants_from(
     membership: Membership,
 ) -> dict[str, Wording]:
     """The variants in a file of their effects, by name: the tensors of variant N have the prefix N."""
-    found = {}
+    wordings = {}
     for number, final_token in enumerate(final_tokens, 1):
         prefix, name = f"{number}.", f"variant_{number}"
-        own = {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
-        effects = from_tensors(own, width, name, membership) if layers_in(own) else None
-        found[name] = Wording(own["right"], own["partners_right"], effects, final_token)
-    return found
+        arrays = {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
+        effects = from_tensors(arrays, width, name, membership) if layers_in(arrays) else None
+        wordings[name] = Wording(arrays["right"], arrays["partners_right"], effects, final_token)
+    return wordings
 
 
 def by_halves(cells: Mapping[str, Effects], ks: Sequence[int], seed: int, paired: bool) -> dict[str, np.ndarray]:
@@ -130,7 +130,7 @@ def _effect_shares(giver: Effects, receiver: Effects, ks: Sequence[int]) -> dict
             sums[k, layer] = np.array([means[ranks < k].sum() for ranks in placed])
             sums[k, EVERY_LAYER] = sums.get((k, EVERY_LAYER), 0) + sums[k, layer]
     # Where the receiver's own set is empty, there is no effect to take a share of.
-    return {key: float(given / own) if own else float("nan") for key, (given, own) in sums.items()}
+    return {key: float(given / whole) if whole else float("nan") for key, (given, whole) in sums.items()}
 
 
 def _ranked(

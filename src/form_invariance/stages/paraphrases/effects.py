@@ -42,10 +42,10 @@ def reworded(
             )
     parts = []
     for operator in pairs["operator"].unique():
-        own = pairs[pairs["operator"] == operator]
-        prompts = prompts_of(templates[operator][number], own)
-        tokens = target_tokens(tokenizer, prompts, own, f"variants.{operator}[{number}]")
-        parts.append(own.assign(prompt=prompts, answer_token=tokens))
+        of_operator = pairs[pairs["operator"] == operator]
+        prompts = prompts_of(templates[operator][number], of_operator)
+        tokens = target_tokens(tokenizer, prompts, of_operator, f"variants.{operator}[{number}]")
+        parts.append(of_operator.assign(prompt=prompts, answer_token=tokens))
     return pd.concat(parts).loc[pairs.index]
 
 
@@ -92,17 +92,17 @@ def variant_tensors(
         `right` and `partners_right` (P,), which train pairs and which partners the model answers right; and
         of the right ones, where there are enough, `effects.L` (1, right, C) and `candidates.L` (C,).
     """
-    own, other = (reworded(run.tokenizer, pairs, templates, number) for pairs in (train, partners))
-    right, partners_right = (answered(run.model, run.tokenizer, prompts) for prompts in (own, other))
+    clean, other = (reworded(run.tokenizer, pairs, templates, number) for pairs in (train, partners))
+    right, partners_right = (answered(run.model, run.tokenizer, prompts) for prompts in (clean, other))
     tensors = {"right": torch.from_numpy(right), "partners_right": torch.from_numpy(partners_right)}
     if right.sum() >= FEWEST:
-        prompts = train_prompts(own[right], [other[right]], run.tokenizer, run.model.device)
+        prompts = train_prompts(clean[right], [other[right]], run.tokenizer, run.model.device)
         tensors |= to_tensors(*exact_effects(run, prompts, candidates, method))
     return tensors
 
 
 def final_tokens(tokenizer: PromptTokenizer, train: pd.DataFrame, texts: Sequence[str]) -> list[int]:
     """Ids of the last tokens of the cell's own prompts and of those of each variant."""
-    one = train.iloc[:1]
-    wordings = [one["prompt"].iloc[0], *(prompts_of(text, one)[0] for text in texts)]
+    example = train.iloc[:1]
+    wordings = [example["prompt"].iloc[0], *(prompts_of(text, example)[0] for text in texts)]
     return [tokens[-1] for tokens in tokenizer.encode_each(wordings)]

@@ -1,11 +1,9 @@
-"""Exact effects in the paraphrases of a cell."""
+"""Exact indirect effects in paraphrases of a cell's train prompts."""
 
 import argparse
 
 from form_invariance.stages.options import add_options, add_run_arguments
 from form_invariance.stages.task_options import add_task_arguments, task_of
-
-HELP = "exact indirect effects in paraphrases of a cell's train prompts"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,10 +1,8 @@
-"""Stage 2 of the ranking."""
+"""Stage 2 of the ranking of one cell: exact indirect effect of every candidate, by replay."""
 
 import argparse
 
 from form_invariance.stages.options import add_options, add_run_arguments
-
-HELP = "stage 2: exact indirect effect of every candidate, by replay"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -67,10 +67,10 @@ def patch_neurons(
             model, layer, cache.residual[late + 1], cache.neurons[late], moved[..., None] * directions
         )
         x = replay(model, cache, torch.cat([before, patched], dim=1), layer + 1)
-        found = effects_beside_clean(model, layer, x, ordinary, answers, near, metric).float()
-        if not found.isfinite().all():
+        effect = effects_beside_clean(model, layer, x, ordinary, answers, near, metric).float()
+        if not effect.isfinite().all():
             raise RuntimeError(f"layer {layer}: an indirect effect exceeds float32's range")
-        effects.append(found)
+        effects.append(effect)
     return torch.cat(effects, dim=1)
 
 
@@ -102,18 +102,18 @@ def patch_layers(
     """
     widest = max(len(neurons) for neurons in candidates.values())
     batch = max(1, rows_at_once(model) // widest)
-    caches = [(rows, build_cache(model, own, first)) for rows, own in by_length(tokens, len(tokens))]
+    caches = [(rows, build_cache(model, chunk, first)) for rows, chunk in by_length(tokens, len(tokens))]
     groups = [(rows, cache, near_readout(model, cache.residual[-1], readouts)) for rows, cache in caches]
     effects = {}
     for layer, wanted in candidates.items():
-        found = torch.empty(*answers.shape[:2], len(wanted), device=tokens.device)
+        of_layer = torch.empty(*answers.shape[:2], len(wanted), device=tokens.device)
         for draw in range(len(corrupt)):
             for rows, cache, near in groups:
                 for start in range(0, len(rows), batch):
                     piece = slice(start, start + batch)
                     prompts = rows[piece]
                     activations = corrupt[draw, layer - first, prompts][:, wanted]
-                    found[draw, prompts] = patch_neurons(
+                    of_layer[draw, prompts] = patch_neurons(
                         model,
                         select(cache, piece),
                         layer,
@@ -124,7 +124,7 @@ def patch_layers(
                         metric,
                     )
                     done(len(prompts) * len(wanted))
-        effects[layer] = found
+        effects[layer] = of_layer
     return effects
 
 

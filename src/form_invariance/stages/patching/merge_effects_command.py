@@ -1,11 +1,9 @@
-"""Joins the pieces of a cell's stage 2."""
+"""Join the indirect effects that several patching jobs of one cell computed."""
 
 import argparse
 from pathlib import Path
 
 from form_invariance.stages.options import add_options, add_required
-
-HELP = "join the indirect effects that several patching jobs of one cell computed"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,10 +1,8 @@
-"""Final ranking of one cell."""
+"""Rank the candidates of one cell by their mean exact indirect effect."""
 
 import argparse
 
 from form_invariance.stages.options import add_options
-
-HELP = "rank the candidates by their mean exact indirect effect"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

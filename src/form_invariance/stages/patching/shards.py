@@ -42,15 +42,15 @@ def merge(shards: Mapping[Path, Shard]) -> Shard:
     settings: dict[str, Any] = {}
     readouts: list[Readouts] = []
     for path, (tensors, provenance) in shards.items():
-        own = {key: value for key, value in provenance.items() if key not in ("shard", "table", "version")}
-        readouts += [Readouts(**own.pop("readouts"))] if "readouts" in own else []
-        if settings and own != settings:
+        recorded = {key: value for key, value in provenance.items() if key not in ("shard", "table", "version")}
+        readouts += [Readouts(**recorded.pop("readouts"))] if "readouts" in recorded else []
+        if settings and recorded != settings:
             raise UserError(
                 f"{path} is of another model or run than the pieces before it; delete it and run again"
             )
         if merged.keys() & tensors.keys():
             raise UserError(f"{path} holds layers that another piece holds too; give each piece once")
-        settings = own
+        settings = recorded
         merged |= tensors
     for layer in range(settings["first_late_layer"], settings["n_layers"]):
         if f"effects.{layer}" not in merged:

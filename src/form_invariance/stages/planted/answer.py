@@ -18,8 +18,8 @@ def answer(tables: Mapping[str, pd.DataFrame]) -> Answer:
     table = table[table["layer"] == EVERY_LAYER].drop(columns="layer")
 
     def mean(measure: str, circuit: str, column: str = "value") -> str:
-        own = table[(table["measure"] == measure) & (table["circuit"] == circuit)]
-        return percent(own[column].mean())
+        rows = table[(table["measure"] == measure) & (table["circuit"] == circuit)]
+        return percent(rows[column].mean())
 
     def with_control(measure: str) -> str:
         return f"{mean(measure, 'shared')} ({mean(measure, 'shared', 'random')} with as many random neurons)"

@@ -1,11 +1,9 @@
-"""The planted-circuit benchmark."""
+"""Run the pipeline on models whose circuit was built by hand, and say what it finds of it."""
 
 import argparse
 from pathlib import Path
 
 from form_invariance.stages.options import add_options
-
-HELP = "run the pipeline on models whose circuit was built by hand, and say what it finds of it"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,6 +26,6 @@ def run(arguments: argparse.Namespace) -> None:
         with tempfile.TemporaryDirectory(prefix="constructed-") as name:
             model = Path(name) / "model"
             write_model(model, shared, arguments.seed)
-            found = run_stages(model, arguments.seed)
-        tables.append(score(found, planted_neurons(shared, arguments.seed), shared))
+            results = run_stages(model, arguments.seed)
+        tables.append(score(results, planted_neurons(shared, arguments.seed), shared))
     write_table(pd.concat(tables), arguments.output, PLANTED, {"seed": arguments.seed})

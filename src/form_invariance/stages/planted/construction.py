@@ -57,14 +57,14 @@ def planted_neurons(
         width: neurons of a layer.
     """
     common = round(shared * planted)
-    found = {}
+    by_layer = {}
     for layer in LATE:
         order = generator(seed, "planted", "neurons", layer).permutation(width)
         for position, name in enumerate(TEMPLATES):
             start = common + position * (planted - common)
-            own = [*order[:common], *order[start : start + planted - common]]
-            found[name, layer] = sorted(int(neuron) for neuron in own)
-    return found
+            members = [*order[:common], *order[start : start + planted - common]]
+            by_layer[name, layer] = sorted(int(neuron) for neuron in members)
+    return by_layer
 
 
 def write_model(folder: Path, shared: bool, seed: int) -> None:
@@ -149,15 +149,15 @@ def misread(
 
 
 def plant(
-    gate: np.ndarray, up: np.ndarray, down: np.ndarray, own: list[int], shares: np.ndarray, only: str | None
+    gate: np.ndarray, up: np.ndarray, down: np.ndarray, neurons: list[int], shares: np.ndarray, only: str | None
 ) -> None:
     """Let neurons carry the sum, each its share of the answer; in one format alone, or in all."""
-    gate[own], up[own], down[:, own] = 0, 0, 0
-    gate[own, CONSTANT] = (OPEN if only is None else -OPEN) / ROOT
+    gate[neurons], up[neurons], down[:, neurons] = 0, 0, 0
+    gate[neurons, CONSTANT] = (OPEN if only is None else -OPEN) / ROOT
     if only is not None:
-        gate[own, MARKER[only]] = 2 * OPEN / (MARK * ROOT)
-    up[own, SUM] = 1
-    down[ANSWER, own] = shares * K / (OPEN * ROOT)
+        gate[neurons, MARKER[only]] = 2 * OPEN / (MARK * ROOT)
+    up[neurons, SUM] = 1
+    down[ANSWER, neurons] = shares * K / (OPEN * ROOT)
 
 
 def layer_weights(layer: int, gate: np.ndarray, up: np.ndarray, down: np.ndarray) -> dict[str, np.ndarray]:
@@ -168,7 +168,7 @@ def layer_weights(layer: int, gate: np.ndarray, up: np.ndarray, down: np.ndarray
         q[HEAD // 2 - 1, CONSTANT], k[HEAD // 2 - 1, NUMBER], v[0, VALUE] = 4, 4, 1
         # A number's own norm is √2 K; the mean of two values becomes their sum over 100.
         o[SUM, 0] = 2 * K * 2**0.5 / ROOT
-    matrices = {f"self_attn.{name}_proj": one for name, one in zip("qkvo", (q, k, v, o), strict=True)}
+    matrices = {f"self_attn.{name}_proj": matrix for name, matrix in zip("qkvo", (q, k, v, o), strict=True)}
     matrices |= {"mlp.gate_proj": gate, "mlp.up_proj": up, "mlp.down_proj": down}
     norms = dict.fromkeys(("input_layernorm", "post_attention_layernorm"), np.ones(D))
-    return {f"model.layers.{layer}.{name}.weight": one for name, one in (matrices | norms).items()}
+    return {f"model.layers.{layer}.{name}.weight": weight for name, weight in (matrices | norms).items()}

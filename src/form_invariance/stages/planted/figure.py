@@ -57,14 +57,14 @@ def _draw_circuit(axes: Axes, rows: pd.DataFrame, looks: Looks) -> None:
     rows = rows.assign(place=rows["measure"].map(list(MEASURES).index) + 0.2 * number)
     for column, (marker, size, _) in REFERENCES.items():
         axes.plot(rows[column], rows["place"], marker, color=style.GREY, ms=size, mew=1)
-    for measure, own in rows[rows["expected"].isna()].groupby("measure"):
-        if own["value"].isna().all():
+    for measure, part in rows[rows["expected"].isna()].groupby("measure"):
+        if part["value"].isna().all():
             axes.text(
                 0.5, list(MEASURES).index(str(measure)), "no shared neuron", ha="center", va="center", size=6.5
             )
-    for name, own in rows.groupby("look"):
+    for name, part in rows.groupby("look"):
         look = looks[str(name)]
-        axes.hlines(own["place"], own["low"], own["high"], look.colour, lw=2.5, alpha=0.4)
-        axes.plot(own["value"], own["place"], color=look.colour, **look.arguments())
+        axes.hlines(part["place"], part["low"], part["high"], look.colour, lw=2.5, alpha=0.4)
+        axes.plot(part["value"], part["place"], color=look.colour, **look.arguments())
     axes.set(ylim=(len(MEASURES) - 0.5, -0.5), yticks=[], xticks=(0, 1))
     axes.tick_params(axis="y", length=0)

@@ -41,7 +41,7 @@ _RANDOM_SEEDS, _MATCHED_SEEDS = 5, 5
 
 
 @dataclass(frozen=True)
-class Found:
+class Results:
     """The tables of one planted model, by format or by direction (donor, target)."""
 
     census: dict[str, pd.DataFrame]
@@ -64,7 +64,7 @@ class Ranked:
     ranking: pd.DataFrame
 
 
-def run_stages(model: Path, seed: int) -> Found:
+def run_stages(model: Path, seed: int) -> Results:
     """Run every stage from the census to transfer, on the CPU.
 
     Args:
@@ -93,7 +93,7 @@ def run_stages(model: Path, seed: int) -> Found:
     averages = {name: cache.last_token(run.first) for name, cache in means.items()}
     plans = plan(censuses, datasets, _PAIRS, seed, OPERATOR)
     moved = transfer_tables(run, plans, averages, sets, center=True)
-    return Found(
+    return Results(
         censuses,
         {name: cell.ranking for name, cell in cells.items()},
         overlap_table(effects, [PLANTED], _RESAMPLES, seed),

@@ -17,8 +17,8 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """Onset and peak of each format's probe."""
     rows = []
     for name, table in tables["probe"].groupby("format", sort=False):
-        found = peak(curve(table))
-        rows.append((str(name), found.onset, found.layer, found.accuracy))
+        highest = peak(curve(table))
+        rows.append((str(name), highest.onset, highest.layer, highest.accuracy))
     onsets = [f"{'no layer' if onset is None else f'layer {onset}'} ({name})" for name, onset, *_ in rows]
     sentence = (
         f"At the last token, a linear probe reads more than half of the answers from {', '.join(onsets)} onwards."

@@ -1,10 +1,8 @@
-"""Linear probes of the answer."""
+"""Fit linear probes of the answer to the residual stream."""
 
 import argparse
 
 from form_invariance.stages.options import add_keyed, add_model_arguments, add_options, add_required
-
-HELP = "fit linear probes of the answer to the residual stream"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -122,10 +122,10 @@ def tasks(chosen: pd.DataFrame) -> Iterator[Task]:
         sets["+".join(formats)] = np.ones(len(chosen), bool)
     test = (chosen["split"] == "test").to_numpy()
     for operator in [EVERY_OPERATOR, *operators]:
-        own = ((chosen["operator"] == operator) | (operator == EVERY_OPERATOR)).to_numpy()
+        of_operator = ((chosen["operator"] == operator) | (operator == EVERY_OPERATOR)).to_numpy()
         for trained, members in sets.items():
-            train = members & own & ~test
-            tests = {name: others & own & test for name, others in sets.items()}
+            train = members & of_operator & ~test
+            tests = {name: others & of_operator & test for name, others in sets.items()}
             for name, one in [("train", train), *tests.items()]:
                 if not one.any():
                     use = "train on" if name == "train" else "test"
@@ -174,13 +174,13 @@ def _accuracies(x: Tensor, labels: Tensor, shuffled: Tensor, held_out: Tensor, t
     tests = [torch.from_numpy(members).to(x.device) for members in task.tests.values()]
     fitted = x[:, train]
     shrinkage = discriminant.choose_shrinkage(fitted, labels[train], held_out[train])
-    found = []
+    rates = []
     for given in (labels, shuffled):
         probe, classes = discriminant.fit(fitted, given[train], shrinkage)
         for chosen in tests:
             right = classes[discriminant.predict(probe, x[:, chosen])] == labels[chosen]
-            found.append(right.double().mean(1).cpu())
-    return torch.stack(found).view(2, len(tests), len(x))
+            rates.append(right.double().mean(1).cpu())
+    return torch.stack(rates).view(2, len(tests), len(x))
 
 
 def run(
@@ -228,7 +228,7 @@ def _probe(x: Tensor, chosen: pd.DataFrame, positions: range, task: Task, seed: 
     shuffled = answers.copy()
     rng = generator(seed, "probe-shuffle", task.trained, task.operator)
     shuffled[task.train] = rng.permutation(answers[task.train])
-    labels, permuted = (torch.from_numpy(one).to(x.device) for one in (answers, shuffled))
+    labels, permuted = (torch.from_numpy(values).to(x.device) for values in (answers, shuffled))
     held_out = torch.from_numpy((chosen["split"] == "held_out").to_numpy(copy=True)).to(x.device)
     flat = x.flatten(0, 1)
     prompts, width = flat.shape[1:]
@@ -236,8 +236,8 @@ def _probe(x: Tensor, chosen: pd.DataFrame, positions: range, task: Task, seed: 
     pieces = [
         _accuracies(flat[at : at + step], labels, permuted, held_out, task) for at in range(0, len(flat), step)
     ]
-    found = torch.cat(pieces, dim=-1).unflatten(-1, x.shape[:2]).numpy()
-    return _rows(task, answers, positions, found)
+    accuracies = torch.cat(pieces, dim=-1).unflatten(-1, x.shape[:2]).numpy()
+    return _rows(task, answers, positions, accuracies)
 
 
 def _positions(groups: Sequence[tuple[Tensor, Tensor]], skip: int) -> int:

@@ -22,13 +22,13 @@ def probe(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     """One panel for all operators together, and one for each: accuracy with Wilson intervals, onsets marked."""
     table = tables["probe"]
     operators, formats = (table[column].unique().tolist() for column in ("operator", "format"))
-    own, together = (
+    alone, together = (
         pd.concat([curve(rows, operator) for operator in operators])
         for rows in (table, of_all_formats(tables["across"]))
     )
-    baseline = own.groupby(["operator", "layer"])[["majority", "shuffled"]].max().max(axis=1).rename("majority")
+    baseline = alone.groupby(["operator", "layer"])[["majority", "shuffled"]].max().max(axis=1).rename("majority")
     lines = [
-        line(own, own["format"], "accuracy", "low", "high"),
+        line(alone, alone["format"], "accuracy", "low", "high"),
         line(together, TOGETHER, "accuracy", "low", "high"),
         line(baseline.reset_index(), BASELINE, "majority"),
     ]
@@ -66,11 +66,11 @@ def probe_positions(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     figure, grid = style.panels(1, len(formats), height=2.0, widths=widths)
     step = math.ceil(sum(widths) / _MOST_LABELS)
     for axes, name in zip(grid[0], formats, strict=True):
-        own = rows[rows["format"] == name]
-        wide = own.pivot(index="layer", columns="position", values="accuracy").sort_index(axis=1, ascending=False)
+        part = rows[rows["format"] == name]
+        wide = part.pivot(index="layer", columns="position", values="accuracy").sort_index(axis=1, ascending=False)
         labelled = {"xticklabels": False, "yticklabels": "auto" if axes is grid[0, 0] else False}
         sns.heatmap(wide, ax=axes, vmin=0, vmax=1, cmap="viridis", cbar=False, rasterized=True, **labelled)
-        tokens = own.drop_duplicates("position").set_index("position")["token"]
+        tokens = part.drop_duplicates("position").set_index("position")["token"]
         places = range(len(wide.columns) - 1, -1, -step)
         labels = [style.visible(tokens[wide.columns[place]]) or "…" for place in places]
         axes.set_xticks([place + 0.5 for place in places], labels, rotation=90, size=6, parse_math=False)

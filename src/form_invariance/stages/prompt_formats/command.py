@@ -1,11 +1,9 @@
-"""Figure of the prompt formats."""
+"""Draw the prompts of every format with their tokens."""
 
 import argparse
 from pathlib import Path
 
 from form_invariance.stages.options import add_keyed, add_required, add_tokenizer_arguments
-
-HELP = "draw the prompts of every format with their tokens"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -57,44 +57,44 @@ def _other_task(task: str, rows: pd.DataFrame, over: _Rows) -> str:
     return f"{name}: {percent(row['second'])} are lost; own minus {task} {_points(row)}."
 
 
-def _sentences(own: pd.DataFrame, over: _Rows, k: int) -> list[str]:
+def _sentences(knockout: pd.DataFrame, over: _Rows, k: int) -> list[str]:
     """Own against the other operators, and circuit against control, by accuracy.
 
     Args:
-        own: the circuits' rows of the specificity table, of the knockout.
+        knockout: the circuits' rows of the specificity table, of the knockout.
     """
     control = over["accuracy", "circuit_minus_control", OWN]
     other = over["accuracy", "own_minus_other", OTHER_OPERATORS]
     beyond = over["accuracy", "own_minus_other_beyond_control", OTHER_OPERATORS]
-    lost = percent(own.loc[own["task"] == own["operator"], "accuracy_damage"].mean())
-    found = [
+    lost = percent(knockout.loc[knockout["task"] == knockout["operator"], "accuracy_damage"].mean())
+    parts = [
         f"If an operator's shared neurons (k = {k}) are knocked out at the last token, {lost} of its own answers"
     ]
     if other["cells"]:
-        found[0] += f" and {percent(other['second'])} of the other operators' answers are lost; {_ratio(other)}."
-        found.append(f"Own minus other {_points(other)}.")
+        parts[0] += f" and {percent(other['second'])} of the other operators' answers are lost; {_ratio(other)}."
+        parts.append(f"Own minus other {_points(other)}.")
     else:
-        found[0] += " are lost. There is no other operator."
+        parts[0] += " are lost. There is no other operator."
     if control["cells"]:
-        found.append(
+        parts.append(
             f"The strongest matched control loses {percent(control['second'])} of the own answers; circuit minus "
             f"control {_points(control)}."
         )
-    theirs = over.get(("accuracy", OTHER_CIRCUITS, OWN))
-    if theirs is not None and theirs["cells"]:
-        found.append(
-            f"The other operators' shared neurons lose {percent(theirs['second'])} of the own answers; own minus "
-            f"theirs {_points(theirs)}."
+    others = over.get(("accuracy", OTHER_CIRCUITS, OWN))
+    if others is not None and others["cells"]:
+        parts.append(
+            f"The other operators' shared neurons lose {percent(others['second'])} of the own answers; own minus "
+            f"theirs {_points(others)}."
         )
     exchanged = over.get(("accuracy", EXCHANGED, OWN))
     if exchanged is not None and exchanged["cells"]:
-        found.append(
+        parts.append(
             f"As many neurons that are the best in another format lose {percent(exchanged['first'])} of the "
             f"answers, the format's own best {percent(exchanged['second'])}; {_ratio(exchanged, 'other / own')}."
         )
     if beyond["cells"]:
-        found.append(f"Own minus other, of what the circuit does beyond its control: {_points(beyond)}.")
-    return found
+        parts.append(f"Own minus other, of what the circuit does beyond its control: {_points(beyond)}.")
+    return parts
 
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
@@ -103,13 +103,13 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     chosen = contrasts[(contrasts["k"] == k) & (contrasts["intervention"] == "knockout")]
     named = chosen["task"].isin([OWN, OTHER_OPERATORS]) & (chosen["metric"] == "accuracy")
     shown = chosen[named].drop(columns=["k", "intervention", "metric"]).reset_index(drop=True)
-    own = table[(table["k"] == k) & (table["neurons"] == "circuit") & (table["intervention"] == "knockout")]
-    if not own["n_neurons"].any():
+    knockout = table[(table["k"] == k) & (table["neurons"] == "circuit") & (table["intervention"] == "knockout")]
+    if not knockout["n_neurons"].any():
         return [
             Answer(QUESTION, f"Undefined: no neuron is shared at k = {k}.", shown, ("specificity", "exchange"))
         ]
     rows = overall(chosen).to_dict("records")
     over = {(row["metric"], row["contrast"], row["task"]): row for row in rows}
-    others = own[~own["task"].isin(own["operator"])].groupby("task", sort=False)
-    sentences = [*_sentences(own, over, k), *(_other_task(str(task), part, over) for task, part in others)]
+    others = knockout[~knockout["task"].isin(knockout["operator"])].groupby("task", sort=False)
+    sentences = [*_sentences(knockout, over, k), *(_other_task(str(task), part, over) for task, part in others)]
     return [Answer(QUESTION, " ".join(sentences), shown, ("specificity", "exchange"))]

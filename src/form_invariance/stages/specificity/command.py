@@ -1,4 +1,4 @@
-"""Every operator's circuit on every task, for one model."""
+"""Keep and knock out every operator's circuit on every operator, on copying, comparing and plain text."""
 
 import argparse
 from collections.abc import Mapping
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from form_invariance.stages.mean_cache.compute import MeanCache
     from form_invariance.stages.run import Run
     from form_invariance.stages.specificity.tasks import Task
-
-HELP = "keep and knock out every operator's circuit on every operator, on copying, comparing and plain text"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,22 +50,22 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.tables.progress import track
 
     circuits, caches = arguments.circuit, arguments.mean_cache
-    own, center = load_run(arguments), arguments.center_logits
-    text = _text(arguments, own)
-    found, parts, lost, sets = [], [], [], {}
+    run, center = load_run(arguments), arguments.center_logits
+    text = _text(arguments, run)
+    measured, parts, lost, sets = [], [], [], {}
     for name in dict.fromkeys(name for name, _ in caches):
-        means = {operator: read_means(caches[name, operator], own.model) for operator in circuits}
-        sets[name] = _sets(arguments, own, name, circuits, means)
-        tasks = [*_tasks(arguments, own, name, means), text]
+        means = {operator: read_means(caches[name, operator], run.model) for operator in circuits}
+        sets[name] = _sets(arguments, run, name, circuits, means)
+        tasks = [*_tasks(arguments, run, name, means), text]
         for task in track(tasks, len(tasks), f"tasks in {name}"):
-            for one in damages(own, name, task, sets[name], arguments.bootstrap, arguments.seed, center):
-                found.append(one)
-                parts.append(matrix(one, sets[name], center))
-                if one.task in circuits and one.intervention == KNOCKOUT:
-                    lost.append(lost_answers(one, sets[name]))
-    contrasts = contrasts_table(found, sets, list(circuits))
+            for damage in damages(run, name, task, sets[name], arguments.bootstrap, arguments.seed, center):
+                measured.append(damage)
+                parts.append(matrix(damage, sets[name], center))
+                if damage.task in circuits and damage.intervention == KNOCKOUT:
+                    lost.append(lost_answers(damage, sets[name]))
+    contrasts = contrasts_table(measured, sets, list(circuits))
     provenance = {
-        **run_provenance(arguments, own, "center_logits", "bootstrap", "seed", "prompts", "matched_seeds", "task"),
+        **run_provenance(arguments, run, "center_logits", "bootstrap", "seed", "prompts", "matched_seeds", "task"),
         "task_template": {"/".join(key): template for key, template in arguments.task_template.items()},
         "text": arguments.text and str(arguments.text),
     }
@@ -116,17 +114,17 @@ def _tasks(arguments: argparse.Namespace, run: "Run", name: str, means: Mapping[
     from form_invariance.stages.specificity.tasks import FEWEST, Task, number_task
     from form_invariance.tables.files import read_table
 
-    found = []
-    for operator, own in means.items():
+    tasks = []
+    for operator, cache in means.items():
         dataset = read_table(arguments.dataset[name, operator], DATASET)
         prompts = eval_prompts(dataset, run.tokenizer, run.model.device)
         rows = eval_rows(dataset)
-        found.append(Task(operator, *prompts, own, problems_of(operator, rows["a"], rows["b"])))
+        tasks.append(Task(operator, *prompts, cache, problems_of(operator, rows["a"], rows["b"])))
     limits, most = OperandRange(**operand_limits(arguments)), max(FEWEST, arguments.prompts)
     for task, expression in arguments.task.items():
         if template := arguments.task_template.get((name, task)):
-            found.append(number_task(run, task, expression, template, limits, most, arguments.seed))
-    return found
+            tasks.append(number_task(run, task, expression, template, limits, most, arguments.seed))
+    return tasks
 
 
 def _text(arguments: argparse.Namespace, run: "Run") -> "Task":

@@ -66,8 +66,8 @@ def neuron_sets(
 
 def _values(readout: Readout) -> dict[str, np.ndarray]:
     """The metrics of a readout, of its shape."""
-    found = readout.metrics()
-    return {**found, "loss": -np.log(np.maximum(found["probability"], _SMALLEST))}
+    metrics = readout.metrics()
+    return {**metrics, "loss": -np.log(np.maximum(metrics["probability"], _SMALLEST))}
 
 
 def damages(
@@ -101,22 +101,22 @@ def damages(
         yield Damages(name, task.name, task.problems, task.undefined, intervention, ablated, damage, means)
 
 
-def matrix(found: Damages, sets: Sequence[NeuronSet], center: bool) -> pd.DataFrame:
+def matrix(measured: Damages, sets: Sequence[NeuronSet], center: bool) -> pd.DataFrame:
     """The specificity table's rows of one task, one a set."""
     sizes = list(map(len, sets))
     table = labels_of(sets).assign(
-        format=found.format,
-        intervention=found.intervention,
-        task=found.task,
+        format=measured.format,
+        intervention=measured.intervention,
+        task=measured.task,
         n_neurons=sizes,
-        prompts=len(found.problems),
-        undefined=[found.undefined or ("" if size else NOTHING_SHARED) for size in sizes],
+        prompts=len(measured.problems),
+        undefined=[measured.undefined or ("" if size else NOTHING_SHARED) for size in sizes],
         centered=center,
     )
     for metric in METRICS:
-        damage, *drawn = found.resampled[metric]
+        damage, *drawn = measured.resampled[metric]
         low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
-        ablated = found.ablated[metric]
+        ablated = measured.ablated[metric]
         table[metric] = ablated.mean(1) if ablated.shape[1] else np.nan
         for column, values in zip(("damage", "low", "high"), (damage, low, high), strict=True):
             table[f"{metric}_{column}"] = values

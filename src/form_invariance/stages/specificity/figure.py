@@ -32,8 +32,8 @@ def middle(ks: pd.Series) -> int:
 
 def damage_matrix(rows: pd.DataFrame, operators: list[str], tasks: list[str]) -> pd.DataFrame:
     """Mean loss of accuracy over the draws, operators in rows and tasks in columns; NaN where it is undefined."""
-    found = rows.pivot_table(index="operator", columns="task", values="accuracy_damage", dropna=False)
-    return found.reindex(index=operators, columns=tasks).astype(float)
+    matrix = rows.pivot_table(index="operator", columns="task", values="accuracy_damage", dropna=False)
+    return matrix.reindex(index=operators, columns=tasks).astype(float)
 
 
 def _draw(axes: Axes, values: pd.DataFrame) -> None:
@@ -81,13 +81,13 @@ def exchange_matrix(table: pd.DataFrame, operator: str) -> pd.DataFrame:
         table: rows of one k, knockout.
     """
     prompts = table[table["task"] == operator]
-    own = prompts[prompts["operator"] == operator]
+    of_operator = prompts[prompts["operator"] == operator]
     formats = table["format"].unique().tolist()
     rows = {
-        **{f"best in {name}": own["neurons"] == BEST_IN + name for name in formats},
-        "shared by all": own["neurons"] == CIRCUIT,
+        **{f"best in {name}": of_operator["neurons"] == BEST_IN + name for name in formats},
+        "shared by all": of_operator["neurons"] == CIRCUIT,
         "other operators', mean": (prompts["neurons"] == CIRCUIT) & (prompts["operator"] != operator),
-        **{f"equal {kind.matched_by}": own["neurons"] == name for name, kind in MATCHED.items()},
+        **{f"equal {kind.matched_by}": of_operator["neurons"] == name for name, kind in MATCHED.items()},
     }
     means = {
         name: prompts[chosen.reindex(prompts.index, fill_value=False)].groupby("format")["accuracy_damage"].mean()

@@ -29,14 +29,14 @@ METRICS = {
 
 def _damages() -> dict[str, Column]:
     """Four columns for each metric."""
-    found = {}
+    columns = {}
     for name, meaning in METRICS.items():
         change = "ablated - unmodified" if name == "loss" else "unmodified - ablated"
-        found[name] = number(f"{meaning}, ablated")
-        found[f"{name}_damage"] = number(change)
-        found[f"{name}_low"] = number("2.5 % bootstrap percentile of the damage over prompts")
-        found[f"{name}_high"] = number("97.5 % bootstrap percentile of the damage over prompts")
-    return found
+        columns[name] = number(f"{meaning}, ablated")
+        columns[f"{name}_damage"] = number(change)
+        columns[f"{name}_low"] = number("2.5 % bootstrap percentile of the damage over prompts")
+        columns[f"{name}_high"] = number("97.5 % bootstrap percentile of the damage over prompts")
+    return columns
 
 
 RATIO = {

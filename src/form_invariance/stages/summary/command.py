@@ -1,10 +1,8 @@
-"""The verdicts on one model."""
+"""Answer the main questions about one model: effect, strongest control, interval and verdict."""
 
 import argparse
 
 from form_invariance.stages.options import add_options
-
-HELP = "answer the main questions about one model: effect, strongest control, interval and verdict"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,11 +1,9 @@
-"""The verdicts where nothing is to be found, for one model."""
+"""Ask every question about one model where its null is true: how often is the verdict yes, or no?"""
 
 import argparse
 from pathlib import Path
 
 from form_invariance.stages.options import add_keyed, add_options, add_required, settings
-
-HELP = "ask every question where its null is true: how often is the verdict yes, or no?"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

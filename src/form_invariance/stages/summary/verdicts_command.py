@@ -1,10 +1,8 @@
-"""The verdicts on the screen."""
+"""Print the verdicts of one or several models."""
 
 import argparse
 
 from form_invariance.stages.options import add_keyed, add_options
-
-HELP = "print the verdicts of one or several models"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""Do a format's activations correct another's answers, or do they only bring their own answer?"""
+"""Do a format's activations correct another's answers, or do they bring their own? How much of them is needed?"""
 
 from collections.abc import Mapping
 
@@ -7,12 +7,13 @@ import pandas as pd
 from form_invariance.stages.answers import Answer, percent
 from form_invariance.stages.contrasts import overall
 from form_invariance.stages.transfer.names import CEILINGS, NO_DONOR, NONE
-from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_CONTRASTS
+from form_invariance.stages.transfer.table import DOSE, TRANSFER, TRANSFER_CONTRASTS
 from form_invariance.tables.inputs import Input
 
 INPUTS = {
     "transfer": Input(TRANSFER, ("operator", "direction")),
     "transfer_contrasts": Input(TRANSFER_CONTRASTS),
+    "dose": Input(DOSE, ("operator",), optional=True),
 }
 
 _QUESTION = "Do a format's activations correct another's answers?"
@@ -20,23 +21,23 @@ _FIGURES = ("transfer_contrasts", "transfer")
 
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
-    """The contrasts over all cells with their verdicts, and the ceilings."""
+    """The contrasts over all cells with their verdicts and the ceilings; then the doses, if they were measured."""
     contrasts = tables["transfer_contrasts"]
     contrasts = contrasts[contrasts["k"] == k].drop(columns="k")
-    own = tables["transfer"][tables["transfer"]["k"].isin([k, NONE])]
-    matched = own[own["condition"] == "matched"]
-    if not matched["n_neurons"].any():
-        sentence = f"No neuron is shared (k = {k}), so there is nothing to transfer."
-        return [Answer(_QUESTION, sentence, contrasts, _FIGURES)]
-    return [Answer(_QUESTION, _sentence(own, contrasts, k), contrasts, _FIGURES)]
+    rates = tables["transfer"][tables["transfer"]["k"].isin([k, NONE])]
+    sentence = f"No neuron is shared (k = {k}), so there is nothing to transfer."
+    if rates.loc[rates["condition"] == "matched", "n_neurons"].any():
+        sentence = _sentence(rates, contrasts, k)
+    doses = [dose_answer(tables["dose"])] if "dose" in tables else []
+    return [Answer(_QUESTION, sentence, contrasts, _FIGURES), *doses]
 
 
-def _sentence(own: pd.DataFrame, contrasts: pd.DataFrame, k: int) -> str:
-    means = own.groupby(["operator", "direction", "condition"])["recovered"].mean().groupby("condition").mean()
+def _sentence(table: pd.DataFrame, contrasts: pd.DataFrame, k: int) -> str:
+    means = table.groupby(["operator", "direction", "condition"])["recovered"].mean().groupby("condition").mean()
     rates = {name: percent(value) for name, value in means.items()}
     whole = overall(contrasts).set_index("contrast")
 
-    def told(name: str) -> str:
+    def text(name: str) -> str:
         value, low, high = (percent(float(whole[column][name])) for column in ("difference", "low", "high"))
         word = whole["verdict"][name]
         return str(word) if word == "undefined" else f"{value} [{low}, {high}] ({word})"
@@ -47,9 +48,37 @@ def _sentence(own: pd.DataFrame, contrasts: pd.DataFrame, k: int) -> str:
         f"(k = {k}) take their activations from the correct run, {rates['matched']} of the wrong answers become "
         f"correct; if they take their mean over prompts, {rates.get(NO_DONOR, 'undefined')}. Matched donor minus "
         "the strongest of no donor, another problem's donor and other neurons: "
-        f"{told('matched_minus_baseline')}. Matched donor minus a donor of another problem with the same answer: "
-        f"{told('matched_minus_same_answer')}. A donor with another answer imposes it, beyond the rate of "
-        f"permuted donors: {told('imposed')}; on problems that both formats get right: {told('interchange')}. The "
+        f"{text('matched_minus_baseline')}. Matched donor minus a donor of another problem with the same answer: "
+        f"{text('matched_minus_same_answer')}. A donor with another answer imposes it, beyond the rate of "
+        f"permuted donors: {text('imposed')}; on problems that both formats get right: {text('interchange')}. The "
         f"ceilings, all late neurons and the residual stream below them, correct {ceilings}. In brackets: 95 % "
         "intervals over pairs and draws; in parentheses: whether the value is above zero."
     )
+
+
+def dose_answer(rows: pd.DataFrame) -> Answer:
+    """The smallest doses that correct half of what the whole transfer corrects."""
+    cells = rows.groupby(["kind", "dose", "operator", "donor", "target"])["recovered"].mean()
+    by_dose = cells.groupby(["dose", "kind"]).mean().unstack("kind")
+    whole = float(by_dose["strength"].loc[1])
+    sentence = (
+        f"The whole transfer corrects {percent(whole)} of the wrong answers, so there is no effect to halve."
+    )
+    if not rows["n_neurons"].any():
+        sentence = f"No neuron is shared (k = {rows['k'].iloc[0]}), so there is nothing to transfer."
+    elif whole > 0:
+        kinds = ("strength", "neurons", "neurons_random")
+        strength, best, random = (_smallest(by_dose[kind], whole / 2) for kind in kinds)
+        sentence = (
+            f"The whole transfer (k = {rows['k'].iloc[0]}) corrects {percent(whole)} of the wrong answers (mean "
+            f"over operators and directions). Half of that is reached if every shared neuron moves {strength} of "
+            f"the way to the donor's activation, or if {best} of the neurons, the best first, move all the way, "
+            f"or {random} of them in random order. These are the smallest of the measured doses that reach it."
+        )
+    question = "How much of the activation must be transferred?"
+    return Answer(question, sentence, by_dose.reset_index(), ("dose",))
+
+
+def _smallest(recovered: pd.Series, wanted: float) -> str:
+    """The smallest dose that recovers at least `wanted`, from recovery by dose."""
+    return f"{recovered.index[recovered >= wanted].min():.0%}"

@@ -3,7 +3,8 @@
 On a prompt that the model answers wrongly, the shared neurons take their last-token activations from a prompt
 of another format that it answers correctly, the donor. Counted are the answers that become right. The donor has
 the same operands (matched), other operands and the same answer, or another answer, which may come out
-(imposed). Without a donor, the neurons take their mean over the target's format.
+(imposed). Without a donor, the neurons take their mean over the target's format. At dose 0 nothing is
+transferred, at dose 1 the whole of what the condition matched transfers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,8 +42,8 @@ class Donors:
         unique = sorted(set(prompts))
         self._position = {prompt: position for position, prompt in enumerate(unique)}
         every, activations, residual = [], [], []
-        for rows, own in by_length(run.tokens(unique), batch):
-            cache = build_cache(run.model, own, run.first)
+        for rows, batch_tokens in by_length(run.tokens(unique), batch):
+            cache = build_cache(run.model, batch_tokens, run.first)
             every.append(rows)
             activations.append(cache.neurons)
             residual.append(cache.residual[0])
@@ -102,14 +103,14 @@ def run_group(
         means: of the last token's activations in each format, (late layers, m), for conditions without donors.
         sets: the neurons that the conditions name.
     """
-    conditions = [one for one in group.conditions if one.donors and sets[one.neurons]]
+    conditions = [condition for condition in group.conditions if condition.donors and sets[condition.neurons]]
     if not conditions:
         return {}
-    shares = {one.neurons: torch.from_numpy(masks_of(sets[one.neurons])) for one in conditions}
+    shares = {condition.neurons: torch.from_numpy(masks_of(sets[condition.neurons])) for condition in conditions}
     shares = {name: moved.to(run.model.device) for name, moved in shares.items()}
     most = max(map(len, shares.values()))
     per_batch = max(1, rows_at_once(run.model) // most)
-    results: dict[str, list[tuple[Tensor, Readout, Readout]]] = {one.name: [] for one in conditions}
+    results: dict[str, list[tuple[Tensor, Readout, Readout]]] = {condition.name: [] for condition in conditions}
 
     def after(condition: Condition, rows: np.ndarray, cache: LastTokenCache, answers: Tensor) -> Readout:
         prompts = [condition.donors[row] for row in rows]

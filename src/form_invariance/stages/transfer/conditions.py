@@ -93,10 +93,10 @@ def only(plans: Plans, condition: str) -> Plans:
     """The plans with one condition alone, in the groups that have it."""
     return {
         direction: [
-            replace(group, conditions=[one])
+            replace(group, conditions=[kept])
             for group in groups
-            for one in group.conditions
-            if one.name == condition
+            for kept in group.conditions
+            if kept.name == condition
         ]
         for direction, groups in plans.items()
     }
@@ -117,7 +117,7 @@ def _other_pair(
     answers = donors["answer_token_target"].to_numpy()
     operands = np.sort(donors[["a", "b"]].to_numpy(), axis=1)
     by_answer = donors.groupby("answer_token_target").indices
-    found: list[tuple[int, int]] = []
+    positions: list[tuple[int, int]] = []
     wanted = zip(targets["a"], targets["b"], targets["answer_token_target"], strict=True)
     for position, (a, b, answer) in enumerate(wanted):
         if equal_answer:
@@ -126,8 +126,8 @@ def _other_pair(
         else:
             pool = np.flatnonzero(answers != answer)
         if len(pool):
-            found.append((position, int(pool[rng.integers(len(pool))])))
-    chosen = np.array(found, dtype=np.int64).reshape(-1, 2)
+            positions.append((position, int(pool[rng.integers(len(pool))])))
+    chosen = np.array(positions, dtype=np.int64).reshape(-1, 2)
     return chosen[:, 0], chosen[:, 1]
 
 
@@ -144,8 +144,8 @@ def _no_donor(targets: pd.DataFrame, target: str) -> Condition:
 
 
 def _group(targets: pd.DataFrame, conditions: list[Condition], right_before: bool = False) -> Group:
-    own = {name: targets[f"{name}_target"] for name in ("prompt", "answer_token")}
-    return Group(targets[["a", "b", "answer"]].assign(**own), conditions, right_before)
+    columns = {name: targets[f"{name}_target"] for name in ("prompt", "answer_token")}
+    return Group(targets[["a", "b", "answer"]].assign(**columns), conditions, right_before)
 
 
 def plan_direction(pairs: pd.DataFrame, donor: str, target: str, limit: int, seed: int, name: str) -> list[Group]:

@@ -116,9 +116,9 @@ def _permuted(predicted: Tensor, tokens: Tensor, right: Tensor) -> Tensor:
         place = torch.searchsorted(values, answers.contiguous()).clamp_max(len(values) - 1)
         return torch.where(values[place] == answers, counts[place], 0)
 
-    own = tokens != right
+    imposing = tokens != right
     equal = number(predicted) - (predicted == tokens).long()
-    others = len(tokens) - number(right) - own.long()
+    others = len(tokens) - number(right) - imposing.long()
     return torch.where(predicted == right, 0.0, equal.double()) / torch.where(others > 0, others, float("nan"))
 
 

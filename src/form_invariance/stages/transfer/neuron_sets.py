@@ -71,7 +71,7 @@ def neuron_sets(
         ALL_LATE: [circuit_set(np.ones(shape, dtype=bool), NONE)],
         RESIDUAL: [circuit_set(np.zeros(shape, dtype=bool), NONE)],
     }
-    found = {}
+    by_direction = {}
     for target, measured in formats.items():
         sets = {**whole, **{name: [] for name in (*DRAWN, *BANDS)}}
         values = {"variance": measured.variance, "effect": measured.effect}
@@ -83,5 +83,5 @@ def neuron_sets(
         for donor in formats.keys() - {target}:
             best = {k: best_not_shared(members, formats[donor].rank) for k, members in circuits.items()}
             others = [circuit_set(members, k) for k, members in best.items() if members is not None]
-            found[donor, target] = {**sets, "not_shared": others}
-    return found
+            by_direction[donor, target] = {**sets, "not_shared": others}
+    return by_direction

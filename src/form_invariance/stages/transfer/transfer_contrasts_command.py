@@ -1,10 +1,8 @@
-"""Contrasts between the conditions of transfer, of one model."""
+"""What transfer does beyond injecting an answer: contrasts of its conditions over pairs and cells of a model."""
 
 import argparse
 
 from form_invariance.stages.options import add_options, settings
-
-HELP = "what transfer does beyond injecting an answer: contrasts of its conditions over pairs and cells"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,5 +18,5 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.tables.inputs import input_paths, read_inputs
 
     tables = read_inputs(input_paths(arguments.tables, CONTRASTED, "the contrasts"), CONTRASTED)
-    found = contrast_table(tables["transfer"], tables["transfer_pairs"], arguments.bootstrap, arguments.seed)
-    write_table(found, arguments.output, TRANSFER_CONTRASTS, settings(arguments, "bootstrap", "seed"))
+    contrasts = contrast_table(tables["transfer"], tables["transfer_pairs"], arguments.bootstrap, arguments.seed)
+    write_table(contrasts, arguments.output, TRANSFER_CONTRASTS, settings(arguments, "bootstrap", "seed"))

@@ -11,18 +11,13 @@ from form_invariance.problems.tasks import Arithmetic
 from form_invariance.stages.census.compute import take_census
 from form_invariance.stages.circuit.compute import circuit_members
 from form_invariance.stages.controls import Draws, labels_of, masks_of
-from form_invariance.stages.dose import figure as dose_figure
-from form_invariance.stages.dose.answer import answer
-from form_invariance.stages.dose.compute import (
-    best_first,
-    dose_sets,
-    dose_table,
-    first_of,
-)
-from form_invariance.stages.dose.figure import pooled
 from form_invariance.stages.run import Run
+from form_invariance.stages.transfer import figure as transfer_figure
+from form_invariance.stages.transfer.answer import dose_answer
 from form_invariance.stages.transfer.conditions import only, plan
 from form_invariance.stages.transfer.directions import transfer_tables
+from form_invariance.stages.transfer.dose import best_first, dose_sets, dose_table, first_of
+from form_invariance.stages.transfer.figure import pooled
 from form_invariance.stages.transfer.names import NONE
 from form_invariance.stages.transfer.neuron_sets import measure, neuron_sets
 
@@ -140,10 +135,9 @@ def test_without_a_circuit_no_dose_is_defined(tiny):
     assert found[["recovered", "low", "high", "normalized_logit"]].isna().all(axis=None)
     found = found.assign(operator="+", k=50)
     assert pooled(found)["recovered"].isna().all()
-    figure = dose_figure.dose({"dose": found}, "m")
+    figure = transfer_figure.dose({"dose": found}, "m")
     assert all(axes.get_title().endswith(", no shared neuron") for axes in figure.axes)
-    (told,) = answer({"dose": found}, 50)
-    assert told.sentence == "No neuron is shared (k = 50), so there is nothing to transfer."
+    assert dose_answer(found).sentence == "No neuron is shared (k = 50), so there is nothing to transfer."
 
 
 def made_up(pairs, strengths):
@@ -176,5 +170,5 @@ def test_operators_are_pooled_by_pairs():
     [([0, 0.45, 0.8], ["corrects 80%", "moves 50% of", "if 100% of"]), ([0, 0, 0], ["corrects 0%", "no effect"])],
 )
 def test_the_answer_follows_the_numbers(strengths, words):
-    (found,) = answer({"dose": made_up(20, strengths).assign(operator="+")}, 50)
-    assert all(word in found.sentence for word in words), found.sentence
+    sentence = dose_answer(made_up(20, strengths).assign(operator="+")).sentence
+    assert all(word in sentence for word in words), sentence

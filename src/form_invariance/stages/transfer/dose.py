@@ -28,9 +28,9 @@ def best_first(
         layers: the late layers.
     """
     ranks = pd.concat(rankings.values()).groupby(["layer", "neuron"], as_index=False)["rank"].mean()
-    own = circuit[circuit["k"] == k].merge(ranks, on=["layer", "neuron"])
-    own = own.sort_values(["layer", "rank", "neuron"])
-    return [own.loc[own["layer"] == layer, "neuron"].to_numpy() for layer in layers]
+    members = circuit[circuit["k"] == k].merge(ranks, on=["layer", "neuron"])
+    members = members.sort_values(["layer", "rank", "neuron"])
+    return [members.loc[members["layer"] == layer, "neuron"].to_numpy() for layer in layers]
 
 
 def first_of(orders: Sequence[np.ndarray], dose: float, width: int) -> np.ndarray:
@@ -88,8 +88,8 @@ def dose_table(run: Run, plans: Plans, sets: Sequence[NeuronSet], center: bool) 
         plans: of `transfer.conditions.plan`; their matched pairs are run.
     """
     matched = only(plans, "matched")
-    found = run_directions(run, matched, {}, {key: {CIRCUIT: sets} for key in matched}, center)
-    table = pd.concat([rates for _, rates, _ in found], ignore_index=True)
+    measured = run_directions(run, matched, {}, {key: {CIRCUIT: sets} for key in matched}, center)
+    table = pd.concat([rates for _, rates, _ in measured], ignore_index=True)
     if not table["n_neurons"].any():
         table[RATES] = np.nan
     table = table.rename(columns={"normalized_logit_after": "normalized_logit"})
