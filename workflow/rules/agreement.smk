@@ -2,7 +2,9 @@
 
 AGREEMENT = {
     table: [
-        expand(f"results/{{model}}/shared/{{operator}}/{table}.parquet", operator=list(GRIDS), allow_missing=True),
+        expand(
+            f"<results>/{{model}}/shared/{{operator}}/{table}.parquet", operator=list(GRIDS), allow_missing=True
+        ),
         -2,
     ]
     for table in ("agreement", "labelled")
@@ -10,21 +12,21 @@ AGREEMENT = {
 FIGURES["agreement heuristics"] = GRID_MODELS, {"heuristics": [HEURISTICS, -3, -2], **AGREEMENT}
 ANSWERS["agreement"] = GRID_MODELS, AGREEMENT
 TABLES += expand(
-    "results/{model}/shared/{operator}/{table}.parquet", model=MODELS, operator=list(GRIDS), table=AGREEMENT
+    "<results>/{model}/shared/{operator}/{table}.parquet", model=MODELS, operator=list(GRIDS), table=AGREEMENT
 )
 
 
 rule agreement:
     input:
-        neurons="results/{model}/shared/{operator}/labelled_neurons.parquet",
-        heuristics=every_format("results/{model}/{format}/{operator}/heuristics.parquet"),
+        neurons="<results>/{model}/shared/{operator}/labelled_neurons.parquet",
+        heuristics=every_format("<results>/{model}/{format}/{operator}/heuristics.parquet"),
     output:
-        agreement="results/{model}/shared/{operator}/agreement.parquet",
-        labelled="results/{model}/shared/{operator}/labelled.parquet",
+        agreement="<results>/{model}/shared/{operator}/agreement.parquet",
+        labelled="<results>/{model}/shared/{operator}/labelled.parquet",
     log:
-        "results/logs/agreement/{model}/{operator}.log",
+        "<results>/logs/agreement/{model}/{operator}.log",
     benchmark:
-        "results/benchmarks/agreement/{model}/{operator}.tsv"
+        "<results>/benchmarks/agreement/{model}/{operator}.tsv"
     conda:
         "../../envs/cpu.yaml"
     params:

@@ -1,6 +1,6 @@
 """Stage 1: attribution patching, per (model, format, operator); with one shard, in the job of exact patching."""
 
-TABLES += expand("results/{model}/{format}/{operator}/attribution.parquet", **CELLS)
+TABLES += expand("<results>/{model}/{format}/{operator}/attribution.parquet", **CELLS)
 SHARDS = config["patching_shards"]
 # The params of a job that runs a model and ranks or patches its late layers, and its options.
 RUN = dict(model=model_options, running=running_options, late_from=setting("late_from"), probes=probe_options)
@@ -17,16 +17,16 @@ if SHARDS > 1:
 
     rule attribution:
         input:
-            model="results/{model}/model_files.parquet",
+            model="<results>/{model}/model_files.parquet",
             probes=onset_probes,
-            dataset="results/{model}/{format}/{operator}/dataset.parquet",
-            corrupt="results/{model}/{format}/{operator}/corrupt.parquet",
+            dataset="<results>/{model}/{format}/{operator}/dataset.parquet",
+            corrupt="<results>/{model}/{format}/{operator}/corrupt.parquet",
         output:
-            attribution="results/{model}/{format}/{operator}/attribution.parquet",
+            attribution="<results>/{model}/{format}/{operator}/attribution.parquet",
         log:
-            "results/logs/attribution/{model}/{format}/{operator}.log",
+            "<results>/logs/attribution/{model}/{format}/{operator}.log",
         benchmark:
-            "results/benchmarks/attribution/{model}/{format}/{operator}.tsv"
+            "<results>/benchmarks/attribution/{model}/{format}/{operator}.tsv"
         conda:
             "../../envs/gpu.yaml"
         params:

@@ -79,7 +79,7 @@ def running_options(wildcards) -> list[str]:
 def onset_probes(wildcards) -> list[str]:
     """The probe tables that determine the first late layer; none unless it is the onset."""
     wanted = FORMATS if config["late_from"] == "onset" else []
-    return expand("results/{model}/{format}/probe.parquet", model=wildcards.model, format=wanted)
+    return expand("<results>/{model}/{format}/probe.parquet", model=wildcards.model, format=wanted)
 
 
 def probe_options(wildcards, input) -> list[str]:
@@ -92,12 +92,12 @@ def figure_files(place: str) -> list[str]:
     name = PurePosixPath(place).name
     own = (ROOT / f"workflow/report/{name}.rst").exists()
     drawn = report(
-        f"results/figures/{place}.svg",
+        f"<results>/figures/{place}.svg",
         caption=f"../report/{name if own else 'figure'}.rst",
         category="{model}" if "{model}" in place else "All models",
         labels={"figure": name.replace("_", " ")},
     )
-    return [drawn if kind == "svg" else f"results/figures/{place}.{kind}" for kind in FIGURE_KINDS]
+    return [drawn if kind == "svg" else f"<results>/figures/{place}.{kind}" for kind in FIGURE_KINDS]
 
 
 def by_format(cells: list) -> list[list]:

@@ -1,25 +1,25 @@
 """How much of the activations transfer needs, in all operators of a model; only if the configuration names `dose`."""
 
 if config.get("dose"):
-    DOSE = every_operator("results/{model}/shared/{operator}/dose.parquet")
+    DOSE = every_operator("<results>/{model}/shared/{operator}/dose.parquet")
     FIGURES["dose dose"] = ANSWERS["dose"] = MODELS, {"dose": [DOSE, -2]}
     TABLES += expand(DOSE, model=MODELS)
 
 
 rule dose:
     input:
-        model="results/{model}/model_files.parquet",
+        model="<results>/{model}/model_files.parquet",
         probes=onset_probes,
-        census=every_cell("results/{model}/{format}/{operator}/census.parquet"),
-        datasets=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
-        rankings=every_cell("results/{model}/{format}/{operator}/ranking.parquet"),
-        circuits=every_operator("results/{model}/shared/{operator}/classified_circuit.parquet"),
+        census=every_cell("<results>/{model}/{format}/{operator}/census.parquet"),
+        datasets=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
+        rankings=every_cell("<results>/{model}/{format}/{operator}/ranking.parquet"),
+        circuits=every_operator("<results>/{model}/shared/{operator}/classified_circuit.parquet"),
     output:
-        tables=every_operator("results/{model}/shared/{operator}/dose.parquet"),
+        tables=every_operator("<results>/{model}/shared/{operator}/dose.parquet"),
     log:
-        "results/logs/dose/{model}.log",
+        "<results>/logs/dose/{model}.log",
     benchmark:
-        "results/benchmarks/dose/{model}.tsv"
+        "<results>/benchmarks/dose/{model}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:

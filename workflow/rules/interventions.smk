@@ -2,16 +2,16 @@
 
 INTERVENTIONS = {
     "interventions": [
-        every_cell("results/{model}/{format}/{operator}/interventions.parquet"),
+        every_cell("<results>/{model}/{format}/{operator}/interventions.parquet"),
         -3,
         -2,
     ]
 }
 FIGURES["interventions keep_only"] = FIGURES["interventions knockout"] = MODELS, INTERVENTIONS
-CONTRASTS = "results/{model}/shared/intervention_contrasts.parquet"
+CONTRASTS = "<results>/{model}/shared/intervention_contrasts.parquet"
 ANSWERS["interventions"] = MODELS, {"intervention_contrasts": [CONTRASTS]}
 TABLES += expand(
-    "results/{model}/{format}/{operator}/{table}.parquet",
+    "<results>/{model}/{format}/{operator}/{table}.parquet",
     table=["interventions", "interventions_prompts"],
     **CELLS,
 )
@@ -19,7 +19,7 @@ TABLES += expand(
 TABLE_JOBS["intervention-contrasts"] = {
     "inputs": {
         "interventions": [INTERVENTIONS["interventions"][0], -3, -2],
-        "by_prompt": [every_cell("results/{model}/{format}/{operator}/interventions_prompts.parquet"), -3, -2],
+        "by_prompt": [every_cell("<results>/{model}/{format}/{operator}/interventions_prompts.parquet"), -3, -2],
     },
     "outputs": {"output": CONTRASTS},
     "settings": settings("bootstrap", "seed"),
@@ -29,22 +29,22 @@ TABLE_JOBS["intervention-contrasts"] = {
 
 rule interventions:
     input:
-        model="results/{model}/model_files.parquet",
+        model="<results>/{model}/model_files.parquet",
         probes=onset_probes,
-        datasets=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
-        circuits=every_operator("results/{model}/shared/{operator}/circuit.parquet") * len(FORMATS),
+        datasets=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
+        circuits=every_operator("<results>/{model}/shared/{operator}/circuit.parquet") * len(FORMATS),
         mean_caches=[
-            path for path in every_format("results/{model}/{format}/mean_cache.safetensors") for _ in OPERATORS
+            path for path in every_format("<results>/{model}/{format}/mean_cache.safetensors") for _ in OPERATORS
         ],
-        template_mean_caches=every_cell("results/{model}/{format}/{operator}/mean_cache.safetensors"),
-        rankings=every_cell("results/{model}/{format}/{operator}/ranking.parquet"),
+        template_mean_caches=every_cell("<results>/{model}/{format}/{operator}/mean_cache.safetensors"),
+        rankings=every_cell("<results>/{model}/{format}/{operator}/ranking.parquet"),
     output:
         summaries=INTERVENTIONS["interventions"][0],
-        prompts=every_cell("results/{model}/{format}/{operator}/interventions_prompts.parquet"),
+        prompts=every_cell("<results>/{model}/{format}/{operator}/interventions_prompts.parquet"),
     log:
-        "results/logs/interventions/{model}.log",
+        "<results>/logs/interventions/{model}.log",
     benchmark:
-        "results/benchmarks/interventions/{model}.tsv"
+        "<results>/benchmarks/interventions/{model}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:
@@ -76,5 +76,5 @@ rule interventions:
 
 rule interventions_all:
     input:
-        expand("results/{model}/{format}/{operator}/interventions.parquet", **CELLS),
+        expand("<results>/{model}/{format}/{operator}/interventions.parquet", **CELLS),
     localrule: True

@@ -3,16 +3,16 @@
 
 rule mean_cache:
     input:
-        model="results/{model}/model_files.parquet",
-        census=every_cell("results/{model}/{format}/{operator}/census.parquet"),
-        datasets=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
+        model="<results>/{model}/model_files.parquet",
+        census=every_cell("<results>/{model}/{format}/{operator}/census.parquet"),
+        datasets=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
     output:
-        formats=every_format("results/{model}/{format}/mean_cache.safetensors"),
-        templates=every_cell("results/{model}/{format}/{operator}/mean_cache.safetensors"),
+        formats=every_format("<results>/{model}/{format}/mean_cache.safetensors"),
+        templates=every_cell("<results>/{model}/{format}/{operator}/mean_cache.safetensors"),
     log:
-        "results/logs/mean_cache/{model}.log",
+        "<results>/logs/mean_cache/{model}.log",
     benchmark:
-        "results/benchmarks/mean_cache/{model}.tsv"
+        "<results>/benchmarks/mean_cache/{model}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:

@@ -1,28 +1,28 @@
 """What each neuron of the shared circuit does alone, and what it writes directly, in all cells of a model."""
 
 TABLES += expand(
-    "results/{model}/{format}/{operator}/{table}.parquet", table=["neuron_effects", "direct_effects"], **CELLS
+    "<results>/{model}/{format}/{operator}/{table}.parquet", table=["neuron_effects", "direct_effects"], **CELLS
 )
 
 
 rule neuron_effects:
     input:
-        model="results/{model}/model_files.parquet",
+        model="<results>/{model}/model_files.parquet",
         probes=onset_probes,
-        datasets=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
-        circuits=every_operator("results/{model}/shared/{operator}/classified_circuit.parquet") * len(FORMATS),
+        datasets=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
+        circuits=every_operator("<results>/{model}/shared/{operator}/classified_circuit.parquet") * len(FORMATS),
         mean_caches=[
-            path for path in every_format("results/{model}/{format}/mean_cache.safetensors") for _ in OPERATORS
+            path for path in every_format("<results>/{model}/{format}/mean_cache.safetensors") for _ in OPERATORS
         ],
         task_tables=as_inputs(TASK_TABLES.values()),
     output:
-        tables=every_cell("results/{model}/{format}/{operator}/neuron_effects.parquet"),
-        problems=every_cell("results/{model}/{format}/{operator}/direct_effects.parquet"),
-        arrays=every_cell("results/{model}/{format}/{operator}/direct_effects.safetensors"),
+        tables=every_cell("<results>/{model}/{format}/{operator}/neuron_effects.parquet"),
+        problems=every_cell("<results>/{model}/{format}/{operator}/direct_effects.parquet"),
+        arrays=every_cell("<results>/{model}/{format}/{operator}/direct_effects.safetensors"),
     log:
-        "results/logs/neuron_effects/{model}.log",
+        "<results>/logs/neuron_effects/{model}.log",
     benchmark:
-        "results/benchmarks/neuron_effects/{model}.tsv"
+        "<results>/benchmarks/neuron_effects/{model}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:

@@ -1,12 +1,12 @@
 """Every operator's circuit on every operator, on copying, comparing and plain text, per model."""
 
 SPECIFICITY = {
-    table: [[f"results/{{model}}/shared/{table}.parquet"]] for table in ("specificity", "specificity_contrasts")
+    table: [[f"<results>/{{model}}/shared/{table}.parquet"]] for table in ("specificity", "specificity_contrasts")
 }
 FIGURES["specificity specificity"] = MODELS, {"specificity": SPECIFICITY["specificity"]}
 FIGURES["specificity exchange"] = MODELS, {"specificity": SPECIFICITY["specificity"]}
 ANSWERS["specificity"] = MODELS, SPECIFICITY
-TABLES += expand("results/{model}/shared/{table}.parquet", model=MODELS, table=SPECIFICITY)
+TABLES += expand("<results>/{model}/shared/{table}.parquet", model=MODELS, table=SPECIFICITY)
 TEXT = [config["specificity_text"]] if config.get("specificity_text") else []
 TASKS = config.get("specificity_tasks", {})
 OPERANDS = [f"--{key.replace('_', '-')}={value}" for key, value in config["operands"].items()]
@@ -14,20 +14,20 @@ OPERANDS = [f"--{key.replace('_', '-')}={value}" for key, value in config["opera
 
 rule specificity:
     input:
-        model="results/{model}/model_files.parquet",
+        model="<results>/{model}/model_files.parquet",
         probes=onset_probes,
-        dataset=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
-        rankings=every_cell("results/{model}/{format}/{operator}/ranking.parquet"),
-        circuit=every_operator("results/{model}/shared/{operator}/circuit.parquet"),
-        mean_cache=every_cell("results/{model}/{format}/{operator}/mean_cache.safetensors"),
+        dataset=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
+        rankings=every_cell("<results>/{model}/{format}/{operator}/ranking.parquet"),
+        circuit=every_operator("<results>/{model}/shared/{operator}/circuit.parquet"),
+        mean_cache=every_cell("<results>/{model}/{format}/{operator}/mean_cache.safetensors"),
         text=as_inputs(TEXT),
     output:
-        table="results/{model}/shared/specificity.parquet",
-        contrasts="results/{model}/shared/specificity_contrasts.parquet",
+        table="<results>/{model}/shared/specificity.parquet",
+        contrasts="<results>/{model}/shared/specificity_contrasts.parquet",
     log:
-        "results/logs/specificity/{model}.log",
+        "<results>/logs/specificity/{model}.log",
     benchmark:
-        "results/benchmarks/specificity/{model}.tsv"
+        "<results>/benchmarks/specificity/{model}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:

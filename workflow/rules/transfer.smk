@@ -1,14 +1,14 @@
 """Transfer of the shared neurons' activations in all directions and operators of a model."""
 
 TRANSFERS = expand(
-    "results/{model}/transfer/{operator}/{direction}.parquet",
+    "<results>/{model}/transfer/{operator}/{direction}.parquet",
     operator=OPERATORS,
     direction=DIRECTIONS,
     allow_missing=True,
 )
-TRANSFER_PAIRS = every_operator("results/{model}/shared/{operator}/transfer_pairs.parquet")
+TRANSFER_PAIRS = every_operator("<results>/{model}/shared/{operator}/transfer_pairs.parquet")
 TRANSFER = {"transfer": [TRANSFERS, -2, -1]}
-TRANSFER_CONTRASTS = {"transfer_contrasts": ["results/{model}/shared/transfer_contrasts.parquet"]}
+TRANSFER_CONTRASTS = {"transfer_contrasts": ["<results>/{model}/shared/transfer_contrasts.parquet"]}
 FIGURES["transfer transfer"] = MODELS, TRANSFER
 FIGURES["transfer transfer_contrasts"] = MODELS, TRANSFER_CONTRASTS
 ANSWERS["transfer"] = MODELS, TRANSFER | TRANSFER_CONTRASTS
@@ -17,20 +17,20 @@ TABLES += expand([*TRANSFERS, *TRANSFER_PAIRS, *TRANSFER_CONTRASTS["transfer_con
 
 rule transfer:
     input:
-        model="results/{model}/model_files.parquet",
-        probes=every_format("results/{model}/{format}/probe.parquet"),
-        census=every_cell("results/{model}/{format}/{operator}/census.parquet"),
-        datasets=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
-        rankings=every_cell("results/{model}/{format}/{operator}/ranking.parquet"),
-        mean_caches=every_cell("results/{model}/{format}/{operator}/mean_cache.safetensors"),
-        circuits=every_operator("results/{model}/shared/{operator}/circuit.parquet"),
+        model="<results>/{model}/model_files.parquet",
+        probes=every_format("<results>/{model}/{format}/probe.parquet"),
+        census=every_cell("<results>/{model}/{format}/{operator}/census.parquet"),
+        datasets=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
+        rankings=every_cell("<results>/{model}/{format}/{operator}/ranking.parquet"),
+        mean_caches=every_cell("<results>/{model}/{format}/{operator}/mean_cache.safetensors"),
+        circuits=every_operator("<results>/{model}/shared/{operator}/circuit.parquet"),
     output:
         TRANSFERS,
         pairs=TRANSFER_PAIRS,
     log:
-        "results/logs/transfer/{model}.log",
+        "<results>/logs/transfer/{model}.log",
     benchmark:
-        "results/benchmarks/transfer/{model}.tsv"
+        "<results>/benchmarks/transfer/{model}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:
@@ -72,11 +72,11 @@ rule transfer_contrasts:
         transfer=TRANSFERS,
         transfer_pairs=TRANSFER_PAIRS,
     output:
-        "results/{model}/shared/transfer_contrasts.parquet",
+        "<results>/{model}/shared/transfer_contrasts.parquet",
     log:
-        "results/logs/transfer_contrasts/{model}.log",
+        "<results>/logs/transfer_contrasts/{model}.log",
     benchmark:
-        "results/benchmarks/transfer_contrasts/{model}.tsv"
+        "<results>/benchmarks/transfer_contrasts/{model}.tsv"
     conda:
         "../../envs/cpu.yaml"
     params:
