@@ -79,7 +79,8 @@ def run(arguments: argparse.Namespace) -> None:
     for operator, path in files.items():
         write_text(path, texts[operator])
     minutes = f"about {seconds / 60:.0f} minutes at {speed / 1e12:.2g} TFLOP/s"
-    write_text(output, f"# Written by scout. Estimated time of the experiment: {minutes}.\n{text}")
+    folder = f"# Folder of all that it writes.\nresults: results/{writing.model_name(output.stem)}"
+    write_text(output, f"# Written by scout. Estimated time of the experiment: {minutes}.\n{folder}\n\n{text}")
     late = (
         "" if seconds <= longest else f"; the quickest experiment is longer than --minutes {arguments.minutes:g}"
     )
