@@ -1,6 +1,6 @@
 """The verdicts on one model, and on two, as a few lines of text."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
 import pandas as pd
@@ -49,7 +49,7 @@ def verdict_lines(table: pd.DataFrame, model: str, k: int) -> Iterator[str]:
             yield f"    {operators}"
 
 
-def _interval(row: Mapping[str, Any], side: str = "") -> str:
+def _interval(row: Mapping[Hashable, Any], side: str = "") -> str:
     return f"{row[f'difference{side}']:+.2f} [{row[f'low{side}']:+.2f}, {row[f'high{side}']:+.2f}]"
 
 
