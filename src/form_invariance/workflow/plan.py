@@ -215,7 +215,9 @@ def hours(jobs: Iterable[Any], config: Mapping[str, Any]) -> list[str]:
         jobs: the pending jobs of Snakemake's graph.
     """
     pending = [
-        Job(job.rule.name, job.wildcards_dict, str(job.benchmark), "", bool(job.resources.get("gpu")))
+        Job(
+            job.rule.name, job.wildcards_dict, str(job.benchmark), "", any(map(job.resources.get, ("gpu", "gres")))
+        )
         for job in jobs
         if job.benchmark
     ]
