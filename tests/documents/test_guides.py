@@ -87,8 +87,8 @@ def test_the_configuration_of_a_users_model_is_planned(checkout):
 
 def test_the_guide_has_no_other_blocks():
     assert len(YAML) == 5
-    # Two blocks more are scout's commands and the table of words.
-    assert GUIDE.count("```") == 2 * 7
+    # Four blocks more are scout's commands, the table of words, and the module, which is tested with modules.
+    assert GUIDE.count("```") == 2 * 9
 
 
 def test_maps_from_anywhere_are_scored(tmp_path, monkeypatch):

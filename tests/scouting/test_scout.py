@@ -91,8 +91,10 @@ def test_a_table_that_runs_as_it_is(sums, tmp_path, capsys):
     assert config["operators"] == {"sums": {"table": str(sums)}}
     assert config["train_prompts"] + config["eval_prompts"] < config["census_pairs"] == len(pd.read_csv(sums))
     assert f"snakemake --configfile {output}" in capsys.readouterr().out
-    assert main([*words, str(tmp_path / "again.yaml")]) == 0
-    assert output.read_bytes() == (tmp_path / "again.yaml").read_bytes()
+    assert config["results"] == "results/mine"
+    again = tmp_path / "again/mine.yaml"
+    assert main([*words, str(again)]) == 0
+    assert output.read_bytes() == again.read_bytes()
     assert main([*words, str(output)]) == 2
     assert "exists" in capsys.readouterr().err
 

@@ -8,8 +8,9 @@ from form_invariance.cli import main
 from form_invariance.errors import UserError
 from form_invariance.stages.census.table import CENSUS
 from form_invariance.stages.dataset.compute import Choice, make_dataset
-from form_invariance.stages.dataset.preflight import check, preflight_table
+from form_invariance.stages.dataset.preflight import check, check_left, preflight_table
 from form_invariance.stages.dataset.table import PREFLIGHT
+from form_invariance.stages.mean_cache.compute import choose_prompts
 from form_invariance.tables.files import read_table, write_table
 
 CHOICE = Choice(train=20, evaluation=30, draws=1, seed=0)
@@ -73,6 +74,23 @@ def test_the_sentence_names_the_cells_and_sizes_that_fit(censuses, table):
     ):
         check(two.reset_index(), CHOICE)
     check(two[two["enough"]].reset_index(), CHOICE)
+
+
+@pytest.mark.parametrize(("rows", "left"), [(12, False), (40, True)])
+def test_problems_are_left_for_the_means_as_the_mean_cache_needs_them(rows, left):
+    """A table of which every row is right: each format draws its own rows, and the means are of the others."""
+    one = cell(0.0, 40)[0].drop_duplicates("answer").head(rows).assign(a=range(rows), b=-1)
+    choice = Choice(6, 6, 1, 0)
+    tables = {(name, "t"): (one, f"{name} {{word}}") for name in ("question", "code")}
+    datasets = [make_dataset({"t": given}, "t", choice)[0] for given in tables.values()]
+    if left:
+        check_left(tables, choice)
+        choose_prompts({"t": one}, datasets, 5, 0)
+    else:
+        with pytest.raises(UserError, match="all 12 problems of t are train or eval prompts"):
+            check_left(tables, choice)
+        with pytest.raises(UserError, match="is in a dataset"):
+            choose_prompts({"t": one}, datasets, 5, 0)
 
 
 def run(tmp_path, censuses):

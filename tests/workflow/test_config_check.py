@@ -15,6 +15,7 @@ from form_invariance.model.files import PACKAGED
 from form_invariance.stages import options
 from form_invariance.stages.attribution.compute import ESTIMATES
 from form_invariance.workflow import config_check, config_schema, model_checks
+from form_invariance.workflow.undefined import undefined_verdicts
 
 pytestmark = pytest.mark.slow
 
@@ -540,6 +541,30 @@ def test_the_onset_of_a_table_is_probed(tmp_path):
     config = with_table(tmp_path, late_from="onset", variant_operators=[])
     config["operators"] = {"plural": config["operators"]["plural"]}
     config_check.check(config, SCHEMA)
+
+
+def only_table(folder, answers):
+    """The default configuration with a table of these answers alone, which are tokens of the model."""
+    rows = "".join(f"w{row},{answer}\n" for row, answer in enumerate(answers))
+    config = with_table(folder, f"word,answer\n{rows}", "{word} = ", variant_operators=[], specificity_tasks={})
+    models = {"embedded-shared": config["models"]["embedded-shared"]}
+    return {**config, "operators": {"plural": config["operators"]["plural"]}, "models": models}
+
+
+def test_verdicts_that_a_configuration_leaves_undefined(tmp_path):
+    assert list(undefined_verdicts(DEFAULT)) == []
+    (few,) = undefined_verdicts(DEFAULT | {"matched_seeds": 1})
+    assert few.startswith("config key matched_seeds: ")
+    assert list(undefined_verdicts(DEFAULT | {"matched_seeds": 0})) == []
+    (one,) = undefined_verdicts(DEFAULT | {"operators": {"addition": "a + b"}})
+    assert "'Of this operator?' is undefined" in one
+    for repeated, said in ((8, ["8 of 28 rows", "'More than the answer?'"]), (10, None)):
+        answers = [*range(100, 120), *range(200, 200 + repeated // 2), *range(200, 200 + repeated // 2)]
+        config = only_table(tmp_path, answers)
+        config_check.check(config | {"train_prompts": 2}, SCHEMA)
+        found = [sentence for sentence in undefined_verdicts(config) if "one operator" not in sentence]
+        assert len(found) == (said is not None)
+        assert all(part in found[0] for part in said or [])
 
 
 def test_a_changed_table_is_checked_again(tmp_path):

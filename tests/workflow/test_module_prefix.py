@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+import subprocess
 
 import pytest
 import snakemake_forks
@@ -58,6 +60,33 @@ def test_every_path_of_a_command_has_the_prefix(checkout, tmp_path, config):
     assert status == 0, out
     assert len(commands(out)) > 200
     assert [line for line in commands(out) if PREFIXED.search(line)] == []
+
+
+def test_the_guides_module_is_a_clone_at_a_tag(checkout, tmp_path):
+    def git(*words):
+        who = ["-c", "user.name=test", "-c", "user.email=test@example.org"]
+        subprocess.run(["git", *who, *words], check=True, capture_output=True)
+
+    section = (ROOT / "docs/extend.md").read_text().split("## In another workflow")[1]
+    (tag,) = re.findall(r"git clone --branch (\S+) URL form-invariance\n", section)
+    (module,) = re.findall(r"```snakemake\n(.*?)```", section, re.DOTALL)
+    origin = shutil.copytree(checkout, tmp_path / "origin", symlinks=True)
+    git("init", str(origin))
+    git("-C", str(origin), "add", "-A")
+    git("-C", str(origin), "commit", "-m", "a release")
+    git("-C", str(origin), "tag", tag)
+    git("clone", "--branch", tag, str(origin), str(tmp_path / "form-invariance"))
+    (tmp_path / "Snakefile").write_text(f"{module}\nrule mine:\n    input: rules.arithmetic_all.input\n")
+    status, out = run(tmp_path, checkout, "-n", "-p", "mine")
+    assert status == 0, out
+    assert "arithmetic/results/report.html" in out
+    (tmp_path / "Snakefile").write_text(
+        f"module arithmetic:\n    snakefile: gitfile({str(origin)!r}, path='workflow/Snakefile', tag={tag!r})\n"
+        "use rule * from arithmetic\n"
+    )
+    status, out = run(tmp_path, checkout, "-n")
+    assert status != 0
+    assert "clone the repository at the tag that you want" in out
 
 
 def test_training_writes_below_the_prefix(checkout, tmp_path):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from stub_checkout import ROOT, environment
+from stub_checkout import ROOT, environment, make_checkout, snakemake
 
 from form_invariance.bench.measure import fastest, replay_operations
 from form_invariance.cli import main
@@ -267,6 +267,21 @@ def test_a_file_that_cannot_be_read_is_named(run_plan, finished, tmp_path, text,
     assert said.err.startswith(f"error: {path} ")
     assert words in said.err
     assert not (finished / "pwned").exists()
+
+
+def test_verdicts_that_stay_undefined_are_named(run_plan):
+    _, said = run_plan("--config", "matched_seeds=1")
+    assert said.out.splitlines()[-1].startswith("warning: config key matched_seeds: a control with one draw")
+
+
+@pytest.mark.parametrize("logger", [[], ["--logger", "lines"]])
+def test_a_run_says_at_its_start_how_long_it_takes(tmp_path, logger):
+    checkout = make_checkout(tmp_path / "checkout")
+    target = "results/embedded-shared/word/addition/dataset.parquet"
+    status, out = snakemake(checkout, target, "--configfile", "config/test.yaml", *logger)
+    assert status == 0, out
+    assert re.search(r"^Time: 0\.00 GPU hours, 0\.\d\d CPU hours\. On the \d+ cores of this machine", out, re.M)
+    assert "0 jobs have this time from past runs, 1 from an estimate." in out
 
 
 def test_jobs_without_records_are_named(run_plan, finished, tmp_path):

@@ -119,6 +119,17 @@ def test_results_of_another_run_in_the_place_of_these(whole, tmp_path):
     assert f"was made with bootstrap: 11 (now {before})" in refused(whole)
 
 
+def test_two_experiments_with_folders_of_their_own_leave_each_other_alone(whole):
+    other = ["--config", "results=runs/other", "bootstrap=11"]
+    (whole / "calls.jsonl").unlink()
+    status, out = snakemake(whole, *other)
+    assert status == 0, out
+    written = (whole / "calls.jsonl").read_text()
+    assert "runs/other/report.html" in written
+    assert "results/" not in written
+    assert pending(whole) == pending(whole, *other) == {}
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("words", [[f"{MODEL}/shared/verdicts.parquet"], ["--until", "overlap"]])
 def test_a_run_of_a_part_leaves_several_configurations(whole, words):

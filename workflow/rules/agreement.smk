@@ -2,7 +2,9 @@
 
 AGREEMENT = {
     table: [
-        expand(f"results/{{model}}/shared/{{operator}}/{table}.parquet", operator=list(GRIDS), allow_missing=True),
+        expand(
+            f"<results>/{{model}}/shared/{{operator}}/{table}.parquet", operator=list(GRIDS), allow_missing=True
+        ),
         -2,
     ]
     for table in ("agreement", "labelled")
@@ -12,12 +14,12 @@ ANSWERS["agreement"] = GRID_MODELS, AGREEMENT
 if GRIDS:
     TABLE_JOBS["agreement"] = {
         "inputs": {
-            "neurons": ["results/{model}/shared/{operator}/labelled_neurons.parquet"],
-            "heuristics": [every_format("results/{model}/{format}/{operator}/heuristics.parquet"), -3],
+            "neurons": ["<results>/{model}/shared/{operator}/labelled_neurons.parquet"],
+            "heuristics": [every_format("<results>/{model}/{format}/{operator}/heuristics.parquet"), -3],
         },
         "outputs": {
-            "output": "results/{model}/shared/{operator}/agreement.parquet",
-            "labelled_output": "results/{model}/shared/{operator}/labelled.parquet",
+            "output": "<results>/{model}/shared/{operator}/agreement.parquet",
+            "labelled_output": "<results>/{model}/shared/{operator}/labelled.parquet",
         },
         "only": {"operator": list(GRIDS)},
         "settings": lambda wildcards: [*option("operator", wildcards.operator), *settings("permutations", "seed")],

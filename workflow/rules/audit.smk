@@ -5,27 +5,27 @@ WIDTHS = {name: model_checks.width(model["source"]) for name, model in config["m
 MOST_PATCHED = config_check.most_patched(config)
 # Models of which every late neuron is patched exactly.
 AUDITED = [name for name, width in WIDTHS.items() if width is not None and width <= MOST_PATCHED]
-TABLES += expand("results/{model}/shared/audit.parquet", model=AUDITED)
-FIGURES["audit audit"] = ANSWERS["audit"] = AUDITED, {"audit": ["results/{model}/shared/audit.parquet"]}
+TABLES += expand("<results>/{model}/shared/audit.parquet", model=AUDITED)
+FIGURES["audit audit"] = ANSWERS["audit"] = AUDITED, {"audit": ["<results>/{model}/shared/audit.parquet"]}
 # Models that do not run in float32; none if no prompts are given.
 LOWER = [name for name, model in config["models"].items() if model.get("dtype", "float32") != "float32"]
 if config["precision_prompts"]:
-    TABLES += expand("results/{model}/{format}/{operator}/precision.parquet", **{**CELLS, "model": LOWER})
+    TABLES += expand("<results>/{model}/{format}/{operator}/precision.parquet", **{**CELLS, "model": LOWER})
 
 
 rule audit:
     input:
-        model_files="results/{model}/model_files.parquet",
+        model_files="<results>/{model}/model_files.parquet",
         probes=onset_probes,
-        dataset=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
-        corrupt_table=every_cell("results/{model}/{format}/{operator}/corrupt.parquet"),
-        rankings=every_cell("results/{model}/{format}/{operator}/ranking.parquet"),
+        dataset=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
+        corrupt_table=every_cell("<results>/{model}/{format}/{operator}/corrupt.parquet"),
+        rankings=every_cell("<results>/{model}/{format}/{operator}/ranking.parquet"),
     output:
-        output="results/{model}/shared/audit.parquet",
+        output="<results>/{model}/shared/audit.parquet",
     log:
-        "results/logs/audit/{model}.log",
+        "<results>/logs/audit/{model}.log",
     benchmark:
-        "results/benchmarks/audit/{model}.tsv"
+        "<results>/benchmarks/audit/{model}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:
@@ -41,17 +41,17 @@ rule audit:
 
 rule precision:
     input:
-        model_files="results/{model}/model_files.parquet",
+        model_files="<results>/{model}/model_files.parquet",
         probes=onset_probes,
-        datasets=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
-        corrupt_tables=every_cell("results/{model}/{format}/{operator}/corrupt.parquet"),
-        attribution=every_cell("results/{model}/{format}/{operator}/attribution.parquet"),
+        datasets=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
+        corrupt_tables=every_cell("<results>/{model}/{format}/{operator}/corrupt.parquet"),
+        attribution=every_cell("<results>/{model}/{format}/{operator}/attribution.parquet"),
     output:
-        output=every_cell("results/{model}/{format}/{operator}/precision.parquet"),
+        output=every_cell("<results>/{model}/{format}/{operator}/precision.parquet"),
     log:
-        "results/logs/precision/{model}.log",
+        "<results>/logs/precision/{model}.log",
     benchmark:
-        "results/benchmarks/precision/{model}.tsv"
+        "<results>/benchmarks/precision/{model}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:

@@ -1,8 +1,8 @@
 """The neuron browser: a page for each model, on which every shared neuron can be looked at."""
 
-PAGES += expand("results/browser/{model}.html", model=MODELS)
+PAGES += expand("<results>/browser/{model}.html", model=MODELS)
 BROWSED = {
-    name: [paths(f"results/{{model}}/{{format}}/{{operator}}/{file}"), -3, -2]
+    name: [paths(f"<results>/{{model}}/{{format}}/{{operator}}/{file}"), -3, -2]
     for name, file, paths in (
         ("ranking", "ranking.parquet", every_cell),
         ("neuron_effects", "neuron_effects.parquet", every_cell),
@@ -18,11 +18,11 @@ rule browser:
     input:
         **{name: paths for name, (paths, *_) in BROWSED.items()},
     output:
-        "results/browser/{model}.html",
+        "<results>/browser/{model}.html",
     log:
-        "results/logs/browser/{model}.log",
+        "<results>/logs/browser/{model}.log",
     benchmark:
-        "results/benchmarks/browser/{model}.tsv"
+        "<results>/benchmarks/browser/{model}.tsv"
     conda:
         "../../envs/plot.yaml"
     params:

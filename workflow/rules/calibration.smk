@@ -1,6 +1,6 @@
 """What a Jaccard means: models that share a known part of their circuit; about the pipeline, not about any model."""
 
-CALIBRATION = ["results/calibration.parquet"]
+CALIBRATION = ["<results>/calibration.parquet"]
 FIGURES["calibration calibration"] = None, {"calibration": [CALIBRATION]}
 ANSWERS["calibration"] = MODELS, {**OVERLAP, "calibration": [CALIBRATION]}
 TABLES += CALIBRATION
@@ -10,9 +10,9 @@ rule calibration:
     output:
         CALIBRATION,
     log:
-        "results/logs/calibration.log",
+        "<results>/logs/calibration.log",
     benchmark:
-        "results/benchmarks/calibration.tsv"
+        "<results>/benchmarks/calibration.tsv"
     # The longest job without inputs: begun last, it would keep the run waiting.
     priority: 1
     conda:

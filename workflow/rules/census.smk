@@ -1,10 +1,10 @@
 """Census: what the model answers, per (model, format, operator)."""
 
-CENSUS = expand("results/{model}/{format}/{operator}/census.parquet", **CELLS)
+CENSUS = expand("<results>/{model}/{format}/{operator}/census.parquet", **CELLS)
 TABLES += CENSUS
 ANSWERS["census"] = MODELS, {
     "census": [
-        every_cell("results/{model}/{format}/{operator}/census.parquet"),
+        every_cell("<results>/{model}/{format}/{operator}/census.parquet"),
         -3,
         -2,
     ],
@@ -22,13 +22,13 @@ ASKED = {name: task_options(operator, config["operands"]) for name, operator in 
 rule census:
     input:
         lambda wildcards: as_inputs(TASK_TABLES.get(wildcards.operator, [])),
-        model_files="results/{model}/model_files.parquet",
+        model_files="<results>/{model}/model_files.parquet",
     output:
-        output="results/{model}/{format}/{operator}/census.parquet",
+        output="<results>/{model}/{format}/{operator}/census.parquet",
     log:
-        "results/logs/census/{model}/{format}/{operator}.log",
+        "<results>/logs/census/{model}/{format}/{operator}.log",
     benchmark:
-        "results/benchmarks/census/{model}/{format}/{operator}.tsv"
+        "<results>/benchmarks/census/{model}/{format}/{operator}.tsv"
     priority: 2
     conda:
         "../../envs/gpu.yaml"

@@ -12,7 +12,7 @@ sys.path[:0] = [str(source) for source in [ROOT / "src"] if source.exists()]
 
 from form_invariance.errors import UserError
 from form_invariance.workflow import config_check, job_sizes, model_checks, records
-from form_invariance.workflow.paths import as_inputs, changes_of, refuse_braces, shell_prefix
+from form_invariance.workflow.paths import as_inputs, changes_of, check_folders, shell_prefix
 from form_invariance.workflow.rule_options import (
     asked_of,
     expression_of,
@@ -35,7 +35,7 @@ os.environ.update(PATH=os.pathsep.join([str(Path(sys.executable).parent), *os.ge
 shell.prefix(shell_prefix(Path(config_check.__file__).parents[2], Path(".snakemake")))
 
 try:
-    refuse_braces(checkout=ROOT, working_folder=Path.cwd())
+    check_folders(checkout=ROOT, working_folder=Path.cwd())
     config = config_check.read(workflow.configfiles, config, ROOT / "config")
     SITE = job_sizes.read_site(ROOT / "config/cluster.yaml")
     # Not in the jobs of a cluster; nor in a module, whose results have a prefix that is unknown here.
@@ -75,7 +75,7 @@ def model_options(wildcards) -> list[str]:
 def onset_probes(wildcards) -> list[str]:
     """The probe tables that determine the first late layer; none unless it is the onset."""
     wanted = FORMATS if config["late_from"] == "onset" else []
-    return expand("results/{model}/{format}/probe.parquet", model=wildcards.model, format=wanted)
+    return expand("<results>/{model}/{format}/probe.parquet", model=wildcards.model, format=wanted)
 
 
 def run_files(turns=None, shared=(), **keys):
@@ -88,12 +88,12 @@ def figure_files(place: str) -> list[str]:
     name = PurePosixPath(place).name
     own = (ROOT / f"workflow/report/{name}.rst").exists()
     drawn = report(
-        f"results/figures/{place}.svg",
+        f"<results>/figures/{place}.svg",
         caption=f"../report/{name if own else 'figure'}.rst",
         category="{model}" if "{model}" in place else "All models",
         labels={"figure": name.replace("_", " ")},
     )
-    return [drawn if kind == "svg" else f"results/figures/{place}.{kind}" for kind in FIGURE_KINDS]
+    return [drawn if kind == "svg" else f"<results>/figures/{place}.{kind}" for kind in FIGURE_KINDS]
 
 
 def gpu_here() -> bool:

@@ -1,11 +1,11 @@
 """Dataset: correctly answered pairs, split, with corrupt partners, per (model, format, operator)."""
 
-TABLES += expand("results/{model}/{format}/{operator}/{table}.parquet", table=["dataset", "corrupt"], **CELLS)
+TABLES += expand("<results>/{model}/{format}/{operator}/{table}.parquet", table=["dataset", "corrupt"], **CELLS)
 # First of all that is ready: a run whose cells have too few right answers ends before the expensive jobs. It is no
 # input of the datasets, since a new cell must re-run no other; and `ancient` would hide what else re-runs them.
 TABLE_JOBS["preflight"] = {
-    "inputs": {"census": [every_cell("results/{model}/{format}/{operator}/census.parquet"), -3, -2]},
-    "outputs": {"output": "results/{model}/preflight.parquet"},
+    "inputs": {"census": [every_cell("<results>/{model}/{format}/{operator}/census.parquet"), -3, -2]},
+    "outputs": {"output": "<results>/{model}/preflight.parquet"},
     "settings": settings("corrupt_seeds", "corrupt", "seed", train="train_prompts", eval="eval_prompts"),
     "resources": {"mem_mb": 1000, "minutes": 3},
     "priority": 3,
@@ -14,10 +14,10 @@ TABLE_JOBS["preflight"] = {
 
 rule dataset:
     input:
-        census="results/{model}/{format}/{operator}/census.parquet",
+        census="<results>/{model}/{format}/{operator}/census.parquet",
         # Corrupt partners may come from all operators.
         other_census=lambda wildcards: expand(
-            "results/{model}/{format}/{operator}/census.parquet",
+            "<results>/{model}/{format}/{operator}/census.parquet",
             model=wildcards.model,
             format=wildcards.format,
             operator=[
@@ -27,12 +27,12 @@ rule dataset:
             ],
         ),
     output:
-        output="results/{model}/{format}/{operator}/dataset.parquet",
-        corrupt_output="results/{model}/{format}/{operator}/corrupt.parquet",
+        output="<results>/{model}/{format}/{operator}/dataset.parquet",
+        corrupt_output="<results>/{model}/{format}/{operator}/corrupt.parquet",
     log:
-        "results/logs/dataset/{model}/{format}/{operator}.log",
+        "<results>/logs/dataset/{model}/{format}/{operator}.log",
     benchmark:
-        "results/benchmarks/dataset/{model}/{format}/{operator}.tsv"
+        "<results>/benchmarks/dataset/{model}/{format}/{operator}.tsv"
     conda:
         "../../envs/cpu.yaml"
     params:

@@ -7,7 +7,7 @@ EMBEDDED = list(RECIPES)
 
 rule train_embedded:
     input:
-        expand("results/trained/{name}/README.md", name=EMBEDDED),
+        expand("<results>/trained/{name}/README.md", name=EMBEDDED),
     localrule: True
 
 
@@ -15,15 +15,15 @@ rule train_one_embedded:
     input:
         config=lambda wildcards: ROOT / f"config/{'digits' if wildcards.name == DIGITS else 'config'}.yaml",
     output:
-        card="results/trained/{name}/README.md",
-        weights="results/trained/{name}/model.safetensors",
-        config="results/trained/{name}/config.json",
-        tokenizer="results/trained/{name}/tokenizer.json",
-        tokenizer_config="results/trained/{name}/tokenizer_config.json",
+        card="<results>/trained/{name}/README.md",
+        weights="<results>/trained/{name}/model.safetensors",
+        config="<results>/trained/{name}/config.json",
+        tokenizer="<results>/trained/{name}/tokenizer.json",
+        tokenizer_config="<results>/trained/{name}/tokenizer_config.json",
     log:
-        "results/logs/train_embedded/{name}.log",
+        "<results>/logs/train_embedded/{name}.log",
     benchmark:
-        "results/benchmarks/train_embedded/{name}.tsv"
+        "<results>/benchmarks/train_embedded/{name}.tsv"
     wildcard_constraints:
         name=one_of(EMBEDDED),
     conda:

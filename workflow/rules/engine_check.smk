@@ -1,23 +1,23 @@
 """The fast engine against TransformerLens, on a few prompts of every cell of a model."""
 
-ENGINE_CHECK = ["results/{model}/engine_check.parquet"]
+ENGINE_CHECK = ["<results>/{model}/engine_check.parquet"]
 ANSWERS["engine_check"] = MODELS, {"engine_check": ENGINE_CHECK}
 TABLES += expand(ENGINE_CHECK, model=MODELS)
 
 
 rule engine_check:
     input:
-        model_files="results/{model}/model_files.parquet",
-        dataset=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
-        corrupt_table=every_cell("results/{model}/{format}/{operator}/corrupt.parquet"),
-        attribution=every_cell("results/{model}/{format}/{operator}/attribution.parquet"),
-        mean_cache=every_format("results/{model}/{format}/mean_cache.safetensors"),
+        model_files="<results>/{model}/model_files.parquet",
+        dataset=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
+        corrupt_table=every_cell("<results>/{model}/{format}/{operator}/corrupt.parquet"),
+        attribution=every_cell("<results>/{model}/{format}/{operator}/attribution.parquet"),
+        mean_cache=every_format("<results>/{model}/{format}/mean_cache.safetensors"),
     output:
         output=ENGINE_CHECK,
     log:
-        "results/logs/engine_check/{model}.log",
+        "<results>/logs/engine_check/{model}.log",
     benchmark:
-        "results/benchmarks/engine_check/{model}.tsv"
+        "<results>/benchmarks/engine_check/{model}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:

@@ -1,7 +1,9 @@
 """The experiment in five steps, by one problem of the first operator, in the first model."""
 
-PAGES.append("results/explained.html")
-explained = partial(expand, "results/{model}/{format}/{operator}/{table}", model=MODELS[0], operator=OPERATORS[0])
+PAGES.append("<results>/explained.html")
+explained = partial(
+    expand, "<results>/{model}/{format}/{operator}/{table}", model=MODELS[0], operator=OPERATORS[0]
+)
 EXPLAINED_MAPS = explained(format=FORMATS, table="activation_maps.safetensors") if OPERATORS[0] in GRIDS else []
 EXPLAINED_CELLS = ["census", "ranking", "interventions", *(["heuristics"] if EXPLAINED_MAPS else [])]
 EXPLAINED = {
@@ -20,13 +22,13 @@ rule explainer:
         **{name: paths for name, (paths, *_) in EXPLAINED.items()},
         maps=EXPLAINED_MAPS,
         effects=explained(format=FORMATS[0], table="indirect_effects.safetensors"),
-        answers=expand("results/{model}/answers.json", model=MODELS[0]),
+        answers=expand("<results>/{model}/answers.json", model=MODELS[0]),
     output:
-        "results/explained.html",
+        "<results>/explained.html",
     log:
-        "results/logs/explainer.log",
+        "<results>/logs/explainer.log",
     benchmark:
-        "results/benchmarks/explainer.tsv"
+        "<results>/benchmarks/explainer.tsv"
     conda:
         "../../envs/plot.yaml"
     params:

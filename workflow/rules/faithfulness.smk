@@ -1,24 +1,24 @@
 """Areas under the faithfulness curve, in all operators of a model."""
 
-FAITHFULNESS = every_operator("results/{model}/shared/{operator}/faithfulness.parquet")
+FAITHFULNESS = every_operator("<results>/{model}/shared/{operator}/faithfulness.parquet")
 FIGURES["faithfulness faithfulness"] = ANSWERS["faithfulness"] = MODELS, {"faithfulness": [FAITHFULNESS, -2]}
 TABLES += expand(FAITHFULNESS, model=MODELS)
 
 
 rule faithfulness:
     input:
-        model_files="results/{model}/model_files.parquet",
+        model_files="<results>/{model}/model_files.parquet",
         probes=onset_probes,
-        dataset=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
-        attribution=every_cell("results/{model}/{format}/{operator}/attribution.parquet"),
-        rankings=every_cell("results/{model}/{format}/{operator}/ranking.parquet"),
-        mean_cache=every_format("results/{model}/{format}/mean_cache.safetensors"),
+        dataset=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
+        attribution=every_cell("<results>/{model}/{format}/{operator}/attribution.parquet"),
+        rankings=every_cell("<results>/{model}/{format}/{operator}/ranking.parquet"),
+        mean_cache=every_format("<results>/{model}/{format}/mean_cache.safetensors"),
     output:
         output=FAITHFULNESS,
     log:
-        "results/logs/faithfulness/{model}.log",
+        "<results>/logs/faithfulness/{model}.log",
     benchmark:
-        "results/benchmarks/faithfulness/{model}.tsv"
+        "<results>/benchmarks/faithfulness/{model}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:

@@ -1,23 +1,23 @@
 """Knockout of the neurons of a heuristic's family where their rule holds, and where it does not, per model."""
 
-FAMILY_KNOCKOUT = {"family_knockout": ["results/{model}/shared/family_knockout.parquet"]}
+FAMILY_KNOCKOUT = {"family_knockout": ["<results>/{model}/shared/family_knockout.parquet"]}
 FIGURES["family_knockout family_knockout"] = ANSWERS["family_knockout"] = GRID_MODELS, FAMILY_KNOCKOUT
-TABLES += expand("results/{model}/shared/family_knockout.parquet", model=GRID_MODELS)
+TABLES += expand("<results>/{model}/shared/family_knockout.parquet", model=GRID_MODELS)
 
 
 rule family_knockout:
     input:
-        model_files="results/{model}/model_files.parquet",
+        model_files="<results>/{model}/model_files.parquet",
         probes=onset_probes,
-        census=every_grid_cell("results/{model}/{format}/{operator}/census.parquet"),
-        datasets=every_grid_cell("results/{model}/{format}/{operator}/dataset.parquet"),
-        heuristics=every_grid_cell("results/{model}/{format}/{operator}/heuristics.parquet"),
+        census=every_grid_cell("<results>/{model}/{format}/{operator}/census.parquet"),
+        datasets=every_grid_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
+        heuristics=every_grid_cell("<results>/{model}/{format}/{operator}/heuristics.parquet"),
     output:
-        output="results/{model}/shared/family_knockout.parquet",
+        output="<results>/{model}/shared/family_knockout.parquet",
     log:
-        "results/logs/family_knockout/{model}.log",
+        "<results>/logs/family_knockout/{model}.log",
     benchmark:
-        "results/benchmarks/family_knockout/{model}.tsv"
+        "<results>/benchmarks/family_knockout/{model}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:

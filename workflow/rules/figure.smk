@@ -4,7 +4,7 @@ for drawn, (models, inputs) in FIGURES.items():
     stage, figure = drawn.split()
     place = figure if models is None else f"{{model}}/{figure}"
     TABLES += expand(
-        f"results/figures/{place}.{{kind}}", kind=FIGURE_KINDS, model=MODELS if models is None else models
+        f"<results>/figures/{place}.{{kind}}", kind=FIGURE_KINDS, model=MODELS if models is None else models
     )
 
     rule:
@@ -15,9 +15,9 @@ for drawn, (models, inputs) in FIGURES.items():
         output:
             figure_files(place),
         log:
-            f"results/logs/figures/{place}.log",
+            f"<results>/logs/figures/{place}.log",
         benchmark:
-            f"results/benchmarks/figures/{place}.tsv"
+            f"<results>/benchmarks/figures/{place}.tsv"
         conda:
             "../../envs/plot.yaml"
         params:

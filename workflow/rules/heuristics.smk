@@ -8,17 +8,17 @@ GRIDS = {
 }
 GRID_MODELS = MODELS if GRIDS else []
 every_grid_cell = partial(expand, format=FORMATS, operator=list(GRIDS), allow_missing=True)
-HEURISTICS = every_grid_cell("results/{model}/{format}/{operator}/heuristics.parquet")
+HEURISTICS = every_grid_cell("<results>/{model}/{format}/{operator}/heuristics.parquet")
 TABLES += expand(HEURISTICS, model=GRID_MODELS)
 
 
 rule heuristic_null:
     output:
-        "results/heuristic_null/{operator}.safetensors",
+        "<results>/heuristic_null/{operator}.safetensors",
     log:
-        "results/logs/heuristic_null/{operator}.log",
+        "<results>/logs/heuristic_null/{operator}.log",
     benchmark:
-        "results/benchmarks/heuristic_null/{operator}.tsv"
+        "<results>/benchmarks/heuristic_null/{operator}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:
@@ -33,15 +33,15 @@ rule heuristic_null:
 
 rule labelled_neurons:
     input:
-        circuit="results/{model}/shared/{operator}/classified_circuit.parquet",
-        mean_caches=every_format("results/{model}/{format}/mean_cache.safetensors"),
-        rankings=every_format("results/{model}/{format}/{operator}/ranking.parquet"),
+        circuit="<results>/{model}/shared/{operator}/classified_circuit.parquet",
+        mean_caches=every_format("<results>/{model}/{format}/mean_cache.safetensors"),
+        rankings=every_format("<results>/{model}/{format}/{operator}/ranking.parquet"),
     output:
-        output="results/{model}/shared/{operator}/labelled_neurons.parquet",
+        output="<results>/{model}/shared/{operator}/labelled_neurons.parquet",
     log:
-        "results/logs/labelled_neurons/{model}/{operator}.log",
+        "<results>/logs/labelled_neurons/{model}/{operator}.log",
     benchmark:
-        "results/benchmarks/labelled_neurons/{model}/{operator}.tsv"
+        "<results>/benchmarks/labelled_neurons/{model}/{operator}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:
@@ -56,16 +56,16 @@ rule labelled_neurons:
 
 rule heuristics:
     input:
-        null="results/heuristic_null/{operator}.safetensors",
-        model_files="results/{model}/model_files.parquet",
-        neurons="results/{model}/shared/{operator}/labelled_neurons.parquet",
+        null="<results>/heuristic_null/{operator}.safetensors",
+        model_files="<results>/{model}/model_files.parquet",
+        neurons="<results>/{model}/shared/{operator}/labelled_neurons.parquet",
     output:
-        output=every_format("results/{model}/{format}/{operator}/heuristics.parquet"),
-        maps_output=every_format("results/{model}/{format}/{operator}/activation_maps.safetensors"),
+        output=every_format("<results>/{model}/{format}/{operator}/heuristics.parquet"),
+        maps_output=every_format("<results>/{model}/{format}/{operator}/activation_maps.safetensors"),
     log:
-        "results/logs/heuristics/{model}/{operator}.log",
+        "<results>/logs/heuristics/{model}/{operator}.log",
     benchmark:
-        "results/benchmarks/heuristics/{model}/{operator}.tsv"
+        "<results>/benchmarks/heuristics/{model}/{operator}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:

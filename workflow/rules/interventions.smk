@@ -2,16 +2,16 @@
 
 INTERVENTIONS = {
     "interventions": [
-        every_cell("results/{model}/{format}/{operator}/interventions.parquet"),
+        every_cell("<results>/{model}/{format}/{operator}/interventions.parquet"),
         -3,
         -2,
     ]
 }
 FIGURES["interventions keep_only"] = FIGURES["interventions knockout"] = MODELS, INTERVENTIONS
-CONTRASTS = "results/{model}/shared/intervention_contrasts.parquet"
+CONTRASTS = "<results>/{model}/shared/intervention_contrasts.parquet"
 ANSWERS["interventions"] = MODELS, {"intervention_contrasts": [CONTRASTS]}
 TABLES += expand(
-    "results/{model}/{format}/{operator}/{table}.parquet",
+    "<results>/{model}/{format}/{operator}/{table}.parquet",
     table=["interventions", "interventions_prompts"],
     **CELLS,
 )
@@ -19,8 +19,8 @@ TABLES += expand(
 TABLE_JOBS["intervention-contrasts"] = {
     "inputs": {
         "interventions": [INTERVENTIONS["interventions"][0], -3, -2],
-        "by_prompt": [every_cell("results/{model}/{format}/{operator}/interventions_prompts.parquet"), -3, -2],
-        "dataset": [every_cell("results/{model}/{format}/{operator}/dataset.parquet"), -3, -2],
+        "by_prompt": [every_cell("<results>/{model}/{format}/{operator}/interventions_prompts.parquet"), -3, -2],
+        "dataset": [every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"), -3, -2],
     },
     "outputs": {"output": CONTRASTS},
     "settings": settings("bootstrap", "seed"),
@@ -30,22 +30,22 @@ TABLE_JOBS["intervention-contrasts"] = {
 
 rule interventions:
     input:
-        model_files="results/{model}/model_files.parquet",
+        model_files="<results>/{model}/model_files.parquet",
         probes=onset_probes,
-        dataset=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
-        circuit=every_operator("results/{model}/shared/{operator}/circuit.parquet") * len(FORMATS),
+        dataset=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
+        circuit=every_operator("<results>/{model}/shared/{operator}/circuit.parquet") * len(FORMATS),
         mean_cache=[
-            path for path in every_format("results/{model}/{format}/mean_cache.safetensors") for _ in OPERATORS
+            path for path in every_format("<results>/{model}/{format}/mean_cache.safetensors") for _ in OPERATORS
         ],
-        template_mean_cache=every_cell("results/{model}/{format}/{operator}/mean_cache.safetensors"),
-        ranking=every_cell("results/{model}/{format}/{operator}/ranking.parquet"),
+        template_mean_cache=every_cell("<results>/{model}/{format}/{operator}/mean_cache.safetensors"),
+        ranking=every_cell("<results>/{model}/{format}/{operator}/ranking.parquet"),
     output:
         output=INTERVENTIONS["interventions"][0],
-        prompts_output=every_cell("results/{model}/{format}/{operator}/interventions_prompts.parquet"),
+        prompts_output=every_cell("<results>/{model}/{format}/{operator}/interventions_prompts.parquet"),
     log:
-        "results/logs/interventions/{model}.log",
+        "<results>/logs/interventions/{model}.log",
     benchmark:
-        "results/benchmarks/interventions/{model}.tsv"
+        "<results>/benchmarks/interventions/{model}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:
@@ -64,5 +64,5 @@ rule interventions:
 
 rule interventions_all:
     input:
-        expand("results/{model}/{format}/{operator}/interventions.parquet", **CELLS),
+        expand("<results>/{model}/{format}/{operator}/interventions.parquet", **CELLS),
     localrule: True

@@ -3,17 +3,19 @@
 
 rule mean_cache:
     input:
-        model_files="results/{model}/model_files.parquet",
+        model_files="<results>/{model}/model_files.parquet",
         # All formats of the first operator, then of the next: each turn has its format's.
-        census=every_format(every_operator("results/{model}/{format}/{operator}/census.parquet")),
-        exclude=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
+        census=every_format(every_operator("<results>/{model}/{format}/{operator}/census.parquet")),
+        exclude=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
     output:
-        output=every_format("results/{model}/{format}/mean_cache.safetensors"),
-        template_outputs=every_format(every_operator("results/{model}/{format}/{operator}/mean_cache.safetensors")),
+        output=every_format("<results>/{model}/{format}/mean_cache.safetensors"),
+        template_outputs=every_format(
+            every_operator("<results>/{model}/{format}/{operator}/mean_cache.safetensors")
+        ),
     log:
-        "results/logs/mean_cache/{model}.log",
+        "<results>/logs/mean_cache/{model}.log",
     benchmark:
-        "results/benchmarks/mean_cache/{model}.tsv"
+        "<results>/benchmarks/mean_cache/{model}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:

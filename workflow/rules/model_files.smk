@@ -1,17 +1,17 @@
 """Digests of a model's files, which every job of the model compares with what it finds, per model."""
 
-TABLES += expand("results/{model}/model_files.parquet", model=MODELS)
+TABLES += expand("<results>/{model}/model_files.parquet", model=MODELS)
 
 
 rule model_files:
     input:
         lambda wildcards: as_inputs(model_checks.local_files(config["models"][wildcards.model]["source"])),
     output:
-        "results/{model}/model_files.parquet",
+        "<results>/{model}/model_files.parquet",
     log:
-        "results/logs/model_files/{model}.log",
+        "<results>/logs/model_files/{model}.log",
     benchmark:
-        "results/benchmarks/model_files/{model}.tsv"
+        "<results>/benchmarks/model_files/{model}.tsv"
     conda:
         "../../envs/cpu.yaml"
     params:

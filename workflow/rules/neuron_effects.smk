@@ -1,28 +1,28 @@
 """What each neuron of the shared circuit does alone, and what it writes directly, in all cells of a model."""
 
 TABLES += expand(
-    "results/{model}/{format}/{operator}/{table}.parquet", table=["neuron_effects", "direct_effects"], **CELLS
+    "<results>/{model}/{format}/{operator}/{table}.parquet", table=["neuron_effects", "direct_effects"], **CELLS
 )
 
 
 rule neuron_effects:
     input:
         as_inputs(TASK_TABLES.values()),
-        model_files="results/{model}/model_files.parquet",
+        model_files="<results>/{model}/model_files.parquet",
         probes=onset_probes,
-        dataset=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
-        circuit=every_operator("results/{model}/shared/{operator}/classified_circuit.parquet") * len(FORMATS),
+        dataset=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
+        circuit=every_operator("<results>/{model}/shared/{operator}/classified_circuit.parquet") * len(FORMATS),
         mean_cache=[
-            path for path in every_format("results/{model}/{format}/mean_cache.safetensors") for _ in OPERATORS
+            path for path in every_format("<results>/{model}/{format}/mean_cache.safetensors") for _ in OPERATORS
         ],
     output:
-        output=every_cell("results/{model}/{format}/{operator}/neuron_effects.parquet"),
-        problems=every_cell("results/{model}/{format}/{operator}/direct_effects.parquet"),
-        arrays=every_cell("results/{model}/{format}/{operator}/direct_effects.safetensors"),
+        output=every_cell("<results>/{model}/{format}/{operator}/neuron_effects.parquet"),
+        problems=every_cell("<results>/{model}/{format}/{operator}/direct_effects.parquet"),
+        arrays=every_cell("<results>/{model}/{format}/{operator}/direct_effects.safetensors"),
     log:
-        "results/logs/neuron_effects/{model}.log",
+        "<results>/logs/neuron_effects/{model}.log",
     benchmark:
-        "results/benchmarks/neuron_effects/{model}.tsv"
+        "<results>/benchmarks/neuron_effects/{model}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:

@@ -2,21 +2,21 @@
 
 OVERLAP = {
     table: [
-        every_operator(f"results/{{model}}/shared/{{operator}}/{table}.parquet"),
+        every_operator(f"<results>/{{model}}/shared/{{operator}}/{table}.parquet"),
         -2,
     ]
     for table in ("overlap", "reliability")
 }
-OPERATOR_OVERLAP = ["results/{model}/shared/operator_overlap.parquet"]
-DIFFERING = ["results/{model}/shared/differing.parquet"]
+OPERATOR_OVERLAP = ["<results>/{model}/shared/operator_overlap.parquet"]
+DIFFERING = ["<results>/{model}/shared/differing.parquet"]
 FIGURES["overlap overlap"] = MODELS, {**OVERLAP, "operator_overlap": [OPERATOR_OVERLAP]}
 FIGURES["overlap differing"] = MODELS, {"differing": [DIFFERING]}
 ANSWERS["overlap"] = MODELS, OVERLAP
 TABLE_JOBS["overlap"] = {
     "inputs": {"effects": [EFFECTS, -3]},
     "outputs": {
-        "output": "results/{model}/shared/{operator}/overlap.parquet",
-        "reliability_output": "results/{model}/shared/{operator}/reliability.parquet",
+        "output": "<results>/{model}/shared/{operator}/overlap.parquet",
+        "reliability_output": "<results>/{model}/shared/{operator}/reliability.parquet",
     },
     "settings": settings("k", "bootstrap", "membership", "seed"),
     "resources": {"mem_mb": 4000},

@@ -1,24 +1,24 @@
 """The paper's tables for all models, as CSV, Markdown and LaTeX."""
 
 PAPER_TABLES = ["census", "probe", "agreement", "heuristic_summary", "significance", "families"]
-PAPER_FILES = expand("results/tables/{table}.{extension}", table=PAPER_TABLES, extension=["csv", "md", "tex"])
+PAPER_FILES = expand("<results>/tables/{table}.{extension}", table=PAPER_TABLES, extension=["csv", "md", "tex"])
 TABLES += PAPER_FILES if NUMBER_OPERATORS else []
 NUMBER_CELLS = CELLS | {"operator": NUMBER_OPERATORS}
 
 
 rule paper_tables:
     input:
-        census=expand("results/{model}/{format}/{operator}/census.parquet", **NUMBER_CELLS),
-        probes=expand("results/{model}/{folder}/probe.parquet", model=MODELS, folder=[*FORMATS, "shared"]),
-        heuristics=expand("results/{model}/{format}/{operator}/heuristics.parquet", **NUMBER_CELLS),
-        agreement=expand("results/{model}/shared/{operator}/agreement.parquet", **NUMBER_CELLS),
-        labelled=expand("results/{model}/shared/{operator}/labelled.parquet", **NUMBER_CELLS),
+        census=expand("<results>/{model}/{format}/{operator}/census.parquet", **NUMBER_CELLS),
+        probes=expand("<results>/{model}/{folder}/probe.parquet", model=MODELS, folder=[*FORMATS, "shared"]),
+        heuristics=expand("<results>/{model}/{format}/{operator}/heuristics.parquet", **NUMBER_CELLS),
+        agreement=expand("<results>/{model}/shared/{operator}/agreement.parquet", **NUMBER_CELLS),
+        labelled=expand("<results>/{model}/shared/{operator}/labelled.parquet", **NUMBER_CELLS),
     output:
         PAPER_FILES,
     log:
-        "results/logs/paper_tables.log",
+        "<results>/logs/paper_tables.log",
     benchmark:
-        "results/benchmarks/paper_tables.tsv"
+        "<results>/benchmarks/paper_tables.tsv"
     conda:
         "../../envs/cpu.yaml"
     params:

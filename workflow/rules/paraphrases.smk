@@ -6,7 +6,7 @@ VARIANT_OPERATORS = [operator for operator in OPERATORS if operator in {cell[1] 
 in_variant_formats = partial(expand, format=VARIANT_FORMATS, allow_missing=True)
 if VARIANTS:
     PARAPHRASES = expand(
-        "results/{model}/shared/{operator}/paraphrases.parquet", operator=VARIANT_OPERATORS, allow_missing=True
+        "<results>/{model}/shared/{operator}/paraphrases.parquet", operator=VARIANT_OPERATORS, allow_missing=True
     )
     FIGURES["paraphrases paraphrases"] = ANSWERS["paraphrases"] = MODELS, {"paraphrases": [PARAPHRASES, -2]}
     TABLE_JOBS["paraphrases"] = {
@@ -14,14 +14,14 @@ if VARIANTS:
             "effects": [EFFECTS, -3],
             "paraphrase_effects": [
                 lambda wildcards: expand(
-                    "results/{model}/{format}/{operator}/paraphrase_effects.safetensors",
+                    "<results>/{model}/{format}/{operator}/paraphrase_effects.safetensors",
                     format=[name for name, operator in VARIANTS if operator == wildcards.operator],
                     **wildcards,
                 ),
                 -3,
             ],
         },
-        "outputs": {"output": "results/{model}/shared/{operator}/paraphrases.parquet"},
+        "outputs": {"output": "<results>/{model}/shared/{operator}/paraphrases.parquet"},
         "only": {"operator": VARIANT_OPERATORS},
         "settings": settings("k", "bootstrap", "membership", "seed"),
         "resources": {"mem_mb": 4000},
@@ -31,16 +31,16 @@ if VARIANTS:
 rule paraphrase_effects:
     input:
         lambda wildcards: as_inputs(TASK_TABLES.get(wildcards.operator, [])),
-        model_files="results/{model}/model_files.parquet",
+        model_files="<results>/{model}/model_files.parquet",
         probes=onset_probes,
-        dataset=in_variant_formats("results/{model}/{format}/{operator}/dataset.parquet"),
-        corrupt_table=in_variant_formats("results/{model}/{format}/{operator}/corrupt.parquet"),
+        dataset=in_variant_formats("<results>/{model}/{format}/{operator}/dataset.parquet"),
+        corrupt_table=in_variant_formats("<results>/{model}/{format}/{operator}/corrupt.parquet"),
     output:
-        output=in_variant_formats("results/{model}/{format}/{operator}/paraphrase_effects.safetensors"),
+        output=in_variant_formats("<results>/{model}/{format}/{operator}/paraphrase_effects.safetensors"),
     log:
-        "results/logs/paraphrase_effects/{model}/{operator}.log",
+        "<results>/logs/paraphrase_effects/{model}/{operator}.log",
     benchmark:
-        "results/benchmarks/paraphrase_effects/{model}/{operator}.tsv"
+        "<results>/benchmarks/paraphrase_effects/{model}/{operator}.tsv"
     wildcard_constraints:
         operator=one_of(VARIANT_OPERATORS),
     conda:

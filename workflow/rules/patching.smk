@@ -3,10 +3,10 @@
 Then the final ranking.
 """
 
-PATCHED = "results/{model}/{format}/{operator}/indirect_effects.safetensors"
+PATCHED = "<results>/{model}/{format}/{operator}/indirect_effects.safetensors"
 PIECE = "" if SHARDS == 1 else f"_{{shard}}_of_{SHARDS}"
 if SHARDS > 1:
-    PIECES = f"results/{{model}}/{{format}}/{{operator}}/indirect_effects{PIECE}.safetensors"
+    PIECES = f"<results>/{{model}}/{{format}}/{{operator}}/indirect_effects{PIECE}.safetensors"
     TABLE_JOBS["merge-effects"] = {
         "inputs": {"shards": [expand(PIECES, shard=range(1, SHARDS + 1), allow_missing=True)]},
         "outputs": {"output": PATCHED},
@@ -14,7 +14,7 @@ if SHARDS > 1:
     }
 else:
     TABLES += expand(PATCHED, **CELLS)
-RANKED = {"attribution": "results/{model}/{format}/{operator}/attribution.parquet"}
+RANKED = {"attribution": "<results>/{model}/{format}/{operator}/attribution.parquet"}
 # The attribution table is one of the files that are read, unless the same job writes it.
 PATCHING = (
     "patching {params.model:q} {params.files:q} {params.late_from:q} {params.shard:q} --output {output.effects:q}"
@@ -23,7 +23,7 @@ PATCHING = (
 
 TABLE_JOBS["ranking"] = {
     "inputs": {"attribution": [RANKED["attribution"]], "effects": [PATCHED]},
-    "outputs": {"output": "results/{model}/{format}/{operator}/ranking.parquet"},
+    "outputs": {"output": "<results>/{model}/{format}/{operator}/ranking.parquet"},
     "resources": {"mem_mb": 1000, "minutes": 3},
 }
 
@@ -31,17 +31,17 @@ TABLE_JOBS["ranking"] = {
 rule patching:
     input:
         **(RANKED if SHARDS > 1 else {}),
-        model_files="results/{model}/model_files.parquet",
+        model_files="<results>/{model}/model_files.parquet",
         probes=onset_probes,
-        dataset="results/{model}/{format}/{operator}/dataset.parquet",
-        corrupt_table="results/{model}/{format}/{operator}/corrupt.parquet",
+        dataset="<results>/{model}/{format}/{operator}/dataset.parquet",
+        corrupt_table="<results>/{model}/{format}/{operator}/corrupt.parquet",
     output:
         **(RANKED if SHARDS == 1 else {}),
-        effects=f"results/{{model}}/{{format}}/{{operator}}/indirect_effects{PIECE}.safetensors",
+        effects=f"<results>/{{model}}/{{format}}/{{operator}}/indirect_effects{PIECE}.safetensors",
     log:
-        f"results/logs/patching/{{model}}/{{format}}/{{operator}}{PIECE}.log",
+        f"<results>/logs/patching/{{model}}/{{format}}/{{operator}}{PIECE}.log",
     benchmark:
-        f"results/benchmarks/patching/{{model}}/{{format}}/{{operator}}{PIECE}.tsv"
+        f"<results>/benchmarks/patching/{{model}}/{{format}}/{{operator}}{PIECE}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:
@@ -59,6 +59,6 @@ rule patching:
 
 rule rankings_all:
     input:
-        expand("results/{model}/{format}/{operator}/ranking.parquet", **CELLS),
-        expand("results/{model}/preflight.parquet", model=MODELS),
+        expand("<results>/{model}/{format}/{operator}/ranking.parquet", **CELLS),
+        expand("<results>/{model}/preflight.parquet", model=MODELS),
     localrule: True

@@ -1,16 +1,16 @@
 """What the pipeline finds in models whose circuit was built by hand: about the pipeline, not about any model."""
 
-FIGURES["planted planted"] = None, {"planted": ["results/planted.parquet"]}
-TABLES.append("results/planted.parquet")
+FIGURES["planted planted"] = None, {"planted": ["<results>/planted.parquet"]}
+TABLES.append("<results>/planted.parquet")
 
 
 rule planted:
     output:
-        "results/planted.parquet",
+        "<results>/planted.parquet",
     log:
-        "results/logs/planted.log",
+        "<results>/logs/planted.log",
     benchmark:
-        "results/benchmarks/planted.tsv"
+        "<results>/benchmarks/planted.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:

@@ -1,22 +1,22 @@
 """Linear probes of the answer, per model: every position in each format, and the last token over all formats."""
 
-PROBES = every_format("results/{model}/{format}/probe.parquet")
-TABLES += expand("results/{model}/{folder}/probe.parquet", model=MODELS, folder=[*FORMATS, "shared"])
-FIGURES["probe probe"] = MODELS, {"probe": [PROBES, -2], "across": ["results/{model}/shared/probe.parquet"]}
+PROBES = every_format("<results>/{model}/{format}/probe.parquet")
+TABLES += expand("<results>/{model}/{folder}/probe.parquet", model=MODELS, folder=[*FORMATS, "shared"])
+FIGURES["probe probe"] = MODELS, {"probe": [PROBES, -2], "across": ["<results>/{model}/shared/probe.parquet"]}
 FIGURES["probe probe_positions"] = MODELS, {"probe": [PROBES, -2]}
 ANSWERS["probe"] = MODELS, {"probe": [PROBES, -2]}
 
 
 rule probe:
     input:
-        model_files="results/{model}/model_files.parquet",
-        census=every_cell("results/{model}/{format}/{operator}/census.parquet"),
+        model_files="<results>/{model}/model_files.parquet",
+        census=every_cell("<results>/{model}/{format}/{operator}/census.parquet"),
     output:
-        [*PROBES, "results/{model}/shared/probe.parquet"],
+        [*PROBES, "<results>/{model}/shared/probe.parquet"],
     log:
-        "results/logs/probe/{model}.log",
+        "<results>/logs/probe/{model}.log",
     benchmark:
-        "results/benchmarks/probe/{model}.tsv"
+        "<results>/benchmarks/probe/{model}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:
@@ -40,5 +40,5 @@ rule probe:
 
 rule probes_all:
     input:
-        expand("results/{model}/{folder}/probe.parquet", model=MODELS, folder=[*FORMATS, "shared"]),
+        expand("<results>/{model}/{folder}/probe.parquet", model=MODELS, folder=[*FORMATS, "shared"]),
     localrule: True

@@ -1,18 +1,18 @@
 """The prompts of every format with their tokens, by the first model's tokenizer."""
 
-TABLES += expand("results/figures/prompt_formats.{kind}", kind=FIGURE_KINDS)
+TABLES += expand("<results>/figures/prompt_formats.{kind}", kind=FIGURE_KINDS)
 
 
 rule prompt_formats:
     input:
-        model=f"results/{MODELS[0]}/model_files.parquet",
+        model=f"<results>/{MODELS[0]}/model_files.parquet",
         tables=as_inputs(TASK_TABLES.values()),
     output:
         figure_files("prompt_formats"),
     log:
-        "results/logs/figures/prompt_formats.log",
+        "<results>/logs/figures/prompt_formats.log",
     benchmark:
-        "results/benchmarks/figures/prompt_formats.tsv"
+        "<results>/benchmarks/figures/prompt_formats.tsv"
     conda:
         "../../envs/plot.yaml"
     params:

@@ -3,7 +3,7 @@
 import yaml
 from jinja2 import ChainableUndefined, Template
 
-PAGES.append("results/report.html")
+PAGES.append("<results>/report.html")
 DRAWN = sorted({"prompt_formats", *(drawn.split()[1] for drawn in FIGURES)})
 # The page shows a caption once for all models; Snakemake's report, one for each.
 CAPTIONS = {
@@ -28,11 +28,11 @@ rule answers:
             }
         ),
     output:
-        "results/{model}/answers.json",
+        "<results>/{model}/answers.json",
     log:
-        "results/logs/answers/{model}.log",
+        "<results>/logs/answers/{model}.log",
     benchmark:
-        "results/benchmarks/answers/{model}.tsv"
+        "<results>/benchmarks/answers/{model}.tsv"
     conda:
         "../../envs/cpu.yaml"
     params:
@@ -51,25 +51,25 @@ rule answers:
 rule report:
     input:
         TABLES,
-        browsers=expand("results/browser/{model}.html", model=MODELS),
-        explained="results/explained.html",
-        answers=expand("results/{model}/answers.json", model=MODELS),
-        planted="results/planted.parquet",
+        browsers=expand("<results>/browser/{model}.html", model=MODELS),
+        explained="<results>/explained.html",
+        answers=expand("<results>/{model}/answers.json", model=MODELS),
+        planted="<results>/planted.parquet",
         figures=[
-            f"results/figures/{model}/{drawn.split()[1]}.svg"
+            f"<results>/figures/{model}/{drawn.split()[1]}.svg"
             for drawn, (models, _) in FIGURES.items()
             for model in models or []
         ],
         compared=[
-            f"results/figures/{name}.svg" for name in ("summary", "prompt_formats", "planted", "calibration")
+            f"<results>/figures/{name}.svg" for name in ("summary", "prompt_formats", "planted", "calibration")
         ],
-        paper=expand("results/tables/{table}.csv", table=PAPER_TABLES if NUMBER_OPERATORS else []),
+        paper=expand("<results>/tables/{table}.csv", table=PAPER_TABLES if NUMBER_OPERATORS else []),
     output:
-        "results/report.html",
+        "<results>/report.html",
     log:
-        "results/logs/report.log",
+        "<results>/logs/report.log",
     benchmark:
-        "results/benchmarks/report.tsv"
+        "<results>/benchmarks/report.tsv"
     conda:
         "../../envs/plot.yaml"
     params:

@@ -1,13 +1,13 @@
 """Every operator's circuit on every operator, on copying, comparing and plain text, per model."""
 
 SPECIFICITY = {
-    table: [[f"results/{{model}}/shared/{table}.parquet"]] for table in ("specificity", "specificity_contrasts")
+    table: [[f"<results>/{{model}}/shared/{table}.parquet"]] for table in ("specificity", "specificity_contrasts")
 }
 FIGURES["specificity specificity"] = MODELS, {"specificity": SPECIFICITY["specificity"]}
 FIGURES["specificity exchange"] = MODELS, {"specificity": SPECIFICITY["specificity"]}
 ANSWERS["specificity"] = MODELS, SPECIFICITY
-SPECIFICITY_PROMPTS = "results/{model}/shared/specificity_prompts.parquet"
-TABLES += expand("results/{model}/shared/{table}.parquet", model=MODELS, table=SPECIFICITY)
+SPECIFICITY_PROMPTS = "<results>/{model}/shared/specificity_prompts.parquet"
+TABLES += expand("<results>/{model}/shared/{table}.parquet", model=MODELS, table=SPECIFICITY)
 TABLES += expand(SPECIFICITY_PROMPTS, model=MODELS)
 TEXT = [config["specificity_text"]] if config.get("specificity_text") else []
 TASKS = config.get("specificity_tasks", {})
@@ -16,20 +16,20 @@ TASKS = config.get("specificity_tasks", {})
 rule specificity:
     input:
         as_inputs(TEXT),
-        model_files="results/{model}/model_files.parquet",
+        model_files="<results>/{model}/model_files.parquet",
         probes=onset_probes,
-        dataset=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
-        rankings=every_cell("results/{model}/{format}/{operator}/ranking.parquet"),
-        circuit=every_operator("results/{model}/shared/{operator}/circuit.parquet"),
-        mean_cache=every_cell("results/{model}/{format}/{operator}/mean_cache.safetensors"),
+        dataset=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
+        rankings=every_cell("<results>/{model}/{format}/{operator}/ranking.parquet"),
+        circuit=every_operator("<results>/{model}/shared/{operator}/circuit.parquet"),
+        mean_cache=every_cell("<results>/{model}/{format}/{operator}/mean_cache.safetensors"),
     output:
-        output="results/{model}/shared/specificity.parquet",
-        contrasts_output="results/{model}/shared/specificity_contrasts.parquet",
+        output="<results>/{model}/shared/specificity.parquet",
+        contrasts_output="<results>/{model}/shared/specificity_contrasts.parquet",
         prompts_output=SPECIFICITY_PROMPTS,
     log:
-        "results/logs/specificity/{model}.log",
+        "<results>/logs/specificity/{model}.log",
     benchmark:
-        "results/benchmarks/specificity/{model}.tsv"
+        "<results>/benchmarks/specificity/{model}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:

@@ -1,6 +1,6 @@
 """The verdicts on every model, and all models side by side."""
 
-VERDICTS = "results/{model}/shared/verdicts.parquet"
+VERDICTS = "<results>/{model}/shared/verdicts.parquet"
 JUDGED = {
     "overlap": OVERLAP["overlap"],
     "differing": [DIFFERING],
@@ -20,9 +20,9 @@ rule summary:
     output:
         VERDICTS,
     log:
-        "results/logs/summary/{model}.log",
+        "<results>/logs/summary/{model}.log",
     benchmark:
-        "results/benchmarks/summary/{model}.tsv"
+        "<results>/benchmarks/summary/{model}.tsv"
     conda:
         "../../envs/cpu.yaml"
     params:
@@ -38,18 +38,18 @@ rule summary:
 rule nulls:
     input:
         interventions=INTERVENTIONS["interventions"][0],
-        prompts=every_cell("results/{model}/{format}/{operator}/interventions_prompts.parquet"),
-        dataset=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
-        effects=every_cell("results/{model}/{format}/{operator}/indirect_effects.safetensors"),
+        prompts=every_cell("<results>/{model}/{format}/{operator}/interventions_prompts.parquet"),
+        dataset=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
+        effects=every_cell("<results>/{model}/{format}/{operator}/indirect_effects.safetensors"),
         transfer=TRANSFERS,
         transfer_pairs=TRANSFER_PAIRS,
         lost=SPECIFICITY_PROMPTS,
     output:
-        "results/{model}/shared/nulls.parquet",
+        "<results>/{model}/shared/nulls.parquet",
     log:
-        "results/logs/nulls/{model}.log",
+        "<results>/logs/nulls/{model}.log",
     benchmark:
-        "results/benchmarks/nulls/{model}.tsv"
+        "<results>/benchmarks/nulls/{model}.tsv"
     conda:
         "../../envs/cpu.yaml"
     params:

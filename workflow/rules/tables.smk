@@ -25,9 +25,9 @@ for command, job in TABLE_JOBS.items():
         output:
             **outputs,
         log:
-            f"results/logs/{rule_name}/{place}.log",
+            f"<results>/logs/{rule_name}/{place}.log",
         benchmark:
-            f"results/benchmarks/{rule_name}/{place}.tsv"
+            f"<results>/benchmarks/{rule_name}/{place}.tsv"
         wildcard_constraints:
             **{key: one_of(names) for key, names in only.items()},
         priority: job.get("priority", 0)

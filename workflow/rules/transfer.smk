@@ -4,17 +4,17 @@ The dose only if the configuration names `dose`.
 """
 
 TRANSFERS = expand(
-    "results/{model}/transfer/{operator}/{direction}.parquet",
+    "<results>/{model}/transfer/{operator}/{direction}.parquet",
     operator=OPERATORS,
     direction=DIRECTIONS,
     allow_missing=True,
 )
-TRANSFER_PAIRS = every_operator("results/{model}/shared/{operator}/transfer_pairs.parquet")
+TRANSFER_PAIRS = every_operator("<results>/{model}/shared/{operator}/transfer_pairs.parquet")
 TRANSFER = {"transfer": [TRANSFERS, -2, -1]}
-TRANSFER_CONTRASTS = {"transfer_contrasts": ["results/{model}/shared/transfer_contrasts.parquet"]}
+TRANSFER_CONTRASTS = {"transfer_contrasts": ["<results>/{model}/shared/transfer_contrasts.parquet"]}
 FIGURES["transfer transfer"] = MODELS, TRANSFER
 FIGURES["transfer transfer_contrasts"] = MODELS, TRANSFER_CONTRASTS
-DOSES = every_operator("results/{model}/shared/{operator}/dose.parquet")
+DOSES = every_operator("<results>/{model}/shared/{operator}/dose.parquet")
 DOSE = {"dose": [DOSES, -2]} if config.get("dose") else {}
 if DOSE:
     FIGURES["transfer dose"] = MODELS, DOSE
@@ -25,20 +25,20 @@ TABLES += expand([*TRANSFERS, *TRANSFER_PAIRS, *TRANSFER_CONTRASTS["transfer_con
 
 rule transfer:
     input:
-        model_files="results/{model}/model_files.parquet",
-        probes=every_format("results/{model}/{format}/probe.parquet"),
-        census=every_cell("results/{model}/{format}/{operator}/census.parquet"),
-        exclude_train=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
-        rankings=every_cell("results/{model}/{format}/{operator}/ranking.parquet"),
-        mean_caches=every_cell("results/{model}/{format}/{operator}/mean_cache.safetensors"),
-        circuit=every_operator("results/{model}/shared/{operator}/circuit.parquet"),
+        model_files="<results>/{model}/model_files.parquet",
+        probes=every_format("<results>/{model}/{format}/probe.parquet"),
+        census=every_cell("<results>/{model}/{format}/{operator}/census.parquet"),
+        exclude_train=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
+        rankings=every_cell("<results>/{model}/{format}/{operator}/ranking.parquet"),
+        mean_caches=every_cell("<results>/{model}/{format}/{operator}/mean_cache.safetensors"),
+        circuit=every_operator("<results>/{model}/shared/{operator}/circuit.parquet"),
     output:
         TRANSFERS,
         pairs_output=TRANSFER_PAIRS,
     log:
-        "results/logs/transfer/{model}.log",
+        "<results>/logs/transfer/{model}.log",
     benchmark:
-        "results/benchmarks/transfer/{model}.tsv"
+        "<results>/benchmarks/transfer/{model}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:
@@ -62,18 +62,18 @@ rule transfer:
 
 rule dose:
     input:
-        model_files="results/{model}/model_files.parquet",
+        model_files="<results>/{model}/model_files.parquet",
         probes=onset_probes,
-        census=every_cell("results/{model}/{format}/{operator}/census.parquet"),
-        exclude_train=every_cell("results/{model}/{format}/{operator}/dataset.parquet"),
-        rankings=every_cell("results/{model}/{format}/{operator}/ranking.parquet"),
-        circuit=every_operator("results/{model}/shared/{operator}/classified_circuit.parquet"),
+        census=every_cell("<results>/{model}/{format}/{operator}/census.parquet"),
+        exclude_train=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
+        rankings=every_cell("<results>/{model}/{format}/{operator}/ranking.parquet"),
+        circuit=every_operator("<results>/{model}/shared/{operator}/classified_circuit.parquet"),
     output:
         output=DOSES,
     log:
-        "results/logs/dose/{model}.log",
+        "<results>/logs/dose/{model}.log",
     benchmark:
-        "results/benchmarks/dose/{model}.tsv"
+        "<results>/benchmarks/dose/{model}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:
@@ -98,11 +98,11 @@ rule transfer_contrasts:
         transfer=TRANSFERS,
         transfer_pairs=TRANSFER_PAIRS,
     output:
-        "results/{model}/shared/transfer_contrasts.parquet",
+        "<results>/{model}/shared/transfer_contrasts.parquet",
     log:
-        "results/logs/transfer_contrasts/{model}.log",
+        "<results>/logs/transfer_contrasts/{model}.log",
     benchmark:
-        "results/benchmarks/transfer_contrasts/{model}.tsv"
+        "<results>/benchmarks/transfer_contrasts/{model}.tsv"
     conda:
         "../../envs/cpu.yaml"
     params:

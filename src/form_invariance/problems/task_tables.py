@@ -119,7 +119,8 @@ def read_task_table(path: Path, answer: str) -> pd.DataFrame:
     if answer not in table.columns or not names:
         raise UserError(
             f"the table {path} has the columns {', '.join(table.columns)}; it must have the column {answer!r}, "
-            "with the answers, and at least one other, which is a field of the templates"
+            "with the answers, and at least one other, which is a field of the templates; {table: FILE, answer: "
+            "COLUMN} names another column of answers"
         )
     for name in table.columns:
         odd = table[name][~table[name].map(_is_text)]

@@ -89,7 +89,9 @@ def of_file(path: Path) -> Question:
     relation = re.sub(r"[\W_]+", " ", operator if answer == "answer" else answer).strip()
     task = TableTask(path, answer)
     if len(pool(task)) < EXAMPLES + PROBLEMS:
-        raise UserError(f"the table {path} has {len(pool(task))} rows; scout needs {EXAMPLES + PROBLEMS} at least")
+        raise UserError(
+            f"the table {path} has {len(pool(task))} rows; scout needs {EXAMPLES + PROBLEMS} at least, so add rows"
+        )
     return Question(operator or "table", task, of_table(relation, [one for one in columns if one != answer]))
 
 

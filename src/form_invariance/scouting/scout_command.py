@@ -44,6 +44,7 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.tables.files import write_text
     from form_invariance.workflow.config_check import check, load
     from form_invariance.workflow.paths import default_folder
+    from form_invariance.workflow.undefined import undefined_verdicts
 
     output, seed, longest = arguments.output, arguments.seed, 60 * arguments.minutes
     schema = load(default_folder() / "schemas/config.schema.yaml")
@@ -75,12 +76,14 @@ def run(arguments: argparse.Namespace) -> None:
         for operator, path in drafts.items():
             config["operators"][operator]["table"] = str(path)
         check(config, schema)
+        warnings = list(undefined_verdicts(config))
     for operator, path in files.items():
         write_text(path, texts[operator])
     minutes = f"about {seconds / 60:.0f} minutes at {speed / 1e12:.2g} TFLOP/s"
-    write_text(output, f"# Written by scout. Estimated time of the experiment: {minutes}.\n{text}")
+    folder = f"# Folder of all that it writes.\nresults: results/{writing.model_name(output.stem)}"
+    write_text(output, f"# Written by scout. Estimated time of the experiment: {minutes}.\n{folder}\n\n{text}")
     late = (
         "" if seconds <= longest else f"; the quickest experiment is longer than --minutes {arguments.minutes:g}"
     )
     print(f"Wrote {', '.join(map(str, [output, *files.values()]))}: {minutes}{late}.")
-    print(f"Run it: snakemake --configfile {output}")
+    print(*(f"Warning: {sentence}" for sentence in warnings), f"Run it: snakemake --configfile {output}", sep="\n")

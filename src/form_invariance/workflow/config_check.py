@@ -275,10 +275,10 @@ def _check_slowly(config: Mapping[str, Any], tasks: Mapping[str, Task]) -> None:
 def _check_enough(problems: int, config: Mapping[str, Any]) -> None:
     """Check that an operator has a problem for each prompt that the stages need."""
     asked, train, evaluation = (config[key] for key in ("census_pairs", "train_prompts", "eval_prompts"))
-    if min(problems, asked) < train + evaluation:
+    if (most := min(problems, asked)) < train + evaluation:
         raise UserError(
-            f"of {problems} problems census_pairs asks up to {asked}, but train_prompts {train} and eval_prompts "
-            f"{evaluation} need {train + evaluation} that the model answers right; lower these or raise those"
+            f"of {problems} problems census_pairs asks up to {asked}, but train_prompts and eval_prompts need "
+            f"{train + evaluation} right answers; raise those, or lower these, for instance to {most // 4} each"
         )
 
 

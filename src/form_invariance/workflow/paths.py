@@ -24,18 +24,23 @@ def default_folder() -> Path:
     raise UserError(f"there is no config/config.yaml in {Path.cwd()}; run this in the checkout")
 
 
-def refuse_braces(**folders: Path) -> None:
-    """Refuse folders that Snakemake takes for patterns, whatever a workflow does.
+def check_folders(**folders: Path) -> None:
+    """Refuse folders that are not on this machine, and those that Snakemake takes for patterns.
 
     Args:
         folders: by what they are, with `_` for a space.
 
     Raises:
-        UserError: the path of a folder has a brace.
+        UserError: the path of a folder has a brace, or Snakemake has fetched the workflow without its folder.
     """
     for what, folder in folders.items():
+        name = what.replace("_", " ")
+        if not folder.is_dir():
+            raise UserError(
+                f"the {name}, {folder}, is no folder of this machine; clone the repository at the tag that you "
+                "want, and name the Snakefile of the clone"
+            )
         if set("{}") & set(str(folder)):
-            name = what.replace("_", " ")
             raise UserError(
                 f"the path of the {name}, {folder}, has braces, which Snakemake reads as wildcards; move it"
             )

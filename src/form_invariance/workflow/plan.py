@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,11 @@ def without_records(listing: str) -> str:
         f"{found[1]} finished jobs have no records by Snakemake ({found[2]}), so that a change of settings or "
         "source would not make them again; if nothing has changed, 'snakemake --touch --forceall' makes records."
     )
+
+
+def warnings(listing: str) -> list[str]:
+    """The workflow's warnings in the output of `snakemake -n`."""
+    return [line for line in listing.splitlines() if line.startswith("warning: ")]
 
 
 def past_seconds(benchmark: Path) -> float | None:
@@ -184,17 +189,42 @@ def _total(jobs: pd.DataFrame) -> list[str]:
         )
         lines.append(f"Jobs that read a model's weights: {len(loading)} ({loads}).")
     timed = pending[pending["seconds"].notna()]
-    if len(timed):
-        gpu, cpu = (timed.loc[timed["on_gpu"] == kind, "seconds"].sum() / 3600 for kind in (True, False))
-        lines.append(f"Time: {gpu:.2f} GPU hours, {cpu:.2f} CPU hours.")
-        if not gpu:
-            cores = machine.cores()
-            lines[-1] += f" On the {cores} cores of this machine that is about {cpu / cores:.2f} hours."
-        guessed = int(timed["past"].isna().sum())
-        lines.append(f"{len(timed) - guessed} jobs have this time from past runs, {guessed} from an estimate.")
+    lines += _time(timed)
     if len(pending) > len(timed):
         lines.append(f"{len(pending) - len(timed)} jobs that read tables alone never ran; each takes seconds.")
     return lines
+
+
+def _time(timed: pd.DataFrame) -> list[str]:
+    """Hours of jobs whose seconds are known, and what the hours rest on; nothing without jobs."""
+    if timed.empty:
+        return []
+    gpu, cpu = (timed.loc[timed["on_gpu"] == kind, "seconds"].sum() / 3600 for kind in (True, False))
+    hours = f"Time: {gpu:.2f} GPU hours, {cpu:.2f} CPU hours."
+    if not gpu:
+        cores = machine.cores()
+        hours += f" On the {cores} cores of this machine that is about {cpu / cores:.2f} hours."
+    guessed = int(timed["past"].isna().sum())
+    return [hours, f"{len(timed) - guessed} jobs have this time from past runs, {guessed} from an estimate."]
+
+
+def hours(jobs: Iterable[Any], config: Mapping[str, Any]) -> list[str]:
+    """Hours of a run that begins, and what they rest on, in two sentences; none if its jobs read no weights.
+
+    Args:
+        jobs: the pending jobs of Snakemake's graph.
+    """
+    pending = [
+        Job(
+            job.rule.name, job.wildcards_dict, str(job.benchmark), "", any(map(job.resources.get, ("gpu", "gres")))
+        )
+        for job in jobs
+        if job.benchmark
+    ]
+    if not pending:
+        return []
+    table = make(pending, pending, Path(), config)
+    return _time(table[table["seconds"].notna()])
 
 
 def assumptions(jobs: pd.DataFrame, config: Mapping[str, Any], rate: float | None = None) -> str:

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-_SAID_ALWAYS = ("Using ", "Assuming ", "Building DAG", "host: ")
+_SAID_ALWAYS = ("Using ", "Assuming ", "Building DAG", "host: ", "warning: ")
 """How lines begin that Snakemake prints whether or not it fails."""
 _SNAKEFILES = ("Snakefile", "snakefile", "workflow/Snakefile", "workflow/snakefile")
 
@@ -39,6 +39,7 @@ def run(arguments: argparse.Namespace) -> None:
     gpu_here = rate is not None or job_sizes.has_gpu()
     table = plan.make(pending, every, arguments.directory, config, rate, gpu_here=gpu_here)
     said = [plan.table(table), plan.assumptions(table, config, rate), plan.without_records(listings[1])]
+    said += plan.warnings(listings[1])
     print("\n".join(filter(None, said)))
 
 

@@ -31,9 +31,9 @@ Config = Mapping[str, Any]
 def _folders(config: Config) -> Iterator[tuple[Path, dict[str, Any]]]:
     """The folder of each model, with what its results depend on."""
     plain = json.loads(json.dumps(config))
-    models, source = plain.pop("models"), _source()
+    results, models, source = plain.pop("results"), plain.pop("models"), _source()
     for name, model in models.items():
-        yield Path("results", name), {**plain, "model": model, "source": source}
+        yield Path(results, name), {**plain, "model": model, "source": source}
 
 
 def _source() -> str:

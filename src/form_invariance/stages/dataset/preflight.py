@@ -23,9 +23,8 @@ def preflight_table(
         across: corrupt partners come from all operators of the format.
     """
     rows, problems = [], []
-    for (name, operator), (census, template) in censuses.items():
-        others = {of: given for (form, of), given in censuses.items() if across and form == name}
-        problem = cache(partial(_problem, {**others, operator: (census, template)}, operator, choice))
+    for (name, operator), (census, _) in censuses.items():
+        problem = cache(partial(_problem, _partners(censuses, name, operator, across), operator, choice))
         reason = problem(choice.train)
         problems.append(problem)
         fits = _largest([problem], choice.train)
@@ -45,6 +44,13 @@ def preflight_table(
         )
     table = pd.DataFrame(rows)
     return table.assign(all_fit=_largest(problems, int(table["train_fits"].min())))
+
+
+def _partners(
+    censuses: Mapping[Cell, tuple[pd.DataFrame, str]], name: str, operator: str, across: bool
+) -> dict[str, tuple[pd.DataFrame, str]]:
+    """The censuses that a cell's corrupt partners come from."""
+    return {of: given for (form, of), given in censuses.items() if form == name and (across or of == operator)}
 
 
 def _problem(given: Mapping[str, tuple[pd.DataFrame, str]], operator: str, choice: Choice, train: int) -> str:
@@ -100,6 +106,29 @@ def check(table: pd.DataFrame, choice: Choice) -> None:
         fits = "leave these cells out, or give their templates worked examples (scout tries some)"
     raise UserError(
         f"{len(short)} of {len(table)} cells have too few right answers for {choice.train} train and "
-        f"{choice.evaluation} eval prompts: {cells}; {fits}, or raise census_pairs. The first of them: "
-        f"{short['reason'].iloc[0]}"
+        f"{choice.evaluation} eval prompts: {cells}; {fits}, or raise census_pairs (a table has no "
+        f"more than its rows). The first of them: {short['reason'].iloc[0]}"
     )
+
+
+def check_left(censuses: Mapping[Cell, tuple[pd.DataFrame, str]], choice: Choice, across: bool = False) -> None:
+    """Check that problems of every operator are in no dataset of any format: the mean activations are of these.
+
+    Args:
+        censuses: as for `preflight_table`; every cell has enough right answers.
+
+    Raises:
+        UserError: an operator has none left.
+    """
+    taken: set[frozenset[int]] = set()
+    for name, operator in censuses:
+        dataset, _ = make_dataset(_partners(censuses, name, operator, across), operator, choice)
+        taken |= set(map(frozenset, zip(dataset["a"], dataset["b"], strict=True)))
+    for (_, operator), (census, _) in censuses.items():
+        asked = census[census["uniform"]]
+        if set(map(frozenset, zip(asked["a"], asked["b"], strict=True))) <= taken:
+            raise UserError(
+                f"all {len(asked)} problems of {operator} are train or eval prompts of some format, so that none "
+                "is left for the means that replace ablated activations; lower train_prompts and eval_prompts, or "
+                "raise census_pairs (a table needs more rows)"
+            )

@@ -21,7 +21,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     from form_invariance.stages.census.table import CENSUS
     from form_invariance.stages.dataset.compute import Choice
-    from form_invariance.stages.dataset.preflight import check, preflight_table
+    from form_invariance.stages.dataset.preflight import check, check_left, preflight_table
     from form_invariance.stages.dataset.table import PREFLIGHT
     from form_invariance.tables.files import provenance_of, read_table, write_table
 
@@ -30,7 +30,9 @@ def run(arguments: argparse.Namespace) -> None:
         for cell, path in arguments.census.items()
     }
     choice = Choice(arguments.train, arguments.eval, arguments.corrupt_seeds, arguments.seed)
-    table = preflight_table(censuses, choice, arguments.corrupt == "across_operators")
+    across = arguments.corrupt == "across_operators"
+    table = preflight_table(censuses, choice, across)
     print(table.drop(columns="reason").to_string(index=False), file=sys.stderr)
     check(table, choice)
+    check_left(censuses, choice, across)
     write_table(table, arguments.output, PREFLIGHT, settings(arguments, "train", "eval", "corrupt_seeds", "seed"))

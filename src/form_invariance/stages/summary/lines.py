@@ -1,11 +1,14 @@
-"""The verdicts on one model as a few lines of text."""
+"""The verdicts on one model, and on two, as a few lines of text."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any
 
 import pandas as pd
 
+from form_invariance.errors import UserError
 from form_invariance.stages.questions import QUESTIONS
 from form_invariance.stages.specificity.table import ALL
+from form_invariance.stages.summary.table import COMPARED
 from form_invariance.stages.verdicts import deciding
 
 
@@ -38,12 +41,53 @@ def verdict_lines(table: pd.DataFrame, model: str, k: int) -> Iterator[str]:
     for row in verdicts_at(table, k).to_dict("records"):
         numbers = "nothing to compare"
         if row["verdict"] != "undefined":
-            numbers = (
-                f"{row['value']:.2f} against {row['control_value']:.2f}: "
-                f"{row['difference']:+.2f} [{row['low']:+.2f}, {row['high']:+.2f}]"
-            )
+            numbers = f"{row['value']:.2f} against {row['control_value']:.2f}: {_interval(row)}"
         question = QUESTIONS[row["question"]]
         compared = f"{question.compared} ({row['metric']})"
         yield f"  {question.label:<42} {row['verdict']:<10} {numbers:<44} {compared}"
         if operators := by_operator(table, k, row["question"], row["metric"]):
             yield f"    {operators}"
+
+
+def _interval(row: Mapping[Hashable, Any], side: str = "") -> str:
+    return f"{row[f'difference{side}']:+.2f} [{row[f'low{side}']:+.2f}, {row[f'high{side}']:+.2f}]"
+
+
+def compared(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
+    """The compared table: a row for each verdict that both runs have.
+
+    Args:
+        first: the verdicts tables of a run's models, with the column model. Two runs of one model each are
+            compared whatever their models are; other runs by model.
+
+    Raises:
+        UserError: they have none in common.
+    """
+    models = [" and ".join(sorted(set(table["model"]))) for table in (first, second)]
+    if first["model"].nunique() == second["model"].nunique() == 1:
+        first, second = (table.assign(model=" / ".join(dict.fromkeys(models))) for table in (first, second))
+    keys = ["model", "question", "metric", "operator", "k"]
+    both = first.merge(second, on=keys, suffixes=("_first", "_second"), validate="one_to_one")
+    if both.empty:
+        sizes = [", ".join(map(str, sorted(set(table["k"])))) for table in (first, second)]
+        raise UserError(
+            f"the runs have no verdict in common: one has {models[0]} at k = {sizes[0]}, the other {models[1]} at "
+            f"k = {sizes[1]}; compare runs that share a model, or have one each, and share a circuit size"
+        )
+    return both.assign(differs=both["verdict_first"] != both["verdict_second"])[list(COMPARED.columns)]
+
+
+def compared_lines(table: pd.DataFrame) -> Iterator[str]:
+    """A line for each verdict over all operators of the compared table, marked with * where the runs differ."""
+    every = table[table["operator"] == ALL]
+    for (model, k), own in every.groupby(["model", "k"], sort=False):
+        yield f"{model}, k = {k} neurons of each late layer"
+        for row in own.to_dict("records"):
+            sides = [
+                f"{row[f'verdict{side}']:<10}"
+                + ("" if row[f"verdict{side}"] == "undefined" else _interval(row, side))
+                for side in ("_first", "_second")
+            ]
+            question = f"{QUESTIONS[row['question']].label} ({row['metric']})"
+            yield f"{'*' if row['differs'] else ' '} {question:<66} {sides[0]:<30} {sides[1]}".rstrip()
+    yield f"{every['differs'].sum()} of {len(every)} verdicts differ (*)."

@@ -1,7 +1,7 @@
 """The verdicts on one model."""
 
 from form_invariance.stages.questions import QUESTIONS
-from form_invariance.tables.columns import Schema, integer, number, text
+from form_invariance.tables.columns import Column, Schema, flag, integer, number, text
 
 BEYOND_OPERATOR = "jaccard beyond operator"
 """The metric by which formats of one operator are compared with formats of two operators."""
@@ -39,6 +39,21 @@ VERDICTS = Schema(
             "yes (the interval is above zero by two limit errors), no (below), undecided, or undefined; over all "
             "operators mixed, where it is yes for some and no for others"
         ),
+    },
+)
+
+COMPARED = Schema(
+    "compared",
+    {
+        "model": text("model; of two runs with one model each: both"),
+        **{name: VERDICTS.columns[name] for name in ("question", "metric", "operator", "k")},
+        **{
+            f"{name}_{side}": Column(column.type, f"of the {side} run: {column.meaning}")
+            for side in ("first", "second")
+            for name, column in VERDICTS.columns.items()
+            if name in ("difference", "low", "high", "verdict")
+        },
+        "differs": flag("the two runs' verdicts differ"),
     },
 )
 

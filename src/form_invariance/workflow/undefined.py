@@ -1,0 +1,58 @@
+"""Which verdicts a configuration leaves undefined, whatever the model answers: warnings, not errors."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from form_invariance.model import files as model_files
+from form_invariance.problems.prompts import PromptTokenizer
+from form_invariance.problems.tasks import TableTask, Task, pool, stated, targets
+from form_invariance.stages.questions import QUESTIONS
+from form_invariance.stages.summary.table import FEWEST_PAIRS
+from form_invariance.workflow.model_checks import known_folder, task_of
+
+
+def undefined_verdicts(config: Mapping[str, Any]) -> Iterator[str]:
+    """A sentence for each key that leaves verdicts undefined: which, why, and what would define them.
+
+    Args:
+        config: a checked configuration.
+    """
+    for key in ("random_seeds", "matched_seeds"):
+        if config[key] == 1:
+            yield (
+                f"config key {key}: a control with one draw has no interval, so a verdict is undefined wherever "
+                "this control is the strongest; write 2 or more, for narrow intervals 5"
+            )
+    if len(config["operators"]) == 1:
+        yield (
+            f"config key operators: with one operator the verdict {QUESTIONS['specific'].label!r} is "
+            f"undefined, and {QUESTIONS['same'].label!r} compares with chance alone; add an operator"
+        )
+    tasks = {name: task_of(operator, config["operands"]) for name, operator in config["operators"].items()}
+    if not all(isinstance(task, TableTask) for task in tasks.values()):
+        return
+    for name, model in config["models"].items():
+        folder = known_folder(model["source"], model.get("revision"))
+        if folder is None or not (folder / "tokenizer.json").is_file():
+            continue
+        tokenizer = model_files.load_tokenizer(folder)
+        counts = [_shared_answers(task, config, operator, tokenizer) for operator, task in tasks.items()]
+        shared, rows = map(sum, zip(*counts, strict=True))
+        if shared < FEWEST_PAIRS:
+            yield (
+                f"config key operators: {shared} of {rows} rows have an answer that begins with the same token as "
+                f"another row's (tokenizer of {name}). The verdict {QUESTIONS['beyond_the_answer'].label!r} needs "
+                f"{FEWEST_PAIRS} comparisons of such rows and will be undefined; add rows with answers that the "
+                "table already has"
+            )
+
+
+def _shared_answers(
+    task: Task, config: Mapping[str, Any], operator: str, tokenizer: PromptTokenizer
+) -> tuple[int, int]:
+    """Rows of a table whose answer begins with the same token as another row's, and all rows."""
+    template = next(iter(config["formats"].values()))["templates"][operator]
+    tokens = targets(task, tokenizer, template, stated(task, pool(task)), f"operators.{operator}")[1].tolist()
+    counts = Counter(tokens)
+    return sum(counts[token] > 1 for token in tokens), len(tokens)
