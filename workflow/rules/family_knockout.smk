@@ -18,6 +18,8 @@ rule family_knockout:
         "<results>/logs/family_knockout/{model}.log",
     benchmark:
         "<results>/benchmarks/family_knockout/{model}.tsv"
+    # With what waits for it, the longest chain after the rankings.
+    priority: 1
     conda:
         "../../envs/gpu.yaml"
     params:

@@ -66,6 +66,8 @@ rule heuristics:
         "<results>/logs/heuristics/{model}/{operator}.log",
     benchmark:
         "<results>/benchmarks/heuristics/{model}/{operator}.tsv"
+    # With what waits for it, the longest chain after the rankings.
+    priority: 1
     conda:
         "../../envs/gpu.yaml"
     params:

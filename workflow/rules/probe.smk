@@ -12,7 +12,7 @@ rule probe:
         model_files="<results>/{model}/model_files.parquet",
         census=every_cell("<results>/{model}/{format}/{operator}/census.parquet"),
     output:
-        [*PROBES, "<results>/{model}/shared/probe.parquet"],
+        tables=[*PROBES, "<results>/{model}/shared/probe.parquet"],
     log:
         "<results>/logs/probe/{model}.log",
     benchmark:
@@ -33,7 +33,7 @@ rule probe:
     shell:
         in_turn(
             "probe {params.model:q} --model-files {input.model_files:q} --census {params.census[#]:q}"
-            " {params.settings:q} --output {output[#]:q}",
+            " {params.settings:q} --output {output.tables[#]:q}",
             turns=len(FORMATS) + 1,
         )
 

@@ -26,13 +26,15 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.run import load_run, run_provenance
     from form_invariance.stages.task_options import recorded_arithmetic
     from form_invariance.tables.files import provenance_of, read_tables, write_table
+    from form_invariance.tables.progress import track
 
     run, seed = load_run(arguments), arguments.seed
     cells = {}
     datasets: dict[str, list[pd.DataFrame]] = {}
     for (_, operator), table in read_tables(arguments.datasets, DATASET).items():
         datasets.setdefault(operator, []).append(table)
-    for (name, operator), table in read_tables(arguments.heuristics, HEURISTICS).items():
+    labelled = read_tables(arguments.heuristics, HEURISTICS)
+    for (name, operator), table in track(labelled.items(), len(labelled), "cells"):
         strict = strict_labels(table)
         labels = {kind: strict[strict["neurons"] == kind] for kind in (SHARED, *MATCHED)}
         asked = provenance_of(arguments.census[name, operator])
