@@ -13,10 +13,8 @@ import test_explainer
 from example_tables import filled
 from stub_checkout import ROOT
 
-from form_invariance.stages.interventions import figure
 from form_invariance.stages.interventions.table import INTERVENTIONS
 from form_invariance.stages.neuron_sets import CIRCUIT, CONTROLS, KINDS
-from form_invariance.stages.specificity.figure import COLUMNS
 from form_invariance.tables.files import write_table
 
 NAME = "random_opposite"
@@ -115,27 +113,6 @@ def test_a_table_with_a_kind_that_has_no_entry_is_shown_by_its_name(tmp_path, mo
     page = test_explainer.explain(tmp_path)
     pictures = [base64.b64decode(data).decode() for data in re.findall(r"svg\+xml;base64,([^\"]+)", page)]
     assert any("removed_kind" in picture for picture in pictures)
-
-
-def test_the_looks_are_those_that_figures_always_had():
-    assert {
-        name: (look.colour, look.marker, look.dashes, look.width, look.label)
-        for name, look in figure.LOOKS.items()
-    } == {
-        "circuit": ("#0072B2", "o", "-", 2.0, "shared circuit"),
-        "last": ("#D55E00", "", ":", 1.2, "shared circuit, last token only"),
-        "template": ("#009E73", "", "-.", 1.2, "shared circuit, its template's means"),
-        "random": ("#777777", "", "-", 1.2, "random neurons outside the circuit"),
-        "random_any": ("#777777", "", "--", 1.2, "random, of all neurons"),
-        "random_variance": ("#E69F00", "", "--", 1.2, "random, equal variance"),
-        "random_effect": ("#CC79A7", "", ":", 1.2, "random, equal effect"),
-    }
-    assert list(figure.LOOKS)[3:] == ["random", "random_any", "random_variance", "random_effect"]
-    assert list(COLUMNS.items()) == [
-        ("circuit", "shared circuit"),
-        ("random_effect", "control, equal effect"),
-        ("random_variance", "control, equal variance"),
-    ]
 
 
 def test_kinds_can_be_told_apart():

@@ -181,6 +181,7 @@ def without(weights, name):
         ({"intermediate_size": 96}, dict, r"has shape \(80, 48\), but config.json asks for \(96, 48\)"),
         ({}, lambda weights: without(weights, "model.norm.weight"), "weight 'model.norm.weight' is missing"),
         ({}, lambda weights: {**weights, "adapter": torch.zeros(3)}, "weight 'adapter' does not belong to"),
+        ({}, lambda weights: {**weights, "model.norm.weight": torch.ones(48).char()}, "the model is quantised"),
     ],
 )
 def test_a_model_that_cannot_be_loaded_ends_its_first_job(

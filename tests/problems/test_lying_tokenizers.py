@@ -144,7 +144,7 @@ def test_without_a_tokenizer_config(folder):
     assert model_files.load_tokenizer(folder).bos == 0
 
 
-@pytest.mark.parametrize("named", ["<s>", 7, ["<s>"], {"content": None}, {}])
+@pytest.mark.parametrize("named", ["<s>", 7, ["<s>"], {"content": None}, {"content": 7}, {}])
 def test_a_bos_token_that_does_not_exist(folder, named):
     write(folder, lying("post_processor", value=None))
     settings = {**OPTIONS, "add_bos_token": True, "bos_token": named}

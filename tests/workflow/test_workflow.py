@@ -47,15 +47,6 @@ def wildcards_by_rule(out):
 
 
 MODELS = ("embedded-shared", "embedded-separate")
-TRANSFER = {
-    "transfer",
-    "transfer_contrasts",
-    "transfer_figure",
-    "transfer_contrasts_figure",
-    "summary",
-    "summary_figure",
-}
-"""What a change of the transfer reruns."""
 GRID = {
     "model": set(MODELS),
     "format": {"symbolic", "code", "word"},
@@ -222,28 +213,6 @@ def test_mean_cache_leaves_out_the_pairs_of_every_format(finished):
     ]
 
 
-@pytest.mark.parametrize(
-    ("setting", "rules"),
-    [
-        (
-            "probe_prompts=99",
-            {"probe", "probe_figure", "probe_positions_figure", "paper_tables", *TRANSFER},
-        ),
-        ("transfer_pairs=7", {*TRANSFER, "dose", "dose_figure"}),
-        ("permutations=300", {"agreement", "paper_tables", "heuristics_figure"}),
-        (
-            "heuristic_threshold=0.7",
-            {
-                *{"heuristics", "agreement", "paper_tables", "heuristics_figure", "browser"},
-                *{"family_knockout", "family_knockout_figure"},
-            },
-        ),
-    ],
-)
-def test_a_change_of_one_key_reruns_what_uses_it(finished, setting, rules):
-    assert set(pending(finished, "--config", setting)) == {*rules, "answers", "explainer", "report", "default"}
-
-
 @pytest.mark.nightly
 def test_the_heads_are_left_out(clean, planned):
     without = pending(clean, "--config", "heads=[]")
@@ -313,14 +282,6 @@ def test_late_layers_from_the_onset_wait_for_the_probes(clean):
     assert job_counts(out).get("probe") == 1
     probes = [f"{name}=results/embedded-shared/{name}/probe.parquet" for name in ("symbolic", "code", "word")]
     assert f"--late-from onset --probes {' '.join(probes)}" in out
-
-
-def test_a_deleted_table_is_made_again(finished):
-    path = finished / "results/embedded-shared/word/addition/ranking.parquet"
-    text = path.read_text()
-    path.unlink()
-    assert pending(finished)["ranking"] == 1
-    path.write_text(text)
 
 
 def test_a_mistake_found_by_a_job_is_on_the_terminal(clean):
