@@ -2,12 +2,14 @@
 
 import json
 import shutil
+from itertools import islice
 
 import hostile_values
 import numpy as np
 import pytest
 import yaml
 from configurations import SCHEMA, SHIPPED
+from damages import damages
 from safetensors.torch import load_file
 from stub_checkout import ROOT
 
@@ -16,21 +18,6 @@ from form_invariance.errors import UserError
 from form_invariance.model import files as model_files
 from form_invariance.model import loading as models
 from form_invariance.workflow import config_check, config_schema, job_sizes
-
-
-def damages(content, rng, number):
-    """A file's bytes damaged: none left, and `number` times cut short, a bit flipped, some lost, or no UTF-8."""
-    yield b""
-    for kind in range(number):
-        place = int(rng.integers(len(content)))
-        if kind % 4 == 0:
-            yield content[:place]
-        elif kind % 4 == 1:
-            yield content[:place] + bytes([content[place] ^ 1 << int(rng.integers(8))]) + content[place + 1 :]
-        elif kind % 4 == 2:
-            yield content[:place] + content[place + int(rng.integers(1, 20)) :]
-        else:
-            yield content[:place] + bytes(rng.integers(128, 256, size=2).tolist()) + content[place:]
 
 
 def refusal(path, read, *arguments):
@@ -44,7 +31,7 @@ def refusal(path, read, *arguments):
 def test_a_damaged_configuration_is_refused_or_checked(tmp_path, name):
     path, content = tmp_path / name, (ROOT / "config" / name).read_bytes()
     content = yaml.safe_dump(yaml.safe_load(content)).encode()
-    for bad in damages(content, np.random.default_rng(0), 60):
+    for bad in islice(damages(content, np.random.default_rng(0)), 72):
         path.write_bytes(bad)
         found, _ = refusal(path, config_check.load, path)
         if found is not None and name != "cluster.example.yaml":
@@ -147,7 +134,7 @@ JSON = ["config.json", "tokenizer_config.json", "tokenizer.json", "model.safeten
 def test_a_damaged_model_is_read_or_refused(folder, name):
     path = folder / name
     content, said = path.read_bytes(), 0
-    for bad in damages(content, np.random.default_rng(2), 80):
+    for bad in islice(damages(content, np.random.default_rng(2)), 90):
         path.write_bytes(bad)
         said += bool(refusal(folder, read_all, folder)[1])
     assert said >= 20
