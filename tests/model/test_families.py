@@ -7,7 +7,7 @@ import oracles
 import pytest
 import torch
 from ablations import at_last_token
-from hugging_face import rewritten
+from hugging_face import reading, rewritten
 from safetensors.torch import load_file
 
 from conftest import FAMILIES
@@ -57,15 +57,8 @@ class HuggingFace:
     def run(self, tokens, hooks=(), readers=None):
         """Last-token logits (B, V) with hooks (layer, function of the neurons (B, T, m) or heads (B, T, H*D))."""
         readers = readers or self.readers
-        handles = [
-            readers[layer].register_forward_pre_hook(lambda module, given, change=change: (change(given[0]),))
-            for layer, change in hooks
-        ]
-        try:
+        with reading(*((readers[layer], change) for layer, change in hooks)):
             return self.model(tokens).logits[:, -1]
-        finally:
-            for handle in handles:
-                handle.remove()
 
     def neurons(self, tokens, readers=None):
         """All neurons' activations, (layers, B, T, m), or all heads' outputs (layers, B, T, H*D)."""
@@ -150,10 +143,8 @@ def test_the_gradient_of_attribution(pair):
         def add(post, delta=delta):
             return torch.cat([post[:, :-1], post[:, -1:] + delta[:, None]], dim=1)
 
-        with torch.enable_grad():
-            hook = theirs.readers[layer].register_forward_pre_hook(lambda module, given, add=add: (add(given[0]),))
+        with torch.enable_grad(), reading((theirs.readers[layer], add)):
             z = theirs.model(clean).logits[:, -1].gather(1, answers)
-            hook.remove()
             (expected,) = torch.autograd.grad(0.5 * (z[:, 1] - z[:, 0]).sum(), delta)
         torch.testing.assert_close(gradient[layer - FIRST], expected, atol=1e-5, rtol=1e-3)
 

@@ -186,10 +186,7 @@ REFUSED = {
         lying("pre_tokenizer", value={"type": "Digits", "individual_digits": True}),
         "number 10 into several tokens.* 0 to 9 are one token each",
     ),
-    "digits of another script": (
-        lying("normalizer", value=replacing("7", "٧")),
-        "the number 7 into",
-    ),
+    "digits of another script": (lying("normalizer", value=replacing("7", "٧")), "the number 7 into"),
     "digits exchanged": (
         lying("normalizer", value={"type": "Sequence", "normalizers": EXCHANGED}),
         "encodes the number 7 as a token that decodes to '8'",

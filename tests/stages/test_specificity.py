@@ -25,13 +25,7 @@ from form_invariance.stages.specificity import compute, tasks
 from form_invariance.stages.specificity.answer import answer
 from form_invariance.stages.specificity.compute import Damages, damages, matrix, neuron_sets
 from form_invariance.stages.specificity.contrasts import contrasts_table
-from form_invariance.stages.specificity.figure import (
-    damage_matrix,
-    exchange,
-    exchange_matrix,
-    middle,
-    specificity,
-)
+from form_invariance.stages.specificity.figure import damage_matrix, exchange, exchange_matrix, middle, specificity
 from form_invariance.stages.specificity.plain_text import PLAIN_TEXT
 from form_invariance.stages.specificity.table import SPECIFICITY, SPECIFICITY_CONTRASTS
 from form_invariance.stages.specificity.tasks import Task, number_task, text_task
@@ -227,21 +221,8 @@ def random_sets(width, seed=3):
 
 def expected_values(bridge, tokens, answers, plain, mask, center):
     """The metrics by hooks over whole sequences: neurons in mask (late layers, m) at `plain` (late layers, m)."""
-    hooks = [
-        (
-            oracles.post_name(2 + place),
-            oracles.replace_neurons(own, mean.expand(tokens.shape[1], -1), slice(-1, None)),
-        )
-        for place, (own, mean) in enumerate(zip(mask, plain, strict=True))
-    ]
-    z = oracles.last_logits(bridge, tokens, hooks)
-    log_probability = z.double().log_softmax(-1).gather(1, answers[:, None])[:, 0].numpy()
-    return {
-        "accuracy": (z.argmax(-1) == answers).double().numpy(),
-        "probability": np.exp(log_probability),
-        "normalized_logit": oracles.normalized_logit(z, answers, center),
-        "loss": -log_probability,
-    }
+    means = plain[:, None].expand(-1, tokens.shape[1], -1)
+    return oracles.readout(oracles.ablated(bridge, tokens, 2, mask, means, slice(-1, None)), answers, center)
 
 
 def compare(bridge, found, sets, task, plain, center):
