@@ -45,10 +45,7 @@ def test_what_is_no_number_ends_the_stage(tiny, value):
     corrupt = last_token_neurons(model, tokens.roll(1, 0), 2)
     for what, stage in (
         ("the model's logits", lambda: ablation.run_unmodified(bad, run, True)),
-        (
-            "the model's logits",
-            lambda: at_last_token(bad, run, masks, means, True),
-        ),
+        ("the model's logits", lambda: at_last_token(bad, run, masks, means, True)),
         ("the model's logits", lambda: ablation.ablate_all_positions(bad, run, masks, means, True, True)),
         ("the attributions", lambda: attribution.attribute(bad, tokens, corrupt, pairs, 2)),
     ):

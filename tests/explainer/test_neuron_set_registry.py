@@ -61,9 +61,6 @@ def added(tmp_path_factory):
     return run
 
 
-COMMAND = "from form_invariance.cli import main; sys.exit(main())"
-
-
 def test_it_is_drawn_and_described(added):
     found = json.loads(added(DRAW))
     kinds = ["random"] * 2 + ["random_variance"] * 3 + ["random_effect"] * 3 + [NAME] * 3 + ["random_any"] * 2
@@ -72,35 +69,24 @@ def test_it_is_drawn_and_described(added):
     assert f"{NAME} ({MEANING})" in found["meaning"]
 
 
-@pytest.mark.parametrize("name", ["keep_only", "knockout"])
-def test_figures_have_its_line_and_label(added, tmp_path, name):
+def test_figures_and_the_explained_page_show_it(added, tmp_path, monkeypatch):
     rows = [
-        {"intervention": name, "means": "format", "positions": "all", "neurons": kind, "k": k, "seed": seed}
+        {"intervention": "knockout", "means": "format", "positions": "all", "neurons": kind, "k": k, "seed": seed}
         | {"n_neurons": 4, "faithfulness_mean": 0.5, "accuracy": 0.25 * seed, "probability": 0.125}
         for kind in ("circuit", "random", NAME)
         for k in (2, 5)
         for seed in ([-1] if kind == "circuit" else [0, 1])
     ]
     write_table(filled(INTERVENTIONS, rows), tmp_path / "x.parquet", INTERVENTIONS, {})
-    words = [
-        "figure",
-        "interventions",
-        name,
-        "--title",
-        "m",
-        "--tables",
-        f"interventions/word/addition={tmp_path}/x.parquet",
-    ]
-    added(COMMAND, *words, "--output", str(tmp_path / "x.svg"))
+    words = ["figure", "interventions", "knockout", "--title", "m"]
+    words += ["--tables", f"interventions/word/addition={tmp_path}/x.parquet", "--output", str(tmp_path / "x.svg")]
+    left = {how: {**kinds, NAME: 0.25} for how, kinds in test_explainer.LEFT.items()}
+    monkeypatch.setattr(test_explainer, "LEFT", left)
+    page = ["explainer", *test_explainer.write_run(tmp_path), "--output", str(tmp_path / "page.html")]
+    added("from form_invariance.cli import main; sys.exit(main())", *words, "+", *page)
     svg = (tmp_path / "x.svg").read_text()
     assert LABEL in svg
     assert COLOUR in svg
-
-
-def test_the_explained_page_shows_it(added, tmp_path, monkeypatch):
-    left = {how: {**kinds, NAME: 0.25} for how, kinds in test_explainer.LEFT.items()}
-    monkeypatch.setattr(test_explainer, "LEFT", left)
-    added(COMMAND, "explainer", *test_explainer.write_run(tmp_path), "--output", str(tmp_path / "page.html"))
     page = (tmp_path / "page.html").read_text()
     assert TITLE in test_explainer.plain(page)
     pictures = [base64.b64decode(data).decode() for data in re.findall(r"svg\+xml;base64,([^\"]+)", page)]

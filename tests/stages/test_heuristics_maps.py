@@ -34,9 +34,7 @@ from form_invariance.tables.files import read_table, read_tensors, write_table, 
 
 NEURONS = {1: np.array([3, 60]), 3: np.array([0, 11, 79])}
 POPULATIONS = (SHARED, *BASELINES)
-ROWS = pd.DataFrame(
-    {"neurons": "shared", "layer": [1, 1, 3, 3, 3], "neuron": [3, 60, 0, 11, 79]},
-)
+ROWS = pd.DataFrame({"neurons": "shared", "layer": [1, 1, 3, 3, 3], "neuron": [3, 60, 0, 11, 79]})
 
 
 @pytest.mark.parametrize("format_name", ["symbolic", "word"])
@@ -113,10 +111,7 @@ def test_maps_of_half_precision_and_of_no_neurons(tiny_folder, tiny):
     )
     found, expected = (answer_logits(one, answers, NEURONS) for one in (model, exact))
     np.testing.assert_allclose(found, expected, atol=1e-6)
-    for empty in (
-        operand_maps(model, tokenizer, prompts, {}),
-        answer_logits(model, answers, {}),
-    ):
+    for empty in (operand_maps(model, tokenizer, prompts, {}), answer_logits(model, answers, {})):
         assert empty.shape == (0, 16)
         assert empty.dtype == np.float32
 
