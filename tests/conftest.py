@@ -119,6 +119,12 @@ class FamilyFolders(dict):
         return self[family]
 
 
+def pytest_collection_modifyitems(items):
+    """Slow files come first: where several processes share the files, the quick ones fill the end."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 def pytest_collection_finish():
     """What was imported for the tests is never garbage, so the collector need not look through it again."""
     gc.freeze()
@@ -165,7 +171,7 @@ def packaged_copy(tmp_path):
 
 @pytest.fixture(scope="session")
 def results(tmp_path_factory):
-    """Tables of two models with 300 shared neurons and two operators each, and their browsers."""
+    """Tables of a model with 300 shared neurons and two operators, its browser, and that of another model."""
     from browser_cells import write_results
 
     return write_results(tmp_path_factory.mktemp("browser") / "results")
@@ -174,9 +180,9 @@ def results(tmp_path_factory):
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory):
     """A checkout whose small grid has run; whoever changes it puts it back."""
-    from stub_checkout import finish
+    from stub_checkout import finished_copy
 
-    return finish(tmp_path_factory.mktemp("finished") / "checkout")
+    return finished_copy(tmp_path_factory, "finished")
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from hugging_face import reading
 
 import form_invariance
 from conftest import ROOT
@@ -62,16 +63,12 @@ class Theirs:
     def logits(self, prompt, change=None):
         """Logits at the last token; `change(layer, neurons (T, m))` gives the neurons of each late layer."""
         ids = self.tokenizer(prompt, return_tensors="pt")["input_ids"]
-        handles = [
-            self.model.model.layers[layer].mlp.down_proj.register_forward_pre_hook(
-                lambda _, given, layer=layer: (change(layer, given[0][0])[None],)
-            )
+        changes = [
+            (self.model.model.layers[layer].mlp.down_proj, lambda post, layer=layer: change(layer, post[0])[None])
             for layer in (LATE if change else ())
         ]
-        found = self.model(ids).logits[0, -1]
-        for handle in handles:
-            handle.remove()
-        return found
+        with reading(*changes):
+            return self.model(ids).logits[0, -1]
 
     @torch.no_grad()
     def neurons(self, prompt):

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from hugging_face import reading
 from oracles import indirect_effect
 from torch import nn
 
@@ -116,22 +117,20 @@ def test_effects_are_those_of_hooks(tuned):
     answers = torch.tensor(np.stack([clean["answer_token"], corrupt["answer_token"]], axis=1))
 
     @torch.no_grad()
-    def run_with(tokens, layer, hook):
-        handle = model.model.layers[layer].mlp.down_proj.register_forward_pre_hook(hook)
-        z = model(tokens).logits[:, -1]
-        handle.remove()
-        return z
+    def run_with(tokens, layer, change):
+        with reading((model.model.layers[layer].mlp.down_proj, change)):
+            return model(tokens).logits[:, -1]
 
     for layer, neuron in some.itertuples(index=False):
         seen = {}
-        run_with(other, layer, lambda _, given, seen=seen: seen.update(post=given[0]))
+        run_with(other, layer, lambda post, seen=seen: seen.setdefault("post", post))
 
-        def patch(_, given, neuron=neuron, seen=seen):
-            post = given[0].clone()
+        def patch(post, neuron=neuron, seen=seen):
+            post = post.clone()
             post[:, -1, neuron] = seen["post"][:, -1, neuron]
-            return (post,)
+            return post
 
-        plain = run_with(ids, layer, lambda *_: None)
+        plain = run_with(ids, layer, lambda post: post)
         expected = indirect_effect(plain, run_with(ids, layer, patch), answers).mean()
         assert found[layer, neuron] == pytest.approx(float(expected), abs=1e-5)
     assert found.abs().max() > 1e-3

@@ -126,10 +126,10 @@ def test_every_command_is_there(installed):
     assert all(name in listed for name in command_modules())
 
 
-@pytest.mark.parametrize("name", RECIPES)
-def test_the_packages_models_are_read(installed, tmp_path, name):
-    command = ["-m", "form_invariance", "model-files", f"--model=embedded:{name}", "--output"]
-    installed(*command, str(tmp_path / "model_files.parquet"), cwd=tmp_path)
+def test_the_packages_models_are_read(installed, tmp_path):
+    words = [("+", "model-files", f"--model=embedded:{name}", "--output", f"{name}.parquet") for name in RECIPES]
+    installed("-m", "form_invariance", *sum(words, ())[1:], cwd=tmp_path)
+    assert len(list(tmp_path.iterdir())) == len(RECIPES)
 
 
 def test_the_tests_of_what_reads_data_pass_with_it(installed):

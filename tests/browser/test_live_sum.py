@@ -5,17 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from browser_cells import (
-    FORMATS,
-    MODEL,
-    OPERATORS,
-    PAIRS,
-    PROBLEMS,
-    data_of,
-    drawn_curve,
-    read_cell,
-    unpack_bytes,
-)
+from browser_cells import FORMATS, MODEL, OPERATORS, PAIRS, PROBLEMS, data_of, drawn_curve, read_cell, unpack_bytes
 from seaborn.utils import relative_luminance
 
 from form_invariance.browser import packing, page
@@ -176,10 +166,7 @@ def test_two_formats_stand_side_by_side(opened, results):
     tab = opened(fragment(own, 3))
     tab.select_option("#against", FORMATS[2])
     counted(tab)
-    assert texts_of(tab, ".panel h3") == [
-        FORMATS[0],
-        FORMATS[2],
-    ]
+    assert texts_of(tab, ".panel h3") == [FORMATS[0], FORMATS[2]]
     assert_shows(tab, curve_of(own, 3)[0])
     assert_shows(tab, curve_of(other, 3)[0], panel=1)
     left, right = (one.bounding_box() for one in tab.query_selector_all(".panel"))

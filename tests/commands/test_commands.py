@@ -87,7 +87,7 @@ def planned(tmp_path_factory):
 def finished(planned, tmp_path_factory):
     model, calls = planned
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(calibration, "SHARES", (0.0, 0.5, 1.0))
+        patch.setattr(calibration, "SHARES", (0.5,))
         patch.setattr(calibration, "SEEDS", 1)
         return Run(model, tmp_path_factory.mktemp("run"), calls)
 

@@ -22,7 +22,6 @@ from form_invariance.model.families import READERS, decoder_config
 from form_invariance.model.files import PACKAGED
 from form_invariance.model.rotary import inverse_frequencies
 from form_invariance.problems.operands import evaluate
-from form_invariance.problems.prompts import check_fields, render
 from form_invariance.workflow import config_check, job_sizes
 
 PLACES = st.sampled_from(sorted(places(SMALL)))
@@ -55,15 +54,6 @@ def test_any_name(path, name):
     if accepted(renamed(SMALL, path, name)):
         assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*", name), name
         assert (Path("/results") / name / "x").resolve() == Path(f"/results/{name}/x")
-
-
-@FUZZ
-@given(TEXTS)
-def test_any_template(text):
-    for template in (text, "{a}" + text + "{b}=", text + "{a}{b}", "{b}" + text + "{a} "):
-        if not refusal(check_fields, template, "here")[1]:
-            shown = render(template, 12, 7)
-            assert shown == template.replace("{a}", "12").replace("{b}", "7")
 
 
 @FUZZ

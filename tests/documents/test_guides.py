@@ -60,9 +60,7 @@ def test_configurations_of_other_tasks_are_planned(checkout, number, cells, rule
 
 
 @pytest.mark.parametrize(
-    ("number", "censuses", "variants"),
-    [(2, 16, 1), (3, 15, 1), (4, 12, 2)],
-    ids=lambda value: str(value),
+    ("number", "censuses", "variants"), [(2, 16, 1), (3, 15, 1), (4, 12, 2)], ids=lambda value: str(value)
 )
 def test_configurations_are_planned(checkout, number, censuses, variants):
     """Of the two models that come with the package, one is left out."""

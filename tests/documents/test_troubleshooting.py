@@ -338,11 +338,6 @@ def test_examples_read_the_demos_tables(block):
     assert done.stdout
 
 
-def test_links_lead_somewhere():
-    for link in re.findall(r"\]\((?!http)([^)#]+)(?:#[^)]*)?\)", GUIDE):
-        assert (ROOT / "docs" / link).exists(), link
-
-
 def test_snakemakes_signal_handler_takes_the_lock_that_finishing_a_job_holds():
     """If this fails, Snakemake has fixed the bug: remove the guide's section and the second kill of test-long."""
     assert "self._lock = threading.Lock()" in inspect.getsource(JobScheduler.__init__)

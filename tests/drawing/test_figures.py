@@ -310,10 +310,7 @@ def all_figures(formats, operators, models, ks=KS):
     yield "differing", overlap_figure.differing({"differing": differing_table(ks)}, "m")
     yield "keep_only", interventions.keep_only(every, "m")
     yield "knockout", interventions.knockout(every, "m")
-    yield (
-        "specificity",
-        specificity.specificity({"specificity": specificity_table(formats, operators, ks)}, "m"),
-    )
+    yield ("specificity", specificity.specificity({"specificity": specificity_table(formats, operators, ks)}, "m"))
     yield "exchange", specificity.exchange({"specificity": specificity_table(formats, operators, ks)}, "m")
     yield "transfer", transfer.transfer(every, "m")
     yield "transfer_contrasts", transfer.transfer_contrasts(every, "m")
@@ -327,10 +324,7 @@ def all_figures(formats, operators, models, ks=KS):
     yield "faithfulness", faithfulness.faithfulness({"faithfulness": faithfulness_table(formats, operators)}, "m")
     yield "planted", planted.planted({"planted": planted_table(formats)}, "m")
     yield "bench", bench.draw(bench_table(), "m")
-    yield (
-        "summary",
-        summary.summary({"verdicts": joined(dict.fromkeys(models, verdicts(ks)), "model")}, "m"),
-    )
+    yield ("summary", summary.summary({"verdicts": joined(dict.fromkeys(models, verdicts(ks)), "model")}, "m"))
     tokens = ["226", " +", " ", "\n"] * 12
     yield "prompt_formats", token_boxes.draw([(f, o, tokens, "294") for f in formats for o in operators])
 

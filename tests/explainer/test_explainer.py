@@ -1,6 +1,7 @@
 """The explained page: what it chooses and says follows the tables, and it opens in a real browser from disk."""
 
 import html as markup
+import itertools
 import re
 
 import numpy as np
@@ -440,26 +441,25 @@ def test_the_demos_page_and_report_fit():
 # ---- in a real browser
 
 
-@pytest.mark.parametrize("colours", ["light", "dark"])
-@pytest.mark.parametrize("width", [480, 1280])
 @pytest.mark.parametrize("kind", ["html", "without_shared", "of_words"])
-def test_it_opens_from_disk(open_from_disk, request, tmp_path, kind, width, colours):
+def test_it_opens_from_disk(open_from_disk, request, tmp_path, kind):
     path = tmp_path / "explained.html"
     path.write_text(request.getfixturevalue(kind))
     tab = open_from_disk(path)
-    tab.set_viewport_size({"width": width, "height": 900})
-    tab.emulate_media(color_scheme=colours)
-    assert tab.evaluate("document.documentElement.scrollWidth") <= width
     assert tab.eval_on_selector_all("h2", "all => all.length") == 5
-    images = tab.eval_on_selector_all(
-        "figure img", "all => all.map((one) => [one.naturalWidth, one.alt, one.width])"
-    )
-    assert all(natural > 0 and len(text) > 20 and 300 < shown <= width for natural, text, shown in images)
     assert tab.eval_on_selector_all("figure", "all => all.every((one) => one.querySelector('figcaption'))")
-    bars = tab.eval_on_selector_all(".bar", "all => all.map((b) => b.firstChild.offsetWidth / b.clientWidth)")
-    assert bars == pytest.approx([1, 2 / 3], abs=0.01)
     light = (
         "one => getComputedStyle(document.body)[one].match(/\\d+/g).slice(0, 3).reduce((a, b) => a + +b, 0) > 384"
     )
-    paper, ink = (tab.evaluate(light, name) for name in ("backgroundColor", "color"))
-    assert (paper, ink) == ((True, False) if colours == "light" else (False, True))
+    for width, colours in itertools.product((480, 1280), ("light", "dark")):
+        tab.set_viewport_size({"width": width, "height": 900})
+        tab.emulate_media(color_scheme=colours)
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        images = tab.eval_on_selector_all(
+            "figure img", "all => all.map((one) => [one.naturalWidth, one.alt, one.width])"
+        )
+        assert all(natural > 0 and len(text) > 20 and 300 < shown <= width for natural, text, shown in images)
+        bars = tab.eval_on_selector_all(".bar", "all => all.map((b) => b.firstChild.offsetWidth / b.clientWidth)")
+        assert bars == pytest.approx([1, 2 / 3], abs=0.01)
+        paper, ink = (tab.evaluate(light, name) for name in ("backgroundColor", "color"))
+        assert (paper, ink) == ((True, False) if colours == "light" else (False, True))

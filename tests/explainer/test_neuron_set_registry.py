@@ -13,10 +13,8 @@ import test_explainer
 from example_tables import filled
 from stub_checkout import ROOT
 
-from form_invariance.stages.interventions import figure
 from form_invariance.stages.interventions.table import INTERVENTIONS
 from form_invariance.stages.neuron_sets import CIRCUIT, CONTROLS, KINDS
-from form_invariance.stages.specificity.figure import COLUMNS
 from form_invariance.tables.files import write_table
 
 NAME = "random_opposite"
@@ -63,9 +61,6 @@ def added(tmp_path_factory):
     return run
 
 
-COMMAND = "from form_invariance.cli import main; sys.exit(main())"
-
-
 def test_it_is_drawn_and_described(added):
     found = json.loads(added(DRAW))
     kinds = ["random"] * 2 + ["random_variance"] * 3 + ["random_effect"] * 3 + [NAME] * 3 + ["random_any"] * 2
@@ -74,35 +69,24 @@ def test_it_is_drawn_and_described(added):
     assert f"{NAME} ({MEANING})" in found["meaning"]
 
 
-@pytest.mark.parametrize("name", ["keep_only", "knockout"])
-def test_figures_have_its_line_and_label(added, tmp_path, name):
+def test_figures_and_the_explained_page_show_it(added, tmp_path, monkeypatch):
     rows = [
-        {"intervention": name, "means": "format", "positions": "all", "neurons": kind, "k": k, "seed": seed}
+        {"intervention": "knockout", "means": "format", "positions": "all", "neurons": kind, "k": k, "seed": seed}
         | {"n_neurons": 4, "faithfulness_mean": 0.5, "accuracy": 0.25 * seed, "probability": 0.125}
         for kind in ("circuit", "random", NAME)
         for k in (2, 5)
         for seed in ([-1] if kind == "circuit" else [0, 1])
     ]
     write_table(filled(INTERVENTIONS, rows), tmp_path / "x.parquet", INTERVENTIONS, {})
-    words = [
-        "figure",
-        "interventions",
-        name,
-        "--title",
-        "m",
-        "--tables",
-        f"interventions/word/addition={tmp_path}/x.parquet",
-    ]
-    added(COMMAND, *words, "--output", str(tmp_path / "x.svg"))
+    words = ["figure", "interventions", "knockout", "--title", "m"]
+    words += ["--tables", f"interventions/word/addition={tmp_path}/x.parquet", "--output", str(tmp_path / "x.svg")]
+    left = {how: {**kinds, NAME: 0.25} for how, kinds in test_explainer.LEFT.items()}
+    monkeypatch.setattr(test_explainer, "LEFT", left)
+    page = ["explainer", *test_explainer.write_run(tmp_path), "--output", str(tmp_path / "page.html")]
+    added("from form_invariance.cli import main; sys.exit(main())", *words, "+", *page)
     svg = (tmp_path / "x.svg").read_text()
     assert LABEL in svg
     assert COLOUR in svg
-
-
-def test_the_explained_page_shows_it(added, tmp_path, monkeypatch):
-    left = {how: {**kinds, NAME: 0.25} for how, kinds in test_explainer.LEFT.items()}
-    monkeypatch.setattr(test_explainer, "LEFT", left)
-    added(COMMAND, "explainer", *test_explainer.write_run(tmp_path), "--output", str(tmp_path / "page.html"))
     page = (tmp_path / "page.html").read_text()
     assert TITLE in test_explainer.plain(page)
     pictures = [base64.b64decode(data).decode() for data in re.findall(r"svg\+xml;base64,([^\"]+)", page)]
@@ -115,27 +99,6 @@ def test_a_table_with_a_kind_that_has_no_entry_is_shown_by_its_name(tmp_path, mo
     page = test_explainer.explain(tmp_path)
     pictures = [base64.b64decode(data).decode() for data in re.findall(r"svg\+xml;base64,([^\"]+)", page)]
     assert any("removed_kind" in picture for picture in pictures)
-
-
-def test_the_looks_are_those_that_figures_always_had():
-    assert {
-        name: (look.colour, look.marker, look.dashes, look.width, look.label)
-        for name, look in figure.LOOKS.items()
-    } == {
-        "circuit": ("#0072B2", "o", "-", 2.0, "shared circuit"),
-        "last": ("#D55E00", "", ":", 1.2, "shared circuit, last token only"),
-        "template": ("#009E73", "", "-.", 1.2, "shared circuit, its template's means"),
-        "random": ("#777777", "", "-", 1.2, "random neurons outside the circuit"),
-        "random_any": ("#777777", "", "--", 1.2, "random, of all neurons"),
-        "random_variance": ("#E69F00", "", "--", 1.2, "random, equal variance"),
-        "random_effect": ("#CC79A7", "", ":", 1.2, "random, equal effect"),
-    }
-    assert list(figure.LOOKS)[3:] == ["random", "random_any", "random_variance", "random_effect"]
-    assert list(COLUMNS.items()) == [
-        ("circuit", "shared circuit"),
-        ("random_effect", "control, equal effect"),
-        ("random_variance", "control, equal variance"),
-    ]
 
 
 def test_kinds_can_be_told_apart():

@@ -5,26 +5,13 @@ import os
 from faults.commands import contents, run
 
 KILLS = int(os.environ.get("FAULTS", "200"))
-DAMAGES = 5 if KILLS >= 100 else 1
+DAMAGES = 6 if KILLS >= 100 else 1
 
 
 def restore(folder, good):
     """Put a job's outputs back, for the jobs that read them."""
     for path, content in good.items():
         (folder / path).write_bytes(content)
-
-
-def damages(content, rng):
-    """The content cut short, with some bits flipped, with a piece lost, empty, or as another kind of file."""
-    flipped = bytearray(content)
-    for _ in range(3):
-        flipped[rng.integers(len(flipped))] ^= 1 << rng.integers(8)
-    start = int(rng.integers(len(content)))
-    yield content[:start]
-    yield bytes(flipped)
-    yield content[:start] + content[start + int(rng.integers(1, 100)) :]
-    yield b""
-    yield b"PAR1 no table PAR1"
 
 
 def try_damaged(folder, job, path, good):

@@ -1,6 +1,6 @@
 """Jobs that are killed, that find the disk full, whose inputs are damaged or vanish: nothing wrong is ever left.
 
-make test-faults               # 200 kills, and 5 damages of every kind of every input
+make test-faults               # 200 kills, and 6 damages of every kind of every input
 FAULTS=5 make test-faults      # fewer
 """
 
@@ -14,10 +14,11 @@ from itertools import islice
 
 import numpy as np
 import pytest
+from damages import damages
 from stub_checkout import environment
 
 from faults.commands import contents, finished_jobs, input_kinds, run, start
-from faults.damage import DAMAGES, KILLS, damages, restore, try_damaged
+from faults.damage import DAMAGES, KILLS, restore, try_damaged
 
 
 def leftovers(folder):

@@ -144,14 +144,14 @@ def read_cell(folder):
 
 
 def write_results(folder):
-    """Tables of two models and the pages made of them, through the command."""
+    """Tables of a model and the page made of them, through the command; and the page of another with the same."""
+    for o, (operator, expression) in enumerate(OPERATORS.items()):
+        for f, name in enumerate(FORMATS):
+            write_cell(folder / MODEL / name / operator, expression, f, 10 * o + f)
+    words = ["--models", MODEL, OTHER, "--tables", *tables_of(folder / MODEL), "--k", "200"]
+    words += ["--operators", *(f"{name}={text}" for name, text in OPERATORS.items())]
     for model in (MODEL, OTHER):
-        for o, (operator, expression) in enumerate(OPERATORS.items()):
-            for f, name in enumerate(FORMATS):
-                write_cell(folder / model / name / operator, expression, f, 10 * o + f)
-        words = ["--model", model, "--models", MODEL, OTHER, "--tables", *tables_of(folder / model)]
-        words += ["--operators", *(f"{name}={text}" for name, text in OPERATORS.items()), "--k", "200"]
-        assert main(["browser", *words, "--output", str(folder / f"browser/{model}.html")]) == 0
+        assert main(["browser", "--model", model, *words, "--output", str(folder / f"browser/{model}.html")]) == 0
     return folder
 
 

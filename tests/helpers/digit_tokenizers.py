@@ -1,8 +1,15 @@
 """Tokenizers that split numbers into digits, in the manner of three families."""
 
-from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from form_invariance.embedded.tokenizer import BOS, EOS, build_tokenizer
+
+
+def by_digit(tokenizer):
+    """The same tokenizer, but each digit is a token, as in Qwen, Gemma, Mistral and Phi-3."""
+    own = Tokenizer.from_str(tokenizer.to_str())
+    own.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), own.pre_tokenizer])
+    return own
 
 
 def byte_level(templates):

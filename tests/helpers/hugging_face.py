@@ -1,8 +1,9 @@
-"""A folder as Hugging Face reads it and as this package does: the same logits, or a refusal."""
+"""Hugging Face's models: modules that read something else, and a folder read by both engines."""
 
 import json
 import logging
 import shutil
+from contextlib import contextmanager
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -12,6 +13,20 @@ from form_invariance.model import decoder
 from form_invariance.model import loading as models
 
 TOKENS = torch.arange(3, 87, 7)[None]
+
+
+@contextmanager
+def reading(*changes):
+    """For a while, modules read what functions make of their first argument; changes: (module, function)."""
+    handles = [
+        module.register_forward_pre_hook(lambda _, given, change=change: (change(given[0]),))
+        for module, change in changes
+    ]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 def read_by_hugging_face(folder):

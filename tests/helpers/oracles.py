@@ -92,6 +92,25 @@ def normalized_logit(z: Tensor, answers: Tensor, center: bool) -> np.ndarray:
     return (z.gather(1, answers[:, None])[:, 0] / z.max(-1).values).numpy()
 
 
+def ablated(model: Any, tokens: Tensor, first: int, mask: Tensor, means: Tensor, positions: slice) -> Tensor:
+    """Logits at the last token, (B, V), with neurons of the late layers at means: mask (L, m), means (L, T, m)."""
+    hooks = [
+        (post_name(first + late), replace_neurons(own, means[late], positions)) for late, own in enumerate(mask)
+    ]
+    return last_logits(model, tokens, hooks)
+
+
+def readout(z: Tensor, answers: Tensor, center: bool) -> dict[str, np.ndarray]:
+    """What the stages measure of logits (B, V), each (B,)."""
+    log_probability = z.double().log_softmax(-1).gather(1, answers[:, None])[:, 0].numpy()
+    return {
+        "accuracy": (z.argmax(-1) == answers).double().numpy(),
+        "probability": np.exp(log_probability),
+        "normalized_logit": normalized_logit(z, answers, center),
+        "loss": -log_probability,
+    }
+
+
 def rounding(found, expected):
     """The largest difference divided by the largest value, with which rounding errors grow."""
     return (found - expected).abs().max() / expected.abs().max()

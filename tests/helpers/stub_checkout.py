@@ -6,8 +6,10 @@ import shutil
 import sys
 from pathlib import Path
 
+import pytest
 import snakemake_forks
 import yaml
+from filelock import FileLock
 
 ROOT = Path(__file__).parents[2]
 NASTY = 'it\'s "$(touch pwned)" `touch pwned` \\ $HOME; * {{x\n{a}+{b}='
@@ -53,8 +55,18 @@ def pending(checkout: Path, *words: str) -> dict[str, int]:
     return job_counts(out)
 
 
-def finish(folder: Path) -> Path:
-    """A checkout whose small grid has run, with a template that is full of what a shell would act on."""
+def finished_copy(factory: pytest.TempPathFactory, name: str) -> Path:
+    """A copy, with its records, of a checkout whose small grid has run once for all processes of the tests."""
+    base = factory.getbasetemp()
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "finished-run"
+    with FileLock(f"{shared}.lock"):
+        if not shared.exists():
+            _finish(shared.with_name("running")).rename(shared)
+    return Path(shutil.copytree(shared, factory.mktemp(name) / "checkout", symlinks=True))
+
+
+def _finish(folder: Path) -> Path:
+    """Run the small grid with a template that is full of what a shell would act on."""
     checkout = make_checkout(folder)
     config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
     config |= yaml.safe_load((ROOT / "config/test.yaml").read_text())

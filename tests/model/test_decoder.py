@@ -1,15 +1,11 @@
 """The forward pass against Hugging Face's, and its hook points against TransformerLens's."""
 
-import json
-
 import oracles
 import pytest
 import torch
 
-from conftest import FAMILIES, _configuration  # noqa: F401
-from form_invariance.errors import UserError
+from conftest import FAMILIES
 from form_invariance.model import decoder
-from form_invariance.model import files as model_files
 from form_invariance.model import loading as models
 
 
@@ -88,55 +84,3 @@ def test_hook_points_are_transformer_lens_ones(tiny, tiny_folder):
     assert set(ours) == set(seen)
     for key, value in ours.items():
         torch.testing.assert_close(value.reshape(seen[key].shape), seen[key], atol=1e-5, rtol=1e-4)
-
-
-def _copy(folder, to):
-    to.mkdir()
-    for path in folder.iterdir():
-        (to / path.name).write_bytes(path.read_bytes())
-    return to
-
-
-def _edit_config(folder, **changes):
-    path = folder / "config.json"
-    content = {**json.loads(path.read_text()), **changes}
-    path.write_text(json.dumps({key: value for key, value in content.items() if value is not None}))
-
-
-@pytest.mark.parametrize(
-    ("spoil", "words"),
-    [
-        (lambda f: (f / "model.safetensors").unlink(), "no weights"),
-        (lambda f: (f / "config.json").unlink(), "no config.json"),
-        (lambda f: (f / "config.json").write_text("{"), "not valid JSON"),
-        (lambda f: _edit_config(f, model_type="bert"), "'bert' is not supported"),
-        (lambda f: _edit_config(f, num_hidden_layers=5), "is missing"),
-        (lambda f: _edit_config(f, intermediate_size=96), "has shape"),
-        (lambda f: _edit_config(f, hidden_size=None), "hidden_size"),
-        (lambda f: (f / "model.safetensors").write_bytes(b"broken"), "cannot be read as safetensors"),
-        (
-            lambda f: (
-                (f / "model.safetensors")
-                .rename(f / "model.safetensors.index.json")
-                .write_text('{"weight_map": {"x": "part.safetensors"}}')
-            ),
-            "part.safetensors, which its index names, is missing",
-        ),
-    ],
-)
-def test_a_bad_folder_is_one_clear_sentence(tiny_folder, tmp_path, spoil, words):
-    folder = _copy(tiny_folder, tmp_path / "model")
-    spoil(folder)
-    with pytest.raises(UserError, match=words):
-        models.load(folder)
-
-
-def test_a_missing_folder_and_a_missing_tokenizer(tiny_folder, tmp_path):
-    with pytest.raises(UserError, match="does not exist"):
-        model_files.resolve("./nowhere")
-    with pytest.raises(UserError, match="does not come with the package"):
-        model_files.resolve("embedded:nothing")
-    folder = _copy(tiny_folder, tmp_path / "model")
-    (folder / "tokenizer.json").unlink()
-    with pytest.raises(UserError, match=r"no tokenizer\.json"):
-        model_files.load_tokenizer(folder)

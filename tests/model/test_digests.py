@@ -42,12 +42,7 @@ def test_the_checksum_is_xxh3(tmp_path, length):
 def test_every_change_changes_the_checksum(tmp_path):
     rng = np.random.default_rng(0)
     content = rng.bytes(2_000_000)
-    changed = [
-        content[:-1],
-        content + b"\0",
-        content[8:] + content[:8],
-        content[1_000_000:] + content[:1_000_000],
-    ]
+    changed = [content[:-1], content + b"\0", content[8:] + content[:8], content[1_000_000:] + content[:1_000_000]]
     for place in (0, len(content) - 1, *rng.integers(len(content), size=40)):
         flipped = bytearray(content)
         flipped[place] ^= 1 << int(rng.integers(8))
@@ -181,6 +176,7 @@ def without(weights, name):
         ({"intermediate_size": 96}, dict, r"has shape \(80, 48\), but config.json asks for \(96, 48\)"),
         ({}, lambda weights: without(weights, "model.norm.weight"), "weight 'model.norm.weight' is missing"),
         ({}, lambda weights: {**weights, "adapter": torch.zeros(3)}, "weight 'adapter' does not belong to"),
+        ({}, lambda weights: {**weights, "model.norm.weight": torch.ones(48).char()}, "the model is quantised"),
     ],
 )
 def test_a_model_that_cannot_be_loaded_ends_its_first_job(

@@ -1,6 +1,5 @@
 """Every architecture: patching, attribution and ablation against hooks on Hugging Face's whole forward pass."""
 
-import json
 from itertools import product
 
 import numpy as np
@@ -8,6 +7,7 @@ import oracles
 import pytest
 import torch
 from ablations import at_last_token
+from hugging_face import reading, rewritten
 from safetensors.torch import load_file
 
 from conftest import FAMILIES
@@ -57,15 +57,8 @@ class HuggingFace:
     def run(self, tokens, hooks=(), readers=None):
         """Last-token logits (B, V) with hooks (layer, function of the neurons (B, T, m) or heads (B, T, H*D))."""
         readers = readers or self.readers
-        handles = [
-            readers[layer].register_forward_pre_hook(lambda module, given, change=change: (change(given[0]),))
-            for layer, change in hooks
-        ]
-        try:
+        with reading(*((readers[layer], change) for layer, change in hooks)):
             return self.model(tokens).logits[:, -1]
-        finally:
-            for handle in handles:
-                handle.remove()
 
     def neurons(self, tokens, readers=None):
         """All neurons' activations, (layers, B, T, m), or all heads' outputs (layers, B, T, H*D)."""
@@ -150,10 +143,8 @@ def test_the_gradient_of_attribution(pair):
         def add(post, delta=delta):
             return torch.cat([post[:, :-1], post[:, -1:] + delta[:, None]], dim=1)
 
-        with torch.enable_grad():
-            hook = theirs.readers[layer].register_forward_pre_hook(lambda module, given, add=add: (add(given[0]),))
+        with torch.enable_grad(), reading((theirs.readers[layer], add)):
             z = theirs.model(clean).logits[:, -1].gather(1, answers)
-            hook.remove()
             (expected,) = torch.autograd.grad(0.5 * (z[:, 1] - z[:, 0]).sum(), delta)
         torch.testing.assert_close(gradient[layer - FIRST], expected, atol=1e-5, rtol=1e-3)
 
@@ -228,45 +219,10 @@ def test_old_and_new_forms_of_rotary_parameters_agree():
             assert torch.equal(*both), (family, layer)
 
 
-def rewrite(folder, to, change_config=lambda config: config, rename=lambda name: name, extra=None):
-    from safetensors.torch import load_file, save_file
-
-    to.mkdir()
-    config = json.loads((folder / "config.json").read_text())
-    (to / "config.json").write_text(json.dumps(change_config(config)))
-    weights = {rename(name): weight for name, weight in load_file(folder / "model.safetensors").items()}
-    save_file({**weights, **(extra or {})}, to / "model.safetensors")
-    return to
-
-
-def test_gpt2_as_it_lies_on_the_hub(family_folders, tmp_path):
-    """Without the prefix and with the causal masks."""
-    folder = rewrite(
-        family_folders["gpt2"],
-        tmp_path / "hub",
-        rename=lambda name: name.removeprefix("transformer."),
-        extra={"h.0.attn.bias": torch.ones(1, 1, 64, 64)},
-    )
-    tokens = torch.arange(12)[None]
-    one, other = (
-        decoder.run_layers(model, decoder.embed(model, tokens))
-        for model in (models.load(folder), models.load(family_folders["gpt2"]))
-    )
-    assert torch.equal(one, other)
-
-
-def test_a_weight_that_nobody_reads_is_refused(family_folders, tmp_path):
-    extra = {"model.layers.0.mlp.gate_proj.bias": torch.ones(80)}
-    with pytest.raises(UserError, match=r"gate_proj\.bias.*does not belong to a llama model"):
-        models.load(rewrite(family_folders["llama"], tmp_path / "biased", extra=extra))
-
-
 def test_what_cannot_be_read_is_named(family_folders, tmp_path):
     def with_key(family, name, **changes):
-        return rewrite(family_folders[family], tmp_path / name, change_config=lambda config: {**config, **changes})
+        return rewritten(family_folders[family], tmp_path / name, lambda config: {**config, **changes})
 
-    with pytest.raises(UserError, match=r"rope scaling 'yarn'"):
-        models.load(with_key("llama", "yarn", rope_parameters={"rope_type": "yarn", "factor": 2}))
     with pytest.raises(UserError, match=r"activation 'relu'"):
         models.load(with_key("llama", "relu", hidden_act="relu"))
     with pytest.raises(UserError, match=r"scaled/config\.json: attention scores that are scaled by layer"):

@@ -23,6 +23,7 @@ from gguf_files import (
     train_tokenizer,
     write_gguf,
 )
+from hugging_face import reading
 from safetensors.numpy import load_file
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from transformers.models.llama import modeling_llama
@@ -374,10 +375,7 @@ GEMMA3 = [
         {"gemma3.attention.sliding_window_pattern": [False, True] * 3 + [True]},
         {"layer_types": ["full_attention", "sliding_attention"] * 3 + ["sliding_attention"]},
     ),
-    (
-        {"gemma3.attention.sliding_window": None},
-        {"layer_types": ["full_attention"] * 7, "sliding_window": 256},
-    ),
+    ({"gemma3.attention.sliding_window": None}, {"layer_types": ["full_attention"] * 7, "sliding_window": 256}),
     ({"gemma3.final_logit_softcapping": 2.0}, {"final_logit_softcapping": 2.0}),
     (
         {"gemma3.attention.key_length": 32, "gemma3.rope.dimension_count": None},
@@ -626,15 +624,13 @@ def test_smollm2s_single_neuron_effects_are_those_of_plain_hooks(smollm2, both, 
         got = patch_neurons(model, cache, int(layer), neurons, values, answers)
         for column, neuron in enumerate(neurons.tolist()):
 
-            def change(_, read, column=column, neuron=neuron, values=values):
-                post = read[0].clone()
+            def change(post, column=column, neuron=neuron, values=values):
+                post = post.clone()
                 post[:, -1, neuron] = values[:, column]
-                return (post,)
+                return post
 
-            handle = theirs.model.layers[layer].mlp.down_proj.register_forward_pre_hook(change)
-            with torch.no_grad():
+            with torch.no_grad(), reading((theirs.model.layers[layer].mlp.down_proj, change)):
                 patched = theirs(clean).logits[:, -1]
-            handle.remove()
             expected = oracles.indirect_effect(base, patched, answers)
             np.testing.assert_allclose(got[:, column], expected, **tolerance)
         assert got.abs().max() > 1e-4

@@ -58,10 +58,7 @@ def refusal(source, revision=None):
         ("s3://bucket/model", ["is a URL", "local folder or a hub id"]),
         ("gpt2", ["'gpt2' does not exist", "'openai-community/gpt2'"]),
         ("embedded-shared", ["'embedded-shared' does not exist", "owner"]),
-        (
-            "models/llama-1",
-            ["'models/llama-1' does not exist", "folder 'models' does", "run 'hf download"],
-        ),
+        ("models/llama-1", ["'models/llama-1' does not exist", "folder 'models' does", "run 'hf download"]),
         ("model/llama-1b", ["'model/llama-1b' does not exist", "folder 'models' does"]),
         ("models/llama-1b/config.json", ["is a file; give the folder that contains it"]),
         ("./models/llama", ["'./models/llama' does not exist", "hub id"]),

@@ -11,7 +11,6 @@ from hugging_face import compare, logits_of, read_by_hugging_face, rewritten
 from safetensors.torch import load_file, save_file
 
 from conftest import FAMILIES
-from form_invariance.cli import main
 from form_invariance.errors import UserError
 from form_invariance.model import digests
 from form_invariance.model import loading as models
@@ -377,13 +376,6 @@ def test_quantised_weights_are_called_quantised(tiny_folder, tmp_path, kind):
     method = {"quantization_config": {"quant_method": "some"}}
     folder = rewritten(tiny_folder, tmp_path / "model", lambda raw: {**raw, **method}, quantised(kind))
     assert re.search(r"config\.json: the model is quantised \(quantization_config: some\)", refusal(folder))
-
-
-def test_a_quantised_model_ends_before_its_first_job(tiny_folder, tmp_path, capsys):
-    folder = rewritten(tiny_folder, tmp_path / "model", change=quantised("int8 without scales"))
-    assert main(["model-files", f"--model={folder}", "--output", str(tmp_path / "files.parquet")]) == 2
-    assert re.fullmatch("error: [^\n]*the model is quantised[^\n]*\n", capsys.readouterr().err)
-    assert not (tmp_path / "files.parquet").exists()
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])

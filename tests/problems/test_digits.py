@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tokenizers import Tokenizer, pre_tokenizers
+from digit_tokenizers import by_digit
 
 from form_invariance.errors import UserError
 from form_invariance.problems.operands import OperandRange
@@ -24,10 +24,7 @@ LIMITS = OperandRange(1, 60, 0, 999)
 
 @pytest.fixture(scope="module")
 def tokenizer(raw_tokenizer):
-    """The package's tokenizer, but each digit is a token, as in Qwen, Gemma, Mistral and Phi-3."""
-    own = Tokenizer.from_str(raw_tokenizer.to_str())
-    own.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), own.pre_tokenizer])
-    return PromptTokenizer(own, None)
+    return PromptTokenizer(by_digit(raw_tokenizer), None)
 
 
 @pytest.mark.parametrize("digit", [0, 1, 2])

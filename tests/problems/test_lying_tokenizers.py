@@ -144,7 +144,7 @@ def test_without_a_tokenizer_config(folder):
     assert model_files.load_tokenizer(folder).bos == 0
 
 
-@pytest.mark.parametrize("named", ["<s>", 7, ["<s>"], {"content": None}, {}])
+@pytest.mark.parametrize("named", ["<s>", 7, ["<s>"], {"content": None}, {"content": 7}, {}])
 def test_a_bos_token_that_does_not_exist(folder, named):
     write(folder, lying("post_processor", value=None))
     settings = {**OPTIONS, "add_bos_token": True, "bos_token": named}
@@ -186,10 +186,7 @@ REFUSED = {
         lying("pre_tokenizer", value={"type": "Digits", "individual_digits": True}),
         "number 10 into several tokens.* 0 to 9 are one token each",
     ),
-    "digits of another script": (
-        lying("normalizer", value=replacing("7", "٧")),
-        "the number 7 into",
-    ),
+    "digits of another script": (lying("normalizer", value=replacing("7", "٧")), "the number 7 into"),
     "digits exchanged": (
         lying("normalizer", value={"type": "Sequence", "normalizers": EXCHANGED}),
         "encodes the number 7 as a token that decodes to '8'",

@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from digit_tokenizers import by_digit
 from hostile_values import FUZZ, refusal
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -199,11 +200,7 @@ BOS = "<|begin_of_text|>"
 @pytest.mark.parametrize("opening", [BOS, f" {BOS}"])
 def test_the_text_of_bos_is_refused_for_every_task(raw_tokenizer, tmp_path, opening):
     whole = PromptTokenizer(raw_tokenizer, raw_tokenizer.token_to_id(BOS))
-    apart = Tokenizer.from_str(raw_tokenizer.to_str())
-    apart.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Digits(individual_digits=True), apart.pre_tokenizer]
-    )
-    digits = PromptTokenizer(apart, whole.bos)
+    digits = PromptTokenizer(by_digit(raw_tokenizer), whole.bos)
     limits = OperandRange(10, 20, 20, 40)
     table = table_task(tmp_path, "word,answer\nmouse,mice\none,two\n")
     for task, tokenizer, template in (

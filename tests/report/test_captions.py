@@ -39,6 +39,6 @@ def test_any_expression_of_jinja_is_filled_in(tmp_path):
         "of {{ snakemake.wildcards.get('model', 'all') | upper }}{{ snakemake.params.unknown.part }}, é"
     )
     (checkout / "my.yaml").write_text("k: [50, 20]\nheuristic_k: 50\n")
-    status, out = snakemake(checkout, "-n", "-p", "--configfile", "my.yaml")
+    status, out = snakemake(checkout, "-n", "-p", "--configfile", "config/test.yaml", "my.yaml")
     assert status == 0, out
     assert "overlap=k50 k20 of THE MODEL, é" in out

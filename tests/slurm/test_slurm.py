@@ -41,12 +41,17 @@ TABLE_RULES = {
     "labelled_neurons",
 }
 GROUPS = {
-    "rankings_embedded-shared_addition": ("4000M", "00:22:00"),
-    "figures_embedded-shared": ("1000M", "00:27:00"),
+    "rankings_embedded-shared_addition": ("4000M", "00:19:00"),
+    "verdicts_embedded-shared": ("4000M", "00:20:00"),
+    "figures_embedded-shared": ("1000M", "00:06:00"),
 }
-"""Memory and time of groups: two rankings, two circuits and an overlap; nine figures."""
-LESS = ["--omit-from", "calibration", "planted"]
-"""They take as long as all other jobs together, and are jobs on tables like others."""
+"""Memory and time of groups: two rankings, a circuit and an overlap; contrasts of two stages; two figures."""
+SHARED = "results/embedded-shared/shared"
+TARGETS = [
+    *(f"results/figures/embedded-shared/{name}.svg" for name in ("overlap", "knockout", "transfer")),
+    *(f"{SHARED}/{name}_contrasts.parquet" for name in ("intervention", "transfer")),
+]
+"""Jobs of every kind: with and without a model, of one cell and of all, groups of tables and of figures."""
 HUNGRY, SLOW = (f"results/embedded-shared/{name}/addition/census.parquet" for name in ("symbolic", "word"))
 
 
@@ -150,9 +155,25 @@ def outputs(checkout: Path) -> dict[str, bytes]:
     return {str(path.relative_to(checkout)): path.read_bytes() for path in paths}
 
 
+def runs_a_model(rules: str) -> bool:
+    return not any(name in rules for name in (*TABLE_RULES, "figure", "prompt_formats"))
+
+
+def test_every_rule_that_runs_a_model_asks_for_a_gpu_and_no_other_does(tmp_path, home):
+    status, out = snakemake(prepare(tmp_path / "checkout", home, stub=True), "--profile", "slurm", "-n", home=home)
+    assert status == 0, out
+    asked = dict(re.findall(r"^ *rule (\w+):$.*?^ +resources: (.*?)$", out, re.MULTILINE | re.DOTALL))
+    del asked["default"]
+    assert len(asked) > 45
+    for rule, resources in asked.items():
+        found = set(re.findall(r"slurm_partition=\w+|\bgpu=\d", resources))
+        gpu = {"slurm_partition=gpu", "gpu=1"}
+        assert found == (gpu if runs_a_model(rule) else {"slurm_partition=cpu"}), (rule, resources)
+
+
 def test_the_same_tables_as_on_one_machine_and_one_gpu_a_job(tmp_path, home):
     local = prepare(tmp_path / "local", home, stub=False)
-    status, out = snakemake(local, *LESS)
+    status, out = snakemake(local, *TARGETS)
     assert status == 0, out
     checkout = prepare(tmp_path / "slurm", home, stub=False)
     cancelled, at_once = [], []
@@ -165,11 +186,11 @@ def test_the_same_tables_as_on_one_machine_and_one_gpu_a_job(tmp_path, home):
                 cancelled.append(number)
         return False
 
-    jobs = watch(start(checkout, home, *LESS), checkout, 1800, cancel_the_first_census)
+    jobs = watch(start(checkout, home, *TARGETS), checkout, 1200, cancel_the_first_census)
     assert cancelled
     assert max(at_once) == cluster.GPUS
     for job in jobs.values():
-        on_gpu = not any(name in job["rule"] for name in (*TABLE_RULES, "figure", "prompt_formats"))
+        on_gpu = runs_a_model(job["rule"])
         assert job["Partition"] == ("gpu" if on_gpu else "cpu"), job
         assert job.get("TresPerJob") == ("gres:gpu:1" if on_gpu else None), job
         assert job["NumCPUs"] == "1", job
@@ -183,7 +204,7 @@ def test_the_same_tables_as_on_one_machine_and_one_gpu_a_job(tmp_path, home):
     assert expected.keys() == found.keys()
     for name, table in expected.items():
         pd.testing.assert_frame_equal(table, found[name], obj=name)
-    assert "Nothing to be done" in snakemake(checkout, "-n", *LESS)[1]
+    assert "Nothing to be done" in snakemake(checkout, "-n", *TARGETS)[1]
 
 
 def test_a_killed_snakemake_is_resumed(tmp_path, home):

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from hugging_face import reading
 
 from form_invariance.cli import main
 from form_invariance.model.files import load_tokenizer
@@ -11,13 +12,7 @@ from form_invariance.problems.prompts import render
 from form_invariance.stages.calibration.answer import answer
 from form_invariance.stages.calibration.compute import measured, overlap_of
 from form_invariance.stages.calibration.construction import PLANTED, SIZES, STRATUM, carriers, write_model
-from form_invariance.stages.calibration.estimate import (
-    Overlap,
-    estimate,
-    jaccard_of,
-    reliability_of,
-    shared_part,
-)
+from form_invariance.stages.calibration.estimate import Overlap, estimate, jaccard_of, reliability_of, shared_part
 from form_invariance.stages.calibration.figure import calibration
 from form_invariance.stages.calibration.pipeline import KS, overlaps
 from form_invariance.stages.calibration.table import CALIBRATION, EARLY, LATE, coverage
@@ -78,18 +73,13 @@ def test_the_planted_neurons_carry_the_answer_of_their_format_in_hugging_face(tm
     found = carriers(0.5, FRESH)
 
     def correct(off):
-        hooks = []
+        changes = []
         for layer in LATE_LAYERS:
-            chosen = off(layer)
-
-            def silence(module, given, chosen=chosen):
-                return (given[0].index_fill(-1, torch.tensor(chosen, dtype=torch.int64), 0.0),)
-
-            hooks.append(model.model.layers[layer].mlp.down_proj.register_forward_pre_hook(silence))
-        with torch.no_grad():
+            chosen = torch.tensor(off(layer), dtype=torch.int64)
+            silence = lambda post, chosen=chosen: post.index_fill(-1, chosen, 0.0)  # noqa: E731
+            changes.append((model.model.layers[layer].mlp.down_proj, silence))
+        with torch.no_grad(), reading(*changes):
             predicted = model(tokens).logits[:, -1].argmax(-1)
-        for hook in hooks:
-            hook.remove()
         return (predicted == answers).double().mean().item()
 
     own = {layer: found[name, layer][:PLANTED].tolist() for layer in LATE_LAYERS}

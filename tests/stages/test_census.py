@@ -5,8 +5,8 @@ import zlib
 import numpy as np
 import pytest
 import torch
+from digit_tokenizers import by_digit
 from scipy.special import logsumexp
-from tokenizers import Tokenizer, pre_tokenizers
 
 from form_invariance.errors import UserError
 from form_invariance.model import prefixes
@@ -88,9 +88,7 @@ def test_mean_cache_prompts_share_no_pair_with_a_dataset(tiny):
 
 @pytest.mark.parametrize("digit", [0, 1, 2])
 def test_digits_asked_in_one_pass_are_those_of_a_prompt_each(tiny, raw_tokenizer, digit):
-    own = Tokenizer.from_str(raw_tokenizer.to_str())
-    own.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), own.pre_tokenizer])
-    tokenizer = PromptTokenizer(own, 0)
+    tokenizer = PromptTokenizer(by_digit(raw_tokenizer), 0)
     limits = OperandRange(operand_min=1, operand_max=300, answer_min=100, answer_max=400)
     table = take_census(tiny[0], tokenizer, "{a} + {b}=", "x", Arithmetic("a + b", limits, digit), 60, 0)
     assert table["prompt"].str.len().nunique() > 1
@@ -104,9 +102,7 @@ def test_digits_asked_in_one_pass_are_those_of_a_prompt_each(tiny, raw_tokenizer
 
 def test_a_whole_answer_is_right_if_every_digit_is(tiny, raw_tokenizer, monkeypatch):
     """The model is replaced by one that answers at random, but always the same to the same prompt."""
-    own = Tokenizer.from_str(raw_tokenizer.to_str())
-    own.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), own.pre_tokenizer])
-    tokenizer = PromptTokenizer(own, None)
+    tokenizer = PromptTokenizer(by_digit(raw_tokenizer), None)
 
     def right(prompt):
         return zlib.crc32(prompt.encode()) % 10 > 2

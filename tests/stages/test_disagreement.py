@@ -29,15 +29,7 @@ from form_invariance.tables.files import read_table, write_table
 LAYER = 3
 RNG = np.random.default_rng(0)
 FORMATS, OPERATORS = "scw", "+-"
-SD = {
-    "neuron": 1.0,
-    "operator": 0.8,
-    "format": 0.6,
-    "wording": 0.4,
-    "prompt": 1.2,
-    "partner": 2.0,
-    "pairing": 1.6,
-}
+SD = {"neuron": 1.0, "operator": 0.8, "format": 0.6, "wording": 0.4, "prompt": 1.2, "partner": 2.0, "pairing": 1.6}
 SIZES = {"neurons": 60, "prompts": 40, "draws": 2, "variants": 2}
 
 

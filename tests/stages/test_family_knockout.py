@@ -13,13 +13,7 @@ from form_invariance.randomness import generator
 from form_invariance.stages.contrasts import ALL, described, over_cells, paired, problems_of
 from form_invariance.stages.family_knockout import compute
 from form_invariance.stages.family_knockout.answer import answer
-from form_invariance.stages.family_knockout.compute import (
-    Carriers,
-    GridPrompts,
-    carriers,
-    cell_pairs,
-    paired_sets,
-)
+from form_invariance.stages.family_knockout.compute import Carriers, GridPrompts, carriers, cell_pairs, paired_sets
 from form_invariance.stages.family_knockout.figure import family_knockout
 from form_invariance.stages.family_knockout.table import FAMILY_KNOCKOUT, METRICS
 from form_invariance.stages.heuristics.names import MATCHED, SHARED, family
@@ -105,24 +99,14 @@ def test_losses_equal_hooks(tiny, tiny_folder, center):
     lost = compute.losses(Run(model, tokenizer, 2), GridPrompts(nothing, tokens, answers, means), sets, center)
     bridge = oracles.bridge(tiny_folder)
 
-    def read(z, wanted):
-        return {
-            "accuracy": (z.argmax(-1) == wanted).double().numpy(),
-            "probability": z.double().softmax(-1).gather(1, wanted[:, None])[:, 0].numpy(),
-            "normalized_logit": oracles.normalized_logit(z, wanted, center),
-        }
-
     for prompt in range(len(tokens)):
         one, wanted = tokens[prompt : prompt + 1], answers[prompt : prompt + 1]
-        before = read(oracles.last_logits(bridge, one), wanted)
+        before = oracles.readout(oracles.last_logits(bridge, one), wanted, center)
         for number, (_, chosen) in enumerate(sets):
-            hooks = []
-            for layer in (2, 3):
-                mask = torch.zeros(model.config.d_mlp, dtype=torch.bool)
-                mask[neurons[(layers == layer) & chosen[:, prompt]]] = True
-                replace = oracles.replace_neurons(mask, plain[layer], slice(-1, None))
-                hooks.append((oracles.post_name(layer), replace))
-            after = read(oracles.last_logits(bridge, one, hooks), wanted)
+            mask = torch.zeros(2, model.config.d_mlp, dtype=torch.bool)
+            mask[layers[chosen[:, prompt]] - 2, neurons[chosen[:, prompt]]] = True
+            z = oracles.ablated(bridge, one, 2, mask, plain[2:], slice(-1, None))
+            after = oracles.readout(z, wanted, center)
             for metric in METRICS:
                 expected = before[metric] - after[metric]
                 np.testing.assert_allclose(lost[metric][number, prompt], expected, atol=2e-4)

@@ -21,7 +21,7 @@ from form_invariance.stages.circuit.table import CIRCUIT
 from form_invariance.stages.heuristics import map_files, published, strict
 from form_invariance.stages.heuristics import null as nulls
 from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
-from form_invariance.stages.heuristics.baselines import directions, labelled_neurons, mean_effects
+from form_invariance.stages.heuristics.baselines import labelled_neurons
 from form_invariance.stages.heuristics.classes import members_of
 from form_invariance.stages.heuristics.labels import label_maps, shuffled
 from form_invariance.stages.heuristics.names import BASELINES, SHARED, family
@@ -34,9 +34,7 @@ from form_invariance.tables.files import read_table, read_tensors, write_table, 
 
 NEURONS = {1: np.array([3, 60]), 3: np.array([0, 11, 79])}
 POPULATIONS = (SHARED, *BASELINES)
-ROWS = pd.DataFrame(
-    {"neurons": "shared", "layer": [1, 1, 3, 3, 3], "neuron": [3, 60, 0, 11, 79]},
-)
+ROWS = pd.DataFrame({"neurons": "shared", "layer": [1, 1, 3, 3, 3], "neuron": [3, 60, 0, 11, 79]})
 
 
 @pytest.mark.parametrize("format_name", ["symbolic", "word"])
@@ -113,10 +111,7 @@ def test_maps_of_half_precision_and_of_no_neurons(tiny_folder, tiny):
     )
     found, expected = (answer_logits(one, answers, NEURONS) for one in (model, exact))
     np.testing.assert_allclose(found, expected, atol=1e-6)
-    for empty in (
-        operand_maps(model, tokenizer, prompts, {}),
-        answer_logits(model, answers, {}),
-    ):
+    for empty in (operand_maps(model, tokenizer, prompts, {}), answer_logits(model, answers, {})):
         assert empty.shape == (0, 16)
         assert empty.dtype == np.float32
 
@@ -307,24 +302,6 @@ def test_baselines_are_as_many_in_each_layer_and_matched():
     assert not table.equals(labelled_neurons(shared, variance, effects, 4, "addition"))
     scarce = {layer: np.where(np.arange(300) < 9, values, np.nan) for layer, values in effects.items()}
     assert "matched_effect" not in set(labelled_neurons(shared, variance, scarce, 3, "addition")["neurons"])
-
-
-def test_effects_are_means_over_formats_of_candidates_of_all():
-    rankings = {
-        "s": pd.DataFrame({"layer": [1, 1, 2], "neuron": [0, 2, 1], "ie_mean": [1.0, 5.0, 7.0]}),
-        "c": pd.DataFrame({"layer": [1, 1], "neuron": [2, 1], "ie_mean": [3.0, 2.0]}),
-    }
-    np.testing.assert_array_equal(mean_effects(rankings, {1: 3})[1], [np.nan, np.nan, 4.0])
-
-
-def test_directions_are_mixtures_of_neurons_of_unit_variance():
-    rng = np.random.default_rng(0)
-    maps = rng.normal(size=(6, 4000)) * np.array([1, 100, 1, 5, 0, 1])[:, None]
-    found, written = directions(maps, np.eye(6, 4000), 500, 0, "x")
-    weights = np.linalg.lstsq(maps.T, found.T, rcond=None)[0] * maps.std(1)[:, None]
-    alive = [0, 1, 2, 3, 5]
-    np.testing.assert_allclose((weights[alive] ** 2).mean(1), 1, atol=0.2)
-    np.testing.assert_allclose((written[:, :6].T * maps.std(1)[:, None])[alive], weights[alive], atol=1e-4)
 
 
 def test_maps_come_back_from_their_file(tmp_path):

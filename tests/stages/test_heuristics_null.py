@@ -181,7 +181,7 @@ def test_p_of_smooth_noise_is_uniform(operator, capsys):
 
 
 @pytest.mark.parametrize("lengths", [(12, 4), (5, 20)])
-@pytest.mark.parametrize("operator", EXPRESSIONS)
+@pytest.mark.parametrize("operator", at_night(EXPRESSIONS))
 def test_smooth_noise_with_a_direction_is_compared_with_its_like(operator, lengths, capsys):
     p, labelled = smallest_p(operator, [lengths] * 500, seed=21)
     shares = [float((p <= level).mean()) for level in (0.01, 0.05)]
@@ -255,7 +255,7 @@ def test_planted_patterns_of_operands_are_found():
     assert found.to_dict() == {0: "op2_pattern_.4.", 1: "op1_pattern_.37"}
 
 
-@pytest.mark.parametrize("operator", EXPRESSIONS)
+@pytest.mark.parametrize("operator", at_night(EXPRESSIONS))
 def test_noise_is_not_labelled_though_the_published_scores_label_it(operator, capsys):
     grid = make_grid(EXPRESSIONS[operator], OPERANDS)
     maps = np.random.default_rng(0).normal(size=(500, len(grid.a))).astype(np.float32)

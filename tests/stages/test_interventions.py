@@ -68,19 +68,11 @@ def test_keep_only_and_knockout_equal_hooks(tiny, tiny_folder, name, center):
         last = at_last_token(model, run, masks, means, center)
         for got, positions in ((everywhere, slice(1, None)), (last, slice(-1, None))):
             for row, mask in enumerate(masks):
-                hooks = [
-                    (
-                        oracles.post_name(layer),
-                        oracles.replace_neurons(mask[layer - first], plain[layer], positions),
-                    )
-                    for layer in range(first, layers)
-                ]
-                z = oracles.last_logits(bridge, tokens, hooks)
-                expected = oracles.normalized_logit(z, answers, center)
-                np.testing.assert_allclose(got.normalized_logit[row], expected, atol=1e-4)
+                z = oracles.ablated(bridge, tokens, first, mask, plain[first:], positions)
+                expected = oracles.readout(z, answers, center)
+                np.testing.assert_allclose(got.normalized_logit[row], expected["normalized_logit"], atol=1e-4)
                 assert got.predicted[row].tolist() == z.argmax(-1).tolist()
-                wanted = z.double().softmax(-1).gather(1, answers[:, None])[:, 0]
-                np.testing.assert_allclose(got.probability[row], wanted, atol=1e-6)
+                np.testing.assert_allclose(got.probability[row], expected["probability"], atol=1e-6)
 
 
 def test_without_bos_the_first_token_is_ablated_too(tiny, tiny_folder):
@@ -94,11 +86,8 @@ def test_without_bos_the_first_token_is_ablated_too(tiny, tiny_folder):
     got = ablation.ablate_all_positions(model, run, masks, means, bos=False, center=False)
     bridge = oracles.bridge(tiny_folder)
     for row, mask in enumerate(masks):
-        hooks = [
-            (oracles.post_name(layer), oracles.replace_neurons(mask[layer - 2], plain[layer], slice(None)))
-            for layer in (2, 3)
-        ]
-        expected = oracles.normalized_logit(oracles.last_logits(bridge, tokens, hooks), answers, False)
+        z = oracles.ablated(bridge, tokens, 2, mask, plain[2:], slice(None))
+        expected = oracles.normalized_logit(z, answers, False)
         np.testing.assert_allclose(got.normalized_logit[row], expected, atol=1e-4)
 
 
@@ -112,13 +101,9 @@ def test_the_last_layer_alone_may_be_late(tiny, tiny_folder, name):
     for mask in (few, ~few):
         for got, positions in (
             (ablation.ablate_all_positions(model, run, mask, means, True, True), slice(1, None)),
-            (
-                at_last_token(model, run, mask, means, True),
-                slice(-1, None),
-            ),
+            (at_last_token(model, run, mask, means, True), slice(-1, None)),
         ):
-            hooks = [(oracles.post_name(3), oracles.replace_neurons(mask[0, 0], plain[3], positions))]
-            z = oracles.last_logits(oracles.bridge(tiny_folder), tokens, hooks)
+            z = oracles.ablated(oracles.bridge(tiny_folder), tokens, 3, mask[0], plain[3:], positions)
             expected = oracles.normalized_logit(z, answers, True)
             np.testing.assert_allclose(got.normalized_logit[0], expected, atol=1e-4)
 
@@ -220,10 +205,7 @@ def test_prompts_are_replayed_in_batches_of_a_bounded_size(tiny, monkeypatch):
     tokens, answers, means = prepare(model, tokenizer, "symbolic")
     run = next(ablation.start_runs(model, tokens, answers, 2))
     masks = torch.rand(3, 2, model.config.d_mlp, generator=torch.Generator().manual_seed(3)) < 0.5
-    whole, sizes = (
-        at_last_token(model, run, masks, means, True),
-        [],
-    )
+    whole, sizes = (at_last_token(model, run, masks, means, True), [])
 
     def chosen(cache, prompts):
         part = select(cache, prompts)

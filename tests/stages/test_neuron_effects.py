@@ -15,14 +15,9 @@ NEURONS = [(2, 0), (2, 7), (3, 1)]
 
 
 def hooked(bridge, tokens, answers, plain, mask):
-    """Normalised logit and probability of the answers with neurons (late layers, m) at their means, (P,)."""
-    hooks = [
-        (oracles.post_name(layer), oracles.replace_neurons(mask[layer - FIRST], plain[layer], slice(-1, None)))
-        for layer in range(FIRST, FIRST + len(mask))
-    ]
-    z = oracles.last_logits(bridge, tokens, hooks)
-    probability = z.double().softmax(-1).gather(1, answers[:, None])[:, 0]
-    return {"normalized_logit": oracles.normalized_logit(z, answers, True), "probability": probability}
+    """Readouts of the answers with neurons (late layers, m) at their means, each (P,)."""
+    z = oracles.ablated(bridge, tokens, FIRST, mask, plain[FIRST:], slice(-1, None))
+    return oracles.readout(z, answers, True)
 
 
 @pytest.fixture

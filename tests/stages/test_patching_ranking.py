@@ -6,14 +6,7 @@ import pytest
 
 from form_invariance.errors import UserError
 from form_invariance.stages.patching.ranking import rank_cell
-from form_invariance.statistics import ranks, trimmed_mean
-
-
-def test_ties_are_broken_by_neuron_index():
-    neurons = np.array([7, 3, 5, 1])
-    assert ranks(np.array([1.0, 1.0, 2.0, 1.0]), neurons).tolist() == [3, 2, 0, 1]
-    stacked = ranks(np.array([[1.0, 1.0, 2.0, 1.0], [0.0, 4.0, 4.0, 0.0]]), neurons)
-    assert stacked.tolist() == [[3, 2, 0, 1], [3, 0, 1, 2]]
+from form_invariance.statistics import trimmed_mean
 
 
 def test_ranking_table():

@@ -234,21 +234,8 @@ def random_sets(width, seed=3):
 
 def expected_values(bridge, tokens, answers, plain, mask, center):
     """The metrics by hooks over whole sequences: neurons in mask (late layers, m) at `plain` (late layers, m)."""
-    hooks = [
-        (
-            oracles.post_name(2 + place),
-            oracles.replace_neurons(own, mean.expand(tokens.shape[1], -1), slice(-1, None)),
-        )
-        for place, (own, mean) in enumerate(zip(mask, plain, strict=True))
-    ]
-    z = oracles.last_logits(bridge, tokens, hooks)
-    log_probability = z.double().log_softmax(-1).gather(1, answers[:, None])[:, 0].numpy()
-    return {
-        "accuracy": (z.argmax(-1) == answers).double().numpy(),
-        "probability": np.exp(log_probability),
-        "normalized_logit": oracles.normalized_logit(z, answers, center),
-        "loss": -log_probability,
-    }
+    means = plain[:, None].expand(-1, tokens.shape[1], -1)
+    return oracles.readout(oracles.ablated(bridge, tokens, 2, mask, means, slice(-1, None)), answers, center)
 
 
 def compare(bridge, found, sets, task, plain, center):

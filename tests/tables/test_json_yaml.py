@@ -1,16 +1,16 @@
 """JSON, YAML and models, cut, flipped or made to harm: a right reading, or a sentence that names the file."""
 
 import json
-import re
 import shutil
-from itertools import product
+from itertools import islice
 
 import hostile_values
 import numpy as np
 import pytest
 import yaml
 from configurations import SCHEMA, SHIPPED
-from safetensors.torch import load_file, save_file
+from damages import damages
+from safetensors.torch import load_file
 from stub_checkout import ROOT
 
 from form_invariance import json_yaml
@@ -18,21 +18,6 @@ from form_invariance.errors import UserError
 from form_invariance.model import files as model_files
 from form_invariance.model import loading as models
 from form_invariance.workflow import config_check, config_schema, job_sizes
-
-
-def damages(content, rng, number):
-    """A file's bytes damaged: none left, and `number` times cut short, a bit flipped, some lost, or no UTF-8."""
-    yield b""
-    for kind in range(number):
-        place = int(rng.integers(len(content)))
-        if kind % 4 == 0:
-            yield content[:place]
-        elif kind % 4 == 1:
-            yield content[:place] + bytes([content[place] ^ 1 << int(rng.integers(8))]) + content[place + 1 :]
-        elif kind % 4 == 2:
-            yield content[:place] + content[place + int(rng.integers(1, 20)) :]
-        else:
-            yield content[:place] + bytes(rng.integers(128, 256, size=2).tolist()) + content[place:]
 
 
 def refusal(path, read, *arguments):
@@ -46,7 +31,7 @@ def refusal(path, read, *arguments):
 def test_a_damaged_configuration_is_refused_or_checked(tmp_path, name):
     path, content = tmp_path / name, (ROOT / "config" / name).read_bytes()
     content = yaml.safe_dump(yaml.safe_load(content)).encode()
-    for bad in damages(content, np.random.default_rng(0), 60):
+    for bad in islice(damages(content, np.random.default_rng(0)), 72):
         path.write_bytes(bad)
         found, _ = refusal(path, config_check.load, path)
         if found is not None and name != "cluster.example.yaml":
@@ -149,75 +134,7 @@ JSON = ["config.json", "tokenizer_config.json", "tokenizer.json", "model.safeten
 def test_a_damaged_model_is_read_or_refused(folder, name):
     path = folder / name
     content, said = path.read_bytes(), 0
-    for bad in damages(content, np.random.default_rng(2), 80):
+    for bad in islice(damages(content, np.random.default_rng(2)), 90):
         path.write_bytes(bad)
         said += bool(refusal(folder, read_all, folder)[1])
     assert said >= 20
-
-
-NUMBERS = [
-    "NaN",
-    "1e999",
-    "-1",
-    "0",
-    "true",
-    "null",
-    "[]",
-    "{}",
-    '"x"',
-    "9" * 5000,
-    "1e18",
-    "[" * 3000 + "]" * 3000,
-]
-KEYS = ["hidden_size", "num_attention_heads", "num_key_value_heads", "num_hidden_layers", "head_dim", "vocab_size"]
-KEYS += ["rms_norm_eps", "model_type", "hidden_act", "sliding_window", "rope_parameters", "rope_theta"]
-
-
-@pytest.mark.parametrize("key", KEYS)
-def test_any_value_of_a_models_configuration(folder, key):
-    path = folder / "config.json"
-    config = json.loads(path.read_text())
-    for text in NUMBERS:
-        path.write_text(json.dumps({**config, key: "PLACE"}).replace('"PLACE"', text))
-        refusal(path, model_files.read_config, folder)
-        refusal(folder, models.load, folder)
-
-
-def test_any_value_of_the_rotary_embedding(folder):
-    path = folder / "config.json"
-    config = json.loads(path.read_text())
-    for key, text in product(config["rope_parameters"], NUMBERS):
-        wrong = {**config, "rope_parameters": {**config["rope_parameters"], key: "PLACE"}}
-        path.write_text(json.dumps(wrong).replace('"PLACE"', text))
-        refusal(path, models.load, folder)
-
-
-def test_a_tokenizer_that_panics_is_refused(tiny_folder, folder):
-    tokenizer = json.loads((tiny_folder / "tokenizer.json").read_text())
-    assert tokenizer["post_processor"]["special_tokens"]
-    tokenizer["post_processor"]["special_tokens"] = {}
-    path = folder / "tokenizer.json"
-    path.write_text(json.dumps(tokenizer))
-    assert "no entry found for key" in refusal(path, model_files.load_tokenizer, folder)[1]
-
-
-@pytest.mark.parametrize("bos", ["no such token", 7, ["x"], {"content": 7}])
-def test_a_bos_token_that_is_none_is_refused(folder, bos):
-    path = folder / "tokenizer_config.json"
-    path.write_text(json.dumps({"add_bos_token": True, "bos_token": bos}))
-    with pytest.raises(UserError, match=rf"^{path}: the BOS token is .*, which tokenizer.json does not have"):
-        model_files.load_tokenizer(folder)
-
-
-@pytest.mark.parametrize("place", ["", "..", "/etc/passwd", 7, None, [], "config.json", "no.safetensors"])
-def test_an_index_that_leads_astray_is_refused(folder, place):
-    path = folder / "model.safetensors.index.json"
-    path.write_text(json.dumps({"weight_map": {"model.norm.weight": place}}))
-    assert refusal(folder, models.load, folder)[1]
-
-
-def test_a_weight_in_another_file_than_the_index_says(folder):
-    save_file({"other": load_file(folder / "weights.safetensors")["model.norm.weight"]}, folder / "b.safetensors")
-    path = folder / "model.safetensors.index.json"
-    path.write_text(path.read_text().replace("weights.safetensors", "b.safetensors"))
-    assert re.search("weight '.*' is missing", refusal(folder, models.load, folder)[1])

@@ -3,12 +3,14 @@ import json
 import signal
 import subprocess
 import sys
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from damages import damages
 
 from form_invariance import cli
 from form_invariance.errors import UserError
@@ -114,6 +116,7 @@ def test_writers_in_many_processes_leave_one_whole_file(tmp_path):
     path = tmp_path / "file.txt"
     code = f"""
 import sys
+from itertools import islice
 from pathlib import Path
 from form_invariance.errors import UserError
 from form_invariance.tables.files import write_atomically
@@ -159,25 +162,11 @@ def test_tensors_come_back(tmp_path):
         tables_io.read_tensors(path, "mean_cache")
 
 
-def damaged(content, rng):
-    """The bytes of a file with a few bits flipped, or cut short, or with something in the middle lost."""
-    content = bytearray(content)
-    kind = rng.integers(4)
-    if kind == 0:
-        return bytes(content[: rng.integers(len(content))])
-    if kind == 1:
-        start = rng.integers(len(content))
-        return bytes(content[:start] + content[start + rng.integers(1, 40) :])
-    for _ in range(rng.integers(1, 4)):
-        content[rng.integers(len(content))] ^= 1 << rng.integers(8)
-    return bytes(content)
-
-
 def read_damaged(path, rng, read):
     """Damage a file 400 times; yields what was read where it was not refused with a sentence that names it."""
-    content, sentences = path.read_bytes(), []
-    for _ in range(400):
-        path.write_bytes(damaged(content, rng))
+    sentences = []
+    for damaged in islice(damages(path.read_bytes(), rng), 400):
+        path.write_bytes(damaged)
         try:
             found = read()
         except UserError as error:

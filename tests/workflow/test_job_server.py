@@ -54,7 +54,7 @@ def server(outer):
     return {job_server.ADDRESS: outer.stdout.readline().strip()}
 
 
-@pytest.mark.parametrize("name", ["t" * 120, "a:b c'd\" {x} é", "relative"])
+@pytest.mark.parametrize("name", ["a:b c'd\" {x} é" + "t" * 100, "relative"])
 def test_the_folder_of_temporary_files_may_have_any_path(tmp_path, name):
     """A socket's path has at most 107 bytes; the server's place is named in one variable with a colon in it."""
     (tmp_path / name).mkdir()
@@ -79,9 +79,7 @@ def test_a_command_by_the_server_writes_what_it_writes_alone(server, tmp_path):
     assert alone == served
 
 
-@pytest.mark.parametrize(
-    "words", [["--version"], ["no-such-command"], [*SMALL, "--output=missing/folder/x.txt"], ["verdicts"]]
-)
+@pytest.mark.parametrize("words", [["--version"], [*SMALL, "--output=missing/folder/x.txt"], ["verdicts"]])
 def test_status_and_messages_are_those_of_the_command_alone(server, words, tmp_path):
     assert ended(call(*words, folder=tmp_path, **server)) == ended(call(*words, folder=tmp_path))
 

@@ -1,7 +1,9 @@
 """Paths with characters that a shell, Python's search path, or Snakemake would act on."""
 
 import json
+import re
 import shutil
+from pathlib import Path
 from shlex import quote
 
 import pytest
@@ -9,11 +11,15 @@ import snakemake_forks
 import yaml
 from stub_checkout import ROOT, environment, job_counts, make_checkout, pending, snakemake
 
+from form_invariance.errors import UserError
+from form_invariance.workflow.paths import refuse_braces
+
 pytestmark = pytest.mark.slow
 
 PLAIN = 'a:b it\'s "q" 100%s é☃ $HOME `x` ; #'
 BRACES = ["{model}", "{} {{x}} {0}", "{n,[0-9]{2}}", "open{", "}close"]
 """Names of folders."""
+EVERY = " ".join(BRACES[::-1])
 TARGET = "results/embedded-shared/code/addition/census.parquet"
 SMALL = ("--configfile", str(ROOT / "config/test.yaml"))
 
@@ -50,7 +56,7 @@ def project(folder, name):
     return "--configfile", "my.yaml"
 
 
-@pytest.mark.parametrize("name", [PLAIN, *BRACES])
+@pytest.mark.parametrize("name", [PLAIN, EVERY])
 def test_files_of_the_user_may_have_any_path(checkout, tmp_path, name):
     status, out = run(checkout, tmp_path, "-n", "-p", *project(tmp_path, name))
     assert status == 0, out
@@ -91,13 +97,18 @@ def test_results_may_lie_anywhere_without_braces(checkout, tmp_path):
 
 
 @pytest.mark.parametrize("name", BRACES)
+def test_one_brace_is_enough_to_be_refused(name):
+    with pytest.raises(UserError, match=re.escape(f"the path of the checkout, /a/{name}/b, has braces, which")):
+        refuse_braces(working_folder=Path("/a"), checkout=Path("/a", name, "b"))
+
+
 @pytest.mark.parametrize("what", ["checkout", "working folder"])
-def test_braces_that_snakemake_would_take_for_wildcards_are_refused_before_any_job(checkout, tmp_path, name, what):
+def test_braces_that_snakemake_would_take_for_wildcards_are_refused_before_any_job(checkout, tmp_path, what):
+    folder = tmp_path / EVERY
     if what == "checkout":
-        folder = shutil.copytree(checkout, tmp_path / name, symlinks=True)
+        shutil.copytree(checkout, folder, symlinks=True)
         status, out = run(folder, tmp_path, "-n", *SMALL)
     else:
-        folder = tmp_path / name
         status, out = run(checkout, tmp_path, "-n", "--directory", str(folder), *SMALL)
     assert status == 1
     assert [line for line in out.splitlines() if "rror" in line] == [

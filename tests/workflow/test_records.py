@@ -7,7 +7,10 @@ import shutil
 
 import pytest
 import yaml
-from stub_checkout import finish, pending, snakemake
+from hostile_values import refusal
+from stub_checkout import finished_copy, pending, snakemake
+
+from form_invariance.workflow import config_check, records, source_digest
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +29,7 @@ CHANGES = {
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """A run of its own: without records its time stamps count, which other tests may have changed."""
-    return finish(tmp_path_factory.mktemp("records") / "checkout")
+    return finished_copy(tmp_path_factory, "records")
 
 
 @pytest.fixture
@@ -61,12 +64,23 @@ def test_an_unchanged_copy_has_nothing_to_do(copied):
     assert pending(copied) == {}
 
 
-@pytest.mark.parametrize("key", CHANGES)
-def test_a_changed_setting_is_refused(copied, key):
-    change(copied, key, CHANGES[key])
-    out = refused(copied)
-    assert f"{MODEL} was made with {'model' if key == 'dtype' else key}: " in out
-    assert "'snakemake --touch --forceall'" in out
+def said_of(checkout, monkeypatch):
+    """What is said before a run in a checkout, by the function that Snakemake calls first."""
+    monkeypatch.chdir(checkout)
+    monkeypatch.setattr(records, "_PACKAGE", checkout / "src/form_invariance")
+    monkeypatch.setattr(source_digest, "_ROOT", checkout / "src/form_invariance")
+    path = checkout / "config/config.yaml"
+    return refusal(records.check, config_check.read([path], config_check.load(path), path.parent))[1]
+
+
+def test_a_changed_setting_is_refused(copied, monkeypatch):
+    assert said_of(copied, monkeypatch) == ""
+    for key, value in CHANGES.items():
+        before = change(copied, key, value)
+        said = said_of(copied, monkeypatch)
+        assert f"{MODEL} was made with {'model' if key == 'dtype' else key}: " in said
+        assert "'snakemake --touch --forceall'" in said
+        change(copied, key, before)
 
 
 def test_a_changed_source_is_refused(copied):
@@ -149,13 +163,14 @@ def test_all_by_name_is_a_whole_run(whole):
     assert pending(whole) == {}
 
 
-@pytest.mark.parametrize("content", [None, "{}", '{"configurations": "abc"}', '{"configurations": [1, null]}'])
-def test_files_of_an_unknown_configuration_are_refused(copied, content):
-    for path in copied.glob("results/*/configuration.json"):
-        path.unlink()
-        if content:
-            path.write_text(content)
-    assert re.search(f"{MODEL} has files of (an unknown configuration|several)", refused(copied))
+def test_files_of_an_unknown_configuration_are_refused(copied, monkeypatch):
+    for content in (None, "{}", '{"configurations": "abc"}', '{"configurations": [1, null]}'):
+        for path in copied.glob("results/*/configuration.json"):
+            path.write_text(content) if content else path.unlink()
+        said = said_of(copied, monkeypatch)
+        assert re.search(f"{MODEL} has files of (an unknown configuration|several)", said), content
+        for folder in copied.glob("results/embedded-*"):
+            (folder / "configuration.json").touch()
 
 
 def test_a_finished_run_keeps_one_configuration(finished):

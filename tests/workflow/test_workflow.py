@@ -47,15 +47,6 @@ def wildcards_by_rule(out):
 
 
 MODELS = ("embedded-shared", "embedded-separate")
-TRANSFER = {
-    "transfer",
-    "transfer_contrasts",
-    "transfer_figure",
-    "transfer_contrasts_figure",
-    "summary",
-    "summary_figure",
-}
-"""What a change of the transfer reruns."""
 GRID = {
     "model": set(MODELS),
     "format": {"symbolic", "code", "word"},
@@ -98,15 +89,7 @@ def test_small_grid_and_targets(clean):
     jobs = pending(clean, "--configfile", "config/test.yaml")
     assert (jobs["census"], jobs["transfer"], jobs["report"]) == (6, 1, 1)
     stages = pending(clean, "rankings_all", "--configfile", "config/test.yaml")
-    assert set(stages) == {
-        "model_files",
-        "census",
-        "preflight",
-        "dataset",
-        "patching",
-        "ranking",
-        "rankings_all",
-    }
+    assert set(stages) == {"model_files", "census", "preflight", "dataset", "patching", "ranking", "rankings_all"}
 
 
 def test_the_papers_models_are_planned_without_weights(clean):
@@ -223,28 +206,6 @@ def test_mean_cache_leaves_out_the_pairs_of_every_format(finished):
     ]
 
 
-@pytest.mark.parametrize(
-    ("setting", "rules"),
-    [
-        (
-            "probe_prompts=99",
-            {"probe", "probe_figure", "probe_positions_figure", "paper_tables", *TRANSFER},
-        ),
-        ("transfer_pairs=7", {*TRANSFER, "dose", "dose_figure"}),
-        ("permutations=300", {"agreement", "paper_tables", "heuristics_figure"}),
-        (
-            "heuristic_threshold=0.7",
-            {
-                *{"heuristics", "agreement", "paper_tables", "heuristics_figure", "browser"},
-                *{"family_knockout", "family_knockout_figure"},
-            },
-        ),
-    ],
-)
-def test_a_change_of_one_key_reruns_what_uses_it(finished, setting, rules):
-    assert set(pending(finished, "--config", setting)) == {*rules, "answers", "explainer", "report", "default"}
-
-
 @pytest.mark.nightly
 def test_the_heads_are_left_out(clean, planned):
     without = pending(clean, "--config", "heads=[]")
@@ -316,14 +277,6 @@ def test_late_layers_from_the_onset_wait_for_the_probes(clean):
     assert f"--late-from onset --probes {' '.join(probes)}" in out
 
 
-def test_a_deleted_table_is_made_again(finished):
-    path = finished / "results/embedded-shared/word/addition/ranking.parquet"
-    text = path.read_text()
-    path.unlink()
-    assert pending(finished)["ranking"] == 1
-    path.write_text(text)
-
-
 def test_a_mistake_found_by_a_job_is_on_the_terminal(clean):
     target = "results/embedded-shared/word/division/dataset.parquet"
     (clean / "fail").write_text("dataset")
@@ -339,13 +292,7 @@ def test_a_mistake_found_by_a_job_is_on_the_terminal(clean):
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [
-        ("sede: 1", ["'sede'", "'seed'"]),
-        ("seed: 1\nseed: 2\n", ["mine.yaml", "'seed' appears twice"]),
-        ("models: {mine: {source: ./no/such/folder}}", ["./no/such/folder", "does not exist"]),
-        ("k: [50, 1100]", ["config key k", "1100", "1032"]),
-        ("operands: {operand_min: 6, operand_max: 1200, answer_min: 3, answer_max: 999}", ["1000", "operand_max"]),
-    ],
+    [("sede: 1", ["'sede'", "'seed'"]), ("seed: 1\nseed: 2\n", ["mine.yaml", "'seed' appears twice"])],
 )
 def test_a_mistake_in_the_configuration_is_one_sentence(clean, text, words):
     (clean / "mine.yaml").write_text(text)

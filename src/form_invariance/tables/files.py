@@ -168,7 +168,8 @@ def read_table(path: Path, schema: Schema) -> pd.DataFrame:
                 raise UserError(f"{path} is not a table of the kind {schema.name!r}: column {name!r} {wrong}")
         stamp = (file.schema_arrow.metadata or {}).get(_PROVENANCE.encode(), b"").decode()
         frame = file.read(columns=list(schema.columns)).to_pandas()
-    _verify(path, stamp, checksums.of_table(frame))
+        content = checksums.of_table(frame)  # only now is text decoded
+    _verify(path, stamp, content)
     return frame
 
 
