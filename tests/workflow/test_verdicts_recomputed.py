@@ -1,0 +1,127 @@
+"""Three verdicts of the demo, computed once more from the tables by prompt and by pair, without the package.
+
+The computation follows docs/method.md, section 15; its bootstrap draws the problems by NumPy's multinomial.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import t as student
+
+RESULTS = Path(__file__).parents[2] / "results"
+MODEL = RESULTS / "embedded-shared"
+FEWEST, RESAMPLES = 5, 4000
+pytestmark = pytest.mark.skipif(
+    not (RESULTS / "report.html").exists(), reason="needs the demo's results (make demo)"
+)
+
+
+def cells(name):
+    """The tables of this name of all formats and operators."""
+    for path in sorted(MODEL.glob(f"*/*/{name}.parquet")):
+        yield path.parts[-3], path.parts[-2], pd.read_parquet(path)
+
+
+def problem(table):
+    """A pair and its reverse are one problem."""
+    return table[["a", "b"]].min(axis=1).astype(str) + " " + table[["a", "b"]].max(axis=1).astype(str)
+
+
+def interval(values, spread=0.0):
+    """Mean over cells of the cells' means, and its 95 % limits.
+
+    Args:
+        values: the difference of each prompt, with the columns cell, operator and problem.
+        spread: half of the prediction interval for a further draw of the control.
+    """
+    sizes = values.groupby("cell")["value"].transform("size")
+    values = values[sizes >= FEWEST]
+    means = values.groupby("cell")["value"].mean()
+    rng, drawn = np.random.default_rng(7), []
+    for _, some in values.groupby("operator"):
+        places, names = pd.factorize(some["problem"])
+        counts = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=RESAMPLES)[:, places]
+        for _, rows in some.groupby("cell").indices.items():
+            weights = counts[:, rows]
+            weights = np.where(weights.any(1, keepdims=True), weights, 1)
+            drawn.append(weights @ some["value"].to_numpy()[rows] / weights.sum(1))
+    low, high = np.percentile(np.mean(drawn, axis=0), [2.5, 97.5])
+    mean = means.mean()
+    return mean, mean - np.hypot(mean - low, spread), mean + np.hypot(high - mean, spread)
+
+
+def verdict(question, metric, k):
+    table = pd.read_parquet(MODEL / "shared/verdicts.parquet")
+    chosen = (table["question"] == question) & (table["metric"] == metric) & (table["k"] == k)
+    (row,) = table[chosen & (table["operator"] == "all")].to_dict("records")
+    return row
+
+
+def agrees(found, row):
+    """The same difference; limits within the Monte Carlo error of two kinds of bootstrap; the same verdict."""
+    mean, low, high = found
+    assert mean == pytest.approx(row["difference"], abs=1e-9)
+    width = row["high"] - row["low"]
+    assert (low, high) == pytest.approx((row["low"], row["high"]), abs=0.08 * width)
+    clear = min(abs(low), abs(high)) > 0.1 * width
+    said = "yes" if low > 0 else "no" if high < 0 else "undecided"
+    assert said == row["verdict"] or not clear or row["verdict"] == "mixed"
+
+
+@pytest.mark.parametrize("k", [50, 150])
+def test_knocked_out_against_the_strongest_control(k):
+    differences, by_draw = [], {}
+    datasets = {(name, operator): table for name, operator, table in cells("dataset")}
+    count = len(datasets)
+    for name, operator, table in cells("interventions_prompts"):
+        pairs = datasets[name, operator].query("split == 'eval'").set_index("index")
+        table = table[(table["positions"] == "all") & (table["means"] == "format")]
+        before = table[table["intervention"] == "good"].set_index("index")["probability"]
+        after = table[(table["intervention"] == "knockout") & (table["k"] == k)]
+        lost = before.loc[after["index"]].to_numpy() - after["probability"]
+        after = after.assign(lost=lost)
+        each = after.groupby(["neurons", "index"])["lost"].mean().unstack("neurons")
+        control = each.drop(columns="circuit").mean().idxmax()
+        value = each["circuit"] - each[control]
+        differences.append(
+            pd.DataFrame({"value": value, "problem": problem(pairs.loc[each.index])}).assign(
+                cell=f"{name} {operator}", operator=operator
+            )
+        )
+        draws = after[after["neurons"] == control].groupby("seed")["lost"].mean()
+        stream = operator, control
+        by_draw[stream] = by_draw.get(stream, 0) + draws.to_numpy() / count
+    squares = np.array([np.var(draws, ddof=1) * (1 + 1 / len(draws)) for draws in by_draw.values()])
+    freedom = np.array([len(draws) - 1 for draws in by_draw.values()])
+    half = student.ppf(0.975, squares.sum() ** 2 / (squares**2 / freedom).sum()) * squares.sum() ** 0.5
+    agrees(interval(pd.concat(differences), half), verdict("necessary", "probability", k))
+
+
+def pairs_of(condition, k):
+    """The pairs of one condition of transfer, of all operators."""
+    every = [
+        pd.read_parquet(path).assign(operator=path.parts[-2])
+        for path in sorted(MODEL.glob("shared/*/transfer_pairs.parquet"))
+    ]
+    table = pd.concat(every)
+    table = table[(table["condition"] == condition) & (table["k"] == k)]
+    cell = table["operator"] + " " + table["donor"] + " " + table["target"]
+    return table.assign(cell=cell, problem=problem(table))
+
+
+@pytest.mark.parametrize("k", [50, 150])
+def test_imposed_against_permuted_donors(k):
+    table = pairs_of("mismatched", k)
+    value = table["donor_answer"].astype(float) - table["permuted_answer"]
+    known = value.notna()
+    agrees(interval(table[known].assign(value=value[known])), verdict("imposed", "rate", k))
+
+
+@pytest.mark.parametrize("k", [50, 150])
+def test_matched_against_the_same_answer(k):
+    keys = ["cell", "operator", "a", "b", "problem"]
+    both = pairs_of("matched", k).merge(pairs_of("same_answer", k), on=keys, suffixes=("_own", "_other"))
+    value = both["recovered_own"].astype(float) - both["recovered_other"].astype(float)
+    agrees(interval(both.assign(value=value)), verdict("beyond_the_answer", "rate", k))
