@@ -45,7 +45,8 @@ from form_invariance.stages.specificity import figure as specificity
 from form_invariance.stages.specificity.figure import middle
 from form_invariance.stages.specificity.table import SPECIFICITY
 from form_invariance.stages.summary import figure as summary
-from form_invariance.stages.summary.figure import DECIDING
+from form_invariance.stages.summary.figure import WORDS
+from form_invariance.stages.summary.lines import verdicts_at
 from form_invariance.stages.summary.table import BEYOND_OPERATOR, VERDICTS
 from form_invariance.stages.transfer import figure as transfer
 from form_invariance.stages.transfer.table import DOSE, TRANSFER, TRANSFER_CONTRASTS
@@ -408,14 +409,15 @@ def test_the_summary_has_every_question_with_its_operators_and_verdict():
     figure = summary.summary({"verdicts": every}, "all models")
     k = middle(table["k"])
     for model, axes in zip("mn", figure.axes, strict=True):
-        pooled = every[(every["model"] == model) & (every["k"] == k) & (every["operator"] == "all")]
+        decided = verdicts_at(every[every["model"] == model], k).set_index("question")
         said = [text.get_text() for text in axes.texts]
         drawn = [y for line in axes.lines if line.get_marker() == "o" for x, y in line.get_xydata() if x == x]
-        for place, (question, (metric, _)) in enumerate(DECIDING.items()):
-            rows = pooled[(pooled["question"] == question) & (pooled["metric"] == metric)]
-            verdict = rows["verdict"].iloc[0] if len(rows) else "undefined"
-            assert said[place] == verdict, (model, question)
-            assert (place in drawn) == (len(rows) > 0 and rows["difference"].notna().all()), (model, question)
+        for place, question in enumerate(WORDS):
+            known = question in decided.index
+            assert said[place] == (decided["verdict"][question] if known else "undefined"), (model, question)
+            assert (place in drawn) == (
+                known and decided["difference"][question] == decided["difference"][question]
+            )
 
 
 @pytest.mark.parametrize("which", [["division"], ["addition", "division"]])

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from itertools import permutations
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from form_invariance.errors import UserError
@@ -21,12 +21,13 @@ from form_invariance.workflow.model_checks import check_models, check_sources, k
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _TEMPLATE_ENGINE = "__use_yte__"
+_RESERVED_TASKS = ("all", "other_operators", "own", "text")  # words of the tables
 _RESERVED = {
     "models": ("benchmarks", "figures", "logs", "tables", "trained"),
-    "operators": ("all",),
-    "formats": ("shared", "transfer"),
+    "operators": _RESERVED_TASKS,
+    "formats": ("all", "shared", "transfer"),
 }
-_RESERVED_TASKS = ("text", "all", "own", "other_operators")  # words of the specificity tables
+_SOURCES = ("config", "docs", "envs", "models", "profiles", "src", "tests", "workflow")
 _READ_SLOWLY = (
     *("models", "operators", "formats", "operands", "variant_operators", "corrupt", "specificity_tasks"),
     *("k", "heads", "late_from", "patching_shards", "heuristic_k"),
@@ -73,6 +74,8 @@ def _check_names(config: Mapping[str, Any]) -> None:
         for name in reserved:
             if name in config[section]:
                 raise UserError(f"config key {section}: the name {name!r} is reserved; choose another")
+    if (folder := PurePosixPath(config["results"]).parts[0]) in _SOURCES:
+        raise UserError(f"config key results: {folder!r} is a folder of the project; choose another")
     directions: dict[str, tuple[str, ...]] = {}
     for pair in permutations(config["formats"], 2):
         if (other := directions.setdefault("_to_".join(pair), pair)) != pair:
@@ -275,10 +278,14 @@ def _check_slowly(config: Mapping[str, Any], tasks: Mapping[str, Task]) -> None:
 def _check_enough(problems: int, config: Mapping[str, Any]) -> None:
     """Check that an operator has a problem for each prompt that the stages need."""
     asked, train, evaluation = (config[key] for key in ("census_pairs", "train_prompts", "eval_prompts"))
-    if (most := min(problems, asked)) < train + evaluation:
+    most, needed = min(problems, asked), train + evaluation
+    if most < needed:
+        cures = ["raise census_pairs"] if problems >= needed else []
+        if most >= 4:
+            cures.append(f"lower train_prompts and eval_prompts, for instance to {most // 4} each")
         raise UserError(
             f"of {problems} problems census_pairs asks up to {asked}, but train_prompts and eval_prompts need "
-            f"{train + evaluation} right answers; raise those, or lower these, for instance to {most // 4} each"
+            f"{needed} right answers; {' or '.join(cures) or 'give the operator more problems'}"
         )
 
 

@@ -13,60 +13,60 @@ from form_invariance.drawing.style import panels
 from form_invariance.stages.questions import QUESTIONS
 from form_invariance.stages.specificity.figure import middle
 from form_invariance.stages.specificity.table import ALL
-from form_invariance.stages.summary.table import BEYOND_OPERATOR, VERDICTS
-from form_invariance.stages.verdicts import PRIMARY
+from form_invariance.stages.summary.lines import verdicts_at
+from form_invariance.stages.summary.table import VERDICTS
 from form_invariance.tables.inputs import Input
 
 INPUTS = {"verdicts": Input(VERDICTS, ("model",))}
 
-DECIDING = {
-    "same": (BEYOND_OPERATOR, "Jaccard of two formats − of two operators"),
-    "sufficient": (PRIMARY, "probability kept − by best control"),
-    "necessary": (PRIMARY, "probability lost − by best control"),
-    "repaired": ("rate", "by the same problem − by best baseline"),
-    "beyond_the_answer": ("rate", "by the same problem − by the same answer"),
-    "imposed": ("rate", "another donor's answer − permuted donors"),
-    "interchange": ("rate", "another donor's answer − permuted donors"),
-    "exchange": ("accuracy", "lost by others' best / by own best − 0.8"),
-    "specific": ("accuracy", "lost by own circuit − by other operators'"),
+WORDS = {
+    "same": "Jaccard − by chance, or of two operators",
+    "sufficient": "probability kept − by best control",
+    "necessary": "probability lost − by best control",
+    "repaired": "by the same problem − by best baseline",
+    "beyond_the_answer": "by the same problem − by the same answer",
+    "imposed": "another donor's answer − permuted donors",
+    "interchange": "another donor's answer − permuted donors",
+    "exchange": "lost by others' best / by own best − 0.8",
+    "specific": "lost by own circuit − by other operators'",
 }
-"""The metric that decides each question, and its difference in words."""
+"""What each question's difference is."""
 
 
 def summary(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     """Rows are questions, panels models; a point whose line lies above zero means yes (middle circuit size)."""
     table = tables["verdicts"]
     k = middle(table["k"])
-    deciding = table["question"].map({question: metric for question, (metric, _) in DECIDING.items()})
-    table = table[(table["k"] == k) & (table["metric"] == deciding)]
     models = list(dict.fromkeys(table["model"]))
     across = min(len(models), 3)
-    figure, grid = panels(-(-len(models) // across), across, height=0.31 * len(DECIDING) + 0.3)
+    figure, grid = panels(-(-len(models) // across), across, height=0.31 * len(WORDS) + 0.3)
     for axes in grid.flat[len(models) :]:
         axes.set_visible(False)
     for place, (model, axes) in enumerate(zip(models, grid.flat, strict=False)):
-        _draw(axes, table[table["model"] == model])
+        _draw(axes, table[table["model"] == model], k)
         axes.set_title(model)
-        axes.set_yticks(range(len(DECIDING)), [""] * len(DECIDING))
+        axes.set_yticks(range(len(WORDS)), [""] * len(WORDS))
         if place % across == 0:
-            axes.set_yticklabels([QUESTIONS[question].label for question in DECIDING], va="bottom")
+            axes.set_yticklabels([QUESTIONS[question].label for question in WORDS], va="bottom")
             _say_what_is_compared(axes)
     figure.suptitle(f"{title}: k = {k} best neurons of each layer")
     figure.supxlabel("difference: all operators with its 95 % interval (blue), each operator (grey)", fontsize=7)
     return figure
 
 
-def _draw(axes: Axes, table: pd.DataFrame) -> None:
-    """One model: the interval over all operators, a grey mark for each operator, and the verdict in words."""
-    pooled = table[table["operator"] == ALL].set_index("question")
+def _draw(axes: Axes, table: pd.DataFrame, k: int) -> None:
+    """One model: by the contrast that decides, the interval, a grey mark for each operator, and the verdict."""
+    pooled = verdicts_at(table, k).set_index("question")
+    table = table[(table["k"] == k) & (table["metric"] == table["question"].map(pooled["metric"]))]
     axes.axvline(0, color="black", lw=0.6, zorder=0.5)
     known = table["difference"].notna()
     reach = table.loc[known, ["difference", "low", "high"]].to_numpy()
-    low, high = (min(0, np.nanmin(reach)), max(0, np.nanmax(reach))) if known.any() else (0, 0)
-    room = (high - low) or 1.0
+    # At least a tenth on either side: smaller differences are drawn as none.
+    low, high = np.nanmin([*reach.flat, -0.1]), np.nanmax([*reach.flat, 0.1])
+    room = high - low
     axes.set_xlim(low - 0.05 * room, high + 0.45 * room)
-    axes.set_ylim(len(DECIDING) - 0.4, -0.6)
-    for place, question in enumerate(DECIDING):
+    axes.set_ylim(len(WORDS) - 0.4, -0.6)
+    for place, question in enumerate(WORDS):
         row: dict[Any, Any] = (
             {"verdict": "undefined"} if question not in pooled.index else dict(pooled.loc[question])
         )
@@ -80,7 +80,7 @@ def _draw(axes: Axes, table: pd.DataFrame) -> None:
 
 def _say_what_is_compared(axes: Axes) -> None:
     """Below each question, its difference in words."""
-    for place, (_, words) in enumerate(DECIDING.values()):
+    for place, words in enumerate(WORDS.values()):
         at = axes.get_yaxis_transform()
         axes.annotate(
             words, (0, place), (-7, -4), at, "offset points", ha="right", va="top", fontsize=6, color=GREY
