@@ -221,8 +221,9 @@ def test_the_report_answers_every_question(finished):
     said = re.findall(r"<h2[^>]*>([^<]*?)</h2>.*?<h3>.*?</h3>\s*<p[^>]*>(.*?)</p>", page, re.DOTALL)
     (words,) = finished.commands("answers")
     stages = words[words.index("--stages") + 1 : words.index("--tables")]
-    # Interventions and agreement have two questions each, the planted models one of their own; verdicts are above.
-    assert len(said) == len(stages) + 2
+    # Interventions and transfer have two questions each, agreement three, the planted models one of their own; the
+    # verdicts are above.
+    assert len(said) == len(stages) + 4
     assert page.count('<tr><th scope="row">') == len(QUESTIONS)
     answers = dict(said)
     assert "to 100.0% (code addition)" in answers["Can the model do the problems?"]

@@ -94,8 +94,12 @@ def test_digits_asked_in_one_pass_are_those_of_a_prompt_each(tiny, raw_tokenizer
     assert table["prompt"].str.len().nunique() > 1
     alone = module.ask(tiny[0], tokenizer, table["prompt"].tolist(), table["answer_token"].to_numpy())
     assert (table["answer_token"].map(tokenizer.text) == table["answer"].astype(str).str[digit]).all()
-    for name in ("predicted_token", "correct", "rank"):
+    for name in ("predicted_token", "correct"):
         assert (table[name] == alone[name]).all()
+    # Another batch shape rounds logits differently, so two tokens with nearly equal ones may change places.
+    moved = (table["rank"] - alone["rank"]).abs()
+    assert moved.max() <= 1
+    assert (moved > 0).mean() < 0.01
     np.testing.assert_allclose(table["logit"], alone["logit"], atol=1e-5)
     np.testing.assert_allclose(table["probability"], alone["probability"], rtol=1e-5)
 

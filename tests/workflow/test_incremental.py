@@ -176,7 +176,7 @@ def test_every_setting_is_recorded_by_name(finished):
         (
             "stages/transfer/figure.py stages/planted/figure.py stages/dataset/preflight.py "
             "stages/heads/compute.py bench/cost.py workflow/plan.py workflow/config_check.py",
-            "transfer_figure transfer_contrasts_figure preflight heads planted_figure",
+            "transfer_figure transfer_contrasts_figure dose_figure preflight heads planted_figure",
         ),
         (
             "stages/transfer/answer.py browser/sum_view.js paper/numbers.csv explainer/page.html",

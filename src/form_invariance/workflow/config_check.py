@@ -17,7 +17,14 @@ from form_invariance.problems.tasks import Arithmetic, TableTask, Task, check_pl
 from form_invariance.problems.templates import check_task_fields
 from form_invariance.stages.options import EXACT
 from form_invariance.workflow.config_schema import check_schema, hint
-from form_invariance.workflow.model_checks import check_models, check_sources, known_folder, task_of, under
+from form_invariance.workflow.model_checks import (
+    check_enough,
+    check_models,
+    check_sources,
+    known_folder,
+    task_of,
+    under,
+)
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _TEMPLATE_ENGINE = "__use_yte__"
@@ -265,27 +272,13 @@ def _check_slowly(config: Mapping[str, Any], tasks: Mapping[str, Task]) -> None:
         problems = pool(task)
         with under(f"operators.{name}"):
             check_places(task)
-            _check_enough(len(problems), config)
+            check_enough(len(problems), config)
     for task in config.get("specificity_tasks", {}).values():
         operand_pool(task["expression"], OperandRange(**config["operands"]))
     if config["heuristic_k"] not in config["k"]:
         raise UserError(
             f"config key heuristic_k: {config['heuristic_k']} is not in k ({sorted(config['k'])}); add it there, "
             "or choose one of these"
-        )
-
-
-def _check_enough(problems: int, config: Mapping[str, Any]) -> None:
-    """Check that an operator has a problem for each prompt that the stages need."""
-    asked, train, evaluation = (config[key] for key in ("census_pairs", "train_prompts", "eval_prompts"))
-    most, needed = min(problems, asked), train + evaluation
-    if most < needed:
-        cures = ["raise census_pairs"] if problems >= needed else []
-        if most >= 4:
-            cures.append(f"lower train_prompts and eval_prompts, for instance to {most // 4} each")
-        raise UserError(
-            f"of {problems} problems census_pairs asks up to {asked}, but train_prompts and eval_prompts need "
-            f"{needed} right answers; {' or '.join(cures) or 'give the operator more problems'}"
         )
 
 

@@ -212,3 +212,17 @@ def check_models(config: Mapping[str, Any], variants: Variants) -> None:
         if (key := (digest, tokenizer.bos, tokenizer.vocabulary)) not in checked:
             _check_prompts(name, tokenizer, config, variants)
             checked.add(key)
+
+
+def check_enough(problems: int, config: Mapping[str, Any]) -> None:
+    """Check that an operator has a problem for each prompt that the stages need."""
+    asked, train, evaluation = (config[key] for key in ("census_pairs", "train_prompts", "eval_prompts"))
+    most, needed = min(problems, asked), train + evaluation
+    if most < needed:
+        cures = ["raise census_pairs"] if problems >= needed else []
+        if most >= 4:
+            cures.append(f"lower train_prompts and eval_prompts, for instance to {most // 4} each")
+        raise UserError(
+            f"of {problems} problems census_pairs asks up to {asked}, but train_prompts and eval_prompts need "
+            f"{needed} right answers; {' or '.join(cures) or 'give the operator more problems'}"
+        )

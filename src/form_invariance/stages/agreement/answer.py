@@ -57,10 +57,10 @@ def _contrast(agreement: pd.DataFrame) -> Answer:
     if not len(known):
         return Answer(question, "Fewer than five neurons have a label, so nothing is compared.", known)
     among = {"all": "every format", "any": "some format"}
-    told = []
+    sentences = []
     for row in known[known["operator"] == ALL].to_dict("records"):
         value, low, high = (f"{100 * row[name]:+.1f}" for name in ("difference", "low", "high"))
-        told.append(
+        sentences.append(
             f"Of the neurons labelled in {among[row['over']]}, {percent(row['first'])} of the shared ones and "
             f"{percent(row['second'])} of those that are not shared have the same families in all formats: "
             f"{value} percentage points, 95 % interval {low} to {high}: {row['verdict']}."
@@ -68,7 +68,7 @@ def _contrast(agreement: pd.DataFrame) -> Answer:
     table = known[["over", "operator", "first", "second", "control", "difference", "low", "high", "verdict"]]
     table = table.rename(columns={"over": "labelled in", "first": "shared", "second": "not shared"})
     control = " Not shared are as many neurons of equal variance or effect, whichever agree more."
-    return Answer(question, " ".join(told) + control, table.replace({"control": POPULATIONS}))
+    return Answer(question, " ".join(sentences) + control, table.replace({"control": POPULATIONS}))
 
 
 def _labels(labelled: pd.DataFrame) -> Answer:
