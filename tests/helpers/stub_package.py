@@ -8,13 +8,13 @@ import time
 from pathlib import Path
 
 
-def trouble(output: str) -> None:
-    """Take long, once, where the file `slow` names the output; take so many MB where `hungry` names it."""
+def trouble(words: list[str]) -> None:
+    """Take long, once, if the file `slow` names an output among the words; take many MB if `hungry` does."""
     slow, hungry = Path("slow"), Path("hungry")
-    if slow.exists() and slow.read_text() == output:
+    if slow.exists() and slow.read_text() in words:
         slow.unlink()
         time.sleep(600)
-    if hungry.exists() and hungry.read_text().split()[0] == output:
+    if hungry.exists() and hungry.read_text().split()[0] in words:
         held = bytearray(int(hungry.read_text().split()[1]) << 20)
         time.sleep(4)
         del held
@@ -44,7 +44,7 @@ def run(words: list[str]) -> int:
     if Path("fail").exists() and Path("fail").read_text() == words[0]:
         print("error: census.parquet has no correct rows; choose another model", file=sys.stderr)
         return 2
-    trouble(words[-1])
+    trouble(words)
     if Path("alone").exists() and not alone():
         return 3
     values: dict[str, list[str]] = {}
