@@ -7,7 +7,6 @@ import ast
 import re
 from collections import defaultdict
 from itertools import product
-from pathlib import Path, PurePosixPath
 
 from job_graph import Job, whole
 from stub_checkout import ROOT
@@ -51,37 +50,18 @@ def picture(jobs: list[Job]) -> str:
 
 
 def table(jobs: list[Job]) -> str:
-    """A row for each stage: what it does, its rules, tables, figures and tests."""
-    rules, written, figures = defaultdict(dict), defaultdict(dict), defaultdict(dict)
+    """A row for each stage: what it does, and its rules."""
+    rules = defaultdict(set)
     for job in (job for job in jobs if job.command):
-        stage = home(job)
-        if job.command[0] == "figure":
-            figures[job.command[1]][job.command[2]] = None
-        elif stage:
-            rules[stage][job.rule] = None
-            kept = [path for path in job.outputs if PurePosixPath(path).suffix in (".parquet", ".safetensors")]
-            written[stage] |= dict.fromkeys(
-                sorted(
-                    re.sub(
-                        r"^(addition|multiplication)\b",
-                        "OPERATOR",
-                        re.sub(r"^\w+_to_\w+", "DONOR_to_TARGET", Path(p).name),
-                    )
-                    for p in kept
-                )
-            )
-    rows = ["| stage (folder) | what it does | rules | writes | figures | tests |", "|---|---|---|---|---|---|"]
+        rules[home(job)].add(job.rule)
+    rows = ["| stage | what it does | rules |", "|---|---|---|"]
     for folder in sorted({path.parent for path in STAGES.glob("*/*.py")}):
-        stage = folder.name
         module = next(
             folder / name for name in ("compute.py", "command.py", "figure.py") if (folder / name).exists()
         )
         does = ast.get_docstring(ast.parse(module.read_text())).splitlines()[0]
-        tests = sorted(path.name for path in ROOT.glob(f"tests/stages/test_{stage}*.py"))
-        cells = [sorted(rules[stage]), sorted(written[stage]), sorted(figures[stage]), tests]
-        rows.append(
-            " | ".join([f"| `{stage}`", does, *(", ".join(f"`{one}`" for one in cell) for cell in cells)]) + " |"
-        )
+        names = ", ".join(f"`{name}`" for name in sorted(rules[folder.name]))
+        rows.append(f"| `{folder.name}` | {does} | {names} |")
     return "\n".join(rows)
 
 
