@@ -151,7 +151,7 @@ def parse(words):
 
 
 @pytest.mark.skipif(not DEMO.exists(), reason="needs the demo's results (make demo)")
-@pytest.mark.parametrize("name", ["results/README.md", "docs/results.md", "docs/stages.md"])
+@pytest.mark.parametrize("name", ["results/README.md", "docs/results.md"])
 def test_examples_read_the_demos_tables(name):
     code = "\n".join(blocks(TEXTS[name], "python"))
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
