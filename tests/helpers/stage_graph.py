@@ -45,22 +45,25 @@ def picture(jobs: list[Job]) -> str:
         for one, other in product(homes, homes)
         if homes[one] != homes[other] and one.outputs & other.inputs
     }
-    lines = [f"    {first} --> {last}" for first, last in sorted(_reduced(edges))]
+    readers = defaultdict(list)
+    for first, last in sorted(_reduced(edges)):
+        readers[first].append(last)
+    lines = [f"    {first} --> {' & '.join(last)}" for first, last in readers.items()]
     return "\n".join(["```mermaid", "graph TD", *lines, "```"])
 
 
 def table(jobs: list[Job]) -> str:
-    """A row for each stage: what it does, and its rules."""
+    """A row for each stage: what it does, and its rules other than the one of its name."""
     rules = defaultdict(set)
     for job in (job for job in jobs if job.command):
         rules[home(job)].add(job.rule)
-    rows = ["| stage | what it does | rules |", "|---|---|---|"]
+    rows = ["| stage | what it does | further rules |", "|---|---|---|"]
     for folder in sorted({path.parent for path in STAGES.glob("*/*.py")}):
         module = next(
             folder / name for name in ("compute.py", "command.py", "figure.py") if (folder / name).exists()
         )
         does = ast.get_docstring(ast.parse(module.read_text())).splitlines()[0]
-        names = ", ".join(f"`{name}`" for name in sorted(rules[folder.name]))
+        names = ", ".join(f"`{name}`" for name in sorted(rules[folder.name] - {folder.name}))
         rows.append(f"| `{folder.name}` | {does} | {names} |")
     return "\n".join(rows)
 
