@@ -103,7 +103,7 @@ def test_every_limit_has_its_test():
 
 def test_the_developers_page_has_the_codes_stages():
     page = TEXTS["docs/develop.md"]
-    made = stage_graph.filled(page, stage_graph.parts(stage_graph.jobs_of_the_small_grid()))
+    made = stage_graph.filled(page, stage_graph.picture(stage_graph.jobs_of_the_small_grid()))
     assert made == page, "run: python tests/helpers/stage_graph.py"
 
 

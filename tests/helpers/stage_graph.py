@@ -1,9 +1,8 @@
-"""The picture and the table of the stages in docs/develop.md, made from the code.
+"""The picture of the stages in docs/develop.md, made from the code.
 
-`python tests/helpers/stage_graph.py` writes both into the page, between its markers.
+`python tests/helpers/stage_graph.py` writes it into the page, between its markers.
 """
 
-import ast
 import re
 from collections import defaultdict
 from itertools import product
@@ -14,7 +13,6 @@ from stub_checkout import ROOT
 from form_invariance.cli import command_modules
 
 PAGE = ROOT / "docs/develop.md"
-STAGES = ROOT / "src/form_invariance/stages"
 
 
 def home(job: Job) -> str | None:
@@ -52,37 +50,14 @@ def picture(jobs: list[Job]) -> str:
     return "\n".join(["```mermaid", "graph TD", *lines, "```"])
 
 
-def table(jobs: list[Job]) -> str:
-    """A row for each stage: what it does, and its rules other than the one of its name."""
-    rules = defaultdict(set)
-    for job in (job for job in jobs if job.command):
-        rules[home(job)].add(job.rule)
-    rows = ["| stage | what it does | further rules |", "|---|---|---|"]
-    for folder in sorted({path.parent for path in STAGES.glob("*/*.py")}):
-        module = next(
-            folder / name for name in ("compute.py", "command.py", "figure.py") if (folder / name).exists()
-        )
-        does = ast.get_docstring(ast.parse(module.read_text())).splitlines()[0]
-        names = ", ".join(f"`{name}`" for name in sorted(rules[folder.name] - {folder.name}))
-        rows.append(f"| `{folder.name}` | {does} | {names} |")
-    return "\n".join(rows)
-
-
-def parts(jobs: list[Job]) -> dict[str, str]:
-    """The generated parts of the page by the name of their markers."""
-    return {"picture": picture(jobs), "table": table(jobs)}
-
-
-def filled(page: str, made: dict[str, str]) -> str:
-    """The page with its generated parts replaced."""
-    for name, text in made.items():
-        page = re.sub(
-            rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)",
-            lambda marks, text=text: marks[1] + text + "\n" + marks[2],
-            page,
-            flags=re.DOTALL,
-        )
-    return page
+def filled(page: str, made: str) -> str:
+    """The page with its picture replaced."""
+    return re.sub(
+        r"(<!-- picture -->\n).*?(<!-- end of picture -->)",
+        lambda marks: marks[1] + made + "\n" + marks[2],
+        page,
+        flags=re.DOTALL,
+    )
 
 
 def jobs_of_the_small_grid() -> list[Job]:
@@ -91,4 +66,4 @@ def jobs_of_the_small_grid() -> list[Job]:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(filled(PAGE.read_text(), parts(jobs_of_the_small_grid())))
+    PAGE.write_text(filled(PAGE.read_text(), picture(jobs_of_the_small_grid())))
