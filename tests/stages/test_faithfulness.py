@@ -10,7 +10,7 @@ import torch
 from test_patching import prepared
 
 from form_invariance.model.replay import last_token_neurons
-from form_invariance.stages.faithfulness import answer
+from form_invariance.stages.faithfulness import answer, compute
 from form_invariance.stages.faithfulness.compute import (
     SHARES,
     areas,
@@ -158,6 +158,19 @@ def test_the_rows_of_a_cell(rows):
     assert not np.isclose(curve["mean", "exact", 0.5], curve["resample", "exact", 0.5])
 
 
+def test_a_shared_order_keeps_half_of_the_gain_over_random_orders(run, monkeypatch):
+    level = {"exact": 1.0, "attribution": 0.9, "shared": 0.6, "random": 0.2}
+    orders = {order: np.zeros((1, len(run.late), run.width)) for order in level}
+    of_order = np.repeat([*level.values()], len(SHARES))
+    monkeypatch.setattr(compute, "curves", lambda *_: np.tile(of_order, (51, 1)))
+    tokens, _, answers = prepared(run.tokenizer, "symbolic")
+    means = last_token_neurons(run.model, tokens, FIRST).mean(1)
+    table = pd.DataFrame(cell_rows(run, tokens, answers[:, 0], orders, means, 50, 0, "symbolic"))
+    kept = table[table["measure"] == "cpr_retained"].set_index(["ablation", "order"])["value"]
+    for ablation in ("mean", "resample"):
+        assert kept[ablation].to_dict() == pytest.approx({"attribution": 7 / 8, "shared": 0.5})
+
+
 def test_where_all_prompts_have_one_answer_nothing_is_defined(rows):
     of, right = rows
     table = of(torch.full_like(right, right[0]))
@@ -175,7 +188,8 @@ def test_the_answer_counts_the_cells_above_random():
             low = 0.1 if name == "code" else -0.1
             if order != "random":
                 table.append(("addition", name, order, ablation, "cpr_gain", np.nan, -1, cpr - 0.5, low, 1))
+        table.append(("addition", name, "shared", ablation, "cpr_retained", np.nan, -1, 0.75, 0, 1))
     (told,) = answer.answer({"faithfulness": pd.DataFrame(table, columns=key)}, 100)
     assert "CPR is 0.90 for the best by exact effect, 0.80 for the best in all formats and 0.50" in told.sentence
     assert "(CMD 0.10, 0.20, 0.50)" in told.sentence
-    assert told.sentence.count("above random in 1 of 2 cells") == 2
+    assert told.sentence.count("above random in 1 of 2 cells and keep 75% of what the format's own best gain") == 2

@@ -35,6 +35,13 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
             f"{_share(mean, 'wording')} to the wording. Do formats differ beyond wording? "
             f"{_verdict(mean, 'format')}."
         )
+    invariance, generic = (mean[name] for name in ("invariance", "generic"))
+    if not np.isnan(invariance["value"]):
+        sentence += (
+            f" Of the variance that belongs to an operator, {_limits(invariance)} is the same in all its formats."
+        )
+    if not np.isnan(generic["value"]):
+        sentence += f" All formats and operators share {_limits(generic)} of the variance of the effects."
     shown = wide(table, "share").drop(columns="operator", errors="ignore").reset_index()
     corrected = related[related["formats"] == ALL].set_index("operator")["corrected"]
     shown["corrected correlation"] = shown["operator"].map(corrected)
@@ -47,6 +54,11 @@ def _share(rows: Rows, component: str) -> str:
     value, low, high = (rows[component][name] for name in ("share", "share_low", "share_high"))
     limits = "" if np.isnan(low) else f" [{percent(low)}, {percent(high)}]"
     return f"{percent(value)}{limits}{' (unbiased, so it can be negative)' if value < 0 else ''}"
+
+
+def _limits(row: dict[Any, Any]) -> str:
+    """A ratio with its interval."""
+    return f"{percent(row['value'])} [{percent(row['low'])}, {percent(row['high'])}]"
 
 
 def _verdict(rows: Rows, component: str) -> str:

@@ -19,6 +19,7 @@ from form_invariance.stages.disagreement.products import (
     square_of_mean,
 )
 from form_invariance.stages.groups import every_two
+from form_invariance.statistics import resampled_share
 
 Parts = dict[str, np.ndarray]
 """Components by name, (1 + R,): for all prompts, and in every resample of them."""
@@ -98,12 +99,16 @@ def _wordings(
     return components
 
 
-def across_operators(across: Pairs, degrees: int, neuron: np.ndarray) -> Parts:
+def across_operators(across: Pairs, degrees: int, neuron: np.ndarray, template: np.ndarray) -> Parts:
     """Variance over neurons of effects shared by all cells, by those of one operator, by those of one format.
 
     Args:
         across: products of the mean effects of every two cells.
         neuron: what the formats of one operator share, mean over operators, (1 + R,).
+        template: what they do not share, likewise.
+
+    Returns:
+        Also two ratios: what an operator's formats share of all that belongs to it, and what all cells share.
     """
 
     def shared_by(one_format: bool) -> np.ndarray:
@@ -112,8 +117,11 @@ def across_operators(across: Pairs, degrees: int, neuron: np.ndarray) -> Parts:
         return mean_of(chosen or [np.full_like(neuron, np.nan)]) / (degrees or np.nan)
 
     everywhere = shared_by(one_format=False)
+    operator, common = neuron - everywhere, shared_by(one_format=True) - everywhere
     return {
         "neuron": everywhere,
-        "operator": neuron - everywhere,
-        "template_common": shared_by(one_format=True) - everywhere,
+        "operator": operator,
+        "template_common": common,
+        "invariance": resampled_share(operator, neuron + template - everywhere - common),
+        "generic": resampled_share(everywhere, neuron + template),
     }

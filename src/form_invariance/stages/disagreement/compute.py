@@ -96,7 +96,7 @@ def disagreement_tables(
             correlated += pairs
         values, shares = _mean_over_operators(every)
         across = pooled(whole[chosen])
-        values |= across_operators(across.means, across.degrees, values["neuron"])
+        values |= across_operators(across.means, across.degrees, values["neuron"], values["template"])
         rows += _rows(ALL, layer, values, shares, (across.neurons, *sizes))
         related += correlation_rows(ALL, layer, correlated, across.neurons)[-1:]
     return (

@@ -20,6 +20,9 @@ COMPONENTS = {
     "wording": "neuron x wording within a format (operators with paraphrases)",
     "draw": "neuron x draw: of the mean over prompts, by how prompts are paired with partners",
     "prompt": "neuron x prompt, as a prompt and as a partner (with one draw also draw)",
+    "invariance": "operator / (operator + template - template_common): how much of an operator's own its formats "
+    "share (rows of all operators)",
+    "generic": "neuron / (neuron + operator + template): how much all formats and operators share (likewise)",
     "total": "half the variance of the difference of two formats' mean effects",
 }
 """The variance components and their meaning."""
@@ -30,7 +33,10 @@ DISAGREEMENT = Schema(
         "operator": text("operator; all: mean over the operators in which it is known"),
         "layer": integer("layer, from 0; -1 = pooled over the late layers"),
         "component": text("; ".join(f"{name}: {meaning}" for name, meaning in COMPONENTS.items())),
-        "value": number("variance over neurons; unbiased, so it can be negative; NaN: cannot be separated"),
+        "value": number(
+            "variance over neurons; unbiased, so it can be negative; NaN: cannot be separated (invariance and "
+            "generic: the ratio)"
+        ),
         "low": number("lower 95 % limit, bootstrap percentiles over the prompts of each cell"),
         "high": number("upper 95 % limit"),
         "share": number("share of total (all operators: of the mean total); NaN: no part of it"),

@@ -18,10 +18,20 @@ from form_invariance.model.decoder import final_residual, unembed
 from form_invariance.model.memory import rows_at_once
 from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.randomness import generator
-from form_invariance.stages.faithfulness.table import CMD, CPR, FAITHFULNESS, GAIN, MEAN, RANDOM, RESAMPLE
+from form_invariance.stages.faithfulness.table import (
+    CMD,
+    CPR,
+    EXACT,
+    FAITHFULNESS,
+    GAIN,
+    MEAN,
+    RANDOM,
+    RESAMPLE,
+    RETAINED,
+)
 from form_invariance.stages.intervene import replace_last
 from form_invariance.stages.run import Run
-from form_invariance.statistics import bootstrap_weights, ranks, resampled_interval
+from form_invariance.statistics import bootstrap_weights, ranks, resampled_interval, resampled_share
 
 SHARES = np.array([0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1])
 """Shares of a layer that are kept, as in MIB."""
@@ -67,7 +77,7 @@ def orders_of(
     streams = [generator(seed, "faithfulness", operator, draw) for draw in range(draws)]
     random = np.stack([rng.permuted(numbers, axis=1) for rng in streams])
     attribution = _places(run.by_neuron(first, "rank"))
-    single = {"exact": ranked[name], "attribution": attribution, "shared": shared}
+    single = {EXACT: ranked[name], "attribution": attribution, "shared": shared}
     return {order: places[None] for order, places in single.items()} | {RANDOM: random}
 
 
@@ -169,12 +179,15 @@ def _rows(every: np.ndarray, orders: Orders, kept: np.ndarray) -> Iterator[dict[
         for share, number, values in zip(SHARES, kept, curve.mean(1).T, strict=True):
             size = {"share": float(share), "n_neurons": int(number)}
             yield {"order": order, "measure": FAITHFULNESS, **size, **_interval(values)}
+    gains = {order: {name: own[name] - by_order[RANDOM][name] for name in own} for order, own in by_order.items()}
     for order, of_order in by_order.items():
-        area = {"order": order, "share": np.nan, "n_neurons": -1}
-        for name, values in of_order.items():
-            yield {**area, "measure": name, **_interval(values)}
-            if order != RANDOM:
-                yield {**area, "measure": name + GAIN, **_interval(values - by_order[RANDOM][name])}
+        values = dict(of_order)
+        if order != RANDOM:
+            values |= {name + GAIN: gain for name, gain in gains[order].items()}
+        if order not in (EXACT, RANDOM):
+            values[RETAINED] = resampled_share(gains[order][CPR], gains[EXACT][CPR])
+        for name, value in values.items():
+            yield {"order": order, "share": np.nan, "n_neurons": -1, "measure": name, **_interval(value)}
 
 
 def _interval(values: np.ndarray) -> dict[str, float]:

@@ -5,7 +5,8 @@ from form_invariance.tables.columns import Schema, integer, number, text
 MEAN, RESAMPLE = "mean", "resample"
 FAITHFULNESS, CPR, CMD = "faithfulness", "cpr", "cmd"
 GAIN = "_gain"
-RANDOM = "random"
+RETAINED = "cpr_retained"
+EXACT, RANDOM = "exact", "random"
 
 FAITHFULNESS_AREAS = Schema(
     "faithfulness",
@@ -21,7 +22,8 @@ FAITHFULNESS_AREAS = Schema(
         ),
         "measure": text(
             "faithfulness at a size; cpr, the area under it; cmd, the area of its distance from 1; cpr_gain and "
-            "cmd_gain, these minus those of random"
+            "cmd_gain, these minus those of random; cpr_retained, cpr_gain divided by that of exact (NaN if the "
+            "latter is not positive in 97.5 % of the resamples)"
         ),
         "share": number("share of each late layer's neurons that is kept; NaN for areas"),
         "n_neurons": integer("neurons of a layer that are kept; -1 for areas"),
