@@ -45,7 +45,6 @@ from form_invariance.stages.specificity import figure as specificity
 from form_invariance.stages.specificity.figure import middle
 from form_invariance.stages.specificity.table import SPECIFICITY
 from form_invariance.stages.summary import figure as summary
-from form_invariance.stages.summary.figure import WORDS
 from form_invariance.stages.summary.lines import verdicts_at
 from form_invariance.stages.summary.table import BEYOND_OPERATOR, VERDICTS
 from form_invariance.stages.transfer import figure as transfer
@@ -412,7 +411,7 @@ def test_the_summary_has_every_question_with_its_operators_and_verdict():
         decided = verdicts_at(every[every["model"] == model], k).set_index("question")
         said = [text.get_text() for text in axes.texts]
         drawn = [y for line in axes.lines if line.get_marker() == "o" for x, y in line.get_xydata() if x == x]
-        for place, question in enumerate(WORDS):
+        for place, question in enumerate(QUESTIONS):
             known = question in decided.index
             assert said[place] == (decided["verdict"][question] if known else "undefined"), (model, question)
             assert (place in drawn) == (

@@ -8,6 +8,7 @@ import pandas as pd
 
 from form_invariance.drawing.style import visible
 from form_invariance.explainer.example import Example, Neuron, labels
+from form_invariance.stages.interventions.kinds import INTERVENED
 from form_invariance.stages.interventions.table import rows_of
 from form_invariance.stages.membership import POSITIVE
 from form_invariance.stages.neuron_sets import KINDS
@@ -59,7 +60,7 @@ def ablations(tables: Tables, operator: str, k: int) -> pd.DataFrame:
         Columns intervention, format, set (what the figure calls it), value, low, high (of the shared neurons).
     """
     of_k = {name: table[table["k"] == k] for name, table in tables.items() if name.startswith("intervention")}
-    done = pd.concat([rows_of(of_k["interventions"], name) for name in ("keep_only", "knockout")])
+    done = pd.concat([rows_of(of_k["interventions"], name) for name in INTERVENED])
     columns = {"value": "probability", "low": "probability_low", "high": "probability_high"}
     titles = {name: kind.title for name, kind in KINDS.items()}
     done = done.assign(
@@ -72,7 +73,7 @@ def ablations(tables: Tables, operator: str, k: int) -> pd.DataFrame:
     lost = contrasts[contrasts["intervention"] == "knockout"].set_index("format")["first"]
     left = done[(done["intervention"] == "knockout") & (done["neurons"] == "circuit")]
     whole = left.assign(set=UNMODIFIED, value=left["value"] + left["format"].map(lost), low=np.nan, high=np.nan)
-    every = pd.concat([whole.assign(intervention="keep_only"), whole, done], ignore_index=True)
+    every = pd.concat([*(whole.assign(intervention=name) for name in INTERVENED), done], ignore_index=True)
     return every[["intervention", "format", "set", *columns]]
 
 

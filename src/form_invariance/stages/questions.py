@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+SERVES = 0.8
+"""Other formats' neurons serve a format if they do this share of the damage that its own do."""
+
 
 @dataclass(frozen=True)
 class Question:
@@ -10,11 +13,13 @@ class Question:
     Attributes:
         label: in texts and pages.
         compared: what its difference is.
+        drawn: the same, short, in the figure of all models.
         figure: the figure in the report's section that answers it at length.
     """
 
     label: str
     compared: str
+    drawn: str
     figure: str
 
 
@@ -22,46 +27,55 @@ QUESTIONS = {
     "same": Question(
         "Same neurons?",
         "Jaccard of the formats, minus chance and minus that of another operator in another format",
+        "Jaccard − by chance, or of two operators",
         "overlap",
     ),
     "sufficient": Question(
         "Do they keep more than controls?",
         "keep-only: circuit minus strongest control",
+        "probability kept − by best control",
         "keep_only",
     ),
     "necessary": Question(
         "Do they cost more than controls?",
         "knockout: loss by circuit minus by strongest control",
+        "probability lost − by best control",
         "knockout",
     ),
     "repaired": Question(
         "Repaired by a donor?",
         "transfer: matched donor minus the strongest of no donor, another problem's donor, other neurons",
+        "by the same problem − by best baseline",
         "transfer_contrasts",
     ),
     "beyond_the_answer": Question(
         "More than the answer?",
         "transfer: matched donor minus donor with the same answer",
+        "by the same problem − by the same answer",
         "transfer_contrasts",
     ),
     "imposed": Question(
         "Does a donor impose its answer?",
         "transfer to wrong answers: another donor's answer comes out, minus that of permuted donors",
+        "another donor's answer − permuted donors",
         "transfer_contrasts",
     ),
     "interchange": Question(
         "Also where both are right?",
         "transfer to right answers: another donor's answer comes out, minus that of permuted donors",
+        "another donor's answer − permuted donors",
         "transfer_contrasts",
     ),
     "exchange": Question(
         "Does one format's circuit serve another?",
-        "knockout: loss by the other formats' best neurons, as a share of that by the own best, minus 0.8",
+        f"knockout: loss by the other formats' best neurons, as a share of that by the own best, minus {SERVES}",
+        f"lost by others' best / by own best − {SERVES}",
         "exchange",
     ),
     "specific": Question(
         "Of this operator?",
         "knockout: loss by the operator's neurons minus by the other operators', on its prompts",
+        "lost by own circuit − by other operators'",
         "specificity",
     ),
 }

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from form_invariance.stages.interventions.kinds import INTERVENED
 from form_invariance.stages.neuron_sets import CONTROLS, MATCHED
 from form_invariance.workflow import machine
 from form_invariance.workflow.config_check import measured_variants, most_patched
@@ -176,7 +177,7 @@ def _controls(config: Mapping[str, Any]) -> int:
 
 def _interventions(cell: Cell) -> float:
     config, size = cell.config, cell.size
-    runs = 2 * len(config["k"]) * _controls(config) * config["eval_prompts"]
+    runs = len(INTERVENED) * len(config["k"]) * _controls(config) * config["eval_prompts"]
     # The mean of knockout, which runs all neurons, and keep-only, which runs attention and the few kept neurons.
     everywhere = 0.6 * 2 * size.inside * (size.late - 1) / size.layers * cell.tokens + size.unembedding
     return runs * (everywhere + size.late_token)

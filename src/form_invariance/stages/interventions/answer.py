@@ -8,6 +8,7 @@ import pandas as pd
 
 from form_invariance.stages.answers import Answer
 from form_invariance.stages.contrasts import ALL, overall
+from form_invariance.stages.interventions.kinds import INTERVENED, Intervention
 from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS
 from form_invariance.stages.verdicts import deciding
 from form_invariance.tables.inputs import Input
@@ -22,45 +23,30 @@ _SHOWN = {
 
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
-    """Keep-only and knockout by all metrics, compared with the strongest control."""
+    """Every intervention by all metrics, compared with the strongest control."""
     table = tables["intervention_contrasts"]
     rows = table[table["k"] == k]
-    return [
-        _answer(
-            rows[rows["intervention"] == "keep_only"],
-            "Do the shared neurons suffice?",
-            f"With every other late neuron at its mean, the shared neurons (k = {k}) keep",
-            "Do they keep more than the strongest control?",
-            "keep_only",
-        ),
-        _answer(
-            rows[rows["intervention"] == "knockout"],
-            "Are the shared neurons needed?",
-            f"With the shared neurons (k = {k}) at their means, the model loses",
-            "Does it lose more than with the strongest control?",
-            "knockout",
-        ),
-    ]
+    return [_answer(rows[rows["intervention"] == name], one, k, name) for name, one in INTERVENED.items()]
 
 
-def _answer(rows: pd.DataFrame, question: str, opening: str, compared: str, figure: str) -> Answer:
-    """One answer from the rows of one k and intervention."""
+def _answer(rows: pd.DataFrame, one: Intervention, k: int, figure: str) -> Answer:
+    """The answer of one intervention from its rows of one k."""
     every = overall(rows)
     cells = rows[rows["format"] != ALL].drop_duplicates(["format", "operator"])
     count, empty = len(cells), int((cells["n_neurons"] == 0).sum())
     shown = rows[list(_SHOWN)].rename(columns=_SHOWN)
     if empty == count:
         sentence = f"No neuron is shared in any of the {count} cells, so this is undefined."
-        return Answer(question, sentence, shown, (figure,))
+        return Answer(one.asked, sentence, shown, (figure,))
     decided = deciding(every)
     metrics = ", ".join(_metric(row) for row in every.to_dict("records"))
     sentence = (
-        f"{opening} {metrics}; means over {count - empty} cells. {compared} By {decided['metric']}, the primary "
-        f"metric: {decided['verdict']}."
+        f"{one.opening.format(k=k)} {metrics}; means over {count - empty} cells. {one.compared} By "
+        f"{decided['metric']}, the primary metric: {decided['verdict']}."
     )
     if empty:
         sentence += f" In {empty} of {count} cells no neuron is shared; they are left out."
-    return Answer(question, sentence, shown, (figure,))
+    return Answer(one.asked, sentence, shown, (figure,))
 
 
 def _metric(row: Mapping[Any, Any]) -> str:

@@ -28,6 +28,7 @@ from form_invariance.stages.controls import (
     match_distance,
 )
 from form_invariance.stages.intervene import Started, all_ablated, intervene, start, unmodified
+from form_invariance.stages.interventions.kinds import INTERVENED
 from form_invariance.stages.interventions.table import FORMAT_MEANS, TEMPLATE_MEANS
 from form_invariance.stages.mean_cache.compute import MeanCache
 from form_invariance.stages.neuron_sets import CIRCUIT, CONTROLS, KINDS
@@ -85,20 +86,19 @@ def also_by_template(sets: Sequence[NeuronSet]) -> list[NeuronSet]:
 
 
 def run_cell(started: Started, sets: Sequence[NeuronSet], means: MeanCache) -> Iterator[tuple[str, str, Readout]]:
-    """Run every set in both interventions and at both choices of positions, on the eval prompts.
+    """Run every set in every intervention and at both choices of positions, on the eval prompts.
 
     Yields:
         ("good", "", readout (P,)), ("bad", "", readout (P,)), then (intervention, positions,
-        readout (sets, P)) for each of the four combinations.
+        readout (sets, P)) for each combination.
     """
     yield "good", "", unmodified(started)
     yield "bad", "", all_ablated(started, means)
     members = masks_of(sets)
-    done = Progress(4 * len(members), "sets of a cell").add
-    for (intervention, masks), positions in product(
-        {"keep_only": ~members, "knockout": members}.items(), ("all", "last")
-    ):
-        yield intervention, positions, intervene(started, masks, means, everywhere=positions == "all", done=done)
+    done = Progress(2 * len(INTERVENED) * len(members), "sets of a cell").add
+    for (name, one), positions in product(INTERVENED.items(), ("all", "last")):
+        everywhere = positions == "all"
+        yield name, positions, intervene(started, one.ablated(members), means, everywhere=everywhere, done=done)
 
 
 def faithfulness(values: np.ndarray, good: np.ndarray | float, bad: np.ndarray | float) -> np.ndarray:

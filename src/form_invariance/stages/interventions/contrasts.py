@@ -9,11 +9,11 @@ import pandas as pd
 
 from form_invariance.errors import UserError
 from form_invariance.stages.contrasts import NO_CONTROL, Pair, paired, problems_of, rows, strongest
+from form_invariance.stages.interventions.kinds import INTERVENED
 from form_invariance.stages.interventions.table import FORMAT_MEANS, rows_of
 from form_invariance.stages.neuron_sets import CIRCUIT
 
 METRICS = ("faithfulness", "accuracy", "probability")
-INTERVENED = ("keep_only", "knockout")
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def cell_of(summary: pd.DataFrame, prompts: pd.DataFrame, dataset: pd.DataFrame)
             f"--dataset: the dataset of a cell has no eval prompt {min(missing)}, which its table by prompt has; "
             "give the dataset of the same run"
         )
-    circuit = rows_of(summary[summary["neurons"] == CIRCUIT], "keep_only")
+    circuit = rows_of(summary[summary["neurons"] == CIRCUIT], next(iter(INTERVENED)))
     rows = prompts[(prompts["positions"] == "all") & (prompts["means"] == FORMAT_MEANS)]
     rows = rows.assign(accuracy=rows["correct"].astype(float))
     done = rows[rows["intervention"].isin(INTERVENED)]
@@ -57,20 +57,20 @@ def cell_of(summary: pd.DataFrame, prompts: pd.DataFrame, dataset: pd.DataFrame)
 def values_by_prompt(done: pd.DataFrame, unmodified: pd.DataFrame) -> pd.DataFrame:
     """The metrics of every set of neurons on every prompt, as a mean over a control's draws.
 
-    Knockout is reported as the loss, unmodified minus knocked out, so larger means a stronger effect.
+    Some interventions, such as knockout, are told as the loss: unmodified minus modified.
 
     Args:
-        done: rows of the table by prompt, of both interventions.
+        done: rows of the table by prompt, of all interventions.
         unmodified: those of the unmodified model, by prompt.
 
     Returns:
         Columns intervention, k, index (of the prompt), neurons, and the metrics.
     """
     values = done.groupby(["intervention", "k", "index", "neurons"])[list(METRICS)].mean().reset_index()
-    knocked_out = values["intervention"] == "knockout"
+    loses = values["intervention"].map({name: one.lost for name, one in INTERVENED.items()}).astype(bool)
     for metric in METRICS:
         lost = values["index"].map(unmodified[metric]) - values[metric]
-        values[metric] = values[metric].mask(knocked_out, lost)
+        values[metric] = values[metric].mask(loses, lost)
     return values
 
 

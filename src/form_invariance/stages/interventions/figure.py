@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 
 from form_invariance.drawing.lines import DASH_DOT, DOTTED, Look, line, line_grid
 from form_invariance.drawing.style import COLOURS, LIGHT
+from form_invariance.stages.interventions.kinds import INTERVENED
 from form_invariance.stages.interventions.table import INTERVENTIONS, TEMPLATE_MEANS, rows_of
 from form_invariance.stages.neuron_sets import CIRCUIT, CONTROLS, KINDS
 from form_invariance.statistics import student_factor
@@ -41,12 +42,12 @@ def over_draws(rows: pd.DataFrame, value: str) -> pd.DataFrame:
 
 def keep_only(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     """Every neuron but the circuit's is ablated."""
-    return _by_size(tables["interventions"], "keep_only", f"{title}: keep-only")
+    return _by_size(tables["interventions"], "keep_only", title)
 
 
 def knockout(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     """The circuit's neurons are ablated."""
-    return _by_size(tables["interventions"], "knockout", f"{title}: knockout")
+    return _by_size(tables["interventions"], "knockout", title)
 
 
 def _by_size(table: pd.DataFrame, intervention: str, title: str) -> Figure:
@@ -56,7 +57,8 @@ def _by_size(table: pd.DataFrame, intervention: str, title: str) -> Figure:
         rows = _lines(table, intervention, *columns)
         parts.append(rows.assign(row=rows["format"] + "\n" + metric))
     lines = pd.concat(parts)
-    grid = line_grid(lines, "k", LOOKS, "", title, row="row", col="operator", height=0.93)
+    heading = f"{title}: {INTERVENED[intervention].label}"
+    grid = line_grid(lines, "k", LOOKS, "", heading, row="row", col="operator", height=0.93)
     for (name, operator), axes in grid.axes_dict.items():
         cell = table[(table["format"] == name.split("\n")[0]) & (table["operator"] == operator)]
         if cell.loc[cell["neurons"] == "circuit", "n_neurons"].eq(0).all():

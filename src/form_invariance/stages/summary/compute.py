@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.stages.contrasts import ALL, verdict
+from form_invariance.stages.interventions.kinds import ASKED
 from form_invariance.stages.overlap.table import BOTH, FORMAT, OPERATORS_OWN, OVERLAPS, all_formats
-from form_invariance.stages.questions import QUESTIONS
+from form_invariance.stages.questions import QUESTIONS, SERVES
 from form_invariance.stages.specificity.table import (
     BEYOND,
     EXCHANGED,
@@ -18,10 +19,9 @@ from form_invariance.stages.specificity.table import (
     OTHER_OPERATORS,
     OWN,
 )
-from form_invariance.stages.summary.table import BEYOND_OPERATOR, FEWEST_PAIRS, SERVES, VERDICTS
+from form_invariance.stages.summary.table import BEYOND_OPERATOR, FEWEST_PAIRS, VERDICTS
 from form_invariance.stages.verdicts import MIXED
 
-_ABLATED = {"keep_only": "sufficient", "knockout": "necessary"}
 _MOVED = {
     "matched_minus_baseline": ("repaired", "strongest"),
     "matched_minus_same_answer": ("beyond_the_answer", "same answer"),
@@ -66,8 +66,9 @@ def _operators_own(differing: pd.DataFrame) -> Iterator[dict[str, object]]:
 
 
 def _ablated(contrasts: pd.DataFrame) -> pd.DataFrame:
-    """Keep-only and knockout, by every metric."""
-    return contrasts.assign(question=contrasts["intervention"].map(_ABLATED), control="strongest")
+    """The interventions that decide a question, by every metric."""
+    table = contrasts.assign(question=contrasts["intervention"].map(ASKED), control="strongest")
+    return table.dropna(subset="question")
 
 
 def _transferred(contrasts: pd.DataFrame) -> pd.DataFrame:

@@ -19,19 +19,6 @@ from form_invariance.tables.inputs import Input
 
 INPUTS = {"verdicts": Input(VERDICTS, ("model",))}
 
-WORDS = {
-    "same": "Jaccard − by chance, or of two operators",
-    "sufficient": "probability kept − by best control",
-    "necessary": "probability lost − by best control",
-    "repaired": "by the same problem − by best baseline",
-    "beyond_the_answer": "by the same problem − by the same answer",
-    "imposed": "another donor's answer − permuted donors",
-    "interchange": "another donor's answer − permuted donors",
-    "exchange": "lost by others' best / by own best − 0.8",
-    "specific": "lost by own circuit − by other operators'",
-}
-"""What each question's difference is."""
-
 
 def summary(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     """Rows are questions, panels models; a point whose line lies above zero means yes (middle circuit size)."""
@@ -39,15 +26,15 @@ def summary(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     k = middle(table["k"])
     models = list(dict.fromkeys(table["model"]))
     across = min(len(models), 3)
-    figure, grid = panels(-(-len(models) // across), across, height=0.31 * len(WORDS) + 0.3)
+    figure, grid = panels(-(-len(models) // across), across, height=0.31 * len(QUESTIONS) + 0.3)
     for axes in grid.flat[len(models) :]:
         axes.set_visible(False)
     for place, (model, axes) in enumerate(zip(models, grid.flat, strict=False)):
         _draw(axes, table[table["model"] == model], k)
         axes.set_title(model)
-        axes.set_yticks(range(len(WORDS)), [""] * len(WORDS))
+        axes.set_yticks(range(len(QUESTIONS)), [""] * len(QUESTIONS))
         if place % across == 0:
-            axes.set_yticklabels([QUESTIONS[question].label for question in WORDS], va="bottom")
+            axes.set_yticklabels([question.label for question in QUESTIONS.values()], va="bottom")
             _say_what_is_compared(axes)
     figure.suptitle(f"{title}: k = {k} best neurons of each layer")
     figure.supxlabel("difference: all operators with its 95 % interval (blue), each operator (grey)", fontsize=7)
@@ -65,8 +52,8 @@ def _draw(axes: Axes, table: pd.DataFrame, k: int) -> None:
     low, high = np.nanmin([*reach.flat, -0.1]), np.nanmax([*reach.flat, 0.1])
     room = high - low
     axes.set_xlim(low - 0.05 * room, high + 0.45 * room)
-    axes.set_ylim(len(WORDS) - 0.4, -0.6)
-    for place, question in enumerate(WORDS):
+    axes.set_ylim(len(QUESTIONS) - 0.4, -0.6)
+    for place, question in enumerate(QUESTIONS):
         row: dict[Any, Any] = (
             {"verdict": "undefined"} if question not in pooled.index else dict(pooled.loc[question])
         )
@@ -80,8 +67,8 @@ def _draw(axes: Axes, table: pd.DataFrame, k: int) -> None:
 
 def _say_what_is_compared(axes: Axes) -> None:
     """Below each question, its difference in words."""
-    for place, words in enumerate(WORDS.values()):
+    for place, question in enumerate(QUESTIONS.values()):
         at = axes.get_yaxis_transform()
         axes.annotate(
-            words, (0, place), (-7, -4), at, "offset points", ha="right", va="top", fontsize=6, color=GREY
+            question.drawn, (0, place), (-7, -4), at, "offset points", ha="right", va="top", fontsize=6, color=GREY
         )

@@ -13,6 +13,7 @@ from form_invariance.randomness import generator
 from form_invariance.stages.contrasts import ALL, overall, verdict
 from form_invariance.stages.interventions.contrasts import cell_of
 from form_invariance.stages.interventions.contrasts import contrast_table as intervention_contrasts
+from form_invariance.stages.interventions.kinds import ASKED
 from form_invariance.stages.membership import Effects
 from form_invariance.stages.neuron_sets import CIRCUIT
 from form_invariance.stages.overlap.differing import differing_table
@@ -25,7 +26,6 @@ FEWEST_DRAWS = 3
 TRIALS = 40
 """Of a null that is drawn."""
 
-_QUESTIONS = {"keep_only": "sufficient", "knockout": "necessary"}
 Trial = dict[str, object]
 
 
@@ -53,9 +53,10 @@ def ablation_trials(
             chosen = (kept["neurons"] == kind) & (kept["seed"] == draw)
             kept = kept.assign(neurons=kept["neurons"].mask(chosen, CIRCUIT))
             compared[cell] = cell_of(summary, kept, dataset)
-        for row in overall(intervention_contrasts(compared, resamples, seed)).to_dict("records"):
+        table = overall(intervention_contrasts(compared, resamples, seed))
+        for row in table[table["intervention"].isin(ASKED)].to_dict("records"):
             yield {
-                "question": _QUESTIONS[row["intervention"]],
+                "question": ASKED[row["intervention"]],
                 "metric": row["metric"],
                 "k": row["k"],
                 "null": "a control is the circuit",

@@ -9,11 +9,11 @@ from form_invariance.randomness import generator
 from form_invariance.stages.contrasts import overall, problems_of, resampled, resampling
 from form_invariance.stages.controls import NOT_DRAWN, NeuronSet
 from form_invariance.stages.neuron_sets import BEST_IN
+from form_invariance.stages.questions import SERVES
 from form_invariance.stages.specificity.contrasts import contrasts_table
 from form_invariance.stages.specificity.damages import KNOCKOUT, Damages
 from form_invariance.stages.summary.compute import exchanged, specific
 from form_invariance.stages.summary.nulls import TRIALS, Trial
-from form_invariance.stages.summary.table import SERVES
 
 _SET = ["operator", "k", "neurons", "seed"]
 

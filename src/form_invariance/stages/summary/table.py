@@ -1,13 +1,10 @@
 """The verdicts on one model."""
 
-from form_invariance.stages.questions import QUESTIONS
+from form_invariance.stages.questions import QUESTIONS, SERVES
 from form_invariance.tables.columns import Column, Schema, flag, integer, number, text
 
 BEYOND_OPERATOR = "jaccard beyond operator"
 """The metric by which formats of one operator are compared with formats of two operators."""
-
-SERVES = 0.8
-"""Other formats' neurons serve a format if they do this share of the damage that its own do."""
 
 FEWEST_PAIRS = 10
 """Of transfer: with fewer in all cells together a verdict is undefined."""
@@ -29,8 +26,8 @@ VERDICTS = Schema(
         "control": text("what it is compared with"),
         "control_value": number("the same of the control; 0 where there is none"),
         "difference": number(
-            "value - control_value, mean over cells (exchange: value / control_value - 0.8); NaN where no neuron "
-            "is shared or too few pairs can be tried"
+            f"value - control_value, mean over cells (exchange: value / control_value - {SERVES}); NaN where no "
+            "neuron is shared or too few pairs can be tried"
         ),
         "low": number("lower 95 % limit: bootstrap over the prompts of each cell; the cells are fixed"),
         "high": number("upper 95 % limit"),
@@ -67,7 +64,7 @@ NULLS = Schema(
             "donors change places (matched and same answer, by chance in each pair), three different operators "
             "(each format has another one under the same name), operators relabelled (the circuits change places "
             "on every problem by chance), a fifth of the losses is missing (the other formats' best neurons cost "
-            "0.8 of what the own best cost)"
+            f"{SERVES} of what the own best cost)"
         ),
         "k": integer("circuit size: neurons per layer and format"),
         "trials": integer("tables in which the null is true"),
