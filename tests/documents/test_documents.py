@@ -103,7 +103,7 @@ def test_every_limit_has_its_test():
 
 def test_the_developers_page_has_the_codes_stages():
     page = TEXTS["docs/develop.md"]
-    made = stage_graph.filled(page, stage_graph.parts(stage_graph.jobs_of_the_small_grid()))
+    made = stage_graph.filled(page, stage_graph.picture(stage_graph.jobs_of_the_small_grid()))
     assert made == page, "run: python tests/helpers/stage_graph.py"
 
 
@@ -151,7 +151,7 @@ def parse(words):
 
 
 @pytest.mark.skipif(not DEMO.exists(), reason="needs the demo's results (make demo)")
-@pytest.mark.parametrize("name", ["results/README.md", "docs/results.md", "docs/stages.md"])
+@pytest.mark.parametrize("name", ["results/README.md", "docs/results.md"])
 def test_examples_read_the_demos_tables(name):
     code = "\n".join(blocks(TEXTS[name], "python"))
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)

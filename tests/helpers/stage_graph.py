@@ -1,13 +1,11 @@
-"""The picture and the table of the stages in docs/develop.md, made from the code.
+"""The picture of the stages in docs/develop.md, made from the code.
 
-`python tests/helpers/stage_graph.py` writes both into the page, between its markers.
+`python tests/helpers/stage_graph.py` writes it into the page, between its markers.
 """
 
-import ast
 import re
 from collections import defaultdict
 from itertools import product
-from pathlib import Path, PurePosixPath
 
 from job_graph import Job, whole
 from stub_checkout import ROOT
@@ -15,7 +13,6 @@ from stub_checkout import ROOT
 from form_invariance.cli import command_modules
 
 PAGE = ROOT / "docs/develop.md"
-STAGES = ROOT / "src/form_invariance/stages"
 
 
 def home(job: Job) -> str | None:
@@ -46,60 +43,21 @@ def picture(jobs: list[Job]) -> str:
         for one, other in product(homes, homes)
         if homes[one] != homes[other] and one.outputs & other.inputs
     }
-    lines = [f"    {first} --> {last}" for first, last in sorted(_reduced(edges))]
+    readers = defaultdict(list)
+    for first, last in sorted(_reduced(edges)):
+        readers[first].append(last)
+    lines = [f"    {first} --> {' & '.join(last)}" for first, last in readers.items()]
     return "\n".join(["```mermaid", "graph TD", *lines, "```"])
 
 
-def table(jobs: list[Job]) -> str:
-    """A row for each stage: what it does, its rules, tables, figures and tests."""
-    rules, written, figures = defaultdict(dict), defaultdict(dict), defaultdict(dict)
-    for job in (job for job in jobs if job.command):
-        stage = home(job)
-        if job.command[0] == "figure":
-            figures[job.command[1]][job.command[2]] = None
-        elif stage:
-            rules[stage][job.rule] = None
-            kept = [path for path in job.outputs if PurePosixPath(path).suffix in (".parquet", ".safetensors")]
-            written[stage] |= dict.fromkeys(
-                sorted(
-                    re.sub(
-                        r"^(addition|multiplication)\b",
-                        "OPERATOR",
-                        re.sub(r"^\w+_to_\w+", "DONOR_to_TARGET", Path(p).name),
-                    )
-                    for p in kept
-                )
-            )
-    rows = ["| stage (folder) | what it does | rules | writes | figures | tests |", "|---|---|---|---|---|---|"]
-    for folder in sorted({path.parent for path in STAGES.glob("*/*.py")}):
-        stage = folder.name
-        module = next(
-            folder / name for name in ("compute.py", "command.py", "figure.py") if (folder / name).exists()
-        )
-        does = ast.get_docstring(ast.parse(module.read_text())).splitlines()[0]
-        tests = sorted(path.name for path in ROOT.glob(f"tests/stages/test_{stage}*.py"))
-        cells = [sorted(rules[stage]), sorted(written[stage]), sorted(figures[stage]), tests]
-        rows.append(
-            " | ".join([f"| `{stage}`", does, *(", ".join(f"`{one}`" for one in cell) for cell in cells)]) + " |"
-        )
-    return "\n".join(rows)
-
-
-def parts(jobs: list[Job]) -> dict[str, str]:
-    """The generated parts of the page by the name of their markers."""
-    return {"picture": picture(jobs), "table": table(jobs)}
-
-
-def filled(page: str, made: dict[str, str]) -> str:
-    """The page with its generated parts replaced."""
-    for name, text in made.items():
-        page = re.sub(
-            rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)",
-            lambda marks, text=text: marks[1] + text + "\n" + marks[2],
-            page,
-            flags=re.DOTALL,
-        )
-    return page
+def filled(page: str, made: str) -> str:
+    """The page with its picture replaced."""
+    return re.sub(
+        r"(<!-- picture -->\n).*?(<!-- end of picture -->)",
+        lambda marks: marks[1] + made + "\n" + marks[2],
+        page,
+        flags=re.DOTALL,
+    )
 
 
 def jobs_of_the_small_grid() -> list[Job]:
@@ -108,4 +66,4 @@ def jobs_of_the_small_grid() -> list[Job]:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(filled(PAGE.read_text(), parts(jobs_of_the_small_grid())))
+    PAGE.write_text(filled(PAGE.read_text(), picture(jobs_of_the_small_grid())))

@@ -1,7 +1,7 @@
 """What a job that runs a model costs, before it has ever run: floating-point operations and weights to read.
 
-docs/performance.md has the largest amounts. Where a quantity is known only after an earlier stage (how many
-neurons are shared, how many pairs can be transferred), the largest likely one is taken.
+Where a quantity is known only after an earlier stage (how many neurons are shared, how many pairs can be
+transferred), the largest likely one is taken.
 """
 
 import re
