@@ -327,3 +327,20 @@ def test_maps_come_back_from_their_file(tmp_path):
     assert nothing["neurons"].shape == (0, 2)
     half_a_step = (maps.max(1) - maps.min(1)) / map_files.LEVELS / 2
     assert (np.abs(found.maps - maps).max(1) <= half_a_step * 1.01 + 1e-7).all()
+
+
+def test_the_sample_has_the_same_random_pairs_in_every_format():
+    grid = make_grid("a + b", 60)
+    maps = np.random.default_rng(0).normal(size=(2, 2, len(grid.a))).astype(np.float32)
+    first, second = (map_files.sample(one, grid, 5, "addition") for one in maps)
+    pairs = first["sampled_pairs"]
+    np.testing.assert_array_equal(pairs, second["sampled_pairs"])
+    np.testing.assert_array_equal(second["sampled"], maps[1][:, pairs])
+    assert len(pairs) == map_files.SAMPLED < len(grid.a)
+    assert (np.diff(pairs) > 0).all()
+    assert pairs.mean() == pytest.approx(len(grid.a) / 2, rel=0.1)
+    for seed, name in ((6, "addition"), (5, "other")):
+        assert not np.array_equal(map_files.sample(maps[0], grid, seed, name)["sampled_pairs"], pairs)
+    few = make_grid("a + b", 5)
+    whole = map_files.sample(maps[0][:, :25], few, 5, "addition")
+    np.testing.assert_array_equal(whole["sampled_pairs"], np.arange(25))
