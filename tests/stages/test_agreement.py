@@ -16,9 +16,18 @@ from form_invariance.stages.agreement.compute import (
     permutation_test,
     statistics,
 )
-from form_invariance.stages.agreement.contrasts import label_difference, same_families, unpaired
-from form_invariance.stages.agreement.table import AGREEMENT, LABELLED
+from form_invariance.stages.agreement.contrasts import (
+    by_neuron,
+    correlated,
+    label_difference,
+    same_families,
+    unpaired,
+)
+from form_invariance.stages.agreement.correlation import correlation_table
+from form_invariance.stages.agreement.table import ACTIVATION_CORRELATION, AGREEMENT, LABELLED
 from form_invariance.stages.heuristics.names import FAMILIES
+
+COLUMNS = AGREEMENT.columns, ACTIVATION_CORRELATION.columns
 
 
 def plain(labels):
@@ -231,11 +240,11 @@ def labelled_table(counts):
 
 
 def test_the_answer_compares_labels_with_the_strongest_baseline():
-    agreed = pd.DataFrame(columns=[*AGREEMENT.columns, "operator"])
+    agreed, related = (pd.DataFrame(columns=[*one, "operator"]) for one in COLUMNS)
     counts = {("+", "shared"): (10, 0, 90), ("-", "shared"): (20, 20, 60), ("+", "smooth_noise"): (100, 0, 0)}
     counts |= {("-", "smooth_noise"): (100, 0, 0), ("+", "matched_effect"): (50, 0, 50)}
     counts |= {("-", "matched_effect"): (60, 20, 20)}
-    tables = {"agreement": agreed, "labelled": labelled_table(counts)}
+    tables = {"agreement": agreed, "labelled": labelled_table(counts), "activation_correlation": related}
     found = answer(tables, 2)[2]
     assert found.table.set_index("operator").loc["-", "shared"] == pytest.approx(0.7)
     assert "80% of the shared neurons" in found.sentence
@@ -297,12 +306,108 @@ def test_equal_families_are_compared_with_those_of_neurons_that_are_not_shared()
     assert row["high"] - row["low"] == pytest.approx(3.92 * error, rel=0.1)
     row = rows.loc[("any", "+")]
     assert (row["control"], row["prompts"], row["verdict"]) == ("matched_effect", 80, "yes")
-    found = answer({"agreement": agreed(counts), "labelled": labelled_table({("+", "shared"): (0, 0, 0)})}, 2)[1]
+    related = pd.DataFrame(columns=[*ACTIVATION_CORRELATION.columns, "operator"])
+    others = {"labelled": labelled_table({("+", "shared"): (0, 0, 0)}), "activation_correlation": related}
+    found = answer({"agreement": agreed(counts), **others}, 2)[1]
     assert "labelled in every format, 87% of the shared ones and 88% of those that are not" in found.sentence
     assert "all formats: -1.0 percentage points, 95 % interval" in found.sentence
     assert "labelled in some format, 60% of the shared ones and 25%" in found.sentence
     assert set(found.table["control"]) == {"not shared, same variance", "not shared, same effect"}
     few = {key: (min(same, 3), min(number, 4)) for key, (same, number) in counts.items()}
     for table in (agreed(few), pd.DataFrame(columns=[*AGREEMENT.columns, "operator"])):
-        some = answer({"agreement": table, "labelled": labelled_table({("+", "shared"): (0, 0, 0)})}, 2)[1]
+        some = answer({"agreement": table, **others}, 2)[1]
         assert some.sentence.startswith("Fewer than five neurons")
+
+
+def test_correlations_equal_numpy():
+    rng = np.random.default_rng(0)
+    samples = {name: rng.normal(3, 2, size=(6, 50)).astype(np.float32) for name in "scw"}
+    samples["s"] += 4 * samples["w"]
+    samples["c"][2] = 0.1  # its mean in floats is another number
+    neurons = pd.DataFrame({"neurons": [*"aaa", *["shared"] * 3], "layer": [3, 3, 4] * 2, "neuron": range(6)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table = correlation_table(samples, neurons)
+    check_columns(table, ACTIVATION_CORRELATION)
+    assert table["formats"].drop_duplicates().tolist() == ["s+c", "s+w", "c+w"]
+    for row in table.to_dict("records"):
+        first, second = row["formats"].split("+")
+        place = row["neuron"]
+        assert (row["kind"], row["layer"]) == tuple(neurons.loc[place, ["neurons", "layer"]])
+        if place == 2 and "c" in row["formats"]:
+            assert np.isnan(row["correlation"])
+        else:
+            expected = np.corrcoef(samples[first][place], samples[second][place])[0, 1]
+            assert row["correlation"] == pytest.approx(expected, abs=1e-12), row
+    means = by_neuron(table.assign(operator="+")).droplevel(["operator", "kind", "layer"])
+    every = table.groupby("neuron")["correlation"].mean()
+    every[2] = np.nan
+    pd.testing.assert_series_equal(means.sort_index(), every, check_names=False)
+    nobody = correlation_table({name: one[:0] for name, one in samples.items()}, neurons.iloc[:0])
+    check_columns(nobody, ACTIVATION_CORRELATION)
+    assert nobody.empty
+
+
+def planted_correlations(operators, kinds, neurons=40, constant=0):
+    """Activation correlations of neurons whose activations share, by kind, a part with those in other formats."""
+    rng, tables = np.random.default_rng(4), []
+    shares = np.repeat([*kinds.values()], neurons)[:, None]
+    rows = pd.DataFrame({"neurons": np.repeat([*kinds], neurons), "layer": 3})
+    rows["neuron"] = rows.groupby("neurons").cumcount()
+    for operator in operators:
+        common = shares * rng.normal(size=(len(rows), 300))
+        own = {name: (1 - shares) * rng.normal(size=common.shape) for name in "scw"}
+        samples = {name: (common + noise) * rng.uniform(1, 9) + rng.normal() for name, noise in own.items()}
+        samples["w"][:constant] = 1.5
+        tables.append(correlation_table(samples, rows).assign(operator=operator))
+    return pd.concat(tables, ignore_index=True)
+
+
+def answered(table):
+    """The first answer, where three of four shared neurons of one operator have equal families."""
+    families = agreed({("+", "shared", "all"): (3, 4), ("-", "shared", "all"): (0, 0)})
+    families = families.assign(null_mean=0.1, p=families["observed"])
+    others = {"agreement": families, "labelled": labelled_table({("+", "shared"): (0, 0, 0)})}
+    return answer({**others, "activation_correlation": table}, 2)[0]
+
+
+KINDS = {"shared": 1, "matched_variance": 0.3, "matched_effect": 0.5, "random_direction": 0, "smooth_noise": 0}
+
+
+def test_copies_correlate_and_independent_neurons_do_not():
+    table = planted_correlations("+-", KINDS, constant=3)
+    neurons = by_neuron(table)
+    means = neurons.groupby(["kind", "operator"]).mean().unstack("operator")
+    for kind, share in KINDS.items():
+        expected = share**2 / (share**2 + (1 - share) ** 2)
+        assert means.loc[kind].tolist() == pytest.approx([expected] * 2, abs=0.02), kind
+    rows = pd.DataFrame(correlated(neurons)).set_index("operator")
+    assert rows.index.tolist() == ["+", "-", "all"]
+    assert rows["control"].eq("matched_effect").all()
+    assert rows["prompts"].tolist() == [37, 37, 74]
+    assert rows["first"].tolist() == pytest.approx([1] * 3)
+    control = means.loc["matched_effect"]
+    assert rows["second"].tolist() == pytest.approx([*control, control.mean()])
+    assert rows["verdict"].eq("yes").all()
+    # Copies do not vary, so the interval is that of the mean of the others.
+    error = neurons["+", "matched_effect"].std() / np.sqrt(40)
+    assert rows.loc["+", "high"] - rows.loc["+", "low"] == pytest.approx(3.92 * error, rel=0.15)
+    found = answered(table)
+    assert "75% have exactly the same" in found.sentence
+    assert "operators): shared 1.000; not shared, same variance 0.1" in found.sentence
+    assert "the others in each operator: +0.50" in found.sentence
+    assert found.sentence.endswith(": yes. Left out are 6 neurons that are constant in a format.")
+    shown = found.table.set_index("operator")
+    assert shown["neurons"].tolist() == [4, 0]
+    assert shown["correlation, not shared, same effect"].tolist() == pytest.approx(control.tolist())
+    assert shown["difference"].tolist() == pytest.approx(rows["difference"][:2].tolist())
+
+
+def test_alike_few_or_equal_neurons_have_no_verdict_of_yes():
+    alike = planted_correlations("+-", dict.fromkeys(KINDS, 0.5))
+    assert pd.DataFrame(correlated(by_neuron(alike)))["verdict"].eq("undecided").all()
+    few = planted_correlations("+-", KINDS, neurons=4)
+    copies = planted_correlations("+-", dict.fromkeys(KINDS, 1))
+    for table in (few, copies):
+        assert pd.DataFrame(correlated(by_neuron(table)))["verdict"].eq("undefined").all()
+        assert "Activations are not compared, because" in answered(table).sentence

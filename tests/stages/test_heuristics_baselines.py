@@ -125,5 +125,6 @@ def test_every_population_is_labelled_by_maps_of_its_own(tiny, monkeypatch):
             expected = [part[0] for part in of(layer, [neuron])]
         np.testing.assert_allclose(maps[place], expected[0], atol=2e-5)
         np.testing.assert_allclose(written[place], expected[1], atol=2e-5)
+    np.testing.assert_array_equal(arrays["sampled"], maps[:, arrays["sampled_pairs"]])
     stored = from_arrays(arrays)
     assert stored.neurons.to_dict("list") == {"layer": [1, 3, 3], "neuron": [5, 2, 70]}

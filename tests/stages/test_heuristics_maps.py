@@ -16,7 +16,7 @@ from form_invariance.model import loading as models
 from form_invariance.model.decoder import Norm
 from form_invariance.model.files import load_tokenizer
 from form_invariance.problems.prompts import render
-from form_invariance.stages.agreement.table import LABELLED
+from form_invariance.stages.agreement.table import ACTIVATION_CORRELATION, LABELLED
 from form_invariance.stages.circuit.table import CIRCUIT
 from form_invariance.stages.heuristics import map_files, published, strict
 from form_invariance.stages.heuristics import null as nulls
@@ -238,6 +238,7 @@ def test_the_table_of_no_neurons_is_empty():
 def test_draw_label_and_agreement_commands(tiny_folder, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(nulls, "SCALE_MAPS", 150)
     monkeypatch.setattr(nulls, "MAPS", 400)
+    monkeypatch.setattr(map_files, "SAMPLED", 150)
 
     def run(*words):
         return main(complete([str(word) for word in words]))
@@ -255,7 +256,7 @@ def test_draw_label_and_agreement_commands(tiny_folder, tmp_path, monkeypatch, c
     drawn = (*drawn, "--mean-caches", f"s={means}", f"c={means}")
     for k in (20, 1000):
         assert run(*drawn, "--k", k, "--output", tmp_path / f"{k}.parquet") == 0
-    chosen = ("--model", tiny_folder, *operator, *grid, "--null", null)
+    chosen, samples = ("--model", tiny_folder, *operator, *grid, "--null", null), {}
     for name, template in {"s": "{a}+{b}=", "c": "a = {a}\nb = {b}\nprint(a + b)  # "}.items():
         files = ("--output", tmp_path / f"{name}.parquet", "--maps-output", tmp_path / f"{name}.safetensors")
         own = ("--neurons", tmp_path / "20.parquet", "--template", template, "--max-operand", 20)
@@ -265,11 +266,26 @@ def test_draw_label_and_agreement_commands(tiny_folder, tmp_path, monkeypatch, c
         shared = table[table["neurons"] == "shared"]
         assert set(zip(shared["layer"], shared["neuron"], strict=True)) <= {(2, 5), (3, 7)}
         assert set(table[table["activations"] == "shuffled"]["neurons"]) <= {"shared"}
-        stored = map_files.from_arrays(read_tensors(tmp_path / f"{name}.safetensors", map_files.KIND)[0])
+        arrays = read_tensors(tmp_path / f"{name}.safetensors", map_files.KIND)[0]
+        stored, pairs = map_files.from_arrays(arrays), arrays["sampled_pairs"]
         assert stored.neurons.to_numpy().tolist() == [[2, 5], [3, 7]]
+        # The kinds are in the order of their names: matched ones, random directions, shared ones, noise.
+        own = samples[name] = arrays["sampled"]
+        assert (own.shape, own.dtype, len(set(pairs.tolist()))) == ((10, 150), np.float32, 150)
+        np.testing.assert_allclose(own[6:8], stored.maps[:, pairs], atol=arrays["step"].max() / 2 * 1.01)
     files = ("--output", tmp_path / "agreement.parquet", "--labelled-output", tmp_path / "labelled.parquet")
+    files = (*files, "--correlation-output", tmp_path / "correlation.parquet")
     inputs = ("--heuristics", f"s={tmp_path / 's.parquet'}", f"c={tmp_path / 'c.parquet'}", "--permutations", 50)
-    assert run("agreement", *operator, *inputs, "--neurons", tmp_path / "20.parquet", *files) == 0
+    maps = ("--maps", f"s={tmp_path / 's.safetensors'}", f"c={tmp_path / 'c.safetensors'}")
+    assert run("agreement", *operator, *inputs, *maps, "--neurons", tmp_path / "20.parquet", *files) == 0
+    related = read_table(tmp_path / "correlation.parquet", ACTIVATION_CORRELATION)
+    assert related["formats"].eq("s+c").all()
+    assert related["kind"].tolist() == np.repeat(sorted(POPULATIONS), 2).tolist()
+    assert related[related["kind"] == "shared"][["layer", "neuron"]].to_numpy().tolist() == [[2, 5], [3, 7]]
+    expected = [np.corrcoef(*both)[0, 1] for both in zip(samples["s"], samples["c"], strict=True)]
+    assert related["correlation"].tolist() == pytest.approx(expected, abs=1e-12)
+    assert run("agreement", *operator, *inputs, *maps, "--neurons", tmp_path / "1000.parquet", *files) == 2
+    assert f"s.safetensors must have the neurons of {tmp_path / '1000.parquet'}" in capsys.readouterr().err
     labelled = read_table(tmp_path / "labelled.parquet", LABELLED)
     assert labelled.groupby(["mode", "kind", "activations"])["neurons"].sum().eq(2).all()
     assert set(labelled["kind"]) == set(POPULATIONS)
@@ -327,3 +343,20 @@ def test_maps_come_back_from_their_file(tmp_path):
     assert nothing["neurons"].shape == (0, 2)
     half_a_step = (maps.max(1) - maps.min(1)) / map_files.LEVELS / 2
     assert (np.abs(found.maps - maps).max(1) <= half_a_step * 1.01 + 1e-7).all()
+
+
+def test_the_sample_has_the_same_random_pairs_in_every_format():
+    grid = make_grid("a + b", 60)
+    maps = np.random.default_rng(0).normal(size=(2, 2, len(grid.a))).astype(np.float32)
+    first, second = (map_files.sample(one, grid, 5, "addition") for one in maps)
+    pairs = first["sampled_pairs"]
+    np.testing.assert_array_equal(pairs, second["sampled_pairs"])
+    np.testing.assert_array_equal(second["sampled"], maps[1][:, pairs])
+    assert len(pairs) == map_files.SAMPLED < len(grid.a)
+    assert (np.diff(pairs) > 0).all()
+    assert pairs.mean() == pytest.approx(len(grid.a) / 2, rel=0.1)
+    for seed, name in ((6, "addition"), (5, "other")):
+        assert not np.array_equal(map_files.sample(maps[0], grid, seed, name)["sampled_pairs"], pairs)
+    few = make_grid("a + b", 5)
+    whole = map_files.sample(maps[0][:, :25], few, 5, "addition")
+    np.testing.assert_array_equal(whole["sampled_pairs"], np.arange(25))

@@ -5,24 +5,29 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from form_invariance.stages.agreement.contrasts import label_difference, same_families
-from form_invariance.stages.agreement.table import AGREEMENT, LABELLED
+from form_invariance.stages.agreement.contrasts import by_neuron, correlated, label_difference, same_families
+from form_invariance.stages.agreement.table import ACTIVATION_CORRELATION, AGREEMENT, LABELLED
 from form_invariance.stages.answers import Answer, in_how_many, percent
-from form_invariance.stages.contrasts import ALL
+from form_invariance.stages.contrasts import ALL, COLUMNS
 from form_invariance.stages.heuristics.names import BASELINES, POPULATIONS, SHARED
 from form_invariance.tables.inputs import Input
 
-INPUTS = {"agreement": Input(AGREEMENT, ("operator",)), "labelled": Input(LABELLED, ("operator",))}
+INPUTS = {
+    "agreement": Input(AGREEMENT, ("operator",)),
+    "labelled": Input(LABELLED, ("operator",)),
+    "activation_correlation": Input(ACTIVATION_CORRELATION, ("operator",)),
+}
 QUESTION = "Do the shared neurons do the same in every format?"
 
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
-    """Exact agreement of strict heuristic families, compared with permuted families."""
+    """Exact agreement of strict families, compared with permuted families, and correlation of activations."""
     wanted = {"mode": "strict", "activations": "observed", "over": "all", "scope": "all", "statistic": "exact"}
     table = tables["agreement"]
     own = table[(table[[*wanted, "kind"]] == pd.Series({**wanted, "kind": SHARED})).all(axis=1)]
-    found = own[["operator", "neurons", "observed", "null_mean", "p"]].dropna()
-    found.columns = pd.Index(["operator", "neurons", "same families", "if permuted", "p"])
+    every = own[["operator", "neurons", "observed", "null_mean", "p"]]
+    every.columns = pd.Index(["operator", "neurons", "same families", "if permuted", "p"])
+    found = every.dropna()
     sentence = "No shared neuron has a label beyond chance in every format, so there is nothing to compare."
     if len(found):
         same, permuted = (percent(found[name].mean()) for name in ("same families", "if permuted"))
@@ -31,8 +36,11 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
             f"heuristic families in all of them (mean over operators); {permuted} if neurons are permuted. p < "
             f"0.05 {in_how_many(found['p'] < 0.05)} operators."
         )
+    correlation, columns = _correlation(tables["activation_correlation"])
+    known = ["same families", "correlation, shared"]
+    shown = every.merge(columns, "left", "operator").dropna(subset=known, how="all")
     return [
-        Answer(QUESTION, sentence, found, ("heuristics",)),
+        Answer(QUESTION, f"{sentence} {correlation}", shown, ("heuristics",)),
         _contrast(table),
         _labels(tables["labelled"]),
     ]
@@ -96,3 +104,26 @@ def _labels(labelled: pd.DataFrame) -> Answer:
         f"{contrast['verdict']}."
     )
     return Answer(question, sentence, table)
+
+
+def _correlation(table: pd.DataFrame) -> tuple[str, pd.DataFrame]:
+    """Correlation of activations between formats by kind of neurons: a sentence, and columns by operator."""
+    neurons = by_neuron(table)
+    contrasts = pd.DataFrame([*correlated(neurons)], columns=["operator", *COLUMNS])
+    means = neurons.groupby(["operator", "kind"]).mean().unstack("kind").reindex(columns=[*POPULATIONS])
+    columns = means.rename(columns=lambda kind: f"correlation, {POPULATIONS[kind]}").reset_index()
+    columns = columns.merge(contrasts[["operator", "difference", "low", "high", "verdict"]], "left", "operator")
+    compared = contrasts[contrasts["operator"] == ALL].query("verdict != 'undefined'").to_dict("records")
+    if not compared:
+        why = "fewer than five shared neurons vary in every format, or all neurons correlate equally"
+        return f"Activations are not compared, because {why}.", columns
+    known = means.mean().dropna()
+    kinds = "; ".join(f"{name} {known[kind]:.3f}" for kind, name in POPULATIONS.items() if kind in known)
+    value, low, high = (f"{compared[0][name]:+.3f}" for name in ("difference", "low", "high"))
+    constant = int(neurons.isna().sum())
+    sentence = (
+        "Over the same problems, activations in two formats correlate (mean over pairs of formats, neurons and "
+        f"operators): {kinds}. Shared minus the strongest of the others in each operator: {value}, 95 % interval "
+        f"{low} to {high}: {compared[0]['verdict']}."
+    )
+    return sentence + f" Left out are {constant} neurons that are constant in a format." * (constant > 0), columns

@@ -1,27 +1,62 @@
-"""Test whether the shared neurons of one operator carry the same heuristic families in every format."""
+"""Test whether the shared neurons of one operator do the same in every format, by families and by activations."""
 
 import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from form_invariance.stages.options import add_keyed, add_options, add_required, settings
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "--operator", "--seed")
     add_keyed(parser, "--heuristics", "FORMAT=FILE", "heuristics tables of every format")
+    add_keyed(parser, "--maps", "FORMAT=FILE", "activation maps of every format")
     add_options(parser, neurons="labelled neurons (heuristics draw)")
     add_required(parser, int, permutations="permutations of the null")
     add_options(parser, output="agreement table", labelled_output="table of labelled neurons")
+    add_options(parser, correlation_output="table of activation correlations")
+
+
+def _samples(paths: dict[str, Path], neurons: Path, count: int) -> "dict[str, np.ndarray]":
+    """The sampled activations of every format, (neurons, P).
+
+    Raises:
+        UserError: a file has other neurons than the table `neurons`, or other pairs than the first file.
+    """
+    import numpy as np
+
+    from form_invariance.errors import UserError
+    from form_invariance.stages.heuristics import map_files
+    from form_invariance.tables.files import read_tensors
+
+    samples, pairs = {}, None
+    for name, path in paths.items():
+        arrays, _ = read_tensors(path, map_files.KIND)
+        pairs = arrays["sampled_pairs"] if pairs is None else pairs
+        samples[name] = arrays["sampled"]
+        if len(samples[name]) != count or not np.array_equal(arrays["sampled_pairs"], pairs):
+            raise UserError(
+                f"{path} must have the neurons of {neurons} and the same pairs as the other formats; label these "
+                "neurons with the same grid and --seed"
+            )
+    return samples
 
 
 def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.agreement.compute import operator_tables
-    from form_invariance.stages.agreement.table import AGREEMENT, LABELLED
+    from form_invariance.stages.agreement.correlation import correlation_table
+    from form_invariance.stages.agreement.table import ACTIVATION_CORRELATION, AGREEMENT, LABELLED
     from form_invariance.stages.heuristics.names import MODES
     from form_invariance.stages.heuristics.table import HEURISTICS, LABELLED_NEURONS
     from form_invariance.tables.files import provenance_of, read_table, read_tables, write_table
 
     tables = read_tables(arguments.heuristics, HEURISTICS)
     neurons = read_table(arguments.neurons, LABELLED_NEURONS)
+    samples = _samples(arguments.maps, arguments.neurons, len(neurons))
+    correlations = correlation_table(samples, neurons.sort_values(["neurons", "layer", "neuron"]))
     digits = [provenance_of(path).get("digit") for path in arguments.heuristics.values()]
     found, labelled = operator_tables(
         tables,
@@ -32,5 +67,6 @@ def run(arguments: argparse.Namespace) -> None:
         MODES if set(digits) == {None} else ["strict"],
     )
     provenance = settings(arguments, "operator", "permutations", "seed")
+    write_table(correlations, arguments.correlation_output, ACTIVATION_CORRELATION, provenance)
     write_table(labelled, arguments.labelled_output, LABELLED, provenance)
     write_table(found, arguments.output, AGREEMENT, provenance)

@@ -1,6 +1,6 @@
-"""Shared neurons compared with neurons that are not shared: their labels, and equal families in every format."""
+"""Shared neurons compared with others: labels, equal families, and correlation of activations across formats."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,14 @@ from form_invariance.stages.contrasts import (
     resampling,
     strongest,
 )
-from form_invariance.stages.heuristics.names import MATCHED, SHARED
+from form_invariance.stages.heuristics.names import BASELINES, MATCHED, SHARED
 
 RESAMPLES = 2000
 
 
-def unpaired(first: np.ndarray, second: np.ndarray, operator: str, control: str = "") -> Pair:
+def unpaired(
+    first: np.ndarray, second: np.ndarray, operator: str, control: str = "", bounded: bool = True
+) -> Pair:
     """Two means over neurons, (n,) and (m,), of one operator; each kind of neurons is resampled by itself."""
     neurons: list[list[Problem]] = [
         [(operator, kind, place) for place in range(len(values))]
@@ -31,7 +33,7 @@ def unpaired(first: np.ndarray, second: np.ndarray, operator: str, control: str 
         resampled(values, resampling(own, RESAMPLES, 0))
         for values, own in zip((first, second), neurons, strict=True)
     )
-    return Pair(one, other, (min(neurons, key=len),), control)
+    return Pair(one, other, (min(neurons, key=len),), control, bounded=bounded)
 
 
 def label_difference(shared: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]) -> dict[str, Any]:
@@ -52,13 +54,54 @@ def same_families(agreement: pd.DataFrame) -> Iterator[dict[str, Any]]:
     wanted = {"mode": "strict", "activations": "observed", "scope": "all", "statistic": "exact"}
     table = agreement[(agreement[[*wanted]] == pd.Series(wanted)).all(axis=1)]
     for over in ("all", "any"):
-        pairs = {}
+        values = {}
         for operator, rows in table[table["over"] == over].groupby("operator", sort=False):
             hits = (rows["observed"].fillna(0) * rows["neurons"]).round().astype(int)
             each = zip(rows["kind"], hits, rows["neurons"], strict=True)
-            values = {kind: np.repeat([1.0, 0.0], [same, number - same]) for kind, same, number in each}
-            control = strongest({kind: values[kind] for kind in MATCHED if kind in values})
-            other = values.get(control, np.empty(0))
-            pairs[str(operator)] = unpaired(values[SHARED], other, str(operator), control)
-        every = {**pairs, ALL: over_cells(pairs.values())} if pairs else {}
-        yield from ({"over": over, "operator": name, **described(pair)} for name, pair in every.items())
+            values[str(operator)] = {
+                kind: np.repeat([1.0, 0.0], [same, number - same]) for kind, same, number in each
+            }
+        yield from ({"over": over, **row} for row in _against_strongest(values, MATCHED))
+
+
+def by_neuron(correlation: pd.DataFrame) -> pd.Series:
+    """Mean over pairs of formats, by operator, kind, layer and neuron; NaN where one is not defined.
+
+    Args:
+        correlation: tables of activation correlations with the column operator.
+    """
+    pairs = correlation.set_index(["operator", "kind", "layer", "neuron", "formats"])["correlation"]
+    return pairs.unstack("formats").mean(axis=1, skipna=False)
+
+
+def correlated(neurons: pd.Series) -> Iterator[dict[str, Any]]:
+    """Correlation of the shared neurons, and of the baseline that correlates most: of each operator and of all.
+
+    Args:
+        neurons: from `by_neuron`; those without a correlation are left out.
+
+    Yields:
+        operator, and `contrasts.COLUMNS`.
+    """
+    values: dict[str, dict[str, np.ndarray]] = {}
+    for (operator, kind), some in neurons.dropna().groupby(["operator", "kind"]):
+        values.setdefault(str(operator), {})[str(kind)] = some.to_numpy()
+    yield from _against_strongest(values, BASELINES, bounded=False)
+
+
+def _against_strongest(
+    values: Mapping[str, Mapping[str, np.ndarray]], baselines: Sequence[str], bounded: bool = True
+) -> Iterator[dict[str, Any]]:
+    """Means over the shared neurons and over the baseline with the largest mean: of each operator and of all.
+
+    Args:
+        values: of each neuron, (n,), by operator and kind.
+        bounded: as in `contrasts.Pair`.
+    """
+    pairs, nobody = {}, np.empty(0)
+    for operator, kinds in values.items():
+        control = strongest({kind: kinds[kind] for kind in baselines if kind in kinds})
+        own, other = kinds.get(SHARED, nobody), kinds.get(control, nobody)
+        pairs[operator] = unpaired(own, other, operator, control, bounded)
+    every = {**pairs, ALL: over_cells(pairs.values())} if pairs else {}
+    yield from ({"operator": name, **described(pair)} for name, pair in every.items())

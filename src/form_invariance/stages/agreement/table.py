@@ -1,6 +1,6 @@
-"""Agreement of the formats' heuristics."""
+"""Agreement of the formats' heuristics, and correlation of their activations."""
 
-from form_invariance.tables.columns import Schema, integer, number, text
+from form_invariance.tables.columns import NEURON, Schema, integer, number, text
 
 _LABELS = {
     "mode": text("reference or strict labels"),
@@ -29,5 +29,17 @@ LABELLED = Schema(
         **_LABELS,
         "formats": integer("number of formats"),
         "neurons": integer("neurons of the kind that are labelled in exactly this number of formats"),
+    },
+)
+ACTIVATION_CORRELATION = Schema(
+    "activation_correlation",
+    {
+        "kind": _LABELS["kind"],
+        **NEURON,
+        "formats": text("two formats, joined by +"),
+        "correlation": number(
+            "Pearson's correlation of the neuron's activations in the two formats over the same operand pairs; "
+            "NaN where they are constant in one"
+        ),
     },
 )

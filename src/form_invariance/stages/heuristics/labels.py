@@ -97,7 +97,7 @@ def label_cell(
     null: Null,
     seed: int,
 ) -> tuple[dict[str, np.ndarray], pd.DataFrame]:
-    """The activation maps of a cell's shared neurons, as named arrays for a file, and the heuristics table.
+    """The activation maps of a cell's neurons, as named arrays for a file, and the heuristics table.
 
     Args:
         template: with the fields {a} and {b}.
@@ -146,7 +146,8 @@ def label_cell(
     maps, written = (np.concatenate([pair[part] for pair in parts]) for part in (0, 1))
     table = label_maps(maps, written, grid, neurons, threshold, null, seed, name)
     shared = layers.get(SHARED, {})
-    return map_files.to_arrays(*of(shared), grid, shared), table
+    arrays = map_files.to_arrays(*of(shared), grid, shared) | map_files.sample(maps, grid, seed, operator)
+    return arrays, table
 
 
 def _by_layer(rows: pd.DataFrame) -> dict[int, np.ndarray]:

@@ -1,4 +1,7 @@
-"""Activation maps of a cell's neurons as a file: 8 bits a value, and the logits that they multiply."""
+"""Activation maps of a cell's neurons as a file: 8 bits a value, and the logits that they multiply.
+
+The file also has a sample: exact activations of all labelled neurons at some pairs, the same in every format.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,10 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from form_invariance.randomness import generator
 from form_invariance.stages.heuristics.pairs import Grid
 
 KIND = "activation_maps"
 LEVELS = 255
+SAMPLED = 1000
+"""Pairs of the sample, at most."""
 
 
 @dataclass(frozen=True)
@@ -71,3 +77,19 @@ def from_arrays(arrays: dict[str, np.ndarray]) -> ActivationMaps:
         maps=maps.astype(np.float32),
         logits=arrays["logits"][:, place],
     )
+
+
+def sample(maps: np.ndarray, grid: Grid, seed: int, operator: str) -> dict[str, np.ndarray]:
+    """Named arrays of the sample, for the same file.
+
+    Args:
+        maps: K maps of all labelled neurons by kind, layer, neuron, (neurons, N).
+        operator: its name, for the seeded choice.
+
+    Returns:
+        sampled_pairs: places in the grid, (P,), ascending; sampled: activations there, (neurons, P) float32.
+    """
+    total = len(grid.a)
+    drawn = generator(seed, "sampled-pairs", operator).choice(total, min(SAMPLED, total), replace=False)
+    pairs = np.sort(drawn)
+    return {"sampled_pairs": pairs, "sampled": maps[:, pairs]}
