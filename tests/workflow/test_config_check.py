@@ -330,6 +330,16 @@ def test_a_task_without_a_template_in_a_format_is_not_measured_there():
     config_check.check(changed("specificity_tasks", {"mine": task}), SCHEMA)
 
 
+def test_a_misspelt_format_of_a_given_task_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    given = {"specificity_tasks": {"mine": {"expression": "a", "templates": {"cod": "{a}={a}="}}}}
+    with pytest.raises(UserError, match=r"tasks\.mine\.templates: 'cod' is not a format; did you mean 'code'"):
+        config_check.read([], DEFAULT | given, ROOT / "config")
+    formats = {"codes" if name == "code" else name: one for name, one in DEFAULT["formats"].items()}
+    default = {key: value for key, value in DEFAULT.items() if key != "specificity_tasks"}
+    config_check.read([], default | {"formats": formats}, ROOT / "config")
+
+
 def test_the_plain_text_must_exist(tmp_path):
     (tmp_path / "text.txt").write_text("A text.")
     config_check.check(changed("specificity_text", str(tmp_path / "text.txt")), SCHEMA)
