@@ -90,8 +90,10 @@ def test_a_table_that_runs_as_it_is(sums, tmp_path, capsys):
     assert {name: one["templates"]["sums"] for name, one in config["formats"].items()} == KNOWN
     assert config["operators"] == {"sums": {"table": str(sums)}}
     assert config["train_prompts"] + config["eval_prompts"] < config["census_pairs"] == len(pd.read_csv(sums))
-    assert f"snakemake --configfile {output}" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"snakemake --configfile {output}" in said
     assert config["results"] == "results/mine"
+    assert "results/mine/report.html" in said
     again = tmp_path / "again/mine.yaml"
     assert main([*words, str(again)]) == 0
     assert output.read_bytes() == again.read_bytes()

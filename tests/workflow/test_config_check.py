@@ -108,7 +108,7 @@ def test_shipped_configurations_are_right():
         ("operators/addition", "a ^ b", ["'a ^ b'", "a // b"]),
         ("operators/addition", "a +", ["'a +'", "cannot be read"]),
         ("heuristic_k", 300, ["heuristic_k", "300", "150"]),
-        ("census_pairs", 2, ["operators.addition", "asks up to 2,", "need 3 right answers; raise census_pairs"]),
+        ("census_pairs", 2, ["operators.addition", "asks 2 problems", "need 3 right answers; raise census_pairs"]),
         ("dose", [0, 1.5], ["config key dose.1", "1.5", "from 0 to 1"]),
         ("dose", [0, 0.5], ["config key dose", "0 and 1"]),
         ("dose", [0, 0, 1], ["dose", "each number once"]),
@@ -328,6 +328,16 @@ def test_names_of_tasks(name):
 def test_a_task_without_a_template_in_a_format_is_not_measured_there():
     task = {"expression": "a", "templates": {"code": "{a}={a}=", "nowhere": "It is {a}"}}
     config_check.check(changed("specificity_tasks", {"mine": task}), SCHEMA)
+
+
+def test_a_misspelt_format_of_a_given_task_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    given = {"specificity_tasks": {"mine": {"expression": "a", "templates": {"cod": "{a}={a}="}}}}
+    with pytest.raises(UserError, match=r"tasks\.mine\.templates: 'cod' is not a format; did you mean 'code'"):
+        config_check.read([], DEFAULT | given, ROOT / "config")
+    formats = {"codes" if name == "code" else name: one for name, one in DEFAULT["formats"].items()}
+    default = {key: value for key, value in DEFAULT.items() if key != "specificity_tasks"}
+    config_check.read([], default | {"formats": formats}, ROOT / "config")
 
 
 def test_the_plain_text_must_exist(tmp_path):

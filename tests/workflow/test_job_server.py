@@ -108,6 +108,13 @@ def test_a_killed_command_ends_in_the_server_too(running, outer, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_interrupted_command_says_so_in_one_word(running):
+    process, _ = running
+    process.send_signal(signal.SIGINT)
+    status, _, err = ended(process)
+    assert (status, err.splitlines()[-1:], "Traceback" in err) == (130, ["interrupted"], False)
+
+
 def test_a_fork_that_is_killed_gives_the_status_of_a_killed_command(running):
     process, fork = running
     os.kill(fork, signal.SIGKILL)

@@ -80,10 +80,12 @@ def run(arguments: argparse.Namespace) -> None:
     for operator, path in files.items():
         write_text(path, texts[operator])
     minutes = f"about {seconds / 60:.0f} minutes at {speed / 1e12:.2g} TFLOP/s"
-    folder = f"# Folder of all that it writes.\nresults: results/{writing.model_name(output.stem)}"
+    results = f"results/{writing.model_name(output.stem)}"
+    folder = f"# Folder of all that it writes.\nresults: {results}"
     write_text(output, f"# Written by scout. Estimated time of the experiment: {minutes}.\n{folder}\n\n{text}")
     late = (
         "" if seconds <= longest else f"; the quickest experiment is longer than --minutes {arguments.minutes:g}"
     )
     print(f"Wrote {', '.join(map(str, [output, *files.values()]))}: {minutes}{late}.")
     print(*(f"Warning: {sentence}" for sentence in warnings), f"Run it: snakemake --configfile {output}", sep="\n")
+    print(f"The answers will be in {results}/report.html")

@@ -16,7 +16,7 @@ from form_invariance.problems.operands import OperandRange, operand_pool
 from form_invariance.problems.tasks import Arithmetic, TableTask, Task, check_places, check_wording, is_whole, pool
 from form_invariance.problems.templates import check_task_fields
 from form_invariance.stages.options import EXACT
-from form_invariance.workflow.config_schema import check_schema, hint
+from form_invariance.workflow.config_schema import check_schema, check_spelling, hint
 from form_invariance.workflow.model_checks import (
     check_enough,
     check_models,
@@ -166,8 +166,7 @@ def _check_numbers(config: Mapping[str, Any]) -> None:
             f"config key k: {largest} is larger than candidates ({config['candidates']}), and only candidates are "
             "ranked; lower k or raise candidates"
         )
-    given = config.get("dose", [])
-    if given and not {0, 1} <= set(given):
+    if (given := config.get("dose")) and not {0, 1} <= set(given):
         raise UserError(
             f"config key dose: {given} must contain 0 and 1, because the other doses are compared with these"
         )
@@ -193,9 +192,7 @@ def measured_variants(config: Mapping[str, Any]) -> dict[tuple[str, str], dict[s
 def _check_variants(config: Mapping[str, Any]) -> None:
     """Check variant_operators for misspellings, and that operators which give partners have enough variants."""
     for operator in config.get("variant_operators", []):
-        advice = hint(operator, config["operators"], "", similarity=0.8)
-        if advice and operator not in config["operators"]:
-            raise UserError(f"config key variant_operators: {operator!r} is not an operator; {advice}")
+        check_spelling("variant_operators", operator, "an operator", config["operators"])
     for (name, operator), taken in measured_variants(config).items():
         for other, texts in taken.items():
             if len(texts) < len(taken[operator]):
@@ -297,4 +294,7 @@ def read(files: Iterable[Path | str], given: Mapping[str, Any], folder: Path) ->
         load(Path(path))
     config = {**load(folder / "config.yaml"), **given}
     check(config, load(folder / "schemas/config.schema.yaml"), Path(".snakemake/checked_config"))
+    for task, one in given.get("specificity_tasks", {}).items():  # the default's name the default formats
+        for name in one["templates"]:
+            check_spelling(f"specificity_tasks.{task}.templates", name, "a format", config["formats"])
     return config

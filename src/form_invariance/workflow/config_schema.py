@@ -55,6 +55,12 @@ def hint(word: object, known: Collection[str], otherwise: str, similarity: float
     return f"did you mean {similar[0]!r}?" if similar else otherwise
 
 
+def check_spelling(key: str, word: str, kind: str, known: Collection[str]) -> None:
+    """Refuse a misspelling of a known word. Other unknown words are ignored, so that files can be combined."""
+    if word not in known and (advice := hint(word, known, "", similarity=0.8)):
+        raise UserError(f"config key {key}: {word!r} is not {kind}; {advice}")
+
+
 def _shortened(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -219,10 +219,10 @@ def check_enough(problems: int, config: Mapping[str, Any]) -> None:
     asked, train, evaluation = (config[key] for key in ("census_pairs", "train_prompts", "eval_prompts"))
     most, needed = min(problems, asked), train + evaluation
     if most < needed:
-        cures = ["raise census_pairs"] if problems >= needed else []
+        cures = ["raise census_pairs" if problems >= needed else "give the operator more problems"]
         if most >= 4:
             cures.append(f"lower train_prompts and eval_prompts, for instance to {most // 4} each")
         raise UserError(
-            f"of {problems} problems census_pairs asks up to {asked}, but train_prompts and eval_prompts need "
-            f"{needed} right answers; {' or '.join(cures) or 'give the operator more problems'}"
+            f"a census asks {most} problems (the operator has {problems}, census_pairs is {asked}), but "
+            f"train_prompts and eval_prompts need {needed} right answers; {', or '.join(cures)}"
         )

@@ -30,8 +30,9 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     sentence = (
         f"At k = {k}: {said} Each is a difference from the strongest control with a 95 % interval over operators, "
         "formats or directions and prompts: yes if the interval is above zero, no if it is below, undecided if it "
-        "contains zero, mixed if it is yes for one operator and no for another, undefined if no neuron is shared "
-        f"or fewer than {FEWEST_PAIRS} pairs can be tried. Ablations are judged by the probability of the answer, "
-        "other questions by their least favourable null."
+        "contains zero or nearly does (within two Monte Carlo errors of a limit), mixed if it is yes for one "
+        f"operator and no for another, undefined if no neuron is shared or fewer than {FEWEST_PAIRS} pairs can be "
+        "tried. Ablations are judged by the probability of the answer, other questions by their least favourable "
+        "null."
     )
     return [Answer(QUESTION, sentence, shown, ())]
