@@ -8,7 +8,7 @@ import pandas as pd
 
 from form_invariance.drawing.style import visible
 from form_invariance.explainer.example import Example, Neuron, labels
-from form_invariance.stages.interventions.kinds import INTERVENED
+from form_invariance.stages.intervention_kinds import INTERVENED
 from form_invariance.stages.interventions.table import rows_of
 from form_invariance.stages.membership import POSITIVE
 from form_invariance.stages.neuron_sets import KINDS

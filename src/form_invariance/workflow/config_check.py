@@ -294,7 +294,7 @@ def read(files: Iterable[Path | str], given: Mapping[str, Any], folder: Path) ->
         load(Path(path))
     config = {**load(folder / "config.yaml"), **given}
     check(config, load(folder / "schemas/config.schema.yaml"), Path(".snakemake/checked_config"))
-    for task, one in given.get("specificity_tasks", {}).items():  # the default's name the default formats
+    for task, one in (given.get("specificity_tasks") or {}).items():  # the default's name the default formats
         for name in one["templates"]:
             check_spelling(f"specificity_tasks.{task}.templates", name, "a format", config["formats"])
     return config

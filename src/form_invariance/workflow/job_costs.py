@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from form_invariance.stages.interventions.kinds import INTERVENED
+from form_invariance.stages.intervention_kinds import INTERVENED
 from form_invariance.stages.neuron_sets import CONTROLS, MATCHED
 from form_invariance.workflow import machine
 from form_invariance.workflow.config_check import measured_variants, most_patched

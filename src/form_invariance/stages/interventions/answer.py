@@ -8,7 +8,7 @@ import pandas as pd
 
 from form_invariance.stages.answers import Answer
 from form_invariance.stages.contrasts import ALL, overall
-from form_invariance.stages.interventions.kinds import INTERVENED, Intervention
+from form_invariance.stages.intervention_kinds import INTERVENED, Intervention
 from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS
 from form_invariance.stages.verdicts import deciding
 from form_invariance.tables.inputs import Input

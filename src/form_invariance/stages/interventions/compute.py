@@ -28,7 +28,7 @@ from form_invariance.stages.controls import (
     match_distance,
 )
 from form_invariance.stages.intervene import Started, all_ablated, intervene, start, unmodified
-from form_invariance.stages.interventions.kinds import INTERVENED
+from form_invariance.stages.intervention_kinds import INTERVENED
 from form_invariance.stages.interventions.table import FORMAT_MEANS, TEMPLATE_MEANS
 from form_invariance.stages.mean_cache.compute import MeanCache
 from form_invariance.stages.neuron_sets import CIRCUIT, CONTROLS, KINDS

@@ -9,7 +9,7 @@ import pandas as pd
 
 from form_invariance.errors import UserError
 from form_invariance.stages.contrasts import NO_CONTROL, Pair, paired, problems_of, rows, strongest
-from form_invariance.stages.interventions.kinds import INTERVENED
+from form_invariance.stages.intervention_kinds import INTERVENED
 from form_invariance.stages.interventions.table import FORMAT_MEANS, rows_of
 from form_invariance.stages.neuron_sets import CIRCUIT
 

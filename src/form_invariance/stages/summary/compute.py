@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.stages.contrasts import ALL, verdict
-from form_invariance.stages.interventions.kinds import ASKED
+from form_invariance.stages.intervention_kinds import ASKED
 from form_invariance.stages.overlap.table import BOTH, FORMAT, OPERATORS_OWN, OVERLAPS, all_formats
 from form_invariance.stages.questions import QUESTIONS, SERVES
 from form_invariance.stages.specificity.table import (

@@ -11,9 +11,9 @@ import pandas as pd
 
 from form_invariance.randomness import generator
 from form_invariance.stages.contrasts import ALL, overall, verdict
+from form_invariance.stages.intervention_kinds import ASKED
 from form_invariance.stages.interventions.contrasts import cell_of
 from form_invariance.stages.interventions.contrasts import contrast_table as intervention_contrasts
-from form_invariance.stages.interventions.kinds import ASKED
 from form_invariance.stages.membership import Effects
 from form_invariance.stages.neuron_sets import CIRCUIT
 from form_invariance.stages.overlap.differing import differing_table
