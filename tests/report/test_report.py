@@ -316,6 +316,11 @@ def test_intervals_are_drawn_where_their_numbers_are():
     assert ends[1][1] == pytest.approx(middle + 0.1 * scale, abs=0.11)
 
 
+def test_a_ratio_says_that_it_is_one():
+    (row,) = verdict_rows({"m": [verdict(("exchange", 0.2, 0.1, 0.3, "yes"))]})
+    assert row["cells"][0]["numbers"] == "0.40 against 0.10: ratio − 0.8 = +0.20 [+0.10, +0.30]"
+
+
 def test_the_page_opens_with_the_verdicts(finished_files, open_from_disk, tmp_path):
     path = tmp_path / "report.html"
     path.write_text(render(finished_files, TWO | {"m": [*TWO["m"], CAPTIONED]}))
@@ -327,7 +332,7 @@ def test_the_page_opens_with_the_verdicts(finished_files, open_from_disk, tmp_pa
     ]
     assert "undecided" in rows[1]
     assert "nothing to compare" in rows[1]
-    assert "+ -0.10 no, - +0.20 yes" in rows[1]
+    assert "+ −0.10 no, - +0.20 yes" in rows[1]
     assert "among the 50 best" in tab.inner_text("body")
     tab.click(f".verdicts a:text('{QUESTIONS['same'].label}')")
     assert tab.url.endswith("#does-it-overlap")

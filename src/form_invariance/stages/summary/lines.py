@@ -32,25 +32,30 @@ def by_operator(table: pd.DataFrame, k: int, question: str, metric: str) -> str:
     rows = rows[(rows["operator"] != ALL) & (rows["verdict"] != "undefined")]
     if len(rows) < 2:
         return ""
-    return ", ".join(f"{row.operator} {row.difference:+.2f} {row.verdict}" for row in rows.itertuples(index=False))
+    return ", ".join(rows["operator"] + " " + rows["difference"].map(signed) + " " + rows["verdict"])
 
 
 def verdict_lines(table: pd.DataFrame, model: str, k: int) -> Iterator[str]:
     """A heading, and a line a question: verdict, difference with its interval, and what the difference is."""
     yield f"{model}, k = {k} neurons of each late layer"
     for row in verdicts_at(table, k).to_dict("records"):
-        numbers = "nothing to compare"
+        question, numbers = QUESTIONS[row["question"]], "nothing to compare"
         if row["verdict"] != "undefined":
-            numbers = f"{row['value']:.2f} against {row['control_value']:.2f}: {_interval(row)}"
-        question = QUESTIONS[row["question"]]
+            numbers = f"{row['value']:.2f} against {row['control_value']:.2f}: {question.told}{_interval(row)}"
         compared = f"{question.compared} ({row['metric']})"
         yield f"  {question.label:<42} {row['verdict']:<10} {numbers:<44} {compared}"
         if operators := by_operator(table, k, row["question"], row["metric"]):
             yield f"    {operators}"
 
 
+def signed(value: float, digits: int = 2) -> str:
+    """A number with its sign; what rounds to zero is +0.00."""
+    return f"{round(value, digits) + 0.0:+.{digits}f}"
+
+
 def _interval(row: Mapping[Hashable, Any], side: str = "") -> str:
-    return f"{row[f'difference{side}']:+.2f} [{row[f'low{side}']:+.2f}, {row[f'high{side}']:+.2f}]"
+    value, low, high = (signed(row[f"{name}{side}"]) for name in ("difference", "low", "high"))
+    return f"{value} [{low}, {high}]"
 
 
 def compared(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
