@@ -10,6 +10,9 @@ from form_invariance.randomness import generator
 Z95 = float(ndtri(0.975))
 """Half a 95 % normal interval, in standard errors."""
 
+UNSEEN = -float(np.log(0.025))
+"""What was seen in none of n trials has a share of at most this / n: the rule of three for two sides."""
+
 _NEGLIGIBLE = 1e-14
 
 TRIMMED = 0.1

@@ -56,6 +56,32 @@ def test_planted_circuits(parts, invariance):
     assert row["value"] == pytest.approx(invariance, abs=0.05)
 
 
+def test_no_shared_neuron_is_no_certainty():
+    """No resample differs; two sets of 20 neurons may share 3.7 of the 40 in their union (rule of three)."""
+    cells = {}
+    for place, name in enumerate(("symbolic", "code", "word")):
+        own = np.zeros((1, PROMPTS, WIDTH), dtype=np.float32)
+        own[..., K * place : K * (place + 1)] = 1
+        effects = dict.fromkeys(LAYERS, own)
+        for operator in ("sum", "difference"):
+            cells[name, operator] = Effects(
+                effects, {2: np.arange(WIDTH), 3: np.arange(WIDTH)}, WIDTH, "", Membership()
+            )
+    table = differing_table(cells, [K], 20, 0)
+    limits = table[table["operators"] == "all"].set_index(["quantity", "differs"])[["low", "value", "high"]]
+    unseen = -np.log(0.025)
+    expected = {
+        ("overlap", "nothing"): (1, unseen / 20),
+        ("overlap", "format"): (0, unseen / 40),
+        ("overlap", "operator"): (1, unseen / 20),
+        ("overlap", "both"): (0, unseen / 40),
+        ("operators_own", ""): (0, unseen / 40 * 2**0.5),
+        ("invariance", ""): (0, unseen / 40 * 2**0.5),
+    }
+    for key, (value, half) in expected.items():
+        assert limits.loc[key].tolist() == pytest.approx([value - half, value, value + half]), key
+
+
 def test_overlap_that_is_all_generic_has_no_invariance():
     """Every cell has the same neurons: whatever differs, the overlap is the ceiling, and 0 / 0 has no interval."""
     found, row = overall(differing_table(grid(lambda *_: [("anything", K)], noise=0.6), [K], 200, 0))

@@ -157,6 +157,20 @@ def test_every_question_is_taken_from_its_contrast_over_all_cells(tables):
     assert found.loc[("necessary", "faithfulness"), "verdict"] == "yes"
 
 
+def test_formats_that_surely_share_less_than_a_tenth_share_nothing_of_the_operator(tables):
+    own = tables["differing"]
+    for high, word in ((0.09, "no"), (0.11, "undecided")):
+        nothing = own.assign(
+            value=own["value"].mask(own["quantity"] != "overlap", 0.0),
+            low=own["low"].mask(own["quantity"] != "overlap", -high),
+            high=own["high"].mask(own["quantity"] != "overlap", high),
+        )
+        found = verdicts_table({**tables, "differing": nothing}).set_index(["metric", "operator"])
+        assert found.loc[("jaccard beyond operator", "all"), "verdict"] == word
+        # These operators have no invariance of their own.
+        assert found.loc[("jaccard beyond operator", "+"), "verdict"] == "undecided"
+
+
 def test_each_operator_has_its_row_and_opposite_verdicts_are_mixed(tables, capsys):
     limits = {"+": (0.2, 0.11), "-": (-0.4, 0.1), ALL: (0.0, 0.5)}
     rows = [

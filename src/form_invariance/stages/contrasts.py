@@ -17,6 +17,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from form_invariance.randomness import generator
+from form_invariance.statistics import UNSEEN
 from form_invariance.tables.columns import Column, integer, number, text
 
 ALL = "all"
@@ -51,8 +52,6 @@ Cell = TypeVar("Cell", bound=tuple[str, ...])
 Problem = tuple[object, ...]
 """Its operator or task, and its operands: what cells have in common."""
 
-_UNSEEN = -float(np.log(0.025))
-"""What was seen in none of n problems has a share of at most this / n: the rule of three for two sides."""
 
 Draws = Mapping[str, np.ndarray]
 """What each draw of a control gives, (draws,), by its random stream: cells may share the drawn neurons."""
@@ -176,7 +175,7 @@ def over_cells(pairs: Iterable[Pair]) -> Pair:
 def _unseen(problems: Sequence[Sequence[Problem]]) -> float:
     """The largest mean over cells, with 97.5 % confidence, of what was seen on no problem.
 
-    It may happen on as many problems as `_UNSEEN`: those that count most in the mean, since several cells ask them
+    It may happen on as many problems as `UNSEEN`: those that count most in the mean, since several cells ask them
     or a cell has few prompts.
     """
     counted: defaultdict[Problem, float] = defaultdict(float)
@@ -184,7 +183,7 @@ def _unseen(problems: Sequence[Sequence[Problem]]) -> float:
         for problem in cell:
             counted[problem] += 1 / (len(cell) * len(problems))
     heaviest = sorted(counted.values(), reverse=True)
-    return float(np.clip(_UNSEEN - np.arange(len(heaviest)), 0, 1) @ heaviest)
+    return float(np.clip(UNSEEN - np.arange(len(heaviest)), 0, 1) @ heaviest)
 
 
 def limits(

@@ -28,7 +28,7 @@ from form_invariance.stages.overlap.table import (
     OPERATORS_OWN,
     OVERLAPS,
 )
-from form_invariance.statistics import normal_limits
+from form_invariance.statistics import UNSEEN, normal_limits
 from form_invariance.tables.columns import EVERY_LAYER
 
 Cell = tuple[str, str]
@@ -77,7 +77,8 @@ def differing_table(cells: Mapping[Cell, Effects], ks: Sequence[int], resamples:
 
     Every comparison is between half of the prompts of either cell, so that all rankings are by as many prompts;
     the halves of one cell are disjoint. Intervals are normal, with the standard error of a bootstrap over the
-    prompts within each half.
+    prompts within each half. Where no resample differs, for example because no neuron is shared, the interval is
+    that of the rule of three over the neurons of two sets.
 
     Args:
         cells: effects of every format and operator.
@@ -89,7 +90,7 @@ def differing_table(cells: Mapping[Cell, Effects], ks: Sequence[int], resamples:
         another format costs nothing, 0 if formats share no more of one operator than of different operators.
         Its numerator has rows of its own. Both are over all operators, and of each operator with the others.
     """
-    common_layers(cells, ks)
+    layers = common_layers(cells, ks)
 
     def jaccards(number: int | None) -> np.ndarray:
         weights = {}
@@ -101,27 +102,44 @@ def differing_table(cells: Mapping[Cell, Effects], ks: Sequence[int], resamples:
     rows = []
     if min(effects.prompts for effects in cells.values()) >= 2:
         for k, values, resampled in zip(ks, jaccards(None), jaccards(resamples), strict=True):
-            rows += [(k, *row) for row in _of_size(list(cells), values, resampled)]
+            rows += [(k, *row) for row in _of_size(list(cells), values, resampled, k * len(layers))]
     return pd.DataFrame(rows, columns=list(DIFFERING.columns))
 
 
-def _of_size(cells: Sequence[Cell], point: np.ndarray, spread: np.ndarray) -> Iterator[tuple[object, ...]]:
+def _half(values: np.ndarray, unseen: float) -> float:
+    """Half of the 95 % interval of a value and its resamples after it; `unseen` where none of these differs."""
+    low, high = normal_limits(values[0], values[1:])
+    return unseen if low == high else (high - low) / 2
+
+
+def _of_size(
+    cells: Sequence[Cell], point: np.ndarray, spread: np.ndarray, neurons: int
+) -> Iterator[tuple[object, ...]]:
     """The rows of one k, without it.
 
     Args:
         point: the Jaccards of random halves, (R, cells, cells).
         spread: those of resampled halves, likewise.
+        neurons: of a cell's set.
     """
+    halves_of: dict[tuple[str, str], float] = {}
     means: dict[tuple[str, str], np.ndarray] = {}  # the value, then that of every resample
     for differs, operators, mask in _pairs(cells):
         if mask.any():
             value, resampled = float(point[:, mask].mean()), spread[:, mask].mean(1)
-            yield OVERLAPS, differs, operators, int(mask.sum()), value, *normal_limits(value, resampled)
-            means[differs, operators] = np.array([value, *resampled])
+            values = means[differs, operators] = np.array([value, *resampled])
+            # Two sets of n neurons with the Jaccard J have about (2 - J) n in their union.
+            half = halves_of[differs, operators] = _half(values, UNSEEN / ((2 - value) * neurons))
+            yield OVERLAPS, differs, operators, int(mask.sum()), value, value - half, value + half
     for name in (ALL, *dict.fromkeys(operator for _, operator in cells)):
         if (FORMAT, name) in means and (BOTH, name) in means:
             other = means[BOTH, name]
             beyond, room = means[FORMAT, name] - other, means[NOTHING, name] - other
             share = beyond / np.where(room != 0, room, np.nan)
-            for quantity, values in ((OPERATORS_OWN, beyond), (INVARIANCE, share)):
-                yield quantity, "", name, 0, values[0], *normal_limits(values[0], values[1:])
+            unseen = float(np.hypot(halves_of[FORMAT, name], halves_of[BOTH, name]))
+            for quantity, values, none in (
+                (OPERATORS_OWN, beyond, unseen),
+                (INVARIANCE, share, unseen / abs(room[0]) if room[0] else np.nan),
+            ):
+                half = _half(values, none)
+                yield quantity, "", name, 0, values[0], values[0] - half, values[0] + half

@@ -10,8 +10,8 @@ import pandas as pd
 
 from form_invariance.stages.contrasts import ALL, verdict
 from form_invariance.stages.intervention_kinds import ASKED
-from form_invariance.stages.overlap.table import BOTH, FORMAT, OPERATORS_OWN, OVERLAPS, all_formats
-from form_invariance.stages.questions import QUESTIONS, SERVES
+from form_invariance.stages.overlap.table import BOTH, FORMAT, INVARIANCE, OPERATORS_OWN, OVERLAPS, all_formats
+from form_invariance.stages.questions import NOTHING_OWN, QUESTIONS, SERVES
 from form_invariance.stages.specificity.table import (
     BEYOND,
     EXCHANGED,
@@ -56,13 +56,14 @@ def _same(overlap: pd.DataFrame) -> Iterator[dict[str, object]]:
 def _operators_own(differing: pd.DataFrame) -> Iterator[dict[str, object]]:
     """The Jaccard of two formats of one operator compared with that of two operators in two formats."""
     for k, rows in differing.groupby("k"):
+        most = rows[rows["quantity"] == INVARIANCE].set_index("operators")["high"]
         overlaps = rows[rows["quantity"] == OVERLAPS].set_index(["differs", "operators"])
         for row in rows[rows["quantity"] == OPERATORS_OWN].to_dict("records"):
             own, other = (overlaps.loc[(differs, row["operators"])] for differs in (FORMAT, BOTH))
             pair = {"value": own["value"], "control_value": other["value"], "cells": own["pairs"]}
             found = {"difference": row["value"], "low": row["low"], "high": row["high"]}
             names = {"question": "same", "metric": BEYOND_OPERATOR, "control": "another operator"}
-            yield {"k": k, "operator": row["operators"], **names, **pair, **found}
+            yield {"k": k, "operator": row["operators"], **names, **pair, **found, "most": most.get(row["operators"], np.nan)}
 
 
 def _ablated(contrasts: pd.DataFrame) -> pd.DataFrame:
@@ -123,7 +124,9 @@ def verdicts_table(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
             specificity.
     """
     same = pd.DataFrame([*_same(tables["overlap"]), *_operators_own(tables["differing"])])
-    same = same.assign(limit_error=0.0, verdict=list(map(verdict, same["low"], same["high"])))
+    said = pd.Series([*map(verdict, same["low"], same["high"])], dtype=object)
+    none = (said == "undecided") & (same["most"] < NOTHING_OWN)
+    same = same.assign(limit_error=0.0, verdict=said.mask(none, "no"))
     parts = [
         _ablated(tables["intervention_contrasts"]),
         _transferred(tables["transfer_contrasts"]),
