@@ -300,7 +300,7 @@ def test_intervals_are_drawn_where_their_numbers_are():
     assert [same["name"], specific["name"]] == [QUESTIONS["same"].label, QUESTIONS["specific"].label]
     first, second, nothing = same["cells"]
     assert first["numbers"] == "0.40 against 0.10: +0.30 [+0.10, +0.50]"
-    assert second["numbers"] == "0.40000 against 0.10000: −0.00030 [−0.00040, −0.00020]"
+    assert second["numbers"] == "0.40 against 0.10: −0.0003 [−0.0004, −0.0002]"
     assert nothing is None
     assert specific["cells"][1]["drawn"] == ""
     drawn = [first["drawn"], specific["cells"][0]["drawn"]]
@@ -318,7 +318,7 @@ def test_intervals_are_drawn_where_their_numbers_are():
 
 def test_a_ratio_says_that_it_is_one():
     (row,) = verdict_rows({"m": [verdict(("exchange", 0.2, 0.1, 0.3, "yes"))]})
-    assert row["cells"][0]["numbers"] == "0.40 against 0.10: ratio − 0.8 = +0.20 [+0.10, +0.30]"
+    assert row["cells"][0]["numbers"] == "0.40 against 0.10: ratio 1.00 [0.90, 1.10], needed 0.8"
 
 
 def test_the_page_opens_with_the_verdicts(finished_files, open_from_disk, tmp_path):

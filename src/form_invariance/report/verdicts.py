@@ -10,7 +10,7 @@ from markupsafe import Markup
 from form_invariance.stages.answers import Answer
 from form_invariance.stages.questions import QUESTIONS
 from form_invariance.stages.summary.answer import QUESTION
-from form_invariance.stages.summary.lines import signed
+from form_invariance.stages.summary.lines import interval, sides
 
 _WIDTH, _HEIGHT, _MARGIN = 132, 18, 6
 
@@ -37,7 +37,7 @@ def verdict_rows(answers: Mapping[str, Sequence[Answer]]) -> list[dict[str, Any]
             "name": question.label,
             "compared": question.compared,
             "figure": question.figure,
-            "cells": [_cell(own[name], question.told, span) if name in own else None for own in rows],
+            "cells": [_cell(own[name], question.margin, span) if name in own else None for own in rows],
         }
         for name, question in QUESTIONS.items()
         if any(name in own for own in rows)
@@ -54,17 +54,13 @@ def _by_question(answer: Answer | None) -> dict[str, Row]:
     return {names[row["question"]]: row for row in table.to_dict("records")}
 
 
-def _cell(row: Row, told: str, span: tuple[float, float]) -> dict[str, Any]:
-    """What one model's cell shows; `told` is that of the question."""
+def _cell(row: Row, margin: float, span: tuple[float, float]) -> dict[str, Any]:
+    """What one model's cell shows; `margin` is that of the question."""
     value, low, high = (row[name] for name in ("difference", "low", "high"))
     cell = {"verdict": row["verdict"], "metric": row["metric"], "drawn": "", "numbers": ""}
     cell["operators"] = re.sub(r" -(?=[0-9])", " −", row["operator"])
     if all(map(math.isfinite, (value, low, high))):
-        # Differences may be far below 0.01, where they must not read as minus zero.
-        digits = 2 if max(map(abs, (value, low, high))) >= 0.005 else 5
-        shown = [signed(one, digits) for one in (value, low, high)]
-        sides = (f"{round(row[name], digits) + 0.0:.{digits}f}" for name in ("value", "control_value"))
-        cell["numbers"] = f"{' against '.join(sides)}: {told}{shown[0]} [{shown[1]}, {shown[2]}]".replace("-", "−")
+        cell["numbers"] = f"{sides(row)}: {interval(row, margin)}".replace("-", "−")
         cell["drawn"] = Markup("".join(_interval(value, low, high, span)))
     return cell
 

@@ -18,14 +18,14 @@ class Question:
         compared: what its difference is.
         drawn: the same, short, in the figure of all models.
         figure: the figure in the report's section that answers it at length.
-        told: what stands before the difference, where it is not that of the two values.
+        margin: what is subtracted from the ratio of the two values, where that is the difference.
     """
 
     label: str
     compared: str
     drawn: str
     figure: str
-    told: str = ""
+    margin: float = 0.0
 
 
 QUESTIONS = {
@@ -76,7 +76,7 @@ QUESTIONS = {
         f"knockout: loss by the other formats' best neurons, as a share of that by the own best, minus {SERVES}",
         f"lost by others' best / by own best − {SERVES}",
         "exchange",
-        f"ratio - {SERVES} = ",
+        SERVES,
     ),
     "specific": Question(
         "Of this operator?",

@@ -62,8 +62,9 @@ def _operators_own(differing: pd.DataFrame) -> Iterator[dict[str, object]]:
             own, other = (overlaps.loc[(differs, row["operators"])] for differs in (FORMAT, BOTH))
             pair = {"value": own["value"], "control_value": other["value"], "cells": own["pairs"]}
             found = {"difference": row["value"], "low": row["low"], "high": row["high"]}
+            found["most"] = most.get(row["operators"], np.nan)
             names = {"question": "same", "metric": BEYOND_OPERATOR, "control": "another operator"}
-            yield {"k": k, "operator": row["operators"], **names, **pair, **found, "most": most.get(row["operators"], np.nan)}
+            yield {"k": k, "operator": row["operators"], **names, **pair, **found}
 
 
 def _ablated(contrasts: pd.DataFrame) -> pd.DataFrame:

@@ -41,20 +41,30 @@ def verdict_lines(table: pd.DataFrame, model: str, k: int) -> Iterator[str]:
     for row in verdicts_at(table, k).to_dict("records"):
         question, numbers = QUESTIONS[row["question"]], "nothing to compare"
         if row["verdict"] != "undefined":
-            numbers = f"{row['value']:.2f} against {row['control_value']:.2f}: {question.told}{_interval(row)}"
+            numbers = f"{sides(row)}: {interval(row, question.margin)}"
         compared = f"{question.compared} ({row['metric']})"
         yield f"  {question.label:<42} {row['verdict']:<10} {numbers:<44} {compared}"
         if operators := by_operator(table, k, row["question"], row["metric"]):
             yield f"    {operators}"
 
 
-def signed(value: float, digits: int = 2) -> str:
-    """A number with its sign; what rounds to zero is +0.00."""
-    return f"{round(value, digits) + 0.0:+.{digits}f}"
+def signed(value: float) -> str:
+    """A number with its sign and two decimals, or four where two would read as zero; never minus zero."""
+    return f"{round(value, 4) + 0.0:+.{2 if abs(value) >= 0.005 or abs(value) < 5e-5 else 4}f}"
 
 
-def _interval(row: Mapping[Hashable, Any], side: str = "") -> str:
-    value, low, high = (signed(row[f"{name}{side}"]) for name in ("difference", "low", "high"))
+def sides(row: Mapping[Hashable, Any]) -> str:
+    """The two values that are compared."""
+    return " against ".join(signed(row[name]).removeprefix("+") for name in ("value", "control_value"))
+
+
+def interval(row: Mapping[Hashable, Any], margin: float = 0.0, side: str = "") -> str:
+    """The difference with its limits; with a margin the ratio with its own, and the margin."""
+    values = [row[f"{name}{side}"] for name in ("difference", "low", "high")]
+    if margin:
+        value, low, high = (f"{one + margin:.2f}" for one in values)
+        return f"ratio {value} [{low}, {high}], needed {margin}"
+    value, low, high = map(signed, values)
     return f"{value} [{low}, {high}]"
 
 
@@ -90,7 +100,7 @@ def compared_lines(table: pd.DataFrame) -> Iterator[str]:
         for row in own.to_dict("records"):
             sides = [
                 f"{row[f'verdict{side}']:<10}"
-                + ("" if row[f"verdict{side}"] == "undefined" else _interval(row, side))
+                + ("" if row[f"verdict{side}"] == "undefined" else interval(row, side=side))
                 for side in ("_first", "_second")
             ]
             question = f"{QUESTIONS[row['question']].label} ({row['metric']})"

@@ -1,6 +1,6 @@
 """The verdicts on one model."""
 
-from form_invariance.stages.questions import QUESTIONS, SERVES
+from form_invariance.stages.questions import NOTHING_OWN, QUESTIONS, SERVES
 from form_invariance.tables.columns import Column, Schema, flag, integer, number, text
 
 BEYOND_OPERATOR = "jaccard beyond operator"
@@ -33,7 +33,8 @@ VERDICTS = Schema(
         "high": number("upper 95 % limit"),
         "limit_error": number("Monte Carlo standard error of the limits, the larger of the two"),
         "verdict": text(
-            "yes (the interval is above zero by two limit errors), no (below), undecided, or undefined; over all "
+            "yes (the interval is above zero by two limit errors), no (below; of same also if the upper limit of "
+            f"the invariance is below {NOTHING_OWN}), undecided, or undefined; over all "
             "operators mixed, where it is yes for some and no for others"
         ),
     },
