@@ -157,6 +157,15 @@ def test_every_question_is_taken_from_its_contrast_over_all_cells(tables):
     assert found.loc[("necessary", "faithfulness"), "verdict"] == "yes"
 
 
+def test_no_shared_neuron_has_an_interval(tables):
+    nothing = tables["overlap"].assign(jaccard=0.0, low=0.0, high=0.0, chance=0.001, union=450)
+    rows = verdicts_table({**tables, "overlap": nothing}).query("metric == 'jaccard'").set_index("operator")
+    half = -np.log(0.025) / 450
+    for name, width in (("0", half), ("all", half / 3**0.5)):
+        assert rows.loc[name, ["low", "high"]].tolist() == pytest.approx([-0.001 - width, -0.001 + width])
+        assert rows.loc[name, "verdict"] == "undecided"
+
+
 def test_formats_that_surely_share_less_than_a_tenth_share_nothing_of_the_operator(tables):
     own = tables["differing"]
     for high, word in ((0.09, "no"), (0.11, "undecided")):
@@ -223,7 +232,7 @@ def test_without_a_shared_neuron_questions_are_undefined_but_the_first_is_no(tab
         tables[name] = tables[name].astype(dict.fromkeys(numbers, float))
         tables[name][list(numbers)] = np.nan
         tables[name]["verdict"] = "undefined"
-    tables["overlap"] = overlap([0.0, 0.0, 0.0], half=0.0)
+    tables["overlap"] = overlap([0.0, 0.0, 0.0], half=0.0).assign(union=10000)
     found = verdicts_table(tables).query("operator == 'all'")
     said = found.drop_duplicates("question").set_index("question")["verdict"]
     assert said.pop("same") == "no"

@@ -91,8 +91,11 @@ def test_no_dead_neuron_is_shared_in_the_negative_control(operator):
 
 def test_the_negative_control_is_told_as_nothing_shared():
     verdicts = pd.read_parquet(SEPARATE / "shared/verdicts.parquet")
-    assert verdicts.query("question == 'same' and metric == 'jaccard'")["verdict"].eq("no").all()
-    assert verdicts.query("question == 'same' and operator == 'all'")["verdict"].ne("yes").all()
+    same = verdicts.query("question == 'same'")
+    assert same["verdict"].ne("yes").all()
+    assert (same["low"] < same["high"]).all()
+    # At k = 5 a format's best neurons are too few for a no.
+    assert same.query("metric == 'jaccard beyond operator' and k > 5")["verdict"].eq("no").all()
     assert verdicts.query("question != 'same'")["verdict"].eq("undefined").all()
     assert "no neuron is shared" in (RESULTS / "report.html").read_text().lower()
 
