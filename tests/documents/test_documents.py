@@ -168,10 +168,10 @@ DEMO_ROWS = {
     ("necessary", "faithfulness"): "the same: faithfulness lost",
     ("repaired", "rate"): "Repaired",
     ("beyond_the_answer", "rate"): "More than the answer",
-    ("imposed", "rate"): "Does a donor",
-    ("interchange", "rate"): "Also where",
+    ("imposed", "rate"): "Does a donor with",
+    ("interchange", "rate"): "Does a donor override",
     ("exchange", "accuracy"): "Does one format",
-    ("specific", "accuracy"): "Of this operator",
+    ("specific", "accuracy"): "Specific to this operator",
     ("specific", "accuracy beyond control"): "the same, beyond the strongest control",
 }
 """How the rows of the demo's table in docs/results.md begin, by question and metric."""

@@ -502,7 +502,7 @@ def test_text_can_be_read_and_nothing_covers_it(paper):
 def test_text_stays_text(paper, tmp_path):
     style.save(paper["summary"], [tmp_path / "x.svg", tmp_path / "x.pdf"])
     svg = (tmp_path / "x.svg").read_text()
-    assert ">Of this operator?</text>" in svg
+    assert ">Specific to this operator?</text>" in svg
     width = float(re.search(r'width="([\d.]+)pt"', svg)[1])
     assert width == pytest.approx(72 * (2 * 7.7 + 0.6) / 2.54, abs=0.01)
     content = (tmp_path / "x.pdf").read_bytes()

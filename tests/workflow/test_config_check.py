@@ -570,7 +570,7 @@ def test_verdicts_that_a_configuration_leaves_undefined(tmp_path):
     assert few.startswith("config key matched_seeds: ")
     assert list(undefined_verdicts(DEFAULT | {"matched_seeds": 0})) == []
     (one,) = undefined_verdicts(DEFAULT | {"operators": {"addition": "a + b"}})
-    assert "'Of this operator?' is undefined" in one
+    assert "'Specific to this operator?' is undefined" in one
     for repeated, said in ((8, ["8 of 28 rows", "'More than the answer?'"]), (10, None)):
         answers = [*range(100, 120), *range(200, 200 + repeated // 2), *range(200, 200 + repeated // 2)]
         config = only_table(tmp_path, answers)

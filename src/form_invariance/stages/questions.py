@@ -66,7 +66,7 @@ QUESTIONS = {
         "transfer_contrasts",
     ),
     "interchange": Question(
-        "Also where both are right?",
+        "Does a donor override a right answer?",
         "transfer to right answers: another donor's answer comes out, minus that of permuted donors",
         "another donor's answer − permuted donors",
         "transfer_contrasts",
@@ -79,7 +79,7 @@ QUESTIONS = {
         SERVES,
     ),
     "specific": Question(
-        "Of this operator?",
+        "Specific to this operator?",
         "knockout: loss by the operator's neurons minus by the other operators', on its prompts",
         "lost by own circuit − by other operators'",
         "specificity",
