@@ -293,3 +293,8 @@ def test_runs_that_have_no_verdict_in_common_are_refused(tables, tmp_path, capsy
         assert main(call) == 2
         assert said in capsys.readouterr().err
     assert not (tmp_path / "x.parquet").exists()
+
+
+def test_with_one_operator_there_is_no_invariance(tables):
+    found = verdicts_table({**tables, "differing": tables["differing"].iloc[:0]})
+    assert found.query("question == 'same'")["metric"].eq("jaccard").all()

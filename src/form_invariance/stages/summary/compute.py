@@ -130,7 +130,8 @@ def verdicts_table(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
     same = pd.DataFrame([*_same(tables["overlap"]), *_operators_own(tables["differing"])])
     said = pd.Series([*map(verdict, same["low"], same["high"])], dtype=object)
-    none = (said == "undecided") & (same["most"] < NOTHING_OWN)
+    # With one operator there is no invariance.
+    none = (said == "undecided") & (same.reindex(columns=["most"])["most"] < NOTHING_OWN)
     same = same.assign(limit_error=0.0, verdict=said.mask(none, "no"))
     parts = [
         _ablated(tables["intervention_contrasts"]),
