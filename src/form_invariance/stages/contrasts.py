@@ -52,7 +52,6 @@ Cell = TypeVar("Cell", bound=tuple[str, ...])
 Problem = tuple[object, ...]
 """Its operator or task, and its operands: what cells have in common."""
 
-
 Draws = Mapping[str, np.ndarray]
 """What each draw of a control gives, (draws,), by its random stream: cells may share the drawn neurons."""
 

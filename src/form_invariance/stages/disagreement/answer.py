@@ -35,13 +35,13 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
             f"{_share(mean, 'wording')} to the wording. Do formats differ beyond wording? "
             f"{_verdict(mean, 'format')}."
         )
-    invariance, generic = (mean[name] for name in ("invariance", "generic"))
-    if not np.isnan(invariance["value"]):
-        sentence += (
-            f" Of the variance that belongs to an operator, {_limits(invariance)} is the same in all its formats."
-        )
-    if not np.isnan(generic["value"]):
-        sentence += f" All formats and operators share {_limits(generic)} of the variance of the effects."
+    for ratio, opening, ending in (
+        ("invariance", "Of the variance that belongs to an operator,", "is the same in all its formats"),
+        ("generic", "All formats and operators share", "of the variance of the effects"),
+    ):
+        value, low, high = (mean[ratio][name] for name in ("value", "low", "high"))
+        if not np.isnan(value):
+            sentence += f" {opening} {_with_limits(value, low, high)} {ending}."
     shown = wide(table, "share").drop(columns="operator", errors="ignore").reset_index()
     corrected = related[related["formats"] == ALL].set_index("operator")["corrected"]
     shown["corrected correlation"] = shown["operator"].map(corrected)
@@ -52,13 +52,12 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
 
 def _share(rows: Rows, component: str) -> str:
     value, low, high = (rows[component][name] for name in ("share", "share_low", "share_high"))
-    limits = "" if np.isnan(low) else f" [{percent(low)}, {percent(high)}]"
-    return f"{percent(value)}{limits}{' (unbiased, so it can be negative)' if value < 0 else ''}"
+    return f"{_with_limits(value, low, high)}{' (unbiased, so it can be negative)' if value < 0 else ''}"
 
 
-def _limits(row: dict[Any, Any]) -> str:
-    """A ratio with its interval."""
-    return f"{percent(row['value'])} [{percent(row['low'])}, {percent(row['high'])}]"
+def _with_limits(value: float, low: float, high: float) -> str:
+    """A share with its interval, if it has one."""
+    return percent(value) + ("" if np.isnan(low) else f" [{percent(low)}, {percent(high)}]")
 
 
 def _verdict(rows: Rows, component: str) -> str:

@@ -23,9 +23,10 @@ from form_invariance.stages.controls import (
     masks_of,
 )
 from form_invariance.stages.intervene import intervene, start, unmodified
+from form_invariance.stages.intervention_kinds import INTERVENED
 from form_invariance.stages.neuron_sets import BEST_IN
 from form_invariance.stages.run import Run
-from form_invariance.stages.specificity.damages import INTERVENTIONS, KNOCKOUT, Damages
+from form_invariance.stages.specificity.damages import INTERVENTIONS, Damages
 from form_invariance.stages.specificity.table import CONTROLS as CONTROLS
 from form_invariance.stages.specificity.table import METRICS
 from form_invariance.stages.specificity.tasks import Task
@@ -92,7 +93,7 @@ def damages(
         damage = {metric: np.full(shape, np.nan) for metric in METRICS}
         means = {metric: np.full((1 + resamples, len(sets)), np.nan) for metric in METRICS}
         if measured:
-            masks = members[present] if intervention == KNOCKOUT else ~members[present]
+            masks = INTERVENED[intervention].ablated(members[present])
             for metric, values in _values(intervene(started, masks, task.means, at_once=len(masks))).items():
                 ablated[metric][present] = values
                 change = before[metric] - ablated[metric]

@@ -41,9 +41,8 @@ def _same(overlap: pd.DataFrame) -> Iterator[dict[str, object]]:
     for k, rows in all_formats(overlap).groupby("k"):
         # Limits are cut at 0 and 1, so the wider side tells the standard error.
         half = pd.concat([rows["high"] - rows["jaccard"], rows["jaccard"] - rows["low"]], axis=1).max(axis=1)
-        half = half.mask(
-            half == 0, UNSEEN / rows["union"].where(rows["union"] > 0)
-        )  # no resample differs: the rule of three
+        # Where no resample differs, by the rule of three.
+        half = half.mask(half == 0, UNSEEN / rows["union"].where(rows["union"] > 0))
         beyond = rows["jaccard"] - rows["chance"]
         every = rows.assign(value=rows["jaccard"], control_value=rows["chance"], k=k, cells=1, **names)
         every = every.assign(difference=beyond, low=beyond - half, high=beyond + half)
