@@ -69,7 +69,7 @@ def overlap(formats, ks=KS):
 
 def verdicts(ks=KS):
     """Every question by its metrics, with differences that grow with k."""
-    accuracy = {name: ["accuracy"] for name in ("specific", "exchange")}
+    accuracy = {name: ["accuracy", "probability"] for name in ("specific", "exchange")}
     metrics = {"same": ["jaccard", BEYOND_OPERATOR], "sufficient": ABLATED, "necessary": ABLATED, **accuracy}
     rows = [
         (question, metric, name, k, place / 10, place / 10 - 0.1, place / 10 + 0.1)
@@ -103,6 +103,10 @@ def differing_table(ks=KS):
 
 
 def specificity_table(formats, operators, ks=KS):
+    def damage(table):
+        own, text = table["operator"] == table["task"], table["task"] == "text"
+        return np.select([own, text], [0.9, np.nan], 0.1)
+
     return crossed(
         SPECIFICITY,
         format=[*formats],
@@ -111,9 +115,7 @@ def specificity_table(formats, operators, ks=KS):
         intervention="knockout",
         task=[*operators, "copying", "comparing", "text"],
         neurons=["circuit", "random_effect", "random_variance", *(f"best_in_{name}" for name in formats)],
-        accuracy_damage=lambda table: np.select(
-            [table["operator"] == table["task"], table["task"] == "text"], [0.9, np.nan], 0.1
-        ),
+        **dict.fromkeys(("accuracy_damage", "probability_damage"), damage),
     )
 
 

@@ -19,6 +19,7 @@ from form_invariance.stages.calibration.table import CALIBRATION, EARLY, LATE, c
 from form_invariance.stages.planted.construction import LATE as LATE_LAYERS
 from form_invariance.stages.planted.construction import TEMPLATES, planted_neurons
 from form_invariance.stages.planted.pipeline import start
+from form_invariance.stages.questions import SERVES
 from form_invariance.tables.columns import EVERY_LAYER
 from form_invariance.tables.files import write_table
 
@@ -178,6 +179,15 @@ def test_effects_grow_with_the_shared_part(tables):
     half, whole = (tables[share, EARLY].set_index(["k", "measure"])["value"] for share in (0.5, 1.0))
     for measure in ("keep_only_faithfulness", "knockout_faithfulness", "transfer", "jaccard", "shared_part"):
         assert whole[PLANTED, measure] > half[PLANTED, measure] + 0.1
+
+
+@pytest.mark.slow
+def test_exchange_by_probability_tells_a_half_from_the_whole_and_by_accuracy_it_does_not(tables):
+    half, whole = (tables[share, EARLY].set_index(["k", "measure"]) for share in (0.5, 1.0))
+    lost, kept, answers = (f"exchange_{name}" for name in ("probability", "kept_probability", "accuracy"))
+    assert half.loc[(PLANTED, lost), "high"] < SERVES < whole.loc[(PLANTED, lost), "low"]
+    assert half.loc[(PLANTED, kept), "high"] < SERVES < whole.loc[(PLANTED, kept), "low"]
+    assert half.loc[(PLANTED, answers), "value"] > SERVES
 
 
 @pytest.mark.slow

@@ -134,7 +134,17 @@ def lost_answers(rng, operators=("+", "-", "*"), problems=60):
                         for place, lost in zip(asked.tolist(), costs, strict=True)
                     ]
     names = ["format", "operator", "k", "task", "neurons", "seed", "a", "b", "lost"]
-    return pd.DataFrame(rows, columns=names)
+    table = pd.DataFrame(rows, columns=names)
+    # Neurons that cost an answer keep it where they are kept alone.
+    kept = table.assign(intervention="keep_only", lost=1 - table["lost"])
+    return pd.concat([table.assign(intervention="knockout"), kept]).assign(
+        probability=lambda every: 0.6 * every["lost"]
+    )
+
+
+def knocked_out(table):
+    """Lost answers by cell."""
+    return specific_nulls.lost_by_cell(table, "knockout", "accuracy")
 
 
 def by_set(lost, cell, problem):
@@ -143,7 +153,7 @@ def by_set(lost, cell, problem):
 
 
 def test_relabelled_operators_change_places_on_a_problem_in_all_formats_alike():
-    lost = specific_nulls.lost_by_cell(lost_answers(np.random.default_rng(3)))
+    lost = knocked_out(lost_answers(np.random.default_rng(3)))
     # So that every value says whose it is.
     marked = {
         cell: rows.mul(0).add([100 * "+-*".index(key[0]) + SETS.index(key[2:]) for key in rows.index], axis=0)
@@ -163,7 +173,7 @@ def test_relabelled_operators_change_places_on_a_problem_in_all_formats_alike():
 
 
 def test_thinned_formats_cost_a_part_of_what_the_own_best_cost():
-    lost = specific_nulls.lost_by_cell(lost_answers(np.random.default_rng(4)))
+    lost = knocked_out(lost_answers(np.random.default_rng(4)))
     changed, kept = specific_nulls.thinned(lost, np.random.default_rng(0)), {}
     for (name, task), rows in changed.items():
         before, other = lost[name, task], {"s": "best_in_c", "c": "best_in_s"}[name]
@@ -180,12 +190,28 @@ def test_thinned_formats_cost_a_part_of_what_the_own_best_cost():
     assert np.mean(list(kept.values())) == pytest.approx(0.8, abs=0.1)
 
 
+def test_where_gains_are_missing_nothing_is_kept_beyond_the_control():
+    lost = specific_nulls.lost_by_cell(lost_answers(np.random.default_rng(4)), "keep_only", "probability")
+    changed, kept = specific_nulls.thinned(lost, np.random.default_rng(0), beyond_control=True), []
+    for (name, task), rows in changed.items():
+        before, other = lost[name, task], {"s": "best_in_c", "c": "best_in_s"}[name]
+        for operator in "+-*":
+            own = before.loc[operator, 10, f"best_in_{name}", -1].to_numpy()
+            draws = [before.loc[operator, 10, kind].to_numpy() for kind in ("random_variance", "random_effect")]
+            control = min(draws, key=np.mean).mean(0)
+            found = rows.loc[operator, 10, other, -1].to_numpy()
+            assert ((found == own) | (found == control)).all()
+            differ = own != control
+            kept += (found[differ] == own[differ]).tolist()
+    assert np.mean(kept) == pytest.approx(0.8, abs=0.1)
+
+
 def test_an_operator_without_neurons_at_a_size_changes_places_with_none():
     table = lost_answers(np.random.default_rng(5))
-    lost = specific_nulls.lost_by_cell(table[(table["operator"] != "-") | (table["neurons"] != "random_effect")])
+    lost = knocked_out(table[(table["operator"] != "-") | (table["neurons"] != "random_effect")])
     changed = specific_nulls.relabelled(lost, np.random.default_rng(0))["s", "+"]
     assert set(changed.index.get_level_values("neurons")) == {name for name, _ in SETS} - {"random_effect"}
-    both = specific_nulls.lost_by_cell(pd.concat([table, table[table["operator"] != "-"].assign(k=20)]))
+    both = knocked_out(pd.concat([table, table[table["operator"] != "-"].assign(k=20)]))
     changed = specific_nulls.relabelled(both, np.random.default_rng(0))["s", "+"]
     assert set(changed.xs(20, level="k").index.get_level_values("operator")) == {"+", "*"}
     assert set(changed.xs(10, level="k").index.get_level_values("operator")) == {"+", "-", "*"}
@@ -197,14 +223,18 @@ def test_where_the_truth_is_known_circuits_are_rarely_called_specific_or_exchang
     for seed in range(8):
         trials += specific_nulls.specificity_trials(lost_answers(rng), 200, seed)
     table = nulls.rates(trials).set_index(["question", "metric", "null"])
-    assert table["trials"].to_dict() == {
-        ("specific", "accuracy", "operators relabelled"): 32,
-        ("specific", "accuracy beyond control", "operators relabelled"): 32,
-        ("exchange", "accuracy", "a fifth of the losses is missing"): 32,
+    of_exchange = "a fifth of the losses is missing"
+    expected = {("exchange", metric, of_exchange) for metric in ("accuracy", "probability")}
+    expected |= {("exchange", "kept probability", "a fifth of the gains is missing")}
+    expected |= {
+        ("specific", f"{metric}{beyond}", "operators relabelled")
+        for metric in ("accuracy", "probability")
+        for beyond in ("", " beyond control")
     }
+    assert table["trials"].to_dict() == dict.fromkeys(expected, 32)
     assert (table[["yes", "no"]] <= 0.05).all(axis=None)
     assert (table["undefined"] == 0).all()
     # Unchanged, both questions have the answer that the tables were made with.
-    for null in ("relabelled", "thinned"):
-        monkeypatch.setattr(specific_nulls, null, lambda lost, rng: lost)
+    unchanged = {null: (lambda lost, rng: lost, *rest) for null, (_, *rest) in specific_nulls._NULLS.items()}
+    monkeypatch.setattr(specific_nulls, "_NULLS", unchanged)
     assert {trial["verdict"] for trial in specific_nulls.specificity_trials(lost_answers(rng), 200, 0)} == {"yes"}

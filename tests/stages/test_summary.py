@@ -11,7 +11,7 @@ from form_invariance.stages.overlap.table import DIFFERING, OVERLAP
 from form_invariance.stages.specificity.table import SPECIFICITY_CONTRASTS
 from form_invariance.stages.summary.answer import answer
 from form_invariance.stages.summary.compute import verdicts_table
-from form_invariance.stages.summary.lines import verdict_lines
+from form_invariance.stages.summary.lines import verdict_lines, verdicts_at
 from form_invariance.stages.summary.table import COMPARED, VERDICTS
 from form_invariance.stages.transfer.table import TRANSFER_CONTRASTS
 from form_invariance.stages.verdicts import deciding
@@ -58,6 +58,9 @@ def differing():
     return rows_of(DIFFERING, [{"k": 10, **row} for row in rows])
 
 
+KEPT_ALONE = "keep_only", "exchanged_minus_own_beyond_control"
+
+
 @pytest.fixture
 def tables():
     limits = {"low": 0.1, "high": 0.3}
@@ -86,7 +89,7 @@ def tables():
         | {"contrast": contrast, "first": 0.3, "second": 0.1, "difference": 0.2, "low": -0.1, "high": 0.5}
         for name in ("word", "all")
         for task in ("other_operators", "text")
-        for metric in ("accuracy", "loss")
+        for metric in ("accuracy", "probability", "loss")
         for contrast in ("own_minus_other", "own_minus_other_beyond_control", "circuit_minus_control")
     ]
     specific += [
@@ -94,17 +97,18 @@ def tables():
         | {"contrast": "own_minus_other_circuits", "metric": metric, "cells": 4}
         | {"first": 0.3, "second": 0.1, "difference": 0.2, "low": -0.1, "high": 0.5}
         for name in ("word", "all")
-        for metric in ("accuracy", "loss")
+        for metric in ("accuracy", "probability", "loss")
     ]
     exchanged = {"first": 0.45, "second": 0.5, "ratio": 0.9, "ratio_low": 0.7, "ratio_high": 1.1}
-    names = {
-        "intervention": "knockout",
-        "k": 10,
-        "task": "own",
-        "metric": "accuracy",
-        "contrast": "exchanged_minus_own",
-    }
-    specific += [{"format": name, "operator": name, **names, **exchanged} for name in ("word", "all")]
+    kept = {"first": 0.1, "second": 0.2, "ratio": 0.5, "ratio_low": 0.4, "ratio_high": 0.6}
+    specific += [
+        {"format": name, "operator": name, "k": 10, "task": "own", "intervention": done, "contrast": contrast}
+        | {"metric": metric, **(kept if (done, contrast) == KEPT_ALONE else exchanged)}
+        for name in ("word", "all")
+        for done in ("keep_only", "knockout")
+        for contrast in ("exchanged_minus_own", "exchanged_minus_own_beyond_control")
+        for metric in ("accuracy", "probability", "loss")
+    ]
     return {
         "overlap": overlap([0.4, 0.5, 0.6]),
         "differing": differing(),
@@ -138,11 +142,17 @@ def test_every_question_is_taken_from_its_contrast_over_all_cells(tables):
     )
     assert found.loc[("repaired", "rate"), ["value", "control_value"]].tolist() == [0.6, 0.5]
     assert found.loc[("interchange", "rate"), ["value", "control_value"]].tolist() == [0.3, 0.1]
-    exchange = found.loc[("exchange", "accuracy")]
-    assert exchange[["value", "control_value", "difference", "low", "high"]].tolist() == pytest.approx(
-        [0.45, 0.5, 0.1, -0.1, 0.3]
+    numbers = ["value", "control_value", "difference", "low", "high"]
+    for metric in ("accuracy", "probability"):
+        exchange = found.loc[("exchange", metric)]
+        assert exchange[numbers].tolist() == pytest.approx([0.45, 0.5, 0.1, -0.1, 0.3])
+        assert exchange["verdict"] == "undecided"
+    assert found.loc[("exchange", "kept probability"), numbers].tolist() == pytest.approx(
+        [0.1, 0.2, -0.3, -0.4, -0.2]
     )
-    assert exchange["verdict"] == "undecided"
+    assert verdicts_at(every, 10).set_index("question")["metric"]["exchange"] == "probability"
+    metrics = found.loc["specific"].index.tolist()
+    assert metrics == ["accuracy", "accuracy beyond control", "probability", "probability beyond control"]
     moved = found.loc[("beyond_the_answer", "rate")]
     assert moved[["value", "control_value"]].tolist() == [0.6, 0.9]
     assert moved["difference"] == pytest.approx(-0.3)
@@ -274,7 +284,7 @@ def test_two_runs_next_to_each_other(tables, tmp_path, capsys):
     (differing,) = [line for line in said if line.startswith("*")]
     row = table[rows].iloc[0]
     assert f" no        {row['difference']:+.2f} [{row['low']:+.2f}, {row['high']:+.2f}]" in differing
-    assert f" yes       {row['difference']:+.2f} [+0.07, {row['high']:+.2f}]" in differing
+    assert f" yes       {row['difference']:+.2f} [+0.070, {row['high']:+.2f}]" in differing
     assert f"1 of {(table['operator'] == 'all').sum()} verdicts differ (*)." in said
     found = read_table(tmp_path / "compared.parquet", COMPARED)
     assert found["differs"].sum() == 1

@@ -1,4 +1,4 @@
-"""Three verdicts of the demo, computed once more from the tables by prompt and by pair, without the package.
+"""Verdicts of the demo, computed once more from the tables by prompt and by pair, without the package.
 
 The computation follows docs/method.md, section 15; its bootstrap draws the problems by NumPy's multinomial.
 """
@@ -12,7 +12,7 @@ from scipy.stats import t as student
 
 RESULTS = Path(__file__).parents[2] / "results"
 MODEL = RESULTS / "embedded-shared"
-FEWEST, RESAMPLES = 5, 4000
+FEWEST, RESAMPLES, SERVES = 5, 4000, 0.8
 pytestmark = pytest.mark.skipif(
     not (RESULTS / "report.html").exists(), reason="needs the demo's results (make demo)"
 )
@@ -29,16 +29,12 @@ def problem(table):
     return table[["a", "b"]].min(axis=1).astype(str) + " " + table[["a", "b"]].max(axis=1).astype(str)
 
 
-def interval(values, spread=0.0):
-    """Mean over cells of the cells' means, and its 95 % limits.
+def bootstrap(values):
+    """Mean over cells of the cells' means in each resample of the problems, (resamples,).
 
     Args:
-        values: the difference of each prompt, with the columns cell, operator and problem.
-        spread: half of the prediction interval for a further draw of the control.
+        values: of each prompt, with the columns cell, operator, problem and value.
     """
-    sizes = values.groupby("cell")["value"].transform("size")
-    values = values[sizes >= FEWEST]
-    means = values.groupby("cell")["value"].mean()
     rng, drawn = np.random.default_rng(7), []
     for _, some in values.groupby("operator"):
         places, names = pd.factorize(some["problem"])
@@ -47,8 +43,20 @@ def interval(values, spread=0.0):
             weights = counts[:, rows]
             weights = np.where(weights.any(1, keepdims=True), weights, 1)
             drawn.append(weights @ some["value"].to_numpy()[rows] / weights.sum(1))
-    low, high = np.percentile(np.mean(drawn, axis=0), [2.5, 97.5])
-    mean = means.mean()
+    return np.mean(drawn, axis=0)
+
+
+def interval(values, spread=0.0):
+    """Mean over cells of the cells' means, and its 95 % limits.
+
+    Args:
+        values: as for `bootstrap`: the difference of each prompt.
+        spread: half of the prediction interval for a further draw of the control.
+    """
+    sizes = values.groupby("cell")["value"].transform("size")
+    values = values[sizes >= FEWEST]
+    low, high = np.percentile(bootstrap(values), [2.5, 97.5])
+    mean = values.groupby("cell")["value"].mean().mean()
     return mean, mean - np.hypot(mean - low, spread), mean + np.hypot(high - mean, spread)
 
 
@@ -125,3 +133,37 @@ def test_matched_against_the_same_answer(k):
     both = pairs_of("matched", k).merge(pairs_of("same_answer", k), on=keys, suffixes=("_own", "_other"))
     value = both["recovered_own"].astype(float) - both["recovered_other"].astype(float)
     agrees(interval(both.assign(value=value)), verdict("beyond_the_answer", "rate", k))
+
+
+def damage_by_cell(k, intervention):
+    """Mean probability lost by each kind of neurons (columns) on each problem (rows), by format and operator."""
+    table = pd.read_parquet(MODEL / "shared/specificity_prompts.parquet")
+    chosen = (table["k"] == k) & (table["intervention"] == intervention) & (table["task"] == table["operator"])
+    table = table[chosen].assign(problem=problem(table[chosen]))
+    for (name, operator), rows in table.groupby(["format", "operator"]):
+        yield name, operator, rows.groupby(["problem", "neurons"])["probability"].mean().unstack("neurons")
+
+
+@pytest.mark.parametrize("k", [50, 150])
+@pytest.mark.parametrize(
+    ("intervention", "metric"), [("knockout", "probability"), ("keep_only", "kept probability")]
+)
+def test_exchanged_neurons_against_a_formats_own(k, intervention, metric):
+    cells = []
+    for name, operator, lost in damage_by_cell(k, intervention):
+        others = [f"best_in_{form}" for form in ("symbolic", "code", "word") if form != name]
+        values = {"first": lost[others].mean(axis=1), "second": lost[f"best_in_{name}"]}
+        if intervention == "keep_only":
+            control = lost[["random_variance", "random_effect"]]
+            least = control[control.mean().idxmin()]
+            values = {side: least - value for side, value in values.items()}
+        cells.append(pd.DataFrame(values).reset_index().assign(cell=f"{name} {operator}", operator=operator))
+    every, row = pd.concat(cells), verdict("exchange", metric, k)
+    means = every.groupby("cell")[["first", "second"]].mean().mean()
+    assert (row["value"], row["control_value"]) == pytest.approx((means["first"], means["second"]), abs=1e-9)
+    first, second = (bootstrap(every.assign(value=every[side])) for side in ("first", "second"))
+    if row["verdict"] == "undefined":
+        assert np.percentile(second, 2.5) < 0.1 * means["second"]
+        return
+    ratios = first / second - SERVES
+    agrees((means["first"] / means["second"] - SERVES, *np.percentile(ratios, [2.5, 97.5])), row)

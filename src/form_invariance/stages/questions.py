@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 SERVES = 0.8
-"""Other formats' neurons serve a format if they do this share of the damage that its own do."""
+"""Other formats' neurons serve a format if they do this share of what its own do."""
 
 NOTHING_OWN = 0.1
 """Formats share nothing of an operator if their operator-specific invariance is surely below this."""

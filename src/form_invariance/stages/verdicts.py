@@ -6,7 +6,10 @@ MIXED = "mixed"
 """The verdict on several operators of which it is yes for some and no for others."""
 
 PRIMARY = "probability"
-"""The metric that decides whether ablated neurons matter: that with the most power on constructed models."""
+"""The metric that decides what ablated neurons do: that with the most power on constructed models.
+
+Names of metrics that begin with it are of the same metric in another contrast.
+"""
 
 _LEAST_FIRST = ("no", "undefined", MIXED, "undecided", "yes")
 
@@ -14,10 +17,10 @@ _LEAST_FIRST = ("no", "undefined", MIXED, "undecided", "yes")
 def deciding(contrasts: pd.DataFrame) -> pd.Series:
     """Of one question's contrasts, with verdicts: the one that decides.
 
-    That is the one by the primary metric; where a question is asked against several nulls instead, the one that
-    favours the circuit least.
+    That is one by the primary metric; of several, that which favours the circuit least.
     """
-    if (contrasts["metric"] == PRIMARY).any():
-        contrasts = contrasts[contrasts["metric"] == PRIMARY]
+    primary = contrasts["metric"].str.startswith(PRIMARY)
+    if primary.any():
+        contrasts = contrasts[primary]
     placed = contrasts.assign(place=contrasts["verdict"].map(_LEAST_FIRST.index))
     return placed.sort_values(["place", "low"], kind="stable").drop(columns="place").iloc[0]

@@ -66,10 +66,13 @@ def _overlap_rows(results: Results, share: float, k: int) -> Iterator[Row]:
 
 
 def _effect_rows(results: Results) -> Iterator[Row]:
-    """What keep-only, knockout and transfer of the shared neurons do at the planted size."""
+    """What keep-only, knockout, exchange and transfer do at the planted size."""
     for row in overall(results.interventions).to_dict("records"):
         measure = f"{row['intervention']}_{row['metric']}"
         yield _row(PLANTED, measure, (row["difference"], row["low"], row["high"]))
+    for row in overall(results.exchange).to_dict("records"):
+        measure = f"exchange_{row['metric'].replace(' ', '_')}"
+        yield _row(PLANTED, measure, (row["ratio"], row["ratio_low"], row["ratio_high"]))
     contrasts = overall(results.transfer)
     moved = contrasts[contrasts["contrast"] == "matched_minus_control"].iloc[0]
     yield _row(PLANTED, "transfer", (moved["difference"], moved["low"], moved["high"]))

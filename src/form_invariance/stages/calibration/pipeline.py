@@ -9,7 +9,9 @@ import pandas as pd
 
 from form_invariance.stages.calibration.construction import PLANTED
 from form_invariance.stages.circuit.compute import circuit_members, circuit_table
+from form_invariance.stages.contrasts import problems_of
 from form_invariance.stages.controls import Draws
+from form_invariance.stages.dataset.prompts import eval_prompts, eval_rows
 from form_invariance.stages.disagreement.compute import disagreement_tables
 from form_invariance.stages.disagreement.products import Measured, answers_of
 from form_invariance.stages.interventions.compute import Choices
@@ -20,6 +22,12 @@ from form_invariance.stages.overlap.compute import overlap_table, reliability_ta
 from form_invariance.stages.planted.construction import TEMPLATES
 from form_invariance.stages.planted.pipeline import OPERATOR, Ranked, intervened_cell, means_of, rank, start
 from form_invariance.stages.run import Run
+from form_invariance.stages.specificity.compute import damages
+from form_invariance.stages.specificity.compute import neuron_sets as exchanged_sets
+from form_invariance.stages.specificity.contrasts import contrasts_table
+from form_invariance.stages.specificity.damages import Damages
+from form_invariance.stages.specificity.tasks import Task
+from form_invariance.stages.specificity.verdicts import exchanged
 from form_invariance.stages.transfer.conditions import Plans, plan
 from form_invariance.stages.transfer.contrasts import contrast_table as transfer_contrasts
 from form_invariance.stages.transfer.directions import transfer_tables
@@ -40,6 +48,7 @@ class Results:
     reliability: pd.DataFrame
     correlation: pd.DataFrame
     interventions: pd.DataFrame
+    exchange: pd.DataFrame
     transfer: pd.DataFrame
 
 
@@ -70,7 +79,7 @@ def run_stages(model: Path, seed: int) -> Results:
         Draws(_SEEDS, _SEEDS, seed),
     )
     given = run, cells, circuits, means, draws
-    return Results(overlap, reliability, correlation, _interventions(*given), _transfer(*given))
+    return Results(overlap, reliability, correlation, _interventions(*given), _exchange(*given), _transfer(*given))
 
 
 def _measured(cell: Ranked, name: str) -> Measured:
@@ -93,6 +102,30 @@ def _interventions(
         for name, cell in cells.items()
     }
     return intervention_contrasts(compared, _RESAMPLES, draws.seed)
+
+
+def _exchange(
+    run: Run,
+    cells: Mapping[str, Ranked],
+    circuits: Mapping[int, np.ndarray],
+    means: Mapping[str, MeanCache],
+    draws: Draws,
+) -> pd.DataFrame:
+    """What each format's best neurons do in the others: the verdicts *exchange*."""
+    rank = {name: run.by_neuron(cell.ranking, "rank") for name, cell in cells.items()}
+    measured: list[Damages] = []
+    sets = {}
+    for name, cell in cells.items():
+        values = {
+            "variance": means[name].late_variance(run.first),
+            "effect": run.by_neuron(cell.ranking, "ie_mean"),
+        }
+        sets[name] = exchanged_sets(OPERATOR, circuits, values, rank, draws)
+        rows = eval_rows(cell.dataset)
+        prompts = eval_prompts(cell.dataset, run.tokenizer, run.model.device)
+        task = Task(OPERATOR, *prompts, means[name], problems_of(OPERATOR, rows["a"], rows["b"]))
+        measured += damages(run, name, task, sets[name], _RESAMPLES, draws.seed, center=True)
+    return exchanged(contrasts_table(measured, sets, [OPERATOR]))
 
 
 def _transfer(

@@ -15,7 +15,8 @@ CALIBRATION = Schema(
             "jaccard (of all formats); chance, across_parts, ceiling (Jaccards, as in the overlap and reliability "
             "tables; ceiling: geometric mean of parts over formats); uncorrected (the shared part by the Jaccard "
             "alone); shared_part (corrected for chance and reliability); correlation (of effects, corrected for "
-            "reliability); keep_only_METRIC, knockout_METRIC (circuit minus strongest control); transfer (matched "
+            "reliability); keep_only_METRIC, knockout_METRIC (circuit minus strongest control); "
+            "exchange_METRIC (other formats' best neurons / own best, as in the verdicts); transfer (matched "
             "minus strongest control, of the wrong answers)"
         ),
         "value": number("the value; NaN: undefined"),

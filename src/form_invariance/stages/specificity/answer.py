@@ -8,8 +8,10 @@ import pandas as pd
 
 from form_invariance.stages.answers import Answer, percent
 from form_invariance.stages.contrasts import overall
+from form_invariance.stages.specificity.damages import KEEP_ONLY
 from form_invariance.stages.specificity.table import (
     EXCHANGED,
+    EXCHANGED_BEYOND,
     OTHER_CIRCUITS,
     OTHER_OPERATORS,
     OWN,
@@ -17,6 +19,7 @@ from form_invariance.stages.specificity.table import (
     SPECIFICITY_CONTRASTS,
     TEXT,
 )
+from form_invariance.stages.verdicts import PRIMARY
 from form_invariance.tables.inputs import Input
 
 INPUTS = {"specificity": Input(SPECIFICITY), "specificity_contrasts": Input(SPECIFICITY_CONTRASTS)}
@@ -33,10 +36,10 @@ def _points(row: Mapping[str, Any]) -> str:
     return f"{value} points (95 % interval {low} to {high}): {row['verdict']}"
 
 
-def _ratio(row: Mapping[str, Any], names: str = "own / other") -> str:
+def _ratio(row: Mapping[Any, Any], names: str = "own / other") -> str:
     if np.isnan(row["ratio"]):
         return "no ratio, because the interval of the latter is not above zero"
-    return f"{names} {row['ratio']:.1f} ({row['ratio_low']:.1f} to {row['ratio_high']:.1f})"
+    return f"{names} {row['ratio']:.2f} ({row['ratio_low']:.2f} to {row['ratio_high']:.2f})"
 
 
 def _other_task(task: str, rows: pd.DataFrame, over: _Rows) -> str:
@@ -55,6 +58,15 @@ def _other_task(task: str, rows: pd.DataFrame, over: _Rows) -> str:
         )
     row = over["accuracy", "own_minus_other", task]
     return f"{name}: {percent(row['second'])} are lost; own minus {task} {_points(row)}."
+
+
+def _kept(row: Mapping[Any, Any]) -> str:
+    """What other formats' best neurons keep, and the own best."""
+    return (
+        f"Kept alone, neurons that are the best in another format leave the right answer {row['first']:.3f} more "
+        f"probability than the strongest matched control does, the own best {row['second']:.3f}; "
+        f"{_ratio(row, 'other / own')}."
+    )
 
 
 def _sentences(knockout: pd.DataFrame, over: _Rows, k: int) -> list[str]:
@@ -86,14 +98,14 @@ def _sentences(knockout: pd.DataFrame, over: _Rows, k: int) -> list[str]:
             f"The other operators' shared neurons lose {percent(others['second'])} of the own answers; own minus "
             f"theirs {_points(others)}."
         )
-    exchanged = over.get(("accuracy", EXCHANGED, OWN))
-    if exchanged is not None and exchanged["cells"]:
-        parts.append(
-            f"As many neurons that are the best in another format lose {percent(exchanged['first'])} of the "
-            f"answers, the format's own best {percent(exchanged['second'])}; {_ratio(exchanged, 'other / own')}."
-        )
     if beyond["cells"]:
         parts.append(f"Own minus other, of what the circuit does beyond its control: {_points(beyond)}.")
+    exchanged = over.get((PRIMARY, EXCHANGED, OWN))
+    if exchanged is not None and exchanged["cells"]:
+        parts.append(
+            f"As many neurons that are the best in another format cost the right answer {exchanged['first']:.3f} "
+            f"of its probability, the own best {exchanged['second']:.3f}; {_ratio(exchanged, 'other / own')}."
+        )
     return parts
 
 
@@ -111,5 +123,9 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     rows = overall(chosen).to_dict("records")
     over = {(row["metric"], row["contrast"], row["task"]): row for row in rows}
     others = knockout[~knockout["task"].isin(knockout["operator"])].groupby("task", sort=False)
-    sentences = [*_sentences(knockout, over, k), *(_other_task(str(task), part, over) for task, part in others)]
+    kept = overall(contrasts[(contrasts["k"] == k) & (contrasts["intervention"] == KEEP_ONLY)])
+    kept = kept[(kept["contrast"] == EXCHANGED_BEYOND) & (kept["metric"] == PRIMARY) & (kept["cells"] > 0)]
+    sentences = _sentences(knockout, over, k)
+    sentences += [_kept(row) for row in kept.to_dict("records")]
+    sentences += [_other_task(str(task), part, over) for task, part in others]
     return [Answer(QUESTION, " ".join(sentences), shown, ("specificity", "exchange"))]

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--text", type=Path, help="plain text, UTF-8; default: a short text of the package")
     add_required(parser, int, prompts="prompts of a task that is no operator, at most")
     add_options(parser, output="specificity table", contrasts_output="table of the contrasts")
-    add_options(parser, prompts_output="table of the answers that knockouts cost")
+    add_options(parser, prompts_output="table of the damage by prompt")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.run import load_run, run_provenance
     from form_invariance.stages.specificity.compute import damages, matrix
     from form_invariance.stages.specificity.contrasts import contrasts_table
-    from form_invariance.stages.specificity.damages import KNOCKOUT, lost_answers
+    from form_invariance.stages.specificity.damages import damage_by_prompt
     from form_invariance.stages.specificity.table import SPECIFICITY, SPECIFICITY_CONTRASTS, SPECIFICITY_PROMPTS
     from form_invariance.tables.files import write_table
     from form_invariance.tables.progress import track
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> None:
     circuits, caches = arguments.circuit, arguments.mean_cache
     run, center = load_run(arguments), arguments.center_logits
     text = _text(arguments, run)
-    measured, parts, lost, sets = [], [], [], {}
+    measured, parts, by_prompt, sets = [], [], [], {}
     for name in dict.fromkeys(name for name, _ in caches):
         means = {operator: read_means(caches[name, operator], run.model) for operator in circuits}
         sets[name] = _sets(arguments, run, name, circuits, means)
@@ -61,8 +61,8 @@ def run(arguments: argparse.Namespace) -> None:
             for damage in damages(run, name, task, sets[name], arguments.bootstrap, arguments.seed, center):
                 measured.append(damage)
                 parts.append(matrix(damage, sets[name], center))
-                if damage.task in circuits and damage.intervention == KNOCKOUT:
-                    lost.append(lost_answers(damage, sets[name]))
+                if damage.task in circuits:
+                    by_prompt.append(damage_by_prompt(damage, sets[name]))
     contrasts = contrasts_table(measured, sets, list(circuits))
     provenance = {
         **run_provenance(arguments, run, "center_logits", "bootstrap", "seed", "prompts", "matched_seeds", "task"),
@@ -70,8 +70,8 @@ def run(arguments: argparse.Namespace) -> None:
         "text": arguments.text and str(arguments.text),
     }
     write_table(pd.concat(parts, ignore_index=True), arguments.output, SPECIFICITY, provenance)
-    by_prompt = pd.concat(lost, ignore_index=True)
-    write_table(by_prompt, arguments.prompts_output, SPECIFICITY_PROMPTS, provenance)
+    every_prompt = pd.concat(by_prompt, ignore_index=True)
+    write_table(every_prompt, arguments.prompts_output, SPECIFICITY_PROMPTS, provenance)
     write_table(contrasts, arguments.contrasts_output, SPECIFICITY_CONTRASTS, provenance)
 
 

@@ -6,6 +6,7 @@ paired by prompt, and two tasks are resampled independently.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -20,6 +21,7 @@ from form_invariance.stages.specificity.table import (
     BEYOND,
     CONTROLS,
     EXCHANGED,
+    EXCHANGED_BEYOND,
     OTHER_CIRCUITS,
     OTHER_OPERATORS,
     OWN,
@@ -88,7 +90,10 @@ class _Cell:
         best = {name: self._of(OWN, name) for name in self.sets if name.startswith(BEST_IN)}
         at_home = best.pop(BEST_IN + self.format, np.full_like(own, np.nan))
         if best:
-            contrasts[EXCHANGED, OWN] = self._pair(OWN, np.mean(list(best.values()), axis=0), at_home)
+            others = np.mean(list(best.values()), axis=0)
+            contrasts[EXCHANGED, OWN] = self._pair(OWN, others, at_home)
+            beyond = [self.sign * (damage - own_control) for damage in (others, at_home)]
+            contrasts[EXCHANGED_BEYOND, OWN] = self._pair(OWN, beyond[0], beyond[1], own_kind)
         contrasts[OTHER_CIRCUITS, OWN] = self._pair(OWN, own, self._of(OWN, OTHER_CIRCUITS))
         for task in [OTHER_OPERATORS, *(task for task in self.damages if task != self.operator)]:
             other, (control, kind, draws) = self._of(task, CIRCUIT), self._control(task)
@@ -111,9 +116,10 @@ def _described(pair: Pair, sign: int) -> dict[str, Any]:
     if second[0] > 0:
         ratios = pair.first / np.where(pair.second > 0, pair.second, np.inf)
     values = ratios[0], *limits(ratios, pair.problems, bounded=False)
-    if np.isnan(values[1]) and second[0] > 0:  # no resample changes the ratio: the limits of both damages
-        ends = np.divide.outer(limits(pair.first, pair.problems, pair.bounded)[:2], second)
-        values = ratios[0], ends.min(), ends.max(), 0.0
+    if np.isnan(values[1]) and second[0] > 0:  # no resample changes the ratio: what was not seen on any prompt
+        unseen = limits(pair.first - ratios[0] * pair.second, pair.problems, pair.bounded)[1]
+        half = unseen * max(1, abs(ratios[0])) / second[0]
+        values = ratios[0], ratios[0] - half, ratios[0] + half, 0.0
     return described(pair, sign) | dict(zip(RATIO, values, strict=True))
 
 
@@ -179,9 +185,10 @@ def _rows(
     """Rows of every contrast in every cell, and over cells where the task is the same for all operators."""
     for key in {key: None for contrasts in cells.values() for key in contrasts}:
         pairs = {cell: contrasts[key] for cell, contrasts in cells.items() if key in contrasts}
+        describe = partial(_described, sign=1 if key[0] == EXCHANGED_BEYOND else sign)
         if key[1] in operators:
             for (name, operator), pair in pairs.items():
-                yield key, {"format": name, "operator": operator, **_described(pair, sign)}
+                yield key, {"format": name, "operator": operator, **describe(pair)}
         else:
-            for row in rows(pairs, "format", lambda pair: _described(pair, sign)):
+            for row in rows(pairs, "format", describe):
                 yield key, row

@@ -1,4 +1,4 @@
-"""What sets of neurons do to the prompts of one task: in memory, and as a table of the lost answers."""
+"""What sets of neurons do to the prompts of one task: in memory, and as a table by prompt."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,8 +9,7 @@ import pandas as pd
 from form_invariance.stages.contrasts import Problem
 from form_invariance.stages.controls import NeuronSet, labels_of
 
-KNOCKOUT = "knockout"
-INTERVENTIONS = ("keep_only", KNOCKOUT)
+KEEP_ONLY, KNOCKOUT = INTERVENTIONS = "keep_only", "knockout"
 
 
 @dataclass(frozen=True)
@@ -27,8 +26,8 @@ class Damages:
     resampled: Mapping[str, np.ndarray]  # by metric, (1 + R, sets): mean damage, and in each bootstrap sample
 
 
-def lost_answers(found: Damages, sets: Sequence[NeuronSet]) -> pd.DataFrame:
-    """The specificity_prompts table's rows of one operator's prompts: the damage to the accuracy by every set."""
+def damage_by_prompt(found: Damages, sets: Sequence[NeuronSet]) -> pd.DataFrame:
+    """The specificity_prompts table's rows of one operator's prompts: the damage by every set."""
     place, prompt = np.nonzero(~np.isnan(found.damage["accuracy"]))
     _, a, b = zip(*found.problems, strict=True)
     return (
@@ -40,6 +39,8 @@ def lost_answers(found: Damages, sets: Sequence[NeuronSet]) -> pd.DataFrame:
             task=found.task,
             a=np.array(a)[prompt],
             b=np.array(b)[prompt],
+            intervention=found.intervention,
             lost=found.damage["accuracy"][place, prompt].astype(np.int64),
+            probability=found.damage["probability"][place, prompt],
         )
     )

@@ -36,13 +36,15 @@ def damage_matrix(rows: pd.DataFrame, operators: list[str], tasks: list[str]) ->
     return matrix.reindex(index=operators, columns=tasks).astype(float)
 
 
-def _draw(axes: Axes, values: pd.DataFrame) -> None:
+def _draw(axes: Axes, values: pd.DataFrame, darkest: float = 1.0) -> None:
     shown = values.map(lambda value: "–" if np.isnan(value) else str(round(100 * value)))
     axes.set_facecolor("#E8E8E8")
-    sns.heatmap(values, ax=axes, vmin=0, vmax=1, cmap="rocket_r", cbar=False, linewidths=0.5, linecolor="white")
+    sns.heatmap(
+        values, ax=axes, vmin=0, vmax=darkest, cmap="rocket_r", cbar=False, linewidths=0.5, linecolor="white"
+    )
     for (row, column), text in np.ndenumerate(shown.to_numpy()):
         value = values.to_numpy()[row, column]
-        colour = "white" if value > 0.5 else "black"
+        colour = "white" if value > 0.5 * darkest else "black"
         axes.text(column + 0.5, row + 0.5, text, ha="center", va="center", fontsize=6.5, color=colour)
     axes.set(xlabel="", ylabel="")
 
@@ -75,7 +77,7 @@ def specificity(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
 
 
 def exchange_matrix(table: pd.DataFrame, operator: str) -> pd.DataFrame:
-    """Mean loss of an operator's accuracy: rows are the neurons that are knocked out, columns the formats.
+    """Mean loss of the answers' probability: rows are the neurons that are knocked out, columns the formats.
 
     Args:
         table: rows of one k, knockout.
@@ -90,23 +92,26 @@ def exchange_matrix(table: pd.DataFrame, operator: str) -> pd.DataFrame:
         **{f"equal {kind.matched_by}": of_operator["neurons"] == name for name, kind in MATCHED.items()},
     }
     means = {
-        name: prompts[chosen.reindex(prompts.index, fill_value=False)].groupby("format")["accuracy_damage"].mean()
+        name: prompts[chosen.reindex(prompts.index, fill_value=False)]
+        .groupby("format")["probability_damage"]
+        .mean()
         for name, chosen in rows.items()
     }
     return pd.DataFrame(means).T.reindex(columns=formats).astype(float)
 
 
 def exchange(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
-    """A panel for each operator: answers lost in each format by each format's best neurons, middle k."""
+    """A panel for each operator: probability lost in each format by each format's best neurons, middle k."""
     table = tables["specificity"]
     k = middle(table["k"])
     table = table[(table["k"] == k) & (table["intervention"] == "knockout")]
     operators, formats = table["operator"].unique().tolist(), table["format"].unique().tolist()
     figure, panels = style.panels(1, len(operators), height=0.6 + 0.17 * (len(formats) + 4))
     figure.set_size_inches(style.TWO_COLUMNS, 1.3 + 0.2 * (len(formats) + 4))
-    for axes, operator in zip(panels[0], operators, strict=True):
-        values = exchange_matrix(table, operator)
-        _draw(axes, values)
+    matrices = [exchange_matrix(table, operator) for operator in operators]
+    darkest = max(np.nanmax([matrix.to_numpy() for matrix in matrices], initial=0.0), 0.05)
+    for axes, operator, values in zip(panels[0], operators, matrices, strict=True):
+        _draw(axes, values, darkest)
         axes.set_title(operator)
         axes.tick_params(length=0)
         axes.set_xticks(np.arange(len(formats)) + 0.5, formats, rotation=90)
@@ -114,5 +119,5 @@ def exchange(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
         axes.set_yticks(np.arange(len(values)) + 0.5, labels, rotation=0)
     panels[0, 0].set_ylabel("neurons knocked out")
     figure.supxlabel("prompts in", fontsize=7)
-    figure.suptitle(f"{title}: answers lost, percentage points (k = {k} best of each layer)")
+    figure.suptitle(f"{title}: probability of the answer lost, percentage points (k = {k} best of each layer)")
     return figure

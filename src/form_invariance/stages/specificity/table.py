@@ -11,6 +11,8 @@ TEXT = "text"
 """The task of predicting the next token of plain text."""
 EXCHANGED = "exchanged_minus_own"
 """The contrast of other formats' best neurons with the format's own."""
+EXCHANGED_BEYOND = "exchanged_minus_own_beyond_control"
+"""The same, of what either does beyond the strongest control."""
 BEYOND = "own_minus_other_beyond_control"
 """The contrast of the damage to the own operator and to others, of what a circuit does beyond its control."""
 OTHER_CIRCUITS = "own_minus_other_circuits"
@@ -79,7 +81,11 @@ SPECIFICITY_PROMPTS = Schema(
         "seed": integer("draw of the control; else -1"),
         "a": integer("smaller operand; of a table -1"),
         "b": integer("larger operand; of a table the number of the row"),
-        "lost": integer("1 if the answer is right before the knockout and wrong after it, -1 the reverse, else 0"),
+        "intervention": text("keep_only or knockout, at the last token"),
+        "lost": integer(
+            "1 if the answer is right before the intervention and wrong after it, -1 the reverse, else 0"
+        ),
+        "probability": number("probability of the answer before the intervention - after it"),
     },
 )
 SPECIFICITY_CONTRASTS = Schema(
@@ -91,6 +97,8 @@ SPECIFICITY_CONTRASTS = Schema(
             "specific: own_minus_other (the circuit's damage to its own operator, and to another task), "
             "circuit_minus_control (damage by the circuit and by its strongest matched control, same prompts), "
             "exchanged_minus_own (mean damage by the other formats' best neurons, and by the format's own), "
+            "exchanged_minus_own_beyond_control (what both do beyond that control: less damage for keep_only, "
+            "more for knockout; the difference is first - second), "
             "own_minus_other_circuits (damage by the circuit, and by the other operators', same prompts), "
             "or own_minus_other_beyond_control (own_minus_other of what the circuit does beyond that control)"
         ),

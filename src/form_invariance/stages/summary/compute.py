@@ -11,14 +11,8 @@ import pandas as pd
 from form_invariance.stages.contrasts import ALL, verdict
 from form_invariance.stages.intervention_kinds import ASKED
 from form_invariance.stages.overlap.table import BOTH, FORMAT, INVARIANCE, OPERATORS_OWN, OVERLAPS, all_formats
-from form_invariance.stages.questions import NOTHING_OWN, QUESTIONS, SERVES
-from form_invariance.stages.specificity.table import (
-    BEYOND,
-    EXCHANGED,
-    OTHER_CIRCUITS,
-    OTHER_OPERATORS,
-    OWN,
-)
+from form_invariance.stages.questions import NOTHING_OWN, QUESTIONS
+from form_invariance.stages.specificity.verdicts import exchanged, specific
 from form_invariance.stages.summary.table import BEYOND_OPERATOR, FEWEST_PAIRS, VERDICTS
 from form_invariance.stages.verdicts import MIXED
 from form_invariance.statistics import UNSEEN
@@ -30,9 +24,6 @@ _MOVED = {
     "interchange": ("interchange", "permuted donors"),
 }
 """Question and control of a contrast of transfer."""
-
-_OWN = {(OTHER_CIRCUITS, OWN): "accuracy", (BEYOND, OTHER_OPERATORS): "accuracy beyond control"}
-"""The metric that a contrast of specificity on a task is told as."""
 
 
 def _same(overlap: pd.DataFrame) -> Iterator[dict[str, object]]:
@@ -87,29 +78,6 @@ def _transferred(contrasts: pd.DataFrame) -> pd.DataFrame:
     few = rows["prompts"] < FEWEST_PAIRS
     rows.loc[few, ["first", "second", "difference", "low", "high"]] = np.nan
     return rows.assign(verdict=rows["verdict"].mask(few, "undefined"))
-
-
-def exchanged(contrasts: pd.DataFrame) -> pd.DataFrame:
-    """The verdict *exchange*: damage by the other formats' best, as a share of that by the own, minus `SERVES`."""
-    rows = contrasts[
-        (contrasts["intervention"] == "knockout")
-        & (contrasts["contrast"] == EXCHANGED)
-        & (contrasts["metric"] == "accuracy")
-    ]
-    limits = {"difference": "ratio", "low": "ratio_low", "high": "ratio_high"}
-    rows = rows.assign(**{name: rows[ratio] - SERVES for name, ratio in limits.items()})
-    rows = rows.assign(question="exchange", control="own best", limit_error=rows["ratio_error"])
-    return rows.assign(verdict=list(map(verdict, rows["low"], rows["high"], rows["limit_error"])))
-
-
-def specific(contrasts: pd.DataFrame) -> pd.DataFrame:
-    """The verdict *specific*: a circuit's damage compared with other circuits', and with that to other operators.
-
-    The second is beyond the strongest control's, since some operators are more fragile than others.
-    """
-    rows = contrasts[(contrasts["intervention"] == "knockout") & (contrasts["metric"] == "accuracy")]
-    told = pd.Series(zip(rows["contrast"], rows["task"], strict=True), index=rows.index, dtype=object).map(_OWN)
-    return rows.assign(question="specific", metric=told, control="other operators").dropna(subset="metric")
 
 
 def _mixed(found: pd.DataFrame) -> pd.Series:

@@ -23,7 +23,7 @@ def verdicts_at(table: pd.DataFrame, k: int) -> pd.DataFrame:
 
 
 def by_operator(table: pd.DataFrame, k: int, question: str, metric: str) -> str:
-    """The difference and the verdict for each operator; empty where there is one operator.
+    """The difference, or the ratio, and the verdict for each operator; empty where there is one operator.
 
     Args:
         table: the verdicts table of a model.
@@ -32,7 +32,9 @@ def by_operator(table: pd.DataFrame, k: int, question: str, metric: str) -> str:
     rows = rows[(rows["operator"] != ALL) & (rows["verdict"] != "undefined")]
     if len(rows) < 2:
         return ""
-    return ", ".join(rows["operator"] + " " + rows["difference"].map(signed) + " " + rows["verdict"])
+    margin = QUESTIONS[question].margin
+    values = (rows["difference"] + margin).map("{:.2f}".format) if margin else rows["difference"].map(signed)
+    return ", ".join(rows["operator"] + " " + values + " " + rows["verdict"])
 
 
 def verdict_lines(table: pd.DataFrame, model: str, k: int) -> Iterator[str]:
@@ -43,14 +45,15 @@ def verdict_lines(table: pd.DataFrame, model: str, k: int) -> Iterator[str]:
         if row["verdict"] != "undefined":
             numbers = f"{sides(row)}: {interval(row, question.margin)}"
         compared = f"{question.compared} ({row['metric']})"
-        yield f"  {question.label:<42} {row['verdict']:<10} {numbers:<44} {compared}"
+        yield f"  {question.label:<42} {row['verdict']:<10} {numbers:<48} {compared}"
         if operators := by_operator(table, k, row["question"], row["metric"]):
             yield f"    {operators}"
 
 
 def signed(value: float) -> str:
-    """A number with its sign and two decimals, or four where two would read as zero; never minus zero."""
-    return f"{round(value, 4) + 0.0:+.{2 if abs(value) >= 0.005 or abs(value) < 5e-5 else 4}f}"
+    """A number with its sign and two decimals, or as many more as two digits need; never minus zero."""
+    decimals = 4 if 5e-5 <= abs(value) < 0.0095 else 3 if 5e-5 <= abs(value) < 0.095 else 2
+    return f"{round(value, 4) + 0.0:+.{decimals}f}"
 
 
 def sides(row: Mapping[Hashable, Any]) -> str:
@@ -63,7 +66,7 @@ def interval(row: Mapping[Hashable, Any], margin: float = 0.0, side: str = "") -
     values = [row[f"{name}{side}"] for name in ("difference", "low", "high")]
     if margin:
         value, low, high = (f"{one + margin:.2f}" for one in values)
-        return f"ratio {value} [{low}, {high}], needed {margin}"
+        return f"ratio {value} [{low}, {high}]" + ("" if side else f", needed {margin}")
     value, low, high = map(signed, values)
     return f"{value} [{low}, {high}]"
 
@@ -98,11 +101,12 @@ def compared_lines(table: pd.DataFrame) -> Iterator[str]:
     for (model, k), own in every.groupby(["model", "k"], sort=False):
         yield f"{model}, k = {k} neurons of each late layer"
         for row in own.to_dict("records"):
+            question = QUESTIONS[row["question"]]
             sides = [
                 f"{row[f'verdict{side}']:<10}"
-                + ("" if row[f"verdict{side}"] == "undefined" else interval(row, side=side))
+                + ("" if row[f"verdict{side}"] == "undefined" else interval(row, question.margin, side))
                 for side in ("_first", "_second")
             ]
-            question = f"{QUESTIONS[row['question']].label} ({row['metric']})"
-            yield f"{'*' if row['differs'] else ' '} {question:<66} {sides[0]:<30} {sides[1]}".rstrip()
+            name = f"{question.label} ({row['metric']})"
+            yield f"{'*' if row['differs'] else ' '} {name:<66} {sides[0]:<34} {sides[1]}".rstrip()
     yield f"{every['differs'].sum()} of {len(every)} verdicts differ (*)."

@@ -1,31 +1,38 @@
 """How often circuits are called specific, or exchangeable, where the truth is known (method, section 15)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
 from form_invariance.randomness import generator
-from form_invariance.stages.contrasts import overall, problems_of, resampled, resampling
+from form_invariance.stages.contrasts import overall, problems_of, resampled, resampling, strongest
 from form_invariance.stages.controls import NOT_DRAWN, NeuronSet
 from form_invariance.stages.neuron_sets import BEST_IN
 from form_invariance.stages.questions import SERVES
 from form_invariance.stages.specificity.contrasts import contrasts_table
-from form_invariance.stages.specificity.damages import KNOCKOUT, Damages
-from form_invariance.stages.summary.compute import exchanged, specific
+from form_invariance.stages.specificity.damages import KEEP_ONLY, KNOCKOUT, Damages
+from form_invariance.stages.specificity.table import CONTROLS
+from form_invariance.stages.specificity.verdicts import exchanged, specific
 from form_invariance.stages.summary.nulls import TRIALS, Trial
+from form_invariance.stages.verdicts import PRIMARY
 
 _SET = ["operator", "k", "neurons", "seed"]
 
+_MEASURED = {"accuracy": "lost", PRIMARY: "probability"}
+"""Columns of the specificity_prompts table, by metric."""
+
 Lost = Mapping[tuple[str, str], pd.DataFrame]
-"""By format and task: answers lost by every set (rows, named by `_SET`) on every problem (columns a, b)."""
+"""By format and task: what every set (rows, named by `_SET`) costs on every problem (columns a, b)."""
 
 
-def lost_by_cell(prompts: pd.DataFrame) -> Lost:
+def lost_by_cell(prompts: pd.DataFrame, intervention: str, metric: str) -> Lost:
     """The cells of a specificity_prompts table."""
+    chosen = prompts[prompts["intervention"] == intervention]
     return {
-        (str(name), str(task)): rows.pivot(index=_SET, columns=["a", "b"], values="lost").astype(float)
-        for (name, task), rows in prompts.groupby(["format", "task"], sort=False)
+        (str(name), str(task)): rows.pivot(index=_SET, columns=["a", "b"], values=_MEASURED[metric]).astype(float)
+        for (name, task), rows in chosen.groupby(["format", "task"], sort=False)
     }
 
 
@@ -59,10 +66,14 @@ def _permuted(rows: pd.DataFrame, keys: np.ndarray, operators: Sequence[str]) ->
     return pd.concat(parts, keys=names, names=["operator"])
 
 
-def thinned(lost: Lost, rng: np.random.Generator) -> Lost:
-    """The other formats' best neurons cost what the format's own cost, but for a random part of the problems.
+def thinned(lost: Lost, rng: np.random.Generator, beyond_control: bool = False) -> Lost:
+    """The other formats' best neurons do what the format's own do, but for a random part of the problems.
 
-    The part is the same in all formats that ask a problem.
+    There they do nothing, or what the strongest control does. The part is the same in all formats that ask a
+    problem.
+
+    Args:
+        beyond_control: what is lost is that of keep-only, where the strongest control loses least.
     """
     kept: dict[tuple[str, object], bool] = {}
     found = {}
@@ -75,23 +86,43 @@ def thinned(lost: Lost, rng: np.random.Generator) -> Lost:
         for (operator, k, neurons, _), place in places.items():
             own = places.get((operator, k, BEST_IN + name, NOT_DRAWN))
             if neurons.startswith(BEST_IN) and neurons != BEST_IN + name and own is not None:
-                changed[place] = values[own] * part
+                floor = _strongest_control(rows, operator, k) if beyond_control else 0.0
+                changed[place] = np.where(part, values[own], floor)
         found[name, task] = pd.DataFrame(changed, rows.index, rows.columns)
     return found
 
 
-def _contrasts(lost: Lost, operators: Sequence[str], resamples: int, seed: int) -> pd.DataFrame:
-    """The specificity_contrasts of knockouts, by accuracy."""
+def _strongest_control(rows: pd.DataFrame, operator: str, k: int) -> np.ndarray:
+    """What the control that loses least costs on every problem, (P,), the mean of its draws."""
+    own = rows.loc[(rows.index.get_level_values("operator") == operator) & (rows.index.get_level_values("k") == k)]
+    draws = {kind: own.loc[own.index.get_level_values("neurons") == kind].to_numpy() for kind in CONTROLS}
+    return np.asarray(draws[strongest(draws, sign=-1)].mean(0))
+
+
+def contrasts_of(
+    lost: Lost, intervention: str, metric: str, operators: Sequence[str], resamples: int, seed: int
+) -> pd.DataFrame:
+    """The specificity_contrasts of one intervention, by one metric."""
     damages, sets = [], {}
     for (name, task), rows in lost.items():
         values = rows.to_numpy()
         problems = problems_of(task, *(rows.columns.get_level_values(one).to_numpy() for one in ("a", "b")))
         means = resampled(values, resampling(problems, resamples, seed))
-        measured = ({"accuracy": some} for some in (values, values, means))
-        damages.append(Damages(name, task, problems, "", KNOCKOUT, *measured))
+        measured = ({metric: some} for some in (values, values, means))
+        damages.append(Damages(name, task, problems, "", intervention, *measured))
         one_neuron = np.ones(1, dtype=bool)
         sets[name] = [NeuronSet(dict(zip(_SET, label, strict=True)), one_neuron) for label in rows.index]
     return contrasts_table(damages, sets, operators)
+
+
+_Null = tuple[Callable[[Lost, np.random.Generator], Lost], Callable[[pd.DataFrame], pd.DataFrame], str, list[str]]
+
+_NULLS: dict[str, _Null] = {
+    "operators relabelled": (relabelled, specific, KNOCKOUT, list(_MEASURED)),
+    "a fifth of the losses is missing": (thinned, exchanged, KNOCKOUT, list(_MEASURED)),
+    "a fifth of the gains is missing": (partial(thinned, beyond_control=True), exchanged, KEEP_ONLY, [PRIMARY]),
+}
+"""By name: what makes it true, the question, and the intervention and the metrics that it is asked of."""
 
 
 def specificity_trials(prompts: pd.DataFrame, resamples: int, seed: int) -> Iterator[Trial]:
@@ -100,16 +131,13 @@ def specificity_trials(prompts: pd.DataFrame, resamples: int, seed: int) -> Iter
     Args:
         prompts: specificity_prompts table.
     """
-    lost = lost_by_cell(prompts)
-    operators = list(dict.fromkeys(task for _, task in lost))
-    nulls = {
-        "operators relabelled": (relabelled, specific),
-        "a fifth of the losses is missing": (thinned, exchanged),
-    }
-    for trial in range(TRIALS):
-        for null, (change, asked) in nulls.items():
-            rng = generator(seed, "nulls-specificity", null, trial)
-            table = asked(_contrasts(change(lost, rng), operators, resamples, seed))
-            for row in overall(table).to_dict("records"):
-                names = {name: row[name] for name in ("question", "metric", "k", "verdict")}
-                yield {**names, "null": null}
+    operators = list(dict.fromkeys(prompts["task"]))
+    for null, (change, asked, intervention, metrics) in _NULLS.items():
+        for metric in metrics:
+            cells = lost_by_cell(prompts, intervention, metric)
+            for trial in range(TRIALS):
+                changed = change(cells, generator(seed, "nulls-specificity", null, trial))
+                table = asked(contrasts_of(changed, intervention, metric, operators, resamples, seed))
+                for row in overall(table).to_dict("records"):
+                    names = {name: row[name] for name in ("question", "metric", "k", "verdict")}
+                    yield {**names, "null": null}

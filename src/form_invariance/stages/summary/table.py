@@ -15,9 +15,9 @@ VERDICTS = Schema(
         "question": text("; ".join(f"{name}: {question.compared}" for name, question in QUESTIONS.items())),
         "metric": text(
             "jaccard, jaccard beyond operator (two formats of one operator, minus two formats of two operators), "
-            "accuracy, accuracy beyond control (of one circuit in its own operator and in others, beyond what the "
-            "strongest control does), faithfulness, "
-            "probability or rate (of pairs)"
+            "accuracy, probability, faithfulness, rate (of pairs); accuracy and probability beyond control (of "
+            "one circuit in its own operator and in others, beyond what the strongest control does), kept "
+            "probability (of neurons kept alone, beyond the strongest control)"
         ),
         "operator": text("operator; all = over all operators"),
         "k": integer("circuit size: neurons per layer and format"),
@@ -64,8 +64,9 @@ NULLS = Schema(
             "a control is the circuit (a draw, compared with the other draws of its kind), permuted donors, "
             "donors change places (matched and same answer, by chance in each pair), three different operators "
             "(each format has another one under the same name), operators relabelled (the circuits change places "
-            "on every problem by chance), a fifth of the losses is missing (the other formats' best neurons cost "
-            f"{SERVES} of what the own best cost)"
+            "on every problem by chance), a fifth of the losses is missing, a fifth of the gains is missing "
+            f"(the other formats' best neurons cost {SERVES} of what the own best cost; likewise with what they "
+            "keep beyond the strongest control)"
         ),
         "k": integer("circuit size: neurons per layer and format"),
         "trials": integer("tables in which the null is true"),

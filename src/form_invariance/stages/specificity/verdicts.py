@@ -1,0 +1,55 @@
+"""The verdicts on exchanged neurons and on other operators, from the contrasts."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from form_invariance.stages.contrasts import verdict
+from form_invariance.stages.questions import SERVES
+from form_invariance.stages.specificity.damages import KEEP_ONLY, KNOCKOUT
+from form_invariance.stages.specificity.table import (
+    BEYOND,
+    EXCHANGED,
+    EXCHANGED_BEYOND,
+    OTHER_CIRCUITS,
+    OTHER_OPERATORS,
+    OWN,
+)
+from form_invariance.stages.verdicts import PRIMARY
+
+_EXCHANGED = {
+    (KNOCKOUT, EXCHANGED, PRIMARY): PRIMARY,
+    (KEEP_ONLY, EXCHANGED_BEYOND, PRIMARY): "kept probability",
+    (KNOCKOUT, EXCHANGED, "accuracy"): "accuracy",
+}
+"""The metric that a contrast of the formats' best neurons is told as, by intervention, contrast and metric."""
+
+_OWN = {(OTHER_CIRCUITS, OWN): "", (BEYOND, OTHER_OPERATORS): " beyond control"}
+"""What is added to the metric of a contrast of specificity, by contrast and task."""
+
+
+def _named(contrasts: pd.DataFrame, columns: list[str], names: Mapping[Any, str]) -> pd.Series:
+    """The name of each row by its values of some columns; NaN without one."""
+    keys = contrasts[columns].itertuples(index=False, name=None)
+    return pd.Series(keys, index=contrasts.index, dtype=object).map(names)
+
+
+def exchanged(contrasts: pd.DataFrame) -> pd.DataFrame:
+    """The verdict *exchange*: what the other formats' best do, as a share of what the own do, minus `SERVES`."""
+    told = _named(contrasts, ["intervention", "contrast", "metric"], _EXCHANGED)
+    rows = contrasts.assign(metric=told).dropna(subset="metric")
+    limits = {"difference": "ratio", "low": "ratio_low", "high": "ratio_high"}
+    rows = rows.assign(**{name: rows[ratio] - SERVES for name, ratio in limits.items()})
+    rows = rows.assign(question="exchange", control="own best", limit_error=rows["ratio_error"])
+    return rows.assign(verdict=list(map(verdict, rows["low"], rows["high"], rows["limit_error"])))
+
+
+def specific(contrasts: pd.DataFrame) -> pd.DataFrame:
+    """The verdict *specific*: a circuit's damage compared with other circuits', and with that to other operators.
+
+    The second is beyond the strongest control's, since some operators are more fragile than others.
+    """
+    rows = contrasts[(contrasts["intervention"] == KNOCKOUT) & contrasts["metric"].isin([PRIMARY, "accuracy"])]
+    told = rows["metric"] + _named(rows, ["contrast", "task"], _OWN)
+    return rows.assign(question="specific", metric=told, control="other operators").dropna(subset="metric")

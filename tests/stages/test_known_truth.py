@@ -1,0 +1,218 @@
+"""How often the intervals of *exchange*, *specific* and *interchange* contain what all problems give.
+
+In constructed models a known part of the neurons that carry the sum works in every format. Every problem is run
+once, which gives the truth; then some problems are drawn over and over, and each draw gives an interval.
+"""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from form_invariance.problems.tasks import Arithmetic
+from form_invariance.stages.calibration.construction import PLANTED, WIDTH, carriers, write_model
+from form_invariance.stages.census.compute import take_census
+from form_invariance.stages.contrasts import overall
+from form_invariance.stages.controls import NeuronSet
+from form_invariance.stages.intervene import intervene, start, unmodified
+from form_invariance.stages.intervention_kinds import INTERVENED
+from form_invariance.stages.mean_cache import compute as mean_cache
+from form_invariance.stages.neuron_sets import BEST_IN
+from form_invariance.stages.planted import pipeline
+from form_invariance.stages.planted.construction import EXPRESSION, LATE, LIMITS, TEMPLATES
+from form_invariance.stages.specificity.table import CONTROLS
+from form_invariance.stages.specificity.verdicts import exchanged, specific
+from form_invariance.stages.summary.specific_nulls import contrasts_of
+from form_invariance.stages.transfer import directions
+from form_invariance.stages.transfer.compute import run_donors, run_group
+from form_invariance.stages.transfer.conditions import only, plan
+from form_invariance.stages.transfer.contrasts import contrast_table
+
+SEED, DRAWS, PROMPTS, RESAMPLES = 300, 4, 32, 400
+FORMATS = list(TEMPLATES)
+SET = ["operator", "k", "neurons", "seed"]
+MEASURED = [("knockout", "probability"), ("knockout", "accuracy"), ("keep_only", "probability")]
+
+
+def planted(found, name, count=PLANTED):
+    """The `count` largest planted neurons of a format, (late layers, m)."""
+    members = np.zeros((len(LATE), WIDTH), dtype=bool)
+    for place, layer in enumerate(LATE):
+        members[place, found[name, layer][:count]] = True
+    return members
+
+
+def model_and_census(folder, share):
+    """A constructed model, its planted neurons, and the census of all problems in each format."""
+    write_model(folder, share, SEED)
+    run, task = pipeline.start(folder), Arithmetic(EXPRESSION, LIMITS)
+    censuses = {
+        name: take_census(run.model, run.tokenizer, template, "sum", task, None, SEED)
+        for name, template in TEMPLATES.items()
+    }
+    return run, carriers(share, SEED), censuses
+
+
+@pytest.fixture(scope="module", params=[0.25, 0.75])
+def damage(request, tmp_path_factory):
+    """The shared part; problems that every format answers right; the damage to them by planted and other neurons.
+
+    Damage by intervention and metric, then format: (sets, problems), the planted neurons of every format first.
+    """
+    run, found, censuses = model_and_census(tmp_path_factory.mktemp("constructed") / "model", request.param)
+    sets = [planted(found, name) for name in FORMATS]
+    free = ~np.any(sets, axis=0)
+    for draw in range(DRAWS):
+        rng, control = np.random.default_rng(draw), np.zeros_like(free)
+        for row, unused in zip(control, free, strict=True):
+            row[rng.choice(np.flatnonzero(unused), PLANTED, replace=False)] = True
+        sets.append(control)
+    right = pd.concat(censuses.values()).query("a <= b").groupby(["a", "b"])["correct"].all()
+    problems = right.index[right]
+    values = {key: {} for key in MEASURED}
+    for name, census in censuses.items():
+        rows = census.set_index(["a", "b"]).loc[problems]
+        tokens = run.tokens(rows["prompt"].tolist())
+        means = mean_cache.compute(run.model, run.tokenizer, [rows["prompt"].tolist()])
+        started = start(run, tokens, torch.tensor(rows["answer_token"].tolist()), True)
+        before = unmodified(started).metrics()
+        for how, metric in MEASURED:
+            masks = INTERVENED[how].ablated(np.stack(sets))
+            after = intervene(started, masks, means, at_once=len(masks)).metrics()
+            values[how, metric][name] = before[metric] - after[metric]
+    return request.param, problems, values
+
+
+def lost(damage, key, drawn, by_format):
+    """What `specific_nulls` computes with: one operator in three formats, or three operators in one format."""
+    _, problems, values = damage
+    cells = {}
+    for name, rows in values[key].items():
+        operators = ["sum"] if by_format else FORMATS
+        labels = [("sum", PLANTED, BEST_IN + one, -1) for one in FORMATS]
+        if not by_format:
+            labels = [(one, PLANTED, "circuit", -1) for one in FORMATS]
+        labels += [(one, PLANTED, CONTROLS[0], draw) for one in operators for draw in range(DRAWS)]
+        every = np.concatenate([rows[: len(FORMATS)], *[rows[len(FORMATS) :]] * len(operators)])
+        cell = (name, "sum") if by_format else ("one", name)
+        index = pd.MultiIndex.from_tuples(labels, names=SET)
+        cells[cell] = pd.DataFrame(every, index, problems)[problems[drawn[name]]]
+    return cells
+
+
+def said(damage, key, drawn, by_format, resamples, seed):
+    """The pooled verdicts by metric."""
+    cells = lost(damage, key, drawn, by_format)
+    operators = ["sum"] if by_format else FORMATS
+    table = (exchanged if by_format else specific)(contrasts_of(cells, *key, operators, resamples, seed))
+    return overall(table).set_index("metric")[["difference", "low", "high", "verdict"]]
+
+
+def draws_of(problems, rng, by_format):
+    """Formats ask two thirds of their problems in common with each other; operators draw their own."""
+    pool = rng.permutation(len(problems))[: PROMPTS * 3 // 2]
+    return {
+        name: (rng.permutation(pool) if by_format else rng.permutation(len(problems)))[:PROMPTS]
+        for name in FORMATS
+    }
+
+
+def covered(damage, key, by_format, trials):
+    """Of each metric: the truth, in how many of the trials the interval holds it, and the verdicts."""
+    rng, problems = np.random.default_rng(1), damage[1]
+    every = dict.fromkeys(FORMATS, np.arange(len(problems)))
+    truth = said(damage, key, every, by_format, 2, 0)["difference"]
+    found = [
+        said(damage, key, draws_of(problems, rng, by_format), by_format, RESAMPLES, seed) for seed in range(trials)
+    ]
+    hits = np.mean([(one["low"] <= truth) & (truth <= one["high"]) for one in found], axis=0)
+    words = pd.concat(found).groupby(level=0)["verdict"].apply(list)
+    return truth, pd.Series(hits, truth.index), words
+
+
+def test_the_ratio_of_lost_probability_is_the_shared_part(damage):
+    share, problems, _ = damage
+    every = dict.fromkeys(FORMATS, np.arange(len(problems)))
+    ratio = {
+        metric: row["difference"] + 0.8
+        for key in MEASURED
+        for metric, row in said(damage, key, every, True, 2, 0).iterrows()
+    }
+    assert ratio["probability"] == pytest.approx(share, abs=0.12)
+    assert ratio["kept probability"] == pytest.approx(share, abs=0.12)
+    # A quarter of the neurons that is missing already costs nearly every answer.
+    assert ratio["accuracy"] > 0.9
+
+
+@pytest.mark.parametrize("trials", [30, pytest.param(300, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(("key", "by_format"), [*product(MEASURED, [True]), *product(MEASURED[:2], [False])])
+def test_intervals_of_exchange_and_specific_hold_the_truth(damage, key, by_format, trials):
+    truth, hits, words = covered(damage, key, by_format, trials)
+    # At 95 %, fewer than 26 of 30 are 1 % of tests; where few answers are lost, an interval is too narrow.
+    assert (hits >= (0.85 if trials < 100 or key[1] == "accuracy" else 0.92)).all(), hits
+    if by_format and damage[0] == 0.25 and key[1] == "probability":
+        (said_so,) = words
+        assert said_so.count("no") > 0.9 * trials
+    if by_format and damage[0] == 0.25 and key[1] == "accuracy":
+        assert truth["accuracy"] > 0, "by lost answers a quarter would serve, so accuracy does not decide"
+
+
+@pytest.fixture(scope="module")
+def interchanged(tmp_path_factory):
+    """For each direction of a model that shares everything: pairs, outputs (sets, pairs), and donors' answers.
+
+    What is exchanged are the 16, 15 and 12 largest planted neurons of a layer.
+    """
+    run, found, censuses = model_and_census(tmp_path_factory.mktemp("constructed") / "model", 1.0)
+    nobody = next(iter(censuses.values())).iloc[:0].assign(split="train")
+    plans = only(plan(censuses, [nobody], 10**6, SEED, "sum"), "interchange")
+    donors, moved = run_donors(run, plans), {}
+    for direction, groups in plans.items():
+        (group,) = (group for group in groups if group.conditions)
+        (condition,) = group.conditions
+        sets = [
+            NeuronSet({"neurons": "circuit", "k": count, "seed": -1}, planted(found, direction[1], count))
+            for count in (16, 15, 12)
+        ]
+        after = run_group(run, group, donors, {}, {"circuit": sets}, True)["interchange"].after
+        pairs = group.pairs.iloc[condition.targets]
+        moved[direction] = pairs, after.predicted, torch.tensor(condition.donor_tokens)
+    return moved
+
+
+def contrasts_by_pair(interchanged, drawn, resamples, seed):
+    """The pooled contrast *interchange* by circuit size, from some pairs of each direction."""
+    tables = []
+    for (donor, target), (pairs, predicted, tokens) in interchanged.items():
+        some, chosen = pairs.iloc[drawn[donor, target]], torch.tensor(drawn[donor, target])
+        right = torch.tensor(some["answer_token"].tolist())
+        permuted = directions._permuted(predicted[:, chosen], tokens[chosen], right)
+        for place, k in enumerate((16, 15, 12)):
+            imposed = (predicted[place, chosen] == tokens[chosen]).numpy()
+            values = {"donor_answer": imposed, "permuted_answer": permuted[place].numpy(), "recovered": imposed}
+            cell = {"donor": donor, "target": target, "k": k, "condition": "interchange", "seed": -1}
+            tables.append(some[["a", "b"]].assign(operator="sum", **cell, **values))
+    every = pd.concat(tables)
+    cells = every.assign(direction=every["donor"] + "_to_" + every["target"], condition="matched")
+    table = contrast_table(cells, every, resamples, seed, ["interchange"])
+    return overall(table).set_index("k")[["difference", "low", "high", "verdict"]]
+
+
+@pytest.mark.parametrize("trials", [30, pytest.param(300, marks=pytest.mark.nightly)])
+def test_intervals_of_interchange_hold_the_truth(interchanged, trials):
+    every = {direction: np.arange(len(pairs)) for direction, (pairs, *_) in interchanged.items()}
+    truth = contrasts_by_pair(interchanged, every, 2, 0)["difference"]
+    # Donors' neurons that carry the whole sum give their answer; part of them seldom does.
+    assert truth[16] > 0.95
+    assert 0.05 < truth[12] < truth[15] < 0.4
+    rng, found = np.random.default_rng(2), []
+    for seed in range(trials):
+        drawn = {direction: rng.permutation(places)[:PROMPTS] for direction, places in every.items()}
+        found.append(contrasts_by_pair(interchanged, drawn, RESAMPLES, seed))
+    hits = pd.concat([(one["low"] <= truth) & (truth <= one["high"]) for one in found]).groupby(level=0).mean()
+    assert (hits[[12, 15]] >= (0.85 if trials < 100 else 0.9)).all(), hits
+    # Where every answer is the donor's, the permuted donors' rate alone varies, and the interval is too narrow.
+    assert all(one["verdict"][16] == "yes" for one in found)
+    assert max((one["high"] - one["low"])[16] for one in found) < 0.03
