@@ -112,10 +112,10 @@ def specificity_table(formats, operators, ks=KS):
         format=[*formats],
         operator=[*operators],
         k=ks,
-        intervention="knockout",
+        intervention=["knockout", "keep_only"],
         task=[*operators, "copying", "comparing", "text"],
         neurons=["circuit", "random_effect", "random_variance", *(f"best_in_{name}" for name in formats)],
-        **dict.fromkeys(("accuracy_damage", "probability_damage"), damage),
+        **dict.fromkeys(("accuracy_damage", "probability_damage", "probability"), damage),
     )
 
 

@@ -144,7 +144,8 @@ def test_the_best_neurons_of_a_format_are_knocked_out_in_another(measured):
         assert (own["best_in_symbolic"] == own["circuit"]).all()
         assert (own["best_in_word"].sum(1) == own["circuit"].sum(1)).all()
         assert not (own["best_in_word"] & own["circuit"]).any()
-        matrix = exchange_matrix(table[(table["k"] == K) & (table["intervention"] == "knockout")], operator)
+        knockout = table[(table["k"] == K) & (table["intervention"] == "knockout")]
+        matrix = exchange_matrix(knockout, operator, "probability_damage")
         assert matrix.loc["best in symbolic", "symbolic"] == matrix.loc["shared by all", "symbolic"] > 0.02
     chosen = contrasts.query("contrast == 'exchanged_minus_own' and metric == 'accuracy' and k == @K")
     row = chosen.query("intervention == 'knockout' and format == 'all'").iloc[0]
@@ -164,7 +165,10 @@ def test_the_best_neurons_of_a_format_are_knocked_out_in_another(measured):
     assert row["difference"] == pytest.approx(row["first"] - row["second"])
     assert row["ratio"] == pytest.approx(row["first"] / row["second"]) or row["second"] < 0.01
     figure = exchange({"specificity": table[table["k"] == K]}, "m")
-    assert [axes.get_title() for axes in figure.axes] == list(two_operators.OPERATORS)
+    assert [axes.get_title() for axes in figure.axes] == [*two_operators.OPERATORS, "", ""]
+    kept = table.query("k == @K and intervention == 'keep_only' and task == operator == 'addition'")
+    left = kept[kept["neurons"] == "best_in_symbolic"]["probability"].mean()
+    assert figure.axes[2].texts[0].get_text() == str(round(100 * left))
     labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     controls = ["equal variance", "equal effect"]
     assert labels == ["best in symbolic", "shared by all", "other operators', mean", *controls]

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from form_invariance.drawing import style
 from form_invariance.stages.neuron_sets import BEST_IN, CIRCUIT, KINDS, MATCHED
+from form_invariance.stages.specificity.damages import KEEP_ONLY, KNOCKOUT
 from form_invariance.stages.specificity.table import CONTROLS, SPECIFICITY
 from form_invariance.tables.inputs import Input
 
@@ -53,7 +54,7 @@ def specificity(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     """Rows of panels are formats, columns the circuit and its controls; answers lost in percent, middle k."""
     table = tables["specificity"]
     k = middle(table["k"])
-    table = table[(table["k"] == k) & (table["intervention"] == "knockout")]
+    table = table[(table["k"] == k) & (table["intervention"] == KNOCKOUT)]
     formats = table["format"].unique().tolist()
     operators, tasks = table["operator"].unique().tolist(), table["task"].unique().tolist()
     height = 0.45 + 0.17 * len(operators)
@@ -76,11 +77,11 @@ def specificity(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     return figure
 
 
-def exchange_matrix(table: pd.DataFrame, operator: str) -> pd.DataFrame:
-    """Mean loss of the answers' probability: rows are the neurons that are knocked out, columns the formats.
+def exchange_matrix(table: pd.DataFrame, operator: str, column: str) -> pd.DataFrame:
+    """Means of a column on an operator's prompts: rows are the ablated or kept neurons, columns the formats.
 
     Args:
-        table: rows of one k, knockout.
+        table: rows of one k and one intervention.
     """
     prompts = table[table["task"] == operator]
     of_operator = prompts[prompts["operator"] == operator]
@@ -92,32 +93,43 @@ def exchange_matrix(table: pd.DataFrame, operator: str) -> pd.DataFrame:
         **{f"equal {kind.matched_by}": of_operator["neurons"] == name for name, kind in MATCHED.items()},
     }
     means = {
-        name: prompts[chosen.reindex(prompts.index, fill_value=False)]
-        .groupby("format")["probability_damage"]
-        .mean()
+        name: prompts[chosen.reindex(prompts.index, fill_value=False)].groupby("format")[column].mean()
         for name, chosen in rows.items()
     }
     return pd.DataFrame(means).T.reindex(columns=formats).astype(float)
 
 
+_EXCHANGED = {
+    KNOCKOUT: ("probability_damage", "knocked out:\nprobability lost"),
+    KEEP_ONLY: ("probability", "kept alone:\nprobability left"),
+}
+"""What is drawn of each intervention: the column, and its name."""
+
+
 def exchange(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
-    """A panel for each operator: probability lost in each format by each format's best neurons, middle k."""
+    """A panel for each operator: what each format's best neurons do in each format, middle k.
+
+    Above, probability of the answer that their knockout costs; below, what is left where they are kept alone.
+    """
     table = tables["specificity"]
     k = middle(table["k"])
-    table = table[(table["k"] == k) & (table["intervention"] == "knockout")]
+    table = table[table["k"] == k]
     operators, formats = table["operator"].unique().tolist(), table["format"].unique().tolist()
-    figure, panels = style.panels(1, len(operators), height=0.6 + 0.17 * (len(formats) + 4))
-    figure.set_size_inches(style.TWO_COLUMNS, 1.3 + 0.2 * (len(formats) + 4))
-    matrices = [exchange_matrix(table, operator) for operator in operators]
-    darkest = max(np.nanmax([matrix.to_numpy() for matrix in matrices], initial=0.0), 0.05)
-    for axes, operator, values in zip(panels[0], operators, matrices, strict=True):
-        _draw(axes, values, darkest)
+    figure, panels = style.panels(len(_EXCHANGED), len(operators), height=0.3 + 0.17 * (len(formats) + 4))
+    figure.set_size_inches(style.TWO_COLUMNS, 1.1 + len(_EXCHANGED) * (0.15 + 0.2 * (len(formats) + 4)))
+    for line, (intervention, (column, label)) in zip(panels, _EXCHANGED.items(), strict=True):
+        of = table[table["intervention"] == intervention]
+        matrices = [exchange_matrix(of, operator, column) for operator in operators]
+        darkest = max(np.nanmax([matrix.to_numpy() for matrix in matrices], initial=0.0), 0.2)
+        for axes, values in zip(line, matrices, strict=True):
+            _draw(axes, values, darkest)
+            axes.tick_params(length=0)
+            below, first = line is panels[-1], axes is line[0]
+            axes.set_xticks(np.arange(len(formats)) + 0.5, formats if below else [], rotation=90)
+            axes.set_yticks(np.arange(len(values)) + 0.5, values.index.tolist() if first else [], rotation=0)
+        line[0].set_ylabel(label)
+    for axes, operator in zip(panels[0], operators, strict=True):
         axes.set_title(operator)
-        axes.tick_params(length=0)
-        axes.set_xticks(np.arange(len(formats)) + 0.5, formats, rotation=90)
-        labels = values.index.tolist() if axes is panels[0, 0] else []
-        axes.set_yticks(np.arange(len(values)) + 0.5, labels, rotation=0)
-    panels[0, 0].set_ylabel("neurons knocked out")
     figure.supxlabel("prompts in", fontsize=7)
-    figure.suptitle(f"{title}: probability of the answer lost, percentage points (k = {k} best of each layer)")
+    figure.suptitle(f"{title}: probability of the answer, percentage points (k = {k} best of each layer)")
     return figure
