@@ -91,6 +91,19 @@ def test_overlap_equals_sets():
         assert row["members"] == row["positive"] == min(sizes)
 
 
+def test_formats_that_share_nothing_have_an_interval():
+    def own(name, first):
+        effects = np.full((1, 6, 30), 0.1)
+        effects[..., first : first + 10] = 1 + np.arange(10)  # on every prompt the same
+        return Effects({3: effects}, {3: np.arange(30)}, 30, name)
+
+    cells = {name: own(name, 10 * place) for place, name in enumerate("scw")}
+    table = overlap_table(cells, [10], 40, 0)
+    pooled = table[(table["layer"] == -1) & (table["formats"] == "s+c+w")].iloc[0]
+    assert (pooled["jaccard"], pooled["low"], pooled["union"]) == (0, 0, 30)
+    assert pooled["high"] == pytest.approx(-np.log(0.025) / 30)
+
+
 def test_both_rules_of_membership_equal_sets():
     cells = {name: cell(seed) for seed, name in enumerate(("s", "c", "w"))}
     table = by_both_rules(cells, [8, 40], resamples=5, seed=0)

@@ -168,7 +168,7 @@ def test_every_question_is_taken_from_its_contrast_over_all_cells(tables):
 
 
 def test_no_shared_neuron_has_an_interval(tables):
-    nothing = tables["overlap"].assign(jaccard=0.0, low=0.0, high=0.0, chance=0.001, union=450)
+    nothing = tables["overlap"].assign(jaccard=0.0, low=0.0, high=-np.log(0.025) / 450, chance=0.001)
     rows = verdicts_table({**tables, "overlap": nothing}).query("metric == 'jaccard'").set_index("operator")
     half = -np.log(0.025) / 450
     for name, width in (("0", half), ("all", half / 3**0.5)):

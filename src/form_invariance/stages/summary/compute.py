@@ -15,7 +15,6 @@ from form_invariance.stages.questions import NOTHING_OWN, QUESTIONS
 from form_invariance.stages.specificity.verdicts import exchanged, specific
 from form_invariance.stages.summary.table import BEYOND_OPERATOR, FEWEST_PAIRS, VERDICTS
 from form_invariance.stages.verdicts import MIXED
-from form_invariance.statistics import UNSEEN
 
 _MOVED = {
     "matched_minus_baseline": ("repaired", "strongest"),
@@ -32,8 +31,6 @@ def _same(overlap: pd.DataFrame) -> Iterator[dict[str, object]]:
     for k, rows in all_formats(overlap).groupby("k"):
         # Limits are cut at 0 and 1, so the wider side tells the standard error.
         half = pd.concat([rows["high"] - rows["jaccard"], rows["jaccard"] - rows["low"]], axis=1).max(axis=1)
-        # Where no resample differs, by the rule of three.
-        half = half.mask(half == 0, UNSEEN / rows["union"].where(rows["union"] > 0))
         beyond = rows["jaccard"] - rows["chance"]
         every = rows.assign(value=rows["jaccard"], control_value=rows["chance"], k=k, cells=1, **names)
         every = every.assign(difference=beyond, low=beyond - half, high=beyond + half)
