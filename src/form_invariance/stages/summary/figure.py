@@ -46,10 +46,9 @@ def _draw(axes: Axes, table: pd.DataFrame, k: int) -> None:
     pooled = verdicts_at(table, k).set_index("question")
     table = table[(table["k"] == k) & (table["metric"] == table["question"].map(pooled["metric"]))]
     axes.axvline(0, color="black", lw=0.6, zorder=0.5)
-    known = table["difference"].notna()
-    reach = table.loc[known, ["difference", "low", "high"]].to_numpy()
     # At least a tenth on either side: smaller differences are drawn as none.
-    low, high = np.nanmin([*reach.flat, -0.1]), np.nanmax([*reach.flat, 0.1])
+    drawn = [*table["difference"], *pooled["low"], *pooled["high"]]
+    low, high = np.nanmin([*drawn, -0.1]), np.nanmax([*drawn, 0.1])
     room = high - low
     axes.set_xlim(low - 0.05 * room, high + 0.45 * room)
     axes.set_ylim(len(QUESTIONS) - 0.4, -0.6)
