@@ -172,7 +172,7 @@ DEMO_ROWS = {
     ("imposed", "rate"): "Does a donor with",
     ("interchange", "rate"): "Does a donor override",
     ("exchange", "probability"): "Does one format",
-    ("exchange", "kept probability"): "the same: kept alone",
+    ("exchange", "probability kept"): "the same: kept alone",
     ("exchange", "accuracy"): "the same: accuracy lost (difference",
     ("specific", "probability"): "Specific to this operator",
     ("specific", "probability beyond control"): "the same, beyond the strongest control: probability",

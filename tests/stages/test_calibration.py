@@ -182,9 +182,9 @@ def test_effects_grow_with_the_shared_part(tables):
 
 
 @pytest.mark.slow
-def test_exchange_by_probability_tells_a_half_from_the_whole_and_by_accuracy_it_does_not(tables):
+def test_exchange_tells_a_half_from_the_whole_and_by_accuracy_it_does_not(tables):
     half, whole = (tables[share, EARLY].set_index(["k", "measure"]) for share in (0.5, 1.0))
-    lost, kept, answers = (f"exchange_{name}" for name in ("probability", "kept_probability", "accuracy"))
+    lost, kept, answers = (f"exchange_{name}" for name in ("probability", "probability_kept", "accuracy"))
     assert half.loc[(PLANTED, lost), "high"] < SERVES < whole.loc[(PLANTED, lost), "low"]
     assert half.loc[(PLANTED, kept), "high"] < SERVES < whole.loc[(PLANTED, kept), "low"]
     assert half.loc[(PLANTED, answers), "value"] > SERVES

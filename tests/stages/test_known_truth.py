@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.stages.calibration.construction import PLANTED, WIDTH, carriers, write_model
@@ -22,6 +23,7 @@ from form_invariance.stages.mean_cache import compute as mean_cache
 from form_invariance.stages.neuron_sets import BEST_IN
 from form_invariance.stages.planted import pipeline
 from form_invariance.stages.planted.construction import EXPRESSION, LATE, LIMITS, TEMPLATES
+from form_invariance.stages.questions import SERVES
 from form_invariance.stages.specificity.table import CONTROLS
 from form_invariance.stages.specificity.verdicts import exchanged, specific
 from form_invariance.stages.summary.specific_nulls import contrasts_of
@@ -44,9 +46,16 @@ def planted(found, name, count=PLANTED):
     return members
 
 
-def model_and_census(folder, share):
-    """A constructed model, its planted neurons, and the census of all problems in each format."""
+def model_and_census(folder, share, sharper=1):
+    """A constructed model, its planted neurons, and the census of all problems in each format.
+
+    Args:
+        sharper: factor of all logits, so that the model is surer of its answers, which stay the same.
+    """
     write_model(folder, share, SEED)
+    (path,) = folder.glob("*.safetensors")
+    weights = load_file(path)
+    save_file({**weights, "lm_head.weight": sharper * weights["lm_head.weight"]}, path, {"format": "pt"})
     run, task = pipeline.start(folder), Arithmetic(EXPRESSION, LIMITS)
     censuses = {
         name: take_census(run.model, run.tokenizer, template, "sum", task, None, SEED)
@@ -55,13 +64,13 @@ def model_and_census(folder, share):
     return run, carriers(share, SEED), censuses
 
 
-@pytest.fixture(scope="module", params=[0.25, 0.75])
-def damage(request, tmp_path_factory):
+def damage_of(folder, share, sharper=1):
     """The shared part; problems that every format answers right; the damage to them by planted and other neurons.
 
     Damage by intervention and metric, then format: (sets, problems), the planted neurons of every format first.
+    The last one is the mean probability of right answers.
     """
-    run, found, censuses = model_and_census(tmp_path_factory.mktemp("constructed") / "model", request.param)
+    run, found, censuses = model_and_census(folder, share, sharper)
     sets = [planted(found, name) for name in FORMATS]
     free = ~np.any(sets, axis=0)
     for draw in range(DRAWS):
@@ -82,12 +91,19 @@ def damage(request, tmp_path_factory):
             masks = INTERVENED[how].ablated(np.stack(sets))
             after = intervene(started, masks, means, at_once=len(masks)).metrics()
             values[how, metric][name] = before[metric] - after[metric]
-    return request.param, problems, values
+    sure = np.mean([census.loc[census["correct"], "probability"].mean() for census in censuses.values()])
+    return share, problems, values, sure
+
+
+@pytest.fixture(scope="module", params=[0.25, 0.75])
+def damage(request, tmp_path_factory):
+    """That of a model that shares this part of its neurons."""
+    return damage_of(tmp_path_factory.mktemp("constructed") / "model", request.param)
 
 
 def lost(damage, key, drawn, by_format):
     """What `specific_nulls` computes with: one operator in three formats, or three operators in one format."""
-    _, problems, values = damage
+    _, problems, values, _ = damage
     cells = {}
     for name, rows in values[key].items():
         operators = ["sum"] if by_format else FORMATS
@@ -132,18 +148,36 @@ def covered(damage, key, by_format, trials):
     return truth, pd.Series(hits, truth.index), words
 
 
-def test_the_ratio_of_lost_probability_is_the_shared_part(damage):
-    share, problems, _ = damage
-    every = dict.fromkeys(FORMATS, np.arange(len(problems)))
-    ratio = {
-        metric: row["difference"] + 0.8
-        for key in MEASURED
-        for metric, row in said(damage, key, every, True, 2, 0).iterrows()
-    }
-    assert ratio["probability"] == pytest.approx(share, abs=0.12)
-    assert ratio["kept probability"] == pytest.approx(share, abs=0.12)
+def ratios(damage):
+    """What the other formats' planted neurons do, as a share of what the own do, on all problems."""
+    every = dict.fromkeys(FORMATS, np.arange(len(damage[1])))
+    tables = [said(damage, key, every, True, 2, 0)["difference"] for key in MEASURED]
+    return pd.concat(tables) + SERVES
+
+
+def test_the_ratios_of_probability_are_the_shared_part_of_an_unsure_model(damage):
+    found = ratios(damage)
+    assert found["probability"] == pytest.approx(damage[0], abs=0.12)
+    assert found["probability kept"] == pytest.approx(damage[0], abs=0.12)
     # A quarter of the neurons that is missing already costs nearly every answer.
-    assert ratio["accuracy"] > 0.9
+    assert found["accuracy"] > 0.9
+
+
+NIGHTLY = [(share, sharper) for share in (0.25, 0.5, 0.75, 1) for sharper in (1, 25, 100, 400)]
+
+
+@pytest.mark.parametrize(
+    ("share", "sharper"), [(0.5, 400), *(pytest.param(*both, marks=pytest.mark.nightly) for both in NIGHTLY)]
+)
+def test_in_a_sure_model_a_knockout_costs_too_much_and_what_is_kept_alone_is_too_little(tmp_path, share, sharper):
+    damage = damage_of(tmp_path / "model", share, sharper)
+    found = ratios(damage)
+    print(f"{share:.0%} shared, probability {damage[-1]:.2f}: {found.round(2).to_dict()}")
+    near = 0.12 if sharper == 1 else 0.01
+    assert found["probability"] > share - near
+    assert found["probability kept"] < share + near
+    if sharper == 400 and share == 0.5:
+        assert found["probability"] > SERVES > found["probability kept"]
 
 
 @pytest.mark.parametrize("trials", [30, pytest.param(300, marks=pytest.mark.nightly)])

@@ -225,7 +225,7 @@ def test_where_the_truth_is_known_circuits_are_rarely_called_specific_or_exchang
     table = nulls.rates(trials).set_index(["question", "metric", "null"])
     of_exchange = "a fifth of the losses is missing"
     expected = {("exchange", metric, of_exchange) for metric in ("accuracy", "probability")}
-    expected |= {("exchange", "kept probability", "a fifth of the gains is missing")}
+    expected |= {("exchange", "probability kept", "a fifth of the gains is missing")}
     expected |= {
         ("specific", f"{metric}{beyond}", "operators relabelled")
         for metric in ("accuracy", "probability")

@@ -147,10 +147,10 @@ def test_every_question_is_taken_from_its_contrast_over_all_cells(tables):
         exchange = found.loc[("exchange", metric)]
         assert exchange[numbers].tolist() == pytest.approx([0.45, 0.5, 0.1, -0.1, 0.3])
         assert exchange["verdict"] == "undecided"
-    assert found.loc[("exchange", "kept probability"), numbers].tolist() == pytest.approx(
+    assert found.loc[("exchange", "probability kept"), numbers].tolist() == pytest.approx(
         [0.1, 0.2, -0.3, -0.4, -0.2]
     )
-    assert verdicts_at(every, 10).set_index("question")["metric"]["exchange"] == "probability"
+    assert verdicts_at(every, 10).set_index("question")["metric"]["exchange"] == "probability kept"
     metrics = found.loc["specific"].index.tolist()
     assert metrics == ["accuracy", "accuracy beyond control", "probability", "probability beyond control"]
     moved = found.loc[("beyond_the_answer", "rate")]
@@ -261,7 +261,9 @@ def test_the_verdicts_on_the_screen_are_those_of_the_table(tables, tmp_path, cap
     assert f"{row['verdict']} " in told
     assert f"{row['difference']:+.2f} [{row['low']:+.2f}, {row['high']:+.2f}]" in told
     nothing = table.assign(low=np.nan, high=np.nan, verdict="undefined")
-    assert all("undefined  nothing to compare" in line for line in list(verdict_lines(nothing, "mine", 10))[1:])
+    *others, exchange, specific = list(verdict_lines(nothing, "mine", 10))[1:]
+    assert all("undefined  nothing to compare" in line for line in [*others, specific])
+    assert "undefined  0.45 against 0.50: no ratio, the latter may be zero" in exchange
     write_table(table, tmp_path / "verdicts.parquet", VERDICTS, {})
     given = ["verdicts", "--tables", f"mine={tmp_path / 'verdicts.parquet'}", "--k"]
     assert main([*given, "10"]) == 0

@@ -146,7 +146,7 @@ def damage_by_cell(k, intervention):
 
 @pytest.mark.parametrize("k", [50, 150])
 @pytest.mark.parametrize(
-    ("intervention", "metric"), [("knockout", "probability"), ("keep_only", "kept probability")]
+    ("intervention", "metric"), [("knockout", "probability"), ("keep_only", "probability kept")]
 )
 def test_exchanged_neurons_against_a_formats_own(k, intervention, metric):
     cells = []

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from form_invariance.stages.answers import Answer
 from form_invariance.stages.questions import QUESTIONS
 from form_invariance.stages.summary.answer import QUESTION
-from form_invariance.stages.summary.lines import interval, sides
+from form_invariance.stages.summary.lines import numbers
 
 _WIDTH, _HEIGHT, _MARGIN = 132, 18, 6
 
@@ -57,10 +57,10 @@ def _by_question(answer: Answer | None) -> dict[str, Row]:
 def _cell(row: Row, margin: float, span: tuple[float, float]) -> dict[str, Any]:
     """What one model's cell shows; `margin` is that of the question."""
     value, low, high = (row[name] for name in ("difference", "low", "high"))
-    cell = {"verdict": row["verdict"], "metric": row["metric"], "drawn": "", "numbers": ""}
+    cell = {"verdict": row["verdict"], "metric": row["metric"], "drawn": ""}
+    cell["numbers"] = numbers(row, margin).replace("-", "−")
     cell["operators"] = re.sub(r" -(?=[0-9])", " −", row["operator"])
     if all(map(math.isfinite, (value, low, high))):
-        cell["numbers"] = f"{sides(row)}: {interval(row, margin)}".replace("-", "−")
         cell["drawn"] = Markup("".join(_interval(value, low, high, span)))
     return cell
 

@@ -73,8 +73,8 @@ QUESTIONS = {
     ),
     "exchange": Question(
         "Does one format's circuit serve another?",
-        f"knockout: loss by the other formats' best neurons, as a share of that by the own best, minus {SERVES}",
-        f"lost by others' best / by own best − {SERVES}",
+        f"loss by knockout, and gain by keeping alone: the other formats' best / the own best, minus {SERVES}",
+        f"by others' best / by own best − {SERVES}",
         "exchange",
         SERVES,
     ),

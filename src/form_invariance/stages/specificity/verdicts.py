@@ -20,7 +20,7 @@ from form_invariance.stages.verdicts import PRIMARY
 
 _EXCHANGED = {
     (KNOCKOUT, EXCHANGED, PRIMARY): PRIMARY,
-    (KEEP_ONLY, EXCHANGED_BEYOND, PRIMARY): "kept probability",
+    (KEEP_ONLY, EXCHANGED_BEYOND, PRIMARY): f"{PRIMARY} kept",
     (KNOCKOUT, EXCHANGED, "accuracy"): "accuracy",
 }
 """The metric that a contrast of the formats' best neurons is told as, by intervention, contrast and metric."""
@@ -36,7 +36,11 @@ def _named(contrasts: pd.DataFrame, columns: list[str], names: Mapping[Any, str]
 
 
 def exchanged(contrasts: pd.DataFrame) -> pd.DataFrame:
-    """The verdict *exchange*: what the other formats' best do, as a share of what the own do, minus `SERVES`."""
+    """The verdict *exchange*: what the other formats' best do, as a share of what the own do, minus `SERVES`.
+
+    A part of a circuit that is missing may cost as much as all of it, and may leave as little as nothing. So what
+    is lost by knockout and what is kept alone decide together: the first may be too large, the second too small.
+    """
     told = _named(contrasts, ["intervention", "contrast", "metric"], _EXCHANGED)
     rows = contrasts.assign(metric=told).dropna(subset="metric")
     limits = {"difference": "ratio", "low": "ratio_low", "high": "ratio_high"}

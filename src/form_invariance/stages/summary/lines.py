@@ -3,6 +3,7 @@
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from form_invariance.errors import UserError
@@ -41,13 +42,20 @@ def verdict_lines(table: pd.DataFrame, model: str, k: int) -> Iterator[str]:
     """A heading, and a line a question: verdict, difference with its interval, and what the difference is."""
     yield f"{model}, k = {k} neurons of each late layer"
     for row in verdicts_at(table, k).to_dict("records"):
-        question, numbers = QUESTIONS[row["question"]], "nothing to compare"
-        if row["verdict"] != "undefined":
-            numbers = f"{sides(row)}: {interval(row, question.margin)}"
+        question = QUESTIONS[row["question"]]
         compared = f"{question.compared} ({row['metric']})"
-        yield f"  {question.label:<42} {row['verdict']:<10} {numbers:<48} {compared}"
+        yield f"  {question.label:<42} {row['verdict']:<10} {numbers(row, question.margin):<48} {compared}"
         if operators := by_operator(table, k, row["question"], row["metric"]):
             yield f"    {operators}"
+
+
+def numbers(row: Mapping[Hashable, Any], margin: float) -> str:
+    """The two values and their difference with its limits, or why there is none; `margin` as in `Question`."""
+    if row["verdict"] != "undefined":
+        return f"{sides(row)}: {interval(row, margin)}"
+    if margin and not np.isnan(row["control_value"]):
+        return f"{sides(row)}: no ratio, the latter may be zero"
+    return "nothing to compare"
 
 
 def signed(value: float) -> str:

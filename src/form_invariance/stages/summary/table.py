@@ -16,8 +16,8 @@ VERDICTS = Schema(
         "metric": text(
             "jaccard, jaccard beyond operator (two formats of one operator, minus two formats of two operators), "
             "accuracy, probability, faithfulness, rate (of pairs); accuracy and probability beyond control (of "
-            "one circuit in its own operator and in others, beyond what the strongest control does), kept "
-            "probability (of neurons kept alone, beyond the strongest control)"
+            "one circuit in its own operator and in others, beyond what the strongest control does), probability "
+            "kept (of neurons kept alone, beyond the strongest control)"
         ),
         "operator": text("operator; all = over all operators"),
         "k": integer("circuit size: neurons per layer and format"),
