@@ -172,38 +172,42 @@ def test_relabelled_operators_change_places_on_a_problem_in_all_formats_alike():
     assert len({tuple(own.values()) for own in places.values()}) == 6
 
 
-def test_thinned_formats_cost_a_part_of_what_the_own_best_cost():
-    lost = knocked_out(lost_answers(np.random.default_rng(4)))
-    changed, kept = specific_nulls.thinned(lost, np.random.default_rng(0)), {}
+@pytest.mark.parametrize(("intervention", "sign"), [("knockout", 1), ("keep_only", -1)])
+def test_thinned_formats_do_a_part_of_what_the_own_best_do_beyond_the_control(intervention, sign):
+    lost = specific_nulls.lost_by_cell(lost_answers(np.random.default_rng(4)), intervention, "probability")
+    changed, kept = specific_nulls.thinned(lost, np.random.default_rng(0), sign), {}
     for (name, task), rows in changed.items():
         before, other = lost[name, task], {"s": "best_in_c", "c": "best_in_s"}[name]
-        for key in rows.index:
-            if key[2] != other:
-                assert (rows.loc[key] == before.loc[key]).all()
-                continue
-            own = before.loc[(*key[:2], f"best_in_{name}", -1)]
-            for problem, cost in own.items():
-                if cost:
-                    assert kept.setdefault((task, problem), rows.loc[key, problem]) == rows.loc[key, problem]
-                else:
-                    assert rows.loc[key, problem] == 0
+        assert rows.drop(index=other, level="neurons").equals(before.drop(index=other, level="neurons"))
+        for operator in "+-*":
+            own, found = before.loc[operator, 10, f"best_in_{name}", -1], rows.loc[operator, 10, other, -1]
+            draws = [before.loc[operator, 10, kind] for kind in ("random_variance", "random_effect")]
+            control = max(draws, key=lambda of: sign * of.to_numpy().mean()).mean()
+            assert ((found == own) | (found == control)).all()
+            for problem in own.index[own != control]:
+                is_own = bool(found[problem] == own[problem])
+                assert kept.setdefault((task, problem), is_own) == is_own, "the formats differ"
     assert np.mean(list(kept.values())) == pytest.approx(0.8, abs=0.1)
 
 
-def test_where_gains_are_missing_nothing_is_kept_beyond_the_control():
-    lost = specific_nulls.lost_by_cell(lost_answers(np.random.default_rng(4)), "keep_only", "probability")
-    changed, kept = specific_nulls.thinned(lost, np.random.default_rng(0), beyond_control=True), []
-    for (name, task), rows in changed.items():
-        before, other = lost[name, task], {"s": "best_in_c", "c": "best_in_s"}[name]
+def test_controls_that_are_the_best_are_controls_no_more():
+    lost = knocked_out(lost_answers(np.random.default_rng(4)))
+    # So that every value says whose it is.
+    marked = {
+        cell: rows.mul(0).add([SETS.index(key[2:]) for key in rows.index], axis=0) for cell, rows in lost.items()
+    }
+    changed, taken = specific_nulls.placebo(marked, np.random.default_rng(0)), set()
+    for rows in changed.values():
+        values = rows.iloc[:, 0]
         for operator in "+-*":
-            own = before.loc[operator, 10, f"best_in_{name}", -1].to_numpy()
-            draws = [before.loc[operator, 10, kind].to_numpy() for kind in ("random_variance", "random_effect")]
-            control = min(draws, key=np.mean).mean(0)
-            found = rows.loc[operator, 10, other, -1].to_numpy()
-            assert ((found == own) | (found == control)).all()
-            differ = own != control
-            kept += (found[differ] == own[differ]).tolist()
-    assert np.mean(kept) == pytest.approx(0.8, abs=0.1)
+            own = values[operator, 10]
+            taken.add((own["best_in_s", -1], own["best_in_c", -1]))
+            others = own.drop(index=["best_in_s", "best_in_c"], level="neurons")
+            assert all(SETS[int(place)] == label for label, place in others.items())
+            assert sorted(own) == [place for place in range(len(SETS)) if not SETS[place][0].startswith("best")]
+    ((one, two),) = taken
+    assert one != two
+    assert SETS[int(one)][0] == SETS[int(two)][0]
 
 
 def test_an_operator_without_neurons_at_a_size_changes_places_with_none():
@@ -225,7 +229,11 @@ def test_where_the_truth_is_known_circuits_are_rarely_called_specific_or_exchang
     table = nulls.rates(trials).set_index(["question", "metric", "null"])
     of_exchange = "a fifth of the losses is missing"
     expected = {("exchange", metric, of_exchange) for metric in ("accuracy", "probability")}
-    expected |= {("exchange", "probability kept", "a fifth of the gains is missing")}
+    expected |= {
+        ("exchange", "probability kept", "a fifth of the gains is missing"),
+        ("exchange", "probability", "controls are the best"),
+        ("exchange", "probability kept", "controls are the best, kept"),
+    }
     expected |= {
         ("specific", f"{metric}{beyond}", "operators relabelled")
         for metric in ("accuracy", "probability")
@@ -233,7 +241,9 @@ def test_where_the_truth_is_known_circuits_are_rarely_called_specific_or_exchang
     }
     assert table["trials"].to_dict() == dict.fromkeys(expected, 32)
     assert (table[["yes", "no"]] <= 0.05).all(axis=None)
-    assert (table["undefined"] == 0).all()
+    controls = table.index.get_level_values("null").str.startswith("controls")
+    # Neurons that do no more than controls do not make a ratio.
+    assert (table["undefined"] == 0).eq(~controls).all()
     # Unchanged, both questions have the answer that the tables were made with.
     unchanged = {null: (lambda lost, rng: lost, *rest) for null, (_, *rest) in specific_nulls._NULLS.items()}
     monkeypatch.setattr(specific_nulls, "_NULLS", unchanged)

@@ -147,16 +147,17 @@ def test_the_best_neurons_of_a_format_are_knocked_out_in_another(measured):
         knockout = table[(table["k"] == K) & (table["intervention"] == "knockout")]
         matrix = exchange_matrix(knockout, operator, "probability_damage")
         assert matrix.loc["best in symbolic", "symbolic"] == matrix.loc["shared by all", "symbolic"] > 0.02
-    chosen = contrasts.query("contrast == 'exchanged_minus_own' and metric == 'accuracy' and k == @K")
-    row = chosen.query("intervention == 'knockout' and format == 'all'").iloc[0]
-    damage = table.query("k == @K and intervention == 'knockout' and task == operator")
+    exchanged = contrasts.query("contrast == 'exchanged_minus_own_beyond_control' and k == @K")
+    exchanged = exchanged.query("operator == 'addition' and format == 'symbolic'")
+    row = exchanged.query("intervention == 'knockout' and metric == 'accuracy'").iloc[0]
+    damage = table.query("k == @K and intervention == 'knockout' and task == operator == 'addition'")
     means = damage.groupby("neurons")["accuracy_damage"].mean()
-    assert row["first"] == pytest.approx(means["best_in_word"])
-    assert row["second"] == pytest.approx(means["best_in_symbolic"])
+    control = max(means[kind] for kind in compute.CONTROLS)
+    assert row["first"] == pytest.approx(means["best_in_word"] - control)
+    assert row["second"] == pytest.approx(means["best_in_symbolic"] - control)
     assert row["ratio_low"] <= row["ratio"] <= row["ratio_high"]
     # Kept alone, compared with the control that loses least.
-    kept = contrasts.query("contrast == 'exchanged_minus_own_beyond_control' and k == @K and format == 'symbolic'")
-    row = kept.query("intervention == 'keep_only' and operator == 'addition' and metric == 'probability'").iloc[0]
+    row = exchanged.query("intervention == 'keep_only' and metric == 'probability'").iloc[0]
     damage = table.query("k == @K and intervention == 'keep_only' and task == operator == 'addition'")
     means = damage.groupby("neurons")["probability_damage"].mean()
     control = min(means[kind] for kind in compute.CONTROLS)

@@ -153,10 +153,10 @@ def test_exchanged_neurons_against_a_formats_own(k, intervention, metric):
     for name, operator, lost in damage_by_cell(k, intervention):
         others = [f"best_in_{form}" for form in ("symbolic", "code", "word") if form != name]
         values = {"first": lost[others].mean(axis=1), "second": lost[f"best_in_{name}"]}
-        if intervention == "keep_only":
-            control = lost[["random_variance", "random_effect"]]
-            least = control[control.mean().idxmin()]
-            values = {side: least - value for side, value in values.items()}
+        sign = 1 if intervention == "knockout" else -1
+        control = sign * lost[["random_variance", "random_effect"]]
+        strongest = control[control.mean().idxmax()]
+        values = {side: sign * value - strongest for side, value in values.items()}
         cells.append(pd.DataFrame(values).reset_index().assign(cell=f"{name} {operator}", operator=operator))
     every, row = pd.concat(cells), verdict("exchange", metric, k)
     means = every.groupby("cell")[["first", "second"]].mean().mean()

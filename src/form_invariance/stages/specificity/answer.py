@@ -11,7 +11,6 @@ from form_invariance.stages.contrasts import overall
 from form_invariance.stages.specificity.damages import KEEP_ONLY
 from form_invariance.stages.specificity.table import (
     EXCHANGED,
-    EXCHANGED_BEYOND,
     OTHER_CIRCUITS,
     OTHER_OPERATORS,
     OWN,
@@ -104,7 +103,8 @@ def _sentences(knockout: pd.DataFrame, over: _Rows, k: int) -> list[str]:
     if exchanged is not None and exchanged["cells"]:
         parts.append(
             f"As many neurons that are the best in another format cost the right answer {exchanged['first']:.3f} "
-            f"of its probability, the own best {exchanged['second']:.3f}; {_ratio(exchanged, 'other / own')}."
+            f"more probability than the strongest matched control does, the own best {exchanged['second']:.3f}; "
+            f"{_ratio(exchanged, 'other / own')}."
         )
     return parts
 
@@ -124,7 +124,7 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     over = {(row["metric"], row["contrast"], row["task"]): row for row in rows}
     others = knockout[~knockout["task"].isin(knockout["operator"])].groupby("task", sort=False)
     kept = overall(contrasts[(contrasts["k"] == k) & (contrasts["intervention"] == KEEP_ONLY)])
-    kept = kept[(kept["contrast"] == EXCHANGED_BEYOND) & (kept["metric"] == PRIMARY) & (kept["cells"] > 0)]
+    kept = kept[(kept["contrast"] == EXCHANGED) & (kept["metric"] == PRIMARY) & (kept["cells"] > 0)]
     sentences = _sentences(knockout, over, k)
     sentences += [_kept(row) for row in kept.to_dict("records")]
     sentences += [_other_task(str(task), part, over) for task, part in others]

@@ -21,7 +21,6 @@ from form_invariance.stages.specificity.table import (
     BEYOND,
     CONTROLS,
     EXCHANGED,
-    EXCHANGED_BEYOND,
     OTHER_CIRCUITS,
     OTHER_OPERATORS,
     OWN,
@@ -91,9 +90,8 @@ class _Cell:
         at_home = best.pop(BEST_IN + self.format, np.full_like(own, np.nan))
         if best:
             others = np.mean(list(best.values()), axis=0)
-            contrasts[EXCHANGED, OWN] = self._pair(OWN, others, at_home)
             beyond = [self.sign * (damage - own_control) for damage in (others, at_home)]
-            contrasts[EXCHANGED_BEYOND, OWN] = self._pair(OWN, beyond[0], beyond[1], own_kind)
+            contrasts[EXCHANGED, OWN] = self._pair(OWN, beyond[0], beyond[1], own_kind)
         contrasts[OTHER_CIRCUITS, OWN] = self._pair(OWN, own, self._of(OWN, OTHER_CIRCUITS))
         for task in [OTHER_OPERATORS, *(task for task in self.damages if task != self.operator)]:
             other, (control, kind, draws) = self._of(task, CIRCUIT), self._control(task)
@@ -185,7 +183,7 @@ def _rows(
     """Rows of every contrast in every cell, and over cells where the task is the same for all operators."""
     for key in {key: None for contrasts in cells.values() for key in contrasts}:
         pairs = {cell: contrasts[key] for cell, contrasts in cells.items() if key in contrasts}
-        describe = partial(_described, sign=1 if key[0] == EXCHANGED_BEYOND else sign)
+        describe = partial(_described, sign=1 if key[0] == EXCHANGED else sign)
         if key[1] in operators:
             for (name, operator), pair in pairs.items():
                 yield key, {"format": name, "operator": operator, **describe(pair)}

@@ -11,7 +11,6 @@ from form_invariance.stages.specificity.damages import KEEP_ONLY, KNOCKOUT
 from form_invariance.stages.specificity.table import (
     BEYOND,
     EXCHANGED,
-    EXCHANGED_BEYOND,
     OTHER_CIRCUITS,
     OTHER_OPERATORS,
     OWN,
@@ -20,7 +19,7 @@ from form_invariance.stages.verdicts import PRIMARY
 
 _EXCHANGED = {
     (KNOCKOUT, EXCHANGED, PRIMARY): PRIMARY,
-    (KEEP_ONLY, EXCHANGED_BEYOND, PRIMARY): f"{PRIMARY} kept",
+    (KEEP_ONLY, EXCHANGED, PRIMARY): f"{PRIMARY} kept",
     (KNOCKOUT, EXCHANGED, "accuracy"): "accuracy",
 }
 """The metric that a contrast of the formats' best neurons is told as, by intervention, contrast and metric."""

@@ -66,14 +66,13 @@ def _permuted(rows: pd.DataFrame, keys: np.ndarray, operators: Sequence[str]) ->
     return pd.concat(parts, keys=names, names=["operator"])
 
 
-def thinned(lost: Lost, rng: np.random.Generator, beyond_control: bool = False) -> Lost:
+def thinned(lost: Lost, rng: np.random.Generator, sign: int = 1) -> Lost:
     """The other formats' best neurons do what the format's own do, but for a random part of the problems.
 
-    There they do nothing, or what the strongest control does. The part is the same in all formats that ask a
-    problem.
+    There they do what the strongest control does. The part is the same in all formats that ask a problem.
 
     Args:
-        beyond_control: what is lost is that of keep-only, where the strongest control loses least.
+        sign: -1 for keep-only, where the strongest control loses least.
     """
     kept: dict[tuple[str, object], bool] = {}
     found = {}
@@ -86,17 +85,33 @@ def thinned(lost: Lost, rng: np.random.Generator, beyond_control: bool = False) 
         for (operator, k, neurons, _), place in places.items():
             own = places.get((operator, k, BEST_IN + name, NOT_DRAWN))
             if neurons.startswith(BEST_IN) and neurons != BEST_IN + name and own is not None:
-                floor = _strongest_control(rows, operator, k) if beyond_control else 0.0
-                changed[place] = np.where(part, values[own], floor)
+                changed[place] = np.where(part, values[own], _strongest_control(rows, operator, k, sign))
         found[name, task] = pd.DataFrame(changed, rows.index, rows.columns)
     return found
 
 
-def _strongest_control(rows: pd.DataFrame, operator: str, k: int) -> np.ndarray:
-    """What the control that loses least costs on every problem, (P,), the mean of its draws."""
+def placebo(lost: Lost, rng: np.random.Generator) -> Lost:
+    """Draws of one kind of control are each format's best neurons, and no longer controls."""
+    kind, found = CONTROLS[rng.integers(len(CONTROLS))], {}
+    best = list(dict.fromkeys(BEST_IN + name for name, _ in lost))
+    draws = {seed for rows in lost.values() for _, _, neurons, seed in rows.index if neurons == kind}
+    taken = dict(zip(rng.permutation(sorted(draws)).tolist(), best, strict=False))
+    for cell, rows in lost.items():
+        kept = rows[~rows.index.get_level_values("neurons").isin(best)]
+        labels = [
+            (*size, taken[seed], NOT_DRAWN) if neurons == kind and seed in taken else (*size, neurons, seed)
+            for *size, neurons, seed in kept.index
+        ]
+        found[cell] = kept.set_axis(pd.MultiIndex.from_tuples(labels, names=_SET))
+    return found
+
+
+def _strongest_control(rows: pd.DataFrame, operator: str, k: int, sign: int) -> np.ndarray:
+    """What the strongest control costs on every problem, (P,), the mean of its draws; without any not numbers."""
     own = rows.loc[(rows.index.get_level_values("operator") == operator) & (rows.index.get_level_values("k") == k)]
     draws = {kind: own.loc[own.index.get_level_values("neurons") == kind].to_numpy() for kind in CONTROLS}
-    return np.asarray(draws[strongest(draws, sign=-1)].mean(0))
+    chosen = draws.get(strongest(draws, sign))
+    return np.full(rows.shape[1], np.nan) if chosen is None else np.asarray(chosen.mean(0))
 
 
 def contrasts_of(
@@ -120,7 +135,9 @@ _Null = tuple[Callable[[Lost, np.random.Generator], Lost], Callable[[pd.DataFram
 _NULLS: dict[str, _Null] = {
     "operators relabelled": (relabelled, specific, KNOCKOUT, list(_MEASURED)),
     "a fifth of the losses is missing": (thinned, exchanged, KNOCKOUT, list(_MEASURED)),
-    "a fifth of the gains is missing": (partial(thinned, beyond_control=True), exchanged, KEEP_ONLY, [PRIMARY]),
+    "a fifth of the gains is missing": (partial(thinned, sign=-1), exchanged, KEEP_ONLY, [PRIMARY]),
+    "controls are the best": (placebo, exchanged, KNOCKOUT, [PRIMARY]),
+    "controls are the best, kept": (placebo, exchanged, KEEP_ONLY, [PRIMARY]),
 }
 """By name: what makes it true, the question, and the intervention and the metrics that it is asked of."""
 

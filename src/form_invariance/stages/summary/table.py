@@ -65,8 +65,9 @@ NULLS = Schema(
             "donors change places (matched and same answer, by chance in each pair), three different operators "
             "(each format has another one under the same name), operators relabelled (the circuits change places "
             "on every problem by chance), a fifth of the losses is missing, a fifth of the gains is missing "
-            f"(the other formats' best neurons cost {SERVES} of what the own best cost; likewise with what they "
-            "keep beyond the strongest control)"
+            f"(the other formats' best neurons do {SERVES} of what the own best do beyond the strongest control, "
+            "knocked out or kept alone), controls are the best (draws of a control are every format's best "
+            "neurons; kept: kept alone)"
         ),
         "k": integer("circuit size: neurons per layer and format"),
         "trials": integer("tables in which the null is true"),
