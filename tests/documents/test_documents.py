@@ -15,6 +15,7 @@ import yaml
 from stub_checkout import ROOT, snakemake
 
 from form_invariance.cli import command_module
+from form_invariance.stages.questions import QUESTIONS
 
 pytestmark = pytest.mark.slow
 
@@ -173,7 +174,7 @@ DEMO_ROWS = {
     ("interchange", "rate"): "Does a donor override",
     ("exchange", "probability"): "Does one format",
     ("exchange", "probability kept"): "the same: kept alone",
-    ("exchange", "accuracy"): "the same: accuracy lost (difference",
+    ("exchange", "accuracy"): "the same: accuracy lost beyond the strongest control",
     ("specific", "probability"): "Specific to this operator",
     ("specific", "probability beyond control"): "the same, beyond the strongest control: probability",
     ("specific", "accuracy"): "the same: accuracy lost by its own",
@@ -199,7 +200,8 @@ def test_the_demos_numbers_are_those_of_its_tables(monkeypatch):
         (line,) = (line for line in table if line.startswith(f"| {beginning}"))
         row = verdicts.loc["embedded-shared"].loc[key]
         shown = [row["value"], *([row["control_value"]] if row["control"] != "none" else [])]
-        shown += [row["difference"], row["low"], row["high"]]
+        margin = QUESTIONS[key[0]].margin
+        shown += [margin + row[name] for name in ("difference", "low", "high")]
         cells = line.split("|")[2:-1]
         found = [float(n.replace("−", "-")) for n in re.findall(r"−?\d\.\d\d", " ".join(cells))]
         assert found == [round(value, 2) + 0.0 for value in shown if not np.isnan(value)], line
