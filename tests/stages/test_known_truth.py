@@ -180,13 +180,14 @@ def test_in_a_sure_model_a_knockout_costs_too_much_and_what_is_kept_alone_is_too
         assert found["probability"] > SERVES > found["probability kept"]
 
 
-@pytest.mark.parametrize("trials", [30, pytest.param(1000, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("trials", [60, pytest.param(1000, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize(("key", "by_format"), [*product(MEASURED, [True]), *product(MEASURED[:2], [False])])
 def test_intervals_of_exchange_and_specific_hold_the_truth(damage, key, by_format, trials):
     hits, words = covered(damage, key, by_format, trials)
     print(f"{damage[0]:.0%} shared, {key}, trials {trials}: {hits.round(3).to_dict()}")
-    # At 95 %, fewer than 26 of 30 are 1 % of tests; where few answers are lost, an interval is too narrow.
-    assert (hits >= (0.85 if trials < 100 or key[1] == "accuracy" else 0.91)).all(), hits
+    # Where few answers are lost, an interval is too narrow. Of 60 trials, fewer than these are 1 % of tests.
+    least = {"probability": (0.82, 0.91), "accuracy": (0.77, 0.85)}[key[1]]
+    assert (hits >= least[trials > 60]).all(), hits
     if by_format and damage[0] == 0.25 and key[1] == "probability":
         (said_so,) = words
         assert said_so.count("no") > 0.9 * trials
@@ -233,7 +234,7 @@ def contrasts_by_pair(interchanged, drawn, resamples, seed):
     return overall(table).set_index("k")[["difference", "low", "high", "verdict"]]
 
 
-@pytest.mark.parametrize("trials", [30, pytest.param(1000, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("trials", [60, pytest.param(1000, marks=pytest.mark.nightly)])
 def test_intervals_of_interchange_hold_the_truth(interchanged, trials):
     every = {direction: np.arange(len(pairs)) for direction, (pairs, *_) in interchanged.items()}
     truth = contrasts_by_pair(interchanged, every, 2, 0)["difference"]
@@ -246,7 +247,7 @@ def test_intervals_of_interchange_hold_the_truth(interchanged, trials):
         found.append(contrasts_by_pair(interchanged, drawn, RESAMPLES, seed))
     hits = pd.concat([(one["low"] <= truth) & (truth <= one["high"]) for one in found]).groupby(level=0).mean()
     print(f"interchange, truth {truth.round(2).to_dict()}, trials {trials}: {hits.round(3).to_dict()}")
-    assert (hits[[12, 15]] >= (0.85 if trials < 100 else 0.9)).all(), hits
+    assert (hits[[12, 15]] >= (0.82 if trials < 100 else 0.9)).all(), hits
     # Where every answer is the donor's, the permuted donors' rate alone varies, and the interval is too narrow.
     assert all(one["verdict"][16] == "yes" for one in found)
     assert max((one["high"] - one["low"])[16] for one in found) < 0.03

@@ -40,10 +40,10 @@ def equal_draws(rng, effect=0.0):
 
 def test_a_control_that_is_one_of_many_is_rarely_told_from_them():
     rng, words = np.random.default_rng(0), []
-    for _ in range(25):
+    for _ in range(12):
         cells = {(form, "+"): equal_draws(rng) for form in ("a", "b", "c")}
         words += [one["verdict"] for one in nulls.ablation_trials(cells, 100, 0) if one["metric"] == "probability"]
-    assert len(words) == 25 * 6 * 2
+    assert len(words) == 12 * 6 * 2
     assert words.count("yes") <= 0.05 * len(words)
     assert words.count("no") <= 0.05 * len(words)
     cells = {(form, "+"): equal_draws(rng, effect=1.0) for form in ("a", "b", "c")}
