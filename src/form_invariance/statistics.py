@@ -78,18 +78,23 @@ def bootstrap_weights(size: int, resamples: int, seed: int, *names: str) -> np.n
     return np.apply_along_axis(np.bincount, 1, drawn, minlength=size).astype(float)
 
 
-def normal_limits(value: float, resampled: np.ndarray) -> tuple[float, float]:
-    """The 95 % normal interval around a value, with the standard error of its resamples that are finite."""
+def normal_limits(value: float, resampled: np.ndarray, unseen: float = 0.0) -> tuple[float, float]:
+    """The 95 % normal interval around a value, with the standard error of its resamples that are finite.
+
+    Args:
+        unseen: half of the interval where no resample differs, for instance by the rule of three.
+    """
     resampled = resampled[np.isfinite(resampled)]
     if len(resampled) < 2 or np.isnan(value):
         return float("nan"), float("nan")
     half = Z95 * resampled.std(ddof=1)
+    half = unseen if value - half == value + half else half
     return value - half, value + half
 
 
-def normal_interval(value: float, resampled: np.ndarray) -> tuple[float, float]:
+def normal_interval(value: float, resampled: np.ndarray, unseen: float = 0.0) -> tuple[float, float]:
     """The same for a value between 0 and 1, whose limits are, too."""
-    low, high = normal_limits(value, resampled)
+    low, high = normal_limits(value, resampled, unseen)
     return (low, high) if np.isnan(low) else (max(0.0, low), min(1.0, high))
 
 

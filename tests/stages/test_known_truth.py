@@ -33,6 +33,7 @@ from form_invariance.stages.transfer.conditions import only, plan
 from form_invariance.stages.transfer.contrasts import contrast_table
 
 SEED, DRAWS, PROMPTS, RESAMPLES = 300, 4, 32, 400
+MOVED = (16, 15, 12)
 FORMATS = list(TEMPLATES)
 SET = ["operator", "k", "neurons", "seed"]
 MEASURED = [("knockout", "probability"), ("knockout", "accuracy"), ("keep_only", "probability")]
@@ -197,7 +198,7 @@ def test_intervals_of_exchange_and_specific_hold_the_truth(damage, key, by_forma
 def interchanged(tmp_path_factory):
     """For each direction of a model that shares everything: pairs, outputs (sets, pairs), and donors' answers.
 
-    What is exchanged are the 16, 15 and 12 largest planted neurons of a layer.
+    What is exchanged are the `MOVED` largest planted neurons of a layer.
     """
     run, found, censuses = model_and_census(tmp_path_factory.mktemp("constructed") / "model", 1.0)
     nobody = next(iter(censuses.values())).iloc[:0].assign(split="train")
@@ -208,7 +209,7 @@ def interchanged(tmp_path_factory):
         (condition,) = group.conditions
         sets = [
             NeuronSet({"neurons": "circuit", "k": count, "seed": -1}, planted(found, direction[1], count))
-            for count in (16, 15, 12)
+            for count in MOVED
         ]
         after = run_group(run, group, donors, {}, {"circuit": sets}, True)["interchange"].after
         pairs = group.pairs.iloc[condition.targets]
@@ -223,7 +224,7 @@ def contrasts_by_pair(interchanged, drawn, resamples, seed):
         some, chosen = pairs.iloc[drawn[donor, target]], torch.tensor(drawn[donor, target])
         right = torch.tensor(some["answer_token"].tolist())
         permuted = directions._permuted(predicted[:, chosen], tokens[chosen], right)
-        for place, k in enumerate((16, 15, 12)):
+        for place, k in enumerate(MOVED):
             imposed = (predicted[place, chosen] == tokens[chosen]).numpy()
             values = {"donor_answer": imposed, "permuted_answer": permuted[place].numpy(), "recovered": imposed}
             cell = {"donor": donor, "target": target, "k": k, "condition": "interchange", "seed": -1}

@@ -99,11 +99,10 @@ def tables():
     exchanged = {"first": 0.45, "second": 0.5, "ratio": 0.9, "ratio_low": 0.7, "ratio_high": 1.1}
     kept = {"first": 0.1, "second": 0.2, "ratio": 0.5, "ratio_low": 0.4, "ratio_high": 0.6}
     specific += [
-        {"format": name, "operator": name, "k": 10, "task": "own", "intervention": done, "contrast": contrast}
-        | {"metric": metric, **(kept if done == "keep_only" else exchanged)}
+        {"format": name, "operator": name, "k": 10, "task": "own", "intervention": done, "metric": metric}
+        | {"contrast": "exchanged_minus_own_beyond_control", **(kept if done == "keep_only" else exchanged)}
         for name in ("word", "all")
         for done in ("keep_only", "knockout")
-        for contrast in ("exchanged_minus_own_beyond_control",)
         for metric in ("accuracy", "probability", "loss")
     ]
     return {

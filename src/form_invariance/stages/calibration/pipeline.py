@@ -9,9 +9,7 @@ import pandas as pd
 
 from form_invariance.stages.calibration.construction import PLANTED
 from form_invariance.stages.circuit.compute import circuit_members, circuit_table
-from form_invariance.stages.contrasts import problems_of
 from form_invariance.stages.controls import Draws
-from form_invariance.stages.dataset.prompts import eval_prompts, eval_rows
 from form_invariance.stages.disagreement.compute import disagreement_tables
 from form_invariance.stages.disagreement.products import Measured, answers_of
 from form_invariance.stages.interventions.compute import Choices
@@ -26,12 +24,13 @@ from form_invariance.stages.specificity.compute import damages
 from form_invariance.stages.specificity.compute import neuron_sets as exchanged_sets
 from form_invariance.stages.specificity.contrasts import contrasts_table
 from form_invariance.stages.specificity.damages import Damages
-from form_invariance.stages.specificity.tasks import Task
+from form_invariance.stages.specificity.tasks import operator_task
 from form_invariance.stages.specificity.verdicts import exchanged
 from form_invariance.stages.transfer.conditions import Plans, plan
 from form_invariance.stages.transfer.contrasts import contrast_table as transfer_contrasts
 from form_invariance.stages.transfer.directions import transfer_tables
 from form_invariance.stages.transfer.names import CONTROLS
+from form_invariance.stages.transfer.neuron_sets import Measured as Neurons
 from form_invariance.stages.transfer.neuron_sets import measure, neuron_sets
 
 KS = (PLANTED // 2, PLANTED, 2 * PLANTED)
@@ -50,6 +49,18 @@ class Results:
     interventions: pd.DataFrame
     exchange: pd.DataFrame
     transfer: pd.DataFrame
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What interventions, exchange and transfer start from; by format but for the circuits, which are by size."""
+
+    run: Run
+    cells: Mapping[str, Ranked]
+    circuits: Mapping[int, np.ndarray]
+    means: Mapping[str, MeanCache]
+    formats: Mapping[str, Neurons]
+    draws: Draws
 
 
 def overlaps(run: Run, seed: int) -> tuple[dict[str, Ranked], pd.DataFrame, pd.DataFrame]:
@@ -74,12 +85,13 @@ def run_stages(model: Path, seed: int) -> Results:
     _, correlation = disagreement_tables(
         {(name, OPERATOR): _measured(cell, name) for name, cell in cells.items()}, _RESAMPLES, seed
     )
-    circuits, draws = (
-        {PLANTED: circuit_members(circuit, PLANTED, run.late, run.width)},
-        Draws(_SEEDS, _SEEDS, seed),
-    )
-    given = run, cells, circuits, means, draws
-    return Results(overlap, reliability, correlation, _interventions(*given), _exchange(*given), _transfer(*given))
+    formats = {
+        name: measure(run, cell.ranking, means[name].late_variance(run.first), None)
+        for name, cell in cells.items()
+    }
+    circuits = {PLANTED: circuit_members(circuit, PLANTED, run.late, run.width)}
+    given = _Given(run, cells, circuits, means, formats, Draws(_SEEDS, _SEEDS, seed))
+    return Results(overlap, reliability, correlation, _interventions(given), _exchange(given), _transfer(given))
 
 
 def _measured(cell: Ranked, name: str) -> Measured:
@@ -88,67 +100,41 @@ def _measured(cell: Ranked, name: str) -> Measured:
     return Measured(cell.effects, answers_of(train, [partners], cell.effects, name))
 
 
-def _interventions(
-    run: Run,
-    cells: Mapping[str, Ranked],
-    circuits: Mapping[int, np.ndarray],
-    means: Mapping[str, MeanCache],
-    draws: Draws,
-) -> pd.DataFrame:
+def _interventions(given: _Given) -> pd.DataFrame:
     """Keep-only and knockout against the strongest control."""
-    choices = Choices(OPERATOR, draws, _RESAMPLES, center=True)
-    compared: dict[tuple[str, ...], Cell] = {
-        (name, OPERATOR): cell_of(*intervened_cell(run, cell, circuits, means[name], choices), cell.dataset)
-        for name, cell in cells.items()
-    }
-    return intervention_contrasts(compared, _RESAMPLES, draws.seed)
+    choices = Choices(OPERATOR, given.draws, _RESAMPLES, center=True)
+    compared: dict[tuple[str, ...], Cell] = {}
+    for name, cell in given.cells.items():
+        both = intervened_cell(given.run, cell, given.circuits, given.means[name], choices)
+        compared[name, OPERATOR] = cell_of(*both, cell.dataset)
+    return intervention_contrasts(compared, _RESAMPLES, given.draws.seed)
 
 
-def _exchange(
-    run: Run,
-    cells: Mapping[str, Ranked],
-    circuits: Mapping[int, np.ndarray],
-    means: Mapping[str, MeanCache],
-    draws: Draws,
-) -> pd.DataFrame:
+def _exchange(given: _Given) -> pd.DataFrame:
     """What each format's best neurons do in the others: the verdicts *exchange*."""
-    rank = {name: run.by_neuron(cell.ranking, "rank") for name, cell in cells.items()}
+    rank = {name: neurons.rank for name, neurons in given.formats.items()}
     measured: list[Damages] = []
     sets = {}
-    for name, cell in cells.items():
-        values = {
-            "variance": means[name].late_variance(run.first),
-            "effect": run.by_neuron(cell.ranking, "ie_mean"),
-        }
-        sets[name] = exchanged_sets(OPERATOR, circuits, values, rank, draws)
-        rows = eval_rows(cell.dataset)
-        prompts = eval_prompts(cell.dataset, run.tokenizer, run.model.device)
-        task = Task(OPERATOR, *prompts, means[name], problems_of(OPERATOR, rows["a"], rows["b"]))
-        measured += damages(run, name, task, sets[name], _RESAMPLES, draws.seed, center=True)
+    for name, cell in given.cells.items():
+        values = {"variance": given.formats[name].variance, "effect": given.formats[name].effect}
+        sets[name] = exchanged_sets(OPERATOR, given.circuits, values, rank, given.draws)
+        task = operator_task(given.run, OPERATOR, cell.dataset, given.means[name])
+        measured += damages(given.run, name, task, sets[name], _RESAMPLES, given.draws.seed, center=True)
     return exchanged(contrasts_table(measured, sets, [OPERATOR]))
 
 
-def _transfer(
-    run: Run,
-    cells: Mapping[str, Ranked],
-    circuits: Mapping[int, np.ndarray],
-    means: Mapping[str, MeanCache],
-    draws: Draws,
-) -> pd.DataFrame:
+def _transfer(given: _Given) -> pd.DataFrame:
     """Transfer of the shared neurons against the strongest control."""
-    formats = {
-        name: measure(run, cell.ranking, means[name].late_variance(run.first), None)
-        for name, cell in cells.items()
-    }
-    sets = neuron_sets(run, circuits, formats, OPERATOR, draws)
-    censuses = {name: cell.census for name, cell in cells.items()}
-    plans = plan(censuses, [cell.dataset for cell in cells.values()], _PAIRS, draws.seed, OPERATOR)
+    sets = neuron_sets(given.run, given.circuits, given.formats, OPERATOR, given.draws)
+    censuses = {name: cell.census for name, cell in given.cells.items()}
+    datasets = [cell.dataset for cell in given.cells.values()]
+    plans = _same_operands(plan(censuses, datasets, _PAIRS, given.draws.seed, OPERATOR))
     moved = [
         (rates.assign(direction="_to_".join(direction)), pairs)
-        for direction, rates, pairs in transfer_tables(run, _same_operands(plans), {}, sets, center=True)
+        for direction, rates, pairs in transfer_tables(given.run, plans, {}, sets, center=True)
     ]
     rates, pairs = (pd.concat(tables).assign(operator=OPERATOR) for tables in zip(*moved, strict=True))
-    return transfer_contrasts(rates, pairs, _RESAMPLES, draws.seed)
+    return transfer_contrasts(rates, pairs, _RESAMPLES, given.draws.seed)
 
 
 def _same_operands(plans: Plans) -> Plans:

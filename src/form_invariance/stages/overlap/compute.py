@@ -86,10 +86,7 @@ def _of_group(
     weights = members[1:].sum(1)
     pooled = np.nansum(chances * weights) / weights.sum() if weights.any() else np.nan
     jaccards = jaccard(np.stack([common, union]))
-    low, high = normal_interval(jaccards[0, 0], jaccards[0, 1:])
-    if low == high:  # no resample differs: the rule of three
-        half = UNSEEN / union[0, 0]
-        low, high = max(0.0, low - half), min(1.0, high + half)
+    low, high = normal_interval(jaccards[0, 0], jaccards[0, 1:], UNSEEN / max(1, union[0, 0]))
     return pd.DataFrame(
         {
             "layer": layers,

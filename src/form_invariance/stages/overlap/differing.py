@@ -108,8 +108,8 @@ def differing_table(cells: Mapping[Cell, Effects], ks: Sequence[int], resamples:
 
 def _half(values: np.ndarray, unseen: float) -> float:
     """Half of the 95 % interval of a value and its resamples after it; `unseen` where none of these differs."""
-    low, high = normal_limits(values[0], values[1:])
-    return unseen if low == high else (high - low) / 2
+    low, high = normal_limits(values[0], values[1:], unseen)
+    return (high - low) / 2
 
 
 def _of_size(

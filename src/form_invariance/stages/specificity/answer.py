@@ -8,7 +8,7 @@ import pandas as pd
 
 from form_invariance.stages.answers import Answer, percent
 from form_invariance.stages.contrasts import overall
-from form_invariance.stages.specificity.damages import KEEP_ONLY
+from form_invariance.stages.specificity.damages import KEEP_ONLY, KNOCKOUT
 from form_invariance.stages.specificity.table import (
     EXCHANGED,
     OTHER_CIRCUITS,
@@ -59,13 +59,27 @@ def _other_task(task: str, rows: pd.DataFrame, over: _Rows) -> str:
     return f"{name}: {percent(row['second'])} are lost; own minus {task} {_points(row)}."
 
 
-def _kept(row: Mapping[Any, Any]) -> str:
-    """What other formats' best neurons keep, and the own best."""
-    return (
-        f"Kept alone, neurons that are the best in another format leave the right answer {row['first']:.3f} more "
-        f"probability than the strongest matched control does, the own best {row['second']:.3f}; "
-        f"{_ratio(row, 'other / own')}."
-    )
+_EXCHANGE = {
+    KNOCKOUT: "As many neurons that are the best in another format cost",
+    KEEP_ONLY: "Kept alone, neurons that are the best in another format leave",
+}
+"""How the sentence on exchanged neurons begins, by intervention."""
+
+
+def _exchanged(contrasts: pd.DataFrame) -> list[str]:
+    """What other formats' best neurons do, and the own best; a sentence for each intervention that is defined.
+
+    Args:
+        contrasts: of one k.
+    """
+    rows = overall(contrasts)
+    rows = rows[(rows["contrast"] == EXCHANGED) & (rows["metric"] == PRIMARY) & (rows["cells"] > 0)]
+    return [
+        f"{opening} the right answer {row['first']:.3f} more probability than the strongest matched control does, "
+        f"the own best {row['second']:.3f}; {_ratio(row, 'other / own')}."
+        for intervention, opening in _EXCHANGE.items()
+        for row in rows[rows["intervention"] == intervention].to_dict("records")
+    ]
 
 
 def _sentences(knockout: pd.DataFrame, over: _Rows, k: int) -> list[str]:
@@ -99,23 +113,17 @@ def _sentences(knockout: pd.DataFrame, over: _Rows, k: int) -> list[str]:
         )
     if beyond["cells"]:
         parts.append(f"Own minus other, of what the circuit does beyond its control: {_points(beyond)}.")
-    exchanged = over.get((PRIMARY, EXCHANGED, OWN))
-    if exchanged is not None and exchanged["cells"]:
-        parts.append(
-            f"As many neurons that are the best in another format cost the right answer {exchanged['first']:.3f} "
-            f"more probability than the strongest matched control does, the own best {exchanged['second']:.3f}; "
-            f"{_ratio(exchanged, 'other / own')}."
-        )
     return parts
 
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """The damage of a knockout to the own operator, to other tasks, and by matched controls."""
     contrasts, table = tables["specificity_contrasts"], tables["specificity"]
-    chosen = contrasts[(contrasts["k"] == k) & (contrasts["intervention"] == "knockout")]
+    contrasts = contrasts[contrasts["k"] == k]
+    chosen = contrasts[contrasts["intervention"] == KNOCKOUT]
     named = chosen["task"].isin([OWN, OTHER_OPERATORS]) & (chosen["metric"] == "accuracy")
     shown = chosen[named].drop(columns=["k", "intervention", "metric"]).reset_index(drop=True)
-    knockout = table[(table["k"] == k) & (table["neurons"] == "circuit") & (table["intervention"] == "knockout")]
+    knockout = table[(table["k"] == k) & (table["neurons"] == "circuit") & (table["intervention"] == KNOCKOUT)]
     if not knockout["n_neurons"].any():
         return [
             Answer(QUESTION, f"Undefined: no neuron is shared at k = {k}.", shown, ("specificity", "exchange"))
@@ -123,9 +131,6 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     rows = overall(chosen).to_dict("records")
     over = {(row["metric"], row["contrast"], row["task"]): row for row in rows}
     others = knockout[~knockout["task"].isin(knockout["operator"])].groupby("task", sort=False)
-    kept = overall(contrasts[(contrasts["k"] == k) & (contrasts["intervention"] == KEEP_ONLY)])
-    kept = kept[(kept["contrast"] == EXCHANGED) & (kept["metric"] == PRIMARY) & (kept["cells"] > 0)]
-    sentences = _sentences(knockout, over, k)
-    sentences += [_kept(row) for row in kept.to_dict("records")]
+    sentences = [*_sentences(knockout, over, k), *_exchanged(contrasts)]
     sentences += [_other_task(str(task), part, over) for task, part in others]
     return [Answer(QUESTION, " ".join(sentences), shown, ("specificity", "exchange"))]

@@ -108,18 +108,14 @@ def _sets(
 def _tasks(arguments: argparse.Namespace, run: "Run", name: str, means: Mapping[str, "MeanCache"]) -> list["Task"]:
     """The tasks of one format: the operators, and those on numbers that have a template in it."""
     from form_invariance.problems.operands import OperandRange
-    from form_invariance.stages.contrasts import problems_of
-    from form_invariance.stages.dataset.prompts import eval_prompts, eval_rows
     from form_invariance.stages.dataset.table import DATASET
-    from form_invariance.stages.specificity.tasks import FEWEST, Task, number_task
+    from form_invariance.stages.specificity.tasks import FEWEST, number_task, operator_task
     from form_invariance.tables.files import read_table
 
-    tasks = []
-    for operator, cache in means.items():
-        dataset = read_table(arguments.dataset[name, operator], DATASET)
-        prompts = eval_prompts(dataset, run.tokenizer, run.model.device)
-        rows = eval_rows(dataset)
-        tasks.append(Task(operator, *prompts, cache, problems_of(operator, rows["a"], rows["b"])))
+    tasks = [
+        operator_task(run, operator, read_table(arguments.dataset[name, operator], DATASET), cache)
+        for operator, cache in means.items()
+    ]
     limits, most = OperandRange(**operand_limits(arguments)), max(FEWEST, arguments.prompts)
     for task, expression in arguments.task.items():
         if template := arguments.task_template.get((name, task)):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -14,6 +15,7 @@ from form_invariance.problems.prompts import check_next_token, rendered
 from form_invariance.problems.templates import check_task_fields
 from form_invariance.randomness import generator
 from form_invariance.stages.contrasts import Problem, problems_of
+from form_invariance.stages.dataset.prompts import eval_prompts, eval_rows
 from form_invariance.stages.intervene import answer
 from form_invariance.stages.mean_cache.compute import MeanCache, last_token_means
 from form_invariance.stages.run import Run
@@ -41,6 +43,13 @@ class Task:
     """Of the prompts: the formats have them in common, as far as they ask the same."""
     undefined: str = ""
     """Why nothing is measured on it; empty if it is."""
+
+
+def operator_task(run: Run, operator: str, dataset: pd.DataFrame, means: MeanCache) -> Task:
+    """An operator's eval prompts in one format; `dataset` is the dataset table of this cell."""
+    rows = eval_rows(dataset)
+    prompts = eval_prompts(dataset, run.tokenizer, run.model.device)
+    return Task(operator, *prompts, means, problems_of(operator, rows["a"], rows["b"]))
 
 
 def number_task(

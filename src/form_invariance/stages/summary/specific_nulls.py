@@ -80,12 +80,14 @@ def thinned(lost: Lost, rng: np.random.Generator, sign: int = 1) -> Lost:
         for problem in rows.columns:
             kept.setdefault((task, problem), bool(rng.random() < SERVES))
         part = np.array([kept[task, problem] for problem in rows.columns])
-        values, places = rows.to_numpy(), {label: place for place, label in enumerate(rows.index)}
+        values, kinds = rows.to_numpy(), rows.index.get_level_values("neurons")
         changed = values.copy()
-        for (operator, k, neurons, _), place in places.items():
-            own = places.get((operator, k, BEST_IN + name, NOT_DRAWN))
-            if neurons.startswith(BEST_IN) and neurons != BEST_IN + name and own is not None:
-                changed[place] = np.where(part, values[own], _strongest_control(rows, operator, k, sign))
+        for places in rows.groupby(level=["operator", "k"]).indices.values():
+            of = kinds[places]
+            own, best = of == BEST_IN + name, of.str.startswith(BEST_IN)
+            if own.any():
+                floor = _strongest_control({kind: values[places[of == kind]] for kind in CONTROLS}, sign)
+                changed[places[best & ~own]] = np.where(part, values[places[own]], floor)
         found[name, task] = pd.DataFrame(changed, rows.index, rows.columns)
     return found
 
@@ -106,12 +108,10 @@ def placebo(lost: Lost, rng: np.random.Generator) -> Lost:
     return found
 
 
-def _strongest_control(rows: pd.DataFrame, operator: str, k: int, sign: int) -> np.ndarray:
-    """What the strongest control costs on every problem, (P,), the mean of its draws; without any not numbers."""
-    own = rows.loc[(rows.index.get_level_values("operator") == operator) & (rows.index.get_level_values("k") == k)]
-    draws = {kind: own.loc[own.index.get_level_values("neurons") == kind].to_numpy() for kind in CONTROLS}
+def _strongest_control(draws: Mapping[str, np.ndarray], sign: int) -> np.ndarray | float:
+    """What the strongest control costs on every problem, the mean of its draws (draws, P); NaN without any."""
     chosen = draws.get(strongest(draws, sign))
-    return np.full(rows.shape[1], np.nan) if chosen is None else np.asarray(chosen.mean(0))
+    return np.nan if chosen is None else np.asarray(chosen.mean(0))
 
 
 def contrasts_of(
