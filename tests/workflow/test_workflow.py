@@ -90,6 +90,10 @@ def test_small_grid_and_targets(clean):
     assert (jobs["census"], jobs["transfer"], jobs["report"]) == (6, 1, 1)
     stages = pending(clean, "rankings_all", "--configfile", "config/test.yaml")
     assert set(stages) == {"model_files", "census", "preflight", "dataset", "patching", "ranking", "rankings_all"}
+    verdicts = pending(clean, "verdicts", "--configfile", "config/test.yaml")
+    assert verdicts["summary"] == 1
+    beside = ("heuristics", "family_knockout", "neuron_effects", "agreement", "engine_check", "browser", "report")
+    assert not verdicts.keys() & set(beside)
 
 
 def test_the_papers_models_are_planned_without_weights(clean):
