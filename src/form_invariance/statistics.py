@@ -20,7 +20,7 @@ TRIMMED = 0.1
 
 
 def ranks(values: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """The one rule by which neurons and heads are ranked: rank from 0 by value, largest first, ties by number.
+    """The one rule by which neurons are ranked: rank from 0 by value, largest first, ties by number.
 
     Args:
         values: (..., C).

@@ -21,7 +21,6 @@ from form_invariance.model.loading import load
 from form_invariance.model.readouts import Readouts
 from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.problems.prompts import render
-from form_invariance.stages.heads.compute import patch_heads
 from form_invariance.stages.patching.compute import patch_layers, patch_neurons
 
 pytestmark = pytest.mark.slow
@@ -84,16 +83,6 @@ def test_operations_of_a_patch(model, layer):
     found = counted(lambda: patch_neurons(model, cache, layer, torch.arange(n), given, answers))
     # The clean last token is replayed beside the patched ones.
     assert found == pytest.approx((n + 1) * replay_operations(model.config, 3 - layer, 9), rel=0.02)
-
-
-def test_operations_of_the_heads_patches(model):
-    c, prompt = model.config, torch.arange(9)[None]
-    cache = build_cache(model, prompt, 0)
-    given, answers = torch.zeros(c.n_layers, 1, c.n_heads, c.d_head), torch.tensor([[11, 12]])
-    found = counted(lambda: patch_heads(model, cache, given, answers, Readouts(full=True)))
-    # The clean last token is replayed beside the patched ones, and read out once more before them.
-    expected = sum((c.n_heads + 1) * replay_operations(c, c.n_layers - layer, 9) for layer in range(c.n_layers))
-    assert found == pytest.approx(expected, rel=0.03)
 
 
 def test_a_gpus_fused_attention_is_left_out_whatever_the_groups_of_queries():

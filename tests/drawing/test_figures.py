@@ -25,9 +25,6 @@ from form_invariance.stages.faithfulness.compute import SHARES
 from form_invariance.stages.faithfulness.table import FAITHFULNESS_AREAS
 from form_invariance.stages.family_knockout.figure import KINDS, family_knockout
 from form_invariance.stages.family_knockout.table import FAMILY_KNOCKOUT
-from form_invariance.stages.heads import figure as heads
-from form_invariance.stages.heads.overlap_table import HEAD_OVERLAP
-from form_invariance.stages.heads.table import HEADS
 from form_invariance.stages.heuristics.table import HEURISTICS
 from form_invariance.stages.interventions import figure as interventions
 from form_invariance.stages.interventions.table import INTERVENTIONS
@@ -159,20 +156,6 @@ def contrasts_table(operators, directions, ks=KS):
     return filled(TRANSFER_CONTRASTS, rows, "operator direction k contrast difference low high")
 
 
-def heads_table(seed, layers=3, per_layer=4):
-    effects = np.random.default_rng(seed).normal(size=layers * per_layer)
-    layer, head = np.indices((layers, per_layer)).reshape(2, -1)
-    rank = (-effects).argsort().argsort() + 1
-    return filled(HEADS, {"layer": layer, "head": head, "rank": rank, "ie_mean": effects})
-
-
-def head_overlap(formats, sizes=(1, 3)):
-    values = {"jaccard": 0.5, "chance": 0.1, "low": 0.3, "high": 0.6, "ceiling": 0.8}
-    ranked = {"all": 12, "routing": 4}
-    table = crossed(HEAD_OVERLAP, layers=[*ranked], h=sizes, formats=groups_of(formats), **values)
-    return table.assign(ranked=table["layers"].map(ranked))
-
-
 def probe_table(trained, operators, positions):
     places = {"layer": range(6), "position": range(positions), "token": " apples"}
     rates = {"low": 0.1, "high": 0.9, "reachable": 1.0, "majority": 0.1, "shuffled": 0.0}
@@ -284,13 +267,11 @@ def all_figures(formats, operators, models, ks=KS):
     cells = list(itertools.product(formats, operators))
     of_cells = {
         "interventions": joined(dict.fromkeys(cells, intervention_table(ks)), "format", "operator"),
-        "heads": joined({one: heads_table(seed) for seed, one in enumerate(cells)}, "format", "operator"),
         "heuristics": joined(dict.fromkeys(cells, heuristic_tables()[0]), "format", "operator"),
     }
     made = {
         "overlap": overlap(formats, ks),
         "reliability": reliability(formats, ks),
-        "head_overlap": head_overlap(formats),
         "agreement": heuristic_tables()[1],
         "labelled": heuristic_tables()[2],
     }
@@ -321,7 +302,6 @@ def all_figures(formats, operators, models, ks=KS):
     yield "family_knockout", family_knockout({"family_knockout": family_knockout_table()}, "m")
     yield "dose", transfer.dose({"dose": joined(doses, "operator")}, "m")
     yield "heuristics", heuristics.heuristics(every, "m")
-    yield "heads", heads.heads(every, "m")
     yield "audit", audit.audit({"audit": audit_table(formats, operators, ks)}, "m")
     yield "faithfulness", faithfulness.faithfulness({"faithfulness": faithfulness_table(formats, operators)}, "m")
     yield "planted", planted.planted({"planted": planted_table(formats)}, "m")
@@ -331,7 +311,7 @@ def all_figures(formats, operators, models, ks=KS):
     yield "prompt_formats", token_boxes.draw([(f, o, tokens, "294") for f in formats for o in operators])
 
 
-ALL_KINDS = ("heads", "probe", "prompt_formats", "summary")
+ALL_KINDS = ("probe_positions", "probe", "prompt_formats", "summary")
 """Figures that are written as every kind of file: meshes, bands, boxes, lines. One function writes them all."""
 
 
@@ -359,19 +339,6 @@ def test_figures_of_many_formats_and_models_are_drawn(tmp_path):
 
 def test_tokens_show_spaces_and_line_breaks():
     assert style.visible(" a\n") == "␣a↵"
-
-
-def test_heads_are_marked_where_they_are_best_in_every_format_and_in_one():
-    # Ranks follow the number of the head, but for the first format's last head, which is its best.
-    one, other = heads_table(0), heads_table(0)
-    other["rank"] = np.arange(12) + 1
-    one["rank"] = [*range(2, 13), 1]
-    overlap = head_overlap("sc", sizes=(1, 3, 5)).query("layers == 'all'")
-    tables = {"heads": joined({("s", "+"): one, ("c", "+"): other}, "format", "operator")}
-    figure = heads.heads({**tables, "head_overlap": overlap.assign(operator="+")}, "m")
-    first, second = figure.axes[1:3]
-    marks = [[(line.get_xydata() - 0.5).tolist() for line in axes.lines] for axes in (first, second)]
-    assert marks == [[[[0, 0], [1, 0]], [[3, 2]]], [[[0, 0], [1, 0]], [[2, 0]]]]
 
 
 @pytest.mark.parametrize("undefined", [["mean"], ["mean", "resample"]])

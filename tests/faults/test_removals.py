@@ -21,7 +21,7 @@ NAMED = re.compile(
 """What names a file: a command's sentence, or Snakemake's or the shell's word of what is not there."""
 TENSORS = ".safetensors"
 ROUNDS = max(2, KILLS // 20)
-AGAIN = ("circuit", "mean_cache", "head_effects", "attribution", "census")
+AGAIN = ("circuit", "mean_cache", "attribution", "census")
 """Stages one of which each round makes again, with all that follows from it."""
 
 

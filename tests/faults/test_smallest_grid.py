@@ -19,7 +19,6 @@ SMALLEST = {
     "corrupt_seeds": 1,
     "probe_prompts": 40,
     "k": [1, 1032],
-    "heads": [1, 24],
     "random_seeds": 1,
     "matched_seeds": 1,
     "mean_cache_prompts": 1,

@@ -8,7 +8,7 @@ import torch
 from ablations import at_last_token
 from pretended_gpu import CARD, pretended_gpu
 
-from form_invariance.model.replay import build_cache, last_token_attention, log_probabilities, replay, select
+from form_invariance.model.replay import build_cache, log_probabilities, replay, select
 from form_invariance.stages import ablation
 from form_invariance.stages.attribution.compute import attribute
 from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
@@ -52,15 +52,7 @@ def test_replay(tiny, tokens):
         some = select(cache, slice(1, 3))
         x = replay(model, some, some.residual[0][:, None].expand(-1, 5, -1), FIRST)
         read = log_probabilities(model, x, there(tokens)[1:, :2])
-        return (
-            *cache.keys,
-            *cache.values,
-            cache.residual,
-            cache.neurons,
-            x,
-            read,
-            last_token_attention(model, FIRST, cache),
-        )
+        return *cache.keys, *cache.values, cache.residual, cache.neurons, x, read
 
     assert_same_on_a_card(compute, tiny[0])
 

@@ -1,7 +1,5 @@
 """Every architecture: patching, attribution and ablation against hooks on Hugging Face's whole forward pass."""
 
-from itertools import product
-
 import numpy as np
 import oracles
 import pytest
@@ -14,12 +12,9 @@ from conftest import FAMILIES
 from form_invariance.errors import UserError
 from form_invariance.model import decoder, families
 from form_invariance.model import loading as models
-from form_invariance.model.readouts import Readouts
-from form_invariance.model.replay import build_cache, last_token_attention, last_token_neurons
+from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.model.rotary import inverse_frequencies
 from form_invariance.stages import ablation
-from form_invariance.stages.attribution.compute import effect_gradient
-from form_invariance.stages.heads.compute import last_token_heads, patch_heads
 from form_invariance.stages.mean_cache import compute as mean_cache
 from form_invariance.stages.patching.compute import patch_neurons
 from form_invariance.workflow import job_sizes
@@ -31,43 +26,33 @@ DOWN = {
     "gpt2": "transformer.h.{}.mlp.c_proj",
 }
 """What reads the neurons, where it is not named as in Llama."""
-OUT = {
-    "gpt-neox": "gpt_neox.layers.{}.attention.dense",
-    "gpt-neox-sequential": "gpt_neox.layers.{}.attention.dense",
-    "gpt2": "transformer.h.{}.attn.c_proj",
-}
-"""What reads the heads, likewise."""
 
 
 class HuggingFace:
-    """Hugging Face's model with hooks on what its down-projections read, or its attention's output projections."""
+    """Hugging Face's model with hooks on what its down-projections read."""
 
     def __init__(self, folder, family: str) -> None:
         from transformers import AutoModelForCausalLM
 
         self.model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()
         down = DOWN.get(family, "model.layers.{}.mlp.down_proj")
-        out = OUT.get(family, "model.layers.{}.self_attn.o_proj")
         layers = range(self.model.config.num_hidden_layers)
-        self.readers, self.head_readers = (
-            [self.model.get_submodule(name.format(layer)) for layer in layers] for name in (down, out)
-        )
+        self.readers = [self.model.get_submodule(down.format(layer)) for layer in layers]
 
     @torch.no_grad()
-    def run(self, tokens, hooks=(), readers=None):
-        """Last-token logits (B, V) with hooks (layer, function of the neurons (B, T, m) or heads (B, T, H*D))."""
-        readers = readers or self.readers
-        with reading(*((readers[layer], change) for layer, change in hooks)):
+    def run(self, tokens, hooks=()):
+        """Last-token logits (B, V) with hooks (layer, function of the neurons (B, T, m))."""
+        with reading(*((self.readers[layer], change) for layer, change in hooks)):
             return self.model(tokens).logits[:, -1]
 
-    def neurons(self, tokens, readers=None):
-        """All neurons' activations, (layers, B, T, m), or all heads' outputs (layers, B, T, H*D)."""
+    def neurons(self, tokens):
+        """All neurons' activations, (layers, B, T, m)."""
         seen = {}
 
         def keep(layer):
             return lambda post: seen.setdefault(layer, post.clone())
 
-        self.run(tokens, [(layer, keep(layer)) for layer in range(len(self.readers))], readers)
+        self.run(tokens, [(layer, keep(layer)) for layer in range(len(self.readers))])
         return torch.stack([seen[layer] for layer in range(len(self.readers))])
 
 
@@ -104,49 +89,6 @@ def test_single_neuron_patches(pair):
             expected = oracles.indirect_effect(base, theirs.run(clean, [(layer, change)]), answers)
             np.testing.assert_allclose(got[:, column], expected, atol=2e-5, rtol=2e-4)
         assert got.abs().max() > 1e-3
-
-
-def test_single_head_patches_and_attention(pair):
-    model, theirs = pair
-    clean, corrupt, answers = inputs(model)
-    c = model.config
-    given = theirs.neurons(corrupt, theirs.head_readers)[:, :, -1].unflatten(-1, (c.n_heads, c.d_head))
-    torch.testing.assert_close(last_token_heads(model, corrupt), given, atol=2e-5, rtol=1e-4)
-    cache, base = build_cache(model, clean, 0), theirs.run(clean)
-    got = patch_heads(model, cache, given, answers, Readouts(full=True))
-    for layer, head in product(range(c.n_layers), range(c.n_heads)):
-
-        def change(z, layer=layer, head=head):
-            z = z.unflatten(-1, (c.n_heads, c.d_head)).clone()
-            z[:, -1, head] = given[layer][:, head]
-            return z.flatten(-2)
-
-        patched = theirs.run(clean, [(layer, change)], theirs.head_readers)
-        expected = oracles.indirect_effect(base, patched, answers)
-        np.testing.assert_allclose(got[:, layer, head], expected, atol=2e-5, rtol=2e-4)
-    assert (got.abs().amax(0) > 1e-4).all()
-    with torch.no_grad():
-        attentions = theirs.model(clean, output_attentions=True).attentions
-    for layer, weights in enumerate(attentions):
-        torch.testing.assert_close(
-            last_token_attention(model, layer, cache), weights[:, :, -1], atol=2e-5, rtol=1e-4
-        )
-
-
-def test_the_gradient_of_attribution(pair):
-    model, theirs = pair
-    clean, _, answers = inputs(model)
-    gradient = effect_gradient(model, build_cache(model, clean, FIRST), answers)
-    for layer in range(FIRST, model.config.n_layers):
-        delta = torch.zeros(len(clean), model.config.d_mlp, requires_grad=True)
-
-        def add(post, delta=delta):
-            return torch.cat([post[:, :-1], post[:, -1:] + delta[:, None]], dim=1)
-
-        with torch.enable_grad(), reading((theirs.readers[layer], add)):
-            z = theirs.model(clean).logits[:, -1].gather(1, answers)
-            (expected,) = torch.autograd.grad(0.5 * (z[:, 1] - z[:, 0]).sum(), delta)
-        torch.testing.assert_close(gradient[layer - FIRST], expected, atol=1e-5, rtol=1e-3)
 
 
 @pytest.mark.parametrize("positions", ["all", "last"])

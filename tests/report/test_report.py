@@ -15,9 +15,6 @@ from form_invariance.report.verdicts import verdict_rows
 from form_invariance.stages.answers import Answer, method_of, read_answers, write_answers
 from form_invariance.stages.audit import answer as audit
 from form_invariance.stages.audit.table import AUDIT
-from form_invariance.stages.heads import answer as heads
-from form_invariance.stages.heads.overlap_table import HEAD_OVERLAP
-from form_invariance.stages.heads.table import HEADS
 from form_invariance.stages.intervention_kinds import INTERVENED
 from form_invariance.stages.planted import answer as planted
 from form_invariance.stages.planted.table import PLANTED
@@ -29,37 +26,6 @@ from form_invariance.stages.transfer.table import DOSE
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width="9" height="9"/></svg>'
 DEMO = ROOT / "results/report.html"
-
-
-def heads_tables(best):
-    """Tables of four heads; `best` are ranks by format. Heads 0 and 1 look at the operands, the others at BOS."""
-    rows = [
-        (name, "addition", *place, rank, *((0.5, 0.25, 0.0) if place[0] == 0 else (0.0, 0.0, 0.5)))
-        for name, ranks in zip(("symbolic", "word"), best, strict=True)
-        for place, rank in zip([(0, 0), (0, 1), (1, 0), (1, 1)], ranks, strict=True)
-    ]
-    keys = "format operator"
-    every = filled(HEADS, rows, f"{keys} layer head rank attention_a attention_b attention_bos", keys, ie_mean=1.0)
-    sizes = [(layers, h, h / 8, low) for layers in ("all", "routing") for h, low in ((1, 0.0), (2, 0.2))]
-    alike = {"operator": "addition", "formats": "symbolic+word", "chance": 0.125, "high": 0.9, "ceiling": 0.75}
-    overlap = filled(HEAD_OVERLAP, sizes, "layers h jaccard low", "operator", **alike)
-    return {"heads": every, "head_overlap": overlap}
-
-
-@pytest.mark.parametrize(
-    ("best", "attention"),
-    [
-        ([(1, 2, 3, 4), (2, 1, 3, 4)], "75% of their attention to the two operands; the average head 38%."),
-        ([(1, 3, 2, 4), (4, 3, 2, 1)], "0% of their attention to the two operands; the average head 38%."),
-        ([(1, 2, 3, 4), (3, 4, 1, 2)], "(12.5% by chance, ceiling 75.0%)."),
-    ],
-)
-def test_the_heads_sentence_follows_the_numbers(best, attention):
-    (answer,) = heads.answer(heads_tables(best), 100)
-    assert answer.sentence.startswith("25.0% of the attention heads among the best 2")
-    assert "above chance in all 1 operators" in answer.sentence
-    assert answer.sentence.endswith(attention)
-    assert len(answer.table) == 4
 
 
 def test_the_audits_recall_is_told():

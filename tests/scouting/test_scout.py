@@ -218,15 +218,14 @@ def test_what_the_tokenizer_allows(raw_tokenizer):
 
 
 def test_more_time_makes_a_larger_experiment():
-    found = sizes.steps(5000, 100, 10**6, 0.8)
+    found = sizes.steps(5000, 10**6, 0.8)
     for smaller, larger in itertools.pairwise(found):
-        assert all(larger[key] >= smaller[key] for key in smaller if key not in ("k", "heads"))
+        assert all(larger[key] >= smaller[key] for key in smaller if key != "k")
     assert found[-1]["train_prompts"] == 100
-    assert len(sizes.steps(5000, 100, 140, 0.5)) == 1
-    for own in sizes.steps(30, 3, 10**6, 0.8):
+    assert len(sizes.steps(5000, 140, 0.5)) == 1
+    for own in sizes.steps(30, 10**6, 0.8):
         assert max(own["k"]) <= own["candidates"] <= 30
         assert own["heuristic_k"] in own["k"]
-        assert own["heads"] == []
 
 
 def census(rows, right):
@@ -242,7 +241,7 @@ def census(rows, right):
 @pytest.mark.parametrize(("rows", "right"), [(62, 25), (62, 60), (500, 250), (40, 20)])
 def test_the_sizes_of_a_table_are_those_that_its_right_rows_give(rows, right):
     own = {(name, "t"): (census(rows, right), name) for name in ("x", "y")}
-    found = sizes.of_tables(sizes.steps(100, 8, rows, right / rows)[-1], own, 0)
+    found = sizes.of_tables(sizes.steps(100, rows, right / rows)[-1], own, 0)
     choice = Choice(found["train_prompts"], found["eval_prompts"], found["corrupt_seeds"], 0)
     for table, template in own.values():
         dataset, _ = make_dataset({"t": (table, template)}, "t", choice)
@@ -254,7 +253,7 @@ def test_the_sizes_of_a_table_are_those_that_its_right_rows_give(rows, right):
 def test_too_few_right_rows_are_counted():
     own = {(name, "capitals"): (census(62, right), name) for name, right in (("x", 40), ("y", 9))}
     with pytest.raises(UserError, match=r"40 of 62 \(x capitals\), 9 of 62 \(y capitals\); add rows"):
-        sizes.of_tables(sizes.steps(100, 8, 62, 0.2)[0], own, 0)
+        sizes.of_tables(sizes.steps(100, 62, 0.2)[0], own, 0)
 
 
 def test_texts_stay_what_they_are_in_the_file(tmp_path):

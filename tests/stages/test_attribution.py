@@ -121,7 +121,7 @@ def test_a_cell_is_attributed_by_its_first_draw_of_partners(tiny):
     tokens, _, answers = prepared(tokenizer, "word")
     lengths = [PROMPTS["word"], PROMPTS["symbolic"]]  # partners of another operator may be of another length
     partners = [lengths[place % 2].format(a=a, b=b) for place, (a, b) in enumerate(CORRUPT)]
-    train = TrainPrompts(tokens, [partners, []], torch.stack([answers, answers.flip(0)]), answers)
+    train = TrainPrompts(tokens, [partners, []], torch.stack([answers, answers.flip(0)]))
     run = Run(model, tokenizer, FIRST)
     found = corrupt_activations(run, partners)
     for place, prompt in enumerate(partners):

@@ -105,7 +105,7 @@ def test_the_operators_of_a_format_divide_the_layers(tiny):
     """Every late layer of every format is patched in one operator, also where operators outnumber the layers."""
     model, tokenizer = tiny
     table = ranks(3, model.config.d_mlp)
-    prompts = TrainPrompts(torch.tensor([[5, 6, 7]]), [["1+2="]], torch.tensor([[[5, 6]]]), None)
+    prompts = TrainPrompts(torch.tensor([[5, 6, 7]]), [["1+2="]], torch.tensor([[[5, 6]]]))
     for operators in (["a"], ["a", "b"], ["a", "b", "c", "d"]):
         cells = [(name, operator) for name in ("s", "w") for operator in operators]
         means = dict.fromkeys(("s", "w"), MeanCache([], [], [], torch.ones(1)))

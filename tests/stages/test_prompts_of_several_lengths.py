@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from form_invariance.model.batches import by_length
-from form_invariance.model.readouts import Readouts
 from form_invariance.model.replay import last_token_neurons
 from form_invariance.problems.tasks import TableTask, pool, stated, targets
 from form_invariance.stages.attribution.compute import attribute, corrupt_activations
@@ -15,7 +14,6 @@ from form_invariance.stages.census.compute import ask, take_census
 from form_invariance.stages.controls import circuit_set
 from form_invariance.stages.dataset.compute import Choice, make_dataset
 from form_invariance.stages.dataset.prompts import TrainPrompts, eval_prompts, train_prompts
-from form_invariance.stages.heads.compute import measure_cell
 from form_invariance.stages.intervene import start
 from form_invariance.stages.interventions.compute import run_cell
 from form_invariance.stages.mean_cache import compute as mean_cache
@@ -70,7 +68,7 @@ def one_by_one(train):
     """The train prompts as cells of one prompt each, without padding."""
     for row in range(PROMPTS):
         (_, own) = next(by_length(train.tokens[row : row + 1], 1))
-        yield TrainPrompts(own, [[draw[row]] for draw in train.partners], train.answers[:, row : row + 1], None)
+        yield TrainPrompts(own, [[draw[row]] for draw in train.partners], train.answers[:, row : row + 1])
 
 
 @pytest.fixture(scope="module")
@@ -122,18 +120,6 @@ def test_attribution_and_patching(run, train, tiny_folder):
                     bridge, own.tokens, partner, own.answers[0], layer, neurons[layer].tolist()
                 )
                 np.testing.assert_allclose(together[layer][0, row : row + 1], expected, atol=1e-5, rtol=1e-5)
-
-
-def test_heads(run, train):
-    together = measure_cell(run.model, run.tokenizer, train, lambda _: None, Readouts())
-    attention = []
-    for row, own in enumerate(one_by_one(train)):
-        alone = measure_cell(run.model, run.tokenizer, own, lambda _: None, Readouts())
-        torch.testing.assert_close(together.effects[row : row + 1], alone.effects, atol=1e-5, rtol=1e-5)
-        attention.append(alone.attention["bos"])
-    torch.testing.assert_close(together.attention["bos"], torch.stack(attention).mean(0), **CLOSE)
-    # A table has no operands to attend to.
-    assert together.attention["a"].isnan().all()
 
 
 def test_the_mean_cache_is_aligned_at_the_last_token(run, census, means, tiny_folder):

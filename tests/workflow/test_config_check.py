@@ -77,10 +77,6 @@ def test_shipped_configurations_are_right():
         ("k", [10, 20, 10], ["k", "each number once"]),
         ("k", [], ["k", "a list"]),
         ("k", [50, 1100], ["config key k", "1100", "1032", "embedded-shared"]),
-        ("heads", [2, 25], ["config key heads", "25", "24 attention heads", "embedded-shared"]),
-        ("heads", [2, 2], ["config key heads", "each number once"]),
-        ("heads", 4, ["config key heads", "a list"]),
-        ("heads", [0], ["heads", "at least 1"]),
         ("candidates", 100, ["config key k", "150", "candidates (100)"]),
         ("late_from", "half", ["late_from", "'half_depth' or 'onset' or a whole number"]),
         ("late_from", 6, ["late_from", "below 6", "embedded-shared"]),
@@ -166,11 +162,6 @@ def test_mistakes(path, value, expected):
 @pytest.mark.parametrize("value", ["auto", "cpu", "cuda", "cuda:0", "cuda:12", "mps", "xpu:1", "npu"])
 def test_devices(value):
     config_schema.check_schema(changed("models/embedded-shared/device", value), SCHEMA)
-
-
-@pytest.mark.parametrize("value", [..., [], [24]])
-def test_heads_are_optional(value):
-    config_check.check(changed("heads", value), SCHEMA)
 
 
 @pytest.mark.parametrize(("late_from", "shards"), [("half_depth", 3), (1, 5), ("onset", 6)])
@@ -393,7 +384,6 @@ def with_hub_model(path, value):
     ("path", "value", "expected"),
     [
         ("k", [50, 1100], ["config key k", "1100", "1032"]),
-        ("heads", [2, 25], ["config key heads", "24 attention heads"]),
         ("late_from", 6, ["late_from", "below 6"]),
         ("formats/symbolic/templates/addition", "{a}{b}", ["formats.symbolic.templates.addition", "tokens"]),
         ("formats/word/variants/addition", ["{a}{b}"], ["formats.word.variants.addition[0]", "tokens"]),
@@ -460,7 +450,7 @@ def test_the_slow_checks_are_remembered_and_only_for_what_they_saw(tmp_path, fol
 def test_the_slow_checks_are_repeated_for_the_keys_that_they_read(tmp_path, monkeypatch):
     remembered, seen = tmp_path / "remembered", []
     monkeypatch.setattr(config_check, "check_models", lambda config, variants: seen.append(config))
-    other = changed("heads", [1])
+    other = changed("k", [50])
     for config, times in (
         *((DEFAULT, 1), (changed("seed", 7), 1), (changed("probe_prompts", 99), 1), (other, 2)),
         *((DEFAULT, 2), (changed("seed", 7), 2), (other, 2), (changed("corrupt", "across_operators"), 3)),

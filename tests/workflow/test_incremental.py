@@ -82,7 +82,6 @@ CHANGES = {
         ],
     ),
     "a dose": (lambda config: config["dose"].append(0.3), [("dose", {})]),
-    "a number of heads": (lambda config: config["heads"].append(12), [("head_overlap", {})]),
     "uniform controls": (
         lambda config: config.update(random_seeds=4),
         [("interventions transfer dose faithfulness", {})],
@@ -175,8 +174,8 @@ def test_every_setting_is_recorded_by_name(finished):
         # Each reaches few jobs, the last three none.
         (
             "stages/transfer/figure.py stages/planted/figure.py stages/dataset/preflight.py "
-            "stages/heads/compute.py bench/cost.py workflow/plan.py workflow/config_check.py",
-            "transfer_figure transfer_contrasts_figure dose_figure preflight heads planted_figure",
+            "bench/cost.py workflow/plan.py workflow/config_check.py",
+            "transfer_figure transfer_contrasts_figure dose_figure preflight planted_figure",
         ),
         (
             "stages/transfer/answer.py browser/sum_view.js paper/numbers.csv explainer/page.html",
@@ -216,7 +215,7 @@ def stage_of(module):
 CALLERS = {
     "attribution": {"paraphrase_effects"},
     "patching": {"paraphrase_effects"},
-    "overlap": {"paraphrases", "disagreement", "head_overlap"},
+    "overlap": {"paraphrases", "disagreement"},
     "mean_cache": {"dose"},  # transfer takes means where there is no donor
     "heuristics": {"neuron_effects"},
 }

@@ -211,14 +211,6 @@ def test_mean_cache_leaves_out_the_pairs_of_every_format(finished):
 
 
 @pytest.mark.nightly
-def test_the_heads_are_left_out(clean, planned):
-    without = pending(clean, "--config", "heads=[]")
-    assert not {"heads", "head_overlap", "heads_figure"} & set(without)
-    every = job_counts(planned)
-    assert {rule: every[rule] for rule in without} == without
-
-
-@pytest.mark.nightly
 def test_patching_in_several_jobs(clean):
     target = "results/embedded-shared/word/division/ranking.parquet"
     words = ["--config", "patching_shards=3"]

@@ -17,8 +17,6 @@ from form_invariance.randomness import generator
 from form_invariance.stages.attribution.compute import ESTIMATES
 from form_invariance.stages.census.compute import take_census
 from form_invariance.stages.controls import circuit_set
-from form_invariance.stages.dataset.prompts import TrainPrompts
-from form_invariance.stages.heads.compute import measure_cell
 from form_invariance.stages.heuristics.activations import operand_maps
 from form_invariance.stages.heuristics.pairs import grid_prompts, make_grid
 from form_invariance.stages.intervene import read_replaced, start
@@ -53,8 +51,7 @@ class _Cell:
 
     def __init__(self, run: Run, template: str, prompts: int) -> None:
         self.run, self.model, self.template = run, run.model, template
-        self.operands = _problems(prompts)
-        a, b = self.operands
+        a, b = _problems(prompts)
         self.prompts = [render(template, *pair) for pair in zip(a.tolist(), b.tolist(), strict=True)]
         self.tokens, self.right = run.tokens(self.prompts), run.answer_tokens(a + b)
         self.length = self.tokens.shape[1]
@@ -82,12 +79,6 @@ class _Cell:
             self.model, self.tokens, self.run.first, chosen, corrupt, answers, lambda _: None, Readouts(full=True)
         )
 
-    def head_patching(self) -> None:
-        operands = torch.stack([self.run.answer_tokens(one) for one in self.operands], dim=1)
-        partners = [self.prompts[-1], *self.prompts[:-1]]
-        train = TrainPrompts(self.tokens, [partners], self.answers[None], operands)
-        measure_cell(self.model, self.run.tokenizer, train, lambda _: None, Readouts(full=True))
-
     def ablate(self, means: MeanCache) -> None:
         sets = [circuit_set(members, k) for k, members in enumerate(self.circuits)]
         started = start(self.run, self.tokens, self.right, center=True)
@@ -108,7 +99,6 @@ class _Cell:
         for name, method in FIRST_STAGES.items():
             yield name, partial(self.estimates, method), n, "prompts"
         yield "patching", partial(self.patching, candidates), n * candidates * len(run.late), "patches"
-        yield "head patching", self.head_patching, n * model.config.n_layers * model.config.n_heads, "patches"
         average = partial(compute, model, run.tokenizer, [self.prompts])
         yield "mean cache", average, n, "prompts"
         yield "interventions", partial(self.ablate, average()), n, "prompts"

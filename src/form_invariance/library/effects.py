@@ -106,7 +106,7 @@ def _train(model: Run, clean: pd.DataFrame, corrupt: pd.DataFrame) -> TrainPromp
     pairs = enumerate(zip(others.tolist(), accepted_of(clean), strict=True))
     for row in [row for row, (other, accepted) in pairs if other in accepted][:1]:
         raise refusal(corrupt, row, "corrupt", "has the answer of its clean prompt, so that no effect is defined")
-    return TrainPrompts(tokens, [corrupt["prompt"].tolist()], torch.stack([answers, others], dim=1)[None], None)
+    return TrainPrompts(tokens, [corrupt["prompt"].tolist()], torch.stack([answers, others], dim=1)[None])
 
 
 def _largest_first(table: pd.DataFrame, column: str) -> pd.DataFrame:

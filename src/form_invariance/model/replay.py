@@ -131,14 +131,11 @@ def select(cache: LastTokenCache, prompts: slice | Tensor) -> LastTokenCache:
     )
 
 
-def _weights(model: Decoder, layer: int, x: Tensor, cache: LastTokenCache) -> tuple[Tensor, Tensor]:
-    """Attention weights of N runs x (B, N, d) of the last token, and their own values.
+def _attend(model: Decoder, layer: int, x: Tensor, cache: LastTokenCache) -> Tensor:
+    """Outputs of the heads (B, N, H, D) for N runs x (B, N, d) of the last token.
 
     Each run attends to the prompt's cached positions and to itself, never to another run. The grouped queries are
     multiplied with the cached keys directly; the keys are never expanded to all heads.
-
-    Returns:
-        Weights (B, G, N*H/G, T), values (B, N, G, D).
     """
     c = model.config
     prompts, runs = x.shape[:2]
@@ -150,21 +147,10 @@ def _weights(model: Decoder, layer: int, x: Tensor, cache: LastTokenCache) -> tu
     scores = rows @ cache.keys[layer - cache.first]  # (B, G, N*R, T-1)
     own_rows = to_itself.permute(0, 2, 1, 3, 4).reshape(*scores.shape[:-1], 1)
     scores = soft_cap(torch.cat([scores, own_rows], dim=-1), c.attention_softcap)
-    return scores.float().softmax(-1).to(x.dtype), v
-
-
-def _attend(model: Decoder, layer: int, x: Tensor, cache: LastTokenCache) -> Tensor:
-    """Outputs of the heads (B, N, H, D) for N runs x (B, N, d) of the last token."""
-    weights, v = _weights(model, layer, x, cache)
+    weights = scores.float().softmax(-1).to(x.dtype)  # (B, G, N*R, T)
     z = weights[..., :-1] @ cache.values[layer - cache.first]  # (B, G, N*R, D)
-    z, to_itself = (part.unflatten(2, (x.shape[1], -1)).transpose(1, 2) for part in (z, weights[..., -1:]))
+    z, to_itself = (part.unflatten(2, (runs, -1)).transpose(1, 2) for part in (z, weights[..., -1:]))
     return (z + to_itself * v[:, :, :, None]).flatten(2, 3)
-
-
-def last_token_attention(model: Decoder, layer: int, cache: LastTokenCache) -> Tensor:
-    """Attention weights of every head of a late layer at the last token of the ordinary pass, (B, H, T)."""
-    weights, _ = _weights(model, layer, cache.residual[layer - cache.first][:, None], cache)
-    return weights.flatten(1, 2)
 
 
 def replay(
@@ -174,7 +160,6 @@ def replay(
     start: int,
     *,
     on_neurons: LayerHook | None = None,
-    on_heads: LayerHook | None = None,
 ) -> Tensor:
     """Run the last token from layer `start` to the end, N times for each prompt.
 
@@ -183,13 +168,12 @@ def replay(
         x: residual stream of the last token before layer `start`, (B, N, d).
         start: a late layer, or the number of layers (then x is returned).
         on_neurons: called with (layer, post (B, N, m)); its result replaces post.
-        on_heads: called with (layer, z (B, N, H, D)); its result replaces z.
 
     Returns:
         Residual stream after the last layer, (B, N, d).
     """
     for layer in range(start, model.config.n_layers):
-        x = finish_layer(model, layer, x, _attend(model, layer, x, cache), on_neurons, on_heads)
+        x = finish_layer(model, layer, x, _attend(model, layer, x, cache), on_neurons, None)
     return x
 
 

@@ -101,7 +101,7 @@ def fit(
     shares = [float(own["correct"].mean()) for own, _ in censuses.values()] or experiment.chosen["right"].tolist()
     problems = math.inf if censuses else min(len(pool(question.task)) for question in experiment.questions)
     found: list[tuple[str, dict[str, Any], float]] = []
-    for own in sizes.steps(c.d_mlp, c.n_layers * c.n_heads, problems, min(shares)):
+    for own in sizes.steps(c.d_mlp, problems, min(shares)):
         if censuses:
             own = sizes.of_tables(own, censuses, experiment.seed)
         text = configuration(

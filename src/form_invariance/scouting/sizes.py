@@ -38,7 +38,6 @@ Controls have 4 draws at least: with one operator, an interval reaches 3.6 stand
 side with 4 draws, and 15.6 with 2 (`contrasts.half_of`).
 """
 _K = (5, 10, 20, 50, 100, 150, 200)
-_HEADS = (4, 8, 16)
 _PAIRS = 200
 """Pairs of a census, at least."""
 _STARTING = 5
@@ -49,12 +48,11 @@ _SPARE = 8
 """Rows of a table in no dataset, whose means replace ablated activations."""
 
 
-def steps(d_mlp: int, heads: int, problems: float, right: float) -> list[Sizes]:
+def steps(d_mlp: int, problems: float, right: float) -> list[Sizes]:
     """The sizes that a model and its right answers allow, the quickest experiment first.
 
     Args:
         d_mlp: neurons of a layer.
-        heads: attention heads of the model.
         problems: how many the operator with the fewest has; infinite for tables, which `of_tables` fits.
         right: share of right answers in the cell with the fewest.
     """
@@ -70,7 +68,6 @@ def steps(d_mlp: int, heads: int, problems: float, right: float) -> list[Sizes]:
         own["matched_seeds"] = own["random_seeds"]
         own["k"] = [k for k in _K if k <= own["candidates"]] or [own["candidates"]]
         own["heuristic_k"] = 50 if 50 in own["k"] else max(own["k"])
-        own["heads"] = [count for count in _HEADS if count <= heads]
         found.append(own)
     return found
 

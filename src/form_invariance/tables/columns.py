@@ -62,10 +62,10 @@ WHOLE_CORRECT = flag(
 )
 NEURON = {"layer": integer("layer, from 0"), "neuron": integer("MLP neuron within its layer, from 0")}
 COMPARED_SETS = {
-    "members": integer("members of the smallest of the compared sets (at most k a layer, or h heads)"),
+    "members": integer("members of the smallest of the compared sets (at most k a layer)"),
     "positive": integer("members with a positive effect, in the set that has the fewest"),
-    "intersection": integer("neurons or heads that are members of all sets"),
-    "union": integer("neurons or heads that are members of any set"),
+    "intersection": integer("neurons that are members of all sets"),
+    "union": integer("neurons that are members of any set"),
     "jaccard": number("intersection / union; NaN where no set has a member"),
     "chance": number("expected Jaccard of random sets of the same sizes"),
     "low": number(

@@ -41,7 +41,6 @@ class Size:
     d_mlp: float
     vocabulary: float
     layers: int
-    heads: int
     near: bool = True
 
     @property
@@ -76,16 +75,14 @@ def size_of(model: Mapping[str, Any]) -> Size:
     near = model.get("readout", "near") == "near"
     if c is not None:
         inside = c.n_layers * c.layer_parameters
-        heads = c.n_layers * c.n_heads
         count = parameters(model["source"], model.get("revision"))
-        return Size(count, inside, c.d_model, c.d_mlp, c.vocabulary, c.n_layers, heads, near)
+        return Size(count, inside, c.d_model, c.d_mlp, c.vocabulary, c.n_layers, near)
     count = parameters(model["source"], model.get("revision"))
     # As in the Llamas of 1, 3, 8 and 70 billion parameters, whose vocabulary is one.
     layers = max(2, round(16 * (count / 1e9) ** (1 / 3)))
     most = 0.9 * count
     d_model = (most / layers / 13) ** 0.5
-    heads = layers * max(32, round(d_model / 128))
-    return Size(count, most, d_model, 3.5 * d_model, 128_000, layers, heads, near)
+    return Size(count, most, d_model, 3.5 * d_model, 128_000, layers, near)
 
 
 def tokens_of(template: str) -> int:
@@ -154,11 +151,6 @@ def _shard(cell: Cell) -> float:
 
 def _attribution(cell: Cell) -> float:
     return 2 * cell.passes(cell.config["train_prompts"])
-
-
-def _heads(cell: Cell) -> float:
-    prompts, size = cell.config["train_prompts"], cell.size
-    return 2 * cell.passes(prompts) + prompts * size.heads * (size.inside + size.unembedding)
 
 
 def _paraphrases(cell: Cell) -> float:
@@ -245,7 +237,6 @@ OPERATIONS: dict[str, Callable[[Cell], float]] = {
     "attribution": _attribution,
     "patching": _shard,
     "audit": _audit,
-    "heads": _heads,
     "paraphrase_effects": _paraphrases,
     "mean_cache": _mean_cache,
     "interventions": _interventions,

@@ -125,12 +125,6 @@ def _check_shape(name: str, shape: DecoderConfig, config: Mapping[str, Any]) -> 
             f"config key k: {max(config['k'])} is larger than the {shape.d_mlp} neurons that a layer of model "
             f"{name} has; remove it or choose k up to {shape.d_mlp}"
         )
-    heads = shape.n_layers * shape.n_heads
-    if max(config.get("heads", []), default=0) > heads:
-        raise UserError(
-            f"config key heads: {max(config['heads'])} is larger than the {heads} attention heads of model "
-            f"{name}; remove it or choose numbers up to {heads}"
-        )
     if isinstance(config["late_from"], int) and config["late_from"] >= shape.n_layers:
         raise UserError(
             f"config key late_from: {config['late_from']} must be below {shape.n_layers}, the layers of {name}"

@@ -22,7 +22,7 @@ def sample_effects(
 ) -> dict[int, np.ndarray]:
     """Exact effects (P, C) by late layer on the first train prompts, with the first draw of corrupt partners."""
     sample = slice(0, prompts)
-    some = TrainPrompts(train.tokens[sample], [train.partners[0][sample]], train.answers[:1, sample], None)
+    some = TrainPrompts(train.tokens[sample], [train.partners[0][sample]], train.answers[:1, sample])
     by_layer = patch_candidates(run, some, candidates)
     return {layer: effects[0].cpu().numpy() for layer, effects in by_layer.items()}
 

@@ -4,14 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
 from form_invariance.problems.prompts import PromptTokenizer
-from form_invariance.problems.task_tables import NO_OPERAND
-from form_invariance.problems.tasks import WHOLE
 from form_invariance.stages.dataset.pairs import read_train_pairs
 from form_invariance.stages.dataset.table import DATASET
 from form_invariance.tables.files import read_table
@@ -24,7 +21,6 @@ class TrainPrompts:
     tokens: Tensor  # (P, T)
     partners: list[list[str]]  # S draws of P prompts
     answers: Tensor  # (S, P, 2): token ids of the clean and of the corrupt answer
-    operands: Tensor | None  # (P, 2): token ids of the clean operands a and b; None for a table or a digit
 
 
 def train_prompts(
@@ -33,19 +29,13 @@ def train_prompts(
     """Train prompts as tensors.
 
     Args:
-        train: columns a, b, digit, prompt and answer_token.
+        train: columns prompt and answer_token.
         draws: the same of their corrupt partners.
     """
     right = train["answer_token"].tolist()
     answers = torch.stack([torch.tensor([right, draw["answer_token"].tolist()]).T for draw in draws])
     tokens = torch.from_numpy(tokenizer.encode_batch(train["prompt"].tolist()))
-    operands = None
-    if (train["b"] != NO_OPERAND).all() and (train["digit"] == WHOLE).all():
-        ids = [tokenizer.number_tokens(train[name].tolist()) for name in ("a", "b")]
-        operands = torch.from_numpy(np.stack(ids, axis=1)).to(device)
-    return TrainPrompts(
-        tokens.to(device), [draw["prompt"].tolist() for draw in draws], answers.to(device), operands
-    )
+    return TrainPrompts(tokens.to(device), [draw["prompt"].tolist() for draw in draws], answers.to(device))
 
 
 def read_train(dataset: Path, corrupt: Path, tokenizer: PromptTokenizer, device: torch.device) -> TrainPrompts:
