@@ -1,6 +1,7 @@
 """The library: its examples, its page, and each function against hooks on Hugging Face's own forward pass."""
 
 import doctest
+import io
 import re
 from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
@@ -224,6 +225,14 @@ def test_several_accepted_answers(model, theirs):
     for cell in ([], [19, None]):
         with pytest.raises(UserError, match=r"^rows: row \d+ .*has nothing in column 'answer'"):
             library.make_prompts(model, FORMS[0], rows.assign(answer=[[19], 71, cell, 15, [634, 9]]))
+
+    for numbers in (list, np.array):  # Parquet makes arrays of lists
+        text = prompts.assign(accepted_tokens=prompts["accepted_tokens"].map(numbers)).to_csv(index=False)
+        back = library.answer(model, pd.read_csv(io.StringIO(text)))
+        for name in ("correct", "answer_token", "probability"):
+            assert back[name].tolist() == found[name].tolist()
+    again = library.make_prompts(model, FORMS[0], prompts, "other")
+    assert again.drop(columns=["prompt", "answer_token"]).equals(rows), "accepted_tokens were another column's"
 
 
 def test_attribution_is_the_gradient_times_the_change(model, prompts, theirs):

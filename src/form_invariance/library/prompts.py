@@ -7,7 +7,16 @@ from torch import Tensor
 
 from form_invariance.errors import UserError
 from form_invariance.library.models import as_loaded
-from form_invariance.library.tables import column, names_of, refusal, shown, texts, whole_numbers
+from form_invariance.library.tables import (
+    column,
+    lists_of_answers,
+    lists_of_numbers,
+    names_of,
+    refusal,
+    shown,
+    texts,
+    whole_numbers,
+)
 from form_invariance.model.readout import Readout
 from form_invariance.problems.prompts import encode_prompts
 from form_invariance.problems.tasks import first_tokens
@@ -35,11 +44,12 @@ def make_prompts(model: Run, template: str, rows: pd.DataFrame, answer: str = "a
 
     Returns:
         The rows, and the columns prompt and answer_token (of the first accepted answer). If a cell has several
-        answers, also accepted_tokens: the first tokens of all of them.
+        answers, also accepted_tokens: the first tokens of all of them. Columns of these names in the rows are
+        replaced or removed.
 
     Raises:
         UserError: a field is no column, a cell is empty or no text, a prompt has BOS, or an answer does not begin
-            a token after its prompt.
+            a token after its prompt, or looks like a list that was written as text.
     """
     names = names_of(rows, "rows")
     if not isinstance(template, str):
@@ -47,17 +57,16 @@ def make_prompts(model: Run, template: str, rows: pd.DataFrame, answer: str = "a
     check_fields(template, "make_prompts", names)
     fields = list(dict.fromkeys(fields_of(template, names)))
     columns = [texts(rows, name, "rows") for name in fields]
-    # One row for each accepted answer, under the label of its row.
-    accepted = column(rows, answer, "rows").to_frame(str(answer)).explode(str(answer))
-    answers = texts(accepted, answer, "rows")
+    answers, numbers = lists_of_answers(rows, answer, "rows")
     if not len(rows):
         raise UserError("rows: there is none")
     prompts = [fill(template, dict(zip(fields, row, strict=True))) for row in zip(*columns, strict=True)]
-    numbers = column(rows, answer, "rows").map(lambda cell: len(cell) if pd.api.types.is_list_like(cell) else 1)
     asked = np.repeat(np.array(prompts, dtype=object), numbers).tolist()
     tokens = first_tokens(model.tokenizer, asked, answers, f"template {template!r}")
     each = [part.tolist() for part in np.split(tokens, np.cumsum(numbers)[:-1])]
-    found = rows.assign(prompt=prompts, answer_token=[part[0] for part in each])
+    # Those of a model that the rows were made for before are not this model's.
+    found = rows.drop(columns="accepted_tokens", errors="ignore")
+    found = found.assign(prompt=prompts, answer_token=[part[0] for part in each])
     return found if len(tokens) == len(rows) else found.assign(accepted_tokens=each)
 
 
@@ -86,13 +95,21 @@ def answer(model: Run, prompts: pd.DataFrame) -> pd.DataFrame:
     return told(model, prompts, readout)
 
 
-def accepted_of(prompts: pd.DataFrame) -> list[list[int]]:
-    """The first tokens of the accepted answers of each prompt."""
-    answers = [[int(token)] for token in whole_numbers(prompts, "answer_token", "prompts")]
-    if "accepted_tokens" not in prompts:
-        return answers
-    several = zip(prompts["accepted_tokens"], answers, strict=True)
-    return [list(some) if pd.api.types.is_list_like(some) else only for some, only in several]
+def accepted_of(prompts: pd.DataFrame, argument: str = "prompts") -> list[list[int]]:
+    """The first tokens of the accepted answers of each prompt: the answer_token alone if the table has no others.
+
+    Raises:
+        UserError: accepted tokens are no list of whole numbers that has the answer_token.
+    """
+    answers = [int(token) for token in whole_numbers(prompts, "answer_token", argument)]
+    if "accepted_tokens" not in names_of(prompts, argument):
+        return [[token] for token in answers]
+    several = lists_of_numbers(prompts, "accepted_tokens", argument)
+    for row, (token, some) in enumerate(zip(answers, several, strict=True)):
+        if some is not None and token not in some:
+            rule = f"has the answer_token {token}, which is none of its accepted_tokens, {shown(some)}"
+            raise refusal(prompts, row, argument, f"{rule}; make the prompts again (make_prompts)")
+    return [some or [token] for token, some in zip(answers, several, strict=True)]
 
 
 def _correct(prompts: pd.DataFrame, readout: Readout) -> list[bool]:

@@ -17,6 +17,10 @@ _EXACT = 2**53
 """A float of this size may have been another whole number."""
 _SHOWN = 60
 """Characters of a value in a message."""
+_LISTS = list | tuple | np.ndarray
+"""Cells with several values. Not sets, whose order is another in every process, while the first answer counts."""
+_LIST_AS_TEXT = re.compile(r"\[.*\]|\(.*,.*\)|\{.*\}", re.DOTALL)
+"""What a CSV file makes of a list, a tuple or a set."""
 
 
 def shown(value: object) -> str:
@@ -90,6 +94,46 @@ def whole_numbers(table: pd.DataFrame, name: str, argument: str) -> np.ndarray:
         row = found.index(None)
         raise refusal(table, row, argument, f"has {shown(values.iloc[row])} as {name}; give a whole number")
     return np.array(found, dtype=object)
+
+
+def lists_of_numbers(table: pd.DataFrame, name: str, argument: str) -> list[list[int] | None]:
+    """A column of lists of whole numbers, or of their text as a CSV file has it; None where a cell has nothing.
+
+    Raises:
+        UserError: a cell is none of these.
+    """
+    found: list[list[int] | None] = []
+    for row, cell in enumerate(column(table, name, argument).tolist()):
+        if pd.api.types.is_scalar(cell) and pd.isna(cell):
+            found.append(None)
+            continue
+        text = re.fullmatch(r"[\[(]([^\[\]()]*)[\])]", cell.strip()) if isinstance(cell, str) else None
+        values = re.split(r"[,\s]+", text[1].strip(", ")) if text else cell if isinstance(cell, _LISTS) else [None]
+        numbers = [number for value in values if (number := whole(value)) is not None]
+        if not numbers or len(numbers) < len(values):
+            raise refusal(table, row, argument, f"has {shown(cell)} as {name}; give a list of whole numbers")
+        found.append(numbers)
+    return found
+
+
+def lists_of_answers(table: pd.DataFrame, name: str, argument: str) -> tuple[list[str], list[int]]:
+    """All answers of a column as `texts`, whose cells have one or a list of several, and how many each cell has.
+
+    Raises:
+        UserError: a cell has none, a set, an answer that is no text, or text that a list may have become.
+    """
+    cells = column(table, name, argument)
+    for row, cell in enumerate(cells):
+        if isinstance(cell, str) and _LIST_AS_TEXT.fullmatch(cell.strip()):
+            rule = f"has the text {shown(cell)} in column {str(name)!r}, which may be a list that a file made text"
+            advice = "give a list of the accepted answers, or, if this text is the answer, [text]"
+            raise refusal(table, row, argument, f"{rule}; {advice}")
+        if pd.api.types.is_list_like(cell) and not isinstance(cell, _LISTS):
+            rule = f"has {shown(cell)} in column {str(name)!r}; give text, a number, or a list of accepted answers"
+            raise refusal(table, row, argument, f"{rule}, because their order counts")
+    # One row for each answer, under the label of its row.
+    answers = texts(cells.to_frame(str(name)).explode(str(name)), name, argument)
+    return answers, [len(cell) if isinstance(cell, _LISTS) else 1 for cell in cells]
 
 
 def texts(table: pd.DataFrame, name: str, argument: str) -> list[str]:
