@@ -241,12 +241,11 @@ def test_maps_of_a_table(tmp_path):
     assert (grid.a.tolist(), grid.b.tolist(), grid.answer.tolist()) == ([0, 99], [1, 2], [1, 101])
     assert (grid.kind, grid.max_operand) == ("addition", 100)
     assert grid.a.dtype == grid.b.dtype == grid.answer.dtype == np.int64
-    assert maps.tolist() == [[0.5, -1.0], [0.25, 3.0]]
-    assert maps.dtype == np.float32
-    assert maps.flags.c_contiguous
+    assert maps.to_dict("list") == {"m": [0.5, -1.0], "n": [0.25, 3.0]}
+    assert set(maps.dtypes) == {np.dtype("float32")}
     PAIRS.assign(op1=[7.0, 99.0], result=[0, 999]).drop(columns="n").to_parquet(path)
     grid, maps = read_maps(path, "other", 100)
-    assert (grid.a.tolist(), grid.answer.tolist(), maps.tolist()) == ([7, 99], [0, 999], [[0.5, -1.0]])
+    assert (grid.a.tolist(), grid.answer.tolist(), maps["m"].tolist()) == ([7, 99], [0, 999], [0.5, -1.0])
     assert grid.a.dtype == grid.answer.dtype == np.int64
 
 
@@ -428,12 +427,15 @@ def test_families_by_name():
 def test_the_command_writes_what_the_functions_score(tmp_path, capsys):
     grid = make_grid("a + b", 20)
     rng = np.random.default_rng(0)
-    both = []
-    for name in ("operand", "result"):
-        maps = rng.normal(size=(3, len(grid.a))).astype(np.float32)
-        columns = {"op1": grid.a, "op2": grid.b, "result": grid.answer, **dict(zip("xyz", maps, strict=True))}
-        pd.DataFrame(columns).to_parquet(tmp_path / f"{name}.parquet")
-        both.append(maps)
+    both, tables = [], []
+    for _ in range(2):
+        both.append(rng.normal(size=(3, len(grid.a))).astype(np.float32))
+        columns = {"op1": grid.a, "op2": grid.b, "result": grid.answer, **dict(zip("xyz", both[-1], strict=True))}
+        tables.append(pd.DataFrame(columns))
+    # Joined by pairs and names: the order of rows and columns is free in both.
+    tables[0].sample(frac=1, random_state=0).to_parquet(tmp_path / "operand.parquet")
+    other = tables[1][["op1", "op2", "result", *"zxy"]].sample(frac=1, random_state=1)
+    other.to_parquet(tmp_path / "result.parquet")
     base = ["heuristics", "score", "--operator", "addition", "--max-operand", "20", "--output"]
     files = ["--activations", str(tmp_path / "operand.parquet")]
     files += ["--result-activations", str(tmp_path / "result.parquet")]
@@ -444,11 +446,15 @@ def test_the_command_writes_what_the_functions_score(tmp_path, capsys):
         assert main([*base, str(tmp_path / "scores.parquet"), *files, mode]) == 0
         found = pd.read_parquet(tmp_path / "scores.parquet")
         pd.testing.assert_frame_equal(found, expected[list(found.columns)].reset_index(drop=True))
-    fewer = pd.read_parquet(tmp_path / "result.parquet").iloc[1:]
-    fewer.to_parquet(tmp_path / "result.parquet")
-    assert main([*base, str(tmp_path / "none.parquet"), *files]) == 2
-    assert "result.parquet must have the same pairs and neurons as" in capsys.readouterr().err
-    assert not (tmp_path / "none.parquet").exists()
+    for wrong, sentence in (
+        (other[1:], "must have the same op1, op2 and result as"),
+        (other.rename(columns={"x": "w"}), "must have the same neurons as"),
+        (other.drop(columns="x"), "only one of the two has 'x'"),
+    ):
+        wrong.to_parquet(tmp_path / "result.parquet")
+        assert main([*base, str(tmp_path / "none.parquet"), *files]) == 2
+        assert sentence in capsys.readouterr().err
+        assert not (tmp_path / "none.parquet").exists()
 
 
 def test_evidence_is_the_log_likelihood_ratio():

@@ -28,7 +28,7 @@ from form_invariance.stages.heuristics.names import BASELINES, SHARED, family
 from form_invariance.stages.heuristics.null import make_null
 from form_invariance.stages.heuristics.pairs import Grid, grid_prompts, make_grid
 from form_invariance.stages.heuristics.rules import make_rules
-from form_invariance.stages.heuristics.table import HEURISTICS
+from form_invariance.stages.heuristics.table import HEURISTICS, LABELLED_NEURONS
 from form_invariance.stages.patching.table import RANKING
 from form_invariance.tables.files import read_table, read_tensors, write_table, write_tensors
 
@@ -284,8 +284,11 @@ def test_draw_label_and_agreement_commands(tiny_folder, tmp_path, monkeypatch, c
     assert related[related["kind"] == "shared"][["layer", "neuron"]].to_numpy().tolist() == [[2, 5], [3, 7]]
     expected = [np.corrcoef(*both)[0, 1] for both in zip(samples["s"], samples["c"], strict=True)]
     assert related["correlation"].tolist() == pytest.approx(expected, abs=1e-12)
-    assert run("agreement", *operator, *inputs, *maps, "--neurons", tmp_path / "1000.parquet", *files) == 2
-    assert f"s.safetensors must have the neurons of {tmp_path / '1000.parquet'}" in capsys.readouterr().err
+    others = pd.read_parquet(tmp_path / "20.parquet").replace({"neuron": {7: 8}})
+    write_table(others, tmp_path / "others.parquet", LABELLED_NEURONS, {})
+    for wrong in ("1000", "others"):
+        assert run("agreement", *operator, *inputs, *maps, "--neurons", tmp_path / f"{wrong}.parquet", *files) == 2
+        assert f"s.safetensors must have the neurons of {tmp_path / wrong}.parquet" in capsys.readouterr().err
     labelled = read_table(tmp_path / "labelled.parquet", LABELLED)
     assert labelled.groupby(["mode", "kind", "activations"])["neurons"].sum().eq(2).all()
     assert set(labelled["kind"]) == set(POPULATIONS)

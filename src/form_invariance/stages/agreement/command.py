@@ -8,6 +8,7 @@ from form_invariance.stages.options import add_keyed, add_options, add_required,
 
 if TYPE_CHECKING:
     import numpy as np
+    import pandas as pd
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,26 +21,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, correlation_output="table of activation correlations")
 
 
-def _samples(paths: dict[str, Path], neurons: Path, count: int) -> "dict[str, np.ndarray]":
+def _samples(paths: dict[str, Path], neurons: "pd.DataFrame", named: Path) -> "dict[str, np.ndarray]":
     """The sampled activations of every format, (neurons, P).
 
+    Args:
+        neurons: the labelled neurons, in the order of the samples' rows.
+        named: the table of these neurons, for messages.
+
     Raises:
-        UserError: a file has other neurons than the table `neurons`, or other pairs than the first file.
+        UserError: a file has other neurons, or other pairs than the first file.
     """
     import numpy as np
 
     from form_invariance.errors import UserError
     from form_invariance.stages.heuristics import map_files
+    from form_invariance.stages.heuristics.names import SHARED
     from form_invariance.tables.files import read_tensors
 
+    shared = neurons.loc[neurons["neurons"] == SHARED, ["layer", "neuron"]]
     samples, pairs = {}, None
     for name, path in paths.items():
         arrays, _ = read_tensors(path, map_files.KIND)
         pairs = arrays["sampled_pairs"] if pairs is None else pairs
         samples[name] = arrays["sampled"]
-        if len(samples[name]) != count or not np.array_equal(arrays["sampled_pairs"], pairs):
+        same = len(samples[name]) == len(neurons) and np.array_equal(arrays["neurons"], shared)
+        if not same or not np.array_equal(arrays["sampled_pairs"], pairs):
             raise UserError(
-                f"{path} must have the neurons of {neurons} and the same pairs as the other formats; label these "
+                f"{path} must have the neurons of {named} and the same pairs as the other formats; label these "
                 "neurons with the same grid and --seed"
             )
     return samples
@@ -55,8 +63,8 @@ def run(arguments: argparse.Namespace) -> None:
 
     tables = read_tables(arguments.heuristics, HEURISTICS)
     neurons = read_table(arguments.neurons, LABELLED_NEURONS)
-    samples = _samples(arguments.maps, arguments.neurons, len(neurons))
-    correlations = correlation_table(samples, neurons.sort_values(["neurons", "layer", "neuron"]))
+    ordered = neurons.sort_values(["neurons", "layer", "neuron"])
+    correlations = correlation_table(_samples(arguments.maps, ordered, arguments.neurons), ordered)
     digits = [provenance_of(path).get("digit") for path in arguments.heuristics.values()]
     found, labelled = operator_tables(
         tables,

@@ -13,12 +13,17 @@ from form_invariance.stages.heuristics.pairs import LARGEST_ANSWER, Grid
 _PAIR = ["op1", "op2", "result"]
 
 
-def read_maps(path: Path, kind: str, max_operand: int) -> tuple[Grid, np.ndarray]:
-    """Read the pairs and the maps (neurons, N) of a table with the columns op1, op2, result and the neurons'.
+def read_maps(path: Path, kind: str, max_operand: int) -> tuple[Grid, pd.DataFrame]:
+    """Read a table with the columns op1, op2, result and the neurons'.
+
+    Returns:
+        The pairs in lexicographic order, whatever the order of the rows; and the maps, float32, a row for each of
+        these pairs, a column for each neuron under its name.
 
     Raises:
-        UserError: the file is missing or is not a Parquet table, a column is missing, a pair is out of range,
-            comes twice or has another result than the operator gives, or an activation is not a finite number.
+        UserError: the file is missing or is not a Parquet table, a column is missing or comes twice, a pair is out
+            of range, comes twice or has another result than the operator gives, or an activation is not a finite
+            number.
     """
     try:
         table = pd.read_parquet(path)
@@ -26,11 +31,16 @@ def read_maps(path: Path, kind: str, max_operand: int) -> tuple[Grid, np.ndarray
         raise UserError(f"{path} does not exist") from None
     except (OSError, ValueError) as error:
         raise UserError(f"{path} is not a Parquet table ({str(error).splitlines()[0]})") from None
+    table.columns = table.columns.map(str)
     if list(table.columns[:3]) != _PAIR or len(table.columns) < 4 or not len(table):
         raise UserError(f"{path} must have the columns op1, op2, result, then one column a neuron, and rows")
+    if not table.columns.is_unique:
+        again = table.columns[table.columns.duplicated()][0]
+        raise UserError(f"{path}: two columns have the name {again!r}; give each neuron a name of its own")
     try:
+        table = table.sort_values(_PAIR[:2], ignore_index=True)
         pairs = table[_PAIR].to_numpy().T
-        maps = np.ascontiguousarray(table.iloc[:, 3:].to_numpy(dtype=np.float32).T)
+        maps = table.iloc[:, 3:].astype(np.float32)
         if (pairs != np.floor(pairs)).any():
             raise ValueError
     except (TypeError, ValueError):
@@ -55,7 +65,7 @@ def read_maps(path: Path, kind: str, max_operand: int) -> tuple[Grid, np.ndarray
         raise UserError(
             f"{path}: result is not {expression} of op1 and op2 in every row; give the right --operator"
         )
-    if not np.isfinite(maps).all():
+    if not np.isfinite(maps.to_numpy()).all():
         raise UserError(f"{path}: activations must be finite numbers")
     return Grid(a, b, answer, kind, max_operand), maps
 
@@ -64,6 +74,8 @@ def read_both(
     activations: Path, result_activations: Path | None, kind: str, max_operand: int, threshold: float
 ) -> tuple[Grid, np.ndarray, np.ndarray]:
     """The pairs, the K maps and the KV maps (neurons, N) of two tables, or of one that is both.
+
+    The tables are joined by operands and by names of neurons; the first one orders the neurons.
 
     Raises:
         UserError: an option is out of range, a table is wrong (`read_maps`), or the two do not fit.
@@ -75,14 +87,23 @@ def read_both(
         )
     if not 0 < threshold <= 1:
         raise UserError(f"--threshold: {threshold} must be above 0 and at most 1")
-    grid, operand_maps = read_maps(activations, kind, max_operand)
+    grid, maps = read_maps(activations, kind, max_operand)
     if result_activations is None:
-        return grid, operand_maps, operand_maps
+        return grid, _neurons_first(maps), _neurons_first(maps)
     other, result_maps = read_maps(result_activations, kind, max_operand)
-    same = np.array_equal(other.a, grid.a) and np.array_equal(other.b, grid.b)
-    if result_maps.shape != operand_maps.shape or not same:
-        raise UserError(f"{result_activations} must have the same pairs and neurons as {activations}")
-    return grid, operand_maps, result_maps
+    if not all(map(np.array_equal, *((one.a, one.b, one.answer) for one in (grid, other)))):
+        raise UserError(f"{result_activations} must have the same op1, op2 and result as {activations}")
+    if alone := set(maps.columns) ^ set(result_maps.columns):
+        raise UserError(
+            f"{result_activations} must have the same neurons as {activations}, by the names of their columns; "
+            f"only one of the two has {min(alone)!r}"
+        )
+    return grid, _neurons_first(maps), _neurons_first(result_maps[maps.columns])
+
+
+def _neurons_first(maps: pd.DataFrame) -> np.ndarray:
+    """Maps as an array (neurons, N)."""
+    return np.ascontiguousarray(maps.to_numpy().T)
 
 
 def check_whole(path: Path, grid: Grid) -> None:
