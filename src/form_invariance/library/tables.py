@@ -17,7 +17,7 @@ _EXACT = 2**53
 """A float of this size may have been another whole number."""
 _SHOWN = 60
 """Characters of a value in a message."""
-_LISTS = list | tuple | np.ndarray
+_LISTS = (list, tuple, np.ndarray)
 """Cells with several values. Not sets, whose order is another in every process, while the first answer counts."""
 _LIST_AS_TEXT = re.compile(r"\[.*\]|\(.*,.*\)|\{.*\}", re.DOTALL)
 """What a CSV file makes of a list, a tuple or a set."""
