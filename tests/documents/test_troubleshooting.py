@@ -48,7 +48,6 @@ from form_invariance.stages.late_layers import first_late_layer
 from form_invariance.stages.mean_cache import compute as mean_cache
 from form_invariance.stages.model_options import device_of
 from form_invariance.stages.patching import compute as patching
-from form_invariance.stages.patching.shards import layers_of
 from form_invariance.stages.probe.table import PROBE
 from form_invariance.stages.prompt_formats import token_boxes
 from form_invariance.tables.files import read_table, write_table
@@ -187,7 +186,6 @@ def of_jobs(model, tokenizer, tmp_path):
     write_table(nothing, tmp_path / "probe.parquet", PROBE, nowhere)
     yield told(first_late_layer, "onset", 6, {"word": tmp_path / "probe.parquet"})
     yield told(mean_cache.choose_prompts, {"addition": census(True)}, [census(True)], 20, 0)
-    yield told(layers_of, "1/9", range(2, 4))
     broken = copy.copy(model)
     broken.final_norm = Norm(model.final_norm.weight * float("nan"))
     task = Arithmetic("a + b", OperandRange(6, 20, 3, 40))

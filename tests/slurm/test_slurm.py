@@ -33,7 +33,6 @@ TABLE_RULES = {
     "answers",
     "agreement",
     "paper_tables",
-    "merge_effects",
     "disagreement",
     "contrasts",
     "summary",

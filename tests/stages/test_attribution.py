@@ -7,8 +7,10 @@ import torch
 from schema_checks import check_columns
 from test_patching import CORRUPT, PROMPTS, prepared
 
+from form_invariance.errors import UserError
 from form_invariance.model import decoder
 from form_invariance.model.replay import build_cache, last_token_neurons
+from form_invariance.stages.attribution.candidates import read_candidates
 from form_invariance.stages.attribution.compute import (
     ESTIMATES,
     attribute,
@@ -21,6 +23,7 @@ from form_invariance.stages.attribution.table import ATTRIBUTION
 from form_invariance.stages.dataset.prompts import TrainPrompts
 from form_invariance.stages.patching.compute import patch_neurons
 from form_invariance.stages.run import Run
+from form_invariance.tables.files import write_table
 
 FIRST = 2
 
@@ -138,3 +141,14 @@ def test_a_cell_is_attributed_by_its_first_draw_of_partners(tiny):
         own = attribution_table(estimate(model, tokens, found, answers, FIRST).numpy(), FIRST, 7)
         pd.testing.assert_frame_equal(first_stage(run, train, 7, method), own)
         assert (method == "attribution") == own["mean"].equals(expected["mean"])
+
+
+def test_a_table_of_other_late_layers_is_refused(tmp_path):
+    path = tmp_path / "attribution.parquet"
+    write_table(attribution_table(np.arange(6.0).reshape(2, 1, 3), 1, 2), path, ATTRIBUTION, {})
+    assert {layer: set(chosen.tolist()) for layer, chosen in read_candidates(path, [1, 2], "cpu").items()} == {
+        1: {1, 2},
+        2: {1, 2},
+    }
+    with pytest.raises(UserError, match=r"attribution\.parquet has no candidates in layer 3"):
+        read_candidates(path, [2, 3], "cpu")

@@ -3,10 +3,23 @@
 import numpy as np
 import pandas as pd
 import pytest
-from test_patching_shards import cell  # noqa: F401
+from small_cells import MODEL, attribute, write_prompts
 
 from form_invariance.cli import main
 from form_invariance.stages.audit import precision
+
+
+@pytest.fixture(scope="module")
+def cell(tmp_path_factory):
+    """A small cell up to its attribution table, and the command of its patching."""
+    folder = tmp_path_factory.mktemp("cell")
+    files = write_prompts(folder, train=6, draws=2)
+    attribute(files, candidates=9)
+    patching = [
+        *("patching", *MODEL, "--dataset", files["dataset"], "--corrupt-table", files["corrupt"]),
+        *("--attribution", files["attribution"], "--late-from", "half_depth"),
+    ]
+    return folder, patching
 
 
 def test_correlation_and_overlap_by_hand(monkeypatch):
@@ -24,7 +37,7 @@ def test_correlation_and_overlap_by_hand(monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_command(cell, tmp_path, dtype, monkeypatch):  # noqa: F811
+def test_command(cell, tmp_path, dtype, monkeypatch):
     folder, patching = cell
     names = {"--datasets": "dataset", "--corrupt-tables": "corrupt", "--attribution": "attribution"}
     tables = [

@@ -81,7 +81,6 @@ def test_shipped_configurations_are_right():
         ("late_from", "half", ["late_from", "'half_depth' or 'onset' or a whole number"]),
         ("late_from", 6, ["late_from", "below 6", "embedded-shared"]),
         ("late_from", -1, ["late_from", "-1", "half_depth"]),
-        ("patching_shards", 4, ["config key patching_shards", "4", "3 late layers of model embedded-shared"]),
         ("formats/symbolic/templates/addition", ..., ["formats.symbolic", "'addition'", "add one"]),
         ("formats/symbolic/templates/addition", "{a}+", ["formats.symbolic.templates.addition", "{b}"]),
         ("formats/symbolic/templates/addition", "{a}+{b}={c}", ["formats.symbolic.templates.addition", "'c'"]),
@@ -162,14 +161,6 @@ def test_mistakes(path, value, expected):
 @pytest.mark.parametrize("value", ["auto", "cpu", "cuda", "cuda:0", "cuda:12", "mps", "xpu:1", "npu"])
 def test_devices(value):
     config_schema.check_schema(changed("models/embedded-shared/device", value), SCHEMA)
-
-
-@pytest.mark.parametrize(("late_from", "shards"), [("half_depth", 3), (1, 5), ("onset", 6)])
-def test_as_many_patching_shards_as_late_layers(late_from, shards):
-    config = changed("late_from", late_from)
-    config_check.check({**config, "patching_shards": shards}, SCHEMA)
-    if late_from != "onset":
-        assert "patching_shards" in sentence({**config, "patching_shards": shards + 1})
 
 
 def test_misspelt_template(tmp_path):

@@ -211,19 +211,6 @@ def test_mean_cache_leaves_out_the_pairs_of_every_format(finished):
 
 
 @pytest.mark.nightly
-def test_patching_in_several_jobs(clean):
-    target = "results/embedded-shared/word/division/ranking.parquet"
-    words = ["--config", "patching_shards=3"]
-    _, out = snakemake(clean, target, "-n", "-p", *words)
-    jobs = job_counts(out)
-    assert (jobs["attribution"], jobs["patching"], jobs["merge_effects"]) == (1, 3, 1)
-    assert "merge_effects" not in pending(clean, target)
-    folder = "results/embedded-shared/word/division/indirect_effects"
-    assert f"--shard 2/3 --output {folder}_2_of_3.safetensors" in out
-    assert f"--shards {' '.join(f'{folder}_{n}_of_3.safetensors' for n in (1, 2, 3))} --output {folder}.saf" in out
-
-
-@pytest.mark.nightly
 def test_a_lower_precision_is_measured(clean):
     (clean / "mine.yaml").write_text("models: {mine: {source: 'embedded:embedded-shared', dtype: bfloat16}}")
     target = "results/mine/code/addition/precision.parquet"

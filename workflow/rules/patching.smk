@@ -1,28 +1,13 @@
-"""Stages 1 and 2, per (model, format, operator): attribution, then exact patching of the candidates, in shards or not.
+"""Stages 1 and 2, per (model, format, operator): attribution, then exact patching of the candidates; then the ranking."""
 
-Then the final ranking.
-"""
-
-PATCHED = "<results>/{model}/{format}/{operator}/indirect_effects.safetensors"
-PIECE = "" if SHARDS == 1 else f"_{{shard}}_of_{SHARDS}"
-if SHARDS > 1:
-    PIECES = f"<results>/{{model}}/{{format}}/{{operator}}/indirect_effects{PIECE}.safetensors"
-    TABLE_JOBS["merge-effects"] = {
-        "inputs": {"shards": [expand(PIECES, shard=range(1, SHARDS + 1), allow_missing=True)]},
-        "outputs": {"output": PATCHED},
-        "resources": {"mem_mb": 2000, "minutes": 3},
-    }
-else:
-    TABLES += expand(PATCHED, **CELLS)
-RANKED = {"attribution": "<results>/{model}/{format}/{operator}/attribution.parquet"}
-# The attribution table is one of the files that are read, unless the same job writes it.
-PATCHING = (
-    "patching {params.model:q} {params.files:q} {params.late_from:q} {params.shard:q} --output {output.effects:q}"
-    + (" --attribution {output.attribution:q}" if SHARDS == 1 else "")
-)
+TABLES += expand("<results>/{model}/{format}/{operator}/attribution.parquet", **CELLS)
+TABLES += expand("<results>/{model}/{format}/{operator}/indirect_effects.safetensors", **CELLS)
 
 TABLE_JOBS["ranking"] = {
-    "inputs": {"attribution": [RANKED["attribution"]], "effects": [PATCHED]},
+    "inputs": {
+        "attribution": ["<results>/{model}/{format}/{operator}/attribution.parquet"],
+        "effects": ["<results>/{model}/{format}/{operator}/indirect_effects.safetensors"],
+    },
     "outputs": {"output": "<results>/{model}/{format}/{operator}/ranking.parquet"},
     "resources": {"mem_mb": 1000, "minutes": 3},
 }
@@ -30,18 +15,17 @@ TABLE_JOBS["ranking"] = {
 
 rule patching:
     input:
-        **(RANKED if SHARDS > 1 else {}),
         model_files="<results>/{model}/model_files.parquet",
         probes=onset_probes,
         dataset="<results>/{model}/{format}/{operator}/dataset.parquet",
         corrupt_table="<results>/{model}/{format}/{operator}/corrupt.parquet",
     output:
-        **(RANKED if SHARDS == 1 else {}),
-        effects=f"<results>/{{model}}/{{format}}/{{operator}}/indirect_effects{PIECE}.safetensors",
+        attribution="<results>/{model}/{format}/{operator}/attribution.parquet",
+        effects="<results>/{model}/{format}/{operator}/indirect_effects.safetensors",
     log:
-        f"<results>/logs/patching/{{model}}/{{format}}/{{operator}}{PIECE}.log",
+        "<results>/logs/patching/{model}/{format}/{operator}.log",
     benchmark:
-        f"<results>/benchmarks/patching/{{model}}/{{format}}/{{operator}}{PIECE}.tsv"
+        "<results>/benchmarks/patching/{model}/{format}/{operator}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:
@@ -50,11 +34,14 @@ rule patching:
         files=run_files(),
         ranking=settings("late_from", "candidates", "ranking_method"),
         late_from=settings("late_from"),
-        shard=lambda wildcards: option("shard", f"{wildcards.get('shard', 1)}/{SHARDS}"),
     resources:
         **model_job(minutes=20),
     shell:
-        in_turn(PATCHING) if SHARDS > 1 else in_turn(ATTRIBUTION, PATCHING)
+        in_turn(
+            "attribution {params.model:q} {params.files:q} {params.ranking:q} --output {output.attribution:q}",
+            "patching {params.model:q} {params.files:q} {params.late_from:q} --attribution {output.attribution:q}"
+            " --output {output.effects:q}",
+        )
 
 
 rule rankings_all:

@@ -37,7 +37,7 @@ _RESERVED = {
 _SOURCES = ("config", "docs", "envs", "models", "profiles", "src", "tests", "workflow")
 _READ_SLOWLY = (
     *("models", "operators", "formats", "operands", "variant_operators", "corrupt", "specificity_tasks"),
-    *("k", "late_from", "patching_shards", "heuristic_k"),
+    *("k", "late_from", "heuristic_k"),
     *("census_pairs", "train_prompts", "eval_prompts"),
 )
 """The keys that the slow checks see."""

@@ -145,14 +145,6 @@ def _patching(cell: Cell) -> float:
     return cell.patches(cell.config["train_prompts"], cell.config["corrupt_seeds"])
 
 
-def _shard(cell: Cell) -> float:
-    return _patching(cell) / cell.config["patching_shards"]
-
-
-def _attribution(cell: Cell) -> float:
-    return 2 * cell.passes(cell.config["train_prompts"])
-
-
 def _paraphrases(cell: Cell) -> float:
     variants = measured_variants(cell.config).get((cell.format, cell.operator), {}).get(cell.operator, [])
     return len(variants) * cell.patches(cell.config["train_prompts"], 1)
@@ -234,8 +226,7 @@ def _audit(cell: Cell) -> float:
 OPERATIONS: dict[str, Callable[[Cell], float]] = {
     "census": _census,
     "probe": _probe,
-    "attribution": _attribution,
-    "patching": _shard,
+    "patching": _patching,
     "audit": _audit,
     "paraphrase_effects": _paraphrases,
     "mean_cache": _mean_cache,

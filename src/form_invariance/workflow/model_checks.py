@@ -20,7 +20,6 @@ from form_invariance.problems.prompts import (
     render,
 )
 from form_invariance.problems.tasks import Arithmetic, TableTask, Task, check_task, is_whole
-from form_invariance.stages.late_layers import first_late_layer
 
 Variants = Mapping[tuple[str, str], Mapping[str, list[str]]]
 """Measured variants of each (format, operator), by the operator whose problems they state."""
@@ -129,13 +128,6 @@ def _check_shape(name: str, shape: DecoderConfig, config: Mapping[str, Any]) -> 
         raise UserError(
             f"config key late_from: {config['late_from']} must be below {shape.n_layers}, the layers of {name}"
         )
-    if config["late_from"] != "onset":
-        late = shape.n_layers - first_late_layer(str(config["late_from"]), shape.n_layers, {})
-        if config["patching_shards"] > late:
-            raise UserError(
-                f"config key patching_shards: {config['patching_shards']} is more than the {late} late layers of "
-                f"model {name}; choose up to {late}"
-            )
 
 
 def _check_number_tasks(

@@ -9,7 +9,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_arguments(parser)
     add_options(parser, "--dataset", "--corrupt-table", "--attribution")
     add_options(parser, output="indirect effects by prompt (safetensors)")
-    parser.add_argument("--shard", default="1/1", help="patch only a piece of the late layers, for instance 1/4")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -17,14 +16,12 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.dataset.prompts import read_train
     from form_invariance.stages.membership import to_tensors
     from form_invariance.stages.patching.compute import patch_candidates
-    from form_invariance.stages.patching.shards import layers_of
     from form_invariance.stages.run import load_run, run_provenance
     from form_invariance.tables.files import write_tensors
 
     run = load_run(arguments)
     train = read_train(arguments.dataset, arguments.corrupt_table, run.tokenizer, run.model.device)
-    layers = layers_of(arguments.shard, run.late)
-    candidates = read_candidates(arguments.attribution, layers, run.model.device)
+    candidates = read_candidates(arguments.attribution, run.late, run.model.device)
     effects = patch_candidates(run, train, candidates)
     provenance = {
         **run_provenance(arguments, run),
@@ -32,6 +29,5 @@ def run(arguments: argparse.Namespace) -> None:
         "d_mlp": run.width,
         "corrupt_seeds": len(train.partners),
         "prompts": len(train.tokens),
-        **({} if arguments.shard == "1/1" else {"shard": arguments.shard}),
     }
     write_tensors(to_tensors(effects, candidates), arguments.output, "indirect_effects", provenance)
