@@ -1,10 +1,12 @@
-"""Strict readers of JSON and YAML files: duplicate keys and numbers that are not finite are errors.
+"""Strict readers of JSON and YAML: duplicate keys and numbers that are not plain or not finite are errors.
 
-The json module and PyYAML keep the last of two equal keys silently, and accept NaN and infinity.
+The json module and PyYAML keep the last of two equal keys silently, and accept NaN and infinity. PyYAML reads
+numbers by YAML 1.1: 010 is 8, 1:30 is 90, 1_0 is 10.
 """
 
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,9 @@ from typing import Any
 import yaml
 
 from form_invariance.errors import UserError, one_line
+
+_PLAIN = re.compile(r"[-+]?(0|[1-9][0-9]*|([0-9]+\.[0-9]*|\.[0-9]+)(e[-+]?[0-9]+)?|\.(inf|nan))", re.IGNORECASE)
+"""A number that every reader reads alike."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -29,15 +34,28 @@ class _Loader(yaml.SafeLoader):
             seen.add(name)
         return node
 
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        """Check a whole number."""
+        value: int = super().construct_yaml_int(node)
+        self._check_plain(node, value)
+        return value
+
     def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
         """Check a number."""
         value = super().construct_yaml_float(node)
+        self._check_plain(node, value)
         if not math.isfinite(value):
             problem = f"{node.value} is not a finite number"
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
         return value
 
+    def _check_plain(self, node: yaml.ScalarNode, value: float) -> None:
+        if not _PLAIN.fullmatch(node.value):
+            problem = f"YAML reads {node.value} as the number {value}; write {value}, or put text in quotes"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
 
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 _Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_yaml_float)
 
 
@@ -95,3 +113,16 @@ def read_json(path: Path) -> dict[str, Any]:
 def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file. Raises UserError as `read_json` does."""
     return _read(path, "YAML", _yaml)
+
+
+def yaml_value(text: str, where: str) -> Any:
+    """The value that a text has in a YAML file; None for an empty text.
+
+    Raises:
+        UserError: the text is not YAML, or has a duplicate key or a number that is not plain; it names `where`.
+    """
+    try:
+        return _yaml(text)
+    except Exception as error:
+        problem = getattr(error, "problem", None) or one_line(error)  # without the place in a file
+        raise UserError(f"{where}: {text!r} is not valid YAML: {problem}") from None

@@ -261,6 +261,7 @@ def of_snakemake(checkout, tmp_path):
         yield snakemake(checkout, "--configfile", str(tmp_path / name))[1]
     for names in (["missing.yaml"], ["config/test.yaml", "rankings_all"]):
         yield snakemake(checkout, "--configfile", *names)[1]
+    yield snakemake(checkout, "-n", "--config", "k=[10]")[1]
     yield snakemake(checkout, "-n", "--directory", str(tmp_path / "{x}"))[1]
     shutil.move(checkout / ".snakemake", tmp_path / "records")
     yield snakemake(checkout, "-n", "--config", "census_pairs=77")[1]

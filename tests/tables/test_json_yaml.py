@@ -1,6 +1,7 @@
 """JSON, YAML and models, cut, flipped or made to harm: a right reading, or a sentence that names the file."""
 
 import json
+import re
 import shutil
 from itertools import islice
 
@@ -74,6 +75,33 @@ def test_ambiguous_configurations_are_refused(tmp_path, text, reason):
     path.write_text(text)
     with pytest.raises(UserError, match=rf"^{path} .*{reason}"):
         config_check.load(path)
+
+
+NUMBERS = {"010": 8, "0100": 64, "+010": 8, "1:30": 90, "-1:30": -90, "1_0": 10, "0x10": 16, "0b11": 3, "00": 0}
+NUMBERS |= {"1_0.5": 10.5, "1:30.5": 90.5, "!!int '010'": 8}
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("line", ["seed: {}", "k: [10, {}]", "operands: {{operand_min: {}}}", "{}: x"])
+def test_numbers_that_yaml_reads_in_another_way_than_people(tmp_path, line, number):
+    path = tmp_path / "my.yaml"
+    path.write_text(f"bootstrap: 10\n{line.format(number)}\n")
+    text = number.removeprefix("!!int ").strip("'")
+    number = re.escape(f"YAML reads {text} as the number {NUMBERS[number]}; write {NUMBERS[number]}, or put text")
+    with pytest.raises(UserError, match=rf"^{path} .*{number} in quotes.* line 2"):
+        config_check.load(path)
+
+
+def test_plain_numbers_and_texts_that_look_like_numbers(tmp_path):
+    path = tmp_path / "my.yaml"
+    path.write_text(
+        "a: [0, -7, +7, 0.5, .5, 1., 2.5e-3, 010.5]\nb: ['010', \"1:30\", 1_0 apples, 010a, 1e3, 08]\n'010': 1\n"
+    )
+    assert config_check.load(path) == {
+        "a": [0, -7, 7, 0.5, 0.5, 1.0, 0.0025, 10.5],
+        "b": ["010", "1:30", "1_0 apples", "010a", "1e3", "08"],
+        "010": 1,
+    }
 
 
 def test_what_is_no_harm_is_read(tmp_path):

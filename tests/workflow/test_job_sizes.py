@@ -71,6 +71,7 @@ def test_site(tmp_path):
         ("gpu: a100", [" key gpu: 'a100' is wrong; it must be names with their values"]),
         ("gpu: {slurm_account: 17}", [" key gpu.slurm_account: 17 is wrong; it must be text"]),
         ("gpu: {", ["is not valid YAML"]),
+        ("cpu: {}\ngpu: {qos: 010}", ["YAML reads 010 as the number 8", "in quotes", "line 2"]),
     ],
 )
 def test_mistakes_in_the_cluster_file(tmp_path, text, words):

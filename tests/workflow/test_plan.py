@@ -256,6 +256,12 @@ def test_a_folder_without_a_snakefile_is_named(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().err == sentence
 
 
+def test_a_folder_that_does_not_exist_is_refused_and_not_made(run_plan, tmp_path):
+    status, said = run_plan("-d", str(tmp_path / "none"))
+    assert (status, said.err) == (2, f"error: --directory: there is no folder '{tmp_path}/none'\n")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [("k: [10\n", "is not valid YAML"), ("__use_yte__: true\nseed: ?open('pwned', 'w') and 1\n", "__use_yte__")],
@@ -307,3 +313,6 @@ def test_a_mistake_is_snakemakes_sentence(run_plan):
     assert status == 2
     assert said.err.startswith("error: config: unknown key 'sede'")
     assert "Traceback" not in said.err
+    status, said = run_plan("--config", "k=[10]")
+    assert (status, said.err.count("\n")) == (2, 1)
+    assert said.err.startswith("error: --config k=[10]: Snakemake refuses keys of one letter there; write the key")

@@ -12,6 +12,7 @@ sys.path[:0] = [str(source) for source in [ROOT / "src"] if source.exists()]
 
 from form_invariance.errors import UserError
 from form_invariance.workflow import config_check, job_sizes, model_checks, records
+from form_invariance.workflow.given import with_items
 from form_invariance.workflow.paths import as_inputs, changes_of, check_folders, shell_prefix
 from form_invariance.workflow.rule_options import (
     asked_of,
@@ -36,7 +37,11 @@ shell.prefix(shell_prefix(Path(config_check.__file__).parents[2], Path(".snakema
 
 try:
     check_folders(checkout=ROOT, working_folder=Path.cwd())
-    config = config_check.read(workflow.configfiles, config, ROOT / "config")
+    # The configuration of a module comes from the Snakefile that uses it, not from the command line.
+    items = workflow.config_settings.config_args if workflow.modifier.is_main_snakefile() else []
+    config = config_check.read(
+        workflow.configfiles, with_items(config, workflow.configfiles, items), ROOT / "config"
+    )
     SITE = job_sizes.read_site(ROOT / "config/cluster.yaml")
     # Not in the jobs of a cluster; nor in a module, whose results have a prefix that is unknown here.
     if workflow.is_main_process and workflow.modifier.is_main_snakefile():

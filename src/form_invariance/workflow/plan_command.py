@@ -2,7 +2,6 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 _SAID_ALWAYS = ("Using ", "Assuming ", "Building DAG", "host: ", "warning: ")
 """How lines begin that Snakemake prints whether or not it fails."""
@@ -25,42 +24,31 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command in the folder where snakemake would run."""
     from form_invariance.errors import UserError
     from form_invariance.workflow import config_check, job_sizes, plan
+    from form_invariance.workflow.given import merged
+    from form_invariance.workflow.paths import default_folder
 
     if not any(Path(name).exists() for name in _SNAKEFILES):
         raise UserError(f"there is no Snakefile in {Path.cwd()}; run this in the checkout")
     if arguments.tflops is not None and arguments.tflops <= 0:
         raise UserError("--tflops must be above 0")
     rate = arguments.tflops * 1e12 if arguments.tflops else None
-    given = [config_check.load(Path(path)) for path in arguments.configfile]
+    if not arguments.directory.is_dir():
+        raise UserError(f"--directory: there is no folder {str(arguments.directory)!r}")
+    if short := [item for item in arguments.config if item[1:2] == "="]:
+        raise UserError(
+            f"--config {short[0]}: Snakemake refuses keys of one letter there; write the key into a file and give "
+            "the file with --configfile"
+        )
+    given = merged(arguments.configfile, arguments.config)
     listings = [_dry_run(arguments, *words) for words in (["--forceall"], [])]
     every, pending = (plan.jobs(listing, arguments.directory) for listing in listings)
-    config = _config([*given, *_items(arguments.config)])
+    config = {**config_check.load(default_folder() / "config.yaml"), **given}
     # With --tflops the question is about another machine.
     gpu_here = rate is not None or job_sizes.has_gpu()
     table = plan.make(pending, every, arguments.directory, config, rate, gpu_here=gpu_here)
     said = [plan.table(table), plan.assumptions(table, config, rate), plan.without_records(listings[1])]
     said += plan.warnings(listings[1])
     print("\n".join(filter(None, said)))
-
-
-def _items(words: list[str]) -> list[dict[str, Any]]:
-    """KEY=VALUE items as Snakemake reads them, once it has accepted them."""
-    import yaml
-
-    return [{key: yaml.safe_load(value)} for key, _, value in (word.partition("=") for word in words)]
-
-
-def _config(given: list[dict[str, Any]]) -> dict[str, Any]:
-    """The default configuration with the given values, merged as Snakemake does."""
-    from snakemake.utils import update_config  # type: ignore[import-untyped]
-
-    from form_invariance.workflow import config_check
-    from form_invariance.workflow.paths import default_folder
-
-    changes: dict[str, Any] = {}
-    for one in given:
-        update_config(changes, one)
-    return {**config_check.load(default_folder() / "config.yaml"), **changes}
 
 
 def _dry_run(arguments: argparse.Namespace, *words: str) -> str:

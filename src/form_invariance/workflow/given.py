@@ -1,0 +1,35 @@
+"""What a user gives besides the default configuration: files, and KEY=VALUE items, which are read as strictly."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from form_invariance.json_yaml import yaml_value
+from form_invariance.workflow.config_check import load
+
+
+def merged(files: Iterable[Path | str], items: Iterable[str]) -> dict[str, Any]:
+    """Configuration files and the items of `--config`, merged as Snakemake does.
+
+    Raises:
+        UserError: a file, or the value of an item, cannot be read.
+    """
+    from snakemake.utils import update_config  # type: ignore[import-untyped]
+
+    changes: dict[str, Any] = {}
+    for one in [*(load(Path(path)) for path in files), *map(_read, items)]:
+        update_config(changes, one)
+    return changes
+
+
+def with_items(given: dict[str, Any], files: Iterable[Path | str], items: Iterable[str]) -> dict[str, Any]:
+    """What Snakemake has read, but for the values of the items, which it reads by rules of its own."""
+    if not (names := {key for item in items for key in _read(item)}):
+        return given
+    own = merged(files, items)
+    return {**given, **{name: own[name] for name in names}}
+
+
+def _read(item: str) -> dict[str, Any]:
+    key, _, value = item.partition("=")
+    return {key: yaml_value(value, f"--config {key}")}
