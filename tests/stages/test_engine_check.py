@@ -13,6 +13,7 @@ from conftest import FAMILIES
 from form_invariance.errors import UserError
 from form_invariance.model import decoder
 from form_invariance.model import loading as models
+from form_invariance.model.replay import last_token_neurons
 from form_invariance.model.transformer_lens_bridge import boot
 from form_invariance.stages import ablation
 from form_invariance.stages.attribution import compute as attribution
@@ -26,12 +27,12 @@ from form_invariance.stages.patching import compute as patching
 FIRST, CELL = 2, ("code", "addition")
 
 
-def ranks(layers, width, first=FIRST):
-    """An attribution table whose neurons are ranked at random."""
-    rng = np.random.default_rng(0)
-    order = np.concatenate([rng.permutation(width) + 1 for _ in range(layers)])
-    layer = np.repeat(np.arange(first, first + layers), width)
-    return pd.DataFrame({"layer": layer, "neuron": np.tile(np.arange(width), layers), "rank": order})
+def ranked(effects):
+    """An attribution table of effects (late layers, m)."""
+    layers, width = effects.shape
+    rank = (-effects).argsort(1).argsort(1) + 1
+    layer = np.repeat(np.arange(FIRST, FIRST + layers), width)
+    return pd.DataFrame({"layer": layer, "neuron": np.tile(np.arange(width), layers), "rank": rank.flatten()})
 
 
 def sample_of(model, prompts=3, length=13):
@@ -41,12 +42,16 @@ def sample_of(model, prompts=3, length=13):
     def tokens(*shape):
         return torch.randint(0, c.vocabulary, shape, generator=generator)
 
-    neurons, chosen = choose_neurons(ranks(c.n_layers - FIRST, c.d_mlp), model.device)
     means = [0.3 * torch.randn(length - 1, c.d_mlp, generator=generator) for _ in range(c.n_layers)]
+    clean, partners = tokens(prompts, length), [tokens(1, length + row) for row in range(prompts)]
+    answers = torch.randperm(c.vocabulary, generator=generator)[: 2 * prompts].view(prompts, 2)
+    corrupt = torch.cat([last_token_neurons(model, partner, FIRST) for partner in partners], dim=1)
+    effects = attribution.attribute(model, clean, corrupt, answers, FIRST)
+    neurons, chosen = choose_neurons(ranked(effects.mean(1)), model.device)
     return Sample(
-        tokens=tokens(prompts, length),
-        answers=torch.randperm(c.vocabulary, generator=generator)[: 2 * prompts].view(prompts, 2),
-        partners=[tokens(1, length + row) for row in range(prompts)],
+        tokens=clean,
+        answers=answers,
+        partners=partners,
         donors=tokens(prompts, length - 2),
         layers=range(FIRST, c.n_layers),
         neurons=neurons,
@@ -101,19 +106,17 @@ def test_every_family_agrees_in_bfloat16(family_folders, family):
     assert not compared(fast, slow)["within"].all()
 
 
-def test_the_operators_of_a_format_divide_the_layers(tiny):
-    """Every late layer of every format is patched in one operator, also where operators outnumber the layers."""
+def test_the_cells_divide_the_layers(tiny):
+    """Every late layer is patched in one cell, also where cells outnumber the layers."""
     model, tokenizer = tiny
-    table = ranks(3, model.config.d_mlp)
+    table = ranked(torch.rand(3, model.config.d_mlp))
     prompts = TrainPrompts(torch.tensor([[5, 6, 7]]), [["1+2="]], torch.tensor([[[5, 6]]]))
-    for operators in (["a"], ["a", "b"], ["a", "b", "c", "d"]):
-        cells = [(name, operator) for name in ("s", "w") for operator in operators]
-        means = dict.fromkeys(("s", "w"), MeanCache([], [], [], torch.ones(1)))
+    for count in (1, 2, 4):
+        cells = [(f"format {n}", "addition") for n in range(count)]
+        means = {name: MeanCache([], [], [], torch.ones(1)) for name, _ in cells}
         samples = build_samples(dict.fromkeys(cells, prompts), dict.fromkeys(cells, table), means, tokenizer, 1)
-        for name in ("s", "w"):
-            patched = [layer for operator in operators for layer in samples[name, operator].neurons]
-            assert sorted(set(patched)) == list(samples[name, "a"].layers) == [FIRST, FIRST + 1, FIRST + 2]
-            assert len(patched) == max(3, len(operators))
+        patched = [layer for cell in cells for layer in samples[cell].neurons]
+        assert sorted(patched) == list(samples[cells[0]].layers) == [FIRST, FIRST + 1, FIRST + 2]
 
 
 def test_hooked_patches_are_those_of_one_pass_a_neuron(tiny, tiny_folder):
@@ -123,8 +126,9 @@ def test_hooked_patches_are_those_of_one_pass_a_neuron(tiny, tiny_folder):
     sample = replace(sample, partners=list(corrupt[:, None]))
     bridge = boot(tiny_folder)
     values = hooked_values(bridge, sample)
+    first = sample.tokens[:1], corrupt[:1], sample.answers[:1]
     for layer, neurons in sample.neurons.items():
-        alone = oracles.patched_effects(bridge, sample.tokens, corrupt, sample.answers, layer, neurons.tolist())
+        alone = oracles.patched_effects(bridge, *first, layer, neurons.tolist())
         np.testing.assert_allclose(values["patch", layer], alone, atol=2e-6)
         assert (values["patch", layer].abs().amax(0) > 1e-4).all()
 
@@ -246,7 +250,7 @@ def test_neurons_by_hand():
         {"layer": [4] * 6 + [5] * 6, "neuron": [*range(6)] * 2, "rank": [3, 1, 2, 6, 5, 4, *range(1, 7)]}
     )
     neurons, chosen = choose_neurons(table, torch.device("cpu"))
-    assert {layer: own.tolist() for layer, own in neurons.items()} == {4: [1, 2, 5, 3], 5: [0, 1, 3, 5]}
+    assert {layer: own.tolist() for layer, own in neurons.items()} == {4: [1, 3], 5: [0, 5]}
     assert chosen.tolist() == [[True] * 3 + [False] * 3] * 2
     narrow, _ = choose_neurons(table[table["neuron"] == 1].assign(rank=1), torch.device("cpu"))
     assert {layer: own.tolist() for layer, own in narrow.items()} == {4: [1], 5: [1]}

@@ -1,16 +1,19 @@
-"""The fast engine against TransformerLens, on a few prompts of every cell of a model."""
+"""The fast engine against TransformerLens, on a few prompts of a model, in one operator of each format."""
 
 ENGINE_CHECK = ["<results>/{model}/engine_check.parquet"]
 ANSWERS["engine_check"] = MODELS, {"engine_check": ENGINE_CHECK}
 TABLES += expand(ENGINE_CHECK, model=MODELS)
+# Each format with another operator, as long as there are operators.
+CHECKED_CELLS = [f"{name}/{OPERATORS[n % len(OPERATORS)]}" for n, name in enumerate(FORMATS)]
+every_checked_cell = partial(expand, cell=CHECKED_CELLS, allow_missing=True)
 
 
 rule engine_check:
     input:
         model_files="<results>/{model}/model_files.parquet",
-        dataset=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
-        corrupt_table=every_cell("<results>/{model}/{format}/{operator}/corrupt.parquet"),
-        attribution=every_cell("<results>/{model}/{format}/{operator}/attribution.parquet"),
+        dataset=every_checked_cell("<results>/{model}/{cell}/dataset.parquet"),
+        corrupt_table=every_checked_cell("<results>/{model}/{cell}/corrupt.parquet"),
+        attribution=every_checked_cell("<results>/{model}/{cell}/attribution.parquet"),
         mean_cache=every_format("<results>/{model}/{format}/mean_cache.safetensors"),
     output:
         output=ENGINE_CHECK,

@@ -209,7 +209,9 @@ def _family_knockout(cell: Cell) -> float:
 
 
 def _engine_check(cell: Cell) -> float:
-    return 3 * cell.passes(3 * cell.size.late)
+    # In one operator of each format, two prompts, and four rows for each of its share of the late layers.
+    formats, operators = (len(cell.config[name]) for name in ("formats", "operators"))
+    return cell.passes(2 * 7 + 4 * cell.size.late / formats) / operators
 
 
 def _precision(cell: Cell) -> float:

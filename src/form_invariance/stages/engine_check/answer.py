@@ -23,8 +23,8 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     patches, no_op = (checks[checks["check"] == check].iloc[0] for check in ("patch", "no_op"))
     sentence = (
         f"Yes, within the precision of {row['dtype']}. TransformerLens ran whole sequences with hooks, for "
-        f"{row['prompts']} prompts of each format and operator: logits, single-neuron patches in every late "
-        f"layer, attribution, keep-only and transfer. Of {checks['values'].sum():,} values the largest relative "
+        f"{row['prompts']} prompts of each format: logits, single-neuron patches in every late layer, "
+        f"attribution, keep-only and transfer. Of {checks['values'].sum():,} values the largest relative "
         f"error is {checks['error'].max():.1e}; the precision allows {checks['tolerance'].max():.0e}. The effects "
         f"of patches go up to {patches['scale']:.2g} and differ by at most {patches['difference']:.1e}. Patches "
         f"that change nothing have an effect of at most {no_op['difference']:.1g}."

@@ -1,6 +1,6 @@
 """The fast engine against TransformerLens: the same values twice, and how far they are from each other.
 
-On a few prompts of each format, logits, effects of single neurons, attribution, keep-only and transfer are
+On a few prompts of each cell, logits, effects of single neurons, attribution, keep-only and transfer are
 computed once more, by hooks over whole sequences.
 """
 
@@ -64,7 +64,7 @@ def fast_values(model: Decoder, sample: Sample) -> Values:
         patched = torch.cat([neurons, neurons[:1]])
         given = torch.cat([corrupt[late][:, neurons], cache.neurons[late][:, neurons[:1]]], dim=1)
         patches = patch_neurons(model, cache, layer, patched, given, sample.answers, near)
-        values["patch", layer], values["no_op", layer] = patches[:, :-1], patches[:, -1:]
+        values["patch", layer], values["no_op", layer] = patches[:1, :-1], patches[:1, -1:]
     part = next(start_runs(model, sample.tokens, right, first))
     kept = ablate_all_positions(model, part, ~sample.chosen[None], sample.means, sample.bos, center=True)
     values["keep_only", NO_LAYER] = kept.probability[0].log()

@@ -19,8 +19,8 @@ def _logits(bridge: Any, tokens: Tensor, hooks: dict[int, Hook] | None = None) -
     return logits.float()
 
 
-def _last_token_neurons(bridge: Any, tokens: Tensor, layers: range) -> dict[int, Tensor]:
-    """The last token's activations in each layer, (B, m)."""
+def _last_token(bridge: Any, tokens: Tensor, layers: range) -> tuple[dict[int, Tensor], Tensor]:
+    """The last token's activations in each layer, (B, m), and its logits, (B, V)."""
     neurons = {}
 
     def keep(layer: int) -> Hook:
@@ -30,8 +30,8 @@ def _last_token_neurons(bridge: Any, tokens: Tensor, layers: range) -> dict[int,
 
         return hook
 
-    _logits(bridge, tokens, {layer: keep(layer) for layer in layers})
-    return neurons
+    z = _logits(bridge, tokens, {layer: keep(layer) for layer in layers})
+    return neurons, z
 
 
 def _log_probability(z: Tensor, answers: Tensor) -> Tensor:
@@ -42,28 +42,27 @@ def _log_probability(z: Tensor, answers: Tensor) -> Tensor:
 def _patched_effects(bridge: Any, sample: Sample, layer: int, activations: Tensor, corrupt: Tensor) -> Tensor:
     """Indirect effect of each neuron of one layer, patched alone, and last that of a patch that changes nothing.
 
-    One batch holds each prompt unpatched, with each patch, and with a neuron set to the value that it has.
+    One batch holds the first prompt unpatched, with each patch, and with a neuron set to the value that it has.
 
     Args:
-        activations: the last token's activations in the layer, (B, m).
-        corrupt: the same of the corrupt prompts.
+        activations: the last token's activations in the layer, (m,).
+        corrupt: the same of the corrupt prompt.
 
     Returns:
-        (B, C + 1), float64.
+        (1, C + 1), float64.
     """
     patched = sample.neurons[layer]
     neurons = torch.cat([patched, patched[:1]])  # (C + 1,)
-    given = torch.cat([corrupt[:, patched], activations[:, patched[:1]]], dim=1)  # (B, C + 1)
-    rows = 1 + len(neurons)
+    given = torch.cat([corrupt[patched], activations[patched[:1]]])  # (C + 1,)
 
     def patch(activation: Tensor, hook: object) -> Tensor:
         activation = activation.clone()
         for number, neuron in enumerate(neurons.tolist()):
-            activation[1 + number :: rows, -1, neuron] = given[:, number].to(activation.dtype)
+            activation[1 + number, -1, neuron] = given[number].to(activation.dtype)
         return activation
 
-    z = _logits(bridge, sample.tokens.repeat_interleave(rows, 0), {layer: patch}).unflatten(0, (-1, rows))
-    p = z.double().softmax(-1).gather(2, sample.answers[:, None].expand(-1, rows, -1))  # (B, rows, 2)
+    z = _logits(bridge, sample.tokens[:1].expand(1 + len(neurons), -1), {layer: patch})
+    p = z.double().softmax(-1)[None, :, sample.answers[0]]  # (1, 1 + C + 1, 2)
     clean, changed = p[:, :1], p[:, 1:]
     right, wrong = 0, 1
     # The indirect effect as the paper prints it (Eq. 4).
@@ -116,7 +115,7 @@ def _kept(bridge: Any, sample: Sample, layers: range) -> Tensor:
 
 def _transferred(bridge: Any, sample: Sample, layers: range) -> Tensor:
     """Log-probability of the right answer (B,) with the chosen neurons' last token as in the donors' runs."""
-    donors = _last_token_neurons(bridge, sample.donors, layers)
+    donors, _ = _last_token(bridge, sample.donors, layers)
 
     def give(layer: int) -> Hook:
         def hook(activation: Tensor, hook: object) -> Tensor:
@@ -135,15 +134,15 @@ def _transferred(bridge: Any, sample: Sample, layers: range) -> Tensor:
 def hooked_values(bridge: Any, sample: Sample) -> Values:
     """What TransformerLens gives, under the keys of `sample.Values`."""
     layers = sample.layers
-    clean = _last_token_neurons(bridge, sample.tokens, layers)
-    partners = [_last_token_neurons(bridge, partner, layers) for partner in sample.partners]
+    clean, z = _last_token(bridge, sample.tokens, layers)
+    partners = [_last_token(bridge, partner, layers)[0] for partner in sample.partners]
     gradients = _gradients(bridge, sample, layers)
-    values: Values = {("logits", NO_LAYER): _logits(bridge, sample.tokens)}
+    values: Values = {("logits", NO_LAYER): z}
     for layer in layers:
         corrupt = torch.cat([partner[layer] for partner in partners])
         values["attribution", layer] = (corrupt - clean[layer]) * gradients[layer]
         if layer in sample.neurons:
-            effects = _patched_effects(bridge, sample, layer, clean[layer], corrupt)
+            effects = _patched_effects(bridge, sample, layer, clean[layer][0], corrupt[0])
             values["patch", layer], values["no_op", layer] = effects[:, :-1], effects[:, -1:]
     values["keep_only", NO_LAYER] = _kept(bridge, sample, layers)
     values["transfer", NO_LAYER] = _transferred(bridge, sample, layers)

@@ -1,6 +1,7 @@
-"""What both engines run: a few prompts of every cell, and neurons of every late layer.
+"""What both engines run: a few prompts of some cells, and neurons of every late layer.
 
-Single-neuron patches over whole sequences take most of the time, so the operators of a format divide the layers.
+Single-neuron patches over whole sequences take most of the time, so the cells divide the layers, and only the
+first prompt of a cell is patched.
 """
 
 from collections.abc import Mapping
@@ -29,10 +30,10 @@ NO_LAYER = -1
 class Sample:
     """Prompts of one cell, and what is done to them."""
 
-    tokens: Tensor  # (B, T)
+    tokens: Tensor  # (B, T); single neurons are patched in the first
     answers: Tensor  # (B, 2): token ids of the clean and of the corrupt answer
     partners: list[Tensor]  # the corrupt prompts, (1, T') each: they may differ in length
-    donors: Tensor  # (B, T''): prompts of another format
+    donors: Tensor  # (B, T''): prompts of the next cell
     layers: range  # the late layers
     neurons: dict[int, Tensor]  # of some late layers, (C,): each is patched alone
     chosen: Tensor  # bool, (late layers, m): these are kept, and these are transferred
@@ -47,13 +48,13 @@ def choose_neurons(attribution: pd.DataFrame, device: torch.device) -> tuple[dic
         attribution: the attribution table of a cell.
 
     Returns:
-        Of every late layer the two best neurons by attribution, the middle one and the last, (C,) each; and the
-        better half of every layer, bool, (late layers, m).
+        Of every late layer the first and the last neuron by attribution, (C,) each; and the better half of every
+        layer, bool, (late layers, m).
     """
     layers = attribution["layer"].nunique()
     ordered = attribution.sort_values(["layer", "rank"])["neuron"].to_numpy().reshape(layers, -1)
     width = ordered.shape[1]
-    places = sorted({0, min(1, width - 1), width // 2, width - 1})
+    places = sorted({0, width - 1})
     first = int(attribution["layer"].min())
     neurons = {first + late: torch.tensor(row[places], device=device) for late, row in enumerate(ordered)}
     half = torch.tensor(ordered[:, : width // 2], device=device)
@@ -74,25 +75,24 @@ def build_samples(
     tokenizer: PromptTokenizer,
     prompts: int,
 ) -> dict[Cell, Sample]:
-    """The sample of every cell: train prompts of one length; those of the next format give their activations."""
-    formats = list(means)
-    operators = list(dict.fromkeys(operator for _, operator in trains))
-    samples = {}
-    for (name, operator), train in trains.items():
+    """The sample of every cell: train prompts of one length; those of the next cell give their activations."""
+    cells, samples = list(trains), {}
+    for number, (name, operator) in enumerate(cells):
+        train = trains[name, operator]
         tokens, places = commonest_length(train.tokens)
-        donors, _ = commonest_length(trains[formats[(formats.index(name) + 1) % len(formats)], operator].tokens)
+        donors, _ = commonest_length(trains[cells[(number + 1) % len(cells)]].tokens)
         size = min(prompts, len(tokens), len(donors))
         rows = places[:size]
         device = train.tokens.device
         neurons, chosen = choose_neurons(attributions[name, operator], device)
         layers = range(min(neurons), max(neurons) + 1)
-        here = layers[operators.index(operator) % len(layers) :: len(operators)]
+        here = layers[number :: len(cells)]
         texts = [train.partners[0][row] for row in rows.tolist()]
         samples[name, operator] = Sample(
             tokens=tokens[:size],
             answers=train.answers[0, rows],
             partners=[torch.from_numpy(tokenizer.encode_batch([text])).to(device) for text in texts],
-            # Rolled, so that a run of one format has other donors than targets.
+            # Rolled, so that a run of one cell has other donors than targets.
             donors=donors[:size].roll(1, 0),
             layers=layers,
             neurons={layer: neurons[layer] for layer in here},
