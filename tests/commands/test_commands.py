@@ -125,18 +125,6 @@ def test_the_audit_knows_how_many_candidates_would_do(finished):
     assert (recall[1] == 1 / PLANTED).all()
 
 
-def test_the_planted_neurons_are_faithful_and_random_ones_are_not(finished):
-    table = pd.read_parquet(finished.shared("faithfulness.parquet"))
-    area = table.pivot_table(index=["ablation", "order"], columns="measure", values="value")
-    # From 20 % of a layer on all planted neurons are kept; below it, a part of them.
-    for order in ("exact", "shared"):
-        assert (area.xs(order, level="order")["cpr"] > 0.85).all()
-        assert (area.xs(order, level="order")["cmd"] < 0.15).all()
-    curve = table[table["measure"] == "faithfulness"].set_index(["order", "share"])["value"].sort_index()
-    assert curve.loc[[("exact", 0.2), ("exact", 0.5), ("shared", 0.2)]].to_numpy() == pytest.approx(1, abs=1e-3)
-    assert (curve.loc[[("random", 0.1)]] < 0.5).all()
-
-
 def test_the_whole_dose_is_the_transfer(finished):
     dose = (
         pd.read_parquet(finished.shared("dose.parquet"))

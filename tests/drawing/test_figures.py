@@ -20,9 +20,6 @@ from form_invariance.stages.audit import figure as audit
 from form_invariance.stages.audit.table import AUDIT
 from form_invariance.stages.disagreement import figure as disagreement
 from form_invariance.stages.disagreement.table import DISAGREEMENT, FORMAT_CORRELATION
-from form_invariance.stages.faithfulness import figure as faithfulness
-from form_invariance.stages.faithfulness.compute import SHARES
-from form_invariance.stages.faithfulness.table import FAITHFULNESS_AREAS
 from form_invariance.stages.family_knockout.figure import KINDS, family_knockout
 from form_invariance.stages.family_knockout.table import FAMILY_KNOCKOUT
 from form_invariance.stages.heuristics.table import HEURISTICS
@@ -229,17 +226,6 @@ def audit_table(formats, operators, ks):
     return table.assign(recall=(table["candidates"] / table["k"]).clip(upper=1) - 0.01 * place)
 
 
-def faithfulness_table(formats, operators):
-    rows = [
-        (o, f, order, ablation, share, share ** (0.3 + place / 4) - 0.02 * number)
-        for (number, f), o, (place, order), ablation, share in itertools.product(
-            enumerate(formats), operators, enumerate(faithfulness.LOOKS), ("mean", "resample"), SHARES
-        )
-    ]
-    names = "operator format order ablation share value"
-    return filled(FAITHFULNESS_AREAS, rows, names, "operator", measure="faithfulness")
-
-
 def planted_table(formats):
     rows = []
     for circuit, measure in itertools.product(planted.TITLES, planted.MEASURES):
@@ -303,7 +289,6 @@ def all_figures(formats, operators, models, ks=KS):
     yield "dose", transfer.dose({"dose": joined(doses, "operator")}, "m")
     yield "heuristics", heuristics.heuristics(every, "m")
     yield "audit", audit.audit({"audit": audit_table(formats, operators, ks)}, "m")
-    yield "faithfulness", faithfulness.faithfulness({"faithfulness": faithfulness_table(formats, operators)}, "m")
     yield "planted", planted.planted({"planted": planted_table(formats)}, "m")
     yield "bench", bench.draw(bench_table(), "m")
     yield ("summary", summary.summary({"verdicts": joined(dict.fromkeys(models, verdicts(ks)), "model")}, "m"))
@@ -339,16 +324,6 @@ def test_figures_of_many_formats_and_models_are_drawn(tmp_path):
 
 def test_tokens_show_spaces_and_line_breaks():
     assert style.visible(" a\n") == "␣a↵"
-
-
-@pytest.mark.parametrize("undefined", [["mean"], ["mean", "resample"]])
-def test_an_undefined_faithfulness_is_not_drawn(tmp_path, undefined):
-    table = faithfulness_table("sc", ["+"])
-    table.loc[table["ablation"].isin(undefined), "value"] = np.nan
-    figure = faithfulness.faithfulness({"faithfulness": table}, "m")
-    style.save(figure, [tmp_path / "x.svg"])
-    drawn = [any(len(line.get_xdata()) for line in axes.lines) for axes in figure.axes]
-    assert drawn == [ablation not in undefined for ablation in ("mean", "resample")]
 
 
 @pytest.mark.parametrize("draw", [interventions.keep_only, interventions.knockout])
@@ -490,7 +465,6 @@ def test_intervals_are_drawn(paper):
         "transfer_contrasts": 1,
         "audit": len(ESTIMATES),
         "dose": len(transfer.DOSE_LOOKS),
-        "faithfulness": len(faithfulness.LOOKS),
     }
     for name, count in bands.items():
         panels = [

@@ -84,11 +84,11 @@ CHANGES = {
     "a dose": (lambda config: config["dose"].append(0.3), [("dose", {})]),
     "uniform controls": (
         lambda config: config.update(random_seeds=4),
-        [("interventions transfer dose faithfulness", {})],
+        [("interventions transfer dose", {})],
     ),
     "controls that change places": (
         lambda config: config.update(random_seeds=config["matched_seeds"], matched_seeds=config["random_seeds"]),
-        [("interventions transfer dose faithfulness specificity", {})],
+        [("interventions transfer dose specificity", {})],
     ),
     "several sizes": (
         lambda config: config.update(probe_prompts=99, permutations=300, heuristic_threshold=0.7),
@@ -168,7 +168,7 @@ def test_every_setting_is_recorded_by_name(finished):
         ("drawing/style.py", "*_figure prompt_formats explainer"),
         (
             "stages/intervene.py",
-            "interventions specificity family_knockout neuron_effects faithfulness transfer dose "
+            "interventions specificity family_knockout neuron_effects transfer dose "
             "planted calibration engine_check",
         ),
         # Each reaches few jobs, the last three none.

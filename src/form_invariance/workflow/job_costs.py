@@ -167,12 +167,6 @@ def _interventions(cell: Cell) -> float:
     return runs * (everywhere + size.late_token)
 
 
-def _faithfulness(cell: Cell) -> float:
-    # Ten shares in four orders, of which one has draws, and no neuron at all; each by two ablations.
-    sets = 2 * (10 * (3 + cell.config["random_seeds"]) + 1)
-    return cell.config["eval_prompts"] * sets * cell.size.late_token
-
-
 def _neuron_effects(cell: Cell) -> float:
     neurons = cell.config["heuristic_k"] / 2 * cell.size.late
     alone = 2 * neurons * cell.config["eval_prompts"] * cell.size.late_token
@@ -233,7 +227,6 @@ OPERATIONS: dict[str, Callable[[Cell], float]] = {
     "paraphrase_effects": _paraphrases,
     "mean_cache": _mean_cache,
     "interventions": _interventions,
-    "faithfulness": _faithfulness,
     "neuron_effects": _neuron_effects,
     "transfer": _transfer,
     "dose": _dose,
