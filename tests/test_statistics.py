@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from form_invariance.statistics import ranks, resampled_share
+from form_invariance.statistics import ranks
 
 
 @pytest.mark.parametrize("different", [1, 2, 7, 1000], ids=lambda n: f"{n} different values")
@@ -18,12 +18,3 @@ def test_ranks_are_those_of_a_plain_sort(shape, different):
         row = values[place]
         best = sorted(range(shape[-1]), key=lambda neuron: (-row[neuron], numbers[neuron]))
         assert found[place].tolist() == [best.index(neuron) for neuron in range(shape[-1])]
-
-
-def test_a_share_of_what_may_be_nothing_is_undefined():
-    part, whole = np.array([1.0, 2.0, 3.0]), np.array([2.0, 8.0, 4.0])
-    assert resampled_share(part, whole).tolist() == [0.5, 0.25, 0.75]
-    whole[1] = 0
-    assert np.isnan(resampled_share(part, whole)).all()
-    many = np.append(np.full(199, 2.0), -1.0)
-    assert np.isnan(resampled_share(many, many)).sum() == 1

@@ -110,15 +110,6 @@ def resampled_interval(values: np.ndarray) -> tuple[float, float, float]:
     return float(values[0]), float(low), float(high)
 
 
-def resampled_share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """part / whole, of the sample and of its resamples after it, (1 + R,).
-
-    NaN where the whole is not positive, and everywhere if that is so in more than 2.5 % of the resamples.
-    """
-    sure = whole[0] > 0 and (whole <= 0).mean() <= 0.025
-    return np.asarray(part / np.where(sure & (whole > 0), whole, np.nan))
-
-
 def student_factor(count: int) -> float:
     """Half a 95 % interval of a mean, in standard errors, of `count` draws; not a number below five.
 

@@ -18,8 +18,6 @@ from form_invariance.stages.agreement.table import AGREEMENT, LABELLED
 from form_invariance.stages.attribution.compute import ESTIMATES
 from form_invariance.stages.audit import figure as audit
 from form_invariance.stages.audit.table import AUDIT
-from form_invariance.stages.disagreement import figure as disagreement
-from form_invariance.stages.disagreement.table import DISAGREEMENT, FORMAT_CORRELATION
 from form_invariance.stages.family_knockout.figure import KINDS, family_knockout
 from form_invariance.stages.family_knockout.table import FAMILY_KNOCKOUT
 from form_invariance.stages.heuristics.table import HEURISTICS
@@ -182,24 +180,6 @@ def dose_table(formats, pairs):
     return filled(DOSE, rows, "donor target kind dose recovered", pairs=pairs, n_neurons=9)
 
 
-def disagreement_tables(formats, operators):
-    """Components and correlations; the first operator has paraphrases, the last one no defined share."""
-    shares = {"template": 0.7, "scale": 0.1, "draw": 0.1, "prompt": 0.2, "total": 1.0}
-    parts, pairs = [], []
-    for place, operator in enumerate(operators):
-        worded = {"format": 0.6, "wording": 0.1} if place == 0 else {"format": np.nan, "wording": np.nan}
-        known = np.nan if operator == operators[-1] else 1
-        parts += [(operator, name, value * known) for name, value in (shares | worded).items()]
-        for number, pair in enumerate(itertools.combinations(formats, 2)):
-            r = 0.9 - 0.2 * number
-            pairs.append((operator, "+".join(pair), 0.8 * r, r * known, (r - 0.1) * known, (r + 0.1) * known))
-    related = filled(FORMAT_CORRELATION, pairs, "operator formats pearson corrected low high", layer=-1)
-    return {
-        "disagreement": filled(DISAGREEMENT, parts, "operator component share", layer=-1),
-        "format_correlation": related,
-    }
-
-
 def family_knockout_table():
     """Over all cells; the second family has no neuron that could be ablated."""
     families, metrics = ["all", "result range", "operand modulo"], ["accuracy", "probability"]
@@ -284,7 +264,6 @@ def all_figures(formats, operators, models, ks=KS):
     yield "transfer", transfer.transfer(every, "m")
     yield "transfer_contrasts", transfer.transfer_contrasts(every, "m")
     yield "paraphrases", paraphrases.paraphrases({"paraphrases": joined(worded, "operator")}, "m")
-    yield "disagreement", disagreement.disagreement(disagreement_tables(formats, operators), "m")
     yield "family_knockout", family_knockout({"family_knockout": family_knockout_table()}, "m")
     yield "dose", transfer.dose({"dose": joined(doses, "operator")}, "m")
     yield "heuristics", heuristics.heuristics(every, "m")

@@ -432,7 +432,7 @@ def test_it_links_to_sections_that_the_report_has(html):
 def test_the_demos_page_and_report_fit():
     html, whole = ((ROOT / f"results/{name}.html").read_text() for name in ("explained", "report"))
     targets = re.findall(r'href="report.html#([^"]+)"', html)
-    assert len(targets) == 7
+    assert len(targets) == 6
     assert [name for name in targets if f'id="{name}"' not in whole] == []
     assert 'href="explained.html"' in whole
     assert len(html) < 1e6

@@ -33,7 +33,6 @@ TABLE_RULES = {
     "answers",
     "agreement",
     "paper_tables",
-    "disagreement",
     "contrasts",
     "summary",
     "heuristic_null",

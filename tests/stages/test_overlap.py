@@ -9,6 +9,7 @@ from form_invariance.stages.circuit.compute import circuit_table
 from form_invariance.stages.membership import Effects, Membership
 from form_invariance.stages.overlap import answer
 from form_invariance.stages.overlap.compute import by_both_rules, overlap_table, reliability_table
+from form_invariance.stages.overlap.correlation import Measured, format_correlation_table
 from form_invariance.stages.overlap.differing import operator_overlap_table
 from form_invariance.stages.overlap.table import OPERATOR_OVERLAP, with_another
 from form_invariance.statistics import expected_jaccard, wilson
@@ -155,7 +156,11 @@ def test_the_answer_names_what_is_undefined():
     tables = {"overlap": by_both_rules(cells, [5], 10, 0)}
     tables["reliability"] = reliability_table(cells, [5], 0)
     assert not tables["reliability"]["kind"].isin(["parts", "across_parts"]).any()
-    (found,) = answer.answer({name: one.assign(operator="+") for name, one in tables.items()}, 5)
+    answers = np.zeros((2, 2))  # all prompts have one answer
+    cells = {(name, "+"): Measured(effects, answers) for name, effects in cells.items()}
+    tables = {name: one.assign(operator="+") for name, one in tables.items()}
+    (found,) = answer.answer({**tables, "format_correlation": format_correlation_table(cells, 10, 0)}, 5)
+    assert found.sentence.endswith("corrected for reliability, undefined.")
     assert "nan" not in found.sentence
     assert "the value is undefined; for as many parts of one format's prompts, the ceiling, it is undefined." in (
         found.sentence

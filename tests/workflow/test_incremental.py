@@ -215,7 +215,7 @@ def stage_of(module):
 CALLERS = {
     "attribution": {"paraphrase_effects"},
     "patching": {"paraphrase_effects"},
-    "overlap": {"paraphrases", "disagreement"},
+    "overlap": {"paraphrases"},
     "mean_cache": {"dose"},  # transfer takes means where there is no donor
     "heuristics": {"neuron_effects"},
 }

@@ -16,8 +16,7 @@ from form_invariance.stages.calibration.construction import PLANTED, STRATUM, wr
 from form_invariance.stages.calibration.estimate import Overlap, estimate, jaccard_of, overlap_at, shared_part
 from form_invariance.stages.calibration.pipeline import KS, Results, run_stages
 from form_invariance.stages.calibration.table import EARLY, LATE
-from form_invariance.stages.contrasts import overall
-from form_invariance.stages.disagreement.table import ALL, pooled
+from form_invariance.stages.contrasts import ALL, overall
 from form_invariance.stages.planted.construction import TEMPLATES
 from form_invariance.stages.transfer.names import NONE
 from form_invariance.tables.columns import EVERY_LAYER
@@ -86,7 +85,7 @@ def overlap_of(overlap: pd.DataFrame, reliability: pd.DataFrame, k: int) -> Over
 
 def _correlation(results: Results, share: float) -> Row:
     """The formats' corrected correlation of effects, which has no circuit size."""
-    every = pooled(results.correlation)
+    every = results.correlation[results.correlation["layer"] == EVERY_LAYER]
     row = every[(every["formats"] == ALL) & (every["operator"] != ALL)].iloc[0]
     return _row(NONE, "correlation", (row["corrected"], row["low"], row["high"]), share)
 

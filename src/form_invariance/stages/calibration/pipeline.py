@@ -10,13 +10,12 @@ import pandas as pd
 from form_invariance.stages.calibration.construction import PLANTED
 from form_invariance.stages.circuit.compute import circuit_members, circuit_table
 from form_invariance.stages.controls import Draws
-from form_invariance.stages.disagreement.compute import disagreement_tables
-from form_invariance.stages.disagreement.products import Measured, answers_of
 from form_invariance.stages.interventions.compute import Choices
 from form_invariance.stages.interventions.contrasts import Cell, cell_of
 from form_invariance.stages.interventions.contrasts import contrast_table as intervention_contrasts
 from form_invariance.stages.mean_cache.compute import MeanCache
 from form_invariance.stages.overlap.compute import overlap_table, reliability_table
+from form_invariance.stages.overlap.correlation import Measured, answers_of, format_correlation_table
 from form_invariance.stages.planted.construction import TEMPLATES
 from form_invariance.stages.planted.pipeline import OPERATOR, Ranked, intervened_cell, means_of, rank, start
 from form_invariance.stages.run import Run
@@ -82,7 +81,7 @@ def run_stages(model: Path, seed: int) -> Results:
     circuit = circuit_table({name: cell.effects for name, cell in cells.items()}, [PLANTED])
     datasets = [cell.dataset for cell in cells.values()]
     means = {name: means_of(run, cell, datasets, seed) for name, cell in cells.items()}
-    _, correlation = disagreement_tables(
+    correlation = format_correlation_table(
         {(name, OPERATOR): _measured(cell, name) for name, cell in cells.items()}, _RESAMPLES, seed
     )
     formats = {

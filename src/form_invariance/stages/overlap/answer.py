@@ -5,14 +5,20 @@ from collections.abc import Mapping
 import pandas as pd
 
 from form_invariance.stages.answers import Answer, in_how_many, percent
-from form_invariance.stages.overlap.table import OVERLAP, RELIABILITY, all_formats
+from form_invariance.stages.contrasts import ALL
+from form_invariance.stages.overlap.table import FORMAT_CORRELATION, OVERLAP, RELIABILITY, all_formats
+from form_invariance.tables.columns import EVERY_LAYER
 from form_invariance.tables.inputs import Input
 
-INPUTS = {"overlap": Input(OVERLAP, ("operator",)), "reliability": Input(RELIABILITY, ("operator",))}
+INPUTS = {
+    "overlap": Input(OVERLAP, ("operator",)),
+    "reliability": Input(RELIABILITY, ("operator",)),
+    "format_correlation": Input(FORMAT_CORRELATION),
+}
 
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
-    """The overlap of all formats compared with chance and with the ceiling."""
+    """The overlap of all formats compared with chance and with the ceiling, and the correlation of the effects."""
     every, again = all_formats(tables["overlap"]), tables["reliability"]
     rows = every[every["k"] == k].set_index("operator")[["jaccard", "low", "high", "chance"]]
     by_kind = again[again["k"] == k].groupby(["operator", "kind"])["jaccard"].mean().unstack("kind")
@@ -27,6 +33,18 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
         f"{jaccard} of the neurons that are among the best {k} of a layer in any format are among them in all "
         f"formats (mean over operators); by chance {chance}. If each format is ranked by a part of its "
         f"prompts, the value is {across}; for as many parts of one format's prompts, the ceiling, it is "
-        f"{ceiling}. The interval is above chance {in_how_many(table['low'] > table['chance'])} operators."
+        f"{ceiling}. The interval is above chance {in_how_many(table['low'] > table['chance'])} operators. "
+        f"{_correlation(tables['format_correlation'])}"
     )
     return [Answer("Are they the same neurons in every format?", sentence, table, ("overlap", "differing"))]
+
+
+def _correlation(table: pd.DataFrame) -> str:
+    """What remains of two formats' correlation without the noise of the prompts, in a sentence."""
+    everywhere = (table["layer"] == EVERY_LAYER) & (table["operator"] == ALL) & (table["formats"] == ALL)
+    row = table[everywhere].iloc[0]
+    pearson, corrected = (
+        "undefined" if pd.isna(row[name]) else f"{row[name]:.2f}" for name in ("pearson", "corrected")
+    )
+    limits = "" if pd.isna(row["low"]) else f" [{row['low']:.2f}, {row['high']:.2f}]"
+    return f"The correlation of two formats' effects is {pearson}; corrected for reliability, {corrected}{limits}."

@@ -65,6 +65,30 @@ DIFFERING = Schema(
     },
 )
 
+RELIABLE = 0.3
+"""A correlation is not corrected by a lower reliability."""
+
+FORMAT_CORRELATION = Schema(
+    "format_correlation",
+    {
+        "operator": text("operator; all: mean over the operators in which it is known"),
+        "layer": integer("layer, from 0; -1 = pooled over the late layers, within layers"),
+        "formats": text("two formats, joined by +; all: mean over the pairs"),
+        "pearson": number("Pearson's correlation over neurons of the formats' mean effects, all draws"),
+        "spearman": number("Spearman's correlation of the same, ranks within a layer"),
+        "reliability_first": number(
+            "of the first format's mean effects: variance of the true effects / their variance"
+        ),
+        "reliability_second": number("of the second format (formats = all: the mean of both)"),
+        "corrected": number(
+            "correlation of the true effects, without noise; NaN where a reliability is below 0.3"
+        ),
+        "low": number("lower 95 % limit of corrected, bootstrap percentiles over prompts"),
+        "high": number("upper 95 % limit of corrected"),
+        "neurons": integer("neurons that are candidates in every format of the operator"),
+    },
+)
+
 
 def of_all_layers(overlap: pd.DataFrame) -> pd.DataFrame:
     """The pooled rows of an overlap table, by the rule of membership that the circuit uses."""

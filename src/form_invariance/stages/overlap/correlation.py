@@ -1,0 +1,221 @@
+"""Correlation of two formats' effects over neurons, corrected for what prompts alone make unreliable.
+
+Effects are centred over the neurons of a layer first, because what all neurons share does not rank them. The
+product of a neuron's effects on two prompts contains no noise in expectation if the prompts have no answer in
+common, neither their own nor a partner's. So variances and covariances of the true effects are means of such
+products.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+import pandas as pd
+from scipy.stats import rankdata
+
+from form_invariance.errors import UserError
+from form_invariance.stages.contrasts import ALL
+from form_invariance.stages.groups import every_two, joined
+from form_invariance.stages.membership import Effects, common_layers
+from form_invariance.stages.overlap.table import FORMAT_CORRELATION, RELIABLE
+from form_invariance.statistics import bootstrap_weights, resampled_interval
+from form_invariance.tables.columns import EVERY_LAYER
+
+Cell = tuple[str, str]
+"""Format and operator."""
+
+Row = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured in a cell.
+
+    Attributes:
+        effects: exact effects.
+        answers: of the prompts, then of their partners in every draw, (1 + S, P).
+    """
+
+    effects: Effects
+    answers: np.ndarray
+
+
+@dataclass(frozen=True)
+class Products:
+    """Sums over the neurons of one layer, or of several, for the formats of one operator.
+
+    Attributes:
+        neurons: neurons that are candidates in every cell.
+        degrees: degrees of freedom: neurons less one, of each layer.
+        means: of every two cells, and each with itself, products of prompts, mean over draws, (P, P).
+        ranks: likewise, products of the ranks of the mean effects.
+    """
+
+    neurons: int
+    degrees: int
+    means: dict[tuple[Cell, Cell], np.ndarray]
+    ranks: dict[tuple[Cell, Cell], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """Of two formats: what is found for all prompts, and corrected also in every resample, (1 + R,)."""
+
+    formats: str
+    pearson: float
+    spearman: float
+    reliability: tuple[float, float]
+    corrected: np.ndarray
+
+
+def answers_of(train: pd.DataFrame, draws: Sequence[pd.DataFrame], effects: Effects, name: str) -> np.ndarray:
+    """Answers of a cell's train prompts and of their partners in every draw, (1 + S, P).
+
+    Raises:
+        UserError: the tables have other numbers of prompts or draws than the effects.
+    """
+    if (len(train), len(draws)) != (effects.prompts, effects.draws):
+        raise UserError(
+            f"--datasets, --corrupt-tables: {name} has {len(train)} train prompts and {len(draws)} draws of "
+            f"partners, but its effects have {effects.prompts} and {effects.draws}; give the tables that they "
+            "were made from"
+        )
+    # A digit is the answer where one is asked.
+    digits = (train["digit"] >= 0).all()
+    return np.stack(
+        [(table["target"].astype(int) if digits else table["answer"]).to_numpy() for table in (train, *draws)]
+    )
+
+
+def format_correlation_table(cells: Mapping[Cell, Measured], resamples: int, seed: int) -> pd.DataFrame:
+    """Correlations of every two formats' effects, by operator and layer, and their means over operators.
+
+    Args:
+        cells: what was measured in every (format, operator) of a model.
+        resamples: bootstrap resamples over the prompts of each cell.
+
+    Returns:
+        The format_correlation table; empty if there is one format.
+    """
+    layers = common_layers({cell: measured.effects for cell, measured in cells.items()}, [1])
+    weights = {
+        cell: np.vstack([np.ones(prompts), bootstrap_weights(prompts, resamples, seed, "disagreement", *cell)])
+        for cell, prompts in ((cell, measured.effects.prompts) for cell, measured in cells.items())
+    }
+    operators = dict.fromkeys(operator for _, operator in cells)
+    of = {operator: {cell: cells[cell] for cell in cells if cell[1] == operator} for operator in operators}
+    products = {operator: [_products(formats, layer) for layer in layers] for operator, formats in of.items()}
+    rows: list[Row] = []
+    for place, layer in enumerate((EVERY_LAYER, *layers)):
+        chosen = slice(place - 1, place) if place else slice(None)
+        every: list[Correlation] = []
+        for operator, formats in of.items():
+            summed = _pooled(products[operator][chosen])
+            pairs = _correlations(summed, formats, weights)
+            rows += _rows(operator, layer, pairs, summed.neurons)
+            every += pairs
+        common = sum(len(_common_neurons(cells, number)) for number in layers[chosen])
+        rows += _rows(ALL, layer, every, common)[-1:]
+    return pd.DataFrame(rows, columns=list(FORMAT_CORRELATION.columns))
+
+
+def _common_neurons(cells: Mapping[Cell, Measured], layer: int) -> np.ndarray:
+    """The neurons of a layer that are candidates in all cells, sorted."""
+    return reduce(np.intersect1d, [measured.effects.candidates[layer] for measured in cells.values()])
+
+
+def _products(cells: Mapping[Cell, Measured], layer: int) -> Products:
+    """The products of one layer, for the formats of one operator."""
+    neurons = _common_neurons(cells, layer)
+    means = {}  # (P, N)
+    for cell, measured in cells.items():
+        candidates = measured.effects.candidates[layer]
+        order = np.argsort(candidates)
+        places = order[np.searchsorted(candidates, neurons, sorter=order)]
+        effects = measured.effects.effects[layer][:, :, places].astype(np.float64)
+        means[cell] = (effects - effects.sum(-1, keepdims=True) / max(len(neurons), 1)).mean(0)
+    placed = {cell: rankdata(mean.mean(0)) - (len(neurons) + 1) / 2 for cell, mean in means.items()}
+    return Products(
+        len(neurons),
+        max(len(neurons) - 1, 0),
+        {(one, two): means[one] @ means[two].T for one in cells for two in cells},
+        {(one, two): np.array(placed[one] @ placed[two]) for one in cells for two in cells},
+    )
+
+
+def _pooled(layers: Sequence[Products]) -> Products:
+    """The products over several layers."""
+    means, ranks = (
+        {pair: np.asarray(np.sum([one[pair] for one in every], axis=0)) for pair in every[0]}
+        for every in ([layer.means for layer in layers], [layer.ranks for layer in layers])
+    )
+    return Products(sum(layer.neurons for layer in layers), sum(layer.degrees for layer in layers), means, ranks)
+
+
+def _covariance(
+    products: Products, cells: Mapping[Cell, Measured], weights: Mapping[Cell, np.ndarray], one: Cell, two: Cell
+) -> np.ndarray:
+    """Covariance over neurons of two cells' true effects, or variance of one cell's, without noise, (1 + R,)."""
+    same = cells[one].answers[:, None, :, None] == cells[two].answers[None, :, None, :]
+    apart = ~same.any((0, 1))  # (P, Q)
+    summed = mean_where(products.means[one, two], apart, weights[one], weights[two])
+    return np.asarray(summed / (products.degrees or np.nan))
+
+
+def mean_where(products: np.ndarray, chosen: np.ndarray, one: np.ndarray, two: np.ndarray) -> np.ndarray:
+    """Mean of chosen products (P, Q) by the weights of the prompts, (R, P) and (R, Q); NaN without any, (R,)."""
+    count = ((one @ chosen) * two).sum(-1)
+    return np.asarray(((one @ (products * chosen)) * two).sum(-1) / np.where(count > 0, count, np.nan))
+
+
+def _ratio(product: np.ndarray, one: np.ndarray, two: np.ndarray) -> np.ndarray:
+    """product / sqrt(one two); NaN where one of them is not positive."""
+    positive = (one > 0) & (two > 0)
+    return np.asarray(product / np.sqrt(np.where(positive, one * two, np.nan)))
+
+
+def _correlations(
+    products: Products, cells: Mapping[Cell, Measured], weights: Mapping[Cell, np.ndarray]
+) -> list[Correlation]:
+    """Every two formats of an operator.
+
+    Reliability is the variance of the true effects over that of the means: what split halves of the prompts give,
+    stepped up to all prompts (Spearman and Brown), in the mean over all halves that have no answer in common.
+    """
+    signal = {cell: _covariance(products, cells, weights, cell, cell) for cell in cells}
+    observed = {cell: products.means[cell, cell].mean() / (products.degrees or np.nan) for cell in cells}
+    reliability = {
+        cell: float(sums[0] / observed[cell]) if observed[cell] > 0 else np.nan for cell, sums in signal.items()
+    }
+    pairs = []
+    for one, two in every_two(cells):
+        both = products.means[one, two].mean() / (products.degrees or np.nan)
+        corrected = _ratio(_covariance(products, cells, weights, one, two), signal[one], signal[two])
+        reliable = min(reliability[one], reliability[two]) >= RELIABLE
+        pairs.append(
+            Correlation(
+                joined((one[0], two[0])),
+                float(_ratio(both, observed[one], observed[two])),
+                float(_ratio(products.ranks[one, two], products.ranks[one, one], products.ranks[two, two])),
+                (reliability[one], reliability[two]),
+                corrected if reliable else np.full_like(corrected, np.nan),
+            )
+        )
+    return pairs
+
+
+def _rows(operator: str, layer: int, every: Sequence[Correlation], neurons: int) -> list[Row]:
+    """Rows of the table: each pair of formats, then their mean."""
+    rows: list[Row] = []
+    for pair in every:
+        values = pair.pearson, pair.spearman, *pair.reliability, *resampled_interval(pair.corrected)
+        rows.append((operator, layer, pair.formats, *values, neurons))
+    if every:
+        pearson = float(np.mean([pair.pearson for pair in every]))
+        spearman = float(np.mean([pair.spearman for pair in every]))
+        reliability = float(np.mean([pair.reliability for pair in every]))
+        known = [pair.corrected for pair in every if not np.isnan(pair.corrected[0])]
+        corrected = resampled_interval(np.mean(known, axis=0)) if known else (np.nan, np.nan, np.nan)
+        rows.append((operator, layer, ALL, pearson, spearman, reliability, reliability, *corrected, neurons))
+    return rows
