@@ -143,12 +143,13 @@ def test_the_whole_dose_is_the_transfer(finished):
             assert own.loc[0.0, "recovered"] == 0
 
 
-def test_a_variant_that_is_the_template_has_its_circuit(finished):
-    variants = pd.read_parquet(finished.shared("paraphrases.parquet"))
-    own = variants[variants["first_format"] == variants["second_format"]]
-    assert len(own) == len(TEMPLATES) * (1 + len(LATE))
-    assert (own["right"] == own["asked"]).all()
-    assert (own[["jaccard", "effect_of_first", "effect_of_second"]].dropna() == 1).all(axis=None)
+def test_a_variant_that_is_the_template_has_its_neurons(finished):
+    table = pd.read_parquet(finished.folder / "shared/differing.parquet")
+    overlap = table[table["operators"] == "all"].set_index("differs")
+    assert overlap.loc["wording", ["value", "pairs"]].tolist() == [1, 2 * len(TEMPLATES)]
+    for name in TEMPLATES:
+        own, variant = (pd.read_parquet(finished.cell(form, "dataset.parquet")) for form in (name, f"{name}~1"))
+        pd.testing.assert_frame_equal(own, variant)
 
 
 def test_the_effects_of_planted_neurons_correlate(finished):
@@ -353,13 +354,6 @@ def test_files_of_two_models_or_formats(finished, broken, capsys):
     both = (f"code={finished.cell('code', 'indirect_effects.safetensors')}", f"word={foreign}")
     said = refused(capsys, "circuit", "--effects", *both, *SIZE, "--output", broken.output)
     assert "--effects: the files are of different models" in said
-    effects = ("--effects", *finished.each("indirect_effects.safetensors"), *SIZE, "--output", broken.output)
-    variants = broken.tensors(
-        finished.cell("code", "paraphrase_effects.safetensors"), "paraphrase_effects", prompts=7
-    )
-    for name in ("code", "spoken"):
-        said = refused(capsys, "paraphrases", *effects, "--paraphrase-effects", f"{name}={variants}")
-        assert said.endswith(f"{variants} does not belong to the effects of format {name}")
     assert not broken.output.exists()
 
 

@@ -60,9 +60,9 @@ def test_configurations_of_other_tasks_are_planned(checkout, number, cells, rule
 
 
 @pytest.mark.parametrize(
-    ("number", "censuses", "variants"), [(2, 16, 1), (3, 15, 1), (4, 12, 2)], ids=lambda value: str(value)
+    ("number", "cells", "variants"), [(2, 16, 6), (3, 15, 6), (4, 12, 12)], ids=lambda value: str(value)
 )
-def test_configurations_are_planned(checkout, number, censuses, variants):
+def test_configurations_are_planned(checkout, number, cells, variants):
     """Of the two models that come with the package, one is left out."""
     path = checkout / "config/config.yaml"
     text = path.read_text()
@@ -73,8 +73,7 @@ def test_configurations_are_planned(checkout, number, censuses, variants):
         jobs = pending(checkout)
     finally:
         path.write_text(text)
-    assert jobs["census"] == jobs["patching"] == censuses
-    assert jobs["paraphrase_effects"] == variants
+    assert jobs["census"] == jobs["patching"] == cells + variants
 
 
 def test_the_configuration_of_a_users_model_is_planned(checkout):

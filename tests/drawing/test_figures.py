@@ -25,8 +25,6 @@ from form_invariance.stages.interventions import figure as interventions
 from form_invariance.stages.interventions.table import INTERVENTIONS
 from form_invariance.stages.overlap import figure as overlap_figure
 from form_invariance.stages.overlap.table import DIFFERING, OPERATOR_OVERLAP, OVERLAP, RELIABILITY
-from form_invariance.stages.paraphrases import figure as paraphrases
-from form_invariance.stages.paraphrases.table import PARAPHRASES
 from form_invariance.stages.planted import figure as planted
 from form_invariance.stages.planted.table import PLANTED
 from form_invariance.stages.probe import figure as probe
@@ -79,7 +77,7 @@ def operator_overlap(formats, operators, ks=KS):
 
 
 def differing_table(ks=KS):
-    values = {"nothing": 0.3, "format": 0.25, "operator": 0.15, "both": 0.1}
+    values = {"nothing": 0.3, "wording": 0.28, "format": 0.25, "operator": 0.15, "both": 0.1}
     overlaps = crossed(
         DIFFERING,
         k=ks,
@@ -189,16 +187,6 @@ def family_knockout_table():
     return table.assign(difference=0.1, high=0.2, cells=(table["family"] != "result range").astype(int))
 
 
-def variants_table(formats, prompts):
-    pairs = [(name, "canonical", name, f"variant_{n + 1}", prompts * n) for name in formats for n in (0, 1)]
-    twos = list(itertools.combinations(formats, 2))
-    pairs += [(one, name, other, "canonical", 90) for name in ("canonical", "variant_1") for one, other in twos]
-    rows = [(*pair, k, *((0.6, 0.5, 0.55) if pair[-1] else (np.nan,) * 3)) for pair in pairs for k in KS]
-    names = "first_format first second_format second prompts k jaccard across_halves within_halves"
-    table = filled(PARAPHRASES, rows, names, layer=-1, chance=0.1)
-    return table.assign(same_final_token=np.where(table["first"] == "variant_1", "yes", "no"))
-
-
 def audit_table(formats, operators, ks):
     cells = {"format": [*formats], "operator": [*operators], "k": ks, "method": [*ESTIMATES]}
     table = crossed(AUDIT, **cells, candidates=[10, 100, 528], layer=-1, rank_correlation=0.87, enough=300.0)
@@ -244,7 +232,6 @@ def all_figures(formats, operators, models, ks=KS):
     shared = {name: joined(dict.fromkeys(operators, table), "operator") for name, table in made.items()}
     probes = {f: probe_table(f, operators, 1 + 9 * place) for place, f in enumerate(formats)}
     probes = {"probe": joined(probes, "format"), "across": probe_table("+".join(formats), operators, 1)}
-    worded = {o: variants_table(formats, 30 * n) for n, o in enumerate(operators)}
     doses = {o: dose_table(formats, n) for n, o in enumerate(operators)}
     every = {
         **of_cells,
@@ -263,7 +250,6 @@ def all_figures(formats, operators, models, ks=KS):
     yield "exchange", specificity.exchange({"specificity": specificity_table(formats, operators, ks)}, "m")
     yield "transfer", transfer.transfer(every, "m")
     yield "transfer_contrasts", transfer.transfer_contrasts(every, "m")
-    yield "paraphrases", paraphrases.paraphrases({"paraphrases": joined(worded, "operator")}, "m")
     yield "family_knockout", family_knockout({"family_knockout": family_knockout_table()}, "m")
     yield "dose", transfer.dose({"dose": joined(doses, "operator")}, "m")
     yield "heuristics", heuristics.heuristics(every, "m")

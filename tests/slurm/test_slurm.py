@@ -29,7 +29,6 @@ TABLE_RULES = {
     "ranking",
     "circuit",
     "overlap",
-    "paraphrases",
     "answers",
     "agreement",
     "paper_tables",

@@ -126,6 +126,39 @@ def test_the_values_equal_plain_sets(monkeypatch):
         assert found == pytest.approx(wanted)
 
 
+def test_wordings_equal_plain_sets(monkeypatch):
+    monkeypatch.setattr(jaccard, "HALVES", 3)
+    cells = grid(lambda form, operator: [(operator, 6), (form, 6)], noise=1.0)
+    names = [("symbolic~1", "sum"), ("symbolic~2", "sum"), ("word~1", "difference")]
+    parts = [[(operator, 6), (form.split("~")[0], 6)] for form, operator in names]
+    variants = {
+        name: cell(part, 1.0, 50 + place) for place, (name, part) in enumerate(zip(names, parts, strict=True))
+    }
+    whole = differing_table(cells, [K], 20, 7, variants)
+    pd.testing.assert_frame_equal(whole[whole["differs"] != "wording"], differing_table(cells, [K], 20, 7))
+    table = whole.set_index(["differs", "operators"])
+    every = {**cells, **variants}
+    halves = {name: jaccard.halves(PROMPTS, generator(7, "halves", "False", "/".join(name))) for name in every}
+
+    def top(name, repeat, half, layer):
+        means = halves[name][repeat, half] @ every[name].effects[layer][0].astype(float)
+        return {neuron for neuron in np.argsort(-means)[:K] if means[neuron] > 0}
+
+    values = {}
+    for one, other in itertools.permutations(every, 2):
+        if (one[0].split("~")[0], one[1]) == (other[0].split("~")[0], other[1]):
+            for repeat in range(3):
+                sets = [(top(one, repeat, 0, at), top(other, repeat, 1, at)) for at in LAYERS]
+                found = sum(len(a & b) for a, b in sets) / sum(len(a | b) for a, b in sets)
+                values.setdefault(one[1], []).append(found)
+    values["all"] = values["sum"] + values["difference"]
+    for operators, found in values.items():
+        row = table.loc["wording", operators]
+        assert row["value"] == pytest.approx(np.mean(found))
+        assert row["pairs"] == len(found) / 3
+        assert row["low"] < row["value"] < row["high"]
+
+
 def test_the_interval_covers_what_other_prompts_give():
     rows = []
     for draw in range(20):

@@ -332,7 +332,9 @@ def test_variants_that_are_not_measured_wait_unchecked():
     config = changed("variant_operators", ["maximum", "subtraction"])
     config["formats"]["word"]["variants"]["addition"] = ["{a}{b}"]
     config_check.check(config, SCHEMA)
-    assert set(config_check.measured_variants(config)) == {(name, "subtraction") for name in config["formats"]}
+    cells = [(f"{name}~{number}", "subtraction") for name in config["formats"] for number in (1, 2)]
+    assert config_check.measured_variants(config) == cells
+    assert config_check.template_of(config, "symbolic~2", "subtraction") == "({a}-{b}) = "
 
 
 def test_partners_of_other_operators_need_as_many_variants():
@@ -341,7 +343,7 @@ def test_partners_of_other_operators_need_as_many_variants():
     config["formats"]["code"]["variants"]["division"].pop()
     text = sentence(config)
     assert "formats.code.variants" in text
-    assert "addition has 2 variants and division has 1" in text
+    assert "addition has variant 2, but division has 1" in text
 
 
 def test_hub_ids_wait_for_their_job():
@@ -512,10 +514,6 @@ def test_an_operator_may_be_a_table(tmp_path):
         ({"text": "word,answer\na,b\nc,b\n"}, ["config key operators.plural", "two distinct answers"]),
         ({"template": "{a}+{b}="}, ["config key formats.symbolic.templates.plural", "{word}", "['a', 'b']"]),
         ({"template": "{word}: "}, ["formats.symbolic.templates.plural", "embedded-shared"]),
-        (
-            {"variant_operators": ["plural"], "corrupt": "across_operators"},
-            ["config key variant_operators", "within_operator"],
-        ),
         ({"template": "{word:>5}="}, ["formats.symbolic.templates.plural", "write {word} in place of {word:>5}"]),
         ({"template": "{word} {wrod}="}, ["formats.symbolic.templates.plural", "write {word} in place of {wrod}"]),
         ({"template": f"{BOS}{{word}}="}, ["formats.symbolic.templates.plural", f"{BOS!r} begins every prompt"]),

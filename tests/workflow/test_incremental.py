@@ -78,7 +78,7 @@ CHANGES = {
         lambda config: config["k"].append(30),
         [
             ("circuit", CIRCUIT),
-            ("audit overlap operator_overlap paraphrases transfer interventions specificity", {}),
+            ("audit overlap operator_overlap transfer interventions specificity", {}),
         ],
     ),
     "a dose": (lambda config: config["dose"].append(0.3), [("dose", {})]),
@@ -103,7 +103,7 @@ CHANGES = {
         lambda config: config.update(eval_prompts=config["eval_prompts"] - 1),
         [("preflight dataset", {})],
     ),
-    "a variant": (reword_variant, [("paraphrase_effects", ADDITION)]),
+    "a variant": (reword_variant, [("census", {"format": "word~1"} | ADDITION)]),
     "the seed": (lambda config: config.update(seed=1), [("census planted calibration heuristic_null", {})]),
 }
 
@@ -122,8 +122,10 @@ def test_a_change_of_the_configuration(finished, jobs, change):
 def test_an_operators_variants_are_measured_too(finished):
     with configured(finished, lambda config: config["variant_operators"].append("multiplication")):
         every, found = whole(finished), pending(finished)
-    new = select(every, "paraphrase_effects paraphrases", operator="multiplication")
-    assert len(new) == 2
+    new = {
+        job for job in select(every, "census", operator="multiplication") if "~" in dict(job.wildcards)["format"]
+    }
+    assert len(new) == 6
     assert found == following(every, new) | {("report",)}
 
 
@@ -213,9 +215,6 @@ def stage_of(module):
 
 # Stages that call the computation of an earlier stage though they do not read its tables.
 CALLERS = {
-    "attribution": {"paraphrase_effects"},
-    "patching": {"paraphrase_effects"},
-    "overlap": {"paraphrases"},
     "mean_cache": {"dose"},  # transfer takes means where there is no donor
     "heuristics": {"neuron_effects"},
 }

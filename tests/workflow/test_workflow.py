@@ -56,12 +56,14 @@ GRID = {
 
 
 def test_default_dry_run_lists_every_cell(clean, planned):
-    grid = GRID | {"paraphrased": {"addition"}}
+    variants = {f"{name}~{number}" for name, number in product(GRID["format"], (1, 2))}
     found = wildcards_by_rule(planned)
     for rule, jobs in found.items():
         names = list(jobs[0])
-        sets = [grid["paraphrased" if rule.startswith("paraphrase") and n == "operator" else n] for n in names]
-        assert sorted(tuple(job.values()) for job in jobs) == sorted(product(*sets)), rule
+        cells = {*product(*(GRID[name] for name in names))}
+        if rule in ("census", "dataset", "patching"):
+            cells |= {*product(MODELS, variants, ["addition"])}
+        assert sorted(tuple(job.values()) for job in jobs) == sorted(cells), rule
     assert {"census", "patching", "transfer", "overlap_figure", "answers", "report"} <= set(found)
     assert not any(rule.startswith("train") for rule in found)
     assert not (clean / "results").exists()
@@ -98,9 +100,9 @@ def test_small_grid_and_targets(clean):
 
 def test_the_papers_models_are_planned_without_weights(clean):
     jobs = pending(clean, "--configfile", "config/paper.yaml")
-    assert jobs["census"] == jobs["patching"] == 36
+    assert jobs["census"] == jobs["patching"] == 3 * 36
     # A job of a large model spends much of its time on reading weights.
-    assert sum(jobs.get(rule, 0) for rule in OPERATIONS) == 3 * 43
+    assert sum(jobs.get(rule, 0) for rule in OPERATIONS) == 3 * 85
     target = "results/llama-3-8b/code/probe.parquet"
     status, out = snakemake(clean, target, "-n", "-p", "--configfile", "config/paper.yaml")
     assert status == 0
@@ -229,7 +231,6 @@ def test_a_lower_precision_is_measured(clean):
     ("key", "rules"),
     [
         ("dose", {"dose", "dose_figure"}),
-        ("variant_operators", {"paraphrase_effects", "paraphrases", "paraphrases_figure"}),
     ],
 )
 def test_what_is_not_asked_for_does_not_run(clean, planned, key, rules):
@@ -240,14 +241,14 @@ def test_what_is_not_asked_for_does_not_run(clean, planned, key, rules):
 
 
 @pytest.mark.nightly
-def test_variants_of_all_operators_where_partners_come_from_them(clean):
-    target = "results/embedded-shared/code/addition/paraphrase_effects.safetensors"
-    texts = [r"'--variant=addition=>>> x =", r"'--variant=subtraction=>>> x ="]
-    _, within = snakemake(clean, target, "-n", "-p")
-    _, across = snakemake(clean, target, "-n", "-p", "--config", "corrupt=across_operators")
-    assert [text in within for text in texts] == [True, False]
-    assert [text in across for text in texts] == [True, True]
-    assert across.index(texts[0]) < across.index(texts[1])
+def test_variants_are_ranked_only_if_they_are_asked_for(clean, planned):
+    everything, without = job_counts(planned), pending(clean, "--config", "variant_operators=[]")
+    assert {rule: n - without[rule] for rule, n in everything.items() if n > without[rule]} == dict.fromkeys(
+        ("census", "dataset", "patching"), 2 * 6
+    )
+    target = "results/embedded-shared/code~2/addition/dataset.parquet"
+    assert pending(clean, target)["census"] == 1
+    assert pending(clean, target, "--config", "corrupt=across_operators")["census"] == 4
 
 
 def test_late_layers_from_the_onset_wait_for_the_probes(clean):
@@ -299,12 +300,11 @@ def test_a_broken_default_configuration_names_the_line(tmp_path):
 
 @pytest.mark.nightly
 def test_variants_that_are_not_measured_have_no_rule(finished):
-    place = "multiplication/paraphrase"
-    for table in (f"symbolic/{place}_effects.safetensors", f"shared/{place}s.parquet"):
-        status, out = snakemake(finished, "-n", f"results/embedded-shared/{table}")
-        assert status != 0
-        assert re.search(rf"No rule to produce results/embedded-shared/{table}", out), out
-        assert "Traceback" not in out
+    target = "results/embedded-shared/symbolic~3/addition/census.parquet"
+    status, out = snakemake(finished, "-n", target)
+    assert status != 0
+    assert f"No rule to produce {target}" in out
+    assert "Traceback" not in out
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ rule census:
         code=source_digest("census"),
         model=model_options,
         files=file_options(),
-        template=lambda wildcards: config["formats"][wildcards.format]["templates"][wildcards.operator],
+        template=lambda wildcards: config_check.template_of(config, wildcards.format, wildcards.operator),
         asked=lambda wildcards: ASKED[wildcards.operator],
         changes=lambda wildcards: changes_of(TASK_TABLES.get(wildcards.operator, [])),
         settings=settings("seed", pairs="census_pairs"),

@@ -54,6 +54,8 @@ MODELS = list(config["models"])
 FORMATS = list(config["formats"])
 OPERATORS = list(config["operators"])
 # Operators that are whole-number arithmetic; the others are tables, or ask a digit.
+# Variants are cells that are only ranked, with the format FORMAT~N.
+VARIANTS = config_check.measured_variants(config)
 NUMBER_OPERATORS = [name for name, operator in config["operators"].items() if expression_of(operator)]
 CELLS = dict(model=MODELS, format=FORMATS, operator=OPERATORS)
 every_format = partial(expand, format=FORMATS, allow_missing=True)

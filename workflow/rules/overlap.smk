@@ -25,6 +25,11 @@ TABLE_JOBS["overlap"] = {
 TABLE_JOBS["operator-overlap"] = {
     "inputs": {
         "effects": [every_operator(EFFECTS), -3, -2],
+        "variant_effects": [
+            [f"<results>/{{model}}/{form}/{operator}/indirect_effects.safetensors" for form, operator in VARIANTS],
+            -3,
+            -2,
+        ],
         "datasets": [every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"), -3, -2],
         "corrupt_tables": [every_cell("<results>/{model}/{format}/{operator}/corrupt.parquet"), -3, -2],
     },

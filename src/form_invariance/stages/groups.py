@@ -8,6 +8,9 @@ import pandas as pd
 
 Name = TypeVar("Name")
 
+VARIANT = "~"
+"""Between the name of a format and the number of a variant: symbolic~1 is the first variant of symbolic."""
+
 
 def every_two(names: Iterable[Name]) -> list[tuple[Name, Name]]:
     """Every unordered pair, once, in the order of the names."""

@@ -15,6 +15,7 @@ from form_invariance.json_yaml import read_yaml
 from form_invariance.problems.operands import OperandRange, operand_pool
 from form_invariance.problems.tasks import Arithmetic, TableTask, Task, check_places, check_wording, is_whole, pool
 from form_invariance.problems.templates import check_task_fields
+from form_invariance.stages.groups import VARIANT
 from form_invariance.stages.options import EXACT
 from form_invariance.workflow.config_schema import check_schema, check_spelling, hint
 from form_invariance.workflow.model_checks import (
@@ -104,18 +105,12 @@ def _tasks(config: Mapping[str, Any]) -> dict[str, Task]:
             tasks[name] = task_of(operator, config["operands"])
             if isinstance(tasks[name], TableTask):
                 pool(tasks[name])
-    tables = {name for name, task in tasks.items() if isinstance(task, TableTask)}
-    if config["corrupt"] == "across_operators":
-        if tables & set(config.get("variant_operators", [])):
-            raise UserError(
-                "config key variant_operators: an operator that is a table needs corrupt: within_operator; remove "
-                "it, or change corrupt"
-            )
-        if digits := [name for name, task in tasks.items() if isinstance(task, Arithmetic) and not is_whole(task)]:
-            raise UserError(
-                f"config key corrupt: {digits[0]} asks a digit, and its partners have the same digits before it; "
-                "write within_operator"
-            )
+    digits = [name for name, task in tasks.items() if isinstance(task, Arithmetic) and not is_whole(task)]
+    if digits and config["corrupt"] == "across_operators":
+        raise UserError(
+            f"config key corrupt: {digits[0]} asks a digit, and its partners have the same digits before it; "
+            "write within_operator"
+        )
     return tasks
 
 
@@ -172,33 +167,37 @@ def _check_numbers(config: Mapping[str, Any]) -> None:
         )
 
 
-def measured_variants(config: Mapping[str, Any]) -> dict[tuple[str, str], dict[str, list[str]]]:
-    """Variants of each measured cell, by (format, operator) and then by operator, the cell's own operator first.
+def template_of(config: Mapping[str, Any], name: str, operator: str) -> str:
+    """The template of a cell, or the text of a variant, FORMAT~N."""
+    form, _, number = name.partition(VARIANT)
+    one = config["formats"][form]
+    text: str = one["variants"][operator][int(number) - 1] if number else one["templates"][operator]
+    return text
 
-    If corrupt partners come from all operators, the cell needs the variants of all operators too.
-    """
+
+def measured_variants(config: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The cells of the variants that are ranked: (FORMAT~N, operator)."""
     wanted = [operator for operator in config["operators"] if operator in config.get("variant_operators", [])]
-    across = config["corrupt"] == "across_operators"
-    found = {}
-    for name, one in config["formats"].items():
-        variants = one.get("variants", {})
-        for operator in wanted:
-            if variants.get(operator):
-                others = [other for other in config["operators"] if across and other != operator]
-                found[name, operator] = {taken: variants.get(taken, []) for taken in (operator, *others)}
-    return found
+    return [
+        (f"{name}{VARIANT}{number}", operator)
+        for name, one in config["formats"].items()
+        for operator in wanted
+        for number, _ in enumerate(one.get("variants", {}).get(operator, []), 1)
+    ]
 
 
 def _check_variants(config: Mapping[str, Any]) -> None:
     """Check variant_operators for misspellings, and that operators which give partners have enough variants."""
     for operator in config.get("variant_operators", []):
         check_spelling("variant_operators", operator, "an operator", config["operators"])
-    for (name, operator), taken in measured_variants(config).items():
-        for other, texts in taken.items():
-            if len(texts) < len(taken[operator]):
+    for cell, operator in measured_variants(config):
+        name, _, number = cell.partition(VARIANT)
+        for other in config["operators"] if config["corrupt"] == "across_operators" else ():
+            given = len(config["formats"][name].get("variants", {}).get(other, []))
+            if given < int(number):
                 raise UserError(
-                    f"config key formats.{name}.variants: {operator} has {len(taken[operator])} variants "
-                    f"and {other} has {len(texts)}; with corrupt: across_operators every operator needs as many"
+                    f"config key formats.{name}.variants: {operator} has variant {number}, but {other} has "
+                    f"{given}; with corrupt: across_operators every operator needs as many"
                 )
 
 
@@ -263,7 +262,7 @@ def check(config: Mapping[str, Any], schema: Mapping[str, Any], remembered: Path
 
 def _check_slowly(config: Mapping[str, Any], tasks: Mapping[str, Task]) -> None:
     """The checks that read tokenizers and make operand pools; they see the keys of `_READ_SLOWLY` alone."""
-    check_models(config, measured_variants(config))
+    check_models(config, {cell: template_of(config, *cell) for cell in measured_variants(config)})
     # After the tokenizers' checks, which limit the operands: a pool contains all pairs of operands.
     for name, task in tasks.items():
         problems = pool(task)

@@ -12,7 +12,7 @@ from typing import Any
 from form_invariance.stages.intervention_kinds import INTERVENED
 from form_invariance.stages.neuron_sets import CONTROLS, MATCHED
 from form_invariance.workflow import machine
-from form_invariance.workflow.config_check import measured_variants, most_patched
+from form_invariance.workflow.config_check import most_patched, template_of
 from form_invariance.workflow.job_sizes import known_config, parameters
 
 RATES = {"float32": 40e12, "tf32": 200e12, "bfloat16": 400e12}
@@ -102,8 +102,7 @@ class Cell:
     @property
     def template(self) -> str:
         """The cell's template."""
-        template: str = self.config["formats"][self.format]["templates"][self.operator]
-        return template
+        return template_of(self.config, self.format, self.operator)
 
     @property
     def tokens(self) -> int:
@@ -143,11 +142,6 @@ def _probe(cell: Cell) -> float:
 
 def _patching(cell: Cell) -> float:
     return cell.patches(cell.config["train_prompts"], cell.config["corrupt_seeds"])
-
-
-def _paraphrases(cell: Cell) -> float:
-    variants = measured_variants(cell.config).get((cell.format, cell.operator), {}).get(cell.operator, [])
-    return len(variants) * cell.patches(cell.config["train_prompts"], 1)
 
 
 def _mean_cache(cell: Cell) -> float:
@@ -224,7 +218,6 @@ OPERATIONS: dict[str, Callable[[Cell], float]] = {
     "probe": _probe,
     "patching": _patching,
     "audit": _audit,
-    "paraphrase_effects": _paraphrases,
     "mean_cache": _mean_cache,
     "interventions": _interventions,
     "neuron_effects": _neuron_effects,

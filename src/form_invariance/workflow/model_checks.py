@@ -20,9 +20,10 @@ from form_invariance.problems.prompts import (
     render,
 )
 from form_invariance.problems.tasks import Arithmetic, TableTask, Task, check_task, is_whole
+from form_invariance.stages.groups import VARIANT
 
-Variants = Mapping[tuple[str, str], Mapping[str, list[str]]]
-"""Measured variants of each (format, operator), by the operator whose problems they state."""
+Variants = Mapping[tuple[str, str], str]
+"""Texts of the measured variants, by (FORMAT~N, operator)."""
 
 
 def local_folder(source: str) -> Path | None:
@@ -164,11 +165,10 @@ def _check_prompts(name: str, tokenizer: PromptTokenizer, config: Mapping[str, A
         for operator, task in tasks.items():
             where = f"config key formats.{format_name}.templates.{operator} with the tokenizer of {name}"
             check_task(task, tokenizer, one["templates"][operator], where)
-    for (format_name, _), taken in variants.items():
-        for operator, texts in taken.items():
-            for number, text in enumerate(texts):
-                key = f"config key formats.{format_name}.variants.{operator}[{number}]"
-                check_task(tasks[operator], tokenizer, text, f"{key} with the tokenizer of {name}")
+    for (variant, operator), text in variants.items():
+        format_name, _, number = variant.partition(VARIANT)
+        key = f"config key formats.{format_name}.variants.{operator}[{int(number) - 1}]"
+        check_task(tasks[operator], tokenizer, text, f"{key} with the tokenizer of {name}")
     for task, one in config.get("specificity_tasks", {}).items():
         for format_name in set(one["templates"]) & set(config["formats"]):
             where = f"config key specificity_tasks.{task}.templates.{format_name} with the tokenizer of {name}"

@@ -12,7 +12,7 @@ import pandas as pd
 
 from form_invariance.randomness import generator
 from form_invariance.stages.contrasts import ALL
-from form_invariance.stages.groups import every_two, joined
+from form_invariance.stages.groups import VARIANT, every_two, joined
 from form_invariance.stages.membership import Effects, common_layers, name_of
 from form_invariance.stages.overlap.compute import overlap_table
 from form_invariance.stages.overlap.jaccard import between_halves, halves
@@ -27,6 +27,7 @@ from form_invariance.stages.overlap.table import (
     OPERATOR_OVERLAP,
     OPERATORS_OWN,
     OVERLAPS,
+    WORDING,
 )
 from form_invariance.statistics import UNSEEN, normal_limits
 from form_invariance.tables.columns import EVERY_LAYER
@@ -72,7 +73,13 @@ def _pairs(cells: Sequence[Cell]) -> Iterator[tuple[str, str, np.ndarray]]:
             yield differs, name, mask & (own | own[:, None])
 
 
-def differing_table(cells: Mapping[Cell, Effects], ks: Sequence[int], resamples: int, seed: int) -> pd.DataFrame:
+def differing_table(
+    cells: Mapping[Cell, Effects],
+    ks: Sequence[int],
+    resamples: int,
+    seed: int,
+    variants: Mapping[Cell, Effects] | None = None,
+) -> pd.DataFrame:
     """Mean Jaccard of two cells' top k by what differs between them, and the operator-specific invariance.
 
     Every comparison is between half of the prompts of either cell, so that all rankings are by as many prompts;
@@ -84,26 +91,73 @@ def differing_table(cells: Mapping[Cell, Effects], ks: Sequence[int], resamples:
         cells: effects of every format and operator.
         ks: circuit sizes.
         resamples: bootstrap resamples.
+        variants: effects of the cells' variants, with the format FORMAT~N; each is compared with its template, and
+            with the template's other variants.
 
     Returns:
         The differing table; empty if a cell has one prompt. Invariance is (format − both) / (nothing − both): 1 if
         another format costs nothing, 0 if formats share no more of one operator than of different operators.
         Its numerator has rows of its own. Both are over all operators, and of each operator with the others.
     """
-    layers = common_layers(cells, ks)
-
-    def jaccards(number: int | None) -> np.ndarray:
-        weights = {}
-        for cell, effects in cells.items():
-            rng = generator(seed, "halves", str(number is not None), name_of(cell))
-            weights[cell] = halves(effects.prompts, rng, number)
-        return between_halves(cells, weights, ks)
-
+    variants = variants or {}
+    layers = common_layers({**cells, **variants}, ks)
     rows = []
     if min(effects.prompts for effects in cells.values()) >= 2:
-        for k, values, resampled in zip(ks, jaccards(None), jaccards(resamples), strict=True):
+        both = _jaccards(cells, ks, None, seed), _jaccards(cells, ks, resamples, seed)
+        for k, values, resampled in zip(ks, *both, strict=True):
             rows += [(k, *row) for row in _of_size(list(cells), values, resampled, k * len(layers))]
+        for name, values, resampled in _by_wording(cells, variants, ks, resamples, seed):
+            for k, point, spread in zip(ks, values, resampled, strict=True):
+                value, half, _ = _mean(point, spread, k * len(layers))
+                rows.append((k, OVERLAPS, WORDING, name, point.shape[-1], value, value - half, value + half))
     return pd.DataFrame(rows, columns=list(DIFFERING.columns))
+
+
+def _jaccards(cells: Mapping[Cell, Effects], ks: Sequence[int], number: int | None, seed: int) -> np.ndarray:
+    """Jaccards between halves of the cells' prompts, (ks, R, cells, cells). Each cell has its own halves."""
+    weights = {}
+    for cell, effects in cells.items():
+        rng = generator(seed, "halves", str(number is not None), name_of(cell))
+        weights[cell] = halves(effects.prompts, rng, number)
+    return between_halves(cells, weights, ks)
+
+
+def _by_wording(
+    cells: Mapping[Cell, Effects], variants: Mapping[Cell, Effects], ks: Sequence[int], resamples: int, seed: int
+) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Jaccards of every two wordings of a cell, of halves and of resampled halves, (ks, R, pairs).
+
+    For all operators, then for each that has variants.
+    """
+    found: dict[str, list[list[np.ndarray]]] = {}
+    for (form, operator), effects in cells.items():
+        own = {
+            cell: variant
+            for cell, variant in variants.items()
+            if (cell[0].split(VARIANT)[0], cell[1]) == (form, operator)
+        }
+        if own:
+            wordings = {(form, operator): effects, **own}
+            other = ~np.eye(len(wordings), dtype=bool)
+            jaccards = [_jaccards(wordings, ks, number, seed)[:, :, other] for number in (None, resamples)]
+            for name in (ALL, operator):
+                found.setdefault(name, []).append(jaccards)
+    for name, groups in found.items():
+        values, resampled = (np.concatenate(some, axis=-1) for some in zip(*groups, strict=True))
+        yield name, values, resampled
+
+
+def _mean(point: np.ndarray, spread: np.ndarray, neurons: int) -> tuple[float, float, np.ndarray]:
+    """Mean Jaccard of some pairs of cells, half of its interval, and the means of the resamples, (R,).
+
+    Args:
+        point: the Jaccards of random halves, (R, pairs).
+        spread: those of resampled halves, likewise.
+        neurons: of a cell's set.
+    """
+    value, resampled = float(point.mean()), spread.mean(1)
+    # Two sets of n neurons with the Jaccard J have about (2 - J) n in their union.
+    return value, _half(np.array([value, *resampled]), UNSEEN / ((2 - value) * neurons)), resampled
 
 
 def _half(values: np.ndarray, unseen: float) -> float:
@@ -126,10 +180,8 @@ def _of_size(
     means: dict[tuple[str, str], np.ndarray] = {}  # the value, then that of every resample
     for differs, operators, mask in _pairs(cells):
         if mask.any():
-            value, resampled = float(point[:, mask].mean()), spread[:, mask].mean(1)
-            values = means[differs, operators] = np.array([value, *resampled])
-            # Two sets of n neurons with the Jaccard J have about (2 - J) n in their union.
-            half = halves_of[differs, operators] = _half(values, UNSEEN / ((2 - value) * neurons))
+            value, half, resampled = _mean(point[:, mask], spread[:, mask], neurons)
+            means[differs, operators], halves_of[differs, operators] = np.array([value, *resampled]), half
             yield OVERLAPS, differs, operators, int(mask.sum()), value, value - half, value + half
     for name in (ALL, *dict.fromkeys(operator for _, operator in cells)):
         if (FORMAT, name) in means and (BOTH, name) in means:

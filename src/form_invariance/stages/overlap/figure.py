@@ -30,6 +30,7 @@ from form_invariance.stages.overlap.table import (
     OVERLAP,
     OVERLAPS,
     RELIABILITY,
+    WORDING,
     all_formats,
     of_all_layers,
     with_another,
@@ -58,6 +59,7 @@ LOOKS = {
 
 DIFFER = {
     NOTHING: Look(GREY, dashes=DASHED, width=2.0, label="nothing: other prompts of the same cell (ceiling)"),
+    WORDING: Look(COLOURS[2], "D", label="the wording: a template and its variants"),
     FORMAT: Look(COLOURS[0], "o", width=1.6, label="the format"),
     OPERATOR: Look(COLOURS[1], "s", label="the operator"),
     BOTH: Look("black", "^", dashes=DOTTED, label="both"),
@@ -83,7 +85,8 @@ def differing(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     for at, meaning in ((0, "formats share nothing of an operator's own"), (1, "another format costs nothing")):
         right.axhline(at, color="black", lw=0.6, zorder=0.5)
         right.text(0.02, at - 0.04, meaning, va="top", fontsize=6, transform=right.get_yaxis_transform())
-    style.legend_below(figure, legend_handles(DIFFER))
+    drawn = set(overlaps["differs"]) | {NOTHING, FORMAT, OPERATOR, BOTH}
+    style.legend_below(figure, legend_handles({name: look for name, look in DIFFER.items() if name in drawn}))
     return figure
 
 

@@ -9,6 +9,8 @@ _FORM = "FORMAT/OPERATOR=FILE"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_keyed(parser, "--effects", _FORM, "indirect effects of every cell")
+    variants = "indirect effects of the variants, whose format is FORMAT~N"
+    add_keyed(parser, "--variant-effects", _FORM, variants, required=False)
     add_keyed(parser, "--datasets", _FORM, "dataset tables of every cell")
     add_keyed(parser, "--corrupt-tables", _FORM, "corrupt partners of every cell")
     add_options(parser, "--membership", "--bootstrap", "--seed")
@@ -31,11 +33,14 @@ def run(arguments: argparse.Namespace) -> None:
 
     check_cells(arguments, "--effects", "--datasets", "--corrupt-tables")
     membership = Membership(arguments.membership, arguments.seed)
-    cells, models = read_effects(arguments.effects, membership)
+    every, models = read_effects({**arguments.effects, **arguments.variant_effects}, membership)
+    cells, variants = (
+        {cell: every[cell] for cell in some} for some in (arguments.effects, arguments.variant_effects)
+    )
     given = sorted(set(arguments.k)), arguments.bootstrap, arguments.seed
     provenance = {"models": models, "k": given[0], **settings(arguments, "membership", "bootstrap", "seed")}
     write_table(operator_overlap_table(cells, *given), arguments.output, OPERATOR_OVERLAP, provenance)
-    write_table(differing_table(cells, *given), arguments.differing_output, DIFFERING, provenance)
+    write_table(differing_table(cells, *given, variants), arguments.differing_output, DIFFERING, provenance)
     measured = {}
     for cell, effects in cells.items():
         train, draws = read_train_pairs(arguments.datasets[cell], arguments.corrupt_tables[cell])

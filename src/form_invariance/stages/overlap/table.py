@@ -43,6 +43,7 @@ OPERATOR_OVERLAP = Schema(
 
 OVERLAPS, OPERATORS_OWN, INVARIANCE = "overlap", "operators_own", "invariance"
 NOTHING, FORMAT, OPERATOR, BOTH = DIFFERENCES = ("nothing", "format", "operator", "both")
+WORDING = "wording"
 DIFFERING = Schema(
     "differing",
     {
@@ -51,7 +52,8 @@ DIFFERING = Schema(
             "overlap; operators_own: format - both of the overlaps; or invariance: this of nothing - both"
         ),
         "differs": text(
-            "what differs between the cells: nothing (halves of one cell's prompts), format, operator or both"
+            "what differs between the cells: nothing (halves of one cell's prompts), format, operator, both, or "
+            "wording (a template and its variants)"
         ),
         "operators": text(
             "all, one operator (if both differ: it and any other), or the two compared, joined by +"
