@@ -1,6 +1,7 @@
 """Scout: planted truths that it must find, and configurations that must run as they are."""
 
 import itertools
+import re
 import subprocess
 import sys
 
@@ -18,13 +19,14 @@ from form_invariance.errors import UserError
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import Arithmetic
+from form_invariance.scouting import choice as choice_module
 from form_invariance.scouting import questions, sizes
-from form_invariance.scouting.choice import choose, is_enough, search
+from form_invariance.scouting.choice import EACH, choose, is_enough, left_out, search
 from form_invariance.scouting.proposal import tables_without_examples
 from form_invariance.scouting.questions import Question, draw, largest_number
 from form_invariance.scouting.wordings import with_examples
 from form_invariance.scouting.writing import configuration
-from form_invariance.stages.dataset.compute import Choice, make_dataset
+from form_invariance.stages.dataset.compute import Choice, make_dataset, sides
 from form_invariance.workflow import config_check
 
 KNOWN = {"symbolic": "{a}+{b}=", "code": "a = {a}\nb = {b}\nprint(a + b)  # "}
@@ -94,11 +96,16 @@ def test_a_table_that_runs_as_it_is(sums, tmp_path, capsys):
     assert f"snakemake --configfile {output}" in said
     assert config["results"] == "results/mine"
     assert "results/mine/report.html" in said
-    again = tmp_path / "again/mine.yaml"
-    assert main([*words, str(again)]) == 0
-    assert output.read_bytes() == again.read_bytes()
+    for name in ("sentence", "question"):
+        reason = f"Left out: format {name}: the best wording of sums in {name} has 0% right answers"
+        assert reason in said
+        assert f"# {reason}" in output.read_text()
+    written = output.read_bytes()
     assert main([*words, str(output)]) == 2
-    assert "exists" in capsys.readouterr().err
+    assert "--force" in capsys.readouterr().err
+    output.write_text("other")
+    assert main([*words, str(output), "--force"]) == 0
+    assert output.read_bytes() == written
 
 
 @pytest.mark.slow
@@ -118,6 +125,19 @@ def test_digits_are_operators_and_snakemake_accepts_the_file(tmp_path, monkeypat
     call = [sys.executable, "-m", "snakemake", "-n", "--quiet", "--configfile", str(output), "-d", str(tmp_path)]
     done = subprocess.run(call, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
+
+
+def trials_of(shares, examples=0):
+    """Trials of a few tokens more each, from shares of right answers by format, operator and place."""
+    return pd.DataFrame(
+        [
+            {"format": name, "operator": operator, "right": share, "tokens": 5 + place, "place": place}
+            | {"examples": examples, "misfit": ""}
+            for name, operators in shares.items()
+            for operator, own in operators.items()
+            for place, share in enumerate(own)
+        ]
+    )
 
 
 @pytest.mark.parametrize(
@@ -141,17 +161,64 @@ def test_digits_are_operators_and_snakemake_accepts_the_file(tmp_path, monkeypat
     ],
 )
 def test_the_choice(shares, chosen):
-    rows = [
-        {"format": name, "operator": operator, "right": share, "tokens": 5 + place, "place": place}
-        for name, operators in shares.items()
-        for operator, own in operators.items()
-        for place, share in enumerate(own)
-    ]
-    trials = pd.DataFrame(rows)
+    trials = trials_of(shares)
     found = choose(trials)
     assert found.set_index(["format", "operator"])["place"].to_dict() == chosen
     every = set(trials["format"]) == {name for name, _ in chosen}
     assert is_enough(trials, found) == (every and found["right"].min() >= 0.5)
+
+
+@pytest.mark.parametrize(
+    ("by_examples", "alike", "each"),
+    [
+        # The formats' own best numbers differ, so that a difference of formats would be one of examples, too.
+        ({0: (0.8, 0.5), 2: (0.6, 0.8)}, {2}, {0, 2}),
+        ({0: (0.8, 0.8), 2: (0.8, 0.8)}, {0}, {0}),  # of equal ones the fewest
+        ({0: (0.8, 0.2), 4: (1.0, 0.3)}, {4}, {0, 4}),  # only four examples give two formats
+        ({0: (0.8, 0.2), 4: (0.2, 0.8)}, set(), {0, 4}),
+    ],
+)
+def test_all_formats_get_the_same_number_of_examples(by_examples, alike, each):
+    parts = [trials_of({"x": {"+": [x]}, "y": {"+": [y]}}, number) for number, (x, y) in by_examples.items()]
+    trials = pd.concat(parts, ignore_index=True)
+    assert set(choose(trials)["examples"]) == alike
+    assert set(choose(trials, alike=False)["examples"]) == each
+
+
+def test_what_is_left_out_is_named_with_its_reason():
+    shares = {
+        "x": {"+": [0.9], "-": [0.9]},
+        "y": {"+": [0.8], "-": [0.1, 0.2]},
+        "z": {"+": [0.25]},
+        "w": {"-": [1.0]},
+    }
+    few, many = trials_of(shares, 0), trials_of({name: {"+": [0.8]} for name in "xyz"}, 4)
+    odd = few[:1].assign(format="v", right=0.0, misfit="no token")
+    trials = pd.concat([few, many.assign(right=[0.0, 0.0, 0.9]), odd], ignore_index=True)
+    chosen = choose(trials)
+    assert set(zip(chosen["format"], chosen["operator"], chosen["examples"], strict=True)) == {
+        ("x", "+", 0),
+        ("y", "+", 0),
+    }
+    needed = "(worked examples: 0), and 30% are needed"
+    assert left_out(trials, chosen, "same") == [
+        f"format z: the best wording of + in z has 25% right answers {needed}",
+        "format w: no wording of + is given in it (--template w/+=...)",
+        "format v: no wording of + in v fits the tokenizer: no token",
+        f"operator -: the best wording of - in y has 20% right answers {needed}",
+    ]
+    assert not [one for one in left_out(trials, choose(trials, alike=False), EACH) if "format z" in one]
+
+
+def test_of_two_answers_there_are_as_many_examples_as_asked_for(tmp_path):
+    path = tmp_path / "parity.csv"
+    path.write_text("number,answer\n" + "".join(f"n{n},{('even', 'odd')[n % 2]}\n" for n in range(40)))
+    examples, problems = draw(questions.of_file(path, 6), 0, 6)
+    assert examples["text"].value_counts().tolist() == [3, 3]
+    assert set(examples["text"].head(2)) == {"even", "odd"}
+    assert not set(examples["a"]) & set(problems["a"])
+    with pytest.raises(UserError, match="scout needs 41 at least, 17 for worked examples and 24 problems"):
+        questions.of_file(path, 17)
 
 
 @pytest.mark.parametrize("operator", list(questions.EXPRESSIONS))
@@ -159,7 +226,7 @@ def test_examples_are_right_and_no_problems(operator, raw_tokenizer):
     tokenizer = PromptTokenizer(raw_tokenizer, None)
     question = Question(operator, Arithmetic(questions.EXPRESSIONS[operator], OperandRange(6, 99, 3, 99)), {})
     examples, problems = draw(question, 3)
-    assert len(examples) == examples["answer"].nunique() == questions.EXAMPLES
+    assert len(examples) == examples["answer"].nunique() == max(questions.EXAMPLES)
     assert not set(zip(examples["a"], examples["b"], strict=True)) & set(
         zip(problems["a"], problems["b"], strict=True)
     )
@@ -169,6 +236,10 @@ def test_examples_are_right_and_no_problems(operator, raw_tokenizer):
     first, second = examples.head(2)[["a", "b", "answer"]].to_numpy().tolist()
     line = "{} ? {} = {}\n"
     assert made == line.format(*first) + line.format(*second) + "{a} ? {b} = "
+    closed = with_examples(tokenizer, "f[{a}, {b}] = ({answer})", examples.head(2), "here")
+    line = "f[{}, {}] = ({})\n"
+    assert closed == line.format(*first) + line.format(*second) + "f[{a}, {b}] = ("
+    assert with_examples(tokenizer, "f[{a}, {b}] = ({answer})", examples.head(0), "here") == "f[{a}, {b}] = ("
 
 
 def test_worked_examples_leave_the_table(sums):
@@ -250,10 +321,33 @@ def test_the_sizes_of_a_table_are_those_that_its_right_rows_give(rows, right):
     assert found["census_pairs"] == rows
 
 
-def test_too_few_right_rows_are_counted():
-    own = {(name, "capitals"): (census(62, right), name) for name, right in (("x", 40), ("y", 9))}
-    with pytest.raises(UserError, match=r"40 of 62 \(x capitals\), 9 of 62 \(y capitals\); add rows"):
-        sizes.of_tables(sizes.steps(100, 62, 0.2)[0], own, 0)
+def split_rows(table, split):
+    return sides(table, {"train": 6, "eval": 6}, 0, "t")[lambda one: one == split].index
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda table: table.assign(correct=table.index < 9), "t in y has 9 right rows of 44 and needs 12"),
+        (
+            lambda table: table.assign(correct=table.index.isin(split_rows(table, "train")[:15])),
+            "t in y has 15 right rows of 44, of which the split, the same in all formats, gives 0 to eval, which "
+            "needs 6",
+        ),
+        (lambda table: table.assign(answer_token=1), "t in y: dataset of t: the answers of 6 of 6 train prompts"),
+    ],
+)
+def test_which_number_of_a_table_is_too_small_is_said(change, reason):
+    table = census(44, 40)
+    own = {("x", "t"): (table, "x"), ("y", "t"): (change(table), "y")}
+    with pytest.raises(UserError, match=re.escape(reason)) as error:
+        sizes.of_tables(sizes.steps(100, 44, 0.2)[0], own, 0)
+    assert "t in x" not in str(error.value)
+
+
+def test_rows_for_the_mean_activations_are_left():
+    with pytest.raises(UserError, match="take 12 of the 16 rows of t, and 8 others are needed for the mean"):
+        sizes.of_tables(sizes.steps(100, 16, 1)[0], {("x", "t"): (census(16, 16), "x")}, 0)
 
 
 def test_texts_stay_what_they_are_in_the_file(tmp_path):
@@ -279,23 +373,43 @@ def test_texts_stay_what_they_are_in_the_file(tmp_path):
         (["--minutes", "0"], "--minutes and --tflops must be above 0"),
         (["--template", "code/sum={a}"], "'sum' is not among the operators sums"),
         (["--template", "code/sums={c} is"], "must have at least one of the table's fields"),
-        (["--table", "{sums}", "{sums}"], "two files give the operator name 'sums'"),
+        (["--template", "code/sums={a} {answer} {b}"], "has {b} after {answer}; put all fields before it"),
+        (["--template", "code/sums={a} {answer} {answer}"], "has {answer} after {answer}"),
+        (["--template", "code=x"], "must have the form FORMAT/OPERATOR=TEMPLATE"),
+        (["--template", "all/sums={a} {b}"], "--template: the name 'all' is reserved"),
+        (["--template", "my code/sums={a} {b}"], "--template: the name 'my code' must consist of"),
+        (["--table", "{sums}"], "two files give the operator name 'sums'"),
         (["--table", "{short}"], "scout needs 28 at least"),
+        (["--table", "{text}"], "text.csv gives the operator its name: the name 'text' is reserved"),
         (["--model", "embedded:nothing"], "nothing"),
+        (["--model", "models/figures"], "--model: the name 'figures' is reserved"),
+        (["--seed", "-1"], "--seed: -1 must be 0 or larger"),
+        (["--examples", "17"], "examples: '17' must be same, each or a number from 0 to 16"),
+        (["--examples", "some"], "examples: 'some' must be"),
+        (["--force", "--output", "{sums}"], "is a folder or an input; name another file"),
+        (["--force", "--output", "{folder}"], "is a folder or an input; name another file"),
     ],
 )
-def test_refusals(sums, tmp_path, capsys, words, sentence):
-    (tmp_path / "short.csv").write_text("word,answer\n" + "".join(f"w{n},v{n}\n" for n in range(27)))
-    files = {"sums": sums, "short": tmp_path / "short.csv"}
-    filled = [word.format(**files) if word[1:-1] in files else word for word in words]
-    output = tmp_path / "mine.yaml"
+def test_refusals(sums, tmp_path, capsys, monkeypatch, words, sentence):
+    monkeypatch.setattr(choice_module, "trials", None)  # before anything is tried
+    files = {name: tmp_path / f"{name}.csv" for name in ("sums", "short", "text")} | {"folder": tmp_path}
+    files["short"].write_text("word,answer\n" + "".join(f"w{n},v{n}\n" for n in range(27)))
+    files["text"].write_bytes(sums.read_bytes())
+    filled = [str(files.get(word[1:-1], word)) for word in words]
+    output, before = tmp_path / "mine.yaml", sums.read_bytes()
     assert main(["scout", *NEEDED, "--table", str(sums), "--output", str(output), *filled]) == 2
     assert sentence in capsys.readouterr().err
     assert not output.exists()
+    assert sums.read_bytes() == before
 
 
 def test_the_library_returns_every_trial(sums):
     model = load_model("embedded:embedded-shared", device="cpu")
-    found = scout(model, [sums], {(name, "sums"): text for name, text in KNOWN.items()})
-    assert len(found) == 4 * (3 + 3 + 1 + 1)
+    known = {(name, "sums"): [text, f"{text} {{answer}};"] for name, text in KNOWN.items()}
+    found = scout(model, [sums], {**known, ("word", "sums"): "{a} and {b} are {answer}."}, examples=0)
+    assert len(found) == 3 + 3 + 2 + 2 + 1
     assert sorted(found.loc[found["chosen"], "template"]) == sorted(KNOWN.values())
+    assert found["template"].tolist()[-1] == "{a} and {b} are"
+    assert set(found["examples"]) == {0}
+    each = scout(model, [sums], {name: text for name, (text, _) in known.items()}, examples="each")
+    assert len(each) == 4 * (3 + 3 + 1 + 1)

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pandas as pd
 
+from form_invariance.errors import UserError
 from form_invariance.library.models import as_loaded
+from form_invariance.library.tables import shown, whole
 from form_invariance.scouting import questions
-from form_invariance.scouting.choice import search
+from form_invariance.scouting.choice import SAME, counts_of, search
 from form_invariance.stages.run import Run
 
 
@@ -15,10 +17,11 @@ from form_invariance.stages.run import Run
 def scout(
     model: Run,
     tables: Sequence[str | Path] = (),
-    templates: Mapping[tuple[str, str], str] | None = None,
+    templates: Mapping[tuple[str, str], str | Sequence[str]] | None = None,
     seed: int = 0,
+    examples: str | int = SAME,
 ) -> pd.DataFrame:
-    """Try wordings, with 0, 1, 2 and 4 worked examples, on arithmetic or on the problems of CSV files.
+    """Try wordings, with worked examples and without, on arithmetic or on the problems of CSV files.
 
     >>> import tempfile
     >>> rows = pd.DataFrame({"a": range(10, 50), "b": range(307, 347)})
@@ -30,17 +33,50 @@ def scout(
     ['code', 'symbolic']
 
     Args:
-        templates: by format and operator, wordings in place of those of the format. A table's operator is the
-            name of its file.
         tables: CSV files whose column `answer`, or else the last one, has the answers; none: arithmetic, as the
             tokenizer allows.
+        templates: by format and operator, one or several wordings in place of those of the format. A table's
+            operator is the name of its file. Text that must follow the answer in worked examples comes after
+            ``{answer}``.
+        examples: worked examples of each prompt: a number; `same`: the best of 0, 1, 2 and 4 for all formats
+            together; or `each`: the best for each format and operator.
 
     Returns:
         One row a trial (`scouting.trial.trials`), with the columns level and chosen. `make_prompts` takes a row's
         template.
 
     Raises:
-        UserError: the model knows too little, or a file is no table of problems.
+        UserError: an argument is of another kind, the model knows too little, or a file is no table of problems.
     """
-    levels = questions.levels(model.tokenizer, questions.of_files(list(map(Path, tables))), templates or {})
-    return search(model.model, model.tokenizer, levels, seed)[1]
+    number = whole(seed)
+    if number is None or number < 0:
+        raise UserError(f"seed: {shown(seed)} must be a whole number, 0 or larger")
+    asked = questions.of_files(_paths(tables), counts_of(examples)[-1])
+    levels = questions.levels(model.tokenizer, asked, _wordings({} if templates is None else templates))
+    return search(model.model, model.tokenizer, levels, number, examples)[1]
+
+
+def _paths(tables: object) -> list[Path]:
+    """The files of tables."""
+    if isinstance(tables, list | tuple) and all(isinstance(one, str | Path) for one in tables):
+        return [Path(one) for one in tables]
+    raise UserError(f"tables: give a list of CSV files, not {_kind(tables)}")
+
+
+def _wordings(templates: object) -> dict[tuple[str, str], list[str]]:
+    """The wordings of templates."""
+    if not isinstance(templates, Mapping):
+        raise UserError(f"templates: give wordings by (format, operator), as a dict, not {_kind(templates)}")
+    found = {}
+    for key, value in templates.items():
+        texts = [value] if isinstance(value, str) else value
+        if not (isinstance(key, tuple) and len(key) == 2 and all(isinstance(one, str) for one in key)):
+            raise UserError(f"templates: the key {shown(key)} must be a format and an operator, (text, text)")
+        if not (isinstance(texts, list | tuple) and texts and all(isinstance(one, str) for one in texts)):
+            raise UserError(f"templates: {shown(value)} must be a wording, or a list of wordings")
+        found[key] = list(dict.fromkeys(texts))
+    return found
+
+
+def _kind(value: object) -> str:
+    return f"{shown(value)}, of type {type(value).__name__}"

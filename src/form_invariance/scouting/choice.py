@@ -1,5 +1,6 @@
 """Which trials a configuration is made of: a template for each format and operator."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 
@@ -8,7 +9,7 @@ import pandas as pd
 from form_invariance.errors import UserError
 from form_invariance.model.decoder import Decoder
 from form_invariance.problems.prompts import PromptTokenizer
-from form_invariance.scouting.questions import PROBLEMS, Question
+from form_invariance.scouting.questions import EXAMPLES, MOST_EXAMPLES, PROBLEMS, Question
 from form_invariance.scouting.trial import trials
 
 FEWEST = 0.3
@@ -17,6 +18,22 @@ HALF = 0.5
 """Share of right answers of operands that are large enough: smaller ones are not tried."""
 AIM = 0.8
 """The share that is preferred: it leaves right answers to rank neurons by, and wrong ones to correct."""
+SAME, EACH = "same", "each"
+"""Worked examples: the same number in all cells, so that formats do not differ in it; or each cell its own."""
+
+
+def counts_of(examples: str | int) -> Sequence[int]:
+    """The numbers of worked examples that are tried: `EXAMPLES`, or the one that is asked for.
+
+    Raises:
+        UserError: `examples` is neither `SAME` nor `EACH` nor a number.
+    """
+    text = str(examples)
+    if text in (SAME, EACH):
+        return EXAMPLES
+    if not re.fullmatch("[0-9]{1,2}", text) or int(text) > MOST_EXAMPLES:
+        raise UserError(f"examples: {text[:40]!r} must be {SAME}, {EACH} or a number from 0 to {MOST_EXAMPLES}")
+    return (int(text),)
 
 
 def search(
@@ -24,12 +41,14 @@ def search(
     tokenizer: PromptTokenizer,
     levels: Mapping[str, Sequence[Question]],
     seed: int,
+    examples: str | int = SAME,
     show: Callable[[pd.DataFrame], object] = lambda _: None,
 ) -> tuple[list[Question], pd.DataFrame]:
     """Try the questions of one level after another, until one is good enough (`is_enough`).
 
     Args:
         levels: questions by what their problems are, the hardest first.
+        examples: as in `counts_of`.
         show: called with the trials of each level.
 
     Returns:
@@ -41,8 +60,8 @@ def search(
     """
     found: list[pd.DataFrame] = []
     for level, questions in levels.items():
-        tried = trials(model, tokenizer, questions, seed).assign(level=level)
-        chosen = choose(tried)
+        tried = trials(model, tokenizer, questions, seed, counts_of(examples)).assign(level=level)
+        chosen = choose(tried, alike=examples != EACH)
         found.append(tried.assign(chosen=tried.index.isin(chosen.index)))
         show(found[-1])
         if is_enough(tried, chosen):
@@ -52,13 +71,13 @@ def search(
         one["chosen"] &= place == best
     every = pd.concat(found, ignore_index=True)
     if not every["chosen"].any():
-        raise UserError(_too_little(every, levels))
+        raise UserError(_too_little(every, levels, examples))
     chosen = every[every["chosen"]]
     asked = [one for one in levels[chosen["level"].iloc[0]] if one.operator in set(chosen["operator"])]
     return asked, every
 
 
-def _too_little(tried: pd.DataFrame, levels: Mapping[str, Sequence[Question]]) -> str:
+def _too_little(tried: pd.DataFrame, levels: Mapping[str, Sequence[Question]], examples: str | int) -> str:
     """What was tried, and how far it was from enough."""
     fits = tried[tried["misfit"] == ""]
     if fits.empty:
@@ -68,21 +87,39 @@ def _too_little(tried: pd.DataFrame, levels: Mapping[str, Sequence[Question]]) -
         f"{row['right']:.0%} in {row['format']} ({row['operator']}, {row['level']}, examples: {row['examples']})"
         for row in best.to_dict("records")
     )
+    alike = " with the same number of worked examples" if examples == SAME else ""
     return (
-        f"the model knows too little: two formats need {FEWEST:.0%} right answers in one operator, and the best "
-        f"of {len(tried)} trials with {PROBLEMS} problems each ({', '.join(levels)}) are {shares}; give wordings "
-        "that the model knows (--template), tables (--table) or another model"
+        f"the model knows too little: two formats need {FEWEST:.0%} right answers in one operator{alike}, and the "
+        f"best of {len(tried)} trials with {PROBLEMS} problems each ({', '.join(levels)}) are {shares}; give "
+        "wordings that the model knows (--template), tables (--table) or another model"
     )
 
 
-def choose(trials: pd.DataFrame) -> pd.DataFrame:
-    """The trial nearest to `AIM` of each format and operator, of those formats and operators that all have one.
+def choose(trials: pd.DataFrame, alike: bool = True) -> pd.DataFrame:
+    """A trial for each cell, of those formats and operators that all have one with `FEWEST` right answers.
 
-    With equal shares, the fewer tokens. At least two formats are needed; of several combinations, the one with the
-    most cells is taken, and then the one with the most formats.
+    Args:
+        alike: all cells get one number of worked examples. Of several numbers, that with the most cells is taken,
+            then the one whose worst cell, and whose cells together, are nearest to `AIM`, then the smallest.
 
     Returns:
         Rows of the trials, one for each cell; none if no two formats share an operator.
+    """
+    groups = [own for _, own in trials.groupby("examples")] if alike else [trials]
+    return max(map(_nearest, groups), key=_quality)
+
+
+def _quality(chosen: pd.DataFrame) -> tuple[float, ...]:
+    """The larger, the better."""
+    distance = (chosen["right"] - AIM).abs().round(6)
+    return len(chosen), chosen["format"].nunique(), -distance.max(), -distance.sum()
+
+
+def _nearest(trials: pd.DataFrame) -> pd.DataFrame:
+    """The trial nearest to `AIM` of each cell; with equal shares, the fewer tokens.
+
+    At least two formats are needed; of several combinations, the one with the most cells is taken, and then the
+    one with the most formats.
     """
     fits = trials[trials["right"] >= FEWEST]
     order = fits.assign(distance=(fits["right"] - AIM).abs().round(6)).sort_values(
@@ -97,6 +134,31 @@ def choose(trials: pd.DataFrame) -> pd.DataFrame:
     ]
     formats, shared = max(combined, key=lambda one: len(one[0]) * len(one[1]), default=((), []))
     return best[best["format"].isin(formats) & best["operator"].isin(shared)]
+
+
+def left_out(trials: pd.DataFrame, chosen: pd.DataFrame, examples: str) -> list[str]:
+    """Why some formats and operators of a level's trials are not chosen, in a sentence each."""
+    tried = trials if examples == EACH else trials[trials["examples"].isin(chosen["examples"])]
+    formats, operators = (list(chosen[name].unique()) for name in ("format", "operator"))
+    cells = {f"format {one}": [(one, operator) for operator in operators] for one in trials["format"].unique()}
+    cells |= {f"operator {one}": [(name, one) for name in formats] for one in trials["operator"].unique()}
+    kept = {f"format {one}" for one in formats} | {f"operator {one}" for one in operators}
+    return [f"{name}: {_worst(tried, own)}" for name, own in cells.items() if name not in kept]
+
+
+def _worst(tried: pd.DataFrame, cells: Sequence[tuple[str, str]]) -> str:
+    """What the cell with the fewest right answers lacks."""
+    by_cell = {cell: tried[(tried["format"] == cell[0]) & (tried["operator"] == cell[1])] for cell in cells}
+    (name, operator), worst = min(by_cell.items(), key=lambda one: one[1]["right"].max() if len(one[1]) else -1)
+    if worst.empty:
+        return f"no wording of {operator} is given in it (--template {name}/{operator}=...)"
+    best = worst.loc[worst["right"].idxmax()]
+    if (worst["misfit"] != "").all():
+        return f"no wording of {operator} in {name} fits the tokenizer: {best['misfit']}"
+    return (
+        f"the best wording of {operator} in {name} has {best['right']:.0%} right answers (worked examples: "
+        f"{best['examples']}), and {FEWEST:.0%} are needed"
+    )
 
 
 def is_enough(trials: pd.DataFrame, chosen: pd.DataFrame) -> bool:

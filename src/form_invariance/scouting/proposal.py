@@ -50,7 +50,7 @@ def tables_without_examples(questions: Sequence[Question], chosen: pd.DataFrame,
         used = chosen.loc[chosen["operator"] == question.operator, "examples"].max()
         if isinstance(question.task, TableTask) and used:
             rows = pool(question.task)
-            rows = rows[~rows["a"].isin(draw(question, seed)[0].head(used)["a"])]
+            rows = rows[~rows["a"].isin(draw(question, seed, used)[0].head(used)["a"])]
             fields = pd.DataFrame(list(map(json.loads, rows["fields"])))
             table = fields.assign(**{question.task.answer: rows["target"].tolist()})
             found[question.operator] = table.to_csv(index=False)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from form_invariance.errors import UserError
@@ -12,15 +13,21 @@ from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.task_tables import first_fields
 from form_invariance.problems.tasks import Arithmetic, TableTask, Task, check_wording, pool, stated
+from form_invariance.problems.templates import OPERANDS, fields_of
 from form_invariance.randomness import generator
-from form_invariance.scouting.wordings import of_arithmetic, of_table
+from form_invariance.scouting.wordings import ANSWER, halves, of_arithmetic, of_table
 from form_invariance.stages.heuristics.names import EXPRESSIONS
 
 Wordings = Mapping[str, Sequence[str]]
-"""Templates by format."""
+"""Wordings by format."""
 
-EXAMPLES = 4
-"""Worked examples of a question, at most."""
+Templates = Mapping[tuple[str, str], Sequence[str]]
+"""The user's wordings by (format, operator)."""
+
+EXAMPLES = (0, 1, 2, 4)
+"""Numbers of worked examples that are tried."""
+MOST_EXAMPLES = 16
+"""The largest number that can be asked for."""
 PROBLEMS = 24
 """Problems on which a template is tried."""
 _WHOLE = (999, 99, 19)
@@ -77,8 +84,19 @@ def _questions(limits: OperandRange, operators: Iterable[str], digits: int) -> l
     return [one for one in found if len(pool(one.task)) >= _FEWEST]
 
 
-def of_file(path: Path) -> Question:
+def unasked(level: Sequence[Question]) -> list[str]:
+    """Why some operators on numbers are not among a level's questions, in a sentence each."""
+    if isinstance(level[0].task, TableTask):
+        return []
+    reason = "it is not asked digit by digit" if level[0].digits else f"it has fewer than {_FEWEST} problems"
+    return [f"operator {name}: {reason}" for name in EXPRESSIONS if name not in [one.operator for one in level]]
+
+
+def of_file(path: Path, examples: int = EXAMPLES[-1]) -> Question:
     """The question of a table. Its answers are in the column `answer`, or in the last one.
+
+    Args:
+        examples: the largest number of worked examples that will be tried.
 
     Raises:
         UserError: the file is no table of problems.
@@ -88,20 +106,22 @@ def of_file(path: Path) -> Question:
     operator = re.sub(r"[^A-Za-z0-9_.-]", "_", path.stem).lstrip("_.-")
     relation = re.sub(r"[\W_]+", " ", operator if answer == "answer" else answer).strip()
     task = TableTask(path, answer)
-    if len(pool(task)) < EXAMPLES + PROBLEMS:
+    examples = max(examples, EXAMPLES[-1])
+    if len(pool(task)) < examples + PROBLEMS:
         raise UserError(
-            f"the table {path} has {len(pool(task))} rows; scout needs {EXAMPLES + PROBLEMS} at least, so add rows"
+            f"the table {path} has {len(pool(task))} rows; scout needs {examples + PROBLEMS} at least, {examples} "
+            f"for worked examples and {PROBLEMS} problems, so add rows"
         )
     return Question(operator or "table", task, of_table(relation, [one for one in columns if one != answer]))
 
 
-def of_files(paths: Sequence[Path]) -> list[Question]:
-    """The questions of some tables.
+def of_files(paths: Sequence[Path], examples: int = EXAMPLES[-1]) -> list[Question]:
+    """The questions of some tables, as `of_file`.
 
     Raises:
         UserError: a file is no table of problems, or two have one name.
     """
-    found = [of_file(path) for path in paths]
+    found = [of_file(path, examples) for path in paths]
     names = [one.operator for one in found]
     if again := next((name for place, name in enumerate(names) if name in names[:place]), None):
         raise UserError(f"--table: two files give the operator name {again!r}; rename one")
@@ -109,44 +129,64 @@ def of_files(paths: Sequence[Path]) -> list[Question]:
 
 
 def levels(
-    tokenizer: PromptTokenizer, tables: Sequence[Question], templates: Mapping[tuple[str, str], str]
+    tokenizer: PromptTokenizer, tables: Sequence[Question], templates: Templates
 ) -> dict[str, Sequence[Question]]:
     """The questions by what their problems are, the hardest first: the tables, or else arithmetic.
 
     Args:
-        templates: the user's, by (format, operator), in place of the wordings of that format.
+        templates: in place of the wordings of their format.
 
     Raises:
         UserError: a template is of no question, or has other fields.
     """
     found = {"the tables": tables} if tables else arithmetic(tokenizer)
     tasks = {one.operator: one.task for own in found.values() for one in own}
-    for (name, operator), text in templates.items():
+    for (name, operator), texts in templates.items():
         where = f"--template {name}/{operator}"
         if operator not in tasks:
             raise UserError(f"{where}: {operator!r} is not among the operators {', '.join(tasks)}")
-        check_wording(tasks[operator], text, where)
+        for text in texts:
+            _check_wording(tasks[operator], text, where)
     return {level: [_with_templates(one, templates) for one in own] for level, own in found.items()}
 
 
-def _with_templates(question: Question, templates: Mapping[tuple[str, str], str]) -> Question:
-    own = {name: (text,) for (name, operator), text in templates.items() if operator == question.operator}
+def _check_wording(task: Task, wording: str, where: str) -> None:
+    """Check the fields of a wording: all before `ANSWER`, so that only text follows the answer.
+
+    Raises:
+        UserError: a field is wrong, or in another place.
+    """
+    template, after = halves(wording)
+    known = first_fields(task.path) if isinstance(task, TableTask) else OPERANDS
+    if fields := fields_of(after, [*known]):
+        raise UserError(
+            f"{where}: {wording!r} has {{{fields[0]}}} after {ANSWER}; put all fields before it, because the "
+            "prompt ends where the answer begins"
+        )
+    check_wording(task, template, where)
+
+
+def _with_templates(question: Question, templates: Templates) -> Question:
+    own = {name: texts for (name, operator), texts in templates.items() if operator == question.operator}
+    if isinstance(question.task, TableTask):  # the workflow itself puts a space before such answers
+        own = {name: [text.replace(f" {ANSWER}", ANSWER) for text in texts] for name, texts in own.items()}
     return replace(question, wordings={**question.wordings, **own})
 
 
-def draw(question: Question, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Worked examples with answers that differ, and other problems, at random.
+def draw(question: Question, seed: int, examples: int = EXAMPLES[-1]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Worked examples with answers as different as possible, and other problems, at random.
 
     Returns:
-        `EXAMPLES` and `PROBLEMS` rows of the task's pool, as `stated`. The examples have the column text, the
-        answer.
+        `examples` and `PROBLEMS` rows of the task's pool, as `stated`. The examples have the column text, the
+        answer. Fewer examples are the first of these, up to `EXAMPLES[-1]`.
     """
     every = pool(question.task)
     rng = generator(seed, "scout", question.operator)
     rows = every.iloc[rng.permutation(len(every))]
-    examples = rows.drop_duplicates("answer").head(EXAMPLES)
-    problems = stated(question.task, rows.drop(examples.index).head(PROBLEMS)).reset_index(drop=True)
-    examples = stated(question.task, examples)
+    again = rows.groupby("answer").cumcount().to_numpy()
+    shown = rows.iloc[np.argsort(again, kind="stable")].head(max(examples, EXAMPLES[-1]))
+    problems = stated(question.task, rows.drop(shown.index).head(PROBLEMS)).reset_index(drop=True)
+    shown = stated(question.task, shown)
     if isinstance(question.task, TableTask):
-        return examples.assign(text=examples["target"]), problems
-    return examples.assign(text=examples["answer"].astype(str)), problems
+        return shown.assign(text=shown["target"]), problems
+    return shown.assign(text=shown["answer"].astype(str)), problems

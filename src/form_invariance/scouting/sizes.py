@@ -9,7 +9,7 @@ import torch
 from form_invariance.bench.measure import matmul_rate
 from form_invariance.errors import UserError
 from form_invariance.model.decoder import Decoder
-from form_invariance.stages.dataset.compute import Choice, make_dataset
+from form_invariance.stages.dataset.compute import Choice, make_dataset, sides
 from form_invariance.workflow import job_costs, machine
 
 Sizes = dict[str, Any]
@@ -108,30 +108,48 @@ def of_tables(sizes: Sizes, censuses: Censuses, seed: int) -> Sizes:
     Raises:
         UserError: there are too few.
     """
-    reason: UserError | None = None
     most = min(int(own["correct"].sum()) for own, _ in censuses.values()) // 2
-    for prompts in range(min(sizes["train_prompts"], most), FEWEST_PROMPTS - 1, -1):
+    for prompts in range(max(min(sizes["train_prompts"], most), FEWEST_PROMPTS), FEWEST_PROMPTS - 1, -1):
         choice = Choice(prompts, min(prompts, sizes["eval_prompts"]), sizes["corrupt_seeds"], seed)
-        try:
-            taken: dict[str, set[int]] = {}
-            for (_, operator), own in censuses.items():
+        if not (lacks := _lacks(censuses, choice)):
+            rows = max(len(own) for own, _ in censuses.values())
+            return {
+                **sizes,
+                "train_prompts": choice.train,
+                "eval_prompts": choice.evaluation,
+                "census_pairs": rows,
+            }
+    raise UserError(
+        f"the tables are too small for {FEWEST_PROMPTS} train and {FEWEST_PROMPTS} eval prompts in every format: "
+        f"{'; '.join(lacks)}; add rows, or try other wordings or another model"
+    )
+
+
+def _lacks(censuses: Censuses, choice: Choice) -> list[str]:
+    """What tables lack for as many prompts as are chosen: which number is too small, and what it must be."""
+    lacks: list[str] = []
+    taken: dict[str, set[int]] = {}
+    for (name, operator), own in censuses.items():
+        census, where = own[0], f"{operator} in {name}"
+        right, needed = int(census["correct"].sum()), {"train": choice.train, "eval": choice.evaluation}
+        side = sides(census, needed, choice.seed, operator)[census["correct"]]
+        if right < sum(needed.values()):
+            lacks.append(f"{where} has {right} right rows of {len(census)} and needs {sum(needed.values())}")
+        elif short := [split for split, size in needed.items() if (side == split).sum() < size]:
+            lacks.append(
+                f"{where} has {right} right rows of {len(census)}, of which the split, the same in all formats, "
+                f"gives {(side == short[0]).sum()} to {short[0]}, which needs {needed[short[0]]}"
+            )
+        else:
+            try:
                 dataset, _ = make_dataset({operator: own}, operator, choice)
                 taken.setdefault(operator, set()).update(dataset["a"])
-            if all(len(own) - len(taken[operator]) >= _SPARE for (_, operator), (own, _) in censuses.items()):
-                rows = max(len(own) for own, _ in censuses.values())
-                return {
-                    **sizes,
-                    "train_prompts": choice.train,
-                    "eval_prompts": choice.evaluation,
-                    "census_pairs": rows,
-                }
-        except UserError as error:
-            reason = error
-    counts = ", ".join(
-        f"{int(own['correct'].sum())} of {len(own)} ({name} {operator})"
-        for (name, operator), (own, _) in censuses.items()
-    )
-    raise UserError(
-        f"the tables have too few rows that the model answers right for {FEWEST_PROMPTS} train and "
-        f"{FEWEST_PROMPTS} eval prompts in every format: {counts}; add rows, or try another model"
-    ) from reason
+            except UserError as error:
+                lacks.append(f"{where}: {error}")
+    rows = {operator: len(census) for (_, operator), (census, _) in censuses.items()}
+    return lacks or [
+        f"the prompts of all formats take {len(own)} of the {rows[operator]} rows of {operator}, and {_SPARE} "
+        "others are needed for the mean activations"
+        for operator, own in taken.items()
+        if rows[operator] - len(own) < _SPARE
+    ]

@@ -1,4 +1,4 @@
-"""Trials: how many of a few dozen problems a model answers right in each wording, after 0, 1, 2 and 4 examples."""
+"""Trials: how many of a few dozen problems a model answers right in each wording and number of worked examples."""
 
 from collections.abc import Sequence
 
@@ -8,17 +8,23 @@ from form_invariance.errors import UserError
 from form_invariance.model.decoder import Decoder
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import Arithmetic, targets
-from form_invariance.scouting.questions import Question, draw
+from form_invariance.scouting.questions import EXAMPLES, Question, draw
 from form_invariance.scouting.wordings import with_examples
 from form_invariance.stages.census.compute import ask, ask_every_digit
 from form_invariance.tables.progress import Progress, silent
 
-COUNTS = (0, 1, 2, 4)
-"""Numbers of worked examples."""
 
-
-def trials(model: Decoder, tokenizer: PromptTokenizer, questions: Sequence[Question], seed: int) -> pd.DataFrame:
+def trials(
+    model: Decoder,
+    tokenizer: PromptTokenizer,
+    questions: Sequence[Question],
+    seed: int,
+    counts: Sequence[int] = EXAMPLES,
+) -> pd.DataFrame:
     """Try every wording of every question, with progress.
+
+    Args:
+        counts: numbers of worked examples.
 
     Returns:
         Columns format, operator, examples, wording, template (the wording after its examples), by_digit (a list of
@@ -30,11 +36,11 @@ def trials(model: Decoder, tokenizer: PromptTokenizer, questions: Sequence[Quest
         for question in questions
         for name, wordings in question.wordings.items()
         for wording in wordings
-        for count in COUNTS
+        for count in counts
     ]
     progress = Progress(len(every), "trials")
     rows = []
-    drawn = {question.operator: draw(question, seed) for question in questions}
+    drawn = {question.operator: draw(question, seed, max(counts)) for question in questions}
     for question, name, wording, count in every:
         examples, problems = drawn[question.operator]
         row = {"format": name, "operator": question.operator, "examples": count, "wording": wording, "misfit": ""}

@@ -1,4 +1,8 @@
-"""The wordings that scout tries, by format, and worked examples before them."""
+"""The wordings that scout tries, by format, and worked examples before them.
+
+A wording is a template. In worked examples its answer is followed by a line break; where other text must follow, a
+wording goes on: ``CAPITALS["{country}"] = "{answer}"``. Its template is what comes before `ANSWER`.
+"""
 
 import json
 import re
@@ -11,6 +15,7 @@ from form_invariance.problems.tasks import first_tokens
 from form_invariance.problems.templates import fill
 from form_invariance.stages.heuristics.names import EXPRESSIONS
 
+ANSWER = "{answer}"
 _SIGNS = {"addition": "+", "subtraction": "-", "multiplication": "*", "division": "/"}
 _WORD = {
     "addition": (
@@ -77,8 +82,14 @@ def of_table(relation: str, fields: Sequence[str]) -> dict[str, tuple[str, ...]]
     }
 
 
-def with_examples(tokenizer: PromptTokenizer, template: str, examples: pd.DataFrame, where: str) -> str:
-    """A template after worked examples of itself, with a line break after each answer.
+def halves(wording: str) -> tuple[str, str]:
+    """The template of a wording, and what follows the answer in its worked examples."""
+    template, _, after = wording.partition(ANSWER)
+    return template, after
+
+
+def with_examples(tokenizer: PromptTokenizer, wording: str, examples: pd.DataFrame, where: str) -> str:
+    """The template of a wording after worked examples of it, with a line break after each.
 
     Args:
         examples: columns fields and text, the whole answer.
@@ -86,10 +97,13 @@ def with_examples(tokenizer: PromptTokenizer, template: str, examples: pd.DataFr
     Raises:
         UserError: no answer can follow the template.
     """
+    template, after = halves(wording)
     if examples.empty:
         return template
     prompts, answers = [fill(template, json.loads(one)) for one in examples["fields"]], examples["text"].tolist()
     token = first_tokens(tokenizer, prompts, answers, where)[0]
     own, spaced = tokenizer.encode_each([prompts[0], f"{prompts[0]} {answers[0]}"])
     gap = " " if spaced[: len(own) + 1] == [*own, token] else ""
-    return "".join(f"{prompt}{gap}{text}\n" for prompt, text in zip(prompts, answers, strict=True)) + template
+    return (
+        "".join(f"{prompt}{gap}{text}{after}\n" for prompt, text in zip(prompts, answers, strict=True)) + template
+    )

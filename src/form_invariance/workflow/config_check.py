@@ -4,7 +4,6 @@ import difflib
 import hashlib
 import json
 import math
-import re
 from collections.abc import Iterable, Mapping
 from itertools import permutations
 from pathlib import Path, PurePosixPath
@@ -26,15 +25,9 @@ from form_invariance.workflow.model_checks import (
     task_of,
     under,
 )
+from form_invariance.workflow.names import NAME, RESERVED, check_name
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _TEMPLATE_ENGINE = "__use_yte__"
-_RESERVED_TASKS = ("all", "other_operators", "own", "text")  # words of the tables
-_RESERVED = {
-    "models": ("benchmarks", "figures", "logs", "tables", "trained"),
-    "operators": _RESERVED_TASKS,
-    "formats": ("all", "shared", "transfer"),
-}
 _SOURCES = ("config", "docs", "envs", "models", "profiles", "src", "tests", "workflow")
 _READ_SLOWLY = (
     *("models", "operators", "formats", "operands", "variant_operators", "corrupt", "specificity_tasks"),
@@ -69,19 +62,11 @@ def _check_text(names: Iterable[object], key: str) -> None:
 
 
 def _check_names(config: Mapping[str, Any]) -> None:
-    """Names become folders, so their characters are limited, and the folders of the results tree are reserved."""
-    for section in ("models", "operators", "formats"):
+    """Check the names of models, operators and formats, of the results folder and of directions."""
+    for section in RESERVED:
         _check_text(config[section], section)
         for name in config[section]:
-            if not _NAME.fullmatch(name):
-                raise UserError(
-                    f"config key {section}: the name {name!r} must consist of the letters a to z and A to Z, "
-                    "digits, '_', '-' and '.', and begin with a letter or digit, because it becomes a folder"
-                )
-    for section, reserved in _RESERVED.items():
-        for name in reserved:
-            if name in config[section]:
-                raise UserError(f"config key {section}: the name {name!r} is reserved; choose another")
+            check_name(name, section, f"config key {section}")
     if (folder := PurePosixPath(config["results"]).parts[0]) in _SOURCES:
         raise UserError(f"config key results: {folder!r} is a folder of the project; choose another")
     directions: dict[str, tuple[str, ...]] = {}
@@ -205,10 +190,10 @@ def _check_tasks(config: Mapping[str, Any]) -> None:
     """Check the names and fields of the tasks on numbers, and that the plain text exists."""
     for name, task in config.get("specificity_tasks", {}).items():
         key = f"config key specificity_tasks.{name}"
-        if not _NAME.fullmatch(str(name)) or name in (*config["operators"], *_RESERVED_TASKS):
+        if not NAME.fullmatch(str(name)) or name in (*config["operators"], *RESERVED["operators"]):
             raise UserError(
                 f"{key}: choose another name, of letters, digits, '_', '-' and '.', that is not an operator's and "
-                f"none of {', '.join(_RESERVED_TASKS)}"
+                f"none of {', '.join(RESERVED['operators'])}"
             )
         for format_name, template in task["templates"].items():
             check_task_fields(template, f"{key}.templates.{format_name}", task["expression"])
