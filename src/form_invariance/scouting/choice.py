@@ -152,7 +152,7 @@ def _worst(tried: pd.DataFrame, cells: Sequence[tuple[str, str]]) -> str:
     (name, operator), worst = min(by_cell.items(), key=lambda one: one[1]["right"].max() if len(one[1]) else -1)
     if worst.empty:
         return f"no wording of {operator} is given in it (--template {name}/{operator}=...)"
-    best = worst.loc[worst["right"].idxmax()]
+    best = worst.sort_values("right", ascending=False, kind="stable").iloc[0]
     if (worst["misfit"] != "").all():
         return f"no wording of {operator} in {name} fits the tokenizer: {best['misfit']}"
     return (
