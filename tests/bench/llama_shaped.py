@@ -142,7 +142,7 @@ def main() -> None:
         "dose": [],
         "variant_operators": [],
         "bootstrap": 20,
-        "heuristic_k": 64,
+        "k_shown": 64,
         "heuristic_max_operand": 20,
         "direct_effect_problems": 10,
         "permutations": 100,

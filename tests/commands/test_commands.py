@@ -38,7 +38,7 @@ CONFIG = SHIPPED | {
     "variant_operators": [OPERATOR],
     "operands": vars(construction.LIMITS),
     "specificity_tasks": {"copying": {"expression": "a", "templates": {"symbolic": "{a}={a}="}}},
-    **{"k": [PLANTED], "heuristic_k": PLANTED, "dose": [0, 0.5, 1]},
+    **{"k": [PLANTED], "k_shown": PLANTED, "dose": [0, 0.5, 1]},
     **{"train_prompts": 40, "eval_prompts": 30, "corrupt_seeds": 1, "probe_prompts": 600},
     **{"mean_cache_prompts": 300, "transfer_pairs": 200, "random_seeds": 4, "matched_seeds": 4},
     **{"heuristic_max_operand": 30, "direct_effect_problems": 40, "bootstrap": 50, "permutations": 50},

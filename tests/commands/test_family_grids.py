@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 TEMPLATES = {"symbolic": "{a}+{b}=", "code": "print({a} + {b})  # ", "word": "From {a} to {b} and on: "}
 CONFIG = SHIPPED | {
     "formats": {name: {"templates": {"addition": text}} for name, text in TEMPLATES.items()},
-    **{"k": [4], "heuristic_k": 4, "train_prompts": 5, "eval_prompts": 4, "corrupt_seeds": 1},
+    **{"k": [4], "k_shown": 4, "train_prompts": 5, "eval_prompts": 4, "corrupt_seeds": 1},
     **{"mean_cache_prompts": 30, "transfer_pairs": 200, "bootstrap": 200},
     **{"variant_operators": [], "specificity_tasks": {}},
 }

@@ -49,7 +49,7 @@ TABLES = (
 
 def command(folder, tables=TABLES, seed="0"):
     files = [f"{seed}.{kind}" for kind in ("png", "svg", "pdf")]
-    words = ["figure", "overlap", "overlap", "--tables", *tables, "--title", "m", "--output", *files]
+    words = ["figure", "overlap", "overlap", "--tables", *tables, "--title", "m", "--k", "10", "--output", *files]
     return subprocess.run(
         [sys.executable, "-m", "form_invariance", *words],
         cwd=folder,
@@ -115,7 +115,7 @@ def test_a_fault_is_told_in_one_sentence(folder):
     ],
 )
 def test_faults_are_found_before_a_table_is_read(stage, name, tables, sentence, capsys):
-    words = ["figure", stage, name, "--tables", *tables, "--title", "m", "--output", "x.png"]
+    words = ["figure", stage, name, "--tables", *tables, "--title", "m", "--k", "10", "--output", "x.png"]
     assert cli.main(words) == 2
     said = capsys.readouterr().err
     assert sentence in said
@@ -162,7 +162,7 @@ def test_labels_of_k_do_not_touch(ks, operators):
     made = {"overlap": overlap(ks), "reliability": reliability(ks)}
     tables = {name: pd.concat([one.assign(operator=o) for o in operators]) for name, one in made.items()}
     tables["operator_overlap"] = operator_overlap(operators, ks)
-    figure = overlap_figure.overlap({name: one.reset_index() for name, one in tables.items()}, "m")
+    figure = overlap_figure.overlap({name: one.reset_index() for name, one in tables.items()}, "m", 10)
     figure.draw_without_rendering()
     for axes in figure.axes:
         shown = [label for label in axes.get_xticklabels() if label.get_text()]
@@ -190,9 +190,10 @@ def test_every_rate_of_transfer_has_its_denominator_in_the_panel():
     table = table.assign(n_neurons=4, donor_answer=0.5)
     rates = dict.fromkeys(["recovered", "low", "high", "donor_answer"], np.nan)
     panels = {"+": table, "-": table.assign(pairs=0, **rates), "*": table.assign(n_neurons=0, **rates)}
-    both = pd.concat([one.assign(operator=operator) for operator, one in panels.items()])
-    figure = transfer.transfer({"transfer": both.assign(direction="a_to_b")}, "m")
-    words = ["n = 23, harm n = 310", "no pairs", "no neuron is shared"]
+    both = [one.assign(operator=operator, direction="a_to_b") for operator, one in panels.items()]
+    both += [table.assign(operator="-", direction="b_to_a"), table.assign(operator="+", direction="b_to_a")]
+    figure = transfer.transfer({"transfer": pd.concat(both)}, "m", 10)
+    words = ["n = 23, harm n = 310", "no pairs", "n = 23, harm n = 310", "n = 23, harm n = 310"]
     assert [axes.texts[0].get_text() for axes in figure.axes] == words
 
 

@@ -92,5 +92,5 @@ def test_the_files_of_each_turn_as_options():
     [(True, ["--center-logits"]), (False, ["--no-center-logits"]), ([2, 1], ["--center-logits", "1", "2"])],
 )
 def test_settings_as_options(value, words):
-    config = {"center_logits": value, "heuristic_k": 5}
-    assert settings_of(config, "center_logits", max_k="heuristic_k") == [*words, "--max-k", "5"]
+    config = {"center_logits": value, "k_shown": 5}
+    assert settings_of(config, "center_logits", max_k="k_shown") == [*words, "--max-k", "5"]

@@ -78,7 +78,7 @@ def test_figures_and_the_explained_page_show_it(added, tmp_path, monkeypatch):
         for seed in ([-1] if kind == "circuit" else [0, 1])
     ]
     write_table(filled(INTERVENTIONS, rows), tmp_path / "x.parquet", INTERVENTIONS, {})
-    words = ["figure", "interventions", "knockout", "--title", "m"]
+    words = ["figure", "interventions", "knockout", "--title", "m", "--k", "10"]
     words += ["--tables", f"interventions/word/addition={tmp_path}/x.parquet", "--output", str(tmp_path / "x.svg")]
     left = {how: {**kinds, NAME: 0.25} for how, kinds in test_explainer.LEFT.items()}
     monkeypatch.setattr(test_explainer, "LEFT", left)

@@ -25,7 +25,7 @@ SMALLEST = {
     "transfer_pairs": 1,
     "dose": [0, 1],
     "bootstrap": 1,
-    "heuristic_k": 1,
+    "k_shown": 1,
     "heuristic_max_operand": 20,
     "direct_effect_problems": 1,
     "permutations": 1,

@@ -38,7 +38,7 @@ def test_any_expression_of_jinja_is_filled_in(tmp_path):
         '{# a comment #}{% for h in snakemake.config["k"] %}k{{ h }} {% endfor %}'
         "of {{ snakemake.wildcards.get('model', 'all') | upper }}{{ snakemake.params.unknown.part }}, é"
     )
-    (checkout / "my.yaml").write_text("k: [50, 20]\nheuristic_k: 50\n")
+    (checkout / "my.yaml").write_text("k: [50, 20]\nk_shown: 50\n")
     status, out = snakemake(checkout, "-n", "-p", "--configfile", "config/test.yaml", "my.yaml")
     assert status == 0, out
     assert "overlap=k50 k20 of THE MODEL, é" in out

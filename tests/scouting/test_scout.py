@@ -296,7 +296,7 @@ def test_more_time_makes_a_larger_experiment():
     assert len(sizes.steps(5000, 140, 0.5)) == 1
     for own in sizes.steps(30, 10**6, 0.8):
         assert max(own["k"]) <= own["candidates"] <= 30
-        assert own["heuristic_k"] in own["k"]
+        assert own["k_shown"] in own["k"]
 
 
 def census(rows, right):

@@ -193,7 +193,7 @@ def test_exchange_tells_a_half_from_the_whole(tables):
 def test_the_table_can_be_written_and_drawn_and_says_what_is_covered(tables, tmp_path):
     table = pd.concat(tables.values(), ignore_index=True)
     write_table(table, tmp_path / "table.parquet", CALIBRATION, {"seed": FRESH})
-    given = ["--tables", f"calibration={tmp_path / 'table.parquet'}", "--title", "m"]
+    given = ["--tables", f"calibration={tmp_path / 'table.parquet'}", "--title", "m", "--k", "10"]
     assert main(["figure", "calibration", "calibration", *given, "--output", str(tmp_path / "f.svg")]) == 0
     known = table.dropna(subset=["covered"])
     inside = (known["low"] <= known["truth"]) & (known["truth"] <= known["high"])

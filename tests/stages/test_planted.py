@@ -167,7 +167,7 @@ def test_a_broken_stage_shows(runs, monkeypatch):
 def test_the_command_writes_the_table_of_these_runs_and_its_figure(runs, tmp_path):
     path = tmp_path / "planted.parquet"
     assert main(["planted", "--seed", "0", "--output", str(path)]) == 0
-    words = ["--tables", f"planted={path}", "--title", "m", "--output", str(tmp_path / "planted.svg")]
+    words = ["--tables", f"planted={path}", "--title", "m", "--k", "10", "--output", str(tmp_path / "planted.svg")]
     assert main(["figure", "planted", "planted", *words]) == 0
     table = read_table(path, SCHEMA)
     parts = [score(runs[shared][1], planted_neurons(shared, seed=0), shared) for shared in (True, False)]

@@ -30,7 +30,6 @@ from form_invariance.stages.specificity.figure import (
     damage_matrix,
     exchange,
     exchange_matrix,
-    middle,
     specificity,
 )
 from form_invariance.stages.specificity.plain_text import PLAIN_TEXT
@@ -220,12 +219,11 @@ def test_the_answer_says_it(measured):
 
 def test_the_figure_has_a_panel_for_each_kind_of_neurons(measured):
     _, _, table, _ = measured
-    figure = specificity({"specificity": table}, "m")
+    figure = specificity({"specificity": table}, "m", 2 * K)
     texts = [[text.get_text() for text in axes.texts] for axes in figure.axes[:3]]
-    assert middle(table["k"]) == 2 * K
     assert [len(own) for own in texts] == [10, 10, 10]
     assert all(set(own) == {"–"} for own in texts)
-    shown = specificity({"specificity": table[table["k"] == K]}, "m")
+    shown = specificity({"specificity": table}, "m", K)
     numbers = [text.get_text() for text in shown.axes[0].texts]
     expected = accuracy_damage(table, "knockout")
     assert numbers[:2] == [str(round(100 * value)) for value in expected.iloc[0][:2]]

@@ -260,11 +260,11 @@ def test_the_verdicts_on_the_screen_are_those_of_the_table(tables, tmp_path, cap
     *others, exchange, specific = list(verdict_lines(nothing, "mine", 10))[1:]
     assert all("undefined  nothing to compare" in line for line in [*others, specific])
     assert "undefined  0.45 against 0.50: no ratio, the latter may be zero" in exchange
-    write_table(table, tmp_path / "verdicts.parquet", VERDICTS, {})
-    given = ["verdicts", "--tables", f"mine={tmp_path / 'verdicts.parquet'}", "--k"]
-    assert main([*given, "10"]) == 0
-    assert capsys.readouterr().out.splitlines() == [*lines, ""]
-    assert main([*given, "7"]) == 2
+    write_table(table, tmp_path / "verdicts.parquet", VERDICTS, {"k_shown": 10})
+    given = ["verdicts", "--tables", f"mine={tmp_path / 'verdicts.parquet'}"]
+    assert main(given) == main([*given, "--k", "10"]) == 0
+    assert capsys.readouterr().out.splitlines() == [*lines, "", *lines, ""]
+    assert main([*given, "--k", "7"]) == 2
     assert "has no verdicts at k = 7; it has 10" in capsys.readouterr().err
 
 

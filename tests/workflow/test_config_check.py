@@ -102,7 +102,7 @@ def test_shipped_configurations_are_right():
         ("operators/modulo", "a % b", ["'modulo'", "no template"]),
         ("operators/addition", "a ^ b", ["'a ^ b'", "a // b"]),
         ("operators/addition", "a +", ["'a +'", "cannot be read"]),
-        ("heuristic_k", 300, ["heuristic_k", "300", "150"]),
+        ("k_shown", 300, ["k_shown", "300", "150"]),
         ("census_pairs", 2, ["operators.addition", "asks 2 problems", "need 3 right answers; raise census_pairs"]),
         ("dose", [0, 1.5], ["config key dose.1", "1.5", "from 0 to 1"]),
         ("dose", [0, 0.5], ["config key dose", "0 and 1"]),

@@ -1,6 +1,6 @@
 """The shared circuit: neurons in the top k of every format, per (model, operator)."""
 
-CIRCUITS = {"circuit": config["k"], "classified_circuit": [config["heuristic_k"]]}
+CIRCUITS = {"circuit": config["k"], "classified_circuit": [config["k_shown"]]}
 EFFECTS = every_format("<results>/{model}/{format}/{operator}/indirect_effects.safetensors")
 # The circuit whose neurons are classified has a file of its own, so that a change of k does not re-run the heuristics.
 TABLE_JOBS["circuit"] = {

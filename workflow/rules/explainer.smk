@@ -38,7 +38,7 @@ rule explainer:
         asked=lambda wildcards: asked_of(config["operators"][OPERATORS[0]]),
         tables=table_options(EXPLAINED),
         maps=lambda wildcards, input: ["--maps", *keyed(input.maps, -3)] if input.maps else [],
-        k=settings(k="heuristic_k"),
+        k=settings(k="k_shown"),
     resources:
         **table_job(mem_mb=4000),
     shell:

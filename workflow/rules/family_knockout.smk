@@ -26,7 +26,7 @@ rule family_knockout:
         code=source_digest("family-knockout"),
         model=model_options,
         files=run_files(census=CELL, datasets=CELL, heuristics=CELL),
-        settings=settings("late_from", "center_logits", "bootstrap", "seed", k="heuristic_k"),
+        settings=settings("late_from", "center_logits", "bootstrap", "seed", k="k_shown"),
         problems=settings(max_operand="heuristic_max_operand", prompts="eval_prompts"),
     resources:
         **model_job(minutes=20),

@@ -25,8 +25,9 @@ for drawn, (models, inputs) in FIGURES.items():
             drawn=drawn,
             tables=table_options(inputs),
             title=lambda wildcards: wildcards.get("model", "all models"),
+            k=settings(k="k_shown"),
         resources:
             **table_job(mem_mb=1000, minutes=3),
         shell:
             "python -m form_invariance figure {params.drawn} --tables {params.tables:q} --title {params.title:q}"
-            " --output {output:q} 2> {log:q}"
+            " {params.k:q} --output {output:q} 2> {log:q}"

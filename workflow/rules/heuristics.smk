@@ -47,7 +47,7 @@ rule labelled_neurons:
     params:
         code=source_digest("heuristics"),
         files=file_options(mean_caches=-2, rankings=-3),
-        settings=settings("seed", k="heuristic_k"),
+        settings=settings("seed", k="k_shown"),
     resources:
         **table_job(mem_mb=2000),
     shell:

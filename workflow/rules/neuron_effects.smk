@@ -29,7 +29,7 @@ rule neuron_effects:
         code=[source_digest("neuron-effects"), source_digest("direct-effects")],
         model=model_options,
         files=run_files(turns=len(FORMATS) * len(OPERATORS)),
-        settings=settings("late_from", "center_logits", k="heuristic_k"),
+        settings=settings("late_from", "center_logits", k="k_shown"),
         operators=OPERATORS * len(FORMATS),
         asked=[ASKED[name] for name in OPERATORS] * len(FORMATS),
         # A function, because the templates' fields look like wildcards.
@@ -37,7 +37,7 @@ rule neuron_effects:
             one["templates"][name] for one in config["formats"].values() for name in OPERATORS
         ],
         direct=settings(
-            "seed", k="heuristic_k", max_operand="heuristic_max_operand", problems="direct_effect_problems"
+            "seed", k="k_shown", max_operand="heuristic_max_operand", problems="direct_effect_problems"
         ),
         changes=lambda wildcards: changes_of(TASK_TABLES.values()),
     resources:

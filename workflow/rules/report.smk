@@ -40,7 +40,7 @@ rule answers:
         stages=lambda wildcards: [stage for stage, (models, _) in ANSWERS.items() if wildcards.model in models],
         about_numbers=["--about-numbers", *ABOUT_NUMBERS] if ABOUT_NUMBERS else [],
         tables=table_options({name: given for _, inputs in ANSWERS.values() for name, given in inputs.items()}),
-        k=settings(k="heuristic_k"),
+        k=settings(k="k_shown"),
     resources:
         **table_job(mem_mb=1000, minutes=3),
     shell:

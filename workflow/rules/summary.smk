@@ -28,10 +28,11 @@ rule summary:
     params:
         code=source_digest("summary"),
         tables=table_options(JUDGED),
+        k_shown=settings("k_shown"),
     resources:
         **table_job(mem_mb=1000),
     shell:
-        "python -m form_invariance summary --tables {params.tables:q} --output {output:q} 2> {log:q}"
+        "python -m form_invariance summary --tables {params.tables:q} {params.k_shown:q} --output {output:q} 2> {log:q}"
 
 
 # Not in `all`: how often the verdicts of a model say yes or no where nothing is to be found.

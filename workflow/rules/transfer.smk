@@ -82,7 +82,7 @@ rule dose:
         operators=OPERATORS,
         files=run_files(turns=len(OPERATORS), census=-3, rankings=-3),
         settings=settings(
-            "late_from", "dose", "random_seeds", "center_logits", "seed", k="heuristic_k", pairs="transfer_pairs"
+            "late_from", "dose", "random_seeds", "center_logits", "seed", k="k_shown", pairs="transfer_pairs"
         ),
     resources:
         **model_job(minutes=60),

@@ -10,6 +10,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     tables = "tables, by input and keys"
     parser.add_argument("--tables", nargs="+", required=True, metavar="INPUT/KEY=FILE", help=tables)
     parser.add_argument("--title", required=True, help="what the figure is headed with")
+    parser.add_argument("--k", type=int, required=True, help="circuit size, where the figure shows one")
     parser.add_argument("--output", type=Path, nargs="+", required=True, help="files, .png .svg or .pdf")
 
 
@@ -20,4 +21,4 @@ def run(arguments: argparse.Namespace) -> None:
 
     draw, inputs = figure_of(arguments.stage, arguments.name)
     tables = read_inputs(input_paths(arguments.tables, inputs, "this figure"), inputs)
-    style.save(draw(tables, arguments.title), arguments.output)
+    style.save(draw(tables, arguments.title, arguments.k), arguments.output)

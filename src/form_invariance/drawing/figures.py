@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from form_invariance.errors import UserError
 from form_invariance.tables.inputs import Input
 
-Draw = Callable[[Mapping[str, pd.DataFrame], str], Figure]
-"""From one table for each input, and the title."""
+Draw = Callable[[Mapping[str, pd.DataFrame], str, int], Figure]
+"""From one table for each input, the title, and the circuit size of figures that show one."""
 
 _STAGES = Path(__file__).parents[1] / "stages"
 

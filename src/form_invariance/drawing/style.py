@@ -79,6 +79,19 @@ def visible(token: str) -> str:
     return token.replace(" ", "␣").replace("\n", "↵")
 
 
+def extent(numbers: Sequence[int]) -> str:
+    """The smallest and the largest of some numbers, in words; one where they are equal."""
+    least, most = min(numbers), max(numbers)
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
+
+
+def nothing(title: str, why: str) -> Figure:
+    """A figure of a model in which there is nothing to draw: one line that says why."""
+    figure = Figure(figsize=(TWO_COLUMNS, 0.5), layout="constrained")
+    figure.suptitle(f"{title}: {why}")
+    return figure
+
+
 def panels(
     rows: int, columns: int, *, width: float = TWO_COLUMNS, height: float, widths: Sequence[float] | None = None
 ) -> tuple[Figure, np.ndarray]:

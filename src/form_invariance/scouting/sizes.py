@@ -67,7 +67,7 @@ def steps(d_mlp: int, problems: float, right: float) -> list[Sizes]:
         own["census_pairs"] = max(_PAIRS, int(-(-3 * prompts // max(right, 0.1))))
         own["matched_seeds"] = own["random_seeds"]
         own["k"] = [k for k in _K if k <= own["candidates"]] or [own["candidates"]]
-        own["heuristic_k"] = 50 if 50 in own["k"] else max(own["k"])
+        own["k_shown"] = 50 if 50 in own["k"] else max(own["k"])
         found.append(own)
     return found
 

@@ -31,7 +31,7 @@ _TEMPLATE_ENGINE = "__use_yte__"
 _SOURCES = ("config", "docs", "envs", "models", "profiles", "src", "tests", "workflow")
 _READ_SLOWLY = (
     *("models", "operators", "formats", "operands", "variant_operators", "corrupt", "specificity_tasks"),
-    *("k", "late_from", "heuristic_k"),
+    *("k", "late_from", "k_shown"),
     *("census_pairs", "train_prompts", "eval_prompts"),
 )
 """The keys that the slow checks see."""
@@ -256,9 +256,9 @@ def _check_slowly(config: Mapping[str, Any], tasks: Mapping[str, Task]) -> None:
             check_enough(len(problems), config)
     for task in config.get("specificity_tasks", {}).values():
         operand_pool(task["expression"], OperandRange(**config["operands"]))
-    if config["heuristic_k"] not in config["k"]:
+    if config["k_shown"] not in config["k"]:
         raise UserError(
-            f"config key heuristic_k: {config['heuristic_k']} is not in k ({sorted(config['k'])}); add it there, "
+            f"config key k_shown: {config['k_shown']} is not in k ({sorted(config['k'])}); add it there, "
             "or choose one of these"
         )
 

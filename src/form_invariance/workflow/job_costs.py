@@ -162,7 +162,7 @@ def _interventions(cell: Cell) -> float:
 
 
 def _neuron_effects(cell: Cell) -> float:
-    neurons = cell.config["heuristic_k"] / 2 * cell.size.late
+    neurons = cell.config["k_shown"] / 2 * cell.size.late
     alone = 2 * neurons * cell.config["eval_prompts"] * cell.size.late_token
     return alone + cell.passes(cell.config["direct_effect_problems"])
 

@@ -63,7 +63,7 @@ def agreement_text(agreement: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def heuristics(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
+def heuristics(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """Rows are the modes, columns operators: bars by family and format, marks for shuffled activations."""
     columns = {"heuristics": "neurons", "agreement": "kind", "labelled": "kind"}
     tables = {name: tables[name][tables[name][column] == SHARED] for name, column in columns.items()}
@@ -98,5 +98,5 @@ def heuristics(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
         axes.set_ylabel(MODES[mode])
     handles = [Patch(fc=colours[name], hatch=hatches[name], lw=0, label=name) for name in formats]
     shuffled = Line2D([], [], ls="", marker="|", color="black", mew=0.8, ms=4, label=SHUFFLED)
-    style.finish(grid, f"{title}: heuristic families", style.TWO_COLUMNS, 2.2, [*handles, shuffled])
+    style.finish(grid, f"{title}: heuristic families (k = {k})", style.TWO_COLUMNS, 2.2, [*handles, shuffled])
     return grid.figure

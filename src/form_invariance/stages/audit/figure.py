@@ -17,7 +17,7 @@ SHARE = "share of a layer patched"
 PAPER_SHARE = 2000 / 14336
 
 
-def audit(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
+def audit(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """One panel for each k, a line for each method: the mean over the cells, with their range."""
     table = tables["audit"]
     width = table["candidates"].max()

@@ -23,7 +23,7 @@ EFFECTS = {
 LATE_TRANSFER = "transfer, failures in late layers"
 
 
-def calibration(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
+def calibration(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """Left: estimated against true shared part, a point with its interval for each model and k. Right: effects.
 
     The effects are those of the shared neurons at k as many as are planted, minus their strongest control.

@@ -19,7 +19,7 @@ KINDS = {kind: POPULATIONS[kind] for kind in (SHARED, *MATCHED)}
 PANELS = {"accuracy": "accuracy lost", "probability": "probability of the answer lost"}
 
 
-def family_knockout(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
+def family_knockout(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """One panel a metric; a row for each family, over all cells."""
     table = tables["family_knockout"]
     table = overall(table)
@@ -39,7 +39,7 @@ def family_knockout(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
         if not families:
             axes.text(0.5, 0.5, "no label to try", transform=axes.transAxes, ha="center")
     panels[1].tick_params(labelleft=False)
-    figure.suptitle(f"{title}: do labelled neurons matter where their rule holds?")
+    figure.suptitle(f"{title}: do labelled neurons matter where their rule holds? (k = {k})")
     handles = [
         Line2D([], [], ls="", marker=markers[kind], color=colours[kind], label=text)
         for kind, text in KINDS.items()

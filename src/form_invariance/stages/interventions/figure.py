@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import pandas as pd
 from matplotlib.figure import Figure
 
+from form_invariance.drawing import style
 from form_invariance.drawing.lines import DASH_DOT, DOTTED, Look, line, line_grid
 from form_invariance.drawing.style import COLOURS, LIGHT
 from form_invariance.stages.intervention_kinds import INTERVENED
@@ -40,29 +41,33 @@ def over_draws(rows: pd.DataFrame, value: str) -> pd.DataFrame:
     return stats.assign(low=stats["mean"] - half, high=stats["mean"] + half)
 
 
-def keep_only(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
+def keep_only(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """Every neuron but the circuit's is ablated."""
     return _by_size(tables["interventions"], "keep_only", title)
 
 
-def knockout(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
+def knockout(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """The circuit's neurons are ablated."""
     return _by_size(tables["interventions"], "knockout", title)
 
 
 def _by_size(table: pd.DataFrame, intervention: str, title: str) -> Figure:
-    """Rows are metrics and formats, columns operators."""
+    """Rows are metrics and formats, columns the operators that have a shared neuron at some size."""
+    heading = f"{title}: {INTERVENED[intervention].label}"
+    circuits = table[table["neurons"] == CIRCUIT].groupby("operator", sort=False)["n_neurons"].max()
+    empty = circuits.index[circuits == 0].tolist()
+    if len(empty) == len(circuits):
+        return style.nothing(heading, "no neuron is shared")
+    table = table[~table["operator"].isin(empty)]
+    heading += f", n = {style.extent(table['prompts'])} prompts a panel"
+    heading += f"\nno shared neuron: {', '.join(empty)}" if empty else ""
     parts = []
     for metric, columns in METRICS.items():
         rows = _lines(table, intervention, *columns)
         parts.append(rows.assign(row=rows["format"] + "\n" + metric))
     lines = pd.concat(parts)
-    heading = f"{title}: {INTERVENED[intervention].label}"
     grid = line_grid(lines, "k", LOOKS, "", heading, row="row", col="operator", height=0.93)
-    for (name, operator), axes in grid.axes_dict.items():
-        cell = table[(table["format"] == name.split("\n")[0]) & (table["operator"] == operator)]
-        if cell.loc[cell["neurons"] == "circuit", "n_neurons"].eq(0).all():
-            axes.text(0.5, 0.5, "no shared neuron", transform=axes.transAxes, ha="center", va="center", size=6.5)
+    for axes in grid.axes.flat:
         for level in (0, 1):
             axes.axhline(level, color=LIGHT, lw=0.5, zorder=0)
         axes.set_ylim(auto=True)

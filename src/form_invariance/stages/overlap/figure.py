@@ -66,7 +66,7 @@ DIFFER = {
 }
 
 
-def differing(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
+def differing(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """Overlap of two cells by what differs between them, and the operator-specific invariance."""
     table = tables["differing"]
     table = table[table["operators"] == "all"]
@@ -90,7 +90,7 @@ def differing(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     return figure
 
 
-def overlap(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
+def overlap(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """One panel for each operator: all formats and pairs with intervals; dashed, by parts of the prompts.
 
     Two operators of one format are compared with the pairs of formats: both are overlaps of two sets.

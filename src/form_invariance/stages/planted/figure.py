@@ -28,7 +28,7 @@ TOGETHER = "all formats together"
 REFERENCES = {"expected": ("|", 9.0, "by construction"), "random": ("x", 3.0, "random or chance")}
 
 
-def planted(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
+def planted(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """A panel for each of the two constructions, a row for each measure; transfer in its donor's colour."""
     pooled = tables["planted"][tables["planted"]["layer"] == EVERY_LAYER]
     formats = pooled.loc[pooled["measure"] == "ranking", "format"].unique().tolist()

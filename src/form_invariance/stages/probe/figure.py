@@ -18,7 +18,7 @@ INPUTS = {"probe": Input(PROBE, ("format",)), "across": Input(PROBE, figures=("p
 TOGETHER, BASELINE = "all formats together", "majority or shuffled answers"
 
 
-def probe(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
+def probe(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """One panel for all operators together, and one for each: accuracy with Wilson intervals, onsets marked."""
     table = tables["probe"]
     operators, formats = (table[column].unique().tolist() for column in ("operator", "format"))
@@ -35,9 +35,10 @@ def probe(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     looks = looks_of(formats)
     looks[TOGETHER] = Look("black", dashes=DASHED, width=0.9)
     looks[BASELINE] = Look(style.GREY, width=0.7)
+    heading = f"{title}: the last token, {_tested(alone)} of a format"
     others = {"first layer above 0.5 (onset)": Look("black", dashes=DOTTED, width=0.9)}
     rows = pd.concat(lines).assign(panel=lambda rows: rows["operator"].replace(EVERY_OPERATOR, "all operators"))
-    grid = line_grid(rows, "layer", looks, "probe accuracy", title, col="panel", others=others)
+    grid = line_grid(rows, "layer", looks, "probe accuracy", heading, col="panel", others=others)
     for operator, axes in zip(operators, grid.axes.flat, strict=True):
         axes.axhline(ONSET_ACCURACY, color=style.LIGHT, lw=0.6, zorder=0)
         for number, name in enumerate(formats):
@@ -50,11 +51,15 @@ def probe(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     return grid.figure
 
 
+def _tested(rows: pd.DataFrame) -> str:
+    return f"n = {style.extent(rows['test_prompts'])} test prompts"
+
+
 _MOST_LABELS = 60
 """The rotated labels that have room in two columns."""
 
 
-def probe_positions(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
+def probe_positions(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """A heat map of layer and position for each format; the last token is on the right.
 
     Where there are more positions than labels have room for, each second, third, ... is labelled.
@@ -76,8 +81,8 @@ def probe_positions(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
         axes.set_xticks([place + 0.5 for place in places], labels, rotation=90, size=6, parse_math=False)
         axes.invert_yaxis()
         axes.tick_params(axis="y", rotation=0)
-        axes.set(title=name, xlabel="", ylabel="")
+        axes.set(title=name, xlabel="token", ylabel="")
     grid[0, 0].set_ylabel("layer")
     figure.colorbar(grid[0, -1].collections[0], ax=grid[0, -1], label="probe accuracy")
-    figure.suptitle(title)
+    figure.suptitle(f"{title}: {_tested(rows)}")
     return figure

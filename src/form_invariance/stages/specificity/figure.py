@@ -25,12 +25,6 @@ COLUMNS = {
 """Titles of the columns of panels, by the neurons that are knocked out."""
 
 
-def middle(ks: pd.Series) -> int:
-    """The middle circuit size; of two the larger one."""
-    sizes = sorted(ks.unique())
-    return int(sizes[len(sizes) // 2])
-
-
 def damage_matrix(rows: pd.DataFrame, operators: list[str], tasks: list[str]) -> pd.DataFrame:
     """Mean loss of accuracy over the draws, operators in rows and tasks in columns; NaN where it is undefined."""
     matrix = rows.pivot_table(index="operator", columns="task", values="accuracy_damage", dropna=False)
@@ -50,10 +44,9 @@ def _draw(axes: Axes, values: pd.DataFrame, darkest: float = 1.0) -> None:
     axes.set(xlabel="", ylabel="")
 
 
-def specificity(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
-    """Rows of panels are formats, columns the circuit and its controls; answers lost in percent, middle k."""
+def specificity(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
+    """Rows of panels are formats, columns the circuit and its controls; answers lost in percent."""
     table = tables["specificity"]
-    k = middle(table["k"])
     table = table[(table["k"] == k) & (table["intervention"] == KNOCKOUT)]
     formats = table["format"].unique().tolist()
     operators, tasks = table["operator"].unique().tolist(), table["task"].unique().tolist()
@@ -73,8 +66,14 @@ def specificity(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
     bar = figure.colorbar(ScalarMappable(Normalize(0, 100), "rocket_r"), ax=panels, fraction=0.02, pad=0.02)
     bar.set_label("answers lost, percentage points")
     bar.outline.set_visible(False)
-    figure.suptitle(f"{title}: knockout of each operator's circuit, by task (k = {k}; – undefined)")
+    figure.supxlabel("on prompts of", fontsize=7)
+    figure.suptitle(f"{title}: knockout of each operator's circuit, k = {k}\n{_prompts(table)}; – undefined")
     return figure
+
+
+def _prompts(table: pd.DataFrame) -> str:
+    """How many prompts a cell's mean is over: those that the unmodified model answers correctly."""
+    return f"n = {style.extent(table.loc[table['undefined'] == '', 'prompts'])} prompts a cell"
 
 
 def exchange_matrix(table: pd.DataFrame, operator: str, column: str) -> pd.DataFrame:
@@ -106,30 +105,29 @@ _EXCHANGED = {
 """What is drawn of each intervention: the column, and its name."""
 
 
-def exchange(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
-    """A panel for each operator: what each format's best neurons do in each format, middle k.
+def exchange(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
+    """A panel for each operator: what each format's best neurons do in each format.
 
     Above, probability of the answer that their knockout costs; below, what is left where they are kept alone.
     """
     table = tables["specificity"]
-    k = middle(table["k"])
     table = table[table["k"] == k]
     operators, formats = table["operator"].unique().tolist(), table["format"].unique().tolist()
     figure, panels = style.panels(len(_EXCHANGED), len(operators), height=0.3 + 0.17 * (len(formats) + 4))
     figure.set_size_inches(style.TWO_COLUMNS, 1.1 + len(_EXCHANGED) * (0.15 + 0.2 * (len(formats) + 4)))
-    for line, (intervention, (column, label)) in zip(panels, _EXCHANGED.items(), strict=True):
-        of = table[table["intervention"] == intervention]
-        matrices = [exchange_matrix(of, operator, column) for operator in operators]
+    for place, (intervention, (shown, label)) in enumerate(_EXCHANGED.items()):
+        of, below = table[table["intervention"] == intervention], place == len(_EXCHANGED) - 1
+        matrices = [exchange_matrix(of, operator, shown) for operator in operators]
         darkest = max(np.nanmax([matrix.to_numpy() for matrix in matrices], initial=0.0), 0.2)
-        for axes, values in zip(line, matrices, strict=True):
+        for column, (axes, values) in enumerate(zip(panels[place], matrices, strict=True)):
             _draw(axes, values, darkest)
             axes.tick_params(length=0)
-            below, first = line is panels[-1], axes is line[0]
             axes.set_xticks(np.arange(len(formats)) + 0.5, formats if below else [], rotation=90)
-            axes.set_yticks(np.arange(len(values)) + 0.5, values.index.tolist() if first else [], rotation=0)
-        line[0].set_ylabel(label)
+            axes.set_yticks(np.arange(len(values)) + 0.5, [] if column else values.index.tolist(), rotation=0)
+        panels[place, 0].set_ylabel(label)
     for axes, operator in zip(panels[0], operators, strict=True):
         axes.set_title(operator)
     figure.supxlabel("prompts in", fontsize=7)
-    figure.suptitle(f"{title}: probability of the answer, percentage points (k = {k} best of each layer)")
+    heading = f"{title}: probability of the answer, percentage points, k = {k} best of each layer"
+    figure.suptitle(f"{heading}\n{_prompts(table[table['task'] == table['operator']])}")
     return figure

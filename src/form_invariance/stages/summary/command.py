@@ -2,13 +2,14 @@
 
 import argparse
 
-from form_invariance.stages.options import add_options
+from form_invariance.stages.options import add_options, add_required, settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tables", nargs="+", required=True, metavar="NAME/KEY=FILE", help="the tables of contrasts"
     )
+    add_required(parser, int, k_shown="circuit size that is shown where one is; the table has all")
     add_options(parser, output="verdicts table")
 
 
@@ -30,4 +31,4 @@ def run(arguments: argparse.Namespace) -> None:
         "specificity_contrasts": Input(SPECIFICITY_CONTRASTS),
     }
     tables = read_inputs(input_paths(arguments.tables, inputs, "the verdicts"), inputs)
-    write_table(verdicts_table(tables), arguments.output, VERDICTS, {})
+    write_table(verdicts_table(tables), arguments.output, VERDICTS, settings(arguments, "k_shown"))

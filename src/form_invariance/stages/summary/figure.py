@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from form_invariance.drawing.palette import COLOURS, GREY
-from form_invariance.drawing.style import panels
+from form_invariance.drawing import style
+from form_invariance.drawing.style import COLOURS, GREY
 from form_invariance.stages.questions import QUESTIONS
-from form_invariance.stages.specificity.figure import middle
 from form_invariance.stages.specificity.table import ALL
 from form_invariance.stages.summary.lines import verdicts_at
 from form_invariance.stages.summary.table import VERDICTS
@@ -19,25 +19,28 @@ from form_invariance.tables.inputs import Input
 
 INPUTS = {"verdicts": Input(VERDICTS, ("model",))}
 
+_WHOLE: dict[str, Any] = {"color": COLOURS[0], "lw": 1.6, "solid_capstyle": "butt"}
+_OPERATOR: dict[str, Any] = {"color": GREY, "ls": "", "marker": "|", "ms": 5, "mew": 0.8}
 
-def summary(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
-    """Rows are questions, panels models; a point whose line lies above zero means yes (middle circuit size)."""
+
+def summary(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
+    """Rows are questions, panels models; a point whose line lies above zero means yes."""
     table = tables["verdicts"]
-    k = middle(table["k"])
     models = list(dict.fromkeys(table["model"]))
     across = min(len(models), 3)
-    figure, grid = panels(-(-len(models) // across), across, height=0.31 * len(QUESTIONS) + 0.3)
+    figure, grid = style.panels(-(-len(models) // across), across, height=0.31 * len(QUESTIONS) + 0.3)
     for axes in grid.flat[len(models) :]:
         axes.set_visible(False)
     for place, (model, axes) in enumerate(zip(models, grid.flat, strict=False)):
         _draw(axes, table[table["model"] == model], k)
-        axes.set_title(model)
+        axes.set(title=model, xlabel="difference" if place + across >= len(models) else "")
         axes.set_yticks(range(len(QUESTIONS)), [""] * len(QUESTIONS))
         if place % across == 0:
             axes.set_yticklabels([question.label for question in QUESTIONS.values()], va="bottom")
             _say_what_is_compared(axes)
     figure.suptitle(f"{title}: k = {k} best neurons of each layer")
-    figure.supxlabel("difference: all operators with its 95 % interval (blue), each operator (grey)", fontsize=7)
+    whole = Line2D([], [], marker="o", label="all operators, with the 95 % interval", **_WHOLE)
+    style.legend_below(figure, [whole, Line2D([], [], label="each operator", **_OPERATOR)])
     return figure
 
 
@@ -57,9 +60,9 @@ def _draw(axes: Axes, table: pd.DataFrame, k: int) -> None:
             {"verdict": "undefined"} if question not in pooled.index else dict(pooled.loc[question])
         )
         each = table.loc[(table["question"] == question) & (table["operator"] != ALL), "difference"]
-        axes.plot(each, [place] * len(each), "|", color=GREY, ms=5, mew=0.8)
+        axes.plot(each, [place] * len(each), **_OPERATOR)
         if "difference" in row:
-            axes.plot([row["low"], row["high"]], [place, place], color=COLOURS[0], lw=1.6, solid_capstyle="butt")
+            axes.plot([row["low"], row["high"]], [place, place], **_WHOLE)
             axes.plot(row["difference"], place, "o", color=COLOURS[0])
         axes.text(0.99, place, row["verdict"], transform=axes.get_yaxis_transform(), ha="right", va="center")
 

@@ -2,23 +2,24 @@
 
 import argparse
 
-from form_invariance.stages.options import add_keyed, add_options
+from form_invariance.stages.options import add_keyed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_keyed(parser, "--tables", "MODEL=FILE", "verdicts tables")
-    add_options(parser, "--k")
+    parser.add_argument("--k", type=int, help="circuit size; by default the run's k_shown")
 
 
 def run(arguments: argparse.Namespace) -> None:
     from form_invariance.errors import UserError
     from form_invariance.stages.summary.lines import verdict_lines
     from form_invariance.stages.summary.table import VERDICTS
-    from form_invariance.tables.files import read_tables
+    from form_invariance.tables.files import provenance_of, read_tables
 
     for model, table in read_tables(arguments.tables, VERDICTS).items():
+        path = arguments.tables[model]
+        k = arguments.k or provenance_of(path).get("k_shown")
         sizes = sorted(set(table["k"]))
-        if arguments.k not in sizes:
-            path, given = arguments.tables[model], ", ".join(map(str, sizes))
-            raise UserError(f"--k: {path} has no verdicts at k = {arguments.k}; it has {given}")
-        print(*verdict_lines(table, model, arguments.k), "", sep="\n")
+        if k not in sizes:
+            raise UserError(f"--k: {path} has no verdicts at k = {k}; it has {', '.join(map(str, sizes))}")
+        print(*verdict_lines(table, model, k), "", sep="\n")

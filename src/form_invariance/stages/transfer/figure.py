@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from form_invariance.drawing import style
 from form_invariance.drawing.lines import DASH_DOT, DASHED, DOTTED, Look, line, line_grid, looks_of
 from form_invariance.drawing.style import COLOURS, GREY, LIGHT
 from form_invariance.stages.contrasts import ALL
@@ -51,16 +52,22 @@ DOSE_LOOKS = {
 _PANEL = ["direction", "operator"]
 
 
-def transfer(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
-    """Rows are directions, columns operators: rates with their Wilson intervals, and the number of pairs."""
-    table = tables["transfer"].assign(direction=tables["transfer"]["direction"].str.replace("_to_", "\nto "))
+def transfer(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
+    """Rates with their Wilson intervals, and the number of pairs.
+
+    Rows are directions, columns operators, as far as any of their panels has pairs and shared neurons.
+    """
     heading = f"{title}: share of wrong answers corrected by a donor's activations"
+    table = tables["transfer"]
+    tried = table[(table["condition"] == "matched") & (table["pairs"] > 0) & (table["n_neurons"] > 0)]
+    if tried.empty:
+        return style.nothing(heading, "no neuron is shared, or no answer is wrong in one format alone")
+    table = table[table["direction"].isin(tried["direction"]) & table["operator"].isin(tried["operator"])]
+    table = table.assign(direction=table["direction"].str.replace("_to_", "\nto "))
     grid = line_grid(_lines(table), "k", LOOKS, "", heading, row="direction", col="operator", height=1.25)
     pairs = table.groupby([*_PANEL, "condition"])["pairs"].max()
-    shared = table[table["condition"] == "matched"].groupby(_PANEL)["n_neurons"].max()
     for panel, axes in grid.axes_dict.items():
-        words = _denominators(pairs[panel]) if shared[panel] else "no neuron is shared"
-        axes.text(0.03, 1.0, words, transform=axes.transAxes, va="bottom", fontsize=6)
+        axes.text(0.03, 1.0, _denominators(pairs[panel]), transform=axes.transAxes, va="bottom", fontsize=6)
     for axes in grid.axes[0]:
         axes.set_title(axes.get_title(), pad=12)
     return grid.figure
@@ -96,7 +103,7 @@ def _denominators(pairs: pd.Series) -> str:
     return f"{shown}, harm n = {pairs['harm_matched']}" if pairs.get("harm_matched", 0) else shown
 
 
-def transfer_contrasts(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
+def transfer_contrasts(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """A panel for each contrast: over all cells with its interval, and each operator's mean over directions."""
     table = tables["transfer_contrasts"]
     table = table[table["contrast"].isin(TITLES)].assign(title=table["contrast"].map(TITLES))
@@ -143,7 +150,7 @@ def pooled(table: pd.DataFrame) -> pd.DataFrame:
     return total.assign(recovered=rates, low=low, high=high).drop(columns="hits")
 
 
-def dose(tables: Mapping[str, pd.DataFrame], title: str) -> Figure:
+def dose(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """One panel for each direction, donors in rows."""
     table = pooled(tables["dose"])
     nothing = "no pairs" if tables["dose"]["n_neurons"].any() else "no shared neuron"
