@@ -98,6 +98,8 @@ def specificity_table(formats, operators, ks=KS):
         k=ks,
         intervention=["knockout", "keep_only"],
         task=[*operators, "copying", "comparing", "text"],
+        n_neurons=9,
+        prompts=32,
         neurons=["circuit", "random_effect", "random_variance", *(f"best_in_{name}" for name in formats)],
         **dict.fromkeys(("accuracy_damage", "probability_damage", "probability"), damage),
     )

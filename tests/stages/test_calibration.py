@@ -199,7 +199,7 @@ def test_the_table_can_be_written_and_drawn_and_says_what_is_covered(tables, tmp
     inside = (known["low"] <= known["truth"]) & (known["truth"] <= known["high"])
     assert (known["covered"] == inside).all()
     assert set(known["measure"]) == {"jaccard", "uncorrected", "shared_part", "correlation"}
-    drawn = calibration({"calibration": table}, "m")
+    drawn = calibration({"calibration": table}, "m", 10)
     points = sum(len(line.get_xdata()) for line in drawn.axes[0].get_lines()[1:])
     assert points == 2 * len(KS) * 2
 

@@ -170,7 +170,7 @@ def test_without_labels_nothing_is_told(tmp_path):
     check_columns(table, FAMILY_KNOCKOUT)
     (found,) = answer({"family_knockout": table}, 100)
     assert found.sentence == "Undefined: no shared neuron has a label that can be tried."
-    family_knockout({"family_knockout": table}, "m").savefig(tmp_path / "figure.png")
+    family_knockout({"family_knockout": table}, "m", 10).savefig(tmp_path / "figure.png")
 
 
 def test_prompts_are_right_and_their_means_come_from_others(tiny, monkeypatch):

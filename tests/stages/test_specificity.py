@@ -164,7 +164,7 @@ def test_the_best_neurons_of_a_format_are_knocked_out_in_another(measured):
     assert row["second"] == pytest.approx(control - means["best_in_symbolic"])
     assert row["difference"] == pytest.approx(row["first"] - row["second"])
     assert row["ratio"] == pytest.approx(row["first"] / row["second"]) or row["second"] < 0.01
-    figure = exchange({"specificity": table[table["k"] == K]}, "m")
+    figure = exchange({"specificity": table}, "m", K)
     assert [axes.get_title() for axes in figure.axes] == [*two_operators.OPERATORS, "", ""]
     kept = table.query("k == @K and intervention == 'keep_only' and task == operator == 'addition'")
     left = kept[kept["neurons"] == "best_in_symbolic"]["probability"].mean()
@@ -219,10 +219,7 @@ def test_the_answer_says_it(measured):
 
 def test_the_figure_has_a_panel_for_each_kind_of_neurons(measured):
     _, _, table, _ = measured
-    figure = specificity({"specificity": table}, "m", 2 * K)
-    texts = [[text.get_text() for text in axes.texts] for axes in figure.axes[:3]]
-    assert [len(own) for own in texts] == [10, 10, 10]
-    assert all(set(own) == {"–"} for own in texts)
+    assert not specificity({"specificity": table}, "m", 2 * K).axes
     shown = specificity({"specificity": table}, "m", K)
     numbers = [text.get_text() for text in shown.axes[0].texts]
     expected = accuracy_damage(table, "knockout")

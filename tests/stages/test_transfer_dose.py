@@ -135,7 +135,7 @@ def test_without_a_circuit_no_dose_is_defined(tiny):
     assert found[["recovered", "low", "high", "normalized_logit"]].isna().all(axis=None)
     found = found.assign(operator="+", k=50)
     assert pooled(found)["recovered"].isna().all()
-    figure = transfer_figure.dose({"dose": found}, "m")
+    figure = transfer_figure.dose({"dose": found}, "m", 10)
     assert all(axes.get_title().endswith(", no shared neuron") for axes in figure.axes)
     assert dose_answer(found).sentence == "No neuron is shared (k = 50), so there is nothing to transfer."
 

@@ -48,6 +48,9 @@ def specificity(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figur
     """Rows of panels are formats, columns the circuit and its controls; answers lost in percent."""
     table = tables["specificity"]
     table = table[(table["k"] == k) & (table["intervention"] == KNOCKOUT)]
+    heading = f"{title}: knockout of each operator's circuit, k = {k}"
+    if not table.loc[table["neurons"] == CIRCUIT, "n_neurons"].any():
+        return style.nothing(heading, "no neuron is shared")
     formats = table["format"].unique().tolist()
     operators, tasks = table["operator"].unique().tolist(), table["task"].unique().tolist()
     height = 0.45 + 0.17 * len(operators)
@@ -67,13 +70,14 @@ def specificity(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figur
     bar.set_label("answers lost, percentage points")
     bar.outline.set_visible(False)
     figure.supxlabel("on prompts of", fontsize=7)
-    figure.suptitle(f"{title}: knockout of each operator's circuit, k = {k}\n{_prompts(table)}; – undefined")
+    figure.suptitle(f"{heading}\n{_prompts(table)}; – undefined")
     return figure
 
 
 def _prompts(table: pd.DataFrame) -> str:
-    """How many prompts a cell's mean is over: those that the unmodified model answers correctly."""
-    return f"n = {style.extent(table.loc[table['undefined'] == '', 'prompts'])} prompts a cell"
+    """How many prompts an operator's means are over: those that the unmodified model answers correctly."""
+    prompts = table.loc[table["task"].isin(table["operator"]), "prompts"]
+    return f"n = {style.extent(prompts)} right answers of an operator in a format"
 
 
 def exchange_matrix(table: pd.DataFrame, operator: str, column: str) -> pd.DataFrame:
@@ -129,5 +133,5 @@ def exchange(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
         axes.set_title(operator)
     figure.supxlabel("prompts in", fontsize=7)
     heading = f"{title}: probability of the answer, percentage points, k = {k} best of each layer"
-    figure.suptitle(f"{heading}\n{_prompts(table[table['task'] == table['operator']])}")
+    figure.suptitle(f"{heading}\n{_prompts(table)}")
     return figure
