@@ -1,6 +1,7 @@
 """Overlap by what differs between two cells, against plain sets and planted circuits."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -181,7 +182,10 @@ def test_pairs_of_operators_and_what_is_missing():
     one_operator = {name: one for name, one in grid(lambda *_: [("x", K)]).items() if name[1] == "sum"}
     table = differing_table(one_operator, [K], 5, 0)
     assert set(table["differs"]) == {"nothing", "format"}
-    single = {name: one.of_prompts(np.array([0])) for name, one in one_operator.items()}
+    single = {
+        name: replace(one, effects={at: own[:, :1] for at, own in one.effects.items()})
+        for name, one in one_operator.items()
+    }
     assert differing_table(single, [K], 5, 0).empty
 
 

@@ -1,7 +1,7 @@
 """The exact indirect effects of one cell, as the stages after exact patching use them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -65,11 +65,6 @@ class Effects:
     def draws(self) -> int:
         """Number of draws of corrupt partners."""
         return len(next(iter(self.effects.values())))
-
-    def of_prompts(self, prompts: np.ndarray) -> "Effects":
-        """The effects on some prompts: their positions, or a mask over all."""
-        chosen = {layer: effects[:, prompts] for layer, effects in self.effects.items()}
-        return replace(self, effects=chosen)
 
     def by_prompt(self, layer: int, draw: int | None = None) -> np.ndarray:
         """Effects of one draw of corrupt partners, or their mean over all draws, (P, C), float64."""
