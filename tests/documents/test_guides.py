@@ -79,7 +79,7 @@ def test_configurations_are_planned(checkout, number, cells, variants):
 def test_the_configuration_of_a_users_model_is_planned(checkout):
     (block,) = re.findall(r"```yaml\n(.*?)```", START, re.DOTALL)
     (checkout / "my.yaml").write_text(block)
-    assert pending(checkout, "--configfile", "my.yaml")["census"] == 12
+    assert pending(checkout, "--configfile", "my.yaml")["census"] == 12 + 6
 
 
 def test_the_guide_has_no_other_blocks():

@@ -89,7 +89,7 @@ def test_another_project_uses_it_as_a_module(clean, tmp_path):
 
 def test_small_grid_and_targets(clean):
     jobs = pending(clean, "--configfile", "config/test.yaml")
-    assert (jobs["census"], jobs["transfer"], jobs["report"]) == (6, 1, 1)
+    assert (jobs["census"], jobs["transfer"], jobs["report"]) == (6 + 6, 1, 1)
     stages = pending(clean, "rankings_all", "--configfile", "config/test.yaml")
     assert set(stages) == {"model_files", "census", "preflight", "dataset", "patching", "ranking", "rankings_all"}
     verdicts = pending(clean, "verdicts", "--configfile", "config/test.yaml")
