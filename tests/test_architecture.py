@@ -10,6 +10,7 @@ from form_invariance.workflow.source_digest import file_of, imports_of
 PACKAGE = ROOT / "src/form_invariance"
 FLOORS = (
     {"errors", "randomness"},
+    {"user_files"},
     {"json_yaml", "statistics", "tables", "problems"},
     {"model", "drawing"},
     {"embedded"},

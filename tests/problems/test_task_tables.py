@@ -1,6 +1,7 @@
 """Tasks that are tables: what is read, and what is refused in one sentence."""
 
 import csv
+import hashlib
 import io
 import json
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from form_invariance.errors import UserError
 from form_invariance.problems.task_tables import NO_OPERAND, first_fields, lines_of, read_task_table
+from form_invariance.problems.tasks import TableTask, pool
 
 
 def written(folder, text):
@@ -28,6 +30,16 @@ def test_a_row_is_a_problem(tmp_path):
     assert table["answer"].tolist() == [0, 1, 0]
     assert table["target"].tolist() == ["mice", "nulls", "mice"]
     assert json.loads(table["fields"][1]) == {"word": "null", "of": "value"}
+
+
+def test_a_table_that_has_changed_since_the_run_began_is_refused(tmp_path):
+    path = written(tmp_path, "word,answer\nmouse,mice\nman,men\n")
+    begun = hashlib.sha256(path.read_bytes()).hexdigest()
+    task = TableTask(path, "answer", begun)
+    assert pool(task)["target"].tolist() == ["mice", "men"]
+    written(tmp_path, "word,answer\nmouse,mice\nman,ken\n")
+    with pytest.raises(UserError, match=rf"^{path} has changed since the run began; run snakemake again"):
+        pool(task)
 
 
 def test_any_column_may_have_the_answers(tmp_path):

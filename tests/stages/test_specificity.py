@@ -311,6 +311,10 @@ def test_texts_that_cannot_be_used(tiny, tmp_path):
     for name in ("binary", "missing"):
         with pytest.raises(UserError, match=f"{name} cannot be read as UTF-8"):
             tasks.read_text(tmp_path / name)
+    with pytest.raises(UserError, match="binary has changed since the run began"):
+        tasks.read_text(tmp_path / "binary", "0" * 64)
+    (tmp_path / "windows").write_bytes(b"one\r\ntwo\n")
+    assert tasks.read_text(tmp_path / "windows") == "one\ntwo\n"
 
 
 def test_a_task_whose_answer_is_not_the_next_token_is_refused(tiny):

@@ -1,6 +1,7 @@
 """Paths with characters that a shell, Python's search path, or Snakemake would act on."""
 
 import json
+import os
 import re
 import shutil
 from shlex import quote
@@ -63,21 +64,41 @@ def test_files_of_the_user_may_have_any_path(checkout, tmp_path, name):
         assert quote(option) in out
 
 
-def test_a_change_of_a_file_below_braces_is_seen(checkout, tmp_path):
-    words = project(tmp_path, "{model}")
+def put_back(path, old, new):
+    """Give a file another content of the same length, from long ago."""
+    content = path.read_bytes()
+    path.unlink()
+    path.write_bytes(content.replace(old, new, 1))
+    os.utime(path, (0, 0))
+
+
+@pytest.mark.parametrize("name", ["mine", "{model}"])
+def test_a_change_of_a_file_is_seen_though_it_is_older_than_the_results(checkout, tmp_path, name):
+    words = project(tmp_path, name)
     status, out = run(checkout, tmp_path, *words)
     assert status == 0, out
-    status, out = run(checkout, tmp_path, "-n", *words)
-    assert "Nothing to be done" in out
-    with (tmp_path / "{model}/table.csv").open("a") as table:
-        table.write("ox,oxen\n")
-    status, out = run(checkout, tmp_path, "-n", *words)
-    assert {"census", "neuron_effects"} <= set(job_counts(out))
-    assert "model_files" not in job_counts(out)
-    (tmp_path / "{model}/text.txt").write_text("another text")
-    (tmp_path / "{model}/model/config.json").touch()
-    status, out = run(checkout, tmp_path, "-n", *words)
-    assert {"specificity", "model_files"} <= set(job_counts(out))
+
+    def jobs():
+        status, out = run(checkout, tmp_path, "-n", *words)
+        assert status == 0, out
+        return set(job_counts(out))
+
+    for path in (tmp_path / name).rglob("*"):
+        path.touch()
+    assert not jobs()
+    put_back(tmp_path / name / "table.csv", b"child,children", b"cloud,children")
+    assert {"census", "neuron_effects"} <= (found := jobs())
+    assert "model_files" not in found
+    put_back(tmp_path / name / "table.csv", b"cloud,children", b"child,children")
+    put_back(tmp_path / name / "text.txt", b"plain", b"other")
+    assert "specificity" in (found := jobs())
+    assert "census" not in found
+    put_back(tmp_path / name / "text.txt", b"other", b"plain")
+    assert not jobs()
+    put_back(tmp_path / name / "model/config.json", b"{", b"{")
+    assert not jobs()
+    put_back(tmp_path / name / "model/config.json", b'"bos_token_id"', b'"box_token_id"')
+    assert {"model_files", "census"} <= jobs()
 
 
 def test_the_checkout_may_have_any_path_without_braces(tmp_path):

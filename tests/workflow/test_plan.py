@@ -222,7 +222,7 @@ def run_plan(finished, monkeypatch, capsys):
         ([], "census 0 of 6", True),
         (
             ["--config", "random_seeds=4"],
-            r"interventions 1 of 1 [0-9.]+ settings or source have changed \(1\)",
+            r"interventions 1 of 1 [0-9.]+ settings, source or files of the user have changed \(1\)",
             False,
         ),
     ],

@@ -10,7 +10,7 @@ import yaml
 from hostile_values import refusal
 from stub_checkout import finished_copy, pending, snakemake
 
-from form_invariance.workflow import config_check, records, source_digest
+from form_invariance.workflow import config_check, file_digests, records, source_digest
 
 pytestmark = pytest.mark.slow
 
@@ -70,7 +70,8 @@ def said_of(checkout, monkeypatch):
     monkeypatch.setattr(records, "_PACKAGE", checkout / "src/form_invariance")
     monkeypatch.setattr(source_digest, "_ROOT", checkout / "src/form_invariance")
     path = checkout / "config/config.yaml"
-    return refusal(records.check, config_check.read([path], config_check.load(path), path.parent))[1]
+    config = config_check.read([path], config_check.load(path), path.parent)
+    return refusal(records.check, config, file_digests.digests(config, {}))[1]
 
 
 def test_a_changed_setting_is_refused(copied, monkeypatch):

@@ -16,12 +16,11 @@ TASK_TABLES = {
     if not isinstance(operator, str) and "table" in operator
 }
 # The options that say what each operator asks.
-ASKED = {name: task_options(operator, config["operands"]) for name, operator in config["operators"].items()}
+ASKED = {name: task_options(operator, config["operands"], FILES) for name, operator in config["operators"].items()}
 
 
 rule census:
     input:
-        lambda wildcards: as_inputs(TASK_TABLES.get(wildcards.operator, [])),
         model_files="<results>/{model}/model_files.parquet",
     output:
         output="<results>/{model}/{format}/{operator}/census.parquet",
@@ -38,7 +37,6 @@ rule census:
         files=file_options(),
         template=lambda wildcards: config_check.template_of(config, wildcards.format, wildcards.operator),
         asked=lambda wildcards: ASKED[wildcards.operator],
-        changes=lambda wildcards: changes_of(TASK_TABLES.get(wildcards.operator, [])),
         settings=settings("seed", pairs="census_pairs"),
     resources:
         **model_job(minutes=20),

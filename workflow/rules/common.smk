@@ -11,9 +11,9 @@ ROOT = Path(str(workflow.current_basedir)).parents[1]
 sys.path[:0] = [str(source) for source in [ROOT / "src"] if source.exists()]
 
 from form_invariance.errors import UserError
-from form_invariance.workflow import config_check, job_sizes, model_checks, records
+from form_invariance.workflow import config_check, file_digests, job_sizes, model_checks, records
 from form_invariance.workflow.given import with_items
-from form_invariance.workflow.paths import as_inputs, changes_of, check_folders, shell_prefix
+from form_invariance.workflow.paths import check_folders, shell_prefix
 from form_invariance.workflow.rule_options import (
     asked_of,
     expression_of,
@@ -42,10 +42,12 @@ try:
     config = config_check.read(
         workflow.configfiles, with_items(config, workflow.configfiles, items), ROOT / "config"
     )
+    # In the jobs of a cluster, those that the run began with.
+    FILES = file_digests.digests(config, {} if workflow.is_main_process else records.begun())
     SITE = job_sizes.read_site(ROOT / "config/cluster.yaml")
     # Not in the jobs of a cluster; nor in a module, whose results have a prefix that is unknown here.
     if workflow.is_main_process and workflow.modifier.is_main_snakefile():
-        records.check(config)
+        records.check(config, FILES)
 except UserError as error:
     # Snakemake would report an exception with the location of this line.
     sys.exit(f"error: {error}")

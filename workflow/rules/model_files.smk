@@ -4,8 +4,6 @@ TABLES += expand("<results>/{model}/model_files.parquet", model=MODELS)
 
 
 rule model_files:
-    input:
-        lambda wildcards: as_inputs(model_checks.local_files(config["models"][wildcards.model]["source"])),
     output:
         "<results>/{model}/model_files.parquet",
     log:
@@ -17,8 +15,11 @@ rule model_files:
     params:
         code=source_digest("model-files"),
         model=lambda wildcards: source_options(config["models"][wildcards.model]),
-        packaged=lambda wildcards: model_checks.packaged_digests(config["models"][wildcards.model]["source"]),
-        changes=lambda wildcards: changes_of(model_checks.local_files(config["models"][wildcards.model]["source"])),
+        # By their names, wherever the folder lies.
+        files=lambda wildcards: [
+            f"{PurePosixPath(path).name} {FILES[path]}"
+            for path in file_digests.of_model(config["models"][wildcards.model])
+        ],
     resources:
         **{**table_job(mem_mb=1000), "runtime": model_job(minutes=10)["runtime"]},
     shell:

@@ -7,7 +7,6 @@ TABLES += expand(
 
 rule neuron_effects:
     input:
-        as_inputs(TASK_TABLES.values()),
         model_files="<results>/{model}/model_files.parquet",
         probes=onset_probes,
         dataset=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
@@ -39,7 +38,6 @@ rule neuron_effects:
         direct=settings(
             "seed", k="k_shown", max_operand="heuristic_max_operand", problems="direct_effect_problems"
         ),
-        changes=lambda wildcards: changes_of(TASK_TABLES.values()),
     resources:
         **model_job(minutes=60),
     shell:

@@ -6,7 +6,6 @@ TABLES += expand("<results>/figures/prompt_formats.{kind}", kind=FIGURE_KINDS)
 rule prompt_formats:
     input:
         model=f"<results>/{MODELS[0]}/model_files.parquet",
-        tables=as_inputs(TASK_TABLES.values()),
     output:
         figure_files("prompt_formats"),
     log:
@@ -19,7 +18,7 @@ rule prompt_formats:
         code=source_digest("prompt-formats"),
         model=lambda wildcards: source_options(config["models"][MODELS[0]]),
         tables=lambda wildcards: [f"{name}={table}" for name, table in TASK_TABLES.items()],
-        changes=lambda wildcards: changes_of(TASK_TABLES.values()),
+        changes=[FILES[table] for table in TASK_TABLES.values()],
         templates=lambda wildcards: [
             f"--template={name}/{operator}={config['formats'][name]['templates'][operator]}"
             for name in FORMATS

@@ -15,7 +15,6 @@ TASKS = config.get("specificity_tasks", {})
 
 rule specificity:
     input:
-        as_inputs(TEXT),
         model_files="<results>/{model}/model_files.parquet",
         probes=onset_probes,
         dataset=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
@@ -44,8 +43,9 @@ rule specificity:
             for form, template in task["templates"].items()
             if form in FORMATS
         ],
-        text=lambda wildcards: [f"--text={path}" for path in TEXT],
-        changes=lambda wildcards: changes_of(TEXT),
+        text=lambda wildcards: [
+            f"--{word}" for path in TEXT for word in (f"text={path}", f"text-sha256={FILES[path]}")
+        ],
         operands=[f"--{key.replace('_', '-')}={value}" for key, value in config["operands"].items()],
         settings=settings(
             "late_from", "k", "matched_seeds", "center_logits", "bootstrap", "seed", prompts="eval_prompts"

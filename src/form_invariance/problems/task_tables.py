@@ -11,6 +11,7 @@ from typing import NoReturn
 import pandas as pd
 
 from form_invariance.errors import UserError, one_line
+from form_invariance.user_files import read_bytes
 
 NO_OPERAND = -1
 """Takes the place of the second operand: a table's problems are told apart by the number of their row alone."""
@@ -20,10 +21,10 @@ def _refuse(path: Path, reason: str) -> NoReturn:
     raise UserError(f"the table {path} cannot be read as CSV in UTF-8: {reason}")
 
 
-def _records(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _records(path: Path, sha256: str | None = None) -> Iterator[tuple[int, list[str]]]:
     """The values of each record, with the line on which it begins; blank lines are left out."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = read_bytes(path, sha256).decode("utf-8-sig")
     except (OSError, ValueError) as error:
         _refuse(path, one_line(error))
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
@@ -45,9 +46,9 @@ def _records(path: Path) -> Iterator[tuple[int, list[str]]]:
             yield line, values
 
 
-def _read(path: Path) -> pd.DataFrame:
+def _read(path: Path, sha256: str | None = None) -> pd.DataFrame:
     """The values as text, indexed by the line of the file on which each row begins."""
-    records = _records(path)
+    records = _records(path, sha256)
     _, names = next(records, (0, []))
     if not names:
         _refuse(path, "No columns to parse, the file is empty")
@@ -100,21 +101,22 @@ def lines_of(path: Path) -> list[int]:
     return _read(path).index.tolist()
 
 
-def read_task_table(path: Path, answer: str) -> pd.DataFrame:
+def read_task_table(path: Path, answer: str, sha256: str | None = None) -> pd.DataFrame:
     """The problems of a table.
 
     Args:
         answer: the column of the answers. All others are fields.
+        sha256: of the file that is meant, if that is known.
 
     Returns:
         Columns a (number of the row, from 0), b (`NO_OPERAND`), answer (number of the distinct answer, from 0),
         target (the answer's text), fields (JSON: the text of every field by name).
 
     Raises:
-        UserError: the file cannot be read, has no such column or no other one, has an empty cell, states a problem
-            twice, or has fewer than two distinct answers.
+        UserError: the file cannot be read, is not the one that is meant, has no such column or no other one, has
+            an empty cell, states a problem twice, or has fewer than two distinct answers.
     """
-    table = _read(path)
+    table = _read(path, sha256)
     names = [name for name in table.columns if name != answer]
     if answer not in table.columns or not names:
         raise UserError(

@@ -44,10 +44,11 @@ class Arithmetic:
 
 @dataclass(frozen=True)
 class TableTask:
-    """A table of problems, and the column of its answers."""
+    """A table of problems, the column of its answers, and the sha256 of the file that is meant, if known."""
 
     path: Path
     answer: str
+    sha256: str | None = None
 
 
 Task = Arithmetic | TableTask
@@ -74,7 +75,7 @@ def pool(task: Task) -> pd.DataFrame:
         UserError: there is none.
     """
     if isinstance(task, TableTask):
-        return read_task_table(task.path, task.answer)
+        return read_task_table(task.path, task.answer, task.sha256)
     problems = operand_pool(task.expression, task.limits)
     if task.digit is None:
         return problems

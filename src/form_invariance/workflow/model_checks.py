@@ -37,21 +37,6 @@ def local_folder(source: str) -> Path | None:
     return model_files.resolve(source)
 
 
-def local_files(source: str) -> list[str]:
-    """The files of a model in a folder of the user, relative to the working folder if inside it."""
-    folder = None if source.startswith("embedded:") else local_folder(source)
-    paths = [] if folder is None else model_files.files_read(folder)
-    return [str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path) for path in paths]
-
-
-def packaged_digests(source: str) -> list[str]:
-    """Digests of the files of a model of the package, wherever the package lies; none for other models."""
-    if not source.startswith("embedded:"):
-        return []
-    paths = model_files.files_read(model_files.resolve(source))
-    return [f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}" for path in paths]
-
-
 def known_folder(source: str, revision: str | None) -> Path | None:
     """The folder of a model whose config.json is on this machine: a local folder or a snapshot in the hub's cache.
 

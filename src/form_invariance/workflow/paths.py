@@ -1,13 +1,8 @@
-"""Paths that Snakemake or Python would take apart: what rules do with the user's files, and with the source.
-
-And where the default configuration is.
-"""
+"""Folders that Snakemake or Python would take apart, and where the default configuration is."""
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from shlex import quote
-from typing import Any
 
 from form_invariance.errors import UserError
 
@@ -44,28 +39,6 @@ def check_folders(**folders: Path) -> None:
             raise UserError(
                 f"the path of the {name}, {folder}, has braces, which Snakemake reads as wildcards; move it"
             )
-
-
-def as_inputs(paths: str | Iterable[str]) -> list[Any]:
-    """Files of the user as a rule's inputs, which a module's `prefix` leaves where they are.
-
-    Those in whose paths Snakemake would see wildcards cannot be inputs: see `changes_of`.
-    """
-    from snakemake.io import contains_wildcard, local  # type: ignore[import-untyped]
-
-    return [local(path) for path in _each(paths) if not contains_wildcard(path)]
-
-
-def changes_of(paths: str | Iterable[str]) -> list[str]:
-    """What tells that the files have changed that `as_inputs` leaves out, for a rule's parameters."""
-    from snakemake.io import contains_wildcard
-
-    states = {path: os.stat(path) for path in _each(paths) if contains_wildcard(path)}
-    return [f"{path}: {state.st_size} bytes, {state.st_mtime_ns}" for path, state in states.items()]
-
-
-def _each(paths: str | Iterable[str]) -> list[str]:
-    return [paths] if isinstance(paths, str) else [*paths]
 
 
 def shell_prefix(source: Path, links: Path) -> str:

@@ -19,7 +19,7 @@ _REASONS = {
     "Updated input files": "inputs have changed",
     "Input files updated by another job": "inputs will be remade",
     "Set of input files has changed": "inputs were added or removed",
-    "Params have changed": "settings or source have changed",
+    "Params have changed": "settings, source or files of the user have changed",
     "Code has changed": "its command has changed",
     "Software environment": "its software has changed",
 }

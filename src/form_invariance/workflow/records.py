@@ -15,6 +15,7 @@ from typing import Any
 from form_invariance.errors import UserError
 from form_invariance.json_yaml import read_json
 from form_invariance.tables.files import write_text
+from form_invariance.workflow.file_digests import Digests, of_model, tables_and_text
 from form_invariance.workflow.source_digest import DATA_SUFFIXES, digest_of
 
 CONFIGURATION = "configuration.json"
@@ -22,18 +23,21 @@ _UNKNOWN = None
 """In the place of a configuration: files were there before the folder kept any."""
 _PACKAGE = Path(__file__).parents[1]
 _TOKENS = Path(".snakemake/form_invariance.json")
+_BEGUN = "files"
 _RESULTS = (".parquet", ".safetensors")
 _SHOWN = 80
 
 Config = Mapping[str, Any]
 
 
-def _folders(config: Config) -> Iterator[tuple[Path, dict[str, Any]]]:
+def _folders(config: Config, files: Digests) -> Iterator[tuple[Path, dict[str, Any]]]:
     """The folder of each model, with what its results depend on."""
     plain = json.loads(json.dumps(config))
     results, models, source = plain.pop("results"), plain.pop("models"), _source()
+    plain |= {f"sha256 of {path}": files[path] for path in tables_and_text(config)}
     for name, model in models.items():
-        yield Path(results, name), {**plain, "model": model, "source": source}
+        own = {f"sha256 of {Path(path).name}": files[path] for path in of_model(model)}
+        yield Path(results, name), {**plain, **own, "model": model, "source": source}
 
 
 def _source() -> str:
@@ -57,13 +61,16 @@ def _files(folder: Path) -> Iterator[Path]:
     return (path for path in folder.rglob("*") if path.suffix in _RESULTS and not path.name.startswith("."))
 
 
-def check(config: Config) -> None:
+def check(config: Config, files: Digests) -> None:
     """Check that results of another configuration than the present one have Snakemake's records.
+
+    Args:
+        files: sha256 of the user's files, by path.
 
     Raises:
         UserError: a file has none, or was replaced since.
     """
-    for folder, own in _folders(config):
+    for folder, own in _folders(config, files):
         kept = _configurations(folder)
         if all(one == own for one in kept):
             continue
@@ -104,17 +111,22 @@ def _remedy(kept: list[Any]) -> str:
     return "set this back, run 'snakemake --touch --forceall', which makes records, and change it then, or"
 
 
-def begin(config: Config) -> None:
-    """Note at the start of a run that it may make files of this configuration."""
-    for folder, own in _folders(config):
+def begin(config: Config, files: Digests) -> None:
+    """Note at the start of a run that it may make files of this configuration, from these files of the user."""
+    for folder, own in _folders(config, files):
         token = secrets.token_hex(8)
-        write_text(_TOKENS, json.dumps({**_content(_TOKENS), str(folder): token}))
+        write_text(_TOKENS, json.dumps({**_content(_TOKENS), str(folder): token, _BEGUN: files}))
         _write(folder, token, [*(one for one in _configurations(folder) if one != own), own])
 
 
-def end(config: Config) -> None:
+def begun() -> Digests:
+    """The digests of the user's files with which the last run in this folder began."""
+    return dict(_content(_TOKENS).get(_BEGUN, {}))
+
+
+def end(config: Config, files: Digests) -> None:
     """Note at the end of a run that made all that was to be made that every file has this configuration."""
-    for folder, own in _folders(config):
+    for folder, own in _folders(config, files):
         _write(folder, _content(_TOKENS).get(str(folder)), [own])
 
 

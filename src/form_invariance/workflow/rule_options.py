@@ -101,16 +101,18 @@ def file_options(turns: int | None = None, shared: Sequence[str] = (), **keys: i
     return options
 
 
-def task_options(operator: Any, limits: Mapping[str, int]) -> list[str]:
+def task_options(operator: Any, limits: Mapping[str, int], digests: Mapping[str, str]) -> list[str]:
     """Options that say what an operator of the configuration asks: an expression within limits, or a table.
 
     Args:
         limits: of all operators; an operator may have limits of its own.
+        digests: sha256 of every table, by its path.
     """
     if isinstance(operator, str):
         operator = {"expression": operator}
     if "table" in operator:
-        return [f"--table={operator['table']}", f"--answer-column={operator.get('answer', 'answer')}"]
+        table, answer = operator["table"], operator.get("answer", "answer")
+        return [f"--table={table}", f"--table-sha256={digests[table]}", f"--answer-column={answer}"]
     own = {**limits, **operator.get("operands", {})}
     digit = [f"--digit={operator['digit']}"] if "digit" in operator else []
     options = (f"--{key.replace('_', '-')}={value}" for key, value in own.items())

@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_keyed(parser, "--task", "TASK=EXPRESSION", "tasks on numbers", required=False)
     add_keyed(parser, "--task-template", "FORMAT/TASK=TEMPLATE", "their prompts", required=False)
     parser.add_argument("--text", type=Path, help="plain text, UTF-8; default: a short text of the package")
+    parser.add_argument("--text-sha256", help="of that file; a file with another content is refused")
     add_required(parser, int, prompts="prompts of a task that is no operator, at most")
     add_options(parser, output="specificity table", contrasts_output="table of the contrasts")
     add_options(parser, prompts_output="table of the damage by prompt")
@@ -128,5 +129,5 @@ def _text(arguments: argparse.Namespace, run: "Run") -> "Task":
     from form_invariance.stages.specificity.plain_text import PLAIN_TEXT
     from form_invariance.stages.specificity.tasks import FEWEST, read_text, text_task
 
-    text = read_text(arguments.text) if arguments.text else PLAIN_TEXT
+    text = read_text(arguments.text, arguments.text_sha256) if arguments.text else PLAIN_TEXT
     return text_task(run, text, max(FEWEST, arguments.prompts))

@@ -1,5 +1,6 @@
 """The tasks on which a circuit is tried: eval prompts of operators, copying, comparing, plain text."""
 
+import io
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from form_invariance.stages.intervene import answer
 from form_invariance.stages.mean_cache.compute import MeanCache, last_token_means
 from form_invariance.stages.run import Run
 from form_invariance.stages.specificity.table import TEXT
+from form_invariance.user_files import read_bytes
 
 FEWEST = 20
 """With fewer correct prompts a task is undefined."""
@@ -86,14 +88,17 @@ def number_task(
     return task
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, sha256: str | None = None) -> str:
     """The text of a file.
 
+    Args:
+        sha256: of the file that is meant, if that is known.
+
     Raises:
-        UserError: it cannot be read as UTF-8.
+        UserError: it cannot be read as UTF-8, or is not the one that is meant.
     """
     try:
-        return path.read_text(encoding="utf-8")
+        return io.StringIO(read_bytes(path, sha256).decode("utf-8"), newline=None).read()
     except (OSError, ValueError) as error:
         raise UserError(f"the plain text {path} cannot be read as UTF-8: {one_line(error)}") from None
 

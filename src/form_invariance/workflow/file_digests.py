@@ -1,0 +1,64 @@
+"""sha256 of the user's files, by which rules know what changed: a table, a text, the files of a local model.
+
+Not by time stamps: a file may be replaced by an older one. A model has gigabytes, so a digest is kept until the
+file's inode, size or times change. Nobody can set the time of the last change (ctime) back.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from form_invariance.errors import UserError
+from form_invariance.json_yaml import read_json
+from form_invariance.model import files as model_files
+from form_invariance.tables.files import write_text
+from form_invariance.workflow.model_checks import local_folder
+
+_KEPT = Path(".snakemake/form_invariance_files.json")
+
+Digests = Mapping[str, str]
+"""By the path of a file."""
+
+
+def tables_and_text(config: Mapping[str, Any]) -> list[str]:
+    """The files of the user that a configuration names, without its models."""
+    operators = config["operators"].values()
+    tables = [operator["table"] for operator in operators if "table" in operator and not isinstance(operator, str)]
+    return [*tables, *filter(None, [config.get("specificity_text")])]
+
+
+def of_model(model: Mapping[str, Any]) -> list[str]:
+    """The files of a model in a folder on this machine; none of a hub id, whose revision says what it is."""
+    folder = local_folder(model["source"])
+    return [] if folder is None else list(map(str, model_files.files_read(folder)))
+
+
+def digests(config: Mapping[str, Any], begun: Digests) -> dict[str, str]:
+    """The digests of all files that a checked configuration names.
+
+    Args:
+        begun: those that a run began with, which hold in its jobs.
+    """
+    models = [path for model in config["models"].values() for path in of_model(model)]
+    paths = dict.fromkeys([*tables_and_text(config), *models])
+    kept = read_json(_KEPT) if _KEPT.exists() else {}
+    found = {path: [begun[path]] if path in begun else _digest(path, kept.get(path)) for path in paths}
+    if new := {path: one for path, one in found.items() if len(one) > 1 and one != kept.get(path)}:
+        write_text(_KEPT, json.dumps({**kept, **new}))
+    return {path: one[0] for path, one in found.items()}
+
+
+def _digest(path: str, kept: list[str] | None) -> list[str]:
+    """The digest of a file, and the state of the file that has it."""
+    try:
+        with open(path, "rb") as file:
+            state = os.fstat(file.fileno())
+            now = f"{state.st_ino} {state.st_size} {state.st_mtime_ns} {state.st_ctime_ns}"
+            if kept and kept[1:] == [now]:
+                return kept
+            return [hashlib.file_digest(file, "sha256").hexdigest(), now]
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from None
