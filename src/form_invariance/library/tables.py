@@ -17,8 +17,6 @@ _EXACT = 2**53
 """A float of this size may have been another whole number."""
 _SHOWN = 60
 """Characters of a value in a message."""
-_LISTS = (list, tuple, np.ndarray)
-"""Cells with several values. Not sets, whose order is another in every process, while the first answer counts."""
 _LIST_AS_TEXT = re.compile(r"\[.*\]|\(.*,.*\)|\{.*\}", re.DOTALL)
 """What a CSV file makes of a list, a tuple or a set."""
 
@@ -69,7 +67,9 @@ def column(table: pd.DataFrame, name: str, argument: str) -> pd.Series:
     if names.count(str(name)) > 1:
         raise UserError(f"{argument}: two columns are called {str(name)!r}; remove one, or rename it")
     if str(name) not in names:
-        raise UserError(f"the table has no column {shown(name)}; it has {', '.join(names) or 'none'}")
+        raise UserError(
+            f"{argument}: there is no column {shown(name)}; the table has {', '.join(names) or 'none'}"
+        )
     return table.iloc[:, names.index(str(name))]
 
 
@@ -96,6 +96,11 @@ def whole_numbers(table: pd.DataFrame, name: str, argument: str) -> np.ndarray:
     return np.array(found, dtype=object)
 
 
+def _is_list(cell: Any) -> bool:
+    """Whether a cell has several values, in an order."""
+    return isinstance(cell, list | tuple) or (isinstance(cell, np.ndarray) and cell.ndim == 1)
+
+
 def lists_of_numbers(table: pd.DataFrame, name: str, argument: str) -> list[list[int] | None]:
     """A column of lists of whole numbers, or of their text as a CSV file has it; None where a cell has nothing.
 
@@ -108,7 +113,7 @@ def lists_of_numbers(table: pd.DataFrame, name: str, argument: str) -> list[list
             found.append(None)
             continue
         text = re.fullmatch(r"[\[(]([^\[\]()]*)[\])]", cell.strip()) if isinstance(cell, str) else None
-        values = re.split(r"[,\s]+", text[1].strip(", ")) if text else cell if isinstance(cell, _LISTS) else [None]
+        values = re.split(r"[,\s]+", text[1].strip(", ")) if text else cell if _is_list(cell) else [None]
         numbers = [number for value in values if (number := whole(value)) is not None]
         if not numbers or len(numbers) < len(values):
             raise refusal(table, row, argument, f"has {shown(cell)} as {name}; give a list of whole numbers")
@@ -128,12 +133,12 @@ def lists_of_answers(table: pd.DataFrame, name: str, argument: str) -> tuple[lis
             rule = f"has the text {shown(cell)} in column {str(name)!r}, which may be a list that a file made text"
             advice = "give a list of the accepted answers, or, if this text is the answer, [text]"
             raise refusal(table, row, argument, f"{rule}; {advice}")
-        if pd.api.types.is_list_like(cell) and not isinstance(cell, _LISTS):
-            rule = f"has {shown(cell)} in column {str(name)!r}; give text, a number, or a list of accepted answers"
-            raise refusal(table, row, argument, f"{rule}, because their order counts")
+        if fault := next(filter(None, map(_fault, cell if _is_list(cell) and len(cell) else [cell])), None):
+            rule = f"has {fault} in column {str(name)!r}; give text, a number, or a list of these"
+            raise refusal(table, row, argument, f"{rule} (a set has no order)")
     # One row for each answer, under the label of its row.
     answers = texts(cells.to_frame(str(name)).explode(str(name)), name, argument)
-    return answers, [len(cell) if isinstance(cell, _LISTS) else 1 for cell in cells]
+    return answers, [len(cell) if _is_list(cell) else 1 for cell in cells]
 
 
 def texts(table: pd.DataFrame, name: str, argument: str) -> list[str]:
