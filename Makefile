@@ -21,16 +21,16 @@ demo: venv
 # The same experiment on pretrained models: demo-arithmetic on Qwen2.5-Coder-0.5B-Instruct, which adds and subtracts
 # two-digit numbers; demo-real on SmolLM2-135M-Instruct, with tables of words in place of arithmetic.
 demo-arithmetic: MODEL = qwen2.5-coder-0.5b
-demo-arithmetic: CONFIG = config/qwen.yaml
+demo-arithmetic: NAME = qwen
 demo-real: MODEL = smollm2-135m
-demo-real: CONFIG = config/smollm2.yaml
+demo-real: NAME = smollm2
 demo-arithmetic: models/qwen2.5-coder-0.5b
 demo-real: models/smollm2-135m
 demo-arithmetic demo-real:
-	python -m form_invariance job-server snakemake --logger lines --configfile $(CONFIG)
+	python -m form_invariance job-server snakemake --logger lines --configfile config/$(NAME).yaml
 	@echo
-	@python -m form_invariance verdicts --tables $(MODEL)=results/$(MODEL)/shared/verdicts.parquet
-	@echo "Report: $(CURDIR)/results/report.html. Figures: $(CURDIR)/results/figures (start with summary.png)."
+	@python -m form_invariance verdicts --tables $(MODEL)=results/$(NAME)/$(MODEL)/shared/verdicts.parquet
+	@echo "Report: $(CURDIR)/results/$(NAME)/report.html. Figures: $(CURDIR)/results/$(NAME)/figures (start with summary.png)."
 
 # One process a core, each on one thread; a file's tests share their fixtures, so they stay together. The linters run
 # at the same time, and their errors are printed at the end. (make -n runs every line that contains $(MAKE).)

@@ -1,10 +1,11 @@
 """Values on the command line mean what they mean in a file."""
 
 import pytest
-from stub_checkout import snakemake
+from stub_checkout import ROOT, snakemake
 
 from form_invariance.errors import UserError
-from form_invariance.workflow.given import merged, with_items
+from form_invariance.workflow import config_check
+from form_invariance.workflow.given import left_out, merged, with_items
 
 
 @pytest.mark.parametrize("value", ["7", "0.5", "[10, 20]", "[]", "true", "{a: 1}", "text", "'010'", "a/b_1", ""])
@@ -39,6 +40,29 @@ def test_values_that_are_refused(item, sentence):
         merged([], [item])
     assert sentence in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_what_a_configuration_leaves_out_of_the_default_is_said():
+    names = dict.fromkeys
+    default = {"operators": names(["addition", "division"]), "formats": names(["code", "word"])}
+    more = {"operators": names(["maximum", "division", "addition"]), "formats": names(["word", "code", "verse"])}
+    assert not list(left_out(default, default))
+    assert not list(left_out(more, default))
+    (said,) = left_out(default | {"operators": names(["maximum", "division"])}, default)
+    assert said.startswith("config key operators: this run leaves out addition of config/config.yaml")
+    both = left_out({"operators": names(["maximum"]), "formats": names(["verse", "prose"])}, default)
+    assert [one.split(": this run leaves out ")[1].split(" of ")[0] for one in both] == [
+        "addition, division",
+        "code, word",
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "config").glob("*.yaml")))
+def test_shipped_experiments_have_results_of_their_own(name):
+    """The demo and the small grid of the tests have those of the default."""
+    if not name.startswith("cluster"):
+        own = None if name in ("config", "demo", "test") else f"results/{name}"
+        assert config_check.load(ROOT / f"config/{name}.yaml").get("results", "results") == (own or "results")
 
 
 @pytest.mark.slow

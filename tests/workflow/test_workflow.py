@@ -103,11 +103,11 @@ def test_the_papers_models_are_planned_without_weights(clean):
     assert jobs["census"] == jobs["patching"] == 3 * 36
     # A job of a large model spends much of its time on reading weights.
     assert sum(jobs.get(rule, 0) for rule in OPERATIONS) == 3 * 85
-    target = "results/llama-3-8b/code/probe.parquet"
+    target = "results/paper/llama-3-8b/code/probe.parquet"
     status, out = snakemake(clean, target, "-n", "-p", "--configfile", "config/paper.yaml")
     assert status == 0
     revision = "8cde5ca8380496c9a6cc7ef3a8b46a0372a1d920"
-    record = "results/llama-3-8b/model_files.parquet"
+    record = "results/paper/llama-3-8b/model_files.parquet"
     source = f"--model=meta-llama/Meta-Llama-3-8B --revision={revision}"
     assert f"{source} --device=cuda --model-files {record}" in out
     assert f"model-files {source} --output {record}" in out

@@ -1,6 +1,6 @@
 """What a user gives besides the default configuration: files, and KEY=VALUE items, which are read as strictly."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,16 @@ def with_items(given: dict[str, Any], files: Iterable[Path | str], items: Iterab
         return given
     own = merged(files, items)
     return {**given, **{name: own[name] for name in names}}
+
+
+def left_out(config: Mapping[str, Any], default: Mapping[str, Any]) -> Iterator[str]:
+    """A sentence for each block of the default of which a configuration leaves out names: a key replaces all."""
+    for key in ("operators", "formats"):
+        if lost := [name for name in default[key] if name not in config[key]]:
+            yield (
+                f"config key {key}: this run leaves out {', '.join(lost)} of config/config.yaml, because a key "
+                "replaces the whole default; to keep them, write them there, too"
+            )
 
 
 def _read(item: str) -> dict[str, Any]:
