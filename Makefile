@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := demo
-.PHONY: demo demo-real demo-arithmetic test test-quick test-nightly coverage test-slurm test-faults test-long test-mutants lint venv slurm-profile resume
+.PHONY: demo demo-real demo-arithmetic test test-quick test-nightly coverage test-slurm test-faults test-long test-mutants lint venv resume
 
 # The interpreter that makes .venv; a python3.11 that cannot start (a version manager's stub) is passed over.
 PYTHON := $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
@@ -70,14 +70,6 @@ test-mutants: venv
 	rm -rf mutants
 	OMP_NUM_THREADS=1 TEST_MODELS="$(CURDIR)/mutants/models" mutmut run
 	python tests/helpers/mutation_score.py
-
-# Makes `snakemake --profile slurm` work: a link to the profile, and a file for account and partitions.
-slurm-profile: PROFILES := $(or $(XDG_CONFIG_HOME),$(HOME)/.config)/snakemake
-slurm-profile:
-	mkdir -p "$(PROFILES)"
-	ln -sfn "$(CURDIR)/workflow/profiles/slurm" "$(PROFILES)/slurm"
-	test -e config/cluster.yaml || cp config/cluster.example.yaml config/cluster.yaml
-	@echo "Linked $(PROFILES)/slurm. Put your account and partitions into config/cluster.yaml, then: snakemake --profile slurm"
 
 # Goes on after a Snakemake that was killed: its jobs are cancelled, its lock is opened, finished work is kept.
 # Only where no other Snakemake runs in this folder, or in that of --directory, where ARGS have one.

@@ -30,7 +30,7 @@ DOCUMENTS = [
 ]
 TEXTS = {str(path.relative_to(ROOT)): path.read_text() for path in DOCUMENTS}
 DEMO = ROOT / "results/embedded-separate/transfer/division/word_to_code.parquet"
-# Made by `make slurm-profile`; and a name that stands for any.
+# Made by the user; and a name that stands for any.
 NOT_HERE = ("config/cluster.yaml",)
 PLACEHOLDER = re.compile(r"\b(STAGE|NAME|MODEL)\b|(?<=_)STAGE\b")
 
@@ -129,14 +129,12 @@ def test_commands(finished, tmp_path, command):
         hf = Path(sys.executable).with_name("hf")
         subprocess.run([hf, *words, "--help"], check=True, capture_output=True)
     else:
-        assert name in ("nvidia-smi", "df", "du", "source")
+        assert name in ("nvidia-smi", "df", "du", "source", "cp")
         subprocess.run(["bash", "-n", "-c", command], check=True)
 
 
 def try_snakemake(checkout, home, words):
-    """Plan a run's first jobs, in a home where `make slurm-profile` has put its link."""
-    (home / "snakemake").mkdir(parents=True)
-    (home / "snakemake/slurm").symlink_to(checkout / "workflow/profiles/slurm")
+    """Plan a run's first jobs, in a home without profiles."""
     (checkout / "my.yaml").write_text("seed: 1\n")
     dry = () if {"--unlock", "--touch"} & set(words) else ("-n",)
     target = [] if any(word.startswith("results/") for word in words) else ["census_all"]

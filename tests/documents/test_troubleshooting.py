@@ -273,7 +273,7 @@ def of_snakemake(checkout, tmp_path):
     yield snakemake(checkout, "--workflow-profile", "none", "--cores", "1")[1]
     assert snakemake(checkout)[0] == 0  # with the profile it is made again without a question
     assert "--output results/report.html" in (checkout / "results/report.html").read_text()
-    yield snakemake(checkout, "--profile", "slurm", "-n", home=tmp_path / "nobody")[1]
+    yield snakemake(tmp_path, "--profile", "slurm", "-n", home=tmp_path / "nobody")[1]
     yield str(MissingOutputException("Missing files after 5 seconds.", jobid="3"))
     source = " ".join(inspect.getsource(snakemake_executor_plugin_slurm).split())
     assert "SLURM-job '{j.external_jobid}' failed, \" f\"SLURM status is: '{status}'. \"" in source

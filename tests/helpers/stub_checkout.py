@@ -20,7 +20,7 @@ def make_checkout(folder: Path) -> Path:
     skip = shutil.ignore_patterns("*.egg-info")
     for name in ("workflow", "config", "src", "envs"):
         shutil.copytree(ROOT / name, folder / name, ignore=skip)
-    for name in ("Snakefile", "profiles"):
+    for name in ("Snakefile", "profiles", "slurm"):
         shutil.copy(ROOT / name, folder / name, follow_symlinks=False)
     shutil.copy(ROOT / "tests/helpers/stub_package.py", folder / "src/form_invariance/__main__.py")
     return folder

@@ -7,7 +7,6 @@ queue, and how long it took. The two exclude one another: a group cannot be a ta
 """
 
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,8 +25,7 @@ def run(folder: Path, grouped: bool, words: list[str]) -> tuple[int, int, float]
     """Run the grid; returns calls of sbatch, SLURM jobs (tasks of arrays too), and seconds."""
     checkout = make_checkout(folder / "checkout")
     home = folder / "home"
-    profile = home / "snakemake/slurm"
-    shutil.copytree(checkout / "workflow/profiles/slurm", profile)
+    profile = checkout / "workflow/profiles/slurm"
     if not grouped:
         text = (profile / "config.yaml").read_text()
         (profile / "config.yaml").write_text(text.split("# Small jobs")[0])

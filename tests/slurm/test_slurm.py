@@ -62,7 +62,7 @@ def slurm(tmp_path_factory):
 
 @pytest.fixture
 def home(tmp_path):
-    """A configuration folder of the user's in which `make slurm-profile` has put its link."""
+    """A configuration folder of the user's, in which there is no profile."""
     return tmp_path / "config"
 
 
@@ -80,7 +80,7 @@ def troubled(slurm, tmp_path_factory):
 
 
 def prepare(folder: Path, home: Path, *, stub: bool) -> Path:
-    """A checkout with a small grid, the profile linked, and the test cluster's partitions."""
+    """A checkout with a small grid and the test cluster's partitions."""
     checkout = make_checkout(folder)
     if not stub:
         (checkout / "src/form_invariance/__main__.py").write_bytes(
@@ -92,7 +92,6 @@ def prepare(folder: Path, home: Path, *, stub: bool) -> Path:
     del config["formats"]["code"]
     (checkout / "config/config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
     (checkout / "Makefile").write_bytes((ROOT / "Makefile").read_bytes())
-    subprocess.run(["make", "slurm-profile"], cwd=checkout, env=environment(checkout, home), check=True)
     (checkout / "config/cluster.yaml").write_text("cpu: {slurm_partition: cpu}\ngpu: {slurm_partition: gpu}\n")
     return checkout
 

@@ -28,7 +28,7 @@ from form_invariance.workflow.model_checks import (
 from form_invariance.workflow.names import NAME, RESERVED, check_name
 
 _TEMPLATE_ENGINE = "__use_yte__"
-_SOURCES = ("config", "docs", "envs", "models", "profiles", "src", "tests", "workflow")
+_SOURCES = ("config", "docs", "envs", "models", "profiles", "slurm", "src", "tests", "workflow")
 _READ_SLOWLY = (
     *("models", "operators", "formats", "operands", "variant_operators", "corrupt", "specificity_tasks"),
     *("k", "late_from", "k_shown"),
