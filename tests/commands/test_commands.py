@@ -8,9 +8,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
+import planted_models
 import pytest
 import torch
 from configurations import SHIPPED
+from planted_models import LATE, PLANTED, TEMPLATES, planted_neurons
 from pretended_gpu import CARD, pretended_gpu
 from replayed_run import calls_of, replay, run
 from safetensors.torch import load_file
@@ -18,12 +20,9 @@ from settings import complete
 
 from bench.llama_shaped import mark_as_right
 from form_invariance.cli import main
-from form_invariance.stages.calibration import compute as calibration
 from form_invariance.stages.census.table import CENSUS
 from form_invariance.stages.dataset.table import CORRUPT, DATASET
 from form_invariance.stages.heuristics import labels
-from form_invariance.stages.planted import construction
-from form_invariance.stages.planted.construction import LATE, PLANTED, TEMPLATES, planted_neurons
 from form_invariance.stages.questions import QUESTIONS
 from form_invariance.tables.files import provenance_of, read_table, read_tensors, write_table, write_tensors
 
@@ -31,19 +30,19 @@ pytestmark = pytest.mark.slow
 
 MODEL, OPERATOR = "planted", "addition"
 CONFIG = SHIPPED | {
-    "operators": {OPERATOR: construction.EXPRESSION},
+    "operators": {OPERATOR: planted_models.EXPRESSION},
     "formats": {
         name: {"templates": {OPERATOR: text}, "variants": {OPERATOR: [text]}} for name, text in TEMPLATES.items()
     },
     "variant_operators": [OPERATOR],
-    "operands": vars(construction.LIMITS),
+    "operands": vars(planted_models.LIMITS),
     "specificity_tasks": {"copying": {"expression": "a", "templates": {"symbolic": "{a}={a}="}}},
     **{"k": [PLANTED], "k_shown": PLANTED, "dose": [0, 0.5, 1]},
     **{"train_prompts": 40, "eval_prompts": 30, "corrupt_seeds": 1, "probe_prompts": 600},
     **{"mean_cache_prompts": 300, "transfer_pairs": 200, "random_seeds": 4, "matched_seeds": 4},
     **{"heuristic_max_operand": 30, "direct_effect_problems": 40, "bootstrap": 50, "permutations": 50},
 }
-NO_RUN = {"heuristic-null", "planted", "calibration", "engine-check", "prompt-formats"}
+NO_RUN = {"heuristic-null", "engine-check", "prompt-formats"}
 NO_RUN |= {"figure", "answers", "explainer", "browser", "paper-tables", "report"}
 """Commands whose files no command reads that runs the model; and TransformerLens knows no pretended card."""
 NAMED, SIZE = ("--operator", OPERATOR), ("--k", PLANTED)
@@ -78,7 +77,7 @@ class Run:
 def planned(tmp_path_factory):
     """The model's folder, and every command that Snakemake runs of it."""
     folder = tmp_path_factory.mktemp("planned")
-    construction.write_model(folder / "model", True, seed=0)
+    planted_models.write_model(folder / "model", True, seed=0)
     models = {MODEL: {"source": str(folder / "model"), "device": "cpu"}}
     return folder / "model", calls_of(folder / "checkout", CONFIG | {"models": models})
 
@@ -86,10 +85,7 @@ def planned(tmp_path_factory):
 @pytest.fixture(scope="module")
 def finished(planned, tmp_path_factory):
     model, calls = planned
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(calibration, "SHARES", (0.5,))
-        patch.setattr(calibration, "SEEDS", 1)
-        return Run(model, tmp_path_factory.mktemp("run"), calls)
+    return Run(model, tmp_path_factory.mktemp("run"), calls)
 
 
 def rerun(finished, place, **options):
@@ -100,7 +96,7 @@ def rerun(finished, place, **options):
 
 
 def test_every_file_says_what_made_it(finished):
-    files = [*finished.folder.rglob("*.parquet"), finished.results / "planted.parquet"]
+    files = [*finished.folder.rglob("*.parquet")]
     assert len(files) > 50
     for path in files:
         assert provenance_of(path), path
@@ -196,9 +192,8 @@ def test_the_report_answers_every_question(finished):
     said = re.findall(r"<h2[^>]*>([^<]*?)</h2>.*?<h3>.*?</h3>\s*<p[^>]*>(.*?)</p>", page, re.DOTALL)
     (words,) = finished.commands("answers")
     stages = words[words.index("--stages") + 1 : words.index("--tables")]
-    # Interventions and transfer have two questions each, agreement three, the planted models one of their own; the
-    # verdicts are above.
-    assert len(said) == len(stages) + 4
+    # Interventions and transfer have two questions each, agreement three; the verdicts are above.
+    assert len(said) == len(stages) + 3
     assert page.count('<tr><th scope="row">') == len(QUESTIONS)
     answers = dict(said)
     assert "to 100.0% (code addition)" in answers["Can the model do the problems?"]

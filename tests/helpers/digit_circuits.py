@@ -6,17 +6,13 @@ two and five tokens before the last token, of which two heads of layer 0 bring t
 step in layer 1 takes 10 from a sum above 9. In the late layers some neurons carry the sum if the last token ends
 the template, and other neurons if it is a digit. The tens are right without a carry only; the units always are.
 
-Dimensions and scales are those of the planted models (`stages/planted/construction.py`). At a digit the norm of
+Dimensions and scales are those of the planted models (`planted_models.py`). At a digit the norm of
 the residual stream is √2 times as large, which halves what a neuron writes.
 """
 
 import numpy as np
 import torch
-
-from form_invariance.embedded.saving import llama_config, write_folder
-from form_invariance.embedded.tokenizer import build_tokenizer
-from form_invariance.randomness import generator
-from form_invariance.stages.planted.construction import (
+from planted_models import (
     ANSWER,
     CONSTANT,
     HEAD,
@@ -34,6 +30,10 @@ from form_invariance.stages.planted.construction import (
     D,
     K,
 )
+
+from form_invariance.embedded.saving import llama_config, write_folder
+from form_invariance.embedded.tokenizer import build_tokenizer
+from form_invariance.randomness import generator
 
 TEMPLATES = {"symbolic": "{a}+{b}=", "code": "sum({a},{b})", "word": "Total of {a},{b}:"}
 TENS, UNITS = 0, 1

@@ -7,13 +7,13 @@ answer and other operands does not, and no donor brings its own answer unless it
 """
 
 import numpy as np
+import planted_models
 import torch
+from planted_models import TEMPLATES
 from safetensors.numpy import load_file
 from safetensors.torch import save_file
 
 from form_invariance.embedded.tokenizer import LARGEST_NUMBER, build_tokenizer
-from form_invariance.stages.planted import construction
-from form_invariance.stages.planted.construction import TEMPLATES
 
 MISREAD_FROM = 40
 """The misreading format adds 7 to larger sums of the parts."""
@@ -27,20 +27,20 @@ def part(number):
 
 def write_model(folder, seed):
     """Write the model as an ordinary Hugging Face folder."""
-    construction.write_model(folder, shared=True, seed=seed)
+    planted_models.write_model(folder, shared=True, seed=seed)
     weights = {name: np.array(weight) for name, weight in load_file(folder / "model.safetensors").items()}
     tokenizer = build_tokenizer(TEMPLATES.values())
     embedding = weights["model.embed_tokens.weight"]
     for number in range(LARGEST_NUMBER + 1):
         token = tokenizer.token_to_id(str(number))
-        embedding[token, construction.VALUE] = part(number) / 100
+        embedding[token, planted_models.VALUE] = part(number) / 100
         embedding[token, _REST] = (number - part(number)) / 100
     attention = "model.layers.0.self_attn."
     weights[f"{attention}v_proj.weight"][1, _REST] = 1
     output = weights[f"{attention}o_proj.weight"]
-    output[construction.ANSWER, 1] = output[construction.SUM, 0]
+    output[planted_models.ANSWER, 1] = output[planted_models.SUM, 0]
     gate = weights["model.layers.1.mlp.gate_proj.weight"]
     for neuron in (0, 1):
-        gate[neuron, construction.CONSTANT] *= (MISREAD_FROM + neuron) / (construction.READ_RIGHT_TO + neuron)
+        gate[neuron, planted_models.CONSTANT] *= (MISREAD_FROM + neuron) / (planted_models.READ_RIGHT_TO + neuron)
     tensors = {name: torch.from_numpy(weight) for name, weight in weights.items()}
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})

@@ -1,16 +1,16 @@
 """A model of two operators whose late neurons are written down: each has its own, or both have the same.
 
-The planted models' weights (`stages/planted/construction.py`), with two operators in the place of formats. The
+The planted models' weights (`planted_models.py`), with two operators in the place of formats. The
 last token tells them apart. `addition` answers the sum, `shifted` the sum plus 20. With circuits of their own, the
 late neurons of `shifted` add the 20. With a common one, a neuron of layer 1 adds it to the sum, and the same late
 neurons say the number.
 """
 
 import numpy as np
+import planted_models as planted
 
 from form_invariance.embedded.tokenizer import build_tokenizer
 from form_invariance.randomness import generator
-from form_invariance.stages.planted import construction as planted
 
 OPERATORS = {"addition": "a + b", "shifted": "a + b + 20"}
 TEMPLATES = {"addition": "{a}+{b}=", "shifted": "{a}+{b}:"}
@@ -22,19 +22,11 @@ _SHIFT = 0.2  # of 100, as sums are in the residual stream
 def write_model(folder, common, seed):
     """Write the model's folder; returns each operator's neurons as a mask (late layers, m)."""
     tokenizer = build_tokenizer(planted.TEMPLATES.values())
-    embedding, unembedding = planted.embeddings(tokenizer)
-    weights = {
-        "model.embed_tokens.weight": embedding,
-        "lm_head.weight": unembedding,
-        "model.norm.weight": np.ones(planted.D),
-    }
-    neurons = planted.planted_neurons(common, seed)
+    neurons, layers = planted.planted_neurons(common, seed), []
     members = {operator: np.zeros((len(planted.LATE), planted.WIDTH), dtype=bool) for operator in OPERATORS}
     for layer in range(planted.LAYERS):
         rng = generator(seed, "two-operators", layer)
-        gate, up = 0.3 * rng.normal(size=(2, planted.WIDTH, planted.D))
-        down = np.zeros((planted.D, planted.WIDTH))
-        down[planted.UNREAD] = 0.01 * rng.normal(size=down[planted.UNREAD].shape)
+        gate, up, down = planted.random_neurons(rng)
         if layer == 1 and common:
             _shift_the_sum(gate, up, down)
         if layer in planted.LATE:
@@ -46,8 +38,8 @@ def write_model(folder, common, seed):
                 planted.plant(gate, up, down, own, shares, None if common else mark)
                 if operator == "shifted" and not common:
                     up[own, planted.CONSTANT] = _SHIFT / planted.K
-        weights |= planted.layer_weights(layer, gate, up, down)
-    planted.save(folder, weights, tokenizer)
+        layers.append((gate, up, down))
+    planted.save(folder, planted.weights_of(*planted.embeddings(tokenizer), layers), tokenizer)
     return members
 
 

@@ -16,8 +16,6 @@ from form_invariance.stages.answers import Answer, method_of, read_answers, writ
 from form_invariance.stages.audit import answer as audit
 from form_invariance.stages.audit.table import AUDIT
 from form_invariance.stages.intervention_kinds import INTERVENED
-from form_invariance.stages.planted import answer as planted
-from form_invariance.stages.planted.table import PLANTED
 from form_invariance.stages.questions import QUESTIONS
 from form_invariance.stages.summary.answer import QUESTION
 from form_invariance.stages.summary.table import VERDICTS
@@ -76,50 +74,6 @@ def test_transfer_is_told_by_its_contrasts():
     assert [one.figures for one in transfer.answer({**tables, "dose": doses}, 100)][1:] == [("dose",)]
 
 
-def planted_table(deviation):
-    """A planted table whose values are off by `deviation` in the shared construction."""
-    rows = [
-        (circuit, where, -1, measure, 16, expected, expected + deviation * (circuit == "shared"), 1 - expected)
-        for circuit in ("shared", "separate")
-        for measure, where, expected in (
-            ("first_stage", "symbolic", 1.0),
-            ("ranking", "symbolic", 1.0),
-            ("overlap", "all", float(circuit == "shared")),
-            ("keep_only", "symbolic", 1.0 if circuit == "shared" else float("nan")),
-            ("knockout", "symbolic", 0.0 if circuit == "shared" else float("nan")),
-            ("transfer", "code_to_word", float(circuit == "shared")),
-        )
-    ]
-    return filled(PLANTED, rows, "circuit format layer measure of expected value random")
-
-
-@pytest.mark.parametrize(
-    ("deviation", "phrases"),
-    [
-        (
-            0.0,
-            ["ranks 32 first, attribution 32.", "keep 100% (0% with", "without them 0% (100% with", "is 0.000."],
-        ),
-        (-0.25, ["ranks 28 first, attribution 28.", "keep 75% (0% with", "correct 75% (0% with", "is 0.250."]),
-    ],
-)
-def test_the_ground_truth_follows_the_numbers(deviation, phrases):
-    answer = planted.answer({"planted": planted_table(deviation)})
-    assert "Of these 32 neurons" in answer.sentence
-    assert "0% of the formats' best are found to be shared; what shared neurons keep there is undefined" in (
-        answer.sentence
-    )
-    for phrase in phrases:
-        assert phrase in answer.sentence, answer.sentence
-
-
-def test_a_value_where_none_is_expected_shows_in_the_deviation():
-    table = planted_table(0.0)
-    table.loc[table["expected"].isna(), "value"] = 0.5
-    assert "what shared neurons keep there is 50%" in planted.answer({"planted": table}).sentence
-    assert planted.answer({"planted": table}).sentence.endswith("is nan.")
-
-
 def test_answers_are_read_as_they_were_written(tmp_path):
     table = pd.DataFrame({"format": ["word", "code"], "share": [0.1 + 0.2, None], "n": [1, 2]})
     write_answers(
@@ -141,7 +95,7 @@ def test_broken_answers_are_named(tmp_path, text):
         read_answers(path)
 
 
-FIGURES = [f"figures/{name}.svg" for name in ("summary", "prompt_formats", "planted", "m/overlap")]
+FIGURES = [f"figures/{name}.svg" for name in ("summary", "prompt_formats", "m/overlap")]
 TABLES = [f"tables/{name}.csv" for name in CAPTIONS]
 TIMES = "benchmarks/report.tsv"
 
@@ -168,16 +122,15 @@ def render(folder, answers=None, models=("m",)):
     """The page of some answers, or of a made-up one."""
     wide = pd.DataFrame({f"a long name of a column {i}": [0.25, None] for i in range(20)})
     nasty = Answer("Is 1 < 2?", "<script>alert(1)</script>", wide, ("overlap",))
-    truth = Answer("True?", "Yes.", pd.DataFrame({"x": [1]}), ("planted",))
     files = page.Files(
         {(model, "overlap"): folder / "figures/m/overlap.svg" for model in models},
-        {name: folder / f"figures/{name}.svg" for name in ("summary", "prompt_formats", "planted")},
+        {name: folder / f"figures/{name}.svg" for name in ("summary", "prompt_formats")},
         {name: folder / f"tables/{name}.csv" for name in sorted(CAPTIONS)},
         folder / "benchmarks",
     )
-    captions = {"overlap": "How <much> they share.", "summary": "All of it.", "planted": "What was built."}
+    captions = {"overlap": "How <much> they share.", "summary": "All of it."}
     words = "formats: '<b>'\n" + "long " * 200
-    return page.render(answers or {"m": [nasty]}, truth, files, captions, words, ["m"])
+    return page.render(answers or {"m": [nasty]}, files, captions, words, ["m"])
 
 
 @pytest.fixture
@@ -210,7 +163,6 @@ def test_the_page_needs_no_other_file(html):
     assert set(re.findall(r'href="((?!data:)[^"]*)"', html)) == {
         "#questions",
         "#is-1-2",
-        "#truth",
         "#compared",
         "#paper",
         "#methods",
@@ -316,7 +268,7 @@ def test_a_figures_caption_is_said_once_and_its_text_keeps_its_size(finished_fil
     path.write_text(render(finished_files, {"m": [CAPTIONED], "n": [CAPTIONED]}, ("m", "n")))
     tab = open_from_disk(path)
     captions = tab.eval_on_selector_all(".caption", "all => all.map((one) => one.textContent)")
-    assert captions == ["How <much> they share.", "What was built.", "All of it."]
+    assert captions == ["How <much> they share.", "All of it."]
     images = tab.query_selector_all(".models img")
     assert [image.bounding_box()["width"] for image in images] == [300, 300]
     tab.set_viewport_size({"width": 200, "height": 800})

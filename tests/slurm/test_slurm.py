@@ -22,8 +22,6 @@ TABLE_RULES = {
     "explainer",
     "model_files",
     "browser",
-    "planted",
-    "calibration",
     "dataset",
     "preflight",
     "ranking",

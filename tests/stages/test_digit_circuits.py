@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from digit_circuits import TEMPLATES, TENS, UNITS, planted, write_model
+from planted_models import LATE, PLANTED, WIDTH
 
 from form_invariance.model import loading
 from form_invariance.model.batches import by_length
@@ -24,7 +25,6 @@ from form_invariance.stages.heuristics.names import SHARED, family
 from form_invariance.stages.heuristics.pairs import make_digit_grid
 from form_invariance.stages.mean_cache.compute import last_token_means
 from form_invariance.stages.patching.compute import patch_candidates
-from form_invariance.stages.planted.construction import LATE, PLANTED, WIDTH
 from form_invariance.stages.probe import compute as probe
 from form_invariance.stages.probe.summary import curve
 from form_invariance.stages.run import Run

@@ -10,10 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from constructed_run import start as model_of
+from graded_models import PLANTED, WIDTH, carriers, write_model
+from planted_models import EXPRESSION, LATE, LIMITS, TEMPLATES
 from safetensors.torch import load_file, save_file
 
 from form_invariance.problems.tasks import Arithmetic
-from form_invariance.stages.calibration.construction import PLANTED, WIDTH, carriers, write_model
 from form_invariance.stages.census.compute import take_census
 from form_invariance.stages.contrasts import overall
 from form_invariance.stages.controls import NeuronSet
@@ -21,8 +23,6 @@ from form_invariance.stages.intervene import intervene, start, unmodified
 from form_invariance.stages.intervention_kinds import INTERVENED
 from form_invariance.stages.mean_cache import compute as mean_cache
 from form_invariance.stages.neuron_sets import BEST_IN
-from form_invariance.stages.planted import pipeline
-from form_invariance.stages.planted.construction import EXPRESSION, LATE, LIMITS, TEMPLATES
 from form_invariance.stages.questions import SERVES
 from form_invariance.stages.specificity.table import CONTROLS
 from form_invariance.stages.specificity.verdicts import exchanged, specific
@@ -57,7 +57,7 @@ def model_and_census(folder, share, sharper=1):
     (path,) = folder.glob("*.safetensors")
     weights = load_file(path)
     save_file({**weights, "lm_head.weight": sharper * weights["lm_head.weight"]}, path, {"format": "pt"})
-    run, task = pipeline.start(folder), Arithmetic(EXPRESSION, LIMITS)
+    run, task = model_of(folder), Arithmetic(EXPRESSION, LIMITS)
     censuses = {
         name: take_census(run.model, run.tokenizer, template, "sum", task, None, SEED)
         for name, template in TEMPLATES.items()

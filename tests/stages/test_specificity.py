@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 import torch
 import two_operators
+from planted_models import LATE
 from schema_checks import check_columns
 from scipy.stats import t
 from test_interventions import CACHE_PROMPTS, plain_means, prepare
@@ -19,7 +20,6 @@ from form_invariance.randomness import generator
 from form_invariance.stages.controls import Draws, NeuronSet
 from form_invariance.stages.mean_cache import compute as mean_cache
 from form_invariance.stages.neuron_sets import KINDS
-from form_invariance.stages.planted.construction import LATE
 from form_invariance.stages.run import Run
 from form_invariance.stages.specificity import compute, tasks
 from form_invariance.stages.specificity.answer import answer

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pandas as pd
+import planted_models
 import pytest
 import repairing_model
 import torch
+from planted_models import EXPRESSION, LATE, LIMITS, PLANTED, TEMPLATES, WIDTH
 from scipy.stats import t
 
 from form_invariance.model import loading as models
@@ -16,8 +18,6 @@ from form_invariance.stages.circuit.compute import circuit_members
 from form_invariance.stages.contrasts import ALL, FEWEST, overall, paired, rows
 from form_invariance.stages.controls import Draws
 from form_invariance.stages.mean_cache.compute import last_token_means
-from form_invariance.stages.planted import construction
-from form_invariance.stages.planted.construction import EXPRESSION, LATE, LIMITS, PLANTED, TEMPLATES, WIDTH
 from form_invariance.stages.run import Run
 from form_invariance.stages.transfer.answer import answer
 from form_invariance.stages.transfer.conditions import plan
@@ -142,7 +142,7 @@ def test_the_order_of_rows_does_not_matter(tables):
 
 
 WRITERS = {
-    "injects": lambda folder: construction.write_model(folder, shared=True, seed=0),
+    "injects": lambda folder: planted_models.write_model(folder, shared=True, seed=0),
     "repairs": lambda folder: repairing_model.write_model(folder, seed=0),
 }
 
@@ -158,7 +158,7 @@ def built(request, tmp_path_factory):
         name: take_census(run.model, run.tokenizer, template, "addition", Arithmetic(EXPRESSION, LIMITS), None, 0)
         for name, template in TEMPLATES.items()
     }
-    planted = construction.planted_neurons(True, seed=0)
+    planted = planted_models.planted_neurons(True, seed=0)
     circuit = pd.DataFrame(
         [(PLANTED, layer, neuron) for layer in LATE for neuron in planted["code", layer]],
         columns=["k", "layer", "neuron"],

@@ -104,7 +104,7 @@ CHANGES = {
         [("preflight dataset", {})],
     ),
     "a variant": (reword_variant, [("census", {"format": "word~1"} | ADDITION)]),
-    "the seed": (lambda config: config.update(seed=1), [("census planted calibration heuristic_null", {})]),
+    "the seed": (lambda config: config.update(seed=1), [("census heuristic_null", {})]),
 }
 
 
@@ -170,20 +170,19 @@ def test_every_setting_is_recorded_by_name(finished):
         ("drawing/style.py", "*_figure prompt_formats explainer"),
         (
             "stages/intervene.py",
-            "interventions specificity family_knockout neuron_effects transfer dose "
-            "planted calibration engine_check",
+            "interventions specificity family_knockout neuron_effects transfer dose engine_check",
         ),
         # Each reaches few jobs, the last three none.
         (
-            "stages/transfer/figure.py stages/planted/figure.py stages/dataset/preflight.py "
+            "stages/transfer/figure.py stages/dataset/preflight.py "
             "bench/cost.py workflow/plan.py workflow/config_check.py",
-            "transfer_figure transfer_contrasts_figure dose_figure preflight planted_figure",
+            "transfer_figure transfer_contrasts_figure dose_figure preflight",
         ),
         (
             "stages/transfer/answer.py browser/sum_view.js paper/numbers.csv explainer/page.html",
             "answers browser paper_tables explainer",
         ),
-        ("page/layout.css stages/planted/construction.py", "browser explainer report planted calibration"),
+        ("page/layout.css", "browser explainer report"),
     ],
 )
 def test_modules_are_edited(finished, jobs, modules, rules):
@@ -231,9 +230,7 @@ def test_a_stages_module_reaches_only_what_follows_from_the_stage(jobs):
     stages = {path.parent.name for path in (ROOT / "src/form_invariance/stages").glob("*/*.py")}
     for stage in stages:
         own = {job for job in jobs if stage in homes[job.rule]}
-        # The constructed models run through the code of all stages, but read no table.
-        constructed = {"planted", "planted_figure", "calibration", "calibration_figure"}
-        allowed = {key[0] for key in following(jobs, own)} | constructed | {"answers"}
+        allowed = {key[0] for key in following(jobs, own)} | {"answers"}
         allowed |= {job.rule for job in jobs if job.rule in ("report",)}
         reaching = {
             rule for rule, modules in reached.items() if any(stage_of(module) == stage for module in modules)

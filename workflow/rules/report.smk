@@ -54,15 +54,12 @@ rule report:
         browsers=expand("<results>/browser/{model}.html", model=MODELS),
         explained="<results>/explained.html",
         answers=expand("<results>/{model}/answers.json", model=MODELS),
-        planted="<results>/planted.parquet",
         figures=[
             f"<results>/figures/{model}/{drawn.split()[1]}.svg"
             for drawn, (models, _) in FIGURES.items()
             for model in models or []
         ],
-        compared=[
-            f"<results>/figures/{name}.svg" for name in ("summary", "prompt_formats", "planted", "calibration")
-        ],
+        compared=[f"<results>/figures/{name}.svg" for name in ("summary", "prompt_formats")],
         paper=expand("<results>/tables/{table}.csv", table=PAPER_TABLES if NUMBER_OPERATORS else []),
     output:
         "<results>/report.html",
@@ -85,6 +82,6 @@ rule report:
     resources:
         **table_job(mem_mb=1000, minutes=3),
     shell:
-        "python -m form_invariance report --answers {params.answers:q} --planted {input.planted:q}"
+        "python -m form_invariance report --answers {params.answers:q}"
         " --figures {params.figures:q} --compared {params.compared:q} {params.paper:q} {params.browsers:q}"
         " --captions {params.captions:q} --benchmarks {params.folder:q}/benchmarks --configuration {params.configuration:q} --output {output:q} 2> {log:q}"

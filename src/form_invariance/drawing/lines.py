@@ -40,10 +40,10 @@ Looks = Mapping[str, Look]
 """By line. Narrow lines are drawn above wide ones, so that both are seen where they agree; of equals the first."""
 
 
-def looks_of(names: Sequence[str], dashes: str = SOLID) -> dict[str, Look]:
+def looks_of(names: Sequence[str]) -> dict[str, Look]:
     """A fixed look for each name, in order: the same colour and marker in every figure."""
     colours, markers = style.colours(names), style.markers(names)
-    return {name: Look(colours[name], markers[name], dashes) for name in names}
+    return {name: Look(colours[name], markers[name]) for name in names}
 
 
 def line(

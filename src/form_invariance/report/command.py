@@ -12,20 +12,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_keyed(parser, "--captions", "NAME=TEXT", "captions of figures", required=False)
     add_keyed(parser, "--paper-tables", "NAME=FILE", "CSV of each table", required=False)
     add_keyed(parser, "--browsers", "MODEL=FILE", "neuron browsers of the models that have one", required=False)
-    add_options(parser, planted="planted table", benchmarks="folder of the rules' benchmark files")
-    add_options(parser, output="HTML file")
+    add_options(parser, benchmarks="folder of the rules' benchmark files", output="HTML file")
     parser.add_argument("--configuration", required=True, help="the run's configuration, for the record")
 
 
 def run(arguments: argparse.Namespace) -> None:
     from form_invariance.report.page import Files, render
     from form_invariance.stages.answers import read_answers
-    from form_invariance.stages.planted import answer as planted
     from form_invariance.tables.files import write_text
-    from form_invariance.tables.inputs import read_inputs
 
     answers = {model: read_answers(path) for model, path in arguments.answers.items()}
-    truth = planted.answer(read_inputs({"planted": {(): arguments.planted}}, planted.INPUTS))
     files = Files(arguments.figures, arguments.compared, arguments.paper_tables, arguments.benchmarks)
-    page = render(answers, truth, files, arguments.captions, arguments.configuration, list(arguments.browsers))
+    page = render(answers, files, arguments.captions, arguments.configuration, list(arguments.browsers))
     write_text(arguments.output, page)

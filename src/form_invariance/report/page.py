@@ -116,7 +116,6 @@ def _sections(answers: Mapping[str, list[Answer]], files: Files) -> list[dict[st
 
 def render(
     answers: Mapping[str, list[Answer]],
-    truth: Answer,
     files: Files,
     captions: Mapping[str, str],
     configuration: str,
@@ -126,7 +125,6 @@ def render(
 
     Args:
         answers: of each model.
-        truth: the answer about the planted circuits, which concerns no model of the run.
         captions: what there is to see in a figure, by its name; a section says it once for all models.
         configuration: the configuration of the run, as YAML.
         browsers: the models that have a neuron browser.
@@ -149,8 +147,7 @@ def render(
         decided=[_shown(one, {}, model) for model, one in verdicts.items() if one],
         sections=sections,
         captions=captions,
-        truth={"question": truth.question, **_shown(truth, files.compared, "two models built by hand")},
-        compared=[_image(path) for name, path in files.compared.items() if name not in truth.figures],
+        compared=[_image(path) for path in files.compared.values()],
         paper=paper,
         methods=f"form-invariance {__version__}. {_METHODS}",
         times=_table(run_times(files.benchmarks)),

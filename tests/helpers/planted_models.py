@@ -1,4 +1,4 @@
-"""A Llama that adds by neurons that are known, because its weights are written down (method, section 11).
+"""A Llama that adds by neurons that are known, because its weights are written down.
 
 Attention of layer 0 averages the operands' values at the last token, in every format. A few neurons in each
 late layer carry the sum to a dimension that the unembedding reads, which scores each number n by (2ns - n²) / 200:
@@ -8,12 +8,8 @@ transfer has wrong answers to correct, two neurons of layer 1 add 7 to the large
 Normalisation turns a residual x into x √d / |x|, and |x| is K to a good approximation, and √2 K at a number.
 """
 
-from collections.abc import Mapping
-from pathlib import Path
-
 import numpy as np
 import torch
-from tokenizers import Tokenizer
 
 from form_invariance.embedded.saving import llama_config, write_folder
 from form_invariance.embedded.tokenizer import LARGEST_NUMBER, build_tokenizer
@@ -46,15 +42,10 @@ ROOT = D**0.5
 OPEN = 20.0  # silu(20) is 20, and silu(-20) is 0, to seven digits
 
 
-def planted_neurons(
-    shared: float, seed: int, planted: int = PLANTED, width: int = WIDTH
-) -> dict[tuple[str, int], list[int]]:
+def planted_neurons(shared, seed, planted=PLANTED, width=WIDTH):
     """The neurons that carry the answer, by format and late layer.
 
-    Args:
-        shared: share of a format's neurons that all formats have, from 0 to 1; no other neuron is in two formats.
-        planted: neurons of each late layer in a format.
-        width: neurons of a layer.
+    `shared` is the share of a format's neurons that all formats have; no other neuron is in two formats.
     """
     common = round(shared * planted)
     by_layer = {}
@@ -67,49 +58,55 @@ def planted_neurons(
     return by_layer
 
 
-def write_model(folder: Path, shared: bool, seed: int) -> None:
+def write_model(folder, shared, seed):
     """Write the model as an ordinary Hugging Face folder; `shared` as in `planted_neurons`."""
     tokenizer = build_tokenizer(TEMPLATES.values())
-    embedding, unembedding = embeddings(tokenizer)
-    weights = {
-        "model.embed_tokens.weight": embedding,
-        "lm_head.weight": unembedding,
-        "model.norm.weight": np.ones(D),
-    }
-    planted = planted_neurons(shared, seed)
+    planted, layers = planted_neurons(shared, seed), []
     for layer in range(LAYERS):
         rng = generator(seed, "planted", "weights", layer)
-        gate, up = 0.3 * rng.normal(size=(2, WIDTH, D))
-        down = np.zeros((D, WIDTH))
-        down[UNREAD] = 0.01 * rng.normal(size=down[UNREAD].shape)
+        gate, up, down = matrices = random_neurons(rng)
         if layer == 1:
-            misread(gate, up, down, {READ_RIGHT_TO: 7}, SUM)
+            misread(*matrices, {READ_RIGHT_TO: 7}, SUM)
         if layer in LATE:
             shares = rng.uniform(0.5, 1.5, PLANTED)
             shares /= shares.sum() * len(LATE)
             for name in list(TEMPLATES)[: 1 if shared else None]:
                 plant(gate, up, down, planted[name, layer], shares, None if shared else name)
-        weights |= layer_weights(layer, gate, up, down)
-    save(folder, weights, tokenizer)
+        layers.append(matrices)
+    save(folder, weights_of(*embeddings(tokenizer), layers), tokenizer)
 
 
-def save(folder: Path, weights: Mapping[str, np.ndarray], tokenizer: Tokenizer) -> None:
+def random_neurons(rng, width=WIDTH, written=UNREAD):
+    """Gate, up and down of a layer whose neurons write into some dimensions alone."""
+    gate, up = 0.3 * rng.normal(size=(2, width, D))
+    down = np.zeros((D, width))
+    down[written] = 0.01 * rng.normal(size=down[written].shape)
+    return gate, up, down
+
+
+def weights_of(embedding, unembedding, layers):
+    """All weights by their Hugging Face names; `layers` has gate, up and down of each."""
+    weights = {
+        "model.embed_tokens.weight": embedding,
+        "lm_head.weight": unembedding,
+        "model.norm.weight": np.ones(D),
+    }
+    for layer, matrices in enumerate(layers):
+        weights |= _layer_weights(layer, *matrices)
+    return weights
+
+
+def save(folder, weights, tokenizer):
     """Write weights by their Hugging Face names as a folder; layers may have any number of neurons."""
     tensors = {name: torch.tensor(weight, dtype=torch.float32) for name, weight in weights.items()}
-    sizes = {
-        "n_layers": LAYERS,
-        "d_model": D,
-        "d_mlp": len(weights["model.layers.0.mlp.gate_proj.weight"]),
-        "d_head": HEAD,
-        "n_heads": 1,
-        "n_key_value_heads": 1,
-    }
+    width = len(weights["model.layers.0.mlp.gate_proj.weight"])
+    sizes = {"n_layers": LAYERS, "d_model": D, "d_mlp": width, "d_head": HEAD}
+    sizes |= {"n_heads": 1, "n_key_value_heads": 1}
     settings = {"rms_norm_eps": 1e-6, "rope_theta": 1e8, "tie_word_embeddings": False}
-    config = llama_config(sizes, tokenizer.get_vocab_size(), **settings)
-    write_folder(folder, config, tensors, tokenizer)
+    write_folder(folder, llama_config(sizes, tokenizer.get_vocab_size(), **settings), tensors, tokenizer)
 
 
-def embeddings(tokenizer: Tokenizer) -> tuple[np.ndarray, np.ndarray]:
+def embeddings(tokenizer):
     """Embedding and unembedding, (vocabulary, d): numbers know their value, last tokens their format."""
     embedding, unembedding = np.zeros((2, tokenizer.get_vocab_size(), D))
     embedding[:, CONSTANT] = K
@@ -126,9 +123,7 @@ def embeddings(tokenizer: Tokenizer) -> tuple[np.ndarray, np.ndarray]:
     return embedding, unembedding
 
 
-def misread(
-    gate: np.ndarray, up: np.ndarray, down: np.ndarray, steps: Mapping[int, float], into: int, first: int = 0
-) -> None:
+def misread(gate, up, down, steps, into, first=0):
     """Let neurons of a layer, two a step, add to the larger sums of one format.
 
     silu(B(s - t)) - silu(B(s - t - 1)) is a step.
@@ -148,9 +143,7 @@ def misread(
         down[into, neuron] = added / 100 / steep
 
 
-def plant(
-    gate: np.ndarray, up: np.ndarray, down: np.ndarray, neurons: list[int], shares: np.ndarray, only: str | None
-) -> None:
+def plant(gate, up, down, neurons, shares, only):
     """Let neurons carry the sum, each its share of the answer; in one format alone, or in all."""
     gate[neurons], up[neurons], down[:, neurons] = 0, 0, 0
     gate[neurons, CONSTANT] = (OPEN if only is None else -OPEN) / ROOT
@@ -160,7 +153,7 @@ def plant(
     down[ANSWER, neurons] = shares * K / (OPEN * ROOT)
 
 
-def layer_weights(layer: int, gate: np.ndarray, up: np.ndarray, down: np.ndarray) -> dict[str, np.ndarray]:
+def _layer_weights(layer, gate, up, down):
     """A layer's weights by their Hugging Face names; attention works in layer 0 alone."""
     (q, k, v), o = np.zeros((3, HEAD, D)), np.zeros((D, HEAD))
     if layer == 0:

@@ -1,21 +1,18 @@
-"""Models that share a known part of their circuit between formats (method, section 11).
+"""Planted models whose formats share a known part of their neurons, with sizes and noise as in a real model.
 
-They are those of `planted`, made graded. The planted neurons of a format carry the sum in very unequal shares.
-Distractors carry small shares, as much with either sign, so that they cancel. The same part of both serves every
-format; the others serve one. Every one of these neurons also carries noise: a random mixture of features of the
-operands, which cancels over its group, so that the answer is right but a neuron's effect differs from prompt to
-prompt. One format misreads its larger sums by little to much, so that what transfer corrects depends on how much
-of the sum the shared neurons carry.
+The planted neurons of a format carry the sum in very unequal shares. Distractors carry small shares, as much with
+either sign, so that they cancel. The same part of both serves every format; the others serve one. Every one of
+these neurons also carries noise: a random mixture of features of the operands, which cancels over its group, so
+that the answer is right but a neuron's effect differs from prompt to prompt. One format misreads its larger sums
+by little to much, so that what transfer corrects depends on how much of the sum the shared neurons carry.
 """
 
-from pathlib import Path
-
 import numpy as np
+import planted_models as planted
+from planted_models import LATE, LIMITS, TEMPLATES, planted_neurons
 
 from form_invariance.embedded.tokenizer import build_tokenizer
 from form_invariance.randomness import generator
-from form_invariance.stages.planted import construction as planted
-from form_invariance.stages.planted.construction import LATE, LIMITS, TEMPLATES, planted_neurons
 
 WIDTH, PLANTED = 256, 16
 """Neurons of a layer, and those of each late layer that carry the sum in a format."""
@@ -33,7 +30,7 @@ _FEATURES, _WRITTEN = slice(8, 16), slice(16, planted.D)  # dimensions of the fe
 _NOISE = 0.5  # deviation of a neuron's noise: a multiple of the largest share
 
 
-def carriers(share: float, seed: int) -> dict[tuple[str, int], np.ndarray]:
+def carriers(share, seed):
     """Planted neurons and distractors by format and late layer, in the order of `SIZES`.
 
     `share` of both are the same in every format.
@@ -42,7 +39,7 @@ def carriers(share: float, seed: int) -> dict[tuple[str, int], np.ndarray]:
     by_layer = {}
     for layer in LATE:
         common = sorted(set.intersection(*(set(neurons[name, layer]) for name in TEMPLATES)))
-        places = shared_places(share, seed, layer)
+        places = _shared_places(share, seed, layer)
         for name in TEMPLATES:
             ordered = np.empty(len(SIZES), dtype=np.int64)
             ordered[places] = common
@@ -51,14 +48,14 @@ def carriers(share: float, seed: int) -> dict[tuple[str, int], np.ndarray]:
     return by_layer
 
 
-def shared_places(share: float, seed: int, layer: int) -> np.ndarray:
+def _shared_places(share, seed, layer):
     """Which of the sizes belong to neurons of every format, bool, (sizes,)."""
     rng = generator(seed, "calibration", "places", layer)
     places = [rng.permutation(STRATUM) < round(share * STRATUM) for _ in range(len(SIZES) // STRATUM)]
     return np.concatenate(places)
 
 
-def write_model(folder: Path, share: float, seed: int, late_failures: bool = False) -> None:
+def write_model(folder, share, seed, late_failures=False):
     """Write the model as an ordinary Hugging Face folder.
 
     Args:
@@ -70,35 +67,29 @@ def write_model(folder: Path, share: float, seed: int, late_failures: bool = Fal
     embedding, unembedding = planted.embeddings(tokenizer)
     for number, features in zip(range(LIMITS.operand_min, LIMITS.operand_max + 1), _features(seed), strict=True):
         embedding[tokenizer.token_to_id(str(number)), _FEATURES] = features / 100
-    weights = {
-        "model.embed_tokens.weight": embedding,
-        "lm_head.weight": unembedding,
-        "model.norm.weight": np.ones(planted.D),
-    }
+    layers = []
     for layer in range(planted.LAYERS):
-        rng = generator(seed, "calibration", "weights", layer)
-        gate, up = 0.3 * rng.normal(size=(2, WIDTH, planted.D))
-        down = np.zeros((planted.D, WIDTH))
-        down[_WRITTEN] = 0.01 * rng.normal(size=down[_WRITTEN].shape)
+        matrices = planted.random_neurons(generator(seed, "calibration", "weights", layer), WIDTH, _WRITTEN)
         if layer == 1 and not late_failures:
-            planted.misread(gate, up, down, MISREAD, planted.SUM)
+            planted.misread(*matrices, MISREAD, planted.SUM)
         if layer in LATE:
-            _carry(gate, up, down, share, seed, layer)
+            _carry(*matrices, share, seed, layer)
         if layer == LATE[0] and late_failures:
-            planted.misread(gate, up, down, MISREAD_LATE, planted.ANSWER, _unused(share, seed, layer))
-        weights |= planted.layer_weights(layer, gate, up, down)
+            planted.misread(*matrices, MISREAD_LATE, planted.ANSWER, _unused(share, seed, layer))
+        layers.append(matrices)
+    weights = planted.weights_of(embedding, unembedding, layers)
     _let_attention_move_features(weights)
     planted.save(folder, weights, tokenizer)
 
 
-def _unused(share: float, seed: int, layer: int) -> int:
+def _unused(share, seed, layer):
     """The first of two neighbours that carry nothing."""
     used = [numbers for (_, place), numbers in carriers(share, seed).items() if place == layer]
     free = np.setdiff1d(np.arange(WIDTH), np.concatenate(used))
     return int(free[np.flatnonzero(np.diff(free) == 1)[0]])
 
 
-def _features(seed: int) -> np.ndarray:
+def _features(seed):
     """A feature vector of every operand, (operands, features), scaled as the operands are.
 
     Uncorrelated with the operand and with each other, so that over all pairs the noise is none of the sum.
@@ -107,10 +98,10 @@ def _features(seed: int) -> np.ndarray:
     rng = generator(seed, "calibration", "features")
     columns = np.column_stack([np.ones(len(values)), values, rng.normal(size=(len(values), 8))])
     orthogonal, _ = np.linalg.qr(columns)
-    return np.asarray(orthogonal[:, 2:] * len(values) ** 0.5 * values.std())
+    return orthogonal[:, 2:] * len(values) ** 0.5 * values.std()
 
 
-def _let_attention_move_features(weights: dict[str, np.ndarray]) -> None:
+def _let_attention_move_features(weights):
     """Let layer 0 put the sum of the operands' features where the operands have theirs, as it does with values."""
     attention = "model.layers.0.self_attn."
     value, output = weights[f"{attention}v_proj.weight"], weights[f"{attention}o_proj.weight"]
@@ -119,10 +110,10 @@ def _let_attention_move_features(weights: dict[str, np.ndarray]) -> None:
         output[dimension, row] = output[planted.SUM, 0]
 
 
-def _carry(gate: np.ndarray, up: np.ndarray, down: np.ndarray, share: float, seed: int, layer: int) -> None:
+def _carry(gate, up, down, share, seed, layer):
     """Let the planted neurons of a late layer carry their part of the sum, and the distractors nothing in sum."""
     parts = SIZES / (SIZES.sum() * len(LATE))
-    common = shared_places(share, seed, layer)
+    common = _shared_places(share, seed, layer)
     planted_ones = np.arange(len(SIZES)) < PLANTED
     neurons = carriers(share, seed)
     groups = [(name, name, ~common) for name in TEMPLATES] + [(next(iter(TEMPLATES)), None, common)]
@@ -136,7 +127,7 @@ def _carry(gate: np.ndarray, up: np.ndarray, down: np.ndarray, share: float, see
                 up[members, _FEATURES] = _noise(len(members), rng) * parts[0] / parts[chosen, None]
 
 
-def _noise(size: int, rng: np.random.Generator) -> np.ndarray:
+def _noise(size, rng):
     """Noise of the neurons of a group, which cancels over the group, (size, features)."""
     noise = rng.normal(size=(size, 8)) * _NOISE / 8**0.5
-    return np.asarray((noise - noise.mean(0)) * (size / (size - 1)) ** 0.5)
+    return (noise - noise.mean(0)) * (size / (size - 1)) ** 0.5
