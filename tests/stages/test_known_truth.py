@@ -12,6 +12,7 @@ import pytest
 import torch
 from constructed_run import start as model_of
 from graded_models import PLANTED, WIDTH, carriers, write_model
+from nulls import contrasts_of
 from planted_models import EXPRESSION, LATE, LIMITS, TEMPLATES
 from safetensors.torch import load_file, save_file
 
@@ -26,7 +27,6 @@ from form_invariance.stages.neuron_sets import BEST_IN
 from form_invariance.stages.questions import SERVES
 from form_invariance.stages.specificity.table import CONTROLS
 from form_invariance.stages.specificity.verdicts import exchanged, specific
-from form_invariance.stages.summary.specific_nulls import contrasts_of
 from form_invariance.stages.transfer import directions
 from form_invariance.stages.transfer.compute import run_donors, run_group
 from form_invariance.stages.transfer.conditions import only, plan
@@ -103,7 +103,7 @@ def damage(request, tmp_path_factory):
 
 
 def lost(damage, key, drawn, by_format):
-    """What `specific_nulls` computes with: one operator in three formats, or three operators in one format."""
+    """What `nulls` computes with: one operator in three formats, or three operators in one format."""
     _, problems, values, _ = damage
     cells = {}
     for name, rows in values[key].items():

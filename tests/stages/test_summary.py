@@ -12,10 +12,10 @@ from form_invariance.stages.specificity.table import SPECIFICITY_CONTRASTS
 from form_invariance.stages.summary.answer import answer
 from form_invariance.stages.summary.compute import verdicts_table
 from form_invariance.stages.summary.lines import verdict_lines, verdicts_at
-from form_invariance.stages.summary.table import COMPARED, VERDICTS
+from form_invariance.stages.summary.table import VERDICTS
 from form_invariance.stages.transfer.table import TRANSFER_CONTRASTS
 from form_invariance.stages.verdicts import deciding
-from form_invariance.tables.files import read_table, write_table
+from form_invariance.tables.files import write_table
 
 
 def rows_of(schema, rows):
@@ -266,41 +266,6 @@ def test_the_verdicts_on_the_screen_are_those_of_the_table(tables, tmp_path, cap
     assert capsys.readouterr().out.splitlines() == [*lines, "", *lines, ""]
     assert main([*given, "--k", "7"]) == 2
     assert "has no verdicts at k = 7; it has 10" in capsys.readouterr().err
-
-
-def test_two_runs_next_to_each_other(tables, tmp_path, capsys):
-    table = verdicts_table(tables)
-    rows = (table["question"] == "imposed") & (table["operator"] == "all")
-    other = table.assign(verdict=table["verdict"].mask(rows, "yes"), low=table["low"].mask(rows, 0.07))
-    folders = [tmp_path / name for name in "ab"]
-    for folder, model, own in zip(folders, ("base", "tuned"), (table, other), strict=True):
-        write_table(own, folder / model / "shared/verdicts.parquet", VERDICTS, {"seed": len(model)})
-    call = ["compare", *map(str, folders), "--output", str(tmp_path / "compared.parquet")]
-    assert main(call) == 0
-    said = capsys.readouterr().out.splitlines()
-    assert said[0] == "base / tuned, k = 10 neurons of each late layer"
-    (differing,) = [line for line in said if line.startswith("*")]
-    row = table[rows].iloc[0]
-    assert f" no        {row['difference']:+.2f} [{row['low']:+.2f}, {row['high']:+.2f}]" in differing
-    assert f" yes       {row['difference']:+.2f} [+0.070, {row['high']:+.2f}]" in differing
-    assert f"1 of {(table['operator'] == 'all').sum()} verdicts differ (*)." in said
-    found = read_table(tmp_path / "compared.parquet", COMPARED)
-    assert found["differs"].sum() == 1
-    for side, own in (("first", table), ("second", other)):
-        names = {f"{name}_{side}": name for name in ("difference", "low", "high", "verdict")}
-        taken = found.rename(columns=names)[["question", "metric", "operator", "k", *names.values()]]
-        pd.testing.assert_frame_equal(taken, own[list(taken)], check_dtype=False)
-
-
-def test_runs_that_have_no_verdict_in_common_are_refused(tables, tmp_path, capsys):
-    table = verdicts_table(tables)
-    for name, k in (("a", 10), ("b", 20)):
-        write_table(table.assign(k=k), tmp_path / name / "m/shared/verdicts.parquet", VERDICTS, {})
-    for second, said in (("b", "m at k = 10, the other m at k = 20"), ("c", "c has no MODEL/shared/verdicts")):
-        call = ["compare", str(tmp_path / "a"), str(tmp_path / second), "--output", str(tmp_path / "x.parquet")]
-        assert main(call) == 2
-        assert said in capsys.readouterr().err
-    assert not (tmp_path / "x.parquet").exists()
 
 
 def test_with_one_operator_there_is_no_invariance(tables):

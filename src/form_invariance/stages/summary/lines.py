@@ -1,4 +1,4 @@
-"""The verdicts on one model, and on two, as a few lines of text."""
+"""The verdicts on one model as a few lines of text."""
 
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
@@ -6,10 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from form_invariance.errors import UserError
 from form_invariance.stages.questions import QUESTIONS
 from form_invariance.stages.specificity.table import ALL
-from form_invariance.stages.summary.table import COMPARED
 from form_invariance.stages.verdicts import deciding
 
 
@@ -69,52 +67,11 @@ def sides(row: Mapping[Hashable, Any]) -> str:
     return " against ".join(signed(row[name]).removeprefix("+") for name in ("value", "control_value"))
 
 
-def interval(row: Mapping[Hashable, Any], margin: float = 0.0, side: str = "") -> str:
+def interval(row: Mapping[Hashable, Any], margin: float) -> str:
     """The difference with its limits; with a margin the ratio with its own, and the margin."""
-    values = [row[f"{name}{side}"] for name in ("difference", "low", "high")]
+    values = [row[name] for name in ("difference", "low", "high")]
     if margin:
         value, low, high = (f"{one + margin:.2f}" for one in values)
-        return f"ratio {value} [{low}, {high}]" + ("" if side else f", needed {margin}")
+        return f"ratio {value} [{low}, {high}], needed {margin}"
     value, low, high = map(signed, values)
     return f"{value} [{low}, {high}]"
-
-
-def compared(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
-    """The compared table: a row for each verdict that both runs have.
-
-    Args:
-        first: the verdicts tables of a run's models, with the column model. Two runs of one model each are
-            compared whatever their models are; other runs by model.
-
-    Raises:
-        UserError: they have none in common.
-    """
-    models = [" and ".join(sorted(set(table["model"]))) for table in (first, second)]
-    if first["model"].nunique() == second["model"].nunique() == 1:
-        first, second = (table.assign(model=" / ".join(dict.fromkeys(models))) for table in (first, second))
-    keys = ["model", "question", "metric", "operator", "k"]
-    both = first.merge(second, on=keys, suffixes=("_first", "_second"), validate="one_to_one")
-    if both.empty:
-        sizes = [", ".join(map(str, sorted(set(table["k"])))) for table in (first, second)]
-        raise UserError(
-            f"the runs have no verdict in common: one has {models[0]} at k = {sizes[0]}, the other {models[1]} at "
-            f"k = {sizes[1]}; compare runs that share a model, or have one each, and share a circuit size"
-        )
-    return both.assign(differs=both["verdict_first"] != both["verdict_second"])[list(COMPARED.columns)]
-
-
-def compared_lines(table: pd.DataFrame) -> Iterator[str]:
-    """A line for each verdict over all operators of the compared table, marked with * where the runs differ."""
-    every = table[table["operator"] == ALL]
-    for (model, k), own in every.groupby(["model", "k"], sort=False):
-        yield f"{model}, k = {k} neurons of each late layer"
-        for row in own.to_dict("records"):
-            question = QUESTIONS[row["question"]]
-            sides = [
-                f"{row[f'verdict{side}']:<10}"
-                + ("" if row[f"verdict{side}"] == "undefined" else interval(row, question.margin, side))
-                for side in ("_first", "_second")
-            ]
-            name = f"{question.label} ({row['metric']})"
-            yield f"{'*' if row['differs'] else ' '} {name:<66} {sides[0]:<34} {sides[1]}".rstrip()
-    yield f"{every['differs'].sum()} of {len(every)} verdicts differ (*)."

@@ -1,7 +1,7 @@
 """The verdicts on one model."""
 
 from form_invariance.stages.questions import NOTHING_OWN, QUESTIONS, SERVES
-from form_invariance.tables.columns import Column, Schema, flag, integer, number, text
+from form_invariance.tables.columns import Schema, integer, number, text
 
 BEYOND_OPERATOR = "jaccard beyond operator"
 """The metric by which formats of one operator are compared with formats of two operators."""
@@ -37,43 +37,5 @@ VERDICTS = Schema(
             f"the invariance is below {NOTHING_OWN}), undecided, or undefined; over all "
             "operators mixed, where it is yes for some and no for others"
         ),
-    },
-)
-
-COMPARED = Schema(
-    "compared",
-    {
-        "model": text("model; of two runs with one model each: both"),
-        **{name: VERDICTS.columns[name] for name in ("question", "metric", "operator", "k")},
-        **{
-            f"{name}_{side}": Column(column.type, f"of the {side} run: {column.meaning}")
-            for side in ("first", "second")
-            for name, column in VERDICTS.columns.items()
-            if name in ("difference", "low", "high", "verdict")
-        },
-        "differs": flag("the two runs' verdicts differ"),
-    },
-)
-
-NULLS = Schema(
-    "nulls",
-    {
-        "question": text("as in the verdicts"),
-        "metric": text("as in the verdicts"),
-        "null": text(
-            "a control is the circuit (a draw, compared with the other draws of its kind), permuted donors, "
-            "donors change places (matched and same answer, by chance in each pair), three different operators "
-            "(each format has another one under the same name), operators relabelled (the circuits change places "
-            "on every problem by chance), a fifth of the losses is missing, a fifth of the gains is missing "
-            f"(the other formats' best neurons do {SERVES} of what the own best do beyond the strongest control, "
-            "knocked out or kept alone), controls are the best (draws of a control are every format's best "
-            "neurons; kept: kept alone)"
-        ),
-        "k": integer("circuit size: neurons per layer and format"),
-        "trials": integer("tables in which the null is true"),
-        "yes": number("share of the trials whose verdict over all operators is yes"),
-        "no": number("share whose verdict is no"),
-        "undecided": number("share whose verdict is undecided"),
-        "undefined": number("share whose verdict is undefined"),
     },
 )
