@@ -34,7 +34,7 @@ RIGHT = {
     "load_model": {"source": SOURCE, "first_layer": 4, "dtype": "float32", "device": "cpu", "revision": None},
     "make_prompts": {"model": MODEL, "template": TEMPLATE, "rows": ROWS, "answer": "answer"},
     "answer": {"model": MODEL, "prompts": PROMPTS},
-    "attribution": {"model": MODEL, "clean": PROMPTS, "corrupt": TURNED, "method": "attribution"},
+    "attribution": {"model": MODEL, "clean": PROMPTS, "corrupt": TURNED},
     "exact_effects": {
         **{"model": MODEL, "clean": PROMPTS, "corrupt": TURNED, "neurons": NEURONS},
         "metric": "indirect_effect",
@@ -177,7 +177,6 @@ BAD_ANSWERS = cells(ROWS, "answer", [*NO_TEXT, *NO_LIST])
 TEXTS_OF_LISTS = cells(ROWS, "answer", LISTS_AS_TEXT)
 SECOND_OF_THREE = [ROWS.assign(b=[7, None, 6])[1:]]
 BAD_COLUMNS = [*NO_SINGLE, None, "sum", "", 0, 2, ("answer",), "Answer", b"answer"]
-BAD_METHODS = [*NO_SINGLE, None, 1, "exact", "Attribution", "", "ig", {"attribution"}]
 OWN_ANSWER = [PROMPTS, TURNED.assign(answer_token=21)]
 BAD_TABLES = [None, True, 3, "sums.csv", Path("sums.csv"), {}, PROMPTS, [PROMPTS]]
 BAD_KEYS = [{"code/x": "y"}, {("code", 3): "y"}, {("code",): "y"}]
@@ -209,7 +208,6 @@ WRONG = [  # functions, argument, what the message has, wrong values
         "^metric: .*one of indirect_effect, logit_difference, kl",
         [*NO_SINGLE, None, "KL"],
     ),
-    (["attribution"], "method", "^method: ", BAD_METHODS),
     (OF_A_MODEL, "model", "^model: give what load_model returns", [*NO_TABLE, MODEL.model, SOURCE]),
     (["mean_activations"], "prompts", "^prompts: ", NO_PROMPTS),
     (["mean_activations"], "prompts", "cannot encode", cells(PROMPTS, "prompt", ["\ud800"])),
@@ -269,7 +267,6 @@ SAME = {
         *(pd.concat([NEURONS, NEURONS]), TORCH_CELLS),
         *(form(NEURONS) for form in FORMS),
     ],
-    ("attribution", "method"): [np.str_("attribution")],
     ("exact_effects", "metric"): [np.str_("indirect_effect")],
     **{
         (function, argument): [form(arguments[argument]) for form in FORMS]

@@ -97,7 +97,7 @@ def test_a_fault_is_told_in_one_sentence(folder):
         ("overlap", "overlap", [*TABLES, TABLES[0]], "'overlap/addition' is given twice"),
         ("overlap", "overlap", [TABLES[0]], "'reliability/addition' is missing"),
         ("overlap", "overlap", [*TABLES, "reliability/division=x"], "'overlap/division' is missing"),
-        ("audit", "audit", ["audit/addition=x"], "'audit/addition=x' must have the form audit=FILE"),
+        ("probe", "probe", ["across/addition=x"], "'across/addition=x' must have the form across=FILE"),
         ("probe", "probe", ["probe/code=x"], "'across' is missing; across needs one"),
         ("probe", "probe_positions", ["probe/code=x", "across=y"], "'across' is not an input of this figure"),
         (
@@ -123,8 +123,8 @@ def test_faults_are_found_before_a_table_is_read(stage, name, tables, sentence, 
 
 
 def test_a_table_that_no_answer_needs_is_refused(capsys):
-    words = ["answers", "--stages", "overlap", "audit", "--k", "10", "--output", "x.json"]
-    assert cli.main([*words, "--tables", "audit=x", "ranking/addition=x"]) == 2
+    words = ["answers", "--stages", "overlap", "engine_check", "--k", "10", "--output", "x.json"]
+    assert cli.main([*words, "--tables", "engine_check=x", "ranking/addition=x"]) == 2
     assert "--tables: 'ranking' is not an input of these stages; these are overlap, " in capsys.readouterr().err
 
 

@@ -73,7 +73,7 @@ class ConstructedRun:
         dataset, corrupt = make_dataset({OPERATOR: (census, template)}, OPERATOR, choice)
         prompts = dataset[dataset["split"] == "train"].sort_values("index", ignore_index=True)
         train = train_prompts(prompts, [corrupt], run.tokenizer, run.model.device)
-        attribution = first_stage(run, train, run.width, "attribution")
+        attribution = first_stage(run, train, run.width)
         candidates = candidates_of(attribution, run.model.device)
         tensors = to_tensors(patch_candidates(run, train, candidates), candidates)
         arrays = {key: tensor.numpy() for key, tensor in tensors.items()}

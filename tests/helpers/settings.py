@@ -8,7 +8,6 @@ SETTINGS = {
     "--membership": "positive",
     "--late-from": "half_depth",
     "--candidates": "2000",
-    "--ranking-method": "attribution",
     "--bootstrap": "200",
     "--random-seeds": "5",
     "--matched-seeds": "5",

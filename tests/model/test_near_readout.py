@@ -15,9 +15,7 @@ VOCABULARY, WIDTH, PROMPTS, RUNS = 20_000, 48, 3, 40
 def head(rows, dtype=torch.float32):
     """A model that is a head alone: no final norm, no soft cap."""
     config = SimpleNamespace(logit_softcap=None, norm_epsilon=1e-5)
-    return SimpleNamespace(
-        unembedding=rows, final_norm=None, config=config, device=rows.device, dtype=dtype, relevance=False
-    )
+    return SimpleNamespace(unembedding=rows, final_norm=None, config=config, device=rows.device, dtype=dtype)
 
 
 def exact(rows, x, tokens):

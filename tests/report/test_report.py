@@ -13,8 +13,6 @@ from form_invariance.paper.tables import CAPTIONS
 from form_invariance.report import page
 from form_invariance.report.verdicts import verdict_rows
 from form_invariance.stages.answers import Answer, method_of, read_answers, write_answers
-from form_invariance.stages.audit import answer as audit
-from form_invariance.stages.audit.table import AUDIT
 from form_invariance.stages.intervention_kinds import INTERVENED
 from form_invariance.stages.questions import QUESTIONS
 from form_invariance.stages.summary.answer import QUESTION
@@ -24,20 +22,6 @@ from form_invariance.stages.transfer.table import DOSE
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width="9" height="9"/></svg>'
 DEMO = ROOT / "results/report.html"
-
-
-def test_the_audits_recall_is_told():
-    rows = [
-        ("symbolic", "addition", method, -1, 100, candidates, recall, 0.5, enough)
-        for method, enough in (("attribution", 290), ("relp", 140))
-        for candidates, recall in ((50, 0.4), (120, 0.75 if method == "attribution" else 0.9), (300, 0.995))
-    ]
-    (answer,) = audit.answer({"audit": filled(AUDIT, rows, " ".join(AUDIT.columns))}, 100)
-    assert (
-        "exact best 100 of a layer, the first 120 contain 75% by attribution (290 candidates keep 99%, rank "
-        "correlation 0.50); 90% by relp (140 candidates keep 99%" in answer.sentence
-    )
-    assert len(answer.table) == 2
 
 
 def test_transfer_is_told_by_its_contrasts():

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from form_invariance.errors import UserError
-from form_invariance.stages.patching.ranking import rank_cell
-from form_invariance.statistics import trimmed_mean
+from form_invariance.stages.patching.ranking import CHECKED, rank_cell, recall_of_attribution
+from form_invariance.statistics import ranks, trimmed_mean
 
 
 def test_ranking_table():
@@ -24,3 +24,28 @@ def test_ranking_table():
     assert trimmed_mean(np.array([[100.0], *[[1.0]] * 8, [-50.0]])) == pytest.approx(1.0)
     with pytest.raises(UserError, match="attribution table has not"):
         rank_cell(tensors, stage1.iloc[:2])
+
+
+def test_recall_of_the_exact_best_by_counting():
+    rng, width, layers = np.random.default_rng(0), 200, (3, 4)
+    effects = {layer: rng.normal(size=(2, 5, width)) for layer in layers}
+    effects[4][..., 30:] = 0  # fewer neurons than are checked have an effect
+    tensors = {f"effects.{layer}": values for layer, values in effects.items()}
+    tensors |= {f"candidates.{layer}": np.arange(width) for layer in layers}
+    scores = {layer: rng.normal(size=width) for layer in layers}
+    stage1 = pd.concat(
+        pd.DataFrame(
+            {"layer": layer, "neuron": range(width), "score": score, "rank": ranks(score, np.arange(width)) + 1}
+        )
+        for layer, score in scores.items()
+    )
+    shares = []
+    for layer in layers:
+        means = effects[layer].mean((0, 1))
+        best = {neuron for neuron in np.argsort(-means)[:CHECKED] if means[neuron] != 0}
+        shares.append(len(best & {*np.argsort(-scores[layer])[:CHECKED]}) / len(best))
+    assert 0 < shares[0] < 1
+    ranking = rank_cell(tensors, stage1)
+    assert recall_of_attribution(ranking, stage1) == pytest.approx(np.mean(shares))
+    assert recall_of_attribution(ranking[1:], stage1) is None, "a neuron was not patched"
+    assert recall_of_attribution(ranking.assign(ie_mean=0.0), stage1) is None

@@ -13,7 +13,6 @@ from stub_checkout import ROOT
 from form_invariance.errors import UserError
 from form_invariance.model.files import PACKAGED
 from form_invariance.stages import options
-from form_invariance.stages.attribution.compute import ESTIMATES
 from form_invariance.workflow import config_check, config_schema, model_checks
 from form_invariance.workflow.undefined import undefined_verdicts
 
@@ -38,15 +37,8 @@ def sentence(config: dict) -> str:
     return text
 
 
-def test_the_exact_method_needs_no_candidates():
-    config_check.check(changed("candidates", 100) | {"ranking_method": "exact"}, SCHEMA)
-
-
 def test_the_schema_and_the_commands_have_the_same_choices():
-    for key in ("ranking_method", "membership"):
-        choices = options._OPTIONS[f"--{key.replace('_', '-')}"]["choices"]
-        assert set(choices) == set(SCHEMA["properties"][key]["enum"]), key
-    assert {*ESTIMATES, options.EXACT} == set(SCHEMA["properties"]["ranking_method"]["enum"])
+    assert set(options._OPTIONS["--membership"]["choices"]) == set(SCHEMA["properties"]["membership"]["enum"])
 
 
 def test_shipped_configurations_are_right():

@@ -78,7 +78,7 @@ CHANGES = {
         lambda config: config["k"].append(30),
         [
             ("circuit", CIRCUIT),
-            ("audit overlap operator_overlap transfer interventions specificity", {}),
+            ("overlap operator_overlap transfer interventions specificity", {}),
         ],
     ),
     "a dose": (lambda config: config["dose"].append(0.3), [("dose", {})]),

@@ -172,10 +172,6 @@ def test_operations_of_exact_patching_are_those_of_the_bench():
     near = replace(cell, size=replace(cell.size, near=True))
     less = patches * 0.9 * 2 * c.d_model * c.vocabulary
     assert job_costs.OPERATIONS["patching"](near) == pytest.approx(first_stage + patches * a_patch - less)
-    exact = job_costs.Cell(
-        config | {"candidates": 1, "ranking_method": "exact"}, cell.size, "symbolic", "addition"
-    )
-    assert job_costs.OPERATIONS["patching"](exact) == pytest.approx(first_stage + patches * a_patch)
 
 
 def test_every_rule_that_reads_weights_has_a_cost():

@@ -32,7 +32,7 @@ rule patching:
         code=[source_digest("attribution"), source_digest("patching")],
         model=model_options,
         files=run_files(),
-        ranking=settings("late_from", "candidates", "ranking_method"),
+        ranking=settings("late_from", "candidates"),
         late_from=settings("late_from"),
     resources:
         **model_job(minutes=20),

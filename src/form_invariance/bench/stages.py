@@ -14,7 +14,7 @@ from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import PromptTokenizer, render
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.randomness import generator
-from form_invariance.stages.attribution.compute import ESTIMATES
+from form_invariance.stages.attribution.compute import attribute
 from form_invariance.stages.census.compute import take_census
 from form_invariance.stages.controls import circuit_set
 from form_invariance.stages.heuristics.activations import operand_maps
@@ -28,13 +28,6 @@ from form_invariance.stages.run import Run
 
 CIRCUITS = 6
 """Number of circuits in transfer and of sets in interventions (the paper's grid has about sixty)."""
-
-FIRST_STAGES = {
-    "attribution": "attribution",
-    "relevance patching": "relp",
-    "integrated gradients": "integrated_gradients",
-}
-"""The methods that rank the neurons first, by their names in the bench."""
 
 Job = tuple[str, Callable[[], object], int, str]
 """Stage, function, number of units, and unit."""
@@ -68,8 +61,8 @@ class _Cell:
             self.model, self.run.tokenizer, self.template, "addition", Arithmetic("a + b", limits), None, seed=0
         )
 
-    def estimates(self, method: str) -> None:
-        ESTIMATES[method](self.model, self.tokens, self._corrupt(), self.answers, self.run.first)
+    def attribution(self) -> None:
+        attribute(self.model, self.tokens, self._corrupt(), self.answers, self.run.first)
 
     @torch.no_grad()
     def patching(self, candidates: int) -> None:
@@ -96,8 +89,7 @@ class _Cell:
         yield "census", self.census, len(self.grid.a), "pairs"
         residuals = partial(probe.residuals, model, [(torch.arange(n), self.tokens)], range(1), "bench")
         yield "residual streams", residuals, n, "prompts"
-        for name, method in FIRST_STAGES.items():
-            yield name, partial(self.estimates, method), n, "prompts"
+        yield "attribution", self.attribution, n, "prompts"
         yield "patching", partial(self.patching, candidates), n * candidates * len(run.late), "patches"
         average = partial(compute, model, run.tokenizer, [self.prompts])
         yield "mean cache", average, n, "prompts"

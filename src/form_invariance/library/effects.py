@@ -9,17 +9,15 @@ from form_invariance.library.models import as_loaded
 from form_invariance.library.prompts import accepted_of, mask_of, same_number, tensors_of
 from form_invariance.library.tables import refusal, shown
 from form_invariance.model.indirect_effect import METRICS
-from form_invariance.stages.attribution.compute import ESTIMATES, corrupt_activations
+from form_invariance.stages.attribution.compute import attribute, corrupt_activations
 from form_invariance.stages.dataset.prompts import TrainPrompts
 from form_invariance.stages.patching.compute import patch_candidates
 from form_invariance.stages.run import Run
 
 
 @as_loaded
-def attribution(
-    model: Run, clean: pd.DataFrame, corrupt: pd.DataFrame, method: str = "attribution"
-) -> pd.DataFrame:
-    """Estimates of the effects of all late neurons, much cheaper than the exact ones.
+def attribution(model: Run, clean: pd.DataFrame, corrupt: pd.DataFrame) -> pd.DataFrame:
+    """Estimates of the effects of all late neurons by one gradient (paper, Eq. 5), cheaper than the exact ones.
 
     >>> model = load_model("embedded:embedded-shared", device="cpu")
     >>> rows = pd.DataFrame({"a": [12, 30], "b": [7, 41], "answer": [19, 71]})
@@ -30,16 +28,13 @@ def attribution(
     Args:
         clean: prompts.
         corrupt: the partner of each prompt, in the same order, with another answer.
-        method: attribution (one gradient at the clean run; paper, Eq. 5), integrated_gradients or relp.
 
     Returns:
         Means over the prompts, the largest first.
     """
-    if not isinstance(method, str) or method not in ESTIMATES:
-        raise UserError(f"method: {shown(method)} must be one of {', '.join(ESTIMATES)}")
     train = _train(model, clean, corrupt)
     given = corrupt_activations(model, train.partners[0])
-    found = ESTIMATES[method](model.model, train.tokens, given, train.answers[0], model.first)
+    found = attribute(model.model, train.tokens, given, train.answers[0], model.first)
     means = found.mean(1).cpu().numpy()  # (late layers, m)
     layers, neurons = np.indices(means.shape)
     table = pd.DataFrame({"layer": (layers + model.first).ravel(), "neuron": neurons.ravel()})

@@ -17,7 +17,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from form_invariance.errors import UserError
-from form_invariance.model import relevance
 from form_invariance.model.families import DecoderConfig
 from form_invariance.model.rotary import rotate, rotation
 
@@ -78,7 +77,6 @@ class Decoder:
     final_norm: Norm
     unembedding: Tensor  # (V, d), float32 in every precision
     positions: Tensor | None = None  # (longest, d): learned positions
-    relevance: bool = False  # whether gradients follow the rules of `relevance`; values do not change
     tf32: bool = False  # whether TF32, a switch of torch for all models, is to be on while this one runs
 
     @property
@@ -97,10 +95,7 @@ def normalise(model: Decoder, x: Tensor, norm: Norm | None) -> Tensor:
     if norm is None:
         return x
     shape, epsilon, full = (x.shape[-1],), model.config.norm_epsilon, x.float()
-    if model.relevance:
-        scaled = relevance.scaled(full if norm.bias is None else full - full.mean(-1, keepdim=True), epsilon)
-    else:
-        scaled = (F.rms_norm if norm.bias is None else F.layer_norm)(full, shape, eps=epsilon)
+    scaled = (F.rms_norm if norm.bias is None else F.layer_norm)(full, shape, eps=epsilon)
     scaled = scaled.to(x.dtype) * norm.weight
     return scaled if norm.bias is None else scaled + norm.bias
 
@@ -184,9 +179,7 @@ def neurons(model: Decoder, layer: int, x: Tensor) -> Tensor:
     w = model.layers[layer]
     normed = normalise(model, x, w.mlp_norm)
     up, activate = F.linear(normed, w.up, w.up_bias), _ACTIVATIONS[model.config.activation]
-    activate = partial(relevance.as_factor, activate) if model.relevance else activate
-    post = activate(up) if w.gate is None else activate(F.linear(normed, w.gate, w.gate_bias)) * up
-    return relevance.half(post) if model.relevance and w.gate is not None else post
+    return activate(up) if w.gate is None else activate(F.linear(normed, w.gate, w.gate_bias)) * up
 
 
 def after_attention(model: Decoder, layer: int, x: Tensor, z: Tensor) -> Tensor:

@@ -18,9 +18,6 @@ class _Keyed(argparse.Action):
         setattr(namespace, self.dest, {key if key[1:] else key[0]: kind(value) for key, value in given.items()})
 
 
-EXACT = "exact"
-"""The `ranking_method` that leaves no neuron to an estimate: all are patched."""
-
 _FILE = {"type": Path}
 _NUMBER = {"type": int}
 _FILES = {"action": _Keyed, "nargs": "+", "metavar": "FORMAT=FILE"}
@@ -47,10 +44,6 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--rankings": {**_FILES, "help": "ranking tables"},
     "--exclude-train": {**_FILE, "nargs": "+", "help": "datasets whose train pairs are left out, in either order"},
     "--candidates": {**_NUMBER, "help": "neurons per layer that are patched exactly"},
-    "--ranking-method": {
-        "choices": ("attribution", "integrated_gradients", "relp", EXACT),
-        "help": "how the first stage estimates effects",
-    },
     "--pairs": {**_NUMBER, "help": "largest number of pairs in each direction"},
     "--random-seeds": {**_NUMBER, "help": "draws of the uniform random control"},
     "--matched-seeds": {**_NUMBER, "help": "draws of each matched control"},

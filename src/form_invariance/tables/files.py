@@ -35,15 +35,7 @@ _TYPES = {"int64": pa.int64(), "float64": pa.float64(), "bool": pa.bool_(), "str
 _PROVENANCE = "form_invariance"
 _OF_A_RUN = (
     *("revision", "dtype", "seed", "pairs", "train", "eval", "corrupt", "corrupt_seeds", "candidates"),
-    *(
-        "ranking_method",
-        "membership",
-        "max_operand",
-        "threshold",
-        "center_logits",
-        "bootstrap",
-        "first_late_layer",
-    ),
+    *("membership", "max_operand", "threshold", "center_logits", "bootstrap", "first_late_layer"),
 )
 """What the provenance of all tables of one kind and one model has in common."""
 _CHECKSUM = "checksum"

@@ -3,7 +3,6 @@
 import difflib
 import hashlib
 import json
-import math
 from collections.abc import Iterable, Mapping
 from itertools import permutations
 from pathlib import Path, PurePosixPath
@@ -15,7 +14,6 @@ from form_invariance.problems.operands import OperandRange, operand_pool
 from form_invariance.problems.tasks import Arithmetic, TableTask, Task, check_places, check_wording, is_whole, pool
 from form_invariance.problems.templates import check_task_fields
 from form_invariance.stages.groups import VARIANT
-from form_invariance.stages.options import EXACT
 from form_invariance.workflow.config_schema import check_schema, check_spelling, hint
 from form_invariance.workflow.model_checks import (
     check_enough,
@@ -127,11 +125,6 @@ def _check_templates(config: Mapping[str, Any], tasks: Mapping[str, Task]) -> No
                 check_wording(tasks[operator], text, where)
 
 
-def most_patched(config: Mapping[str, Any]) -> float:
-    """How many neurons of a layer are patched exactly; infinite if all are, however many a layer has."""
-    return math.inf if config["ranking_method"] == EXACT else config["candidates"]
-
-
 def _check_numbers(config: Mapping[str, Any]) -> None:
     """Check the values that limit one another."""
     for kind in ("operand", "answer"):
@@ -141,7 +134,7 @@ def _check_numbers(config: Mapping[str, Any]) -> None:
                 f"config key operands: no number is in {low}..{high}; {kind}_max must be at least {kind}_min"
             )
     largest = max(config["k"])
-    if largest > most_patched(config):
+    if largest > config["candidates"]:
         raise UserError(
             f"config key k: {largest} is larger than candidates ({config['candidates']}), and only candidates are "
             "ranked; lower k or raise candidates"

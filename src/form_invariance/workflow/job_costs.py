@@ -12,7 +12,7 @@ from typing import Any
 from form_invariance.stages.intervention_kinds import INTERVENED
 from form_invariance.stages.neuron_sets import CONTROLS, MATCHED
 from form_invariance.workflow import machine
-from form_invariance.workflow.config_check import most_patched, template_of
+from form_invariance.workflow.config_check import template_of
 from form_invariance.workflow.job_sizes import known_config, parameters
 
 RATES = {"float32": 40e12, "tf32": 200e12, "bfloat16": 400e12}
@@ -120,7 +120,7 @@ class Cell:
 
     def patches(self, prompts: float, draws: float) -> float:
         """Operations of both stages of the ranking."""
-        candidates = min(most_patched(self.config), self.size.d_mlp) * self.size.late
+        candidates = min(self.config["candidates"], self.size.d_mlp) * self.size.late
         return 2 * self.passes(prompts) + prompts * draws * candidates * self.size.patch
 
     def grid(self, prompts: float) -> float:
@@ -206,18 +206,10 @@ def _precision(cell: Cell) -> float:
     return 2 * cell.patches(cell.config["precision_prompts"], 1)
 
 
-def _audit(cell: Cell) -> float:
-    # Clean and corrupt passes of three methods; forward and backward from ten points, through half of the layers.
-    gradients = 10 * 2 * cell.size.late * cell.size.late_token / 2
-    prompts = cell.config["train_prompts"]
-    return 6 * cell.passes(prompts) + prompts * gradients
-
-
 OPERATIONS: dict[str, Callable[[Cell], float]] = {
     "census": _census,
     "probe": _probe,
     "patching": _patching,
-    "audit": _audit,
     "mean_cache": _mean_cache,
     "interventions": _interventions,
     "neuron_effects": _neuron_effects,

@@ -49,12 +49,6 @@ def known_folder(source: str, revision: str | None) -> Path | None:
     return hub.cached(source, revision) if folder is None else folder
 
 
-def width(source: str) -> int | None:
-    """Neurons per layer of a model on this machine; None for a hub id."""
-    folder = local_folder(source)
-    return None if folder is None else model_files.read_config(folder)[0].d_mlp
-
-
 def task_of(operator: Any, limits: Mapping[str, int]) -> Task:
     """What an operator of the configuration asks.
 

@@ -7,8 +7,7 @@ from form_invariance.stages.options import add_options, add_run_arguments
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_arguments(parser)
-    names = ("--dataset", "--corrupt-table", "--candidates", "--ranking-method")
-    add_options(parser, *names, output="attribution table")
+    add_options(parser, "--dataset", "--corrupt-table", "--candidates", output="attribution table")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -20,7 +19,5 @@ def run(arguments: argparse.Namespace) -> None:
 
     run = load_run(arguments)
     train = read_train(arguments.dataset, arguments.corrupt_table, run.tokenizer, run.model.device)
-    table = first_stage(run, train, arguments.candidates, arguments.ranking_method)
-    write_table(
-        table, arguments.output, ATTRIBUTION, run_provenance(arguments, run, "candidates", "ranking_method")
-    )
+    table = first_stage(run, train, arguments.candidates)
+    write_table(table, arguments.output, ATTRIBUTION, run_provenance(arguments, run, "candidates"))

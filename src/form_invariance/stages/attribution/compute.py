@@ -1,7 +1,5 @@
 """Attribution patching of all late neurons at the last token (stage 1; paper, section 4.2, Eq. 5)."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import torch
@@ -11,9 +9,7 @@ from form_invariance.model.batches import by_length, in_order
 from form_invariance.model.decoder import Decoder, logits
 from form_invariance.model.finite import check_finite
 from form_invariance.model.replay import LastTokenCache, build_cache, last_token_neurons, replay
-from form_invariance.stages.attribution.integrated import integrate
 from form_invariance.stages.dataset.prompts import TrainPrompts
-from form_invariance.stages.options import EXACT
 from form_invariance.stages.run import Run
 from form_invariance.statistics import ranks
 
@@ -69,22 +65,6 @@ def attribute(
     return in_order(every, attributions, dim=1)
 
 
-def attribute_relevance(model: Decoder, tokens: Tensor, corrupt: Tensor, answers: Tensor, first: int) -> Tensor:
-    """Relevance patching (RelP; Jafari et al. 2025): attribution with the coefficients of other backward rules.
-
-    Going backward, the scale of a norm is a constant (LN rule), an activation function is a multiplication by
-    f(x) / x (identity rule), and of the product of gate and up-projection either gets half (half rule). Attention
-    has its own gradient.
-
-    Args and result as of `attribute`.
-    """
-    return attribute(replace(model, relevance=True), tokens, corrupt, answers, first)
-
-
-ESTIMATES = {"attribution": attribute, "integrated_gradients": integrate, "relp": attribute_relevance}
-"""The estimates of the effects by the names of their methods in the configuration."""
-
-
 def attribution_table(effects: np.ndarray, first: int, candidates: int) -> pd.DataFrame:
     """Rank every late neuron of each layer by mean + standard deviation over the prompts.
 
@@ -125,14 +105,12 @@ def corrupt_activations(run: Run, partners: list[str]) -> Tensor:
     return last_token_neurons(run.model, run.tokens(partners), run.first)
 
 
-def first_stage(run: Run, train: TrainPrompts, candidates: int, method: str) -> pd.DataFrame:
+def first_stage(run: Run, train: TrainPrompts, candidates: int) -> pd.DataFrame:
     """The attribution table of a cell, by the first draw of corrupt partners.
 
     Args:
         candidates: how many neurons of a layer go on to exact patching.
-        method: one of `ESTIMATES`; or `EXACT`: the estimates are attribution's, and every neuron is a candidate.
     """
     corrupt = corrupt_activations(run, train.partners[0])
-    estimate = ESTIMATES["attribution" if method == EXACT else method]
-    effects = estimate(run.model, train.tokens, corrupt, train.answers[0], run.first)
-    return attribution_table(effects.cpu().numpy(), run.first, run.width if method == EXACT else candidates)
+    effects = attribute(run.model, train.tokens, corrupt, train.answers[0], run.first)
+    return attribution_table(effects.cpu().numpy(), run.first, candidates)

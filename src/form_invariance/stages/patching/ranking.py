@@ -9,6 +9,9 @@ from form_invariance.errors import UserError
 from form_invariance.stages.membership import layers_in
 from form_invariance.statistics import ranks, trimmed_mean
 
+CHECKED = 50
+"""Neurons of a layer whose recall is checked."""
+
 
 def rank_cell(tensors: Mapping[str, np.ndarray], attribution: pd.DataFrame) -> pd.DataFrame:
     """The ranking table from the effects, each the mean over the draws of corrupt partners.
@@ -44,3 +47,15 @@ def rank_cell(tensors: Mapping[str, np.ndarray], attribution: pd.DataFrame) -> p
     if ranking["attribution_rank"].isna().any():
         raise UserError("ranking: the indirect effects hold neurons that the attribution table has not")
     return ranking.sort_values(["layer", "rank"], ignore_index=True)
+
+
+def recall_of_attribution(ranking: pd.DataFrame, attribution: pd.DataFrame) -> float | None:
+    """The share of a layer's exact `CHECKED` best that are among as many by attribution, mean over the layers.
+
+    A neuron without any effect is in no circuit, so it cannot be missed. None where nothing has an effect; None
+    also where some neurons were not patched, because their effects are unknown.
+    """
+    best = ranking[(ranking["rank"] <= CHECKED) & (ranking["ie_mean"] != 0)]
+    if len(ranking) < len(attribution) or best.empty:
+        return None
+    return float((best["attribution_rank"] <= CHECKED).groupby(best["layer"]).mean().mean())

@@ -6,7 +6,7 @@ import pytest
 from small_cells import MODEL, attribute, write_prompts
 
 from form_invariance.cli import main
-from form_invariance.stages.audit import precision
+from form_invariance.stages.precision import compute as precision
 
 
 @pytest.fixture(scope="module")

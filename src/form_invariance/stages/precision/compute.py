@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
+from scipy.stats import spearmanr
 from torch import Tensor
 
-from form_invariance.stages.audit.compute import rank_correlation
 from form_invariance.stages.dataset.prompts import TrainPrompts
 from form_invariance.stages.patching.compute import patch_candidates
 from form_invariance.stages.run import Run
@@ -46,9 +46,14 @@ def compare(
         exact_rank, other_rank = (ranks(mean, neurons[layer]) for mean in means)
         count = len(neurons[layer])
         top = min(TOP, count)
-        agreement = rank_correlation(*means) if count > 1 else 1.0
+        agreement = _rank_correlation(*means) if count > 1 else 1.0
         rows.append((layer, len(values), count, agreement, top, (other_rank[exact_rank < top] < top).mean()))
     table = pd.DataFrame(rows, columns=["layer", "prompts", "candidates", "rank_correlation", "top", "overlap"])
     means_over = table[["rank_correlation", "overlap"]].mean()
     whole = table.iloc[:1].assign(layer=EVERY_LAYER, candidates=table["candidates"].sum(), **means_over)
     return pd.concat([whole, table], ignore_index=True)
+
+
+def _rank_correlation(exact: np.ndarray, other: np.ndarray) -> float:
+    """Spearman's correlation of exact and other effects, (C,); NaN where the exact ones are all equal."""
+    return float(spearmanr(exact, other).statistic) if np.ptp(exact) else float("nan")

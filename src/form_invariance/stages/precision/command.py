@@ -19,10 +19,10 @@ def run(arguments: argparse.Namespace) -> None:
     import numpy as np
 
     from form_invariance.stages.attribution.candidates import read_candidates
-    from form_invariance.stages.audit import precision
-    from form_invariance.stages.audit.table import PRECISION
     from form_invariance.stages.dataset.prompts import read_train
     from form_invariance.stages.model_options import model_provenance
+    from form_invariance.stages.precision import compute
+    from form_invariance.stages.precision.table import PRECISION
     from form_invariance.stages.run import load_run
     from form_invariance.tables.files import write_table
 
@@ -38,9 +38,9 @@ def run(arguments: argparse.Namespace) -> None:
         for cell, path in cells.items():
             train = read_train(path, arguments.corrupt_tables[cell], run.tokenizer, run.model.device)
             candidates = read_candidates(arguments.attribution[cell], run.late, run.model.device)
-            effects[cell].append(precision.sample_effects(run, train, candidates, arguments.prompts))
+            effects[cell].append(compute.sample_effects(run, train, candidates, arguments.prompts))
             neurons[cell] = {layer: chosen.cpu().numpy() for layer, chosen in candidates.items()}
         del run, train
     for (cell, (lower, exact)), output in zip(effects.items(), arguments.output, strict=True):
-        table = precision.compare(exact, lower, neurons[cell]).assign(dtype=arguments.dtype)
+        table = compute.compare(exact, lower, neurons[cell]).assign(dtype=arguments.dtype)
         write_table(table, output, PRECISION, model_provenance(arguments))
