@@ -122,7 +122,6 @@ def line_grid(
     row: str | None = None,
     col: str,
     col_wrap: int | None = None,
-    width: float = style.TWO_COLUMNS,
     height: float = 1.55,
     others: Looks | None = None,
 ) -> sns.FacetGrid:
@@ -134,7 +133,6 @@ def line_grid(
         row: the column of the table whose values are the rows of panels.
         col: the column whose values are the columns of panels.
         col_wrap: panels in a row, where there is no `row`.
-        width: inches of the figure.
         height: inches of a row.
         others: what else the legend explains.
     """
@@ -159,7 +157,7 @@ def line_grid(
     for axes, name in zip(grid.axes[:, 0] if row else (), grid.row_names, strict=False):
         axes.set_ylabel(f"{name}\n{label}".strip())
     drawn = {name: look for name, look in looks.items() if name in names}
-    style.finish(grid, title, width, height, legend_handles({**drawn, **(others or {})}))
+    style.finish(grid, title, style.TWO_COLUMNS, height, legend_handles({**drawn, **(others or {})}))
     if x == "k":
         size_axis(grid.axes.flat[0], table[x].unique().tolist())
     return grid

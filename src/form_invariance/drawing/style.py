@@ -18,8 +18,8 @@ from form_invariance.drawing.palette import LIGHT as LIGHT
 from form_invariance.errors import UserError
 from form_invariance.tables.files import write_atomically
 
-ONE_COLUMN, TWO_COLUMNS = 7.7 / 2.54, 16 / 2.54
-"""Width of a column of ACL's style, and of its two columns with the gap between, inches."""
+TWO_COLUMNS = 16 / 2.54
+"""Width of the two columns of ACL's style with the gap between, inches."""
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 HATCHES = ("", "/////", "\\\\\\\\\\", "xxxxx", "|||||", "-----", "+++++")
