@@ -143,7 +143,7 @@ def test_the_page_needs_no_other_file(html):
     assert "<script" not in html
     assert "&lt;script&gt;" in html
     assert "formats: &#39;&lt;b&gt;&#39;" in html
-    assert html.count("data:image/svg+xml;base64,") == 4
+    assert html.count("data:image/svg+xml;base64,") == 3
     assert set(re.findall(r'href="((?!data:)[^"]*)"', html)) == {
         "#questions",
         "#is-1-2",
