@@ -144,7 +144,6 @@ def main() -> None:
         "bootstrap": 20,
         "k_shown": 64,
         "heuristic_max_operand": 20,
-        "direct_effect_problems": 10,
         "permutations": 100,
     }
     (base / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))

@@ -2,28 +2,26 @@
 
 import csv
 import json
-import time
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from browser_cells import (
-    FILES,
+    ASKED,
     FORMATS,
     MODEL,
     OPERATORS,
     OTHER,
     PAIRS,
+    WORDS,
     data_of,
     heuristics_table,
     read_cell,
-    tables_of,
     unpack_bytes,
 )
 
 from form_invariance.browser import neurons, packing, page
-from form_invariance.cli import main
 from form_invariance.errors import UserError
 from form_invariance.stages.heuristics import map_files
 from form_invariance.stages.heuristics.pairs import make_grid
@@ -35,8 +33,8 @@ def read(results, name, operator, table):
 
 def test_the_pages_numbers_are_the_tables(results):
     data = data_of(results / f"browser/{MODEL}.html")
-    assert (data["formats"], data["k"], list(data["operators"])) == (FORMATS, 200, list(OPERATORS))
-    for operator in OPERATORS:
+    assert (data["formats"], data["k"], list(data["operators"])) == (FORMATS, 200, list(ASKED))
+    for operator in ASKED:
         found = data["operators"][operator]["neurons"]
         assert sorted((one["layer"], one["neuron"]) for one in found) == PAIRS
         ranks = [sum(one["rank"]) for one in found]
@@ -50,6 +48,26 @@ def test_the_pages_numbers_are_the_tables(results):
                 assert one["ie"][number] == pytest.approx(ranking.loc[key, "ie_mean"], rel=1e-3)
                 knocked = effects.loc[key, "knockout_normalized_logit"]
                 assert one["knockout_normalized_logit"][number] == pytest.approx(knocked, rel=1e-2)
+    tokens = pd.read_parquet(results / MODEL / "promoted_tokens.parquet").set_index(
+        ["layer", "neuron", "direction"]
+    )
+    for (layer, neuron), direction in zip(PAIRS[::50], ["promotes", "suppresses"] * 3, strict=True):
+        rows = tokens.loc[(layer, neuron, direction)]
+        told = data["tokens"][f"{layer}.{neuron}"][direction]
+        assert [text for text, _ in told] == rows["text"].tolist()
+        np.testing.assert_allclose([logit for _, logit in told], rows["logit"], rtol=1e-2)
+
+
+def test_the_rows_shown_are_those_that_activate_a_neuron_most(results):
+    """In absolute value, by the mean of the formats; the sums are made neuron by neuron here."""
+    tables = [read(results, name, WORDS, "row_activations") for name in FORMATS]
+    for one in data_of(results / f"browser/{MODEL}.html")["operators"][WORDS]["neurons"][::40]:
+        own = [t[(t["layer"] == one["layer"]) & (t["neuron"] == one["neuron"])].reset_index() for t in tables]
+        sizes = abs(sum(table["activation"] for table in own))
+        best = sizes.sort_values(ascending=False).index[: neurons.ROWS]
+        assert [row[:2] for row in one["rows"]] == [[f"w{n}", f"w{n}s"] for n in best]
+        shown = np.array([row[2:] for row in one["rows"]])
+        np.testing.assert_allclose(shown.T, [table["activation"][best] for table in own], rtol=1e-3)
 
 
 def unpack_maps(packed, formats):
@@ -73,9 +91,6 @@ def test_the_pages_maps_are_the_files(results):
     np.testing.assert_array_equal(unpack_bytes(data["b"], np.uint16), grid.b)
     answers = np.array(data["answers"])[unpack_bytes(data["place"], np.uint16)]
     np.testing.assert_array_equal(answers, grid.answer)
-    logits = unpack_bytes(one["logits"], np.float32)
-    best = np.argsort(-logits)[: neurons.ANSWERS]
-    assert [answer for answer, _ in one["promotes"]] == np.array(data["answers"])[best].tolist()
 
 
 def test_constant_maps_have_a_scale():
@@ -110,21 +125,26 @@ def test_families_hold_the_best_heuristic_and_its_null():
 
 def test_maps_are_left_out_where_the_page_would_grow_too_large(results):
     cells = {"addition": {name: read_cell(results / MODEL / name / "addition") for name in FORMATS}}
-    operators = {"addition": page.operator_data(cells["addition"], 1e6, "x")}
+    operators = {"addition": page.operator_data(cells["addition"], "x")}
     page.add_maps(operators, cells, 100_000)
     with_maps = ["maps" in one for one in operators["addition"]["neurons"]]
     assert 0 < sum(with_maps) < len(with_maps)
     assert with_maps == sorted(with_maps, reverse=True), "the best ranked have theirs"
     assert len(json.dumps(operators)) < 100_000 + len(
-        json.dumps({"a": page.operator_data(cells["addition"], 1e6, "x")})
+        json.dumps({"a": page.operator_data(cells["addition"], "x")})
     )
 
 
-def test_maps_of_other_neurons_are_refused(results):
-    one = read_cell(results / MODEL / "code/addition")
-    other = read_cell(results / MODEL / "code/division")
-    with pytest.raises(UserError, match="m, addition: the formats' maps or effects are of other neurons"):
-        neurons.neurons_of({"a": one, "b": other}, "m, addition")
+def test_files_of_other_neurons_are_refused(results):
+    one, other = (read_cell(results / MODEL / "code" / operator) for operator in OPERATORS)
+    words = replace(one, heuristics=None, maps=None, rows=read(results, "code", WORDS, "row_activations"))
+    fewer = replace(words, rows=words.rows.iloc[30:])
+    for first, second in ((one, other), (words, fewer), (one, words)):
+        with pytest.raises(UserError, match="formats' activations are of other neurons or problems"):
+            neurons.neurons_of({"a": first, "b": second}, "m, addition")
+    tokens = pd.read_parquet(results / MODEL / "promoted_tokens.parquet")
+    with pytest.raises(UserError, match="promoted tokens are of other neurons"):
+        page.browser_page("m", ["m"], {"addition": {"a": one}}, tokens.iloc[6:], 200, OPERATORS)
 
 
 # ---- in a real browser
@@ -243,26 +263,17 @@ def test_the_keyboard_is_enough(opened, results):
     assert chosen(tab) == ["5.100"]
 
 
-def test_a_pixel_has_the_colour_of_its_value(opened, results):
+def test_a_pixel_is_where_its_operands_are(opened, results):
+    """The smallest and the largest value of all formats have the scale's end colours; a goes right, b up."""
     tab = opened(fragment="#operator=division&neuron=3.8")
-    data = data_of(results / f"browser/{MODEL}.html")
-    one = neurons_in(results, "division")["3.8"]
-    grid = make_grid("a // b", 40)
-    values = unpack_maps(one["maps"], len(FORMATS))
-    logits = unpack_bytes(one["logits"], np.float32)
-    answers = data["operators"]["division"]["answers"]
-    answer_logit = logits[np.searchsorted(answers, grid.answer)]
+    values = unpack_maps(neurons_in(results, "division")["3.8"]["maps"], len(FORMATS))
+    grid, colours = make_grid("a // b", 40), data_of(results / f"browser/{MODEL}.html")["colours"]
     script = "all => all.map((one) => [...one.getContext('2d').getImageData(0, 0, 40, 40).data])"
     images = np.array(tab.eval_on_selector_all("canvas.map", script)).reshape(-1, 40, 40, 4)
-    for pair in (0, 77, len(grid.a) - 1):
-        a, b = int(grid.a[pair]), int(grid.b[pair])
-        for number, maps in enumerate((values, values * answer_logit)):
-            low, high = maps.min(), maps.max()
-            for f, name in enumerate(FORMATS):
-                level = (maps[f, pair] - low) / (high - low) * (packing.LEVELS - 1)
-                red, green, blue, alpha = images[number * 3 + f, 39 - b, a]
-                near = {data["colours"][round(level + d)] for d in (-0.02, 0, 0.02) if 0 <= round(level + d) < 64}
-                assert (f"#{red:02x}{green:02x}{blue:02x}" in near, alpha) == (True, 255), name
+    for place, colour in ((values.argmin(), colours[0]), (values.argmax(), colours[-1])):
+        name, pair = np.unravel_index(place, values.shape)
+        red, green, blue, _ = images[name, 39 - grid.b[pair], grid.a[pair]]
+        assert f"#{red:02x}{green:02x}{blue:02x}" == colour
     assert (images[:, 39, 5, 3] == 0).all(), "division by 0 has no pixel"
 
 
@@ -300,16 +311,12 @@ def test_downloads_are_the_tables(opened, results, tmp_path):
 
 
 @pytest.mark.parametrize("width", [480, 1280])
-def test_nothing_overflows_and_hundreds_of_neurons_stay_smooth(opened, results, width):
-    tab = opened()
+@pytest.mark.parametrize("operator", ["addition", WORDS])
+def test_nothing_overflows(open_from_disk, results, width, operator):
+    tab = open_from_disk(results / f"browser/{MODEL}.html", f"#operator={operator}")
     tab.set_viewport_size({"width": width, "height": 900})
+    tab.wait_for_selector("canvas.map" if operator == "addition" else "#detail td.text")
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
-    start = time.monotonic()
-    for _ in range(30):
-        tab.keyboard.press("j")
-        tab.wait_for_selector("canvas.map")
-    assert (time.monotonic() - start) / 30 < 0.25
-    assert chosen(tab) == [list(neurons_in(results))[30]]
 
 
 def test_an_operator_without_shared_neurons(open_from_disk, results, tmp_path):
@@ -318,61 +325,36 @@ def test_an_operator_without_shared_neurons(open_from_disk, results, tmp_path):
     grid = make_grid("a + b", 40)
     nothing = np.empty((0, len(grid.a)), dtype=np.float32)
     maps = map_files.from_arrays(map_files.to_arrays(nothing, nothing, grid, {}))
-    found, texts = whole.direct
-    rows = {
-        name: getattr(found, name)[:0] for name in ("neurons", "unit_logits", "final_scale", "top", "top_logits")
-    }
-    both = {name: getattr(found, name)[:0, :0] for name in ("written", "unit_inputs", "input_scale")}
-    direct = replace(found, **rows, **both), texts
-    empty = replace(
-        whole,
-        effects=whole.effects.iloc[:0],
-        problems=whole.problems.iloc[:0],
-        heuristics=whole.heuristics.iloc[:0],
-        direct=direct,
-        maps=maps,
-    )
-    cells = {"addition": dict.fromkeys(FORMATS, empty), "division": dict.fromkeys(FORMATS, whole)}
+    empty = replace(whole, effects=whole.effects.iloc[:0], heuristics=whole.heuristics.iloc[:0], maps=maps)
+    rows = read(results, "code", WORDS, "row_activations").iloc[:0]
+    words = replace(empty, heuristics=None, maps=None, rows=rows)
+    cells = {name: dict.fromkeys(FORMATS, cell) for name, cell in zip(ASKED, (empty, whole, words), strict=True)}
+    tokens = pd.read_parquet(results / MODEL / "promoted_tokens.parquet")
     path = tmp_path / "m.html"
-    path.write_text(page.browser_page("m", ["m"], cells, 200, OPERATORS))
+    path.write_text(page.browser_page("m", ["m"], cells, tokens, 200, ASKED))
     tab = open_from_disk(path)
-    assert tab.inner_text("#count") == "0 of 0 neurons"
-    assert tab.inner_text("#detail") == "No neuron passes the filters."
-    tab.click("#show-sum")
-    tab.wait_for_selector("#panels p")
-    assert "No neuron is shared in this operator" in tab.inner_text("#panels")
-    tab.click("#show-neurons")
+    for operator in ("addition", WORDS):
+        tab.select_option("#operator", operator)
+        assert tab.inner_text("#count") == "0 of 0 neurons"
+        assert tab.inner_text("#detail") == "No neuron passes the filters."
     tab.select_option("#operator", "division")
     tab.wait_for_selector("canvas.map")
     assert tab.inner_text("#count") == "300 of 300 neurons"
 
 
-def test_a_table_of_problems_has_effects_and_no_maps(open_from_disk, results, tmp_path):
-    """On one page, made by the command, with an operator that is an expression."""
-    given = tables_of(results / MODEL)
-    files = {name: file for name, file in FILES.items() if name not in ("heuristics", "activation_maps")}
-    cells = [
-        f"{n}/{f}/plural={results / MODEL / f / 'addition' / file}" for n, file in files.items() for f in FORMATS
-    ]
-    asked = {**OPERATORS, "plural": "answer in plural.csv"}
-    words = ["--model", MODEL, "--models", MODEL, "--tables", *given, *cells, "--k", "200"]
-    words += ["--operators", *(f"{name}={text}" for name, text in asked.items())]
-    path = tmp_path / "m.html"
-    assert main(["browser", *words, "--output", str(path)]) == 0
-    data = data_of(path)["operators"]
-    assert set(data["plural"]) == {"neurons", "sums", "asked"}
-    keys = ("layer", "neuron", "rank", "ie", "knockout_probability", "keep_normalized_logit")
-    same = {(one["layer"], one["neuron"]): [one[key] for key in keys] for one in data["addition"]["neurons"]}
-    assert {(one["layer"], one["neuron"]): [one[key] for key in keys] for one in data["plural"]["neurons"]} == same
-    tab = open_from_disk(path, "#operator=addition&agreement=same")
-    tab.wait_for_selector("canvas.map")
-    tab.select_option("#operator", "plural")
+def test_a_table_of_words_has_rows_in_place_of_maps(opened, results):
+    tab = opened(fragment="#operator=addition&agreement=same")
+    tab.select_option("#operator", WORDS)
     assert tab.inner_text("#count") == "300 of 300 neurons"
-    told = tab.inner_text("#detail")
-    assert "plural: answer in plural.csv." in told
-    assert "a table of problems without numbers" in told
     assert tab.is_disabled("#family")
     assert not tab.query_selector_all("canvas.map")
+    one = data_of(results / f"browser/{MODEL}.html")["operators"][WORDS]["neurons"]
+    best = next(n for n in one if f"{n['layer']}.{n['neuron']}" == chosen(tab)[0])["rows"]
+    told = tab.eval_on_selector_all("#detail tr", "rows => rows.map((row) => row.innerText.split('\\t'))")[
+        -len(best) :
+    ]
+    assert [row[:2] for row in told] == [row[:2] for row in best]
+    np.testing.assert_allclose(np.array([row[2:] for row in told], float), [row[2:] for row in best], rtol=1e-2)
     place = listed(tab).index(chosen(tab)[0])
     tab.keyboard.press("Escape")
     tab.keyboard.press("j")
@@ -382,11 +364,10 @@ def test_a_table_of_problems_has_effects_and_no_maps(open_from_disk, results, tm
     assert not tab.is_disabled("#family")
 
 
-def test_effects_of_other_neurons_are_refused(results):
-    one = read_cell(results / MODEL / "code/addition")
-    plain = replace(one, heuristics=None, maps=None)
-    fewer = replace(plain, effects=one.effects.iloc[1:])
-    with pytest.raises(UserError, match="m, plural: the formats' maps or effects are of other neurons"):
-        neurons.neurons_of({"a": plain, "b": fewer}, "m, plural")
-    with pytest.raises(UserError, match="other neurons"):
-        neurons.neurons_of({"a": one, "b": plain}, "m, plural")
+def test_a_tokens_text_is_shown_as_it_is(opened, results):
+    """Hostile text, spaces and line ends included."""
+    tab = opened(fragment="#operator=addition&neuron=3.8")
+    codes = tab.eval_on_selector_all(".tokens code", "all => all.map((one) => one.textContent)")
+    assert codes == ["␣3.8", "\\n", "</script><b>"] * 2
+    assert "Promotes: ␣3.8 +1" in tab.inner_text("#detail")
+    assert "Suppresses: ␣3.8 -1" in tab.inner_text("#detail")

@@ -40,7 +40,7 @@ CONFIG = SHIPPED | {
     **{"k": [PLANTED], "k_shown": PLANTED, "dose": [0, 0.5, 1]},
     **{"train_prompts": 40, "eval_prompts": 30, "corrupt_seeds": 1, "probe_prompts": 600},
     **{"mean_cache_prompts": 300, "transfer_pairs": 200, "random_seeds": 4, "matched_seeds": 4},
-    **{"heuristic_max_operand": 30, "direct_effect_problems": 40, "bootstrap": 50, "permutations": 50},
+    **{"heuristic_max_operand": 30, "bootstrap": 50, "permutations": 50},
 }
 NO_RUN = {"heuristic-null", "engine-check", "prompt-formats"}
 NO_RUN |= {"figure", "answers", "explainer", "browser", "paper-tables", "report"}

@@ -27,7 +27,6 @@ SMALLEST = {
     "bootstrap": 1,
     "k_shown": 1,
     "heuristic_max_operand": 20,
-    "direct_effect_problems": 1,
     "permutations": 1,
 }
 

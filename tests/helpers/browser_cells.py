@@ -12,25 +12,23 @@ from form_invariance.cli import main
 from form_invariance.stages.heuristics import map_files
 from form_invariance.stages.heuristics.pairs import make_grid
 from form_invariance.stages.heuristics.table import HEURISTICS
-from form_invariance.stages.neuron_effects.direct_files import KIND, DirectEffects, from_arrays, summed, to_arrays
-from form_invariance.stages.neuron_effects.table import DIRECT_EFFECTS, NEURON_EFFECTS
+from form_invariance.stages.neuron_effects.table import NEURON_EFFECTS, PROMOTED_TOKENS, ROW_ACTIVATIONS
 from form_invariance.stages.patching.table import RANKING
 from form_invariance.tables.files import read_tensors, write_table, write_tensors
 
 FORMATS = ["symbolic", "code", 'wo"rd <i>']
 OPERATORS = {"addition": "a + b", "division": "a // b"}
+WORDS = "plural"
+ASKED = {**OPERATORS, WORDS: "answer in plural.csv"}
 MODEL, OTHER = "sha&red <b>", "separate"
 LAYERS = {3: np.arange(0, 300, 2), 5: np.arange(7, 157)}
-PROBLEMS = 60
 PAIRS = [(layer, int(neuron)) for layer, own in LAYERS.items() for neuron in own]
-TENSORS = {map_files.KIND: "activation_maps.safetensors", KIND: "direct_effects.safetensors"}
 FILES = {
     "ranking": "ranking.parquet",
     "neuron_effects": "neuron_effects.parquet",
-    "direct_effects": "direct_effects.parquet",
-    "direct_effect_factors": "direct_effects.safetensors",
     "heuristics": "heuristics.parquet",
     "activation_maps": "activation_maps.safetensors",
+    "row_activations": "row_activations.parquet",
 }
 
 
@@ -65,58 +63,48 @@ def write_cell(folder, expression, number, seed):
     logits = np.random.default_rng(9).normal(size=(len(PAIRS), grid.answer.max() + 1)).astype(np.float32)
     tensors = map_files.to_arrays(k_maps, logits[:, grid.answer], grid, LAYERS)
     write_tensors(tensors, folder / "activation_maps.safetensors", map_files.KIND, {})
-    write_table(ranking_table(rng), folder / "ranking.parquet", RANKING, {})
     write_table(heuristics_table(number), folder / "heuristics.parquet", HEURISTICS, {})
+    write_common(folder, rng)
+
+
+def write_common(folder, rng):
+    write_table(ranking_table(rng), folder / "ranking.parquet", RANKING, {})
     effects = pd.DataFrame(PAIRS, columns=["layer", "neuron"])
     for name in list(NEURON_EFFECTS.columns)[2:]:
         effects[name] = rng.normal(size=len(effects))
     write_table(effects, folder / "neuron_effects.parquet", NEURON_EFFECTS, {})
-    drawn = np.random.default_rng(3).choice(len(grid.a), PROBLEMS, replace=False)
-    problems = pd.DataFrame({"a": grid.a[drawn], "b": grid.b[drawn], "answer": grid.answer[drawn]})
-    texts = [str(answer) for answer in np.unique(grid.answer)]
-    write_direct_effects(folder, problems.assign(target=problems["answer"].astype(str)), texts, rng)
 
 
-def write_direct_effects(folder, problems, texts, rng):
-    """Random factors of a cell's problems (columns a, b, answer, target), and the table that follows from them."""
-    n, p, tokens = len(PAIRS), len(problems), 7 + rng.permutation(len(texts))
-    later = np.less.outer(*2 * [[layer for layer, _ in PAIRS]])
-    top = rng.permuted(np.tile(np.arange(len(texts)), (p, 1)), axis=1)[:, :5]
-    found = DirectEffects(
-        neurons=np.array(PAIRS),
-        answers=tokens,
-        written=rng.normal(size=(p, n)).astype(np.float32),
-        unit_logits=rng.normal(size=(n, len(texts))).astype(np.float32),
-        final_scale=rng.uniform(0.1, 0.5, p).astype(np.float32),
-        unit_inputs=(rng.normal(size=(n, n)) * later).astype(np.float32),
-        input_scale=np.repeat(rng.uniform(0.1, 0.5, (p, 2)), list(map(len, LAYERS.values())), axis=1).astype("f4"),
-        top=top,
-        top_logits=-np.sort(-rng.normal(size=top.shape)).astype(np.float32),
-        log_total=rng.uniform(5, 6, p).astype(np.float32),
-        predicted=np.where(rng.random(p) < 0.2, 5000, tokens[top[:, 0]]),
-    )
-    direct = tokens[summed(found).argmax(1)]
-    found.top[: p // 4, 0] = summed(found)[: p // 4].argmax(1)  # else hardly a problem has these two the same
-    table = problems.assign(
-        fields=[json.dumps({"word": f"w{a}"}) for a in problems["a"]],
-        answer_token=problems["target"].map(dict(zip(texts, tokens, strict=True))),
-        predicted_token=found.predicted,
-        predicted=["the" if token == 5000 else "answer" for token in found.predicted],
-        model_token=tokens[found.top[:, 0]],
-        direct_token=direct,
-        first=tokens[found.top[:, 0]] == direct,
-    )
-    write_table(table, folder / "direct_effects.parquet", DIRECT_EFFECTS, {})
-    write_tensors(to_arrays(found, texts), folder / "direct_effects.safetensors", KIND, {})
+def write_words(folder, seed):
+    """A cell of a table of words: no heuristics and maps, but activations on 30 rows."""
+    rng = np.random.default_rng(seed)
+    write_common(folder, rng)
+    rows = pd.DataFrame({"row": range(30), "target": [f"w{n}s" for n in range(30)]})
+    rows["fields"] = [json.dumps({"word": f"w{n}"}) for n in range(30)]
+    table = pd.DataFrame(PAIRS, columns=["layer", "neuron"]).merge(rows, how="cross")
+    table["activation"] = rng.normal(size=len(table))
+    write_table(table[list(ROW_ACTIVATIONS.columns)], folder / "row_activations.parquet", ROW_ACTIVATIONS, {})
+
+
+def write_tokens(path):
+    """Three tokens of either direction for every neuron, among them hostile ones."""
+    rows = [
+        (layer, neuron, direction, rank, rank, text, sign / rank)
+        for layer, neuron in PAIRS
+        for direction, sign in (("promotes", 1), ("suppresses", -1))
+        for rank, text in enumerate((f" {layer}.{neuron}", "\n", "</script><b>"), 1)
+    ]
+    write_table(pd.DataFrame(rows, columns=list(PROMOTED_TOKENS.columns)), path, PROMOTED_TOKENS, {})
 
 
 def tables_of(folder):
     """NAME/FORMAT/OPERATOR=FILE of every table that the browser reads."""
     return [
-        f"{table}/{name}/{operator}={folder / name / operator / file}"
+        f"{table}/{name}/{operator}={path}"
         for table, file in FILES.items()
         for name in FORMATS
-        for operator in OPERATORS
+        for operator in ASKED
+        if (path := folder / name / operator / file).exists()
     ]
 
 
@@ -131,33 +119,25 @@ def unpack_bytes(text, dtype):
 
 
 def read_cell(folder):
-    """A cell as the page builder takes it."""
-    arrays = {kind: read_tensors(folder / file, kind)[0] for kind, file in TENSORS.items()}
-    tables = {name: pd.read_parquet(folder / f"{name}.parquet") for name in ("ranking", "heuristics")}
+    """A cell of an expression as the page builder takes it."""
     return neurons.Cell(
-        **tables,
+        ranking=pd.read_parquet(folder / "ranking.parquet"),
         effects=pd.read_parquet(folder / "neuron_effects.parquet"),
-        problems=pd.read_parquet(folder / "direct_effects.parquet"),
-        direct=from_arrays(arrays[KIND]),
-        maps=map_files.from_arrays(arrays[map_files.KIND]),
+        heuristics=pd.read_parquet(folder / "heuristics.parquet"),
+        maps=map_files.from_arrays(read_tensors(folder / "activation_maps.safetensors", map_files.KIND)[0]),
     )
 
 
 def write_results(folder):
     """Tables of a model and the page made of them, through the command; and the page of another with the same."""
-    for o, (operator, expression) in enumerate(OPERATORS.items()):
-        for f, name in enumerate(FORMATS):
+    for f, name in enumerate(FORMATS):
+        for o, (operator, expression) in enumerate(OPERATORS.items()):
             write_cell(folder / MODEL / name / operator, expression, f, 10 * o + f)
+        write_words(folder / MODEL / name / WORDS, 30 + f)
+    write_tokens(folder / MODEL / "promoted_tokens.parquet")
     words = ["--models", MODEL, OTHER, "--tables", *tables_of(folder / MODEL), "--k", "200"]
-    words += ["--operators", *(f"{name}={text}" for name, text in OPERATORS.items())]
+    words += ["--operators", *(f"{name}={text}" for name, text in ASKED.items())]
+    words += ["--promoted-tokens", str(folder / MODEL / "promoted_tokens.parquet")]
     for model in (MODEL, OTHER):
         assert main(["browser", "--model", model, *words, "--output", str(folder / f"browser/{model}.html")]) == 0
     return folder
-
-
-def drawn_curve(tab, name="now", panel=0):
-    """The values that a panel's curve shows, read from its points."""
-    figure = tab.query_selector_all(".panel")[panel].query_selector("svg.curve")
-    points = figure.query_selector(f"polyline.{name}").get_attribute("points").split()
-    low, high = (float(figure.get_attribute(f"data-{end}")) for end in ("low", "high"))
-    return high - (np.array([float(point.split(",")[1]) for point in points]) - 10) / 180 * (high - low)

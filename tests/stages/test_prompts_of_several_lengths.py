@@ -151,7 +151,7 @@ def test_interventions(run, dataset, means):
             for field in ("normalized_logit", "probability"):
                 got, expected = (getattr(one, field) for one in (whole, alone))
                 torch.testing.assert_close(got[..., row : row + 1], expected, **CLOSE, msg=f"{names} {field}")
-    for column in ("knockout_probability", "keep_normalized_logit"):
+    for column in ("knockout_probability", "knockout_normalized_logit"):
         expected = np.mean([single[column] for single in singles], axis=0)
         np.testing.assert_allclose(effects[column], expected, atol=1e-6)
 

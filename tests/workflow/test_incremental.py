@@ -179,7 +179,7 @@ def test_every_setting_is_recorded_by_name(finished):
             "transfer_figure transfer_contrasts_figure dose_figure preflight",
         ),
         (
-            "stages/transfer/answer.py browser/sum_view.js paper/numbers.csv explainer/page.html",
+            "stages/transfer/answer.py browser/maps.js paper/numbers.csv explainer/page.html",
             "answers browser paper_tables explainer",
         ),
         ("page/layout.css", "browser explainer report"),
@@ -215,7 +215,7 @@ def stage_of(module):
 # Stages that call the computation of an earlier stage though they do not read its tables.
 CALLERS = {
     "mean_cache": {"dose"},  # transfer takes means where there is no donor
-    "heuristics": {"neuron_effects"},
+    "heuristics": {"promoted_tokens"},
 }
 
 

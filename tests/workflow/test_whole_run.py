@@ -4,11 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from browser_cells import drawn_curve
 
 from conftest import ROOT
-from form_invariance.stages.neuron_effects.direct_files import KIND, from_arrays, summed
-from form_invariance.tables.files import read_tensors
 
 RESULTS = ROOT / "results"
 CONFIG = yaml.safe_load((ROOT / "config/config.yaml").read_text())
@@ -98,17 +95,3 @@ def test_the_negative_control_is_told_as_nothing_shared():
     assert same.query("metric == 'jaccard beyond operator' and k > 5")["verdict"].eq("no").all()
     assert verdicts.query("question != 'same'")["verdict"].eq("undefined").all()
     assert "no neuron is shared" in (RESULTS / "report.html").read_text().lower()
-
-
-@pytest.mark.parametrize("operator", CONFIG["operators"])
-@pytest.mark.parametrize("name", CONFIG["formats"])
-def test_the_browser_adds_up_what_the_run_stored(name, operator, open_from_disk):
-    """The live sum is that of the stored factors, and the model's answer is first as often as the table says."""
-    folder = RESULTS / "embedded-shared" / name / operator
-    table = pd.read_parquet(folder / "direct_effects.parquet")
-    found, texts = from_arrays(read_tensors(folder / "direct_effects.safetensors", KIND)[0])
-    tab = open_from_disk(RESULTS / "browser/embedded-shared.html", f"#view=sum&operator={operator}&format={name}")
-    tab.wait_for_selector(".share[data-model]")
-    assert int(tab.get_attribute(".share", "data-model")) == table["first"].sum() > 0
-    expected = summed(found)[0, np.argsort([int(text) for text in texts])]
-    np.testing.assert_allclose(drawn_curve(tab), expected, atol=1e-3 * np.ptp(expected))

@@ -2,21 +2,22 @@
 
 PAGES += expand("<results>/browser/{model}.html", model=MODELS)
 BROWSED = {
-    name: [paths(f"<results>/{{model}}/{{format}}/{{operator}}/{file}"), -3, -2]
-    for name, file, paths in (
-        ("ranking", "ranking.parquet", every_cell),
-        ("neuron_effects", "neuron_effects.parquet", every_cell),
-        ("direct_effects", "direct_effects.parquet", every_cell),
-        ("direct_effect_factors", "direct_effects.safetensors", every_cell),
-        ("heuristics", "heuristics.parquet", every_grid_cell),
-        ("activation_maps", "activation_maps.safetensors", every_grid_cell),
-    )
+    "ranking": [every_cell("<results>/{model}/{format}/{operator}/ranking.parquet"), -3, -2],
+    "neuron_effects": [NEURON_EFFECTS, -3, -2],
+    "heuristics": [HEURISTICS, -3, -2],
+    "activation_maps": [
+        every_grid_cell("<results>/{model}/{format}/{operator}/activation_maps.safetensors"),
+        -3,
+        -2,
+    ],
+    "row_activations": [ROW_ACTIVATIONS, -3, -2],
 }
 
 
 rule browser:
     input:
         **{name: paths for name, (paths, *_) in BROWSED.items()},
+        promoted_tokens=PROMOTED,
     output:
         "<results>/browser/{model}.html",
     log:
@@ -36,4 +37,5 @@ rule browser:
         **table_job(mem_mb=4000),
     shell:
         "python -m form_invariance browser --model {wildcards.model:q} --models {params.models:q}"
-        " --operators {params.operators:q} --tables {params.tables:q} {params.k:q} --output {output:q} 2> {log:q}"
+        " --operators {params.operators:q} --tables {params.tables:q}"
+        " --promoted-tokens {input.promoted_tokens:q} {params.k:q} --output {output:q} 2> {log:q}"

@@ -1,8 +1,14 @@
-"""What each neuron of the shared circuit does alone, and what it writes directly, in all cells of a model."""
+"""What each neuron of the shared circuit does alone, what it promotes, and on which rows of a table it is active."""
 
-TABLES += expand(
-    "<results>/{model}/{format}/{operator}/{table}.parquet", table=["neuron_effects", "direct_effects"], **CELLS
+NEURON_EFFECTS = every_cell("<results>/{model}/{format}/{operator}/neuron_effects.parquet")
+PROMOTED = "<results>/{model}/shared/promoted_tokens.parquet"
+ROW_ACTIVATIONS = expand(
+    "<results>/{model}/{format}/{operator}/row_activations.parquet",
+    format=FORMATS,
+    operator=list(TASK_TABLES),
+    allow_missing=True,
 )
+TABLES += expand([*NEURON_EFFECTS, PROMOTED, *ROW_ACTIVATIONS], model=MODELS)
 
 
 rule neuron_effects:
@@ -15,9 +21,7 @@ rule neuron_effects:
             path for path in every_format("<results>/{model}/{format}/mean_cache.safetensors") for _ in OPERATORS
         ],
     output:
-        output=every_cell("<results>/{model}/{format}/{operator}/neuron_effects.parquet"),
-        problems=every_cell("<results>/{model}/{format}/{operator}/direct_effects.parquet"),
-        arrays=every_cell("<results>/{model}/{format}/{operator}/direct_effects.safetensors"),
+        output=NEURON_EFFECTS,
     log:
         "<results>/logs/neuron_effects/{model}.log",
     benchmark:
@@ -25,26 +29,61 @@ rule neuron_effects:
     conda:
         "../../envs/gpu.yaml"
     params:
-        code=[source_digest("neuron-effects"), source_digest("direct-effects")],
+        code=source_digest("neuron-effects"),
         model=model_options,
         files=run_files(turns=len(FORMATS) * len(OPERATORS)),
         settings=settings("late_from", "center_logits", k="k_shown"),
-        operators=OPERATORS * len(FORMATS),
-        asked=[ASKED[name] for name in OPERATORS] * len(FORMATS),
-        # A function, because the templates' fields look like wildcards.
-        templates=lambda wildcards: [
-            one["templates"][name] for one in config["formats"].values() for name in OPERATORS
-        ],
-        direct=settings(
-            "seed", k="k_shown", max_operand="heuristic_max_operand", problems="direct_effect_problems"
-        ),
     resources:
         **model_job(minutes=60),
     shell:
         in_turn(
             "neuron-effects {params.model:q} {params.files[#]:q} {params.settings:q}",
-            "direct-effects {params.model:q} --model-files {input.model_files:q} {params.asked[#]:q}"
-            " --operator {params.operators[#]:q} --template={params.templates[#]:q} --circuit {input.circuit[#]:q}"
-            " {params.direct:q} --output {output.problems[#]:q} --arrays-output {output.arrays[#]:q}",
             turns=len(FORMATS) * len(OPERATORS),
         )
+
+
+rule promoted_tokens:
+    input:
+        model_files="<results>/{model}/model_files.parquet",
+        circuits=every_operator("<results>/{model}/shared/{operator}/classified_circuit.parquet"),
+    output:
+        PROMOTED,
+    log:
+        "<results>/logs/promoted_tokens/{model}.log",
+    benchmark:
+        "<results>/benchmarks/promoted_tokens/{model}.tsv"
+    conda:
+        "../../envs/gpu.yaml"
+    params:
+        code=source_digest("promoted-tokens"),
+        model=model_options,
+        k=settings(k="k_shown"),
+    resources:
+        **model_job(minutes=10),
+    shell:
+        "python -m form_invariance promoted-tokens {params.model:q} --model-files {input.model_files:q}"
+        " --circuits {input.circuits:q} {params.k:q} --output {output:q} 2> {log:q}"
+
+
+rule row_activations:
+    input:
+        model_files="<results>/{model}/model_files.parquet",
+        census="<results>/{model}/{format}/{operator}/census.parquet",
+        circuit="<results>/{model}/shared/{operator}/classified_circuit.parquet",
+    output:
+        "<results>/{model}/{format}/{operator}/row_activations.parquet",
+    log:
+        "<results>/logs/row_activations/{model}/{format}/{operator}.log",
+    benchmark:
+        "<results>/benchmarks/row_activations/{model}/{format}/{operator}.tsv"
+    conda:
+        "../../envs/gpu.yaml"
+    params:
+        code=source_digest("row-activations"),
+        model=model_options,
+        k=settings(k="k_shown"),
+    resources:
+        **model_job(minutes=10),
+    shell:
+        "python -m form_invariance row-activations {params.model:q} --model-files {input.model_files:q}"
+        " --census {input.census:q} --circuit {input.circuit:q} {params.k:q} --output {output:q} 2> {log:q}"

@@ -1,20 +1,10 @@
 // Keys and other events; the page starts here.
 
 function show() {
-  document.body.dataset.view = state.view;
-  for (const view of ["neurons", "sum"]) byId(`show-${view}`).setAttribute("aria-pressed", String(state.view === view));
   showFilters();
   showList();
   if (!listed.some((neuron) => idOf(neuron) === state.neuron)) state.neuron = listed.length ? idOf(listed[0]) : "";
   select(state.neuron);
-  if (state.view === "sum") showSum();
-}
-
-// Another problem: the next one, the previous one, or any.
-async function moveProblem(by) {
-  const sums = await sumsOf(state.operator);
-  const count = sums.answer.length;
-  if (count) choose(sums, by === null ? Math.floor(Math.random() * count) : (problemOf(sums) + by + count) % count);
 }
 
 function onKey(event) {
@@ -25,10 +15,7 @@ function onKey(event) {
   const inList = event.target.closest("#list") !== null;
   const operators = Object.keys(DATA.operators);
   const actions = {
-    ...(state.view === "sum"
-      ? { j: () => moveProblem(1), k: () => moveProblem(-1), r: () => moveProblem(null) }
-      : { j: () => step(1), k: () => step(-1), d: downloadNeuron, "/": () => byId("query").focus() }),
-    s: () => change({ view: state.view === "sum" ? "neurons" : "sum" }),
+    j: () => step(1), k: () => step(-1), d: downloadNeuron, "/": () => byId("query").focus(),
     o: () => change({ operator: operators[(operators.indexOf(state.operator) + 1) % operators.length] }),
     ...(inList ? { ArrowDown: () => step(1), ArrowUp: () => step(-1), Home: () => step(-listed.length), End: () => step(listed.length) } : {}),
   };
@@ -40,16 +27,6 @@ function onKey(event) {
 for (const id of ["operator", "layer", "mode", "family", "agreement"]) {
   byId(id).addEventListener("change", () => change({ [id]: byId(id).value }));
 }
-for (const id of ["format", "against", "toward", "row"]) {
-  byId(id).addEventListener("change", () => change({ [id]: byId(id).value }));
-}
-byId("a").addEventListener("change", async () => {
-  const sums = await sumsOf(state.operator);
-  choose(sums, sums.a.indexOf(Number(byId("a").value)));
-});
-byId("b").addEventListener("change", () => change({ a: byId("a").value, b: byId("b").value }));
-byId("random").addEventListener("click", () => moveProblem(null));
-for (const view of ["neurons", "sum"]) byId(`show-${view}`).addEventListener("click", () => change({ view }));
 byId("query").addEventListener("input", () => change({ query: byId("query").value }));
 byId("filters").addEventListener("submit", (event) => event.preventDefault());
 byId("download-list").addEventListener("click", () => download(`${DATA.model}_${state.operator}.csv`, listed));

@@ -66,8 +66,7 @@ function select(id, focus = false) {
     }
   }
   writeAddress();
-  // Where the live sum is shown, the neuron's maps would be unpacked for nobody.
-  if (state.view === "neurons") showDetail();
+  showDetail();
 }
 
 function step(by) {

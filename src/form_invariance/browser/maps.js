@@ -103,12 +103,6 @@ function mapSection(title, kind, maps, grid, moved) {
   };
 }
 
-function opener(a, b) {
-  const button = element("button", { type: "button", className: "open-sum", textContent: "Open in the live sum" });
-  button.addEventListener("click", () => change({ view: "sum", a: String(a), b: String(b) }));
-  return button;
-}
-
 function showMaps(place, maps, grid) {
   const index = new Map();
   for (let pair = 0; pair < grid.a.length; pair++) index.set(grid.a[pair] * here().size + grid.b[pair], pair);
@@ -120,7 +114,6 @@ function showMaps(place, maps, grid) {
     for (const section of sections) {
       const values = pair === undefined ? [] : section.maps.map((map, format) => `${DATA.formats[format]} ${short(map[pair])}`);
       section.readout.textContent = [`a = ${a}, b = ${b}, ${answer}`, ...values].join("; ");
-      if (here().sums.a.some((one, place) => one === a && here().sums.b[place] === b)) section.readout.append(" ", opener(a, b));
       section.figures.forEach(drawCross);
     }
   };

@@ -1,12 +1,11 @@
-// One neuron: its maps, effects, families and answers; and what can be downloaded.
+// One neuron: its effects, promoted tokens, maps or rows, and families; and what can be downloaded.
 
 function effectTable(neuron) {
   return table(
-    ["", "Rank", "Indirect effect", "Knockout, norm. logit", "probability", "Keep, norm. logit", "probability"],
+    ["", "Rank", "Indirect effect", "Knockout, norm. logit", "probability"],
     DATA.formats.map((format, i) => [
       format, neuron.rank[i], `${short(neuron.ie[i])} ± ${short(neuron.ie_std[i])}`,
       short(neuron.knockout_normalized_logit[i]), short(neuron.knockout_probability[i]),
-      short(neuron.keep_normalized_logit[i]), short(neuron.keep_probability[i]),
     ]));
 }
 
@@ -26,11 +25,19 @@ function familyTable(neuron) {
   ]));
 }
 
-function answersList(neuron) {
-  const listing = (pairs) => pairs.map(([answer, logit]) => `${answer} (${logit > 0 ? "+" : ""}${short(logit)})`).join(", ");
-  return element("div", {},
-    element("p", { textContent: `Promotes: ${listing(neuron.promotes)}` }),
-    element("p", { textContent: `Suppresses: ${listing(neuron.suppresses)}` }));
+// Tokens as their text, in which spaces and line ends are seen, with the logit that one unit of the neuron adds.
+function tokenLists(neuron) {
+  const listing = (name, tokens) => element("p", { className: "tokens" }, `${name}: `,
+    ...tokens.flatMap(([text, logit]) => [element("code", { textContent: JSON.stringify(text).slice(1, -1).replaceAll(" ", "␣") }), ` ${logit > 0 ? "+" : ""}${short(logit)}  `]));
+  const { promotes, suppresses } = DATA.tokens[idOf(neuron)];
+  return element("div", {}, listing("Promotes", promotes), listing("Suppresses", suppresses));
+}
+
+function rowTable(neuron) {
+  return table(["Row", "Answer", ...DATA.formats], neuron.rows.map(([fields, target, ...activations]) => [
+    element("td", { className: "text", textContent: fields }), element("td", { className: "text", textContent: target }),
+    ...activations.map(short),
+  ]));
 }
 
 async function showDetail() {
@@ -52,15 +59,14 @@ async function showDetail() {
     element("h2", { textContent: `Layer ${neuron.layer}, neuron ${neuron.neuron}` }),
     element("p", { textContent: `${state.operator}: ${here().asked}.${families}` }),
     element("p", { className: "actions" }, button("Previous", () => step(-1)), button("Next", () => step(1)), button("Download CSV", downloadNeuron)),
-    maps,
-    element("h3", { textContent: "Ranks and effects" }), effectTable(neuron));
+    effectTable(neuron),
+    element("h3", { textContent: "Tokens, by the logit that one unit of it adds directly" }), tokenLists(neuron));
   if (!hasMaps()) {
-    detail.append(element("p", { textContent: "Heat maps and heuristics are about the numbers of a problem. This operator is a table of problems without numbers, so it has none." }));
+    detail.append(element("h3", { textContent: "Activation by row: the rows where it is farthest from 0" }), rowTable(neuron));
     return;
   }
-  detail.append(
-    element("h3", { textContent: `Heuristic families (${state.mode === "strict" ? "strict" : "published"} scores)` }), familyTable(neuron),
-    element("h3", { textContent: "Answers by the logit that one unit of it adds" }), answersList(neuron));
+  detail.append(maps,
+    element("h3", { textContent: `Heuristic families (${state.mode === "strict" ? "strict" : "published"} scores)` }), familyTable(neuron));
   if (!neuron.maps) {
     maps.replaceChildren(element("p", { textContent: "The heat maps of this neuron are not in this file, which stays under 8 MB; activation_maps.safetensors has them." }));
     return;
@@ -71,7 +77,7 @@ async function showDetail() {
 }
 
 function csvLines(neurons) {
-  const perFormat = ["rank", "ie", "ie_std", "knockout_normalized_logit", "knockout_probability", "keep_normalized_logit", "keep_probability"];
+  const perFormat = ["rank", "ie", "ie_std", "knockout_normalized_logit", "knockout_probability"];
   const labelled = (neuron, mode, format) => Object.keys(neuron[mode][format]).filter((family) => neuron[mode][format][family][3]).join("|");
   const head = ["model", "operator", "layer", "neuron", "format", ...perFormat, "strict_families", "reference_families"];
   const rows = neurons.flatMap((neuron) => DATA.formats.map((format, i) => [

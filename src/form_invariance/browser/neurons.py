@@ -1,5 +1,6 @@
-"""What the browser says of each shared neuron: ranks, effects, families, answers; from the run's tables."""
+"""What the browser says of each shared neuron: ranks, effects, families, tokens, rows; from the run's tables."""
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,29 +11,21 @@ import pandas as pd
 from form_invariance.errors import UserError
 from form_invariance.stages.heuristics.map_files import ActivationMaps
 from form_invariance.stages.heuristics.names import SHARED
-from form_invariance.stages.neuron_effects.direct_files import DirectEffects
 
-ANSWERS = 8
-"""Answers shown at either end of what a neuron promotes."""
-
-_EFFECTS = ("knockout_normalized_logit", "keep_normalized_logit", "knockout_probability", "keep_probability")
+ROWS = 10
+"""Rows of a table of words that are shown of a neuron."""
+_EFFECTS = ("knockout_normalized_logit", "knockout_probability")
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What the browser shows of one (format, operator); a table of problems has no heuristics and maps.
-
-    Attributes:
-        problems: direct_effects table.
-        direct: the factors of its direct effects, and the answers' texts.
-    """
+    """What the browser shows of one (format, operator): heuristics and maps, or of a table of words its rows."""
 
     ranking: pd.DataFrame
     effects: pd.DataFrame
-    problems: pd.DataFrame
-    direct: tuple[DirectEffects, list[str]]
     heuristics: pd.DataFrame | None = None
     maps: ActivationMaps | None = None
+    rows: pd.DataFrame | None = None
 
 
 def _rows(table: pd.DataFrame) -> Iterable[Any]:
@@ -81,22 +74,41 @@ def agreement(sets: list[set[str]]) -> str:
     return "common" if set.intersection(*sets) else "different"
 
 
-def promoted(answers: np.ndarray, logits: np.ndarray) -> dict[str, list[list[float | None]]]:
-    """The answers that one unit of a neuron promotes and suppresses most.
+def tokens_of(table: pd.DataFrame) -> dict[str, dict[str, list[list[Any]]]]:
+    """The tokens that each neuron promotes and suppresses, and their logits, the strongest first.
 
     Args:
-        answers: (n,).
-        logits: what it adds to each, (n,).
+        table: promoted_tokens.
 
     Returns:
-        promotes, suppresses: pairs of answer and logit, the strongest first.
+        By neuron ("layer.number") and direction.
     """
-    order = np.argsort(-logits, kind="stable")
+    found: dict[str, dict[str, list[list[Any]]]] = {}
+    for row in _rows(table.sort_values("rank", kind="stable")):
+        own = found.setdefault(f"{row.layer}.{row.neuron}", {})
+        own.setdefault(row.direction, []).append([row.text, _number(row.logit, 3)])
+    return found
 
-    def named(chosen: np.ndarray) -> list[list[float | None]]:
-        return [[int(answers[i]), _number(logits[i], 3)] for i in chosen]
 
-    return {"promotes": named(order[:ANSWERS]), "suppresses": named(order[::-1][:ANSWERS])}
+def most_active_rows(tables: list[pd.DataFrame]) -> dict[tuple[int, int], list[list[Any]]]:
+    """The rows of a table of words on which each neuron is farthest from 0, by the mean of the formats.
+
+    Args:
+        tables: row_activations of each format.
+
+    Returns:
+        By neuron, of each row: its fields, the target, the activation in each format.
+    """
+    key = ["layer", "neuron", "row"]
+    wide = pd.concat([table.set_index(key)["activation"] for table in tables], axis=1, keys=range(len(tables)))
+    order = wide.mean(axis=1).abs().sort_values(ascending=False, kind="stable").index
+    best = wide.loc[order].groupby(level=["layer", "neuron"], sort=False).head(ROWS)
+    said = tables[0].drop_duplicates("row").set_index("row")
+    words = {row: [", ".join(json.loads(said["fields"][row]).values()), said["target"][row]] for row in said.index}
+    found: dict[tuple[int, int], list[list[Any]]] = {}
+    for (layer, neuron, row), values in zip(best.index, best.to_numpy(), strict=True):
+        found.setdefault((layer, neuron), []).append([*words[row], *(_number(value) for value in values)])
+    return found
 
 
 def _lookup(table: pd.DataFrame) -> dict[tuple[int, int], Any]:
@@ -104,9 +116,12 @@ def _lookup(table: pd.DataFrame) -> dict[tuple[int, int], Any]:
 
 
 def _of_the_same_neurons(cell: Cell, other: Cell) -> bool:
-    """Whether two formats' maps, or without maps their effects, are of the same neurons (and pairs)."""
+    """Whether two formats' maps, or the activations by row, are of the same neurons and pairs or rows."""
+    if cell.rows is not None and other.rows is not None:
+        key = ["layer", "neuron", "row", "fields"]
+        return cell.rows[key].equals(other.rows[key])
     if cell.maps is None or other.maps is None:
-        return cell.maps is other.maps and set(_lookup(cell.effects)) == set(_lookup(other.effects))
+        return False
     return cell.maps.neurons.equals(other.maps.neurons) and np.array_equal(cell.maps.answer, other.maps.answer)
 
 
@@ -119,22 +134,22 @@ def neurons_of(cells: Mapping[str, Cell], where: str) -> list[dict[str, Any]]:
 
     Returns:
         Of each: layer, neuron, row (its map's), rank, ie, ie_std, each effect of single neurons (lists, one entry
-        a format), strict and reference (by format: families), agreement_strict and agreement_reference; and with
-        maps promotes, suppresses.
+        a format), strict and reference (by format: families), agreement_strict and agreement_reference; of a table
+        of words also rows, as `most_active_rows`.
 
     Raises:
-        UserError: the formats' maps or effects are not of the same neurons and pairs.
+        UserError: the formats' maps or rows are not of the same neurons and pairs.
     """
     own = list(cells.values())
     first = own[0].maps
     shared = own[0].effects[["layer", "neuron"]] if first is None else first.neurons
     if not all(_of_the_same_neurons(cell, own[0]) for cell in own):
-        raise UserError(f"{where}: the formats' maps or effects are of other neurons; run snakemake again")
+        raise UserError(f"{where}: the formats' activations are of other neurons or problems; run snakemake again")
     rankings = [_lookup(cell.ranking) for cell in own]
     effects = [_lookup(cell.effects) for cell in own]
     labelled = [{} if cell.heuristics is None else families(cell.heuristics) for cell in own]
-    if first is not None:
-        answers, place = np.unique(first.answer, return_index=True)
+    tables = [cell.rows for cell in own if cell.rows is not None]
+    active = most_active_rows(tables) if tables else {}
     found = []
     for row, pair in enumerate(_rows(shared)):
         key = (int(pair.layer), int(pair.neuron))
@@ -148,8 +163,8 @@ def neurons_of(cells: Mapping[str, Cell], where: str) -> list[dict[str, Any]]:
             "ie_std": [_number(one.ie_std) for one in ranked],
             **{name: [_number(getattr(table[key], name), 3) for table in effects] for name in _EFFECTS},
         }
-        if first is not None:
-            entry |= promoted(answers, first.logits[row, place])
+        if tables:
+            entry["rows"] = active[key]
         for mode in ("strict", "reference"):
             entry[mode] = [of.get((mode, *key), {}) for of in labelled]
             sets = [{name for name, values in one.items() if values[3]} for one in entry[mode]]

@@ -15,24 +15,6 @@ def pack_bytes(data: np.ndarray) -> str:
     return base64.b64encode(zlib.compress(np.ascontiguousarray(data).tobytes(), 9)).decode()
 
 
-def pack_rows(rows: np.ndarray) -> dict[str, str]:
-    """The rows of an array with 65,536 levels each, between the row's ends.
-
-    Args:
-        rows: (n, m).
-
-    Returns:
-        low, step: of each row, packed as 32-bit floats; codes: packed as 16-bit integers, (n, m).
-    """
-    if not rows.size:
-        return dict.fromkeys(("low", "step", "codes"), pack_bytes(np.empty(0)))
-    low = rows.min(1).astype("<f4")
-    step = ((rows.max(1) - low) / 65535).astype("<f4")
-    step[step == 0] = 1
-    codes = np.rint((rows - low[:, None]) / step[:, None]).clip(0, 65535)
-    return {"low": pack_bytes(low), "step": pack_bytes(step), "codes": pack_bytes(codes.astype("<u2"))}
-
-
 def pack_maps(maps: np.ndarray) -> dict[str, Any]:
     """One neuron's K maps of all formats on one scale.
 

@@ -14,13 +14,11 @@ const COLUMNS = [
   { key: "rank", name: "Rank", of: (n) => mean(n.rank), show: (n) => mean(n.rank).toFixed(1), title: "mean rank in its layer" },
   { key: "ie", name: "IE", of: (n) => mean(n.ie), show: (n) => short(mean(n.ie)), title: "mean indirect effect", down: true },
   { key: "knockout", name: "Knock", of: (n) => mean(n.knockout_probability), show: (n) => short(mean(n.knockout_probability)), title: "change of the answer's probability when it alone is at its mean" },
-  { key: "keep", name: "Keep", of: (n) => mean(n.keep_probability), show: (n) => short(mean(n.keep_probability)), title: "what it adds to the answer's probability in the circuit", down: true },
   { key: "families", name: "Families", of: (n) => familiesOf(n).size, show: (n) => [...familiesOf(n)].join(", "), title: "labelled in every format", down: true },
 ];
 const DEFAULTS = {
   operator: Object.keys(DATA.operators)[0], layer: "", mode: "strict", family: "", agreement: "", query: "",
-  sort: "rank", order: "up", neuron: "", view: "neurons", format: DATA.formats[0], against: "", a: "", b: "", row: "",
-  toward: "model",
+  sort: "rank", order: "up", neuron: "",
 };
 const state = { ...DEFAULTS };
 const cross = { a: null, b: null };
@@ -103,8 +101,6 @@ function readAddress() {
   if (!(state.operator in DATA.operators)) state.operator = DEFAULTS.operator;
   if (!["strict", "reference"].includes(state.mode)) state.mode = DEFAULTS.mode;
   if (!(state.agreement in AGREEMENTS)) state.agreement = "";
-  if (!["neurons", "sum"].includes(state.view)) state.view = DEFAULTS.view;
-  if (!["model", "right"].includes(state.toward)) state.toward = DEFAULTS.toward;
   if (!COLUMNS.some((column) => column.key === state.sort)) state.sort = DEFAULTS.sort;
 }
 

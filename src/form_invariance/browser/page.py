@@ -7,49 +7,40 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from markupsafe import Markup
 from matplotlib import colormaps
 from matplotlib.colors import to_hex
 
-from form_invariance.browser.neurons import Cell, neurons_of
+from form_invariance.browser.neurons import Cell, neurons_of, tokens_of
 from form_invariance.browser.packing import LEVELS, pack_bytes, pack_maps
-from form_invariance.browser.sums import layer_starts, sums_of
+from form_invariance.errors import UserError
 from form_invariance.page.make import make_page
 from form_invariance.stages.heuristics import map_files
 
 _LARGEST = 7 * 10**6 + 900_000
 """Bytes of a page, without its own script."""
-_OTHERS = 20
-"""Numbers of each problem that do not depend on the neurons: scales, targets, the model's own answers."""
-_SCRIPTS = ("page.js", "list.js", "maps.js", "neuron.js", "sums.js", "graph.js", "sum_view.js", "keys.js")
+_SCRIPTS = ("page.js", "list.js", "maps.js", "neuron.js", "keys.js")
 
 
-def operator_data(cells: Mapping[str, Cell], room: float, where: str) -> dict[str, Any]:
+def operator_data(cells: Mapping[str, Cell], where: str) -> dict[str, Any]:
     """What the page knows of one operator, without the heat maps.
 
     Args:
         cells: by format.
-        room: bytes for the factors of direct effects.
         where: model and operator, for errors.
 
     Returns:
-        neurons: as `neurons_of`; sums: as `sums_of`; and with maps a, b: the pairs' operands, and place: of each
-        pair's answer in answers, packed as 16-bit integers; answers; size: operands are below it.
+        neurons: as `neurons_of`; and with maps a, b: the pairs' operands, and place: of each pair's answer in
+        answers, packed as 16-bit integers; answers; size: operands are below it.
     """
-    first = next(iter(cells.values()))
-    # Of each problem and format two bytes a number, which base64 makes a third longer.
-    numbers = len(first.direct[0].neurons) + len(layer_starts(first.direct[0].neurons)) + _OTHERS
-    most = int(room / (len(cells) * numbers * 2 * 4 / 3))
-    direct = {name: cell.direct for name, cell in cells.items()}
-    sums = sums_of({name: cell.problems for name, cell in cells.items()}, direct, max(1, most), where)
-    maps = first.maps
+    maps = next(iter(cells.values())).maps
     if maps is None:
-        return {"neurons": neurons_of(cells, where), "sums": sums}
+        return {"neurons": neurons_of(cells, where)}
     answers, place = np.unique(maps.answer, return_inverse=True)
     short = np.dtype("<u2")
     return {
         "neurons": neurons_of(cells, where),
-        "sums": sums,
         "a": pack_bytes(maps.a.astype(short)),
         "b": pack_bytes(maps.b.astype(short)),
         "place": pack_bytes(place.astype(short)),
@@ -84,6 +75,7 @@ def browser_page(
     model: str,
     models: Sequence[str],
     cells: Mapping[str, Mapping[str, Cell]],
+    tokens: pd.DataFrame,
     k: int,
     asked: Mapping[str, str],
 ) -> str:
@@ -93,16 +85,25 @@ def browser_page(
         model: its name.
         models: names of all models, whose pages are in the same folder.
         cells: by operator and format.
+        tokens: promoted_tokens table.
         k: circuit size whose shared neurons are shown.
         asked: what each operator asks, in words.
+
+    Raises:
+        UserError: the tables are not of the same neurons.
     """
-    room = _LARGEST / 2 / len(cells)
-    operators = {name: operator_data(own, room, f"{model}, {name}") for name, own in cells.items()}
-    add_maps(operators, cells, _LARGEST - len(json.dumps(operators)))
+    operators = {name: operator_data(own, f"{model}, {name}") for name, own in cells.items()}
+    promoted = tokens_of(tokens)
+    if any(
+        f"{one['layer']}.{one['neuron']}" not in promoted for own in operators.values() for one in own["neurons"]
+    ):
+        raise UserError(f"{model}: the promoted tokens are of other neurons; run snakemake again")
+    add_maps(operators, cells, _LARGEST - len(json.dumps([operators, promoted])))
     shown = {
         "model": model,
         "formats": list(next(iter(cells.values()))),
         "k": k,
+        "tokens": promoted,
         "levels": LEVELS,
         "colours": [to_hex(colour) for colour in colormaps["cividis"](np.linspace(0, 1, LEVELS))],
         "operators": {name: {**data, "asked": asked[name]} for name, data in operators.items()},

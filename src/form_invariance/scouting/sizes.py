@@ -20,17 +20,17 @@ Censuses = Mapping[tuple[str, str], tuple[pd.DataFrame, str]]
 
 _KEYS = (
     *("train_prompts", "eval_prompts", "candidates", "probe_prompts", "heuristic_max_operand"),
-    *("direct_effect_problems", "mean_cache_prompts", "transfer_pairs", "corrupt_seeds", "random_seeds"),
+    *("mean_cache_prompts", "transfer_pairs", "corrupt_seeds", "random_seeds"),
 )
 _STEPS = (
-    (8, 12, 50, 80, 20, 50, 60, 20, 1, 4),
-    (12, 16, 80, 100, 20, 100, 80, 30, 1, 4),
-    (16, 24, 120, 120, 30, 200, 96, 40, 1, 4),
-    (24, 32, 200, 200, 40, 200, 120, 60, 1, 5),
-    (32, 40, 300, 400, 50, 300, 200, 100, 2, 5),
-    (48, 64, 500, 1000, 50, 500, 300, 200, 2, 5),
-    (64, 80, 1000, 1500, 80, 1000, 600, 400, 3, 5),
-    (100, 100, 2000, 2500, 100, 1000, 1000, 600, 3, 5),
+    (8, 12, 50, 80, 20, 60, 20, 1, 4),
+    (12, 16, 80, 100, 20, 80, 30, 1, 4),
+    (16, 24, 120, 120, 30, 96, 40, 1, 4),
+    (24, 32, 200, 200, 40, 120, 60, 1, 5),
+    (32, 40, 300, 400, 50, 200, 100, 2, 5),
+    (48, 64, 500, 1000, 50, 300, 200, 2, 5),
+    (64, 80, 1000, 1500, 80, 600, 400, 3, 5),
+    (100, 100, 2000, 2500, 100, 1000, 600, 3, 5),
 )
 """Values of `_KEYS`, from the quickest experiment to the default one.
 

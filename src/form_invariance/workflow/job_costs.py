@@ -163,8 +163,16 @@ def _interventions(cell: Cell) -> float:
 
 def _neuron_effects(cell: Cell) -> float:
     neurons = cell.config["k_shown"] / 2 * cell.size.late
-    alone = 2 * neurons * cell.config["eval_prompts"] * cell.size.late_token
-    return alone + cell.passes(cell.config["direct_effect_problems"])
+    return neurons * cell.config["eval_prompts"] * cell.size.late_token
+
+
+def _promoted_tokens(cell: Cell) -> float:
+    # Once a model and operator, not once a format.
+    return cell.config["k_shown"] / 2 * cell.size.late * cell.size.unembedding / len(cell.config["formats"])
+
+
+def _row_activations(cell: Cell) -> float:
+    return cell.passes(cell.config["census_pairs"])
 
 
 def _transfer(cell: Cell) -> float:
@@ -213,6 +221,8 @@ OPERATIONS: dict[str, Callable[[Cell], float]] = {
     "mean_cache": _mean_cache,
     "interventions": _interventions,
     "neuron_effects": _neuron_effects,
+    "promoted_tokens": _promoted_tokens,
+    "row_activations": _row_activations,
     "transfer": _transfer,
     "dose": _dose,
     "heuristics": _heuristics,

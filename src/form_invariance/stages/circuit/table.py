@@ -1,5 +1,6 @@
 """The shared circuit."""
 
+import numpy as np
 import pandas as pd
 
 from form_invariance.tables.columns import NEURON, Schema, integer
@@ -10,3 +11,8 @@ CIRCUIT = Schema("circuit", {"k": integer("circuit size: neurons per layer and f
 def neurons_of(circuit: pd.DataFrame, k: int) -> pd.DataFrame:
     """The neurons of the circuit at k, in order of layer and number."""
     return circuit[circuit["k"] == k].sort_values(["layer", "neuron"])
+
+
+def by_layer(circuit: pd.DataFrame, k: int) -> dict[int, np.ndarray]:
+    """The numbers of the neurons of the circuit at k, in ascending order, by layer."""
+    return {int(str(layer)): own["neuron"].to_numpy() for layer, own in neurons_of(circuit, k).groupby("layer")}

@@ -1,4 +1,4 @@
-"""Knock every shared neuron of one cell out alone, and leave it alone out of the circuit."""
+"""Knock every shared neuron of one cell out alone."""
 
 import argparse
 

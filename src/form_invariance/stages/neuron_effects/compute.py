@@ -1,4 +1,4 @@
-"""What each shared neuron does alone: knocked out of the whole model, and left out of the circuit."""
+"""What each shared neuron does alone: knocked out of the whole model."""
 
 import numpy as np
 import pandas as pd
@@ -13,21 +13,13 @@ from form_invariance.tables.progress import Progress
 _MEASURES = ("probability", "normalized_logit")
 
 
-def single_neuron_masks(circuit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What is ablated to learn of each neuron of a circuit what it does.
-
-    Args:
-        circuit: bool, (late layers, m), with n neurons.
-
-    Returns:
-        Both bool, (n, late layers, m), neurons in order of layer and number: the neuron alone (knockout), and
-        everything but the rest of the circuit (keep-only without this neuron).
-    """
+def single_neuron_masks(circuit: np.ndarray) -> np.ndarray:
+    """Each neuron of a circuit (late layers, m) alone, bool, (n, late layers, m), in order of layer and number."""
     places = np.argwhere(circuit)
     rows = np.arange(len(places))
     alone = np.zeros((len(places), *circuit.shape), dtype=bool)
     alone[rows, places[:, 0], places[:, 1]] = True
-    return alone, ~circuit | alone
+    return alone
 
 
 def neuron_effects(
@@ -47,30 +39,20 @@ def neuron_effects(
         circuit: bool, (late layers, m).
 
     Returns:
-        Columns layer, neuron, and of the answer's probability and normalised logit: knockout_* (this neuron
-        alone at its mean, minus the unmodified model) and keep_* (the circuit, minus the circuit without it,
-        all other late neurons at their means).
+        Columns layer, neuron, and of the answer's probability and normalised logit knockout_*: this neuron alone
+        at its mean, minus the unmodified model.
     """
-    alone, without = single_neuron_masks(circuit)
+    alone = single_neuron_masks(circuit)
     layers, numbers = np.nonzero(circuit)
     columns: dict[str, np.ndarray] = {"layer": layers + run.first, "neuron": numbers}
     if not len(alone):
-        names = [f"{kind}_{measure}" for kind in ("knockout", "keep") for measure in _MEASURES]
+        names = [f"knockout_{measure}" for measure in _MEASURES]
         return pd.DataFrame({**columns, **dict.fromkeys(names, np.empty(0))})
     started = start(run, tokens, answers, center, batch)
-    whole, kept = unmodified(started), intervene(started, ~circuit[None], means)
-    knocked, left = (
-        intervene(
-            started,
-            masks,
-            means,
-            at_once=rows_at_once(run.model),
-            done=Progress(len(masks), f"neurons {what}").add,
-        )
-        for masks, what in ((alone, "knocked out"), (without, "left out"))
-    )
-    for kind, more, less in (("knockout", knocked, whole), ("keep", kept, left)):
-        for measure in _MEASURES:
-            change = getattr(more, measure) - getattr(less, measure)
-            columns[f"{kind}_{measure}"] = change.mean(-1).cpu().numpy()
+    whole = unmodified(started)
+    done = Progress(len(alone), "neurons knocked out").add
+    knocked = intervene(started, alone, means, at_once=rows_at_once(run.model), done=done)
+    for measure in _MEASURES:
+        change = getattr(knocked, measure) - getattr(whole, measure)
+        columns[f"knockout_{measure}"] = change.mean(-1).cpu().numpy()
     return pd.DataFrame(columns)

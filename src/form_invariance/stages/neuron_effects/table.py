@@ -1,6 +1,6 @@
-"""Interventions on single neurons, and their direct effects by problem."""
+"""Single neurons: knockout, the tokens that they promote, and their activations by row of a table of words."""
 
-from form_invariance.tables.columns import NEURON, PROBLEM, Schema, flag, integer, number, text
+from form_invariance.tables.columns import NEURON, PROBLEM, Schema, integer, number, text
 
 NEURON_EFFECTS = Schema(
     "neuron_effects",
@@ -10,22 +10,28 @@ NEURON_EFFECTS = Schema(
             "probability of the answer with this neuron alone at its mean, minus without"
         ),
         "knockout_normalized_logit": number("the same of the normalised logit"),
-        "keep_probability": number(
-            "probability of the answer with the circuit alone at work, minus the same without this neuron"
-        ),
-        "keep_normalized_logit": number("the same of the normalised logit"),
     },
 )
-DIRECT_EFFECTS = Schema(
-    "direct_effects",
+PROMOTED_TOKENS = Schema(
+    "promoted_tokens",
     {
-        **{name: PROBLEM[name] for name in ("a", "b", "answer", "target", "answer_token", "fields")},
-        "predicted_token": integer("the model's most probable next token"),
-        "predicted": text("its text"),
-        "model_token": integer(
-            "the answer to which the model gives the highest logit, among those of all problems"
+        **NEURON,
+        "direction": text("promotes or suppresses"),
+        "rank": integer("rank of the token among those that the neuron promotes (suppresses), 1 = most"),
+        "token": integer("token id"),
+        "text": text("the token's text"),
+        "logit": number(
+            "what one unit of the neuron adds to the token's logit past all later layers, centred over the "
+            "vocabulary; the final norm's weights are folded in, its scale is not"
         ),
-        "direct_token": integer("the answer to which the shared neurons together add the most directly"),
-        "first": flag("these two are the same"),
+    },
+)
+ROW_ACTIVATIONS = Schema(
+    "row_activations",
+    {
+        **NEURON,
+        "row": integer("number of the table's row, from 0"),
+        **{name: PROBLEM[name] for name in ("fields", "target")},
+        "activation": number("the neuron's activation at the last token of the row's prompt"),
     },
 )
