@@ -60,7 +60,7 @@ async function showDetail() {
     element("p", { textContent: `${state.operator}: ${here().asked}.${families}` }),
     element("p", { className: "actions" }, button("Previous", () => step(-1)), button("Next", () => step(1)), button("Download CSV", downloadNeuron)),
     effectTable(neuron),
-    element("h3", { textContent: "Tokens, by the logit that one unit of it adds directly" }), tokenLists(neuron));
+    element("h3", { textContent: "Tokens, by the logit that an activation of +1 adds directly" }), tokenLists(neuron));
   if (!hasMaps()) {
     detail.append(element("h3", { textContent: "Activation by row: the rows where it is farthest from 0" }), rowTable(neuron));
     return;
