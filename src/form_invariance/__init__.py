@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # Threads that spin while they wait take a busy machine's cores from each other; PyTorch reads this when it starts.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 __all__ = [
     "answer",
     "attribution",
