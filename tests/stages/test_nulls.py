@@ -129,7 +129,7 @@ def test_where_the_truth_is_known_circuits_are_rarely_called_specific_or_exchang
     assert (table["undefined"] == 0).eq(~controls).all()
     # Unchanged, both questions have the answer that the tables were made with.
     unchanged = {null: (lambda lost, rng: lost, *rest) for null, (_, *rest) in nulls.NULLS.items()}
-    monkeypatch.setattr(nulls, "_NULLS", unchanged)
+    monkeypatch.setattr(nulls, "NULLS", unchanged)
     assert {trial["verdict"] for trial in nulls.specificity_trials(lost_answers(rng), 200, 0)} == {"yes"}
 
 
