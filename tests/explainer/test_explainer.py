@@ -1,7 +1,6 @@
 """The explained page: what it chooses and says follows the tables, and it opens in a real browser from disk."""
 
 import html as markup
-import itertools
 import re
 
 import numpy as np
@@ -275,18 +274,6 @@ def test_the_numbers_are_the_tables(html):
     ]
 
 
-def test_no_number_is_typed_into_the_template():
-    text = (ROOT / "src/form_invariance/explainer/page.html").read_text()
-    prose = re.sub(r"\{\{.*?\}\}|\{%.*?%\}|<h2>.*?</h2>|<[^>]+>", " ", text, flags=re.DOTALL)
-    # References to steps, the level of the intervals, and what no effect is.
-    prose = re.sub(r"step \d|95&nbsp;%|(?<=;)\s0 means", " ", prose)
-    assert re.findall(r"\d+", prose) == []
-
-
-def test_the_same_tables_give_the_same_page(html, tmp_path):
-    assert explain(tmp_path) == html
-
-
 @pytest.mark.parametrize(
     ("right", "candidates", "chosen"),
     [
@@ -428,38 +415,21 @@ def test_it_links_to_sections_that_the_report_has(html):
     assert 'href="browser/m%26m.html"' in html
 
 
-@pytest.mark.skipif(not (ROOT / "results/explained.html").exists(), reason="needs the demo's results (make demo)")
-def test_the_demos_page_and_report_fit():
-    html, whole = ((ROOT / f"results/{name}.html").read_text() for name in ("explained", "report"))
-    targets = re.findall(r'href="report.html#([^"]+)"', html)
-    assert len(targets) == 6
-    assert [name for name in targets if f'id="{name}"' not in whole] == []
-    assert 'href="explained.html"' in whole
-    assert len(html) < 1e6
-
-
 # ---- in a real browser
 
 
+@pytest.mark.parametrize("width", [480, 1280])
 @pytest.mark.parametrize("kind", ["html", "without_shared", "of_words"])
-def test_it_opens_from_disk(open_from_disk, request, tmp_path, kind):
+def test_it_opens_from_disk(open_from_disk, request, tmp_path, kind, width):
     path = tmp_path / "explained.html"
     path.write_text(request.getfixturevalue(kind))
     tab = open_from_disk(path)
+    tab.set_viewport_size({"width": width, "height": 900})
     assert tab.eval_on_selector_all("h2", "all => all.length") == 5
-    assert tab.eval_on_selector_all("figure", "all => all.every((one) => one.querySelector('figcaption'))")
-    light = (
-        "one => getComputedStyle(document.body)[one].match(/\\d+/g).slice(0, 3).reduce((a, b) => a + +b, 0) > 384"
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    images = tab.eval_on_selector_all(
+        "figure img", "all => all.map((one) => [one.naturalWidth, one.alt, one.width])"
     )
-    for width, colours in itertools.product((480, 1280), ("light", "dark")):
-        tab.set_viewport_size({"width": width, "height": 900})
-        tab.emulate_media(color_scheme=colours)
-        assert tab.evaluate("document.documentElement.scrollWidth") <= width
-        images = tab.eval_on_selector_all(
-            "figure img", "all => all.map((one) => [one.naturalWidth, one.alt, one.width])"
-        )
-        assert all(natural > 0 and len(text) > 20 and 300 < shown <= width for natural, text, shown in images)
-        bars = tab.eval_on_selector_all(".bar", "all => all.map((b) => b.firstChild.offsetWidth / b.clientWidth)")
-        assert bars == pytest.approx([1, 2 / 3], abs=0.01)
-        paper, ink = (tab.evaluate(light, name) for name in ("backgroundColor", "color"))
-        assert (paper, ink) == ((True, False) if colours == "light" else (False, True))
+    assert all(natural > 0 and len(text) > 20 and 300 < shown <= width for natural, text, shown in images)
+    bars = tab.eval_on_selector_all(".bar", "all => all.map((b) => b.firstChild.offsetWidth / b.clientWidth)")
+    assert bars == pytest.approx([1, 2 / 3], abs=0.01)

@@ -21,7 +21,6 @@ from form_invariance.stages.transfer import answer as transfer
 from form_invariance.stages.transfer.table import DOSE
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width="9" height="9"/></svg>'
-DEMO = ROOT / "results/report.html"
 
 
 def test_transfer_is_told_by_its_contrasts():
@@ -122,7 +121,7 @@ def html(finished_files):
     return render(finished_files)
 
 
-@pytest.mark.parametrize("name", [*FIGURES, TABLES[0], TIMES])
+@pytest.mark.parametrize("name", [FIGURES[0], TABLES[0], TIMES])
 @pytest.mark.parametrize("text", ["", '"cut', "\0\xff"], ids=["empty", "cut", "bytes"])
 def test_a_broken_file_is_named(finished_files, name, text):
     path = finished_files / name
@@ -131,7 +130,7 @@ def test_a_broken_file_is_named(finished_files, name, text):
         render(finished_files)
 
 
-@pytest.mark.parametrize("name", [*FIGURES, TABLES[0]])
+@pytest.mark.parametrize("name", [FIGURES[0], FIGURES[-1], TABLES[0]])
 def test_a_missing_file_is_named(finished_files, name):
     path = finished_files / name
     path.unlink()
@@ -170,15 +169,6 @@ def test_it_opens_from_disk(open_from_disk, html, tmp_path, width):
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
     tab.click("nav a:text('Methods')")
     assert tab.url.endswith("#methods")
-
-
-@pytest.mark.skipif(not DEMO.exists(), reason="needs the demo's results (make demo)")
-def test_the_demos_report():
-    html = DEMO.read_text()
-    assert len(html) < 25e6
-    assert html.count(">Do the shared neurons suffice?</h2>") == 1
-    assert html.count('<tr><th scope="row"><a href="#') == len(QUESTIONS)
-    assert not re.findall(r'src="(?!data:)', html)
 
 
 def verdict(*rows):
@@ -241,22 +231,6 @@ def test_the_page_opens_with_the_verdicts(finished_files, open_from_disk, tmp_pa
     assert tab.inner_text("h2#does-it-overlap") == "Does it overlap?"
     downloaded = tab.get_attribute("#does-it-overlap + .models a[download]", "href")
     assert base64.b64decode(downloaded.split(",")[1]).decode() == "x\n1\n"
-
-
-def test_a_figures_caption_is_said_once_and_its_text_keeps_its_size(finished_files, open_from_disk, tmp_path):
-    """An image is as wide as its figure, so that letters have one size in all figures, or narrower on a phone."""
-    (finished_files / "figures/m/overlap.svg").write_text(
-        '<svg xmlns="http://www.w3.org/2000/svg" width="300" height="100" viewBox="0 0 300 100"/>'
-    )
-    path = tmp_path / "report.html"
-    path.write_text(render(finished_files, {"m": [CAPTIONED], "n": [CAPTIONED]}, ("m", "n")))
-    tab = open_from_disk(path)
-    captions = tab.eval_on_selector_all(".caption", "all => all.map((one) => one.textContent)")
-    assert captions == ["How <much> they share.", "All of it."]
-    images = tab.query_selector_all(".models img")
-    assert [image.bounding_box()["width"] for image in images] == [300, 300]
-    tab.set_viewport_size({"width": 200, "height": 800})
-    assert all(image.bounding_box()["width"] <= 200 for image in images)
 
 
 def test_a_sections_method_is_in_a_fold(finished_files):
