@@ -1,7 +1,6 @@
-"""The heuristics written out with sets of pairs, a neuron at a time: what the fast scores are compared with."""
+"""The strict scores written out with sets of pairs, a neuron at a time: what the fast scores are compared with."""
 
 import math
-from collections import Counter
 from functools import cache
 
 from form_invariance.stages.heuristics.names import family
@@ -9,17 +8,6 @@ from form_invariance.stages.heuristics.names import family
 WIDTHS = {"multiplication": (3, 5, 10)}
 RESULT_WIDTHS = {"multiplication": (10, 30, 50, 100), "division": (2, 10, 100)}
 SIDES = {"op1": (0,), "op2": (1,), "both_operands": (0, 1), "result": (2,)}
-DROPPED = ["result_range_0_100", "result_range_0_10", "result_range_0_2"]
-DROPPED += [f"result_multi_value_{n}={list(range(n))}" for n in (2, 3, 4, 5)] + ["result_multi_value_2=[0, 2]"]
-ZEROED = [f"result_0mod{n}" for n in range(2, 11)]
-ZEROED += [
-    f"{value}_pattern_{text}" for value in ("op1", "op2", "result") for text in ("..0", ".00", "0.0", "00.")
-]
-
-
-def ordered(values):
-    """Places of a map's values, highest first, ties in the grid's order."""
-    return sorted(range(len(values)), key=lambda place: (-values[place], place))
 
 
 def places_where(grid, sides, holds):
@@ -49,88 +37,6 @@ def wildcards(number):
     """The seven patterns of a number's three digits: a digit or an open place, at least one digit."""
     text = f"{number:03d}"
     return ["".join(c if i & (1 << j) else "." for j, c in enumerate(text)) for i in range(1, 8)]
-
-
-def frequent_patterns(prefix, values):
-    """(heuristic, score) of the five most frequent patterns: by count, by fixed digits, by first occurrence."""
-    counted = Counter(text for value in values for text in wildcards(value))
-    best = sorted(counted.items(), key=lambda one: (-one[1], one[0].count(".")))[:5]
-    rows = [(text, count / len(values)) for text, count in best if count >= len(values) // 10]
-    # A fixed first and an open last digit is a range.
-    rows = [(text, score) for text, score in rows if text[0] == "." or text[-1] != "."]
-    return [(f"{prefix}_{'pattern' if '.' in text else 'value'}_{text}", score) for text, score in rows]
-
-
-def published_multi(answers):
-    """(heuristic, score) of two to five answers that hold 95 % of the top thousand pairs."""
-    counted = Counter(answers[:1000])
-    best = sorted(counted.items(), key=lambda one: (-one[1], one[0]))
-    for several in range(2, min(5, len(best)) + 1):
-        fewer, whole = (sum(count for _, count in best[:n]) / counted.total() for n in (several - 1, several))
-        if fewer < 0.95 <= whole:
-            return [(f"result_multi_value_{several}={sorted(answer for answer, _ in best[:several])}", whole)]
-    return []
-
-
-def published_classes(grid):
-    """By prefix, modulo classes and ranges as (heuristic, top size, members), sizes as the golden data's."""
-    most, factor = grid.max_operand, len(grid.a) / grid.max_operand**2
-    modulo, by_range = {}, {}
-    for prefix, sides in SIDES.items():
-        modulo[prefix], by_range[prefix] = [], []
-        result = prefix == "result"
-        cap = most if result and grid.kind in ("multiplication", "division") else len(grid.a)
-        for n in range(2, 11):
-            size = int((most // n) * most * factor) if prefix in ("op1", "op2") else int((most // n) ** 2 * factor)
-            for r in range(n):
-                if not (result and grid.kind == "division"):
-                    members = places_where(grid, sides, lambda value: value % n == r)
-                    modulo[prefix].append((f"{prefix}_{r}mod{n}", min(size, cap), members))
-        for start, end in result_ranges(grid) if result else operand_ranges(grid):
-            members = places_where(grid, sides, lambda value: start <= value < end)
-            counted = places_where(grid, (0,), lambda value: start <= value < end) if prefix == "op2" else members
-            by_range[prefix].append((f"{prefix}_range_{start}_{end}", min(len(counted), cap), members))
-    return modulo, by_range
-
-
-def plain_published(grid, known, operand_map, result_map):
-    """All published (heuristic, score) of one neuron, in the published order; known: `published_classes`."""
-    size = int(grid.max_operand * (len(grid.a) / grid.max_operand**2))
-    modulo, by_range = known
-    rows = []
-
-    def add(order, classes, ends):
-        for name, m, members in classes:
-            parts = [order[:m], order[::-1][:m]][:ends]
-            score = max(len(members.intersection(part)) for part in parts) / m if m else 0.0
-            zero = grid.kind == "division" and name.startswith("result") and not grid.answer[order[:m]].any()
-            rows.append((name, 0.0 if zero else score))
-
-    for prefix, sides in SIDES.items():
-        order = ordered(result_map if prefix == "result" else operand_map)
-        values = (grid.a, grid.b, grid.answer)[sides[0]][order].tolist()
-        add(order, modulo[prefix], 2)
-        if prefix in ("op1", "op2"):
-            rows += frequent_patterns(prefix, values[:size]) + frequent_patterns(prefix, values[::-1][:size])
-        if prefix == "result":
-            rows += [
-                one
-                for one in frequent_patterns(prefix, values[:size])
-                if grid.kind != "division" or "value" in one[0]
-            ]
-        add(order, by_range[prefix], 1 if prefix == "result" else 2)
-    same = frozenset(place for place in range(len(grid.a)) if grid.a[place] == grid.b[place])
-    m = math.isqrt(999) if grid.kind == "multiplication" else grid.max_operand
-    add(ordered(operand_map), [("same_operand", m, same)], 1)
-    if grid.kind == "division":
-        rows = [row for row in [*rows, *published_multi(values)] if row[0] not in DROPPED]
-    if grid.kind == "multiplication" and ("result_value_000", 1.0) in rows:
-        names = [name for name, _ in rows]
-        rows = [
-            (name, 0.0 if name in ZEROED and names.index(name) == place else score)
-            for place, (name, score) in enumerate(rows)
-        ]
-    return rows
 
 
 def candidates(grid):

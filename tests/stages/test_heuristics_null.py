@@ -14,7 +14,6 @@ from scipy.ndimage import gaussian_filter
 from scipy.special import ndtri
 from scipy.stats import binomtest, kstest, rankdata
 
-from form_invariance.cli import main
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.randomness import generator
@@ -88,25 +87,12 @@ def test_maps_of_few_values_have_no_strict_label(operator):
     assert (constant["p_value"] == 1).all()
 
 
-def test_a_constant_neuron_has_no_label_whatever_it_writes(tmp_path):
+def test_a_constant_neuron_has_no_label_whatever_it_writes():
     """Its KV map is its value vector alone."""
     grid = make_grid("a + b", 40)
-    pairs = pd.DataFrame({"op1": grid.a, "op2": grid.b, "result": grid.answer})
     logits = 6.0 * (grid.answer % 7 == 2) + np.random.default_rng(0).normal(size=len(grid.a))
-    pairs.assign(m=0.3, n=np.random.default_rng(1).normal(size=len(grid.a))).to_parquet(tmp_path / "k.parquet")
-    pairs.assign(m=logits, n=logits).to_parquet(tmp_path / "kv.parquet")
-    options = [
-        "--operator",
-        "addition",
-        "--max-operand",
-        "40",
-        "--strict",
-        "--output",
-        str(tmp_path / "s.parquet"),
-    ]
-    maps = ["--activations", str(tmp_path / "k.parquet"), "--result-activations", str(tmp_path / "kv.parquet")]
-    assert main(["heuristics", "score", *options, *maps]) == 0
-    table = pd.read_parquet(tmp_path / "s.parquet")
+    both = np.stack([np.full(len(grid.a), 0.3), np.random.default_rng(1).normal(size=len(grid.a))])
+    table = strict.score(both, np.stack([logits] * 2), grid, null=null_of("a + b", 40, (200, 400)))
     assert table[table["label"]][["neuron", "heuristic"]].to_numpy().tolist() == [[1, "result_2mod7"]]
 
 

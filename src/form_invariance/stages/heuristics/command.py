@@ -38,9 +38,9 @@ def _add_label(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_score(score: argparse.ArgumentParser) -> None:
-    mode = score.add_mutually_exclusive_group()
-    mode.add_argument("--reference", action="store_true", help="the published scores, faults included")
-    mode.add_argument("--strict", action="store_true", help="the corrected scores, with labels (the default)")
+    score.add_argument(
+        "--reference", action="store_true", help="the published scores, faults included, without labels"
+    )
     score.add_argument("--operator", required=True, choices=KINDS, help="which operator the maps are of")
     table = "Parquet table: op1, op2, result, then one column a neuron (K map; and KV map, if none is given)"
     add_options(score, activations=table, output="table of scores")
