@@ -39,7 +39,7 @@ rule census:
         asked=lambda wildcards: ASKED[wildcards.operator],
         settings=settings("seed", pairs="census_pairs"),
     resources:
-        **model_job(minutes=20),
+        **model_job("census"),
     shell:
         in_turn(
             "census {params.model:q} {params.files:q} --template={params.template:q}"

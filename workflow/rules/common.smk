@@ -11,7 +11,7 @@ ROOT = Path(str(workflow.current_basedir)).parents[1]
 sys.path[:0] = [str(source) for source in [ROOT / "src"] if source.exists()]
 
 from form_invariance.errors import UserError
-from form_invariance.workflow import config_check, file_digests, job_sizes, model_checks, records
+from form_invariance.workflow import config_check, file_digests, job_costs, job_sizes, model_checks, records
 from form_invariance.workflow.given import with_items
 from form_invariance.workflow.paths import check_folders, shell_prefix
 from form_invariance.workflow.rule_options import (
@@ -110,5 +110,7 @@ def gpu_here() -> bool:
     return not workflow.local_exec or workflow.dryrun or job_sizes.has_gpu()
 
 
-model_job = partial(job_sizes.model_job, config["models"], SITE, gpu_here)
+model_job = partial(
+    job_sizes.model_job, config["models"], SITE, gpu_here, partial(job_costs.expected_seconds, config)
+)
 table_job = partial(job_sizes.table_job, SITE, lambda: not workflow.local_exec)

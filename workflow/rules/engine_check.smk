@@ -29,6 +29,6 @@ rule engine_check:
         files=run_files(dataset=CELL, corrupt_table=CELL, attribution=CELL, mean_cache=-2),
         prompts=option("prompts", 2),
     resources:
-        **model_job(minutes=10),
+        **model_job("engine_check"),
     shell:
         in_turn("engine-check {params.model:q} {params.files:q} {params.prompts:q}")

@@ -29,6 +29,6 @@ rule family_knockout:
         settings=settings("late_from", "center_logits", "bootstrap", "seed", k="k_shown"),
         problems=settings(max_operand="heuristic_max_operand", prompts="eval_prompts"),
     resources:
-        **model_job(minutes=20),
+        **model_job("family_knockout"),
     shell:
         in_turn("family-knockout {params.model:q} {params.files:q} {params.problems:q} {params.settings:q}")

@@ -78,7 +78,7 @@ rule heuristics:
         templates=lambda wildcards: [one["templates"][wildcards.operator] for one in config["formats"].values()],
         settings=settings("seed", max_operand="heuristic_max_operand", threshold="heuristic_threshold"),
     resources:
-        **model_job(minutes=40, extra_mb=2000),
+        **model_job("heuristics", extra_mb=2000),
     shell:
         in_turn(
             "heuristics label {params.model:q} {params.files[#]:q} --operator {wildcards.operator:q}"

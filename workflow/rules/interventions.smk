@@ -54,7 +54,7 @@ rule interventions:
         files=run_files(turns=len(FORMATS) * len(OPERATORS)),
         settings=settings("late_from", "k", "random_seeds", "matched_seeds", "center_logits", "bootstrap", "seed"),
     resources:
-        **model_job(minutes=60),
+        **model_job("interventions"),
     shell:
         in_turn(
             "interventions {params.model:q} {params.files[#]:q} {params.settings:q}",

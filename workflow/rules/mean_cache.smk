@@ -24,6 +24,6 @@ rule mean_cache:
         files=run_files(turns=len(FORMATS), shared=["exclude"], census=-2, template_outputs=-2),
         settings=settings("seed", prompts="mean_cache_prompts"),
     resources:
-        **model_job(minutes=60),
+        **model_job("mean_cache"),
     shell:
         in_turn("mean-cache {params.model:q} {params.files[#]:q} {params.settings:q}", turns=len(FORMATS))

@@ -21,6 +21,6 @@ rule model_files:
             for path in file_digests.of_model(config["models"][wildcards.model])
         ],
     resources:
-        **{**table_job(mem_mb=1000), "runtime": model_job(minutes=10)["runtime"]},
+        **{**table_job(mem_mb=1000), "runtime": model_job("model_files")["runtime"]},
     shell:
         "python -m form_invariance model-files {params.model:q} --output {output:q} 2> {log:q}"

@@ -34,7 +34,7 @@ rule neuron_effects:
         files=run_files(turns=len(FORMATS) * len(OPERATORS)),
         settings=settings("late_from", "center_logits", k="k_shown"),
     resources:
-        **model_job(minutes=60),
+        **model_job("neuron_effects"),
     shell:
         in_turn(
             "neuron-effects {params.model:q} {params.files[#]:q} {params.settings:q}",

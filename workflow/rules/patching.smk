@@ -35,7 +35,7 @@ rule patching:
         ranking=settings("late_from", "candidates"),
         late_from=settings("late_from"),
     resources:
-        **model_job(minutes=20),
+        **model_job("patching"),
     shell:
         in_turn(
             "attribution {params.model:q} {params.files:q} {params.ranking:q} --output {output.attribution:q}",

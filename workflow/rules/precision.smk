@@ -27,6 +27,6 @@ rule precision:
         files=run_files(datasets=CELL, corrupt_tables=CELL, attribution=CELL),
         settings=settings("late_from", prompts="precision_prompts"),
     resources:
-        **model_job(minutes=60),
+        **model_job("precision"),
     shell:
         in_turn("precision {params.model:q} {params.files:q} {params.settings:q}")

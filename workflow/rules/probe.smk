@@ -29,7 +29,7 @@ rule probe:
         ],
         settings=settings("seed", prompts="probe_prompts"),
     resources:
-        **model_job(minutes=60, extra_mb=2000),
+        **model_job("probe", extra_mb=2000),
     shell:
         in_turn(
             "probe {params.model:q} --model-files {input.model_files:q} --census {params.census[#]:q}"

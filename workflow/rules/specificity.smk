@@ -51,7 +51,7 @@ rule specificity:
             "late_from", "k", "matched_seeds", "center_logits", "bootstrap", "seed", prompts="eval_prompts"
         ),
     resources:
-        **model_job(minutes=20),
+        **model_job("specificity"),
     shell:
         in_turn(
             "specificity {params.model:q} {params.files:q} --task {params.tasks:q}"

@@ -51,7 +51,7 @@ rule transfer:
         ),
         folder=subpath(output[0], ancestor=2),
     resources:
-        **model_job(minutes=60),
+        **model_job("transfer"),
     shell:
         in_turn(
             "transfer {params.model:q} --operator {params.operators[#]:q} {params.files[#]:q} {params.settings:q}"
@@ -85,7 +85,7 @@ rule dose:
             "late_from", "dose", "random_seeds", "center_logits", "seed", k="k_shown", pairs="transfer_pairs"
         ),
     resources:
-        **model_job(minutes=60),
+        **model_job("dose"),
     shell:
         in_turn(
             "dose {params.model:q} --operator {params.operators[#]:q} {params.files[#]:q} {params.settings:q}",

@@ -13,13 +13,15 @@ from form_invariance.stages.intervention_kinds import INTERVENED
 from form_invariance.stages.neuron_sets import CONTROLS, MATCHED
 from form_invariance.workflow import machine
 from form_invariance.workflow.config_check import template_of
-from form_invariance.workflow.job_sizes import known_config, parameters
+from form_invariance.workflow.job_sizes import kind, known_config, parameters
 
 RATES = {"float32": 40e12, "tf32": 200e12, "bfloat16": 400e12}
 """Assumed floating-point operations per second of a GPU: about half of an H200's peak."""
 BYTES = {"float32": 4, "tf32": 4, "bfloat16": 2}
 READING = 1e9
 """Assumed bytes of weights that a job reads per second."""
+ACTIVATIONS = 1
+"""Assumed gigabytes of GPU memory beyond the weights."""
 STARTING = 20
 """Assumed seconds in which a job imports its libraries."""
 
@@ -252,3 +254,17 @@ def reading_seconds(model: Mapping[str, Any]) -> float:
     """Assumed seconds in which a job starts and reads a model's weights."""
     count = parameters(model["source"], model.get("revision"))
     return STARTING + count * BYTES[model.get("dtype", "float32")] / READING
+
+
+def expected_seconds(config: Mapping[str, Any], rule: str, wildcards: Mapping[str, str]) -> float:
+    """Assumed seconds of a job on a cluster: on a GPU, unless the configuration puts the model on a CPU."""
+    model = config["models"][wildcards["model"]]
+    work = operations(rule, config, wildcards["model"], wildcards) if rule in OPERATIONS else 0
+    return work / rate_of(model, kind(model) == "gpu") + reading_seconds(model)
+
+
+def gpu_gigabytes(model: Mapping[str, Any], config: Mapping[str, Any]) -> float:
+    """GPU memory that a model's largest job needs: weights, in float32 if that is compared, and activations."""
+    dtype = model.get("dtype", "float32")
+    size = BYTES["float32" if config["precision_prompts"] else dtype]
+    return parameters(model["source"], model.get("revision")) * size / 1e9 + ACTIVATIONS

@@ -1,5 +1,6 @@
 """Resources of a job on a cluster: memory and time from the model's size, the rest from the cluster file."""
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -37,7 +38,7 @@ _SITE = {"type": "object", "additionalProperties": False, "properties": {"cpu": 
 _DEVICES = Path("/dev")
 _NAMED = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)([bm])(?![a-z])", re.IGNORECASE)
 _CPU_BASE, _GPU_BASE = 3000, 4000
-_PARAMETERS_A_MINUTE = 5e7
+_LEAST_MINUTES, _MARGIN = 10, 3
 
 
 def has_gpu() -> bool:
@@ -89,9 +90,12 @@ def memory_mb(n: int, on_gpu: bool, attempt: int) -> int:
     return int(megabytes * attempt)
 
 
-def time_limit(n: int, base: int, attempt: int) -> int:
-    """Time limit of such a job: `base` plus a minute per 50 million parameters; it grows with every attempt."""
-    return int((base + n / _PARAMETERS_A_MINUTE) * attempt)
+def time_limit(seconds: float, attempt: int) -> int:
+    """Time limit in minutes of a job that is expected to take some seconds; it grows with every attempt.
+
+    The margin is for a GPU that is slower than the assumed one (an A100 computes a third of it in float32).
+    """
+    return math.ceil(_LEAST_MINUTES + _MARGIN * seconds / 60) * attempt
 
 
 def kind(model: Mapping[str, Any]) -> str:
@@ -118,16 +122,17 @@ def model_job(
     models: Mapping[str, Mapping[str, Any]],
     site: Mapping[str, Mapping[str, Any]],
     gpu_here: Callable[[], bool],
+    seconds: Callable[[str, Mapping[str, str]], float],
+    rule: str,
     *,
-    minutes: int,
     extra_mb: int = 0,
 ) -> dict[str, Callable[..., Any]]:
-    """Resources of a rule whose jobs run a model, by the model's size and the attempt.
+    """Resources of a rule whose jobs run a model, by the model's size, the expected time and the attempt.
 
     Args:
         models: the configuration's models, by the wildcard `model`.
         gpu_here: as in `gpus`, asked when a job is made.
-        minutes: time limit without the model's share.
+        seconds: that a rule's job is expected to take, by its wildcards.
         extra_mb: memory beyond the model's.
     """
 
@@ -145,7 +150,7 @@ def model_job(
     return {
         "gpu": lambda wildcards: gpus(models[wildcards.model], site, gpu_here()),
         "mem_mb": mem_mb,
-        "runtime": lambda wildcards, attempt: time_limit(size(wildcards), minutes, attempt),
+        "runtime": lambda wildcards, attempt: time_limit(seconds(rule, dict(wildcards.items())), attempt),
         **{key: of_site(key) for key in {**site["cpu"], **site["gpu"]}},
     }
 

@@ -38,6 +38,10 @@ class Job:
     benchmark: str
     reason: str
     on_gpu: bool
+    minutes: int = 0
+    """Its time limit on a cluster."""
+    partition: str = ""
+    """Of the cluster; empty: the default one."""
 
     @property
     def model(self) -> str:
@@ -58,8 +62,10 @@ def jobs(listing: str, root: Path) -> list[Job]:
         if "benchmark" not in fields:
             continue
         wildcards = dict(item.split("=", 1) for item in fields.get("wildcards", "").split(", ") if item)
-        on_gpu = re.search(r"\b(gpu=[1-9]|gres=)", fields.get("resources", "")) is not None
-        found.append(Job(rule, wildcards, fields["benchmark"], _reason(fields, root), on_gpu))
+        resources = dict(item.split("=", 1) for item in fields.get("resources", "").split(", ") if "=" in item)
+        on_gpu = "gres" in resources or resources.get("gpu", "0") != "0"
+        asked = int(resources.get("runtime", 0)), resources.get("slurm_partition", "")
+        found.append(Job(rule, wildcards, fields["benchmark"], _reason(fields, root), on_gpu, *asked))
     return found
 
 
@@ -111,7 +117,7 @@ def make(
     *,
     gpu_here: bool = True,
 ) -> pd.DataFrame:
-    """One row per job: the columns of `Job`, whether it is pending, loads (of weights), and its estimated seconds.
+    """One row per job: the columns of `Job`, whether it is pending, loads (weights), estimated seconds and gpu_gb.
 
     The estimate is the job's last run, else the mean over the same rule and model, else what its operations take
     at a rate, and its weights at another. The rate is the given one, else that of the model's past jobs, else an
@@ -125,7 +131,7 @@ def make(
         gpu_here: whether models whose device is `auto` run on a GPU.
     """
     reasons = {job.benchmark: job.reason for job in pending}
-    columns = ["rule", "model", "benchmark", "on_gpu"]
+    columns = ["rule", "model", "benchmark", "on_gpu", "minutes", "partition"]
     jobs = pd.DataFrame([{name: getattr(job, name) for name in columns} for job in every])
     if not gpu_here:
         devices = {name: model.get("device", "auto") for name, model in config["models"].items()}
@@ -136,6 +142,8 @@ def make(
     jobs["seconds"] = jobs["past"].fillna(_estimates(jobs, every, own, config, rate))
     jobs["pending"] = jobs["benchmark"].isin(list(reasons))
     jobs["reason"] = jobs["benchmark"].map(reasons)
+    memory = {name: job_costs.gpu_gigabytes(model, config) for name, model in config["models"].items()}
+    jobs["gpu_gb"] = jobs["model"].map(memory).where(jobs["on_gpu"] & jobs["loads"])
     return jobs
 
 
@@ -159,7 +167,7 @@ def _estimates(
 
 
 def table(jobs: pd.DataFrame) -> str:
-    """The plan as text: a row for each rule, a column for each model, then loads and times."""
+    """The plan as text: a row for each rule, a column for each model, GPU memory, then loads and times."""
     models = sorted(jobs["model"].unique(), key=lambda model: model == EVERY_MODEL)
     rows = [["stage", *models, "hours", "why"]]
     for rule, own in jobs.groupby("rule", sort=False):
@@ -170,6 +178,9 @@ def table(jobs: pd.DataFrame) -> str:
         reasons = own["reason"].value_counts()
         why = ", ".join(f"{word} ({count})" for word, count in reasons.items())
         rows.append([str(rule), *cells, hours, why])
+    if jobs["gpu_gb"].notna().any():
+        memory = [jobs.loc[jobs["model"] == model, "gpu_gb"].max() for model in models]
+        rows.append(["GPU memory", *("" if pd.isna(one) else f"{one:.0f} GB" for one in memory), "", ""])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
     lines = []
     for first, *cells, why in rows:

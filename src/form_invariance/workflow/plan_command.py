@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command in the folder where snakemake would run."""
     from form_invariance.errors import UserError
-    from form_invariance.workflow import config_check, job_sizes, plan
+    from form_invariance.workflow import config_check, partitions, plan
     from form_invariance.workflow.given import merged
     from form_invariance.workflow.paths import default_folder
 
@@ -44,11 +44,18 @@ def run(arguments: argparse.Namespace) -> None:
     every, pending = (plan.jobs(listing, arguments.directory) for listing in listings)
     config = {**config_check.load(default_folder() / "config.yaml"), **given}
     # With --tflops the question is about another machine.
-    gpu_here = rate is not None or job_sizes.has_gpu()
-    table = plan.make(pending, every, arguments.directory, config, rate, gpu_here=gpu_here)
+    on_gpu = rate is not None or gpu_here(default_folder())
+    table = plan.make(pending, every, arguments.directory, config, rate, gpu_here=on_gpu)
     said = [plan.table(table), plan.assumptions(table, config, rate), plan.without_records(listings[1])]
-    said += plan.warnings(listings[1])
+    said += partitions.beyond(table, partitions.limits()) + plan.warnings(listings[1])
     print("\n".join(filter(None, said)))
+
+
+def gpu_here(config_folder: Path) -> bool:
+    """Whether jobs with `device: auto` run on a GPU: those of a login node do, though it has none itself."""
+    from form_invariance.workflow import job_sizes, partitions
+
+    return job_sizes.has_gpu() or partitions.on_cluster() or (config_folder / "cluster.yaml").exists()
 
 
 def _dry_run(arguments: argparse.Namespace, *words: str) -> str:

@@ -1,0 +1,100 @@
+"""What a job asks of a partition, and what the partition gives."""
+
+from functools import partial
+
+import pandas as pd
+import pytest
+from snakemake.iocontainers import Wildcards
+from stub_checkout import ROOT
+
+from form_invariance.workflow import config_check, job_costs, job_sizes, partitions, plan
+
+CONFIG = config_check.load(ROOT / "config/config.yaml") | {"models": {"m": {"source": "meta-llama/Llama-3.2-1B"}}}
+LARGE = CONFIG | {"train_prompts": 1000, "candidates": 8192}
+CELL = {"model": "m", "format": "word", "operator": "addition"}
+
+
+def asked(config, rule, wildcards, attempt=1):
+    """Minutes that a rule's job asks for, as Snakemake computes it."""
+    seconds = partial(job_costs.expected_seconds, config)
+    site = {"cpu": {}, "gpu": {}}
+    resources = job_sizes.model_job(config["models"], site, lambda: True, seconds, rule)
+    return resources["runtime"](Wildcards(fromdict=wildcards), attempt)
+
+
+@pytest.mark.parametrize("rule", job_costs.OPERATIONS)
+@pytest.mark.parametrize("config", [CONFIG, LARGE])
+def test_a_job_asks_for_more_than_twice_the_time_that_plan_expects(tmp_path, config, rule):
+    for wildcards in (CELL, {"model": "m"}):
+        job = plan.Job(rule, wildcards, "b.tsv", "", True)
+        (seconds,) = plan.make([job], [job], tmp_path, config)["seconds"]
+        assert 10 + 2 * seconds / 60 < asked(config, rule, wildcards) < 12 + 3 * seconds / 60
+        assert asked(config, rule, wildcards, 2) == 2 * asked(config, rule, wildcards)
+
+
+def test_the_limit_follows_the_work():
+    assert asked(LARGE, "patching", CELL) > 100 > 3 * asked(CONFIG, "census", CELL)
+    assert asked(LARGE, "model_files", {"model": "m"}) == asked(CONFIG, "model_files", {"model": "m"}) < 15
+
+
+@pytest.mark.parametrize(
+    ("text", "minutes"),
+    [
+        ("1:00:00", 60),
+        ("30:00", 30),
+        ("1-00:00:00", 1440),
+        ("2-01:30:30", 2970.5),
+        ("infinite", None),
+        ("n/a", None),
+    ],
+)
+def test_times_of_slurm(text, minutes):
+    assert partitions.minutes_of(text) == minutes
+
+
+def test_limits_are_those_that_slurm_tells(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert partitions.limits() == {}
+    (tmp_path / "sinfo").write_text("#!/bin/sh\nprintf 'gpu 1:00:00\\nshort* 30:00\\nlong infinite\\n'\n")
+    (tmp_path / "sinfo").chmod(0o755)
+    assert partitions.limits() == {"gpu": 60, "short": 30, partitions.DEFAULT: 30}
+
+
+def test_jobs_that_ask_for_more_are_named():
+    rows = [("patching", "gpu", 208, True), ("patching", "gpu", 90, True), ("census", "", 40, True)]
+    rows += [("probe", "long", 999, True), ("transfer", "gpu", 999, False), ("overlap", "gpu", 60, True)]
+    jobs = pd.DataFrame(rows, columns=["rule", "partition", "minutes", "pending"])
+    patching, census = partitions.beyond(jobs, {"gpu": 60, "short": 30, partitions.DEFAULT: 30})
+    assert patching.startswith("patching asks for 208 minutes a job, but the partition gpu gives 60; name another")
+    assert census.startswith("census asks for 40 minutes a job, but the default partition gives 30; ")
+    assert partitions.beyond(jobs, {}) == []
+
+
+def test_the_table_has_the_memory_of_a_gpu(tmp_path):
+    """The weights of 1e9 parameters, and 1 GB; in float32 where that is compared."""
+    jobs = [plan.Job("census", CELL, "c.tsv", "", True), plan.Job("dataset", CELL, "d.tsv", "", False)]
+
+    def rows(dtype="float32", precision=0):
+        model = CONFIG["models"]["m"] | {"dtype": dtype}
+        config = CONFIG | {"models": {"m": model}, "precision_prompts": precision}
+        shown = plan.table(plan.make(jobs, jobs, tmp_path, config))
+        return [" ".join(line.split()) for line in shown.splitlines()]
+
+    for precision, dtype, memory in ((0, "bfloat16", 3), (5, "bfloat16", 5), (0, "float32", 5), (0, "tf32", 5)):
+        assert f"GPU memory {memory} GB" in rows(dtype, precision)
+    jobs = jobs[1:]
+    assert not any("GPU memory" in row for row in rows())
+
+
+@pytest.mark.parametrize("sign", ["cluster.yaml", "sbatch"])
+def test_a_login_node_plans_for_the_clusters_gpus(tmp_path, monkeypatch, sign):
+    from form_invariance.workflow import plan_command
+
+    monkeypatch.setattr(job_sizes, "has_gpu", lambda: False)
+    monkeypatch.setattr(partitions.shutil, "which", lambda name: None)
+    assert not plan_command.gpu_here(tmp_path)
+    if sign == "sbatch":
+        monkeypatch.setattr(partitions.shutil, "which", lambda name: "/bin/sbatch")
+    else:
+        (tmp_path / sign).touch()
+    assert plan_command.gpu_here(tmp_path)
