@@ -48,7 +48,7 @@ def beyond(jobs: pd.DataFrame, known: dict[str, float]) -> list[str]:
     """
     found = []
     for (rule, partition), own in jobs[jobs["pending"]].groupby(["rule", "partition"], sort=False):
-        asked, most = own["minutes"].max(), known.get(partition)
+        asked, most = own["minutes"].max(), known.get(str(partition))
         if most is not None and asked > most:
             name = f"the partition {partition}" if partition else "the default partition"
             found.append(
