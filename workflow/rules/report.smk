@@ -13,8 +13,6 @@ CAPTIONS = {
     for name in DRAWN
     if (path := ROOT / f"workflow/report/{name}.rst").exists()
 }
-# Stages whose question needs arithmetic: whole numbers, or their digits.
-ABOUT_NUMBERS = [] if GRIDS else ["family_knockout", "agreement"]
 
 
 rule answers:
@@ -38,13 +36,12 @@ rule answers:
     params:
         code=source_digest("answers", *[f"stages.{stage}.answer" for stage in ANSWERS]),
         stages=lambda wildcards: [stage for stage, (models, _) in ANSWERS.items() if wildcards.model in models],
-        about_numbers=["--about-numbers", *ABOUT_NUMBERS] if ABOUT_NUMBERS else [],
         tables=table_options({name: given for _, inputs in ANSWERS.values() for name, given in inputs.items()}),
         k=settings(k="k_shown"),
     resources:
         **table_job(mem_mb=1000, minutes=3),
     shell:
-        "python -m form_invariance answers --stages {params.stages:q} --tables {params.tables:q} {params.about_numbers:q}"
+        "python -m form_invariance answers --stages {params.stages:q} --tables {params.tables:q}"
         " {params.k:q} --output {output:q} 2> {log:q}"
 
 

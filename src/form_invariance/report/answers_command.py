@@ -4,14 +4,9 @@ import argparse
 
 from form_invariance.stages.options import add_options, add_required
 
-NUMBERS = "an operator that is arithmetic on whole numbers"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stages", nargs="+", required=True, help="stages whose questions are answered")
-    parser.add_argument(
-        "--about-numbers", nargs="+", default=[], help=f"stages that need {NUMBERS}; there is none"
-    )
     tables = "the tables that the answers need"
     parser.add_argument("--tables", nargs="+", required=True, metavar="NAME/KEY=FILE", help=tables)
     add_required(parser, int, k="circuit size that the sentences speak of")
@@ -21,26 +16,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     from dataclasses import replace
     from importlib import import_module
-    from itertools import chain
 
-    import pandas as pd
-
-    from form_invariance.stages.answers import Answer, method_of, write_answers
+    from form_invariance.stages.answers import method_of, write_answers
     from form_invariance.tables.inputs import input_paths, read_inputs
 
     modules = [import_module(f"form_invariance.stages.{stage}.answer") for stage in arguments.stages]
     every = {name: one for module in modules for name, one in module.INPUTS.items()}
     paths = input_paths(arguments.tables, every, "these stages")
-    answers = [
-        [
-            replace(one, method=method_of(stage))
-            for one in module.answer(read_inputs(paths, module.INPUTS), arguments.k)
-        ]
-        for stage, module in zip(arguments.stages, modules, strict=True)
-    ]
-    for stage in arguments.about_numbers:
-        question = import_module(f"form_invariance.stages.{stage}.answer").QUESTION
-        answers.append(
-            [Answer(question, f"Does not apply: this needs {NUMBERS}, and there is none.", pd.DataFrame())]
-        )
-    write_answers(list(chain.from_iterable(answers)), arguments.output)
+    answers = []
+    for stage, module in zip(arguments.stages, modules, strict=True):
+        first, *others = module.answer(read_inputs(paths, module.INPUTS), arguments.k)
+        answers += [replace(first, method=method_of(stage)), *others]
+    write_answers(answers, arguments.output)

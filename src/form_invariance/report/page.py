@@ -14,6 +14,7 @@ from form_invariance import __version__
 from form_invariance.page.make import data_uri, make_page
 from form_invariance.report.verdicts import verdict_of, verdict_rows
 from form_invariance.stages.answers import Answer
+from form_invariance.stages.questions import QUESTIONS
 from form_invariance.stages.summary.answer import QUESTION
 from form_invariance.tables.files import reading
 
@@ -135,17 +136,20 @@ def render(
     sections = _sections(answers, files)
     for section in sections:
         section["captions"] = {name: captions[name] for name in section["figures"] if name in captions}
-    places = {figure: section["anchor"] for section in sections for figure in section["figures"]}
+    by_question = {section["question"]: section for section in sections}
+    asked = [by_question.pop(one.label) for one in QUESTIONS.values() if one.label in by_question]
+    places = {section["question"]: section["anchor"] for section in asked}
     verdicts = {model: verdict_of(own) for model, own in answers.items()}
     paper = [_paper_table(path) for path in files.paper.values()]
     return make_page(
         Path(__file__).parent,
         title=f"Form invariance of {', '.join(answers)}",
         models=[{"name": model, "browser": model in browsers} for model in answers],
-        verdicts=[{**row, "anchor": places.get(row["figure"])} for row in verdict_rows(answers)],
+        verdicts=[{**row, "anchor": places.get(row["name"])} for row in verdict_rows(answers)],
         sizes=sorted({int(k) for one in verdicts.values() if one for k in one.table["k"]}),
         decided=[_shown(one, {}, model) for model, one in verdicts.items() if one],
-        sections=sections,
+        asked=asked,
+        further=list(by_question.values()),
         captions=captions,
         compared=[_image(path) for path in files.compared.values()],
         paper=paper,

@@ -23,7 +23,7 @@ def verdict_of(answers: Sequence[Answer]) -> Answer | None:
 
 
 def verdict_rows(answers: Mapping[str, Sequence[Answer]]) -> list[dict[str, Any]]:
-    """Name, what is compared, figure and cells of each question: a cell for each model, None without a verdict.
+    """Name, what is compared and cells of each question: a cell for each model, None without a verdict.
 
     Args:
         answers: of each model.
@@ -36,7 +36,6 @@ def verdict_rows(answers: Mapping[str, Sequence[Answer]]) -> list[dict[str, Any]
         {
             "name": question.label,
             "compared": question.compared,
-            "figure": question.figure,
             "cells": [_cell(own[name], question.margin, span) if name in own else None for own in rows],
         }
         for name, question in QUESTIONS.items()

@@ -14,7 +14,6 @@ class Intervention:
         label: in the titles of figures.
         picture: on the explained page.
         question: its key in `questions.QUESTIONS`; empty where its contrasts decide no verdict.
-        asked: the heading of its answer in the report.
         opening: of that answer, with a place for k; the metrics follow.
         compared: the question to its strongest control.
         ablated: which neurons take their means, (..., late layers, m), from the sets' masks of equal shape.
@@ -24,7 +23,6 @@ class Intervention:
     label: str
     picture: str
     question: str
-    asked: str
     opening: str
     compared: str
     ablated: Callable[[np.ndarray], np.ndarray]
@@ -36,7 +34,6 @@ INTERVENED = {
         label="keep-only",
         picture="only these neurons work",
         question="sufficient",
-        asked="Do the shared neurons suffice?",
         opening="With every other late neuron at its mean, the shared neurons (k = {k}) keep",
         compared="Do they keep more than the strongest control?",
         ablated=np.logical_not,
@@ -46,7 +43,6 @@ INTERVENED = {
         label="knockout",
         picture="these neurons are knocked out",
         question="necessary",
-        asked="Are the shared neurons needed?",
         opening="With the shared neurons (k = {k}) at their means, the model loses",
         compared="Does it lose more than with the strongest control?",
         ablated=np.asarray,

@@ -17,14 +17,12 @@ class Question:
         label: in texts and pages.
         compared: what its difference is.
         drawn: the same, short, in the figure of all models.
-        figure: the figure in the report's section that answers it at length.
         margin: what is subtracted from the ratio of the two values, where that is the difference.
     """
 
     label: str
     compared: str
     drawn: str
-    figure: str
     margin: float = 0.0
 
 
@@ -33,56 +31,47 @@ QUESTIONS = {
         "Same neurons?",
         "Jaccard of the formats, minus chance and minus that of another operator in another format",
         "Jaccard − by chance, or of two operators",
-        "overlap",
     ),
     "sufficient": Question(
         "Do they keep more than controls?",
         "keep-only: circuit minus strongest control",
         "probability kept − by best control",
-        "keep_only",
     ),
     "necessary": Question(
         "Do they cost more than controls?",
         "knockout: loss by circuit minus by strongest control",
         "probability lost − by best control",
-        "knockout",
     ),
     "repaired": Question(
         "Repaired by a donor?",
         "transfer: matched donor minus the strongest of no donor, another problem's donor, other neurons",
         "by the same problem − by best baseline",
-        "transfer_contrasts",
     ),
     "beyond_the_answer": Question(
         "More than the answer?",
         "transfer: matched donor minus donor with the same answer",
         "by the same problem − by the same answer",
-        "transfer_contrasts",
     ),
     "imposed": Question(
         "Does a donor impose its answer?",
         "transfer to wrong answers: another donor's answer comes out, minus that of permuted donors",
         "another donor's answer − permuted donors",
-        "transfer_contrasts",
     ),
     "interchange": Question(
         "Does a donor override a right answer?",
         "transfer to right answers: another donor's answer comes out, minus that of permuted donors",
         "another donor's answer − permuted donors",
-        "transfer_contrasts",
     ),
     "exchange": Question(
         "Does one format's circuit serve another?",
         f"loss by knockout, and gain by keeping alone: the other formats' best / the own best, minus {SERVES}",
         f"by others' best / by own best − {SERVES}",
-        "exchange",
         SERVES,
     ),
     "specific": Question(
         "Specific to this operator?",
         "knockout: loss by the operator's neurons minus by the other operators', on its prompts",
         "lost by own circuit − by other operators'",
-        "specificity",
     ),
 }
 """By name in tables, in the order of the report."""

@@ -10,6 +10,7 @@ from form_invariance.stages.answers import Answer
 from form_invariance.stages.contrasts import ALL, overall
 from form_invariance.stages.intervention_kinds import INTERVENED, Intervention
 from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS
+from form_invariance.stages.questions import QUESTIONS
 from form_invariance.stages.verdicts import deciding
 from form_invariance.tables.inputs import Input
 
@@ -37,7 +38,7 @@ def _answer(rows: pd.DataFrame, one: Intervention, k: int, figure: str) -> Answe
     shown = rows[list(_SHOWN)].rename(columns=_SHOWN)
     if empty == count:
         sentence = f"No neuron is shared in any of the {count} cells, so this is undefined."
-        return Answer(one.asked, sentence, shown, (figure,))
+        return Answer(QUESTIONS[one.question].label, sentence, shown)
     decided = deciding(every)
     metrics = ", ".join(_metric(row) for row in every.to_dict("records"))
     sentence = (
@@ -46,7 +47,7 @@ def _answer(rows: pd.DataFrame, one: Intervention, k: int, figure: str) -> Answe
     )
     if empty:
         sentence += f" In {empty} of {count} cells no neuron is shared; they are left out."
-    return Answer(one.asked, sentence, shown, (figure,))
+    return Answer(QUESTIONS[one.question].label, sentence, shown, (figure,))
 
 
 def _metric(row: Mapping[Any, Any]) -> str:

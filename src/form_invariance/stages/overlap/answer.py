@@ -7,6 +7,7 @@ import pandas as pd
 from form_invariance.stages.answers import Answer, in_how_many, percent
 from form_invariance.stages.contrasts import ALL
 from form_invariance.stages.overlap.table import FORMAT_CORRELATION, OVERLAP, RELIABILITY, all_formats
+from form_invariance.stages.questions import QUESTIONS
 from form_invariance.tables.columns import EVERY_LAYER
 from form_invariance.tables.inputs import Input
 
@@ -36,7 +37,7 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
         f"{ceiling}. The interval is above chance {in_how_many(table['low'] > table['chance'])} operators. "
         f"{_correlation(tables['format_correlation'])}"
     )
-    return [Answer("Are they the same neurons in every format?", sentence, table, ("overlap", "differing"))]
+    return [Answer(QUESTIONS["same"].label, sentence, table, ("differing", "overlap"))]
 
 
 def _correlation(table: pd.DataFrame) -> str:

@@ -114,4 +114,5 @@ def overlap(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
         ]
     )
     of_pairs = dict.fromkeys(pairs["formats"], Look(COLOURS[5], width=0.7, label="pairs of formats"))
-    return line_grid(table, "k", {**LOOKS, **of_pairs}, "Jaccard", title, col="operator").figure
+    heading = f"{title}: overlap of the formats' best neurons"
+    return line_grid(table, "k", {**LOOKS, **of_pairs}, "Jaccard", heading, col="operator").figure

@@ -1,4 +1,4 @@
-"""Is it a circuit of this operator, or of saying numbers?"""
+"""Does one format's circuit serve another, and is it a circuit of this operator?"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,6 +8,7 @@ import pandas as pd
 
 from form_invariance.stages.answers import Answer, percent
 from form_invariance.stages.contrasts import overall
+from form_invariance.stages.questions import QUESTIONS
 from form_invariance.stages.specificity.damages import KEEP_ONLY, KNOCKOUT
 from form_invariance.stages.specificity.table import (
     EXCHANGED,
@@ -22,8 +23,6 @@ from form_invariance.stages.verdicts import PRIMARY
 from form_invariance.tables.inputs import Input
 
 INPUTS = {"specificity": Input(SPECIFICITY), "specificity_contrasts": Input(SPECIFICITY_CONTRASTS)}
-
-QUESTION = "Is it a circuit of this operator?"
 
 _Rows = Mapping[tuple[str, str, str], Any]
 """The contrasts over all cells at one k, of the knockout, by metric, contrast and task."""
@@ -66,20 +65,27 @@ _EXCHANGE = {
 """How the sentence on exchanged neurons begins, by intervention."""
 
 
-def _exchanged(contrasts: pd.DataFrame) -> list[str]:
+def _exchanged(contrasts: pd.DataFrame, k: int) -> Answer:
     """What other formats' best neurons do, and the own best; a sentence for each intervention that is defined.
 
     Args:
         contrasts: of one k.
     """
-    rows = overall(contrasts)
-    rows = rows[(rows["contrast"] == EXCHANGED) & (rows["metric"] == PRIMARY) & (rows["cells"] > 0)]
-    return [
+    table = contrasts[(contrasts["contrast"] == EXCHANGED) & (contrasts["metric"] == PRIMARY)]
+    rows = overall(table)
+    rows = rows[rows["cells"] > 0]
+    sentences = [
         f"{opening} the right answer {row['first']:.3f} more probability than the strongest matched control does, "
         f"the own best {row['second']:.3f}; {_ratio(row, 'other / own')}."
         for intervention, opening in _EXCHANGE.items()
         for row in rows[rows["intervention"] == intervention].to_dict("records")
     ]
+    shown = table.drop(columns=["k", "contrast", "metric", "task"])
+    opening = f"With as many of the best neurons as are shared at k = {k}:"
+    if not sentences:
+        why = f"Undefined at k = {k}: no neuron is shared, or the model cannot do the problems."
+        return Answer(QUESTIONS["exchange"].label, why, shown)
+    return Answer(QUESTIONS["exchange"].label, " ".join([opening, *sentences]), shown, ("exchange",))
 
 
 def _sentences(knockout: pd.DataFrame, over: _Rows, k: int) -> list[str]:
@@ -120,17 +126,17 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """The damage of a knockout to the own operator, to other tasks, and by matched controls."""
     contrasts, table = tables["specificity_contrasts"], tables["specificity"]
     contrasts = contrasts[contrasts["k"] == k]
+    exchanged = _exchanged(contrasts, k)
     chosen = contrasts[contrasts["intervention"] == KNOCKOUT]
     named = chosen["task"].isin([OWN, OTHER_OPERATORS]) & (chosen["metric"] == "accuracy")
     shown = chosen[named].drop(columns=["k", "intervention", "metric"]).reset_index(drop=True)
+    label = QUESTIONS["specific"].label
     knockout = table[(table["k"] == k) & (table["neurons"] == "circuit") & (table["intervention"] == KNOCKOUT)]
     if not knockout["n_neurons"].any():
-        return [
-            Answer(QUESTION, f"Undefined: no neuron is shared at k = {k}.", shown, ("specificity", "exchange"))
-        ]
+        return [exchanged, Answer(label, f"Undefined: no neuron is shared at k = {k}.", shown)]
     rows = overall(chosen).to_dict("records")
     over = {(row["metric"], row["contrast"], row["task"]): row for row in rows}
     others = knockout[~knockout["task"].isin(knockout["operator"])].groupby("task", sort=False)
-    sentences = [*_sentences(knockout, over, k), *_exchanged(contrasts)]
+    sentences = _sentences(knockout, over, k)
     sentences += [_other_task(str(task), part, over) for task, part in others]
-    return [Answer(QUESTION, " ".join(sentences), shown, ("specificity", "exchange"))]
+    return [exchanged, Answer(label, " ".join(sentences), shown, ("specificity",))]

@@ -57,11 +57,11 @@ def specificity(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figur
     figure, panels = style.panels(len(formats), len(COLUMNS), height=height)
     figure.set_size_inches(style.TWO_COLUMNS, len(formats) * height + 1.1)
     for row, name in enumerate(formats):
-        for column, (neurons, heading) in enumerate(COLUMNS.items()):
+        for column, (neurons, knocked_out) in enumerate(COLUMNS.items()):
             axes = panels[row, column]
             chosen = table[(table["format"] == name) & (table["neurons"] == neurons)]
             _draw(axes, damage_matrix(chosen, operators, tasks))
-            axes.set_title(heading if row == 0 else "")
+            axes.set_title(knocked_out if row == 0 else "")
             axes.set_ylabel(f"{name}\ncircuit of" if column == 0 else "")
             axes.tick_params(length=0)
             axes.set_xticks(np.arange(len(tasks)) + 0.5, tasks if row == len(formats) - 1 else [], rotation=90)
@@ -116,6 +116,9 @@ def exchange(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """
     table = tables["specificity"]
     table = table[table["k"] == k]
+    heading = f"{title}: probability of the answer, percentage points, k = {k} best of each layer"
+    if not table.loc[table["neurons"].str.startswith(BEST_IN), "n_neurons"].any():
+        return style.nothing(heading, "no neuron is shared")
     operators, formats = table["operator"].unique().tolist(), table["format"].unique().tolist()
     figure, panels = style.panels(len(_EXCHANGED), len(operators), height=0.3 + 0.17 * (len(formats) + 4))
     figure.set_size_inches(style.TWO_COLUMNS, 1.1 + len(_EXCHANGED) * (0.15 + 0.2 * (len(formats) + 4)))
@@ -132,6 +135,5 @@ def exchange(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     for axes, operator in zip(panels[0], operators, strict=True):
         axes.set_title(operator)
     figure.supxlabel("prompts in", fontsize=7)
-    heading = f"{title}: probability of the answer, percentage points, k = {k} best of each layer"
     figure.suptitle(f"{heading}\n{_prompts(table)}")
     return figure

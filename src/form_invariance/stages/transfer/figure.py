@@ -64,7 +64,7 @@ def transfer(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
         return style.nothing(heading, "no neuron is shared, or no answer is wrong in one format alone")
     table = table[table["direction"].isin(tried["direction"]) & table["operator"].isin(tried["operator"])]
     table = table.assign(direction=table["direction"].str.replace("_to_", "\nto "))
-    grid = line_grid(_lines(table), "k", LOOKS, "", heading, row="direction", col="operator", height=1.25)
+    grid = line_grid(_lines(table), "k", LOOKS, "", heading, row="direction", col="operator", height=1.0)
     pairs = table.groupby([*_PANEL, "condition"])["pairs"].max()
     for panel, axes in grid.axes_dict.items():
         axes.text(0.03, 1.0, _denominators(pairs[panel]), transform=axes.transAxes, va="bottom", fontsize=6)
