@@ -59,7 +59,7 @@ rule promoted_tokens:
         model=model_options,
         k=settings(k="k_shown"),
     resources:
-        **model_job(minutes=10),
+        **model_job("promoted_tokens"),
     shell:
         "python -m form_invariance promoted-tokens {params.model:q} --model-files {input.model_files:q}"
         " --circuits {input.circuits:q} {params.k:q} --output {output:q} 2> {log:q}"
@@ -83,7 +83,7 @@ rule row_activations:
         model=model_options,
         k=settings(k="k_shown"),
     resources:
-        **model_job(minutes=10),
+        **model_job("row_activations"),
     shell:
         "python -m form_invariance row-activations {params.model:q} --model-files {input.model_files:q}"
         " --census {input.census:q} --circuit {input.circuit:q} {params.k:q} --output {output:q} 2> {log:q}"
