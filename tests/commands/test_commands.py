@@ -189,18 +189,15 @@ def test_the_report_answers_every_question(finished):
     said = re.findall(r"<h2[^>]*>([^<]*?)</h2>.*?<h3>.*?</h3>\s*<p[^>]*>(.*?)</p>", page, re.DOTALL)
     (words,) = finished.commands("answers")
     stages = words[words.index("--stages") + 1 : words.index("--tables")]
-    # Interventions and transfer have two questions each, agreement three; the verdicts are above.
-    assert len(said) == len(stages) + 3
+    # Transfer has five questions, agreement three, interventions and specificity two; the verdicts are above.
+    assert len(said) == len(stages) + 7
     assert page.count('<tr><th scope="row">') == len(QUESTIONS)
     answers = dict(said)
     assert "to 100.0% (code addition)" in answers["Can the model do the problems?"]
-    assert "keep faithfulness 1.000 (" in answers["Do the shared neurons suffice?"]
-    for question in ("Do the shared neurons suffice?", "Are the shared neurons needed?"):
+    assert "keep faithfulness 1.000 (" in answers[QUESTIONS["sufficient"].label]
+    for question in (QUESTIONS["sufficient"].label, QUESTIONS["necessary"].label):
         assert answers[question].endswith("By probability, the primary metric: yes.")
-    assert (
-        "100% of the wrong answers become correct"
-        in answers["Do a format&#39;s activations correct another&#39;s answers?"]
-    )
+    assert "100% of the wrong answers become correct" in answers[QUESTIONS["repaired"].label]
     assert page.count("data:image/svg+xml;base64,") == 1 + len(finished.commands("figure"))
 
 

@@ -13,7 +13,6 @@ from form_invariance.paper.tables import CAPTIONS
 from form_invariance.report import page
 from form_invariance.report.verdicts import verdict_rows
 from form_invariance.stages.answers import Answer, method_of, read_answers, write_answers
-from form_invariance.stages.intervention_kinds import INTERVENED
 from form_invariance.stages.questions import QUESTIONS
 from form_invariance.stages.summary.answer import QUESTION
 from form_invariance.stages.summary.table import VERDICTS
@@ -42,19 +41,21 @@ def test_transfer_is_told_by_its_contrasts():
     table = table.assign(operator="all", direction="all", verdict=["no", "undecided", "yes", "undecided", "yes"])
     table = pd.concat([table.assign(k=100), table.assign(difference=0.9, k=200)])
     tables = {"transfer": pd.DataFrame(moved, columns=names), "transfer_contrasts": table}
-    (answer,) = transfer.answer(tables, 100)
+    repaired, beyond, imposed, interchange = transfer.answer(tables, 100)
     for words in (
         "25% of the wrong answers become correct; if they take their mean over prompts, 20%.",
         "other neurons: 5% [-10%, 20%] (undecided).",
-        "same answer: -20% [-30%, -10%] (no).",
-        "permuted donors: 10% [-5%, 20%] (undecided); on problems that both formats get right: 40% [30%, 50%] (",
         "correct 85% and 95%.",
     ):
-        assert words in answer.sentence
-    assert answer.table["verdict"].tolist() == ["no", "undecided", "yes", "undecided", "yes"]
+        assert words in repaired.sentence
+    assert "same answer: -20% [-30%, -10%] (no)." in beyond.sentence
+    assert "permuted donors: 10% [-5%, 20%] (undecided)." in imposed.sentence
+    assert "both formats get right, a donor" in interchange.sentence
+    assert "40% [30%, 50%] (yes)." in interchange.sentence
+    assert [len(one.table) for one in (repaired, beyond, imposed, interchange)] == [1, 1, 1, 1]
     kinds = ["strength", "neurons", "neurons_random"]
     doses = crossed(DOSE, "operator", dose=[0, 1], kind=kinds, operator="+", k=100, recovered=0.5, n_neurons=1)
-    assert [one.figures for one in transfer.answer({**tables, "dose": doses}, 100)][1:] == [("dose",)]
+    assert [one.figures for one in transfer.answer({**tables, "dose": doses}, 100)][4:] == [("dose",)]
 
 
 def test_answers_are_read_as_they_were_written(tmp_path):
@@ -98,7 +99,7 @@ def finished_files(tmp_path):
     return tmp_path
 
 
-CAPTIONED = Answer("Does it overlap?", "Yes.", pd.DataFrame({"x": [1]}), ("overlap",))
+CAPTIONED = Answer(QUESTIONS["same"].label, "Yes.", pd.DataFrame({"x": [1]}), ("overlap",))
 
 
 def render(folder, answers=None, models=("m",)):
@@ -144,8 +145,7 @@ def test_the_page_needs_no_other_file(html):
     assert "formats: &#39;&lt;b&gt;&#39;" in html
     assert html.count("data:image/svg+xml;base64,") == 3
     assert set(re.findall(r'href="((?!data:)[^"]*)"', html)) == {
-        "#questions",
-        "#is-1-2",
+        "#further",
         "#compared",
         "#paper",
         "#methods",
@@ -161,9 +161,11 @@ def test_it_opens_from_disk(open_from_disk, html, tmp_path, width):
     path.write_text(html)
     tab = open_from_disk(path)
     tab.set_viewport_size({"width": width, "height": 900})
-    assert tab.inner_text("h2 >> nth=0") == "Is 1 < 2?"
-    assert tab.inner_text("h3 >> nth=0") == "m"
+    assert tab.text_content("h2 >> nth=0") == "Is 1 < 2?"
+    assert tab.text_content("h3 >> nth=0") == "m"
     assert tab.eval_on_selector_all("img", "all => all.every((one) => one.naturalWidth > 0 && one.alt)")
+    assert not tab.is_visible("h2 >> nth=0")
+    tab.click("#further > summary")
     tab.click("summary:text('Table') >> nth=0")
     assert tab.is_visible("table >> nth=0")
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
@@ -227,9 +229,9 @@ def test_the_page_opens_with_the_verdicts(finished_files, open_from_disk, tmp_pa
     assert "+ −0.10 no, - +0.20 yes" in rows[1]
     assert "among the 50 best" in tab.inner_text("body")
     tab.click(f".verdicts a:text('{QUESTIONS['same'].label}')")
-    assert tab.url.endswith("#does-it-overlap")
-    assert tab.inner_text("h2#does-it-overlap") == "Does it overlap?"
-    downloaded = tab.get_attribute("#does-it-overlap + .models a[download]", "href")
+    assert tab.url.endswith("#same-neurons")
+    assert tab.inner_text("h2#same-neurons") == QUESTIONS["same"].label
+    downloaded = tab.get_attribute("#same-neurons + .models a[download]", "href")
     assert base64.b64decode(downloaded.split(",")[1]).decode() == "x\n1\n"
 
 
@@ -245,7 +247,12 @@ def test_a_sections_method_is_in_a_fold(finished_files):
     assert method_of("model_files") == ""
 
 
-def test_every_question_leads_to_a_figure():
-    answers = "".join(path.read_text() for path in (ROOT / "src/form_invariance/stages").glob("*/answer.py"))
-    named = {*re.findall(r'"(\w+)"', answers), *INTERVENED}  # an intervention has a figure of its name
-    assert [name for name, question in QUESTIONS.items() if question.figure not in named] == []
+def test_the_questions_come_in_their_order_and_the_rest_in_a_fold(finished_files):
+    other, second, first = (
+        Answer(name, "Yes.", pd.DataFrame({"x": [1]}))
+        for name in ("Q?", QUESTIONS["necessary"].label, QUESTIONS["same"].label)
+    )
+    html = render(finished_files, {"m": [other, second, first]})
+    shown, folded = html.split('<details id="further">')
+    assert re.findall(r"<h2[^>]*>(.*?)</h2>", shown) == [first.question, second.question]
+    assert re.findall(r"<h2[^>]*>(.*?)</h2>", folded)[0] == "Q?"

@@ -205,8 +205,8 @@ def test_a_circuit_without_neurons_is_undefined_and_never_zero(measured):
 
 def test_the_answer_says_it(measured):
     common, _, table, contrasts = measured
-    (found,) = answer({"specificity": table, "specificity_contrasts": contrasts}, K)
-    assert found.question == "Is it a circuit of this operator?"
+    _, found = answer({"specificity": table, "specificity_contrasts": contrasts}, K)
+    assert found.question == "Specific to this operator?"
     row = contrasts.query(
         "format == 'all' and operator == 'all' and metric == 'accuracy' and k == @K and intervention == 'knockout'"
     )
