@@ -6,7 +6,6 @@ import re
 import pandas as pd
 import pytest
 from example_tables import crossed, filled
-from stub_checkout import ROOT
 
 from form_invariance.errors import UserError
 from form_invariance.paper.tables import CAPTIONS
