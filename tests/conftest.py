@@ -12,7 +12,8 @@ from form_invariance.embedded.problems import read_templates
 from form_invariance.embedded.recipe import RECIPES
 from form_invariance.embedded.tokenizer import build_tokenizer
 from form_invariance.model import loading as models
-from form_invariance.model.files import PACKAGED, load_tokenizer
+from form_invariance.model.files import PACKAGED
+from form_invariance.model.tokenizers import load_tokenizer
 
 ROOT = Path(__file__).parents[1]
 FAMILIES = (

@@ -16,10 +16,10 @@ from form_invariance.bench.random_models import SYMBOLIC, WORD, Shape, write_ran
 from form_invariance.bench.rivals import RIVALS
 from form_invariance.cli import main
 from form_invariance.model.decoder import embed, logits, run_layers
-from form_invariance.model.files import load_tokenizer
 from form_invariance.model.loading import load
 from form_invariance.model.readouts import Readouts
 from form_invariance.model.replay import build_cache, last_token_neurons
+from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.prompts import render
 from form_invariance.stages.patching.compute import patch_layers, patch_neurons
 

@@ -31,7 +31,7 @@ from stub_checkout import ROOT, environment, snakemake
 from form_invariance.drawing import style
 from form_invariance.model import digests as model_digests
 from form_invariance.model import files as model_files
-from form_invariance.model import hub, indirect_effect
+from form_invariance.model import hub, indirect_effect, sizes, stored_weights, tokenizers
 from form_invariance.model import loading as models
 from form_invariance.model.decoder import Norm
 from form_invariance.model.digests import MODEL_FILES
@@ -130,7 +130,7 @@ def about_the_model(folder, patch):
     path, weights = folder / "model.safetensors", load_file(folder / "model.safetensors")
     yield from about_the_tokenizer(folder)
     (folder / "tokenizer.json").unlink()
-    yield told(model_files.load_tokenizer, folder)
+    yield told(tokenizers.load_tokenizer, folder)
     save_file({**weights, "model.adapter.weight": torch.zeros(3)}, path)
     yield told(models.load, folder)
     save_file({**weights, "model.norm.weight": torch.zeros(48, dtype=torch.int8)}, path)
@@ -138,12 +138,12 @@ def about_the_model(folder, patch):
     save_file({**weights, "model.norm.weight": torch.zeros(3)}, path)
     yield told(models.load, folder)
     path.unlink()
-    yield told(model_files.weight_files, folder)
+    yield told(stored_weights.weight_files, folder)
     index = folder / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": {"model.norm.weight": "model-2.safetensors"}}))
-    yield told(model_files.weight_files, folder)
+    yield told(stored_weights.weight_files, folder)
     (folder / "config.json").write_text(json.dumps({"model_type": "bloom"}))
-    yield told(model_files.read_config, folder)
+    yield told(sizes.read_sizes, folder)
 
 
 def about_the_tokenizer(folder):
@@ -151,7 +151,7 @@ def about_the_tokenizer(folder):
 
     def check():
         limits = OperandRange(6, 20, 3, 40)
-        tokenizer = model_files.load_tokenizer(folder)
+        tokenizer = tokenizers.load_tokenizer(folder)
         take_census(None, tokenizer, "{a}+{b}=", "addition", Arithmetic("a + b", limits), None, 0)
 
     path = folder / "tokenizer.json"
@@ -167,7 +167,7 @@ def about_the_tokenizer(folder):
     path.write_text(json.dumps({**json.loads(before), "post_processor": None}))
     options = {"bos_token": "<s>", "add_bos_token": True}
     (folder / "tokenizer_config.json").write_text(json.dumps(options))
-    yield told(model_files.load_tokenizer, folder)
+    yield told(tokenizers.load_tokenizer, folder)
 
 
 def census(correct):
@@ -225,8 +225,7 @@ def of_a_full_machine(tmp_path, patch):
     assert not list((tmp_path / "full").iterdir())  # "what was being written is gone"
     yield told(torch.empty, 2**50)
     patch.setattr(torch.cuda, "mem_get_info", lambda _: (1000, 2000))
-    stored = models.in_folder(model_files.resolve("embedded:embedded-digits"))
-    yield told(models.check_room, stored, torch.float32, torch.device("cuda:0"))
+    yield told(models.check_room, "model folder m", 10**6, torch.float32, torch.device("cuda:0"))
     if torch.cuda.is_available():
         yield told(lambda: torch.empty(2**50, device="cuda"))
 
@@ -325,7 +324,7 @@ def test_pickled_weights_are_converted(tiny_folder, tmp_path):
     subprocess.run([sys.executable, "-c", block], cwd=tmp_path, check=True, capture_output=True)
     before, after = models.load(tiny_folder), models.load(tmp_path / "NEW")
     assert torch.equal(before.layers[1].down, after.layers[1].down)
-    model_files.load_tokenizer(tmp_path / "NEW")
+    tokenizers.load_tokenizer(tmp_path / "NEW")
 
 
 def test_snakemakes_signal_handler_takes_the_lock_that_finishing_a_job_holds():

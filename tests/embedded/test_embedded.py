@@ -21,8 +21,9 @@ from form_invariance.embedded.training import train
 from form_invariance.embedded.weights import as_decoder, initial_weights, save_folder
 from form_invariance.errors import UserError
 from form_invariance.model.decoder import embed, logits, run_layers
-from form_invariance.model.files import PACKAGED, load_tokenizer
+from form_invariance.model.files import PACKAGED
 from form_invariance.model.loading import load
+from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.operands import OperandRange, operand_pool
 from form_invariance.problems.tasks import Arithmetic
 

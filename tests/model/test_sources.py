@@ -43,9 +43,8 @@ def refusal(source, revision=None):
 @pytest.mark.parametrize(
     ("source", "parts"),
     [
-        ("x.gguf", ["'x.gguf' is a GGUF file", "import-gguf"]),
-        ("models/model.gguf", ["'models/model.gguf' is a GGUF file", "import-gguf"]),
-        ("/no/such/X.GGUF", ["is a GGUF file", "import-gguf"]),
+        ("x.gguf", ["the GGUF file 'x.gguf' does not exist"]),
+        ("/no/such/X.GGUF", ["the GGUF file '/no/such/X.GGUF' does not exist"]),
         ("owner/name@v1", ["has a revision in its hub id", "hub id 'owner/name' and, as its revision, 'v1'"]),
         ("https://huggingface.co/owner/name", ["is a page of the hub", "give the hub id 'owner/name'"]),
         ("http://hf.co/owner/na.me/", ["is a page of the hub", "give the hub id 'owner/na.me'"]),
@@ -203,3 +202,13 @@ def test_pickled_weights_of_the_hub_are_called_pickled(repository, tmp_path, mon
     monkeypatch.setattr(huggingface_hub, "list_repo_files", lambda *_, **__: [*DESCRIPTION, "pytorch_model.bin"])
     with pytest.raises(UserError, match="pickled"):
         files_read(resolve("owner/name"))
+
+
+@pytest.mark.parametrize("source", ["models/llama-1b", "embedded:embedded-shared", "models/model.gguf"])
+def test_a_revision_of_what_has_none(source):
+    sentence = f"revision: 'main' is given with {source!r}, but only a model of the hub has them; leave it out"
+    assert refusal(source, "main") == sentence
+    config = {**SHIPPED, "models": {"m": {"source": source, "revision": "main"}}}
+    with pytest.raises(UserError) as caught:
+        config_check.check(config, SCHEMA)
+    assert str(caught.value) == f"config key models.m.source: {sentence}"

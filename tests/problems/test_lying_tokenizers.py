@@ -9,9 +9,11 @@ from configurations import SCHEMA, SMALL, places, with_value
 from hostile_values import FUZZ, VALUES, refusal
 from hypothesis import given
 from hypothesis import strategies as st
+from transformers import AutoTokenizer
 
+from form_invariance.cli import main
 from form_invariance.errors import UserError
-from form_invariance.model import files as model_files
+from form_invariance.model import tokenizers
 from form_invariance.model.files import PACKAGED
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import check_template
@@ -74,14 +76,12 @@ def check(folder):
 
 def hugging_face(folder, text):
     """What Hugging Face makes of a prompt, without an end that it may put."""
-    from transformers import AutoTokenizer
-
     ids = AutoTokenizer.from_pretrained(folder)(text)["input_ids"]
     return ids[:-1] if ids[-1] == VOCABULARY["<|end_of_text|>"] else ids
 
 
 def ours(folder, text):
-    return model_files.load_tokenizer(folder).encode_batch([text])[0].tolist()
+    return tokenizers.load_tokenizer(folder).encode_batch([text])[0].tolist()
 
 
 BOS, EOS = "<|begin_of_text|>", "<|end_of_text|>"
@@ -117,40 +117,70 @@ def test_merges_are_not_left_to_chance(folder):
     check(folder)
 
 
-@pytest.mark.parametrize(
-    ("opens", "options", "bos"),
-    [
-        (True, {}, 0),
-        (True, {"add_bos_token": False}, 0),
-        (True, {"add_bos_token": True, "bos_token": EOS}, 0),
-        (False, {}, None),
-        (False, {"add_bos_token": False}, None),
-        (False, {"add_bos_token": True}, 0),
-        (False, {"add_bos_token": True, "bos_token": {"content": EOS}}, 1),
-        (False, {"add_bos_token": True, "bos_token": None}, None),
-    ],
-)
-def test_bos_is_what_tokenizer_json_puts_first_or_else_what_the_options_name(folder, opens, options, bos):
-    write(folder, lying("post_processor", value=around([BOS] if opens else [], [])))
-    (folder / "tokenizer_config.json").write_text(json.dumps({**OPTIONS, **options}))
-    assert model_files.load_tokenizer(folder).bos == bos
-    if opens or not options.get("add_bos_token"):
-        for text in PROMPTS:
-            assert ours(folder, text) == hugging_face(folder, text)
+RESERVED = "<|reserved_0|>"
+TOKEN = {"content": RESERVED, "lstrip": False, "rstrip": False, "normalized": False, "single_word": False}
+SPECIAL = {**TOKEN, "special": True}
+WITHOUT_BOS = [VOCABULARY[RESERVED], VOCABULARY["12"]]
+WITH_BOS = [VOCABULARY[BOS], *WITHOUT_BOS]
+CONFIG = "tokenizer_config.json"
+BESIDE = {
+    "added_tokens_decoder": ({CONFIG: {"added_tokens_decoder": {str(VOCABULARY[RESERVED]): SPECIAL}}}, WITH_BOS),
+    "additional_special_tokens": ({CONFIG: {"additional_special_tokens": [RESERVED]}}, WITH_BOS),
+    "extra_special_tokens": ({CONFIG: {"extra_special_tokens": {"some_token": RESERVED}}}, WITH_BOS),
+    "eos_token": ({CONFIG: {"eos_token": RESERVED}}, WITH_BOS),
+    "added_tokens.json": ({"added_tokens.json": {RESERVED: VOCABULARY[RESERVED]}}, WITH_BOS),
+    "special_tokens_map.json": ({"special_tokens_map.json": {"pad_token": TOKEN}}, WITH_BOS),
+    "split_special_tokens": ({CONFIG: {"pad_token": RESERVED, "split_special_tokens": True}}, None),
+    "add_prefix_space": ({CONFIG: {"add_prefix_space": True}}, None),
+    "add_bos_token: false": ({CONFIG: {"add_bos_token": False}}, None),
+    "another class": ({CONFIG: {"tokenizer_class": "GPT2Tokenizer", "pad_token": RESERVED}}, None),
+    "another class with a prefix space": (
+        {CONFIG: {"tokenizer_class": "GPT2Tokenizer", "add_prefix_space": True}},
+        None,
+    ),
+    "no options": ({}, None),
+}
 
 
-def test_without_a_tokenizer_config(folder):
-    (folder / "tokenizer_config.json").unlink()
-    assert model_files.load_tokenizer(folder).bos == 0
+@pytest.mark.parametrize("opens", [True, False])
+@pytest.mark.parametrize("name", BESIDE)
+def test_what_stands_beside_tokenizer_json_is_read(folder, name, opens):
+    """As AutoTokenizer reads it, from a folder and in memory."""
+    files, expected = BESIDE[name]
+    write(folder, HONEST if opens else lying("post_processor", value=None))
+    (folder / CONFIG).write_text(json.dumps({**OPTIONS, "add_bos_token": True, **files.get(CONFIG, {})}))
+    for other in set(files) - {CONFIG}:
+        (folder / other).write_text(json.dumps(files[other]))
+    if not files:
+        (folder / CONFIG).unlink()
+    theirs = AutoTokenizer.from_pretrained(folder)
+    in_memory = tokenizers.of_object(theirs, SIZE)
+    for text in (f"{RESERVED}12", f"1+{RESERVED} ", "12+7=", " a = 7"):
+        ids = theirs(text)["input_ids"]
+        assert ours(folder, text) == in_memory.encode_batch([text])[0].tolist() == ids
+    if expected:
+        assert ours(folder, f"{RESERVED}12") == (WITH_BOS if opens else WITHOUT_BOS)
 
 
-@pytest.mark.parametrize("named", ["<s>", 7, ["<s>"], {"content": None}, {"content": 7}, {}])
-def test_a_bos_token_that_does_not_exist(folder, named):
-    write(folder, lying("post_processor", value=None))
-    settings = {**OPTIONS, "add_bos_token": True, "bos_token": named}
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
-    with pytest.raises(UserError, match=r"tokenizer_config\.json: the BOS token is .* which tokenizer"):
-        check(folder)
+def test_the_package_reads_its_own_tokenizers_as_transformers_does(tmp_path):
+    """They are read without transformers."""
+    for source in sorted(PACKAGED.glob("*/tokenizer.json")):
+        copy = shutil.copytree(source.parent, tmp_path / source.parent.name)
+        plain, found = (tokenizers.load_tokenizer(folder) for folder in (source.parent, copy))
+        assert plain.tokenizer.to_str() == found.tokenizer.to_str()
+        assert (plain.bos, plain.vocabulary) == (found.bos, found.vocabulary)
+
+
+def test_the_kept_tokenizer_is_the_same(folder):
+    """With a setting that tokenizer.json cannot hold."""
+    (folder / CONFIG).write_text(json.dumps({**OPTIONS, "pad_token": RESERVED, "split_special_tokens": True}))
+    record = folder.parent / "model_files.parquet"
+    assert main(["model-files", f"--model={folder}", "--output", str(record)]) == 0
+    kept, read = tokenizers.load_kept(folder, record), tokenizers.load_tokenizer(folder)
+    for text in (*PROMPTS, f"{RESERVED}12"):
+        assert kept.encode(text) == read.encode(text)
+    assert len(kept.encode(f"{RESERVED}12")) > 2
+    assert (kept.bos, kept.vocabulary, kept.name) == (read.bos, read.vocabulary, read.name)
 
 
 UNKNOWN = {"type": "WordLevel", "unk_token": "[UNK]"}
@@ -246,19 +276,19 @@ def test_a_file_that_is_no_tokenizer(folder, text):
 
 def test_a_huge_file_is_not_read(folder, monkeypatch):
     with (folder / "tokenizer.json").open("ab") as file:
-        file.truncate(model_files.LARGEST_TOKENIZER + 1)
-    monkeypatch.setattr(model_files.Tokenizer, "from_file", pytest.fail)
+        file.truncate(tokenizers.LARGEST + 1)
+    monkeypatch.setattr(AutoTokenizer, "from_pretrained", pytest.fail)
     with pytest.raises(UserError, match=r"tokenizer\.json has 256 MB"):
         check(folder)
 
 
 def test_an_interrupt_is_no_fault_of_the_file(folder, monkeypatch):
-    def interrupted(_):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(model_files.Tokenizer, "from_file", interrupted)
+    monkeypatch.setattr(AutoTokenizer, "from_pretrained", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        model_files.load_tokenizer(folder)
+        tokenizers.load_tokenizer(folder)
 
 
 def test_a_folder_or_a_pipe_in_place_of_the_file(folder):
@@ -271,14 +301,14 @@ def test_a_folder_or_a_pipe_in_place_of_the_file(folder):
 
 
 def test_a_template_that_opens_with_bos_itself():
-    tokenizer = model_files.load_tokenizer(PACKAGED / "embedded-shared")
+    tokenizer = tokenizers.load_tokenizer(PACKAGED / "embedded-shared")
     with pytest.raises(UserError, match=r"here: .*'<\|begin_of_text\|>' begins every prompt already"):
         check_template(tokenizer, BOS + "{a}+{b}=", "here", LIMITS)
 
 
 def test_a_token_that_cannot_be_decoded(folder):
     with pytest.raises(UserError, match=r"tokenizer\.json cannot decode the token -1: "):
-        model_files.load_tokenizer(folder).text(-1)
+        tokenizers.load_tokenizer(folder).text(-1)
 
 
 IN_SOME_PAIRS = {
@@ -300,7 +330,7 @@ def test_what_only_some_pairs_show_is_refused_before_the_model_runs(folder, name
     tokenizer, sentence = IN_SOME_PAIRS[name]
     write(folder, tokenizer)
     check(folder)
-    arguments = (model_files.load_tokenizer(folder), "{a}+{b}=", "addition", Arithmetic("a + b", LIMITS), None, 0)
+    arguments = (tokenizers.load_tokenizer(folder), "{a}+{b}=", "addition", Arithmetic("a + b", LIMITS), None, 0)
     with pytest.raises(UserError, match=rf"template of addition: .*tokenizer\.json {sentence}") as caught:
         take_census(None, *arguments)
     assert "\n" not in str(caught.value)

@@ -11,7 +11,7 @@ from planted_models import LATE, PLANTED, WIDTH
 
 from form_invariance.model import loading
 from form_invariance.model.batches import by_length
-from form_invariance.model.files import load_tokenizer
+from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.randomness import generator

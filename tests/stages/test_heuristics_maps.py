@@ -13,7 +13,7 @@ from settings import complete
 from form_invariance.cli import main
 from form_invariance.model import loading as models
 from form_invariance.model.decoder import Norm
-from form_invariance.model.files import load_tokenizer
+from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.prompts import render
 from form_invariance.stages.agreement.table import ACTIVATION_CORRELATION, LABELLED
 from form_invariance.stages.circuit.table import CIRCUIT

@@ -7,7 +7,7 @@ from constructed_run import ConstructedRun
 from planted_models import LATE, PLANTED, TEMPLATES, planted_neurons, write_model
 
 from form_invariance.model import indirect_effect
-from form_invariance.model.files import load_tokenizer
+from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.stages.contrasts import overall
 from form_invariance.stages.interventions.answer import answer
 

@@ -13,7 +13,7 @@ from test_interventions import CACHE_PROMPTS, plain_means, prepare
 
 from form_invariance.errors import UserError
 from form_invariance.model import loading
-from form_invariance.model.files import load_tokenizer
+from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import render
 from form_invariance.randomness import generator

@@ -10,7 +10,8 @@ from planted_models import EXPRESSION, LATE, LIMITS, PLANTED, TEMPLATES, WIDTH
 from scipy.stats import t
 
 from form_invariance.model import loading as models
-from form_invariance.model.files import load_tokenizer, resolve
+from form_invariance.model.files import resolve
+from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.randomness import generator
 from form_invariance.stages.census.compute import take_census

@@ -11,8 +11,8 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 from form_invariance.model.decoder import Decoder
-from form_invariance.model.families import DecoderConfig
 from form_invariance.model.readouts import Readouts
+from form_invariance.model.sizes import DecoderConfig
 
 T = TypeVar("T")
 

@@ -10,11 +10,9 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from form_invariance.embedded.saving import llama_config, write_description
+from form_invariance.embedded.saving import layer_shapes, llama_config, write_description
 from form_invariance.embedded.tokenizer import build_tokenizer
 from form_invariance.errors import UserError
-from form_invariance.model.families import decoder_config
-from form_invariance.model.weight_layouts import llama_shapes
 
 PREFIX = "random:"
 
@@ -88,7 +86,7 @@ def _random_weights(config: dict[str, Any], device: str) -> Iterator[dict[str, T
     yield {"model.embed_tokens.weight": normal(vocabulary, d), "model.norm.weight": torch.ones(d)}
     if not config["tie_word_embeddings"]:
         yield {"lm_head.weight": normal(vocabulary, d)}
-    shapes = llama_shapes(decoder_config(config, "the shape"))
+    shapes = layer_shapes(config)
     for layer in range(config["num_hidden_layers"]):
         yield {
             f"model.layers.{layer}.{name}.weight": normal(*shape) if len(shape) == 2 else torch.ones(shape)

@@ -42,6 +42,23 @@ def llama_config(sizes: Mapping[str, Any], vocabulary: int, **settings: Any) -> 
     }
 
 
+def layer_shapes(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Names and shapes of the weights of one of Llama's layers, from config.json; norms are vectors."""
+    d, m, width = config["hidden_size"], config["intermediate_size"], config["head_dim"]
+    queries, keys = config["num_attention_heads"] * width, config["num_key_value_heads"] * width
+    return {
+        "input_layernorm": (d,),
+        "self_attn.q_proj": (queries, d),
+        "self_attn.k_proj": (keys, d),
+        "self_attn.v_proj": (keys, d),
+        "self_attn.o_proj": (d, queries),
+        "post_attention_layernorm": (d,),
+        "mlp.gate_proj": (m, d),
+        "mlp.up_proj": (m, d),
+        "mlp.down_proj": (d, m),
+    }
+
+
 def write_description(folder: Path, config: Mapping[str, Any], tokenizer: Tokenizer) -> None:
     """Write config.json and the tokenizer. Each file appears whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)

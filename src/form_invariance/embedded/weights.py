@@ -10,12 +10,10 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from form_invariance.embedded.recipe import Recipe
-from form_invariance.embedded.saving import llama_config, write_folder
+from form_invariance.embedded.saving import layer_shapes, llama_config, write_folder
 from form_invariance.embedded.tokenizer import LARGEST_NUMBER
-from form_invariance.model.decoder import Decoder
-from form_invariance.model.families import decoder_config
-from form_invariance.model.loading import assemble
-from form_invariance.model.weight_layouts import llama_shapes
+from form_invariance.model.decoder import Decoder, LayerWeights, Norm
+from form_invariance.model.sizes import DecoderConfig
 from form_invariance.randomness import generator
 
 PERIODS = (2, 4, 5, 8, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 2000)
@@ -43,7 +41,7 @@ def initial_weights(recipe: Recipe, vocabulary: int, number_ids: np.ndarray) -> 
     rotation = np.linalg.qr(rng.normal(size=(d, features.shape[1])))[0].T
     embedding[number_ids] = 0.25 * features @ rotation + normal(len(features), d, scale=0.02)
     weights = {"model.embed_tokens.weight": embedding, "model.norm.weight": np.ones(d)}
-    shapes = llama_shapes(decoder_config(_config(recipe, vocabulary), "the recipe"))
+    shapes = layer_shapes(_config(recipe, vocabulary))
     for layer in range(recipe.n_layers):
         for name, shape in shapes.items():
             made = normal(*shape) if len(shape) == 2 else np.ones(shape)
@@ -58,8 +56,30 @@ def _config(recipe: Recipe, vocabulary: int) -> dict[str, Any]:
 
 def as_decoder(weights: dict[str, Tensor], recipe: Recipe) -> Decoder:
     """A model that uses these tensors as its weights, so that gradients reach them."""
-    config = _config(recipe, len(weights["model.embed_tokens.weight"]))
-    return assemble(lambda name, *shape, optional=False: weights.get(name), config, "the recipe")
+    embedding, width = weights["model.embed_tokens.weight"], recipe.d_head
+    names = ("query", "key", "value", "output", "gate", "up", "down")
+    stored = [name for name in layer_shapes(_config(recipe, len(embedding))) if "norm" not in name]
+    layers = []
+    for number in range(recipe.n_layers):
+        at = f"model.layers.{number}"
+        matrices = {ours: weights[f"{at}.{name}.weight"] for ours, name in zip(names, stored, strict=True)}
+        norms = {
+            "attention_norm": Norm(weights[f"{at}.input_layernorm.weight"]),
+            "mlp_norm": Norm(weights[f"{at}.post_attention_layernorm.weight"]),
+        }
+        inverse = 1.0 / recipe.rope_theta ** (torch.arange(0, width, 2, dtype=torch.float32) / width)
+        layers.append(LayerWeights(**matrices, **norms, inverse_frequencies=inverse))
+    config = DecoderConfig(
+        n_layers=recipe.n_layers,
+        d_model=recipe.d_model,
+        d_mlp=recipe.d_mlp,
+        n_heads=recipe.n_heads,
+        n_key_value_heads=recipe.n_key_value_heads,
+        d_head=width,
+        vocabulary=len(embedding),
+        norm_epsilon=recipe.norm_epsilon,
+    )
+    return Decoder(config, embedding, layers, Norm(weights["model.norm.weight"]), embedding)
 
 
 def save_folder(weights: dict[str, Tensor], recipe: Recipe, tokenizer: Tokenizer, folder: Path) -> None:

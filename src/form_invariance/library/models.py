@@ -2,8 +2,7 @@
 
 import os
 from argparse import Namespace
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -11,8 +10,9 @@ import torch
 
 from form_invariance.errors import UserError
 from form_invariance.library.tables import shown, whole
-from form_invariance.model import files, in_memory
+from form_invariance.model import files, tokenizers
 from form_invariance.model.decoder import Decoder
+from form_invariance.model.precision import precision_of
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.stages.model_options import load_decoder
 from form_invariance.stages.run import Run
@@ -35,8 +35,9 @@ def load_model(
     range(3, 6)
 
     Args:
-        source: a Hugging Face folder, a hub id, or embedded:NAME; a Path is a folder. Or a model in memory: one of
-            Hugging Face's transformers, or a bridge of TransformerLens. Its weights are copied.
+        source: a Hugging Face folder, a GGUF file, a hub id, or embedded:NAME; a Path is a folder or a file.
+            Or a model in memory: one of Hugging Face's transformers, or a bridge of TransformerLens. Its weights
+            are not copied if precision and device are the same; after they have changed, load it again.
         first_layer: the first layer whose neurons are studied; None takes the second half of the layers.
         dtype: float32, tf32 or bfloat16.
         device: auto, cpu, cuda, ...
@@ -44,7 +45,7 @@ def load_model(
         tokenizer: of a model in memory; None takes that of the bridge.
 
     Raises:
-        UserError: the model cannot be read, or is of no family that the package knows; or an argument is wrong.
+        UserError: the model cannot be read, this package does not compute its logits, or an argument is wrong.
     """
     given = None if first_layer is None else whole(first_layer)
     if given is None and first_layer is not None:
@@ -70,14 +71,11 @@ def _from_memory(
 ) -> tuple[Decoder, PromptTokenizer]:
     if revision is not None:
         raise UserError(f"revision: {shown(revision)} is given with a model in memory; leave it out")
-    bridge = in_memory.is_bridge(source)
-    if tokenizer is None and (not bridge or source.tokenizer is None):
+    chosen = getattr(source, "tokenizer", None) if tokenizer is None else tokenizer
+    if chosen is None:
         raise UserError("tokenizer: give that of the model in memory, load_model(model, tokenizer=tokenizer)")
-    model = load_decoder(in_memory.stored(source), options)
-    if bridge:
-        in_memory.check_bridge(source, model)
-    chosen = source.tokenizer if tokenizer is None else tokenizer
-    return model, in_memory.tokenizer_of(chosen, model.config.vocabulary)
+    model = load_decoder(source, options)
+    return model, tokenizers.of_object(chosen, model.config.vocabulary)
 
 
 def _from_files(
@@ -89,7 +87,7 @@ def _from_files(
         folder = files.resolve(_source(source), revision)
     except OSError as error:
         raise UserError(f"source: {shown(source)} cannot be read: {error.strerror}") from None
-    return load_decoder(folder, options), files.load_tokenizer(folder)
+    return load_decoder(folder, options, prove=True), tokenizers.load_tokenizer(folder)
 
 
 def _source(source: object) -> str:
@@ -97,7 +95,7 @@ def _source(source: object) -> str:
     # Whole, so that no relative Path is taken for a hub id.
     path = os.path.abspath(os.path.expanduser(source)) if isinstance(source, os.PathLike) else source
     if not isinstance(path, str):
-        raise UserError(f"source: {shown(source)} must be a Hugging Face folder, a hub id or embedded:NAME")
+        raise UserError(f"source: {shown(source)} must be a folder, a GGUF file, a hub id or embedded:NAME")
     return path
 
 
@@ -108,34 +106,7 @@ def as_loaded(function: _Function) -> _Function:
     def run(model: Run, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(model, Run):
             raise UserError(f"model: give what load_model returns, not a value of type {type(model).__name__}")
-        with _precision_of(model.model):
+        with precision_of(model.model):
             return function(model, *args, **kwargs)
 
     return cast(_Function, run)
-
-
-@contextmanager
-def _precision_of(model: Decoder) -> Iterator[None]:
-    """Set torch's global switches as the model needs them, and back afterwards.
-
-    TF32, which is a switch of the process and not of a tensor, is on for a model that was loaded in tf32 alone.
-    """
-    switches = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
-    before = [switch.fp32_precision for switch in switches]
-    default = torch.get_default_dtype()
-    try:
-        named = torch.get_float32_matmul_precision()
-    except RuntimeError:  # torch has two kinds of switches, and refuses to name what only one of them says
-        named = None
-    torch.set_float32_matmul_precision("highest")
-    torch.backends.cuda.matmul.allow_tf32 = model.tf32
-    torch.set_default_dtype(torch.float32)
-    try:
-        with torch.autocast(model.device.type, enabled=False), torch.inference_mode(False):
-            yield
-    finally:
-        torch.set_default_dtype(default)
-        if named is not None:
-            torch.set_float32_matmul_precision(named)
-        for switch, was in zip(switches, before, strict=True):
-            switch.fp32_precision = was

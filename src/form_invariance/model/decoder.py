@@ -17,14 +17,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from form_invariance.errors import UserError
-from form_invariance.model.families import DecoderConfig
 from form_invariance.model.rotary import rotate, rotation
+from form_invariance.model.sizes import DecoderConfig
 
-_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": F.silu,
     "gelu": F.gelu,
     "gelu_tanh": partial(F.gelu, approximate="tanh"),
 }
+"""The activation functions that the engine computes."""
 
 LayerHook = Callable[[int, Tensor], Tensor]
 
@@ -178,7 +179,7 @@ def neurons(model: Decoder, layer: int, x: Tensor) -> Tensor:
     """Activations of the MLP neurons (..., m): the input of the down-projection. x: residual stream (..., d)."""
     w = model.layers[layer]
     normed = normalise(model, x, w.mlp_norm)
-    up, activate = F.linear(normed, w.up, w.up_bias), _ACTIVATIONS[model.config.activation]
+    up, activate = F.linear(normed, w.up, w.up_bias), ACTIVATIONS[model.config.activation]
     return activate(up) if w.gate is None else activate(F.linear(normed, w.gate, w.gate_bias)) * up
 
 

@@ -14,7 +14,8 @@ import pandas as pd
 import xxhash
 
 from form_invariance.errors import UserError
-from form_invariance.model.files import files_read, load_tokenizer, read_config
+from form_invariance.model.files import TOKENIZER as TOKENIZER
+from form_invariance.model.files import files_read
 from form_invariance.tables.columns import Schema, integer, text
 from form_invariance.tables.files import read_table
 from form_invariance.tables.progress import Progress
@@ -28,9 +29,6 @@ MODEL_FILES = Schema(
         "sha256": text("sha256 of the file, as printed by sha256sum and shown by the hub"),
     },
 )
-
-TOKENIZER = ("config.json", "tokenizer.json", "tokenizer_config.json")
-"""The files read by a job that uses a model's tokenizer alone."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -48,15 +46,16 @@ def checksum(path: Path) -> str:
     return _digest(path, xxhash.xxh3_128)
 
 
-def record(folder: Path) -> pd.DataFrame:
+def record(folder: Path, file: Path | None = None) -> pd.DataFrame:
     """The table model_files: the files that a model is read from, with their digests.
+
+    Args:
+        file: the GGUF file of which the folder was made.
 
     Raises:
         UserError: a file is missing or damaged, or differs from the hub's.
     """
-    read_config(folder)
-    load_tokenizer(folder)
-    paths = files_read(folder)
+    paths = [*files_read(folder), *([file] if file else [])]
     sizes = [path.stat().st_size for path in paths]
     progress = Progress(sum(sizes), "bytes")
     rows = []
@@ -74,11 +73,12 @@ def record(folder: Path) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(MODEL_FILES.columns))
 
 
-def check(folder: Path, recorded: Path, only: Collection[str] = ()) -> None:
+def check(folder: Path, recorded: Path, only: Collection[str] = (), file: Path | None = None) -> None:
     """Check that a model's files are the recorded ones.
 
     Args:
         recorded: table model_files.
+        file: the GGUF file of which the folder was made.
         only: names of the files to check; default: all.
 
     Raises:
@@ -94,7 +94,7 @@ def check(folder: Path, recorded: Path, only: Collection[str] = ()) -> None:
         )
 
     for name in known.index:
-        path = folder / name
+        path = file if file and name == file.name else folder / name
         if only and name not in only:
             continue
         if not path.exists():

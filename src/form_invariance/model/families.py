@@ -1,233 +1,240 @@
-"""The supported architectures, and how to read the sizes and settings of each from config.json. No torch here."""
+"""From a transformers model to a `Decoder` that holds views of its weights: a function for each kind of layer."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from form_invariance.errors import UserError
-from form_invariance.model.family_defaults import Raw, settings
+import torch
+from torch import Tensor, nn
+
+from form_invariance.errors import UserError, one_line
+from form_invariance.model.decoder import Decoder, LayerWeights
+from form_invariance.model.modules import Modules, unwrapped
+from form_invariance.model.sizes import DecoderConfig
+
+_FACTORS = (
+    *("residual_multiplier", "embedding_multiplier", "logits_scaling", "logit_scale", "lm_head_multiplier"),
+    *("scale_emb", "scale_depth", "mup_width_scale", "mup_embeddings_multiplier"),
+)
+"""Keys of configurations that multiply something; the engine computes them only if they are 1."""
+
+Linear = tuple[Tensor, Tensor | None]
+"""A matrix (out, in), and its bias."""
 
 
 @dataclass(frozen=True)
-class DecoderConfig:
-    """Sizes and settings that the forward pass needs. The defaults are Llama's."""
+class Family:
+    """Paths of what lies outside the layers and of a layer's attention, and the function that reads a layer."""
 
-    n_layers: int
-    d_model: int
-    d_mlp: int
-    n_heads: int
-    n_key_value_heads: int
-    d_head: int
-    vocabulary: int
-    norm_epsilon: float
-    activation: str = "silu"
-    gated: bool = True
-    """The MLP has a gate as well as an up-projection."""
-    parallel: bool = False
-    """Attention and MLP read the same residual stream."""
-    attention_scale: float | None = None
-    """Factor of the attention scores; None means 1 / sqrt(d_head)."""
-    attention_softcap: float | None = None
-    logit_softcap: float | None = None
-    embedding_scale: float = 1.0
-    biases: frozenset[str] = frozenset()
-    """Checkpoint's names of the matrices with a bias, where a family's models differ in that."""
-    longest: int | None = None
-    """Length limit of a prompt in tokens: the learned positions, or the sliding window."""
-
-    @property
-    def score_scale(self) -> float:
-        """Factor of the attention scores."""
-        return self.d_head**-0.5 if self.attention_scale is None else self.attention_scale
-
-    @property
-    def layer_parameters(self) -> int:
-        """Number of parameters in the matrices of one layer."""
-        attention = 2 * self.d_model * self.d_head * (self.n_heads + self.n_key_value_heads)
-        return attention + (3 if self.gated else 2) * self.d_model * self.d_mlp
+    layer: Callable[[Modules, str], LayerWeights]
+    layers: str
+    embedding: str
+    final_norm: str
+    attention: str
+    rotary: str | None = None
+    positions: str | None = None
 
 
-ACTIVATIONS = {
-    "silu": "silu",
-    "swish": "silu",
-    "gelu": "gelu",
-    "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
+def _named(name: str, linear: Linear) -> dict[str, Any]:
+    return {name: linear[0], f"{name}_bias": linear[1]}
+
+
+def _split(linear: Linear, sizes: list[int]) -> list[Linear]:
+    """The parts of a matrix that computes several things."""
+    weight, bias = linear
+    biases = [None] * len(sizes) if bias is None else bias.split(sizes)
+    return list(zip(weight.split(sizes), biases, strict=True))
+
+
+def _attention(modules: Modules, at: str, width: str) -> int:
+    """Note the settings of an attention module. Returns the width of a head."""
+    module = modules.get(at)
+    modules.set(at, "attention_scale", modules.get(f"{at}.scaling"))
+    modules.set(at, "attention_softcap", getattr(module, "attn_logit_softcapping", None))
+    if not getattr(module, "is_causal", True):
+        modules.refuse(at, "attends to later tokens")
+    return int(modules.set(at, "d_head", modules.get(f"{at}.{width}")))
+
+
+def _llama(modules: Modules, at: str) -> LayerWeights:
+    """Llama, and every class with the same modules: norms may be elsewhere, and matrices joined."""
+    attention, mlp, config = f"{at}.self_attn", f"{at}.mlp", modules.find("config")
+    width = _attention(modules, attention, "head_dim")
+    parts: dict[str, Any] = {}
+    if modules.find(f"{attention}.qkv_proj") is not None:
+        heads = config.num_attention_heads, config.num_key_value_heads, config.num_key_value_heads
+        joint = _split(modules.linear(f"{attention}.qkv_proj"), [width * number for number in heads])
+    else:
+        joint = [modules.linear(f"{attention}.{name}_proj") for name in "qkv"]
+    for name, linear in zip(("query", "key", "value"), joint, strict=True):
+        parts |= _named(name, linear)
+    parts |= _named("output", modules.linear(f"{attention}.o_proj"))
+    if modules.find(f"{mlp}.gate_up_proj") is not None:
+        whole = modules.linear(f"{mlp}.gate_up_proj")
+        gate, up = _split(whole, [len(whole[0]) // 2] * 2)
+        parts |= _named("gate", gate) | _named("up", up)
+    else:
+        if modules.find(f"{mlp}.gate_proj") is not None:
+            parts |= _named("gate", modules.linear(f"{mlp}.gate_proj"))
+        parts |= _named("up", modules.linear(f"{mlp}.up_proj"))
+    parts |= _named("down", modules.linear(f"{mlp}.down_proj"))
+    modules.activation(f"{mlp}.act_fn", f"{mlp}.activation_fn")
+    # Where a norm follows the MLP, that after attention belongs to attention.
+    around = modules.find(f"{at}.post_feedforward_layernorm") is not None
+    norms = {
+        "attention_norm": "input_layernorm",
+        "attention_post_norm" if around else "mlp_norm": "post_attention_layernorm",
+        "mlp_post_norm": "post_feedforward_layernorm",
+        "query_norm": "self_attn.q_norm",
+        "key_norm": "self_attn.k_norm",
+    }
+    if modules.find(f"{at}.pre_feedforward_layernorm") is not None:
+        norms["mlp_norm"] = "pre_feedforward_layernorm"
+    return LayerWeights(**parts, **{name: modules.norm(f"{at}.{stored}") for name, stored in norms.items()})
+
+
+def _gpt_neox(modules: Modules, at: str) -> LayerWeights:
+    """GPT-NeoX and Pythia: one matrix holds query, key and value of each head in turn."""
+    width = _attention(modules, f"{at}.attention", "head_size")
+    modules.set(at, "parallel", modules.get(f"{at}.use_parallel_residual"))
+    joint = modules.linear(f"{at}.attention.query_key_value")
+    parts: dict[str, Any] = {}
+    for part, name in enumerate(("query", "key", "value")):
+        own = [one if one is None else one.unflatten(0, (-1, 3, width))[:, part].flatten(0, 1) for one in joint]
+        parts |= _named(name, (own[0], own[1]))
+    modules.activation(f"{at}.mlp.act")
+    return LayerWeights(
+        **parts,
+        **_named("output", modules.linear(f"{at}.attention.dense")),
+        **_named("up", modules.linear(f"{at}.mlp.dense_h_to_4h")),
+        **_named("down", modules.linear(f"{at}.mlp.dense_4h_to_h")),
+        attention_norm=modules.norm(f"{at}.input_layernorm"),
+        mlp_norm=modules.norm(f"{at}.post_attention_layernorm"),
+    )
+
+
+def _gpt2(modules: Modules, at: str) -> LayerWeights:
+    """GPT-2: query, key and value are one matrix."""
+    _attention(modules, f"{at}.attn", "head_dim")
+    modules.activation(f"{at}.mlp.act")
+    joint = modules.linear(f"{at}.attn.c_attn")
+    query, key, value = _split(joint, [len(joint[0]) // 3] * 3)
+    return LayerWeights(
+        **_named("query", query),
+        **_named("key", key),
+        **_named("value", value),
+        **_named("output", modules.linear(f"{at}.attn.c_proj")),
+        **_named("up", modules.linear(f"{at}.mlp.c_fc")),
+        **_named("down", modules.linear(f"{at}.mlp.c_proj")),
+        attention_norm=modules.norm(f"{at}.ln_1"),
+        mlp_norm=modules.norm(f"{at}.ln_2"),
+    )
+
+
+FAMILIES = {
+    "model": Family(
+        _llama, "model.layers", "model.embed_tokens", "model.norm", "self_attn", rotary="model.rotary_emb"
+    ),
+    "gpt_neox": Family(
+        _gpt_neox,
+        "gpt_neox.layers",
+        "gpt_neox.embed_in",
+        "gpt_neox.final_layer_norm",
+        "attention",
+        rotary="gpt_neox.rotary_emb",
+    ),
+    "transformer": Family(
+        _gpt2, "transformer.h", "transformer.wte", "transformer.ln_f", "attn", positions="transformer.wpe"
+    ),
 }
-"""Our names of the activation functions, by Hugging Face's names."""
-
-_LARGEST = 2**40
-"""Limit for every number in a config.json; a larger one is a mistake."""
+"""By the name of the part that has the layers."""
 
 
-def _number(raw: Raw, key: str, default: float | None = None) -> float:
-    """A finite number above 0; the default if the key is missing or null."""
-    value = default if raw.get(key) is None else raw[key]
-    if value is None:
-        raise ValueError(f"the key {key!r} is missing")
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _LARGEST:
-        raise ValueError(f"{key} must be a number above 0, not {value!r:.60}")
-    return float(value)
-
-
-def _count(raw: Raw, key: str, default: int | None = None) -> int:
-    """A whole number of at least 1; the default if the key is missing, null or 0."""
-    value = _number({key: raw.get(key) or None}, key, default)
-    if value < 1 or value != int(value):
-        raise ValueError(f"{key} must be a whole number of at least 1, not {value:g}")
-    return int(value)
-
-
-def _cap(raw: Raw, key: str) -> float | None:
-    """A soft cap; None if the key is null, or not one of the family's."""
-    return None if raw.get(key) is None else _number(raw, key)
-
-
-def _flag(raw: Raw, key: str) -> bool:
-    """True or false; false if the family does not have the key."""
-    value = raw.get(key, False)
-    if not isinstance(value, bool):
-        raise ValueError(f"{key} must be true or false, not {value!r:.60}")
-    return value
-
-
-def _whole_heads(width: int, heads: int) -> int:
-    """Width of a head in the families whose heads share the residual stream's width."""
-    if width % heads:
-        raise ValueError(f"the width {width} must be a multiple of the number of attention heads, {heads}")
-    return width // heads
-
-
-_ATTENTION = frozenset({"q_proj", "k_proj", "v_proj", "o_proj"})
-_MLP = frozenset({"gate_proj", "up_proj", "down_proj"})
-
-
-def _common(raw: Raw) -> Raw:
-    """The settings whose keys are the same in most families."""
-    heads, width = _count(raw, "num_attention_heads"), _count(raw, "hidden_size")
-    attention = _ATTENTION if _flag(raw, "attention_bias") else frozenset()
-    return {
-        "n_layers": _count(raw, "num_hidden_layers"),
-        "d_model": width,
-        "d_mlp": _count(raw, "intermediate_size"),
-        "n_heads": heads,
-        "n_key_value_heads": _count(raw, "num_key_value_heads", heads),
-        "d_head": _count(raw, "head_dim", width // heads),
-        "vocabulary": _count(raw, "vocab_size"),
-        "norm_epsilon": _number(raw, "rms_norm_eps"),
-        "activation": raw.get("hidden_act"),
-        "longest": _window(raw),
-        "biases": attention | (_MLP if _flag(raw, "mlp_bias") else frozenset()),
-    }
-
-
-def _window(raw: Raw) -> int | None:
-    """The sliding window; None if no layer has one."""
-    switched_off = "use_sliding_window" in raw and not _flag(raw, "use_sliding_window")
-    return None if switched_off or not raw.get("sliding_window") else _count(raw, "sliding_window")
-
-
-def _qwen2(raw: Raw) -> Raw:
-    return {**_common(raw), "biases": frozenset({"q_proj", "k_proj", "v_proj"})}
-
-
-def _gemma(raw: Raw) -> Raw:
-    if raw["use_bidirectional_attention"]:
-        raise ValueError("use_bidirectional_attention is not supported")
-    return {
-        **_common(raw),
-        "activation": raw["hidden_activation"],
-        "attention_scale": _count(raw, "query_pre_attn_scalar") ** -0.5,
-        "attention_softcap": _cap(raw, "attn_logit_softcapping"),
-        "logit_softcap": _cap(raw, "final_logit_softcapping"),
-        "embedding_scale": _count(raw, "hidden_size") ** 0.5,
-    }
-
-
-def _gpt_neox(raw: Raw) -> Raw:
-    width = _whole_heads(_count(raw, "hidden_size"), _count(raw, "num_attention_heads"))
-    if _count(raw, "head_dim", width) != width:
-        raise ValueError(f"head_dim must be {width}, the width divided by the heads, not {raw['head_dim']}")
-    return {
-        **_common({**raw, "rms_norm_eps": _number(raw, "layer_norm_eps")}),
-        "gated": False,
-        "parallel": _flag(raw, "use_parallel_residual"),
-        "biases": frozenset({"query_key_value", "dense"} if _flag(raw, "attention_bias") else ()),
-    }
-
-
-def _gpt2(raw: Raw) -> Raw:
-    if _flag(raw, "scale_attn_by_inverse_layer_idx") or not _flag(raw, "scale_attn_weights"):
-        raise ValueError("attention scores that are scaled by layer, or not scaled, are not supported")
-    width, heads = _count(raw, "n_embd"), _count(raw, "n_head")
-    return {
-        "n_layers": _count(raw, "n_layer"),
-        "d_model": width,
-        "d_mlp": _count(raw, "n_inner", 4 * width),
-        "n_heads": heads,
-        "n_key_value_heads": heads,
-        "d_head": _whole_heads(width, heads),
-        "vocabulary": _count(raw, "vocab_size"),
-        "norm_epsilon": _number(raw, "layer_norm_epsilon"),
-        "activation": raw["activation_function"],
-        "gated": False,
-        "longest": _count(raw, "n_positions"),
-    }
-
-
-READERS: dict[str, Callable[[Raw], Raw]] = {
-    "llama": _common,
-    "mistral": _common,
-    "qwen2": _qwen2,
-    "qwen3": _common,
-    "phi3": _common,
-    "olmo2": _common,
-    "gemma2": _gemma,
-    "gemma3_text": _gemma,
-    "gpt_neox": _gpt_neox,
-    "gpt2": _gpt2,
-}
-"""The reader of `settings` for each `model_type`."""
-
-
-def _check_supported(raw: Raw, where: str) -> None:
-    """Check keys that change what any family computes, or from which file it is read."""
-    if (quantised := raw.get("quantization_config")) is not None:
-        method = quantised.get("quant_method") if isinstance(quantised, dict) else quantised
-        raise UserError(
-            f"{where}: the model is quantised (quantization_config: {method!s:.60}), and quantised weights are "
-            "not read; give the model that was quantised"
-        )
-    for key in ("per_layer_config", "transformers_weights"):
-        if raw.get(key) is not None:
-            raise UserError(f"{where}: the key {key} is not supported")
-    if not raw.get("is_causal", True):
-        raise UserError(f"{where}: attention to later tokens (is_causal: false) is not supported")
-
-
-def decoder_config(raw: Raw, where: str) -> DecoderConfig:
-    """Sizes and settings of a model.
-
-    Args:
-        raw: the content of config.json.
-        where: path of config.json, for messages.
+def family_of(modules: Modules) -> Family:
+    """Which function reads a model's layers.
 
     Raises:
-        UserError: the family or its activation function is not supported, or a key is missing or wrong.
+        UserError: it is none of them.
     """
-    family = raw.get("model_type")
-    if not isinstance(family, str) or family not in READERS:
-        raise UserError(f"{where}: model_type {family!r} is not supported; supported are {', '.join(READERS)}")
-    _check_supported(raw, where)
+    for name, family in FAMILIES.items():
+        if modules.find(name) is not None:
+            return family
+    return modules.refuse("", f"has none of the parts {', '.join(FAMILIES)}")
+
+
+def _window(config: Any) -> int | None:
+    """The sliding window; None if no layer has one."""
+    window, types = getattr(config, "sliding_window", None), getattr(config, "layer_types", None)
+    return None if types and not any("sliding" in str(kind) for kind in types) else window or None
+
+
+def read(model: nn.Module, where: str, dtype: torch.dtype, device: torch.device) -> Decoder:
+    """The `Decoder` of a transformers model. Its weights are views where device and precision are the model's.
+
+    Args:
+        where: the model's name for messages.
+
+    Raises:
+        UserError: the model has a part that the engine does not compute.
+    """
+    modules = Modules(unwrapped(model), where, dtype, device)
     try:
-        known = settings(raw)
-        _flag(known, "tie_word_embeddings")
-        numbers = READERS[family](known)
-    except ValueError as error:
-        raise UserError(f"{where}: {error}") from None
-    heads, keys = numbers["n_heads"], numbers["n_key_value_heads"]
-    if heads % keys:
-        raise UserError(f"{where}: num_attention_heads {heads} must be a multiple of num_key_value_heads {keys}")
-    activation = str(numbers["activation"])
-    if activation not in ACTIVATIONS:
-        raise UserError(f"{where}: activation {activation!r} is not supported, only {', '.join(ACTIVATIONS)}")
-    return DecoderConfig(**{**numbers, "activation": ACTIVATIONS[activation]})
+        return _assembled(modules)
+    except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{where}: this {type(modules.model).__name__} cannot be read ({one_line(error)})"
+        ) from None
+
+
+def _assembled(modules: Modules) -> Decoder:
+    """The whole model."""
+    family, config = family_of(modules), modules.find("config")
+    for name in _FACTORS:
+        if (factor := getattr(config, name, None)) not in (None, 1):
+            modules.refuse("", f"has {name} {factor}")
+    kinds, layers = getattr(config, "layer_types", None), []
+    for number in range(len(modules.get(family.layers))):
+        at = f"{family.layers}.{number}"
+        layer = family.layer(modules, at)
+        if family.rotary and getattr(modules.get(f"{at}.{family.attention}"), "use_rope", True):
+            layer.inverse_frequencies = modules.frequencies(family.rotary, kinds[number] if kinds else "")
+        for name in ("query", "key", "up"):
+            modules.set(at, f"size of {name}", len(getattr(layer, name)))
+        layers.append(layer)
+    known = modules.settings
+    head = next((name for name in ("lm_head", "embed_out") if modules.find(name) is not None), "lm_head")
+    unembedding, bias = modules.linear(head)
+    embedding = modules.weight(f"{family.embedding}.weight")
+    # TransformerLens gives the unembedding a bias of zeros.
+    if (bias is not None and bias.any()) or unembedding.shape != embedding.shape:
+        modules.refuse(head, "has a bias, or not the embedding's shape")
+    positions = modules.weight(f"{family.positions}.weight") if family.positions else None
+    final_norm = modules.norm(family.final_norm)
+    if final_norm is None:
+        modules.refuse(family.final_norm.rpartition(".")[0], "has no norm after the last layer")
+    width = known["d_head"]
+    return Decoder(
+        config=DecoderConfig(
+            n_layers=len(layers),
+            d_model=embedding.shape[1],
+            d_mlp=known["size of up"],
+            n_heads=known["size of query"] // width,
+            n_key_value_heads=known["size of key"] // width,
+            d_head=width,
+            vocabulary=len(embedding),
+            gated=layers[0].gate is not None,
+            norm_epsilon=known["norm_epsilon"],
+            activation=known["activation"],
+            parallel=known.get("parallel", False),
+            attention_scale=known["attention_scale"],
+            attention_softcap=known["attention_softcap"],
+            logit_softcap=getattr(config, "final_logit_softcapping", None),
+            embedding_scale=float(getattr(modules.get(family.embedding), "embed_scale", 1)),
+            longest=_window(config) if positions is None else len(positions),
+        ),
+        embedding=embedding,
+        layers=layers,
+        final_norm=final_norm,
+        unembedding=unembedding.float(),
+        positions=positions,
+    )

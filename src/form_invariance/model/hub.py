@@ -5,7 +5,10 @@ from pathlib import Path
 from form_invariance.errors import UserError
 from form_invariance.model.stored_weights import ADAPTER, INDEX, WHOLE, shards
 
-_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", ADAPTER, WHOLE, INDEX)
+_FILES = (
+    *("config.json", "tokenizer.json", "tokenizer_config.json", "added_tokens.json", "special_tokens_map.json"),
+    *(ADAPTER, WHOLE, INDEX),
+)
 """What is read of a model besides the shards of its weights."""
 
 

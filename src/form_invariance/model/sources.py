@@ -38,10 +38,7 @@ def _by_revision(hub_id: str, revision: str | None) -> str:
 def refusal(source: str) -> str:
     """Why a source is neither a local folder nor a hub id, and what to give instead."""
     if source.lower().endswith(".gguf"):
-        return (
-            f"model {source!r} is a GGUF file; make a model folder of it with 'python -m form_invariance "
-            "import-gguf', and give that folder"
-        )
+        return f"the GGUF file {source!r} does not exist; correct the path"
     if Path(source).is_file():
         return f"model {source!r} is a file; give the folder that contains it"
     if match := _WITH_REVISION.fullmatch(source):

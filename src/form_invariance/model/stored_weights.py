@@ -1,5 +1,6 @@
 """The files in which a folder stores its model's weights. No torch here."""
 
+import math
 import re
 from pathlib import Path
 
@@ -12,16 +13,9 @@ WHOLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 ADAPTER = "adapter_config.json"
 
+OLD_BUFFERS = re.compile(r"\b(rotary_emb\.inv_freq|(attn|attention)\.(masked_)?bias)$")
+"""What old checkpoints store besides weights; transformers computes it."""
 _FLOATS = ("F64", "F32", "F16", "BF16")
-_EIGHT_BITS = re.compile(r"[IUF][468]\b|F[468]_")
-_MASK = re.compile(r"\b(attn|attention)\.(masked_)?bias$")
-"""Old checkpoints store causal masks, some in eight bits."""
-_OF_QUANTISATION = re.compile(
-    r"[.:](qweight|qzeros|qdata|_data|W_q|g_idx|SCB|(nested_)?(absmax|quant_map)|zero_point|codes|codebooks"
-    r"|weight_(packed|shape|zero_point|format)|_scale|((weight|input|output|k|v)_)?scales?(_inv|_2)?)$"
-    r"|_weight_(qdata|scale)$|\.quant_state\b"
-)
-"""Names of what bitsandbytes, GPTQ, AWQ, compressed-tensors, torchao and others add to quantised weights."""
 
 
 def shards(folder: Path) -> list[str]:
@@ -37,8 +31,12 @@ def shards(folder: Path) -> list[str]:
     return sorted(set(places.values()))
 
 
-def _files(folder: Path) -> list[Path]:
-    """The files that Hugging Face reads: model.safetensors, else those of the index."""
+def weight_files(folder: Path) -> list[Path]:
+    """The files that transformers reads: model.safetensors, else those of the index.
+
+    Raises:
+        UserError: there are none, one is missing, or the folder has an adapter.
+    """
     if (folder / ADAPTER).exists():
         raise UserError(
             f"model folder {folder} has an adapter ({ADAPTER}), which is not read; merge it into the weights with "
@@ -61,10 +59,10 @@ def _files(folder: Path) -> list[Path]:
 def _instead(folder: Path) -> str:
     """What a folder without weights contains, and what to do with it."""
     if ggufs := sorted(folder.glob("*.gguf")):
-        return f"{ggufs[0].name} is a GGUF file; the command import-gguf makes a model folder of it"
+        return f"{ggufs[0].name} is a GGUF file; give the file itself as the source"
     if others := sorted(folder.glob("*.safetensors")):
         return (
-            f"Hugging Face reads {WHOLE}, or the files that {INDEX} names, and not {others[0].name}; rename it, "
+            f"transformers reads {WHOLE}, or the files that {INDEX} names, and not {others[0].name}; rename it, "
             "or download the index"
         )
     return (
@@ -73,49 +71,22 @@ def _instead(folder: Path) -> str:
     )
 
 
-def weight_files(folder: Path) -> dict[str, Path]:
-    """The safetensors file of every weight.
+def count_weights(folder: Path) -> int:
+    """Number of stored weights, all of which must be floating-point numbers of at least 16 bits.
 
     Raises:
-        UserError: a file is missing or damaged, two files store one weight, the weights are quantised, or the
-            folder has an adapter.
+        UserError: a file is missing or damaged, or the weights are quantised.
     """
-    files: dict[str, Path] = {}
-    for path in _files(folder):
-        with (
-            in_one_sentence(f"{path} cannot be read as safetensors"),
-            safe_open(path, framework="numpy") as stored,
-        ):
-            types = {name: stored.get_slice(name).get_dtype() for name in stored.keys()}  # noqa: SIM118
-        for name, kind in types.items():
-            if name in files:
+    count = 0
+    for path in weight_files(folder):
+        with in_one_sentence(f"{path} cannot be read as safetensors"), safe_open(path, "numpy") as stored:
+            parts = {name: stored.get_slice(name) for name in stored.keys()}  # noqa: SIM118
+            kinds = {name: part.get_dtype() for name, part in parts.items() if not OLD_BUFFERS.search(name)}
+            count += sum(math.prod(part.get_shape()) for part in parts.values())
+        for name, kind in kinds.items():
+            if kind not in _FLOATS:
                 raise UserError(
-                    f"model folder {folder}: weight {name!r} is in {files[name].name} and in {path.name}; "
-                    "download the model again"
+                    f"{path}: the model is quantised (weight {name!r} has type {kind}), and quantised weights are "
+                    "not read; give the model that was quantised"
                 )
-            refuse_quantised(name, kind, str(path))
-            files[name] = path
-    return files
-
-
-def refuse_quantised(name: str, kind: str, where: str) -> None:
-    """Refuse a weight of a quantised model.
-
-    Args:
-        kind: its type as safetensors names it.
-        where: for messages.
-
-    Raises:
-        UserError: the name or the type is one of quantised weights.
-    """
-    if _is_quantised(name, kind):
-        raise UserError(
-            f"{where}: the model is quantised (weight {name!r} has type {kind}), and quantised weights are not "
-            "read; give the model that was quantised"
-        )
-
-
-def _is_quantised(name: str, kind: str) -> bool:
-    if kind in _FLOATS or kind == "BOOL" or _MASK.search(name):
-        return bool(_OF_QUANTISATION.search(name))
-    return bool(_EIGHT_BITS.match(kind) or name.endswith((".weight", ".bias")) or _OF_QUANTISATION.search(name))
+    return count

@@ -11,7 +11,7 @@ import pandas as pd
 import yaml
 
 from form_invariance.model.decoder import Decoder
-from form_invariance.model.families import DecoderConfig
+from form_invariance.model.sizes import Sizes
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import TableTask, pool
 from form_invariance.scouting import sizes
@@ -36,7 +36,7 @@ class Experiment:
     """
 
     settings: Mapping[str, str]
-    shape: DecoderConfig
+    shape: Sizes
     questions: Sequence[Question]
     chosen: pd.DataFrame
     files: Mapping[str, Path]

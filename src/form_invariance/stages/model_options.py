@@ -7,13 +7,13 @@ from typing import Any
 import torch
 
 from form_invariance.errors import UserError
+from form_invariance.model import in_memory
 from form_invariance.model import loading as models
 from form_invariance.model.decoder import Decoder
-from form_invariance.model.files import load_tokenizer
 from form_invariance.model.readouts import Readouts
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.stages.options import settings
-from form_invariance.stages.tokenizer_options import checked_folder
+from form_invariance.stages.tokenizer_options import checked_folder, tokenizer_in
 
 DTYPES = {"float32": torch.float32, "tf32": torch.float32, "bfloat16": torch.bfloat16}
 """The type of the weights by the value of --dtype; tf32 is a way to multiply float32."""
@@ -53,9 +53,17 @@ def readouts_of(arguments: argparse.Namespace) -> Readouts:
     return Readouts(full=arguments.readout == "full")
 
 
-def load_decoder(source: Path | models.Stored, arguments: argparse.Namespace) -> Decoder:
-    """The model of a folder, or a stored one, in the precision and on the device that the options name."""
-    model = models.load(source, dtype=dtype_of(arguments), device=device_of(arguments))
+def load_decoder(source: Path | torch.nn.Module, arguments: argparse.Namespace, *, prove: bool = False) -> Decoder:
+    """The model of a folder, or one in memory, in the precision and on the device that the options name.
+
+    Args:
+        prove: compare logits with those of transformers' model; of a model in memory they always are.
+    """
+    dtype, device = dtype_of(arguments), device_of(arguments)
+    if isinstance(source, Path):
+        model = models.load(source, dtype=dtype, device=device, prove=prove)
+    else:
+        model = in_memory.read(source, dtype, device)
     model.tf32 = arguments.dtype == "tf32"
     return model
 
@@ -67,7 +75,7 @@ def load_model(arguments: argparse.Namespace) -> tuple[Decoder, PromptTokenizer]
     if key not in loaded:
         loaded.clear()  # one model at a time is in memory
         folder = checked_folder(arguments)
-        loaded[key] = load_decoder(folder, arguments), load_tokenizer(folder)
+        loaded[key] = load_decoder(folder, arguments), tokenizer_in(folder, arguments)
     model_and_tokenizer: tuple[Decoder, PromptTokenizer] = loaded[key]
     torch.backends.cuda.matmul.allow_tf32 = model_and_tokenizer[0].tf32
     return model_and_tokenizer

@@ -1,22 +1,35 @@
-"""The tokenizer of the model that a command's options name; nothing here imports torch."""
+"""The folder and the tokenizer of the model that a command's options name."""
 
 import argparse
 from collections.abc import Collection
 from pathlib import Path
 
-from form_invariance.model import digests
-from form_invariance.model.files import load_tokenizer, resolve
+from form_invariance.model import digests, gguf, tokenizers
+from form_invariance.model.files import resolve
 from form_invariance.problems.prompts import PromptTokenizer
 
 
 def checked_folder(arguments: argparse.Namespace, only: Collection[str] = ()) -> Path:
     """The folder of the model, whose files (`only` these, or all) are those that --model-files records."""
-    folder = resolve(arguments.model, arguments.revision)
+    source, folder = resolve(arguments.model, arguments.revision), folder_of(arguments)
     if arguments.model_files:
-        digests.check(folder, arguments.model_files, only)
+        digests.check(folder, arguments.model_files, only, source if source.is_file() else None)
     return folder
+
+
+def folder_of(arguments: argparse.Namespace) -> Path:
+    """The folder of the model; of a GGUF file that beside --model-files, without that option the file itself."""
+    source = resolve(arguments.model, arguments.revision)
+    return gguf.folder_beside(arguments.model_files) if source.is_file() and arguments.model_files else source
 
 
 def load_tokenizer_alone(arguments: argparse.Namespace) -> PromptTokenizer:
     """The tokenizer of the model."""
-    return load_tokenizer(checked_folder(arguments, digests.TOKENIZER))
+    return tokenizer_in(checked_folder(arguments, digests.TOKENIZER), arguments)
+
+
+def tokenizer_in(folder: Path, arguments: argparse.Namespace) -> PromptTokenizer:
+    """The tokenizer of a checked folder."""
+    record = arguments.model_files
+    kept = record is not None and tokenizers.kept_beside(record).exists()
+    return tokenizers.load_kept(folder, record) if kept else tokenizers.load_tokenizer(folder)

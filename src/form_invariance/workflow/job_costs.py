@@ -13,7 +13,7 @@ from form_invariance.stages.intervention_kinds import INTERVENED
 from form_invariance.stages.neuron_sets import CONTROLS, MATCHED
 from form_invariance.workflow import machine
 from form_invariance.workflow.config_check import template_of
-from form_invariance.workflow.job_sizes import kind, known_config, parameters
+from form_invariance.workflow.job_sizes import kind, known_sizes, parameters
 
 RATES = {"float32": 40e12, "tf32": 200e12, "bfloat16": 400e12}
 """Assumed floating-point operations per second of a GPU: about half of an H200's peak."""
@@ -73,7 +73,7 @@ class Size:
 
 def size_of(model: Mapping[str, Any]) -> Size:
     """Sizes of a model, from its config.json; if that is not on this machine, from its number of parameters."""
-    c = known_config(model["source"], model.get("revision"))
+    c = known_sizes(model["source"], model.get("revision"))
     near = model.get("readout", "near") == "near"
     if c is not None:
         inside = c.n_layers * c.layer_parameters

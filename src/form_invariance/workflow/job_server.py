@@ -27,7 +27,10 @@ THREADS = "OMP_NUM_THREADS"
 """Libraries read it when they are imported, so a command that wants several threads runs by itself."""
 MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 32), "MALLOC_TRIM_THRESHOLD_": str(1 << 32)}
 """glibc keeps what a job frees for its next tensor: to take it from the kernel anew costs a fifth of the time."""
-LIBRARIES = ("pyarrow.pandas_compat", "matplotlib.backends.backend_pdf")
+LIBRARIES = (
+    *("pyarrow.pandas_compat", "matplotlib.backends.backend_pdf"),
+    "transformers.models.auto.tokenization_auto",
+)
 """What commands import only where they need it."""
 KILLED = 137
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -90,6 +93,8 @@ def serve(program: Sequence[str]) -> int:
 
 def listen(descriptor: int) -> None:
     """The server: import everything that commands need, then fork for each request, until standard input ends."""
+    from form_invariance.model.files import resolve
+    from form_invariance.model.loading import load
     from form_invariance.workflow import job_usage
 
     for path in sorted(_PACKAGE.rglob("*.py")):
@@ -97,6 +102,8 @@ def listen(descriptor: int) -> None:
             import_module(".".join(path.relative_to(_PACKAGE.parent).with_suffix("").parts))
     for name in LIBRARIES:
         import_module(name)
+    # transformers imports and prepares much when it reads the first model.
+    load(resolve("embedded:embedded-shared"))
     # Collections in the forks need not look through what is imported.
     gc.freeze()
     # Forks that have ended are not waited for.

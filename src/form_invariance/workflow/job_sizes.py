@@ -5,14 +5,13 @@ import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from form_invariance.model.gguf import is_gguf
+from form_invariance.model.sizes import Sizes, read_sizes
 from form_invariance.workflow.config_check import load
 from form_invariance.workflow.config_schema import check_schema
 from form_invariance.workflow.model_checks import known_folder
-
-if TYPE_CHECKING:
-    from form_invariance.model.families import DecoderConfig
 
 UNKNOWN = 8_000_000_000
 """Assumed number of parameters of a model that is not on this machine and has no size in its name."""
@@ -55,7 +54,9 @@ def parameters(source: str, revision: str | None = None) -> int:
     """
     folder = known_folder(source, revision)
     if folder is not None:
-        return _counted(folder)
+        return read_sizes(folder).parameters
+    if is_gguf(source):
+        return 2 * Path(source).expanduser().stat().st_size  # most files have 4 to 8 bits a weight
     found = _NAMED.findall(source.replace("-", " ").replace("_", " ").replace("/", " "))
     if not found:
         return UNKNOWN
@@ -63,21 +64,10 @@ def parameters(source: str, revision: str | None = None) -> int:
     return int(float(number) * (1e9 if unit.lower() == "b" else 1e6))
 
 
-def _counted(folder: Path) -> int:
-    from form_invariance.model.family_defaults import tied
-    from form_invariance.model.files import read_config
-
-    c, raw = read_config(folder)
-    embeddings = 1 if tied(raw) else 2
-    return c.n_layers * c.layer_parameters + embeddings * c.vocabulary * c.d_model
-
-
-def known_config(source: str, revision: str | None = None) -> "DecoderConfig | None":
+def known_sizes(source: str, revision: str | None = None) -> Sizes | None:
     """A model's sizes from its config.json, if that is on this machine."""
-    from form_invariance.model.files import read_config
-
     folder = known_folder(source, revision)
-    return None if folder is None else read_config(folder)[0]
+    return None if folder is None else read_sizes(folder)
 
 
 def memory_mb(n: int, on_gpu: bool, attempt: int) -> int:
@@ -88,6 +78,12 @@ def memory_mb(n: int, on_gpu: bool, attempt: int) -> int:
     """
     megabytes = _GPU_BASE + 2.2e-6 * n if on_gpu else _CPU_BASE + 8e-6 * n
     return int(megabytes * attempt)
+
+
+def proof_mb(model: Mapping[str, Any], attempt: int) -> int:
+    """Main memory in MB of the job that compares a model's logits with transformers', on a CPU."""
+    n = parameters(model["source"], model.get("revision"))
+    return memory_mb(n // 2 if model.get("dtype") == "bfloat16" else n, False, attempt)
 
 
 def time_limit(seconds: float, attempt: int) -> int:

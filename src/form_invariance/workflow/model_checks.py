@@ -9,9 +9,11 @@ from typing import Any
 from form_invariance.errors import UserError
 from form_invariance.model import files as model_files
 from form_invariance.model import hub
-from form_invariance.model.families import DecoderConfig
+from form_invariance.model.gguf import is_gguf
+from form_invariance.model.sizes import Sizes, read_sizes
 from form_invariance.model.sources import check_hub_id, is_hub_id
-from form_invariance.model.stored_weights import weight_files
+from form_invariance.model.stored_weights import count_weights
+from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import (
     PromptTokenizer,
@@ -27,7 +29,7 @@ Variants = Mapping[tuple[str, str], str]
 
 
 def local_folder(source: str) -> Path | None:
-    """The folder of a model on this machine; None for a hub id.
+    """The folder of a model on this machine, or its GGUF file; None for a hub id.
 
     Raises:
         UserError: the source names a folder that does not exist.
@@ -39,6 +41,7 @@ def local_folder(source: str) -> Path | None:
 
 def known_folder(source: str, revision: str | None) -> Path | None:
     """The folder of a model whose config.json is on this machine: a local folder or a snapshot in the hub's cache.
+    None of a GGUF file, whose folder a job makes.
 
     Other files of the snapshot may be missing; a job downloads them. This function does not use the network.
 
@@ -46,7 +49,9 @@ def known_folder(source: str, revision: str | None) -> Path | None:
         UserError: the source names a folder that does not exist.
     """
     folder = local_folder(source)
-    return hub.cached(source, revision) if folder is None else folder
+    if folder is None:
+        return hub.cached(source, revision)
+    return None if is_gguf(source) else folder
 
 
 def task_of(operator: Any, limits: Mapping[str, int]) -> Task:
@@ -76,7 +81,9 @@ def check_sources(config: Mapping[str, Any]) -> None:
     """Check that every source is an existing folder, or has the form of a hub id and is no misspelt folder."""
     for name, model in config["models"].items():
         with under(f"models.{name}.source"):
-            if local_folder(model["source"]) is None:
+            if local_folder(model["source"]) is not None:
+                model_files.check_revision(model["source"], model.get("revision"))
+            else:
                 check_hub_id(model["source"], model.get("revision"))
                 hub.check_offline(model["source"], model.get("revision"))
 
@@ -87,17 +94,17 @@ def _check_folder(
     """Check a model's folder and the keys that its sizes limit. Returns its tokenizer if that is here."""
     local = local_folder(model["source"]) is not None
     with under(f"models.{name}.source"):
-        shape, _ = model_files.read_config(folder)
+        shape = read_sizes(folder)
         if local:
-            weight_files(folder)
+            count_weights(folder)
     _check_shape(name, shape, config)
     if not local and not (folder / "tokenizer.json").is_file():
         return None
     with under(f"models.{name}.source"):
-        return model_files.load_tokenizer(folder)
+        return load_tokenizer(folder)
 
 
-def _check_shape(name: str, shape: DecoderConfig, config: Mapping[str, Any]) -> None:
+def _check_shape(name: str, shape: Sizes, config: Mapping[str, Any]) -> None:
     """Check the keys that a model's width and depth limit."""
     if max(config["k"]) > shape.d_mlp:
         raise UserError(
@@ -173,8 +180,9 @@ def check_models(config: Mapping[str, Any], variants: Variants) -> None:
         tokenizer = _check_folder(name, model, folder, config)
         if tokenizer is None:
             continue
-        digest = hashlib.sha256((folder / "tokenizer.json").read_bytes()).digest()
-        if (key := (digest, tokenizer.bos, tokenizer.vocabulary)) not in checked:
+        paths = [folder / name for name in model_files.TOKENIZER if (folder / name).exists()]
+        key = tuple(hashlib.sha256(path.read_bytes()).digest() for path in paths)
+        if key not in checked:
             _check_prompts(name, tokenizer, config, variants)
             checked.add(key)
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from form_invariance.model import files as model_files
+from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import TableTask, Task, pool, stated, targets
 from form_invariance.stages.questions import QUESTIONS
@@ -36,7 +36,7 @@ def undefined_verdicts(config: Mapping[str, Any]) -> Iterator[str]:
         folder = known_folder(model["source"], model.get("revision"))
         if folder is None or not (folder / "tokenizer.json").is_file():
             continue
-        tokenizer = model_files.load_tokenizer(folder)
+        tokenizer = load_tokenizer(folder)
         counts = [_shared_answers(task, config, operator, tokenizer) for operator, task in tasks.items()]
         shared, rows = map(sum, zip(*counts, strict=True))
         if shared < FEWEST_PAIRS:

@@ -27,17 +27,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from form_invariance.model.files import resolve
     from form_invariance.model.transformer_lens_bridge import NotSupportedError, boot
     from form_invariance.stages.engine_check import compute
     from form_invariance.stages.engine_check.hooked import hooked_values
     from form_invariance.stages.engine_check.table import ENGINE_CHECK
     from form_invariance.stages.model_options import device_of, dtype_of, model_provenance
+    from form_invariance.stages.tokenizer_options import folder_of
     from form_invariance.tables.files import write_table
     from form_invariance.tables.progress import track
 
     samples, fast = _run_fast(arguments)
-    folder = resolve(arguments.model, arguments.revision)
+    folder = folder_of(arguments)
     try:
         bridge = boot(folder, dtype_of(arguments), device_of(arguments))
     except NotSupportedError as error:

@@ -1,4 +1,4 @@
-"""Check a model's files, and record their digests, by which its jobs know it again."""
+"""Check that a model is read right, and record digests of its files, which its jobs compare."""
 
 import argparse
 
@@ -6,19 +6,31 @@ from form_invariance.stages.options import add_options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", required=True, help="embedded:NAME, a Hugging Face folder, or a hub id")
+    parser.add_argument(
+        "--model", required=True, help="embedded:NAME, a Hugging Face folder, a GGUF file, or a hub id"
+    )
     parser.add_argument("--revision", help="hub branch, tag or commit")
+    parser.add_argument("--dtype", default="float32", help="the precision in which logits are compared")
     add_options(parser, output="table of the files")
 
 
 def run(arguments: argparse.Namespace) -> None:
+    from form_invariance.model import gguf
     from form_invariance.model import loading as models
     from form_invariance.model.digests import MODEL_FILES, record
     from form_invariance.model.files import resolve
-    from form_invariance.tables.files import write_table
+    from form_invariance.model.tokenizers import kept_beside, load_tokenizer
+    from form_invariance.stages.model_options import dtype_of
+    from form_invariance.tables.files import write_table, write_text
 
-    folder = resolve(arguments.model, arguments.revision)
-    models.check(folder)
-    table = record(folder)
-    provenance = {"model": arguments.model, "revision": arguments.revision}
+    folder = source = resolve(arguments.model, arguments.revision)
+    if source.is_file():
+        folder = gguf.folder_beside(arguments.output)
+        gguf.write_folder(source, folder)
+    tokenizer = load_tokenizer(folder).tokenizer
+    models.load(folder, dtype=dtype_of(arguments), prove=True)
+    table = record(folder, source if source.is_file() else None)
+    write_text(kept_beside(arguments.output), tokenizer.to_str())
+    split = tokenizer.encode_special_tokens
+    provenance = {"model": arguments.model, "revision": arguments.revision, "split_special_tokens": split}
     write_table(table, arguments.output, MODEL_FILES, provenance)

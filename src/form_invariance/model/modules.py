@@ -1,0 +1,155 @@
+"""The modules of a transformers model: what each computes, found out by looking at it and trying it."""
+
+from typing import Any, NoReturn
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from form_invariance.errors import UserError
+from form_invariance.model.decoder import ACTIVATIONS, Norm
+
+_LOW = 0.02
+"""Error of a norm in 16 bits; without the one that Gemma adds, or with another epsilon, it is far larger."""
+
+
+def unwrapped(module: Any) -> Any:
+    """A module without the wrappers of torch.compile and of TransformerLens."""
+    for wrapper in ("_orig_mod", "_original_component"):
+        inner = getattr(module, wrapper, None)
+        if isinstance(inner, nn.Module) and inner is not module:
+            return unwrapped(inner)
+    return module
+
+
+class Modules:
+    """A model's modules by their paths, such as `model.layers.0.mlp`."""
+
+    def __init__(self, model: nn.Module, where: str, dtype: torch.dtype, device: torch.device) -> None:
+        """Weights will be views, unless another device or precision is asked for; `where` is for messages."""
+        self.model, self.where, self._form = model, where, (device, dtype)
+        self.settings: dict[str, Any] = {}
+        """What must be the same in all layers, and is."""
+        self._taken: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def find(self, path: str) -> Any:
+        """The module or attribute at a path; None if there is none."""
+        found: Any = self.model
+        for name in path.split("."):
+            found = unwrapped(found)
+            found = found[int(name)] if name.isdecimal() else getattr(found, name, None)
+            if found is None:
+                return None
+        return unwrapped(found)
+
+    def get(self, path: str, *others: str) -> Any:
+        """The module or attribute at the first of some paths that exists."""
+        for one in (path, *others):
+            if (found := self.find(one)) is not None:
+                return found
+        above, _, name = path.rpartition(".")
+        return self.refuse(above, f"has no {name}")
+
+    def refuse(self, path: str, what: str) -> NoReturn:
+        """Refuse the model for what the module at a path is or does."""
+        module = self.find(path) if path else unwrapped(self.model)
+        place = f"{path} " if path else ""
+        raise UserError(f"{self.where}: {place}({type(module).__name__}) {what}, which is not supported")
+
+    def set(self, path: str, name: str, value: Any) -> Any:
+        """Note a setting of the module at a path, which must be the same in all layers."""
+        before = self.settings.setdefault(name, value)
+        if before != value:
+            self.refuse(path, f"has {name} {value!r:.40} after {before!r:.40} elsewhere")
+        return value
+
+    def weight(self, path: str) -> Tensor:
+        """A weight, which must be a plain tensor with numbers."""
+        weight = self.get(path)
+        if not isinstance(weight, Tensor) or type(weight) not in (Tensor, nn.Parameter):
+            raise UserError(
+                f"{self.where}: {path!r} is a {type(weight).__name__}, not a plain tensor; give the model before "
+                "it was quantised or distributed"
+            )
+        if weight.is_meta:
+            raise UserError(
+                f"{self.where}: weight {path!r} is not in memory (device meta); load the model without offloading"
+            )
+        if not weight.is_floating_point() or weight.itemsize == 1:
+            raise UserError(
+                f"{self.where}: the model is quantised (weight {path!r} has type {weight.dtype}), and quantised "
+                "weights are not read; give the model that was quantised"
+            )
+        # A tied weight has two names, and one tensor. One of inference mode could not be differentiated later.
+        if id(weight) not in self._taken:
+            own = weight.clone() if weight.is_inference() else weight.detach()
+            self._taken[id(weight)] = weight, own.to(*self._form)
+        return self._taken[id(weight)][1]
+
+    def linear(self, path: str) -> tuple[Tensor, Tensor | None]:
+        """The matrix (out, in) and the bias (out,) of a module that multiplies by a matrix."""
+        module = self.get(path)
+        if hasattr(module, "base_layer"):
+            raise UserError(
+                f"{self.where} has an adapter ({path}); merge it into the weights with peft's merge_and_unload"
+            )
+        # The latter is Conv1D, which stores the matrix transposed.
+        if type(module) is not nn.Linear and type(module).__module__ != "transformers.pytorch_utils":
+            self.refuse(path, "is no plain matrix")
+        weight = self.weight(f"{path}.weight")
+        bias = None if module.bias is None else self.weight(f"{path}.bias")
+        return weight if isinstance(module, nn.Linear) else weight.T, bias
+
+    def norm(self, path: str) -> Norm | None:
+        """RMSNorm, also with Gemma's weight around one, or LayerNorm, whichever the module computes."""
+        module = self.find(path)
+        if module is None:
+            return None
+        epsilon = next((getattr(module, name) for name in ("variance_epsilon", "eps") if hasattr(module, name)), 0)
+        weight = self.weight(f"{path}.weight")
+        bias = self.find(f"{path}.bias") is not None
+        norms = [Norm(weight, self.weight(f"{path}.bias"))] if bias else [Norm(weight), Norm(weight + 1)]
+        for norm in norms:
+            if self._computes(module, norm, epsilon):
+                self.set(path, "norm_epsilon", epsilon)
+                return norm
+        return self.refuse(path, f"is no RMSNorm or LayerNorm with epsilon {epsilon!r}")
+
+    @torch.no_grad()
+    def _computes(self, module: nn.Module, norm: Norm, epsilon: float) -> bool:
+        """Whether a module is this norm, tried on numbers so small that epsilon matters."""
+        stored: Any = module.weight
+        small = (torch.arange(len(norm.weight), device=stored.device).cos() + 0.5) * max(epsilon, 1e-12) ** 0.5
+        small = small.to(stored.dtype)
+        found, formula = module(small).float(), F.rms_norm if norm.bias is None else F.layer_norm
+        expected = formula(small.float(), small.shape, eps=epsilon) * norm.weight.to(small.device).float()
+        if norm.bias is not None:
+            expected = expected + norm.bias.to(small.device).float()
+        low = min(stored.itemsize, norm.weight.itemsize) < 4
+        return bool((found - expected).abs().max() <= (_LOW if low else 1e-5) * expected.abs().max())
+
+    @torch.no_grad()
+    def activation(self, path: str, *others: str) -> None:
+        """Note the activation function that a module computes."""
+        module = self.get(path, *others)
+        x = torch.linspace(-6, 6, 121, dtype=torch.float32)
+        for name, function in ACTIVATIONS.items():
+            if torch.allclose(module(x), function(x), rtol=0, atol=2e-6):
+                self.set(path.rpartition(".")[0], "activation", name)
+                return
+        name = getattr(module, "__name__", type(module).__name__)
+        self.refuse(path.rpartition(".")[0], f"has the activation {name}")
+
+    def frequencies(self, path: str, kind: str = "") -> Tensor:
+        """Inverse frequencies (r/2,) of a rotary embedding.
+
+        Args:
+            kind: which, where layers of several kinds have embeddings of their own.
+        """
+        prefix = "" if self.find(f"{path}.inv_freq") is not None else f"{kind}_"
+        inverse, scaling = (self.get(f"{path}.{prefix}{name}") for name in ("inv_freq", "attention_scaling"))
+        types = self.find(f"{path}.rope_type")
+        rope = types.get(kind) if isinstance(types, dict) else types
+        if scaling != 1 or "dynamic" in str(rope) or "longrope" in str(rope):
+            self.refuse(path, f"has rope scaling {rope!r} with attention_scaling {scaling:g}")
+        return inverse.detach().float().to(self._form[0])

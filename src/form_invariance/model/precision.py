@@ -1,0 +1,35 @@
+"""The precision in which a model runs, whatever a notebook has switched on."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from form_invariance.model.decoder import Decoder
+
+
+@contextmanager
+def precision_of(model: Decoder) -> Iterator[None]:
+    """Set torch's global switches as the model needs them, and back afterwards.
+
+    TF32, which is a switch of the process and not of a tensor, is on for a model that was loaded in tf32 alone.
+    """
+    switches = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
+    before = [switch.fp32_precision for switch in switches]
+    default = torch.get_default_dtype()
+    try:
+        named = torch.get_float32_matmul_precision()
+    except RuntimeError:  # torch has two kinds of switches, and refuses to name what only one of them says
+        named = None
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cuda.matmul.allow_tf32 = model.tf32
+    torch.set_default_dtype(torch.float32)
+    try:
+        with torch.autocast(model.device.type, enabled=False), torch.inference_mode(False):
+            yield
+    finally:
+        torch.set_default_dtype(default)
+        if named is not None:
+            torch.set_float32_matmul_precision(named)
+        for switch, was in zip(switches, before, strict=True):
+            switch.fp32_precision = was
