@@ -9,7 +9,7 @@ import torch
 from planted_models import EXPRESSION, LATE, LIMITS, TEMPLATES
 
 from form_invariance.model import loading
-from form_invariance.model.files import load_tokenizer
+from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.stages.attribution.candidates import candidates_of
 from form_invariance.stages.attribution.compute import first_stage

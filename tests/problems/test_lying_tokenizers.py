@@ -117,7 +117,7 @@ def test_merges_are_not_left_to_chance(folder):
     check(folder)
 
 
-RESERVED = "<|reserved_0|>"
+RESERVED = "Ġtotal"
 TOKEN = {"content": RESERVED, "lstrip": False, "rstrip": False, "normalized": False, "single_word": False}
 SPECIAL = {**TOKEN, "special": True}
 WITHOUT_BOS = [VOCABULARY[RESERVED], VOCABULARY["12"]]

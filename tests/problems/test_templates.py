@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from form_invariance.errors import UserError
-from form_invariance.model import files as model_files
+from form_invariance.model import tokenizers
 from form_invariance.model.files import PACKAGED
 from form_invariance.problems import prompts, tasks
 from form_invariance.problems.operands import OperandRange
@@ -115,7 +115,7 @@ def test_prompts_and_tasks_have_the_same_functions():
 
 @pytest.mark.parametrize("template", ['{"a": {a}, "b": {b}, "sum": ', "int a[] = {{a}, {b}}; // sum: "])
 def test_json_and_c_fit_a_tokenizer(template):
-    tokenizer = model_files.load_tokenizer(PACKAGED / "embedded-shared")
+    tokenizer = tokenizers.load_tokenizer(PACKAGED / "embedded-shared")
     check_template(tokenizer, template, "here", OperandRange(6, 12, 3, 40))
 
 

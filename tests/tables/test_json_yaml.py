@@ -16,8 +16,8 @@ from stub_checkout import ROOT
 
 from form_invariance import json_yaml
 from form_invariance.errors import UserError
-from form_invariance.model import files as model_files
 from form_invariance.model import loading as models
+from form_invariance.model import tokenizers
 from form_invariance.workflow import config_check, config_schema, job_sizes
 
 
@@ -146,13 +146,13 @@ def folder(tiny_folder, tmp_path):
     (copy / "tokenizer.json").write_text(json.dumps({**tokenizer, "post_processor": None}))
     settings = {"add_bos_token": True, "bos_token": {"content": "<|begin_of_text|>"}}
     (copy / "tokenizer_config.json").write_text(json.dumps(settings))
-    assert model_files.load_tokenizer(copy).bos is not None
+    assert tokenizers.load_tokenizer(copy).bos is not None
     return copy
 
 
 def read_all(folder):
     """Everything that a job reads of a model."""
-    return models.load(folder), model_files.load_tokenizer(folder)
+    return models.load(folder), tokenizers.load_tokenizer(folder)
 
 
 JSON = ["config.json", "tokenizer_config.json", "tokenizer.json", "model.safetensors.index.json"]

@@ -160,7 +160,7 @@ def test_assumed_sizes_are_near_the_true_ones(source, true):
 def test_operations_of_exact_patching_are_those_of_the_bench():
     """Candidates, prompts and draws times the operations that the bench counts for a patch."""
     source = "embedded:embedded-shared"
-    c = job_costs.known_config(source)
+    c = job_costs.known_sizes(source)
     config = CONFIG | {"models": {"m": {"source": source}}}
     cell = job_costs.Cell(config, job_costs.size_of({"source": source, "readout": "full"}), "symbolic", "addition")
     late = range(c.n_layers // 2, c.n_layers)
