@@ -62,13 +62,15 @@ def as_decoder(weights: dict[str, Tensor], recipe: Recipe) -> Decoder:
     layers = []
     for number in range(recipe.n_layers):
         at = f"model.layers.{number}"
-        matrices = {ours: weights[f"{at}.{name}.weight"] for ours, name in zip(names, stored, strict=True)}
-        norms = {
+        matrices: dict[str, Any] = {
+            ours: weights[f"{at}.{name}.weight"] for ours, name in zip(names, stored, strict=True)
+        }
+        norms: dict[str, Any] = {
             "attention_norm": Norm(weights[f"{at}.input_layernorm.weight"]),
             "mlp_norm": Norm(weights[f"{at}.post_attention_layernorm.weight"]),
         }
         inverse = 1.0 / recipe.rope_theta ** (torch.arange(0, width, 2, dtype=torch.float32) / width)
-        layers.append(LayerWeights(**matrices, **norms, inverse_frequencies=inverse))
+        layers.append(LayerWeights(**parts, inverse_frequencies=inverse))
     config = DecoderConfig(
         n_layers=recipe.n_layers,
         d_model=recipe.d_model,

@@ -100,8 +100,8 @@ def _gpt_neox(modules: Modules, at: str) -> LayerWeights:
     joint = modules.linear(f"{at}.attention.query_key_value")
     parts: dict[str, Any] = {}
     for part, name in enumerate(("query", "key", "value")):
-        own = [one if one is None else one.unflatten(0, (-1, 3, width))[:, part].flatten(0, 1) for one in joint]
-        parts |= _named(name, (own[0], own[1]))
+        for kind, both in _named(name, joint).items():
+            parts[kind] = None if both is None else both.unflatten(0, (-1, 3, width))[:, part].flatten(0, 1)
     modules.activation(f"{at}.mlp.act")
     return LayerWeights(
         **parts,

@@ -93,6 +93,8 @@ def write_folder(file: Path, folder: Path) -> None:
 
     tokenizer = load_tokenizer(file)
     model, part = in_transformers(file, torch.float32, "cpu"), folder.with_name(f".{folder.name}.part")
+    # The weights are plain numbers by now.
+    model.hf_quantizer = None
     del model.config.quantization_config
     try:
         for old in (part, folder):

@@ -55,7 +55,8 @@ def name_of(source: Path) -> str:
 
 def in_transformers(source: Path, dtype: torch.dtype, device: str) -> Any:
     """The transformers model of a folder or a GGUF file, which maps the weights if they need no conversion."""
-    where, options = name_of(source), {"local_files_only": True, "trust_remote_code": False}
+    where = name_of(source)
+    options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     if source.is_file():
         folder, options = source.parent, {**options, "gguf_file": source.name}
     else:

@@ -77,7 +77,7 @@ def _first_difference(model: nn.Module, decoder: Decoder, tokens: Tensor, tolera
 
     def watch(path: str) -> Any:
         def hook(_: object, given: tuple[Any, ...], named: dict[str, Any], made: Any) -> None:
-            one = given[0] if given else named.get("hidden_states")
+            one: Any = given[0] if given else named.get("hidden_states")
             seen[path] = [x.to(decoder.device) for x in (one, made if isinstance(made, Tensor) else made[0])]
 
         return modules.get(path).register_forward_hook(hook, with_kwargs=True)
