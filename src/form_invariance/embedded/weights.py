@@ -62,10 +62,8 @@ def as_decoder(weights: dict[str, Tensor], recipe: Recipe) -> Decoder:
     layers = []
     for number in range(recipe.n_layers):
         at = f"model.layers.{number}"
-        matrices: dict[str, Any] = {
-            ours: weights[f"{at}.{name}.weight"] for ours, name in zip(names, stored, strict=True)
-        }
-        norms: dict[str, Any] = {
+        parts: dict[str, Any] = {
+            **{ours: weights[f"{at}.{name}.weight"] for ours, name in zip(names, stored, strict=True)},
             "attention_norm": Norm(weights[f"{at}.input_layernorm.weight"]),
             "mlp_norm": Norm(weights[f"{at}.post_attention_layernorm.weight"]),
         }

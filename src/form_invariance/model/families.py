@@ -90,7 +90,8 @@ def _llama(modules: Modules, at: str) -> LayerWeights:
     }
     if modules.find(f"{at}.pre_feedforward_layernorm") is not None:
         norms["mlp_norm"] = "pre_feedforward_layernorm"
-    return LayerWeights(**parts, **{name: modules.norm(f"{at}.{stored}") for name, stored in norms.items()})
+    parts |= {name: modules.norm(f"{at}.{stored}") for name, stored in norms.items()}
+    return LayerWeights(**parts)
 
 
 def _gpt_neox(modules: Modules, at: str) -> LayerWeights:
