@@ -102,7 +102,7 @@ def test_the_papers_models_are_planned_without_weights(clean):
     jobs = pending(clean, "--configfile", "config/paper.yaml")
     assert jobs["census"] == jobs["patching"] == 3 * 36
     # A job of a large model spends much of its time on reading weights.
-    assert sum(jobs.get(rule, 0) for rule in OPERATIONS) == 3 * 85
+    assert sum(jobs.get(rule, 0) for rule in OPERATIONS) == 3 * 86
     target = "results/paper/llama-3-8b/code/probe.parquet"
     status, out = snakemake(clean, target, "-n", "-p", "--configfile", "config/paper.yaml")
     assert status == 0
@@ -110,7 +110,7 @@ def test_the_papers_models_are_planned_without_weights(clean):
     record = "results/paper/llama-3-8b/model_files.parquet"
     source = f"--model=meta-llama/Meta-Llama-3-8B --revision={revision}"
     assert f"{source} --device=cuda --model-files {record}" in out
-    assert f"model-files {source} --output {record}" in out
+    assert f"model-files {source} --dtype=float32 --output {record}" in out
 
 
 def of_one_model(checkout, device):
