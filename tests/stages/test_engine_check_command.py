@@ -1,19 +1,15 @@
 """The command engine-check: tables of two formats in, its table out, or one sentence."""
 
-import json
-import shutil
 import socket
 import sys
 
 import pytest
 from replayed_run import run
-from safetensors.torch import load_file
 from schema_checks import check_columns
 from small_cells import MODEL, attribute, write_prompts
 from test_engine_check import ERRORS
 
 from form_invariance.cli import main
-from form_invariance.model import loading as models
 from form_invariance.model.transformer_lens_bridge import NotSupportedError, boot
 from form_invariance.stages.engine_check import answer, compute
 from form_invariance.stages.engine_check.table import ENGINE_CHECK
@@ -105,18 +101,6 @@ def test_a_model_that_transformer_lens_cannot_run(words, tmp_path, monkeypatch, 
     assert len(table) == 2 * len(compute.CHECKS)
     assert not table["within"].any()
     assert reason in answer_of(output).sentence
-
-
-def test_a_folder_that_transformers_cannot_load_is_named(tiny_folder, tmp_path):
-    """The package's engine needs no metadata in an index of weights."""
-    folder = tmp_path / "model"
-    shutil.copytree(tiny_folder, folder)
-    (folder / "model.safetensors").rename(folder / "model-1.safetensors")
-    place = dict.fromkeys(load_file(folder / "model-1.safetensors"), "model-1.safetensors")
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": place}))
-    models.load(folder)
-    with pytest.raises(NotSupportedError, match=f"^Transformers cannot load {folder} .*metadata"):
-        boot(folder)
 
 
 def test_other_errors_of_the_reference_are_not_taken_for_a_missing_architecture(tiny_folder, monkeypatch):

@@ -10,7 +10,7 @@ from form_invariance.json_yaml import read_json
 
 
 class NotSupportedError(UserError):
-    """TransformerLens is not installed, or it or Transformers cannot load the model."""
+    """TransformerLens is not installed, or does not know the model's architecture."""
 
 
 def boot(folder: Path, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Any:
@@ -20,8 +20,7 @@ def boot(folder: Path, dtype: torch.dtype = torch.float32, device: str = "cpu") 
     tokenizer only tokenizer.json.
 
     Raises:
-        NotSupportedError: TransformerLens is not installed, does not know the architecture, or Transformers cannot
-            load the folder.
+        NotSupportedError: TransformerLens is not installed, or does not know the architecture.
     """
     try:
         from transformer_lens.model_bridge import TransformerBridge
@@ -45,8 +44,6 @@ def boot(folder: Path, dtype: torch.dtype = torch.float32, device: str = "cpu") 
         raise NotSupportedError(
             f"TransformerLens does not know the architecture that {folder / 'config.json'} names ({named})"
         ) from None
-    except (KeyError, OSError) as error:
-        raise NotSupportedError(f"Transformers cannot load {folder} ({type(error).__name__}: {error})") from None
     return bridge.eval().requires_grad_(False)
 
 
