@@ -65,15 +65,6 @@ def answer_numbers(folder, tokenizer, numbers):
     return model
 
 
-def without_probes(words):
-    """A command line without the option: random models answer too few prompts right to train a probe."""
-    if "--probes" not in words:
-        return words
-    start = words.index("--probes")
-    end = next(place for place in range(start + 1, len(words)) if words[place].startswith("--"))
-    return words[:start] + words[end:]
-
-
 @pytest.fixture(scope="module", params=at_night(FAMILIES))
 def finished(request, tmp_path_factory, raw_tokenizer):
     """Family, Hugging Face's model and tokenizer, and the folder with all tables."""
@@ -87,8 +78,7 @@ def finished(request, tmp_path_factory, raw_tokenizer):
     numbers = range(10) if grid is DIGITS else range(12, 121)
     theirs = answer_numbers(model, tokenizer, numbers)
     config = CONFIG | grid | {"models": {"m": {"source": str(model), "device": "cpu"}}}
-    calls = calls_of(folder / "checkout", config, *MADE)
-    replay([without_probes(words) for words in calls if words[0] != "probe"], folder)
+    replay(calls_of(folder / "checkout", config, *MADE), folder)
     return request.param, theirs, PreTrainedTokenizerFast.from_pretrained(model), folder / "results/m"
 
 

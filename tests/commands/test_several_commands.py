@@ -67,9 +67,9 @@ def test_the_shell_command_of_a_rule():
 def test_the_files_of_a_job_as_options():
     """A single file, files with and without a key, and a name without files; an output only by its name."""
     cells = [f"results/m/{form}/sum/effects.safetensors" for form in ("word", "code")]
-    given = {"effects": cells, "datasets": ["b", "a"], "probes": [], "corrupt_table": "one.parquet"}
+    given = {"effects": cells, "datasets": ["b", "a"], "nothing": [], "corrupt_table": "one.parquet"}
     written = {"output": "x", "other_outputs": ["y"], "arrays": ["z"]}
-    words = file_options(effects=(-3, -2), probes=-2)(None, given, written)
+    words = file_options(effects=(-3, -2), nothing=-2)(None, given, written)
     assert words == [
         *("--effects", f"word/sum={cells[0]}", f"code/sum={cells[1]}", "--datasets", "b", "a"),
         *("--corrupt-table", "one.parquet", "--output", "x", "--other-outputs", "y"),

@@ -44,11 +44,9 @@ from form_invariance.stages.census.table import CENSUS
 from form_invariance.stages.circuit.table import CIRCUIT
 from form_invariance.stages.dataset import compute as datasets
 from form_invariance.stages.dataset import preflight
-from form_invariance.stages.late_layers import first_late_layer
 from form_invariance.stages.mean_cache import compute as mean_cache
 from form_invariance.stages.model_options import device_of
 from form_invariance.stages.patching import compute as patching
-from form_invariance.stages.probe.table import PROBE
 from form_invariance.stages.prompt_formats import token_boxes
 from form_invariance.tables.files import read_table, write_table
 from form_invariance.workflow import config_check, job_sizes
@@ -181,10 +179,6 @@ def of_jobs(model, tokenizer, tmp_path):
     few = preflight.preflight_table({("word", "addition"): (census([True, False, False]), "{a}+{b}=")}, two)
     yield told(preflight.check, few, two)
     yield told(datasets.derangement, np.array([1, 1, 1, 2]), np.random.default_rng(0), "dataset of addition")
-    nowhere = {"peak": {"accuracy": 0.2, "layer": 0, "onset": None}}
-    nothing = pd.DataFrame({name: pd.Series(dtype=column.type) for name, column in PROBE.columns.items()})
-    write_table(nothing, tmp_path / "probe.parquet", PROBE, nowhere)
-    yield told(first_late_layer, "onset", 6, {"word": tmp_path / "probe.parquet"})
     yield told(mean_cache.choose_prompts, {"addition": census(True)}, [census(True)], 20, 0)
     broken = copy.copy(model)
     broken.final_norm = Norm(model.final_norm.weight * float("nan"))

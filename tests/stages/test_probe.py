@@ -1,7 +1,6 @@
 """Probes: planted onsets, baselines, splits, and the same numbers however the work is cut."""
 
 import json
-from dataclasses import asdict
 
 import numpy as np
 import oracles
@@ -16,11 +15,8 @@ from form_invariance.model.decoder import Decoder, LayerWeights, Norm, embed, ru
 from form_invariance.model.sizes import DecoderConfig
 from form_invariance.problems.operands import OperandRange, operand_pool
 from form_invariance.problems.prompts import render
-from form_invariance.stages.late_layers import first_late_layer
 from form_invariance.stages.probe import compute as probe
 from form_invariance.stages.probe import summary as probe_summary
-from form_invariance.stages.probe.table import PROBE
-from form_invariance.tables.files import write_table
 
 TEMPLATES = {"symbolic": "{a}+{b}=", "code": "a = {a}\nb = {b}\nprint(a + b)  # "}
 SUM, LAYERS = 2, 4
@@ -90,14 +86,12 @@ def decoder(tokenizer, onset: int) -> Decoder:
 
 
 @pytest.mark.parametrize("onset", [0, 1, 3])
-def test_finds_a_planted_onset_and_where_the_operands_are_known(tokenizer, onset, tmp_path):
+def test_finds_a_planted_onset_and_where_the_operands_are_known(tokenizer, onset):
     chosen = probe.choose_prompts({("symbolic", "addition"): census("symbolic")}, 5000, 0)
     table = probe.run(decoder(tokenizer, onset), tokenizer, chosen, 0)
     found = probe_summary.peak(probe_summary.curve(table))
     assert found.onset == found.layer == onset
     assert found.accuracy > 0.95
-    write_table(table.assign(token=""), tmp_path / "probe.parquet", PROBE, {"peak": asdict(found)})
-    assert first_late_layer("onset", LAYERS, {"symbolic": tmp_path / "probe.parquet"}) == onset
     pooled = table[table["operator"] == "all"].set_index(["layer", "position"])["accuracy"]
     labels = probe.token_labels(tokenizer, chosen)
     assert labels[:4] == ["=", "{b}", "+", "{a}"]
@@ -106,18 +100,10 @@ def test_finds_a_planted_onset_and_where_the_operands_are_known(tokenizer, onset
     assert (table["shuffled"] < 0.1).all()
 
 
-def test_an_answer_that_is_nowhere_decodable_has_no_onset(tokenizer, tmp_path):
+def test_an_answer_that_is_nowhere_decodable_has_no_onset(tokenizer):
     chosen = probe.choose_prompts({("symbolic", "addition"): census("symbolic")}, 5000, 0)
     table = probe.run(decoder(tokenizer, 99), tokenizer, chosen, 0)
-    found = probe_summary.peak(probe_summary.curve(table))
-    assert found.onset is None
-    path = tmp_path / "probe.parquet"
-    write_table(table.assign(token=""), path, PROBE, {"peak": asdict(found)})
-    with pytest.raises(UserError, match=r"late_from: onset.*half_depth"):
-        first_late_layer("onset", LAYERS, {"symbolic": path})
-    write_table(table.assign(token=""), path, PROBE, {})
-    with pytest.raises(UserError, match="is not the probe table of one format"):
-        first_late_layer("onset", LAYERS, {"symbolic": path})
+    assert probe_summary.peak(probe_summary.curve(table)).onset is None
 
 
 def test_shuffled_answers_are_read_at_chance(tokenizer):

@@ -23,13 +23,12 @@ from form_invariance.stages.transfer.conditions import (
     plan_direction,
 )
 from form_invariance.stages.transfer.directions import RATES, _permuted, transfer_tables
-from form_invariance.stages.transfer.names import BANDS, CEILINGS, CIRCUIT, CONTROLS, NO_DONOR, NONE, RESIDUAL
+from form_invariance.stages.transfer.names import CEILINGS, CIRCUIT, CONTROLS, NO_DONOR, NONE, RESIDUAL
 from form_invariance.stages.transfer.neuron_sets import (
     Measured,
     best_not_shared,
     measure,
     neuron_sets,
-    split_at_onset,
 )
 
 PAIRS = [(226, 68), (17, 433), (99, 6)]
@@ -155,11 +154,11 @@ def test_conditions_choose_the_right_pairs():
     assert len(prompts) == 9 * 3
     assert all(b <= 8 and a != 7 for a, b in operands(prompts))
     assert operands(prompts) == list(zip(failed.pairs["a"], failed.pairs["b"], strict=True))
-    matched = {"matched", *CONTROLS, *CEILINGS, *(f"matched_{band}" for band in BANDS)}
+    matched = {"matched", *CONTROLS, *CEILINGS}
     assert set(right) == matched | {"mismatched", "same_answer", "same_format", NO_DONOR}
     for name in matched:
         assert right[name].donors == [prompt.replace("T", "D") for prompt in prompts], name
-        assert right[name].neurons == (CIRCUIT if name == "matched" else name.removeprefix("matched_"))
+        assert right[name].neurons == (CIRCUIT if name == "matched" else name)
         assert (right[name].donor_tokens == 100 * failed.pairs["answer"]).all()
     answers = failed.pairs["answer"].to_numpy()
     other = right["mismatched"]
@@ -238,19 +237,7 @@ def test_the_best_that_are_not_shared():
     assert best_not_shared(circuit, rank) is None
 
 
-@pytest.mark.parametrize(("onset", "below"), [(None, None), (2, 0), (1, 0), (3, 1), (9, 3)])
-def test_the_bands_part_the_circuit_at_the_onset(onset, below):
-    circuit = np.random.default_rng(0).random((3, 8)) < 0.5
-    parts = split_at_onset(circuit, onset, first=2)
-    if below is None:
-        assert not np.any(parts)
-        return
-    assert (parts[0] ^ parts[1] == circuit).all()
-    assert (parts[0][:below] == circuit[:below]).all()
-    assert not parts[0][below:].any()
-
-
-def measured_formats(run, onset=3):
+def measured_formats(run):
     """Random effects and variances of two formats."""
     size = (len(run.late), run.width)
     formats = {}
@@ -260,7 +247,7 @@ def measured_formats(run, onset=3):
         ranking = pd.DataFrame({"rank": ranks.ravel(), "ie_mean": -ranks.ravel() / run.width})
         layers, neurons = np.indices(size).reshape(2, -1)
         ranking = ranking.assign(layer=layers + run.first, neuron=neurons)
-        formats[name] = measure(run, ranking, rng.random(size), onset)
+        formats[name] = measure(run, ranking, rng.random(size))
     return formats
 
 
@@ -303,11 +290,6 @@ def test_every_set_has_its_neurons(tiny):
                 order = np.argsort(formats[donor].rank[late])
                 wanted = [neuron for neuron in order if not own[late, neuron]][: int(own[late].sum())]
                 assert set(np.flatnonzero(chosen.members[late])) == set(wanted)
-        below, above = (masks_of(sets[band]) for band in BANDS)
-        assert np.array_equal(below[:, 0], members[:, 0])
-        assert np.array_equal(above[:, 1], members[:, 1])
-        assert not below[:, 1].any()
-        assert not above[:, 0].any()
         (every,), (nothing,) = sets["all_late"], sets[RESIDUAL]
         assert every.members.all()
         assert (every.label["k"], every.label["seed"]) == (NONE, NONE)
@@ -319,8 +301,8 @@ def test_the_matched_control_follows_the_target(tiny):
     size = (len(run.late), run.width)
     order = np.tile(np.arange(run.width, dtype=float), (2, 1))
     formats = {
-        "symbolic": Measured(order, order, order + 1, None),
-        "word": Measured(order[:, ::-1], np.full(size, np.nan), order + 1, None),
+        "symbolic": Measured(order, order, order + 1),
+        "word": Measured(order[:, ::-1], np.full(size, np.nan), order + 1),
     }
     # In the circuit are the ten largest of the one, which are the ten smallest of the other.
     circuit = np.zeros(size, dtype=bool)

@@ -51,7 +51,7 @@ def measured(packaged, templates):
     orders = best_first(circuit, k, {"symbolic": ranking}, range(3, 6))
     run = Run(model, tokenizer, first)
     table = dose_table(run, plans, dose_sets(orders, width, [0, 0.4, 1], 2, 0, operator), True)
-    known = measure(run, ranking.assign(ie_mean=0.0), np.ones((3, width)), None)
+    known = measure(run, ranking.assign(ie_mean=0.0), np.ones((3, width)))
     circuits = {k: circuit_members(circuit, k, run.late, width)}
     sets = neuron_sets(run, circuits, dict.fromkeys(censuses, known), operator, Draws(1, 1, 0))
     whole = transfer_tables(run, only(plans, "matched"), {}, sets, True)

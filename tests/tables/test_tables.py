@@ -238,13 +238,13 @@ def test_keyed_options():
 
 @pytest.mark.parametrize(("text", "layer"), [("half_depth", 3), ("0", 0), ("5", 5)])
 def test_first_late_layer(text, layer):
-    assert first_late_layer(text, 6, {}) == layer
+    assert first_late_layer(text, 6) == layer
 
 
 @pytest.mark.parametrize("text", ["6", "-1", "half", "1.5", "onset"])
 def test_a_late_layer_that_is_none(text):
     with pytest.raises(UserError, match="late_from"):
-        first_late_layer(text, 6, {})
+        first_late_layer(text, 6)
 
 
 def test_every_command_has_help_and_a_users_mistake_is_one_line(tmp_path, capsys):

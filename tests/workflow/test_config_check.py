@@ -70,7 +70,7 @@ def test_shipped_configurations_are_right():
         ("k", [], ["k", "a list"]),
         ("k", [50, 1100], ["config key k", "1100", "1032", "embedded-shared"]),
         ("candidates", 100, ["config key k", "150", "candidates (100)"]),
-        ("late_from", "half", ["late_from", "'half_depth' or 'onset' or a whole number"]),
+        ("late_from", "onset", ["late_from", "'half_depth' or a whole number"]),
         ("late_from", 6, ["late_from", "below 6", "embedded-shared"]),
         ("late_from", -1, ["late_from", "-1", "half_depth"]),
         ("formats/symbolic/templates/addition", ..., ["formats.symbolic", "'addition'", "add one"]),
@@ -519,12 +519,6 @@ def test_an_operator_may_be_a_table(tmp_path):
 def test_mistakes_in_a_table(tmp_path, keys, expected):
     found = sentence(with_table(tmp_path, **keys))
     assert all(part in found for part in expected), found
-
-
-def test_the_onset_of_a_table_is_probed(tmp_path):
-    config = with_table(tmp_path, late_from="onset", variant_operators=[])
-    config["operators"] = {"plural": config["operators"]["plural"]}
-    config_check.check(config, SCHEMA)
 
 
 def only_table(folder, answers):

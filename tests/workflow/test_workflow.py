@@ -251,17 +251,6 @@ def test_variants_are_ranked_only_if_they_are_asked_for(clean, planned):
     assert pending(clean, target, "--config", "corrupt=across_operators")["census"] == 4
 
 
-def test_late_layers_from_the_onset_wait_for_the_probes(clean):
-    target = "results/embedded-shared/word/division/attribution.parquet"
-    words = ["--config", "late_from=onset"]
-    assert "probe" not in pending(clean, target)
-    _, out = snakemake(clean, target, "-n", "-p", *words)
-    assert job_counts(out).get("probe") == 1
-    probes = [f"{name}=results/embedded-shared/{name}/probe.parquet" for name in ("symbolic", "code", "word")]
-    assert f"--probes {' '.join(probes)} " in out
-    assert "--late-from onset" in out
-
-
 def test_a_mistake_found_by_a_job_is_on_the_terminal(clean):
     target = "results/embedded-shared/word/division/dataset.parquet"
     (clean / "fail").write_text("dataset")

@@ -81,17 +81,6 @@ def model_options(wildcards) -> list[str]:
     return run_options(config["models"][wildcards.model])
 
 
-def onset_probes(wildcards) -> list[str]:
-    """The probe tables that determine the first late layer; none unless it is the onset."""
-    wanted = FORMATS if config["late_from"] == "onset" else []
-    return expand("<results>/{model}/{format}/probe.parquet", model=wildcards.model, format=wanted)
-
-
-def run_files(turns=None, shared=(), **keys):
-    """`file_options` of a job of a model, which has probe tables if it needs the onset."""
-    return file_options(turns, [*shared, "probes"], probes=-2, **keys)
-
-
 def figure_files(place: str) -> list[str]:
     """The files of a figure; the SVG goes into Snakemake's report, with a caption of its own if there is one."""
     name = PurePosixPath(place).name

@@ -26,7 +26,7 @@ rule engine_check:
     params:
         code=source_digest("engine-check"),
         model=model_options,
-        files=run_files(dataset=CELL, corrupt_table=CELL, attribution=CELL, mean_cache=-2),
+        files=file_options(dataset=CELL, corrupt_table=CELL, attribution=CELL, mean_cache=-2),
         prompts=option("prompts", 2),
     resources:
         **model_job("engine_check"),

@@ -8,7 +8,6 @@ TABLES += expand("<results>/{model}/shared/family_knockout.parquet", model=GRID_
 rule family_knockout:
     input:
         model_files="<results>/{model}/model_files.parquet",
-        probes=onset_probes,
         census=every_grid_cell("<results>/{model}/{format}/{operator}/census.parquet"),
         datasets=every_grid_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
         heuristics=every_grid_cell("<results>/{model}/{format}/{operator}/heuristics.parquet"),
@@ -25,7 +24,7 @@ rule family_knockout:
     params:
         code=source_digest("family-knockout"),
         model=model_options,
-        files=run_files(census=CELL, datasets=CELL, heuristics=CELL),
+        files=file_options(census=CELL, datasets=CELL, heuristics=CELL),
         settings=settings("late_from", "center_logits", "bootstrap", "seed", k="k_shown"),
         problems=settings(max_operand="heuristic_max_operand", prompts="eval_prompts"),
     resources:

@@ -31,7 +31,6 @@ TABLE_JOBS["intervention-contrasts"] = {
 rule interventions:
     input:
         model_files="<results>/{model}/model_files.parquet",
-        probes=onset_probes,
         dataset=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
         circuit=every_operator("<results>/{model}/shared/{operator}/circuit.parquet") * len(FORMATS),
         mean_cache=[
@@ -51,7 +50,7 @@ rule interventions:
     params:
         code=source_digest("interventions"),
         model=model_options,
-        files=run_files(turns=len(FORMATS) * len(OPERATORS)),
+        files=file_options(turns=len(FORMATS) * len(OPERATORS)),
         settings=settings("late_from", "k", "random_seeds", "matched_seeds", "center_logits", "bootstrap", "seed"),
     resources:
         **model_job("interventions"),

@@ -21,7 +21,7 @@ rule mean_cache:
     params:
         code=source_digest("mean-cache"),
         model=model_options,
-        files=run_files(turns=len(FORMATS), shared=["exclude"], census=-2, template_outputs=-2),
+        files=file_options(turns=len(FORMATS), shared=["exclude"], census=-2, template_outputs=-2),
         settings=settings("seed", prompts="mean_cache_prompts"),
     resources:
         **model_job("mean_cache"),

@@ -14,7 +14,6 @@ TABLES += expand([*NEURON_EFFECTS, PROMOTED, *ROW_ACTIVATIONS], model=MODELS)
 rule neuron_effects:
     input:
         model_files="<results>/{model}/model_files.parquet",
-        probes=onset_probes,
         dataset=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
         circuit=every_operator("<results>/{model}/shared/{operator}/classified_circuit.parquet") * len(FORMATS),
         mean_cache=[
@@ -31,7 +30,7 @@ rule neuron_effects:
     params:
         code=source_digest("neuron-effects"),
         model=model_options,
-        files=run_files(turns=len(FORMATS) * len(OPERATORS)),
+        files=file_options(turns=len(FORMATS) * len(OPERATORS)),
         settings=settings("late_from", "center_logits", k="k_shown"),
     resources:
         **model_job("neuron_effects"),

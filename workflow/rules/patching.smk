@@ -16,7 +16,6 @@ TABLE_JOBS["ranking"] = {
 rule patching:
     input:
         model_files="<results>/{model}/model_files.parquet",
-        probes=onset_probes,
         dataset="<results>/{model}/{format}/{operator}/dataset.parquet",
         corrupt_table="<results>/{model}/{format}/{operator}/corrupt.parquet",
     output:
@@ -31,7 +30,7 @@ rule patching:
     params:
         code=[source_digest("attribution"), source_digest("patching")],
         model=model_options,
-        files=run_files(),
+        files=file_options(),
         ranking=settings("late_from", "candidates"),
         late_from=settings("late_from"),
     resources:

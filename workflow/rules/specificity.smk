@@ -16,7 +16,6 @@ TASKS = config.get("specificity_tasks", {})
 rule specificity:
     input:
         model_files="<results>/{model}/model_files.parquet",
-        probes=onset_probes,
         dataset=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
         rankings=every_cell("<results>/{model}/{format}/{operator}/ranking.parquet"),
         circuit=every_operator("<results>/{model}/shared/{operator}/circuit.parquet"),
@@ -34,7 +33,7 @@ rule specificity:
     params:
         code=source_digest("specificity"),
         model=model_options,
-        files=run_files(dataset=CELL, rankings=CELL, circuit=-2, mean_cache=CELL),
+        files=file_options(dataset=CELL, rankings=CELL, circuit=-2, mean_cache=CELL),
         tasks=[f"{name}={task['expression']}" for name, task in TASKS.items()],
         # A function, because Snakemake would take the fields of a template for wildcards.
         templates=lambda wildcards: [

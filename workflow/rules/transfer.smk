@@ -26,7 +26,6 @@ TABLES += expand([*TRANSFERS, *TRANSFER_PAIRS, *TRANSFER_CONTRASTS["transfer_con
 rule transfer:
     input:
         model_files="<results>/{model}/model_files.parquet",
-        probes=every_format("<results>/{model}/{format}/probe.parquet"),
         census=every_cell("<results>/{model}/{format}/{operator}/census.parquet"),
         exclude_train=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
         rankings=every_cell("<results>/{model}/{format}/{operator}/ranking.parquet"),
@@ -45,7 +44,7 @@ rule transfer:
         code=source_digest("transfer"),
         model=model_options,
         operators=OPERATORS,
-        files=run_files(turns=len(OPERATORS), census=-3, rankings=-3, mean_caches=-3),
+        files=file_options(turns=len(OPERATORS), census=-3, rankings=-3, mean_caches=-3),
         settings=settings(
             "late_from", "k", "random_seeds", "matched_seeds", "center_logits", "seed", pairs="transfer_pairs"
         ),
@@ -63,7 +62,6 @@ rule transfer:
 rule dose:
     input:
         model_files="<results>/{model}/model_files.parquet",
-        probes=onset_probes,
         census=every_cell("<results>/{model}/{format}/{operator}/census.parquet"),
         exclude_train=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
         rankings=every_cell("<results>/{model}/{format}/{operator}/ranking.parquet"),
@@ -80,7 +78,7 @@ rule dose:
         code=source_digest("dose"),
         model=model_options,
         operators=OPERATORS,
-        files=run_files(turns=len(OPERATORS), census=-3, rankings=-3),
+        files=file_options(turns=len(OPERATORS), census=-3, rankings=-3),
         settings=settings(
             "late_from", "dose", "random_seeds", "center_logits", "seed", k="k_shown", pairs="transfer_pairs"
         ),

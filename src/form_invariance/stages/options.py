@@ -51,7 +51,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--seed": {**_NUMBER, "help": "seed of every random choice"},
     "--center-logits": {"action": argparse.BooleanOptionalAction, "help": "centre over the vocabulary"},
     "--k": {**_NUMBER, "help": "circuit size"},
-    "--late-from": {"help": "first late layer: half_depth (deduced), onset or a number"},
+    "--late-from": {"help": "first late layer: half_depth (deduced) or a number"},
 }
 """Options that mean the same in every command."""
 
@@ -142,13 +142,7 @@ def add_model_arguments(parser: argparse.ArgumentParser, default: str | None = N
     )
 
 
-def add_late_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options that say where the late layers begin."""
-    add_options(parser, "--late-from")
-    add_keyed(parser, "--probes", "FORMAT=FILE", "probe tables, for the onset", required=False)
-
-
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of a run: its model, and where its late layers begin."""
     add_model_arguments(parser)
-    add_late_arguments(parser)
+    add_options(parser, "--late-from")

@@ -54,7 +54,7 @@ class Run:
 def load_run(arguments: argparse.Namespace) -> Run:
     """The model that the options name, with its late layers."""
     model, tokenizer = load_model(arguments)
-    first = first_late_layer(arguments.late_from, model.config.n_layers, arguments.probes)
+    first = first_late_layer(arguments.late_from, model.config.n_layers)
     return Run(model, tokenizer, first, readouts_of(arguments))
 
 

@@ -14,12 +14,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from dataclasses import asdict
-
     from form_invariance.stages.census.table import CENSUS
     from form_invariance.stages.model_options import load_model, model_provenance
     from form_invariance.stages.probe import compute as probe
-    from form_invariance.stages.probe.summary import curve, peak
     from form_invariance.stages.probe.table import PROBE
     from form_invariance.tables.files import read_tables, write_table
 
@@ -35,8 +32,5 @@ def run(arguments: argparse.Namespace) -> None:
         "prompts": chosen.groupby(["format", "operator"], sort=False).size().unstack().T.to_dict(),
         "test_share": probe.TEST_SHARE,
     }
-    if len(formats) == 1:
-        # The late layers may begin at the onset, which other commands read from here.
-        provenance["peak"] = asdict(peak(curve(table)))
     tokens = table["position"].map(dict(enumerate(labels)))
     write_table(table.assign(token=tokens), arguments.output, PROBE, provenance)

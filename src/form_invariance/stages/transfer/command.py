@@ -20,7 +20,6 @@ def run(arguments: argparse.Namespace) -> None:
 
     from form_invariance.stages.circuit.compute import read_circuits
     from form_invariance.stages.controls import Draws
-    from form_invariance.stages.late_layers import onset_of
     from form_invariance.stages.mean_cache.compute import read_means
     from form_invariance.stages.run import run_provenance
     from form_invariance.stages.transfer.directions import transfer_tables
@@ -29,11 +28,11 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.tables.files import write_table
 
     run, plans, rankings = options.read_arguments(arguments)
-    formats, means, probes = {}, {}, arguments.probes
+    formats, means = {}, {}
     for name, ranking in rankings.items():
         cache = read_means(arguments.mean_caches[name], run.model)
         means[name], variance = cache.last_token(run.first), cache.late_variance(run.first)
-        formats[name] = measure(run, ranking, variance, onset_of(probes[name]) if name in probes else None)
+        formats[name] = measure(run, ranking, variance)
     circuits = read_circuits(arguments.circuit, arguments.k, run.late, run.width)
     draws = Draws(arguments.random_seeds, arguments.matched_seeds, arguments.seed)
     sets = neuron_sets(run, circuits, formats, arguments.operator, draws)

@@ -8,7 +8,7 @@ import pandas as pd
 
 from form_invariance.randomness import generator
 from form_invariance.stages.dataset.pairs import without_train
-from form_invariance.stages.transfer.names import BANDS, CEILINGS, CIRCUIT, CONTROLS, NO_DONOR
+from form_invariance.stages.transfer.names import CEILINGS, CIRCUIT, CONTROLS, NO_DONOR
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,6 @@ def plan_direction(pairs: pd.DataFrame, donor: str, target: str, limit: int, see
                 other_operands("same_format", right_here, "target", equal_answer=False),
                 _no_donor(failed, target),
                 *(_same_operands(control, failed, donor, control) for control in CONTROLS),
-                *(_same_operands(f"matched_{band}", failed, donor, band) for band in BANDS),
                 *(_same_operands(ceiling, failed, donor, ceiling) for ceiling in CEILINGS),
             ],
         ),

@@ -17,9 +17,6 @@ NO_DONOR = "no_donor"
 BASELINES = (NO_DONOR, "mismatched", *CONTROLS)
 """Conditions that a matched donor must beat: no donor, another problem's donor, other neurons."""
 
-BANDS = ("below_onset", "from_onset")
-"""The circuit's layers below the onset of the target's probe, and from it on."""
-
 CEILINGS = (ALL_LATE, RESIDUAL)
 """Conditions with all that a matched donor can give at the last token of the late layers."""
 

@@ -1,4 +1,4 @@
-"""The neurons that a transfer moves: the circuit, its bands of layers, its controls, all late neurons."""
+"""The neurons that a transfer moves: the circuit, its controls, all late neurons."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import pandas as pd
 
 from form_invariance.stages.controls import Draws, NeuronSet, as_many_best, circuit_set, controls
 from form_invariance.stages.run import Run
-from form_invariance.stages.transfer.names import ALL_LATE, BANDS, CIRCUIT, DRAWN, NONE, RESIDUAL
+from form_invariance.stages.transfer.names import ALL_LATE, CIRCUIT, DRAWN, NONE, RESIDUAL
 
 Sets = dict[str, list[NeuronSet]]
 """By the name that conditions use."""
@@ -22,18 +22,16 @@ class Measured:
         variance: of the last token's activations.
         effect: mean indirect effect, NaN where a neuron was not patched.
         rank: by this effect within the layer, 1 = best, NaN likewise.
-        onset: the first layer whose output tells a probe the answer; None where there is none.
     """
 
     variance: np.ndarray
     effect: np.ndarray
     rank: np.ndarray
-    onset: int | None
 
 
-def measure(run: Run, ranking: pd.DataFrame, variance: np.ndarray, onset: int | None) -> Measured:
-    """What a format's ranking table, mean cache (variance, (late layers, m)) and probe say of the late neurons."""
-    return Measured(variance, run.by_neuron(ranking, "ie_mean"), run.by_neuron(ranking, "rank"), onset)
+def measure(run: Run, ranking: pd.DataFrame, variance: np.ndarray) -> Measured:
+    """What a format's ranking table and mean cache (variance, (late layers, m)) say of the late neurons."""
+    return Measured(variance, run.by_neuron(ranking, "ie_mean"), run.by_neuron(ranking, "rank"))
 
 
 def best_not_shared(circuit: np.ndarray, rank: np.ndarray) -> np.ndarray | None:
@@ -42,14 +40,6 @@ def best_not_shared(circuit: np.ndarray, rank: np.ndarray) -> np.ndarray | None:
     None where a layer has too few ranked neurons outside the circuit.
     """
     return as_many_best(circuit, np.where(circuit, np.nan, rank))
-
-
-def split_at_onset(circuit: np.ndarray, onset: int | None, first: int) -> tuple[np.ndarray, np.ndarray]:
-    """The circuit below the onset and from it on; without an onset neither has a neuron."""
-    layers = first + np.arange(len(circuit))[:, None]
-    if onset is None:
-        return np.zeros_like(circuit), np.zeros_like(circuit)
-    return circuit & (layers < onset), circuit & (layers >= onset)
 
 
 def neuron_sets(
@@ -73,13 +63,11 @@ def neuron_sets(
     }
     by_direction = {}
     for target, measured in formats.items():
-        sets = {**whole, **{name: [] for name in (*DRAWN, *BANDS)}}
+        sets = {**whole, **{name: [] for name in DRAWN}}
         values = {"variance": measured.variance, "effect": measured.effect}
         for k, members in circuits.items():
             for control in controls(members, k, DRAWN, values, draws, "transfer", operator):
                 sets[control.label["neurons"]].append(control)
-            for band, part in zip(BANDS, split_at_onset(members, measured.onset, run.first), strict=True):
-                sets[band].append(circuit_set(part, k))
         for donor in formats.keys() - {target}:
             best = {k: best_not_shared(members, formats[donor].rank) for k, members in circuits.items()}
             others = [circuit_set(members, k) for k, members in best.items() if members is not None]

@@ -18,10 +18,9 @@ _SETTING = {
         "same_format (another pair, target's own format), no_donor (the circuit at its mean over the target's "
         "prompts); with the same problem as matched: other neurons, as "
         f"many per layer ({described(*DRAWN)}, in the target's format; "
-        "not_shared: the donor's best outside the circuit), the circuit's layers below the target's probe onset "
-        "and from it on (matched_below_onset, matched_from_onset), all_late (every late neuron), residual "
-        "(residual stream before the first late layer); harm_matched, harm_random, interchange (pairs right in "
-        "both formats; interchange: another pair's donor); reverse (pairs right in the target alone)"
+        "not_shared: the donor's best outside the circuit), all_late (every late neuron), residual (residual "
+        "stream before the first late layer); harm_matched, harm_random, interchange (pairs right in both "
+        "formats; interchange: another pair's donor); reverse (pairs right in the target alone)"
     ),
     "seed": integer("draw of a random control; -1 for the other conditions"),
 }
