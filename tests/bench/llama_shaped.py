@@ -139,7 +139,6 @@ def main() -> None:
         "matched_seeds": 1,
         "mean_cache_prompts": 8,
         "transfer_pairs": 4,
-        "dose": [],
         "variant_operators": [],
         "bootstrap": 20,
         "k_shown": 64,

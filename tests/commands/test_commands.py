@@ -37,7 +37,7 @@ CONFIG = SHIPPED | {
     "variant_operators": [OPERATOR],
     "operands": vars(planted_models.LIMITS),
     "specificity_tasks": {"copying": {"expression": "a", "templates": {"symbolic": "{a}={a}="}}},
-    **{"k": [PLANTED], "k_shown": PLANTED, "dose": [0, 0.5, 1]},
+    **{"k": [PLANTED], "k_shown": PLANTED},
     **{"train_prompts": 40, "eval_prompts": 30, "corrupt_seeds": 1, "probe_prompts": 600},
     **{"mean_cache_prompts": 300, "transfer_pairs": 200, "random_seeds": 4, "matched_seeds": 4},
     **{"heuristic_max_operand": 30, "bootstrap": 50, "permutations": 50},
@@ -118,22 +118,12 @@ def test_the_ranking_says_what_attribution_would_have_missed(finished):
         assert provenance_of(finished.cell(name, "ranking.parquet"))["recall_of_attribution"] > 0.9
 
 
-def test_the_whole_dose_is_the_transfer(finished):
-    dose = (
-        pd.read_parquet(finished.shared("dose.parquet"))
-        .set_index(["donor", "target", "kind", "seed", "dose"])
-        .sort_index()
-    )
+def test_transfer_corrects_every_answer(finished):
     paths = sorted((finished.folder / "transfer" / OPERATOR).iterdir())
     assert len(paths) == len(TEMPLATES) * (len(TEMPLATES) - 1)
-    for path in paths:
-        donor, target = path.stem.split("_to_")
-        moved = pd.read_parquet(path).set_index("condition").loc["matched"]
-        own = dose.loc[(donor, target, "strength", -1)]
-        assert own.loc[1.0, "pairs"] == moved["pairs"]
-        if moved["pairs"]:
-            assert own.loc[1.0, "recovered"] == moved["recovered"] == 1
-            assert own.loc[0.0, "recovered"] == 0
+    moved = pd.concat(pd.read_parquet(path) for path in paths).query("condition == 'matched' and pairs > 0")
+    assert len(moved)
+    assert moved["recovered"].eq(1).all()
 
 
 def test_a_variant_that_is_the_template_has_its_neurons(finished):

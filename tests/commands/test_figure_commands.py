@@ -17,7 +17,6 @@ from form_invariance.stages.interventions import figure as interventions
 from form_invariance.stages.overlap import figure as overlap_figure
 from form_invariance.stages.overlap.table import OPERATOR_OVERLAP, OVERLAP, RELIABILITY
 from form_invariance.stages.transfer import figure as transfer
-from form_invariance.stages.transfer.table import DOSE
 from form_invariance.statistics import student_factor
 from form_invariance.tables.files import write_table
 from form_invariance.tables.inputs import Input, input_paths, read_inputs
@@ -147,13 +146,6 @@ def test_tables_come_as_one_with_their_keys_in_the_order_given(folder, monkeypat
     assert (table["model"] + table["operator"]).unique().tolist() == ["b+", "b-", "a+", "a-"]
     assert len(table) == 4 * len(overlap([10, 200]))
     assert table.index.is_unique
-
-
-def test_an_optional_table_may_be_missing(folder, monkeypatch):
-    monkeypatch.chdir(folder)
-    inputs = {"overlap": Input(OVERLAP, ("operator",)), "dose": Input(DOSE, ("operator",), optional=True)}
-    paths = input_paths(["overlap/addition=overlap.parquet"], inputs, "these stages")
-    assert read_inputs(paths, inputs).keys() == {"overlap"}
 
 
 @pytest.mark.parametrize("ks", [(7,), (10, 20, 50, 100, 200, 500, 1000, 2000), tuple(range(100, 4000, 100))])

@@ -23,7 +23,6 @@ SMALLEST = {
     "matched_seeds": 1,
     "mean_cache_prompts": 1,
     "transfer_pairs": 1,
-    "dose": [0, 1],
     "bootstrap": 1,
     "k_shown": 1,
     "heuristic_max_operand": 20,

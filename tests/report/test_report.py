@@ -5,7 +5,7 @@ import re
 
 import pandas as pd
 import pytest
-from example_tables import crossed, filled
+from example_tables import filled
 
 from form_invariance.errors import UserError
 from form_invariance.paper.tables import CAPTIONS
@@ -16,7 +16,6 @@ from form_invariance.stages.questions import QUESTIONS
 from form_invariance.stages.summary.answer import QUESTION
 from form_invariance.stages.summary.table import VERDICTS
 from form_invariance.stages.transfer import answer as transfer
-from form_invariance.stages.transfer.table import DOSE
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width="9" height="9"/></svg>'
 
@@ -52,9 +51,6 @@ def test_transfer_is_told_by_its_contrasts():
     assert "both formats get right, a donor" in interchange.sentence
     assert "40% [30%, 50%] (yes)." in interchange.sentence
     assert [len(one.table) for one in (repaired, beyond, imposed, interchange)] == [1, 1, 1, 1]
-    kinds = ["strength", "neurons", "neurons_random"]
-    doses = crossed(DOSE, "operator", dose=[0, 1], kind=kinds, operator="+", k=100, recovered=0.5, n_neurons=1)
-    assert [one.figures for one in transfer.answer({**tables, "dose": doses}, 100)][4:] == [("dose",)]
 
 
 def test_answers_are_read_as_they_were_written(tmp_path):

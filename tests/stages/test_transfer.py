@@ -3,7 +3,6 @@
 import numpy as np
 import oracles
 import pandas as pd
-import pytest
 import torch
 from test_patching import PROMPTS
 
@@ -38,29 +37,25 @@ def encoded(tokenizer, name):
     return torch.from_numpy(tokenizer.encode_batch([PROMPTS[name].format(a=a, b=b) for a, b in PAIRS]))
 
 
-@pytest.mark.parametrize("partly", [False, True])
-def test_transfer_equals_hooks(tiny, tiny_folder, partly):
+def test_transfer_equals_hooks(tiny, tiny_folder):
     model, tokenizer = tiny
     first, layers, width = 2, 4, model.config.d_mlp
     target, donor = encoded(tokenizer, "symbolic"), encoded(tokenizer, "word")
     answers = torch.from_numpy(tokenizer.number_tokens([a + b for a, b in PAIRS]))
     generator = torch.Generator().manual_seed(0)
-    shares = (torch.rand(4, layers - first, width, generator=generator) < 0.4).float()
-    if partly:
-        shares *= torch.rand(shares.shape, generator=generator)
-        shares[0] = 0.25
+    masks = torch.rand(4, layers - first, width, generator=generator) < 0.4
     # Every late neuron takes the donor's value: the ceiling all_late.
-    shares[3] = 1
+    masks[3] = True
     bridge = oracles.bridge(tiny_folder)
     given = oracles.all_neurons(bridge, donor, range(first, layers))[:, :, -1]  # (late, B, m)
-    got = read_replaced(model, build_cache(model, target, first), answers, shares, given, True)
+    got = read_replaced(model, build_cache(model, target, first), answers, masks, given, True)
     plain = oracles.last_logits(bridge, target)
-    for setting, share in enumerate(shares):
+    for setting, mask in enumerate(masks):
 
-        def hook_of(late, share=share):
+        def hook_of(late, mask=mask):
             def hook(activation, hook):
                 activation = activation.clone()
-                activation[:, -1] = (1 - share[late]) * activation[:, -1] + share[late] * given[late]
+                activation[:, -1, mask[late]] = given[late][:, mask[late]]
                 return activation
 
             return hook

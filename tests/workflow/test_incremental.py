@@ -81,14 +81,13 @@ CHANGES = {
             ("overlap operator_overlap transfer interventions specificity", {}),
         ],
     ),
-    "a dose": (lambda config: config["dose"].append(0.3), [("dose", {})]),
     "uniform controls": (
         lambda config: config.update(random_seeds=4),
-        [("interventions transfer dose", {})],
+        [("interventions transfer", {})],
     ),
     "controls that change places": (
         lambda config: config.update(random_seeds=config["matched_seeds"], matched_seeds=config["random_seeds"]),
-        [("interventions transfer dose specificity", {})],
+        [("interventions transfer specificity", {})],
     ),
     "several sizes": (
         lambda config: config.update(probe_prompts=99, permutations=300, heuristic_threshold=0.7),
@@ -170,13 +169,13 @@ def test_every_setting_is_recorded_by_name(finished):
         ("drawing/style.py", "*_figure prompt_formats explainer"),
         (
             "stages/intervene.py",
-            "interventions specificity family_knockout neuron_effects transfer dose engine_check",
+            "interventions specificity family_knockout neuron_effects transfer engine_check",
         ),
         # Each reaches few jobs, the last three none.
         (
             "stages/transfer/figure.py stages/dataset/preflight.py "
             "bench/cost.py workflow/plan.py workflow/config_check.py",
-            "transfer_figure transfer_contrasts_figure dose_figure preflight",
+            "transfer_figure transfer_contrasts_figure preflight",
         ),
         (
             "stages/transfer/answer.py browser/maps.js paper/numbers.csv explainer/page.html",
@@ -214,7 +213,6 @@ def stage_of(module):
 
 # Stages that call the computation of an earlier stage though they do not read its tables.
 CALLERS = {
-    "mean_cache": {"dose"},  # transfer takes means where there is no donor
     "heuristics": {"promoted_tokens"},
 }
 

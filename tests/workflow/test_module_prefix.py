@@ -48,7 +48,7 @@ def commands(out):
     "config",
     [
         {},
-        {"late_from": 2, "dose": [0, 0.5, 1]},
+        {"late_from": 2},
         {
             "models": {"low": {"source": "embedded:embedded-shared", "dtype": "bfloat16"}},
             "corrupt": "across_operators",

@@ -21,7 +21,6 @@ CHANGES = {
     "k": [3, 50],
     "heuristic_threshold": 0.7,
     "bootstrap": 11,
-    "dose": [0, 1],
     "dtype": "bfloat16",
 }
 

@@ -102,7 +102,7 @@ def test_the_papers_models_are_planned_without_weights(clean):
     jobs = pending(clean, "--configfile", "config/paper.yaml")
     assert jobs["census"] == jobs["patching"] == 3 * 36
     # A job of a large model spends much of its time on reading weights.
-    assert sum(jobs.get(rule, 0) for rule in OPERATIONS) == 3 * 86
+    assert sum(jobs.get(rule, 0) for rule in OPERATIONS) == 3 * 85
     target = "results/paper/llama-3-8b/code/probe.parquet"
     status, out = snakemake(clean, target, "-n", "-p", "--configfile", "config/paper.yaml")
     assert status == 0
@@ -110,7 +110,7 @@ def test_the_papers_models_are_planned_without_weights(clean):
     record = "results/paper/llama-3-8b/model_files.parquet"
     source = f"--model=meta-llama/Meta-Llama-3-8B --revision={revision}"
     assert f"{source} --device=cuda --model-files {record}" in out
-    assert f"model-files {source} --dtype=float32 --output {record}" in out
+    assert f"model-files {source} --output {record}" in out
 
 
 def of_one_model(checkout, device):
@@ -227,20 +227,6 @@ def test_a_lower_precision_is_measured(clean):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(
-    ("key", "rules"),
-    [
-        ("dose", {"dose", "dose_figure"}),
-    ],
-)
-def test_what_is_not_asked_for_does_not_run(clean, planned, key, rules):
-    everything = job_counts(planned)
-    assert rules <= set(everything)
-    without = pending(clean, "--config", f"{key}=[]")
-    assert without == {rule: n for rule, n in everything.items() if rule not in rules}
-
-
-@pytest.mark.nightly
 def test_variants_are_ranked_only_if_they_are_asked_for(clean, planned):
     everything, without = job_counts(planned), pending(clean, "--config", "variant_operators=[]")
     assert {rule: n - without[rule] for rule, n in everything.items() if n > without[rule]} == dict.fromkeys(
@@ -347,7 +333,7 @@ def test_a_changed_column_concerns_who_writes_and_reads_the_table(package):
     transfer.write_text(transfer.read_text().replace("equal answer", "the same answer"))
     forget()
     changed = {command for command in commands if source_digest.source_digest(command) != before[command]}
-    assert changed == {"transfer", "dose", "transfer-contrasts", "summary"}
+    assert changed == {"transfer", "transfer-contrasts", "summary"}
 
 
 def test_digest_is_of_contents(package):

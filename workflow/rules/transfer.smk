@@ -1,7 +1,4 @@
-"""Transfer of the shared neurons' activations in all directions and operators of a model, and its dose.
-
-The dose only if the configuration names `dose`.
-"""
+"""Transfer of the shared neurons' activations in all directions and operators of a model."""
 
 TRANSFERS = expand(
     "<results>/{model}/transfer/{operator}/{direction}.parquet",
@@ -14,12 +11,7 @@ TRANSFER = {"transfer": [TRANSFERS, -2, -1]}
 TRANSFER_CONTRASTS = {"transfer_contrasts": ["<results>/{model}/shared/transfer_contrasts.parquet"]}
 FIGURES["transfer transfer"] = MODELS, TRANSFER
 FIGURES["transfer transfer_contrasts"] = MODELS, TRANSFER_CONTRASTS
-DOSES = every_operator("<results>/{model}/shared/{operator}/dose.parquet")
-DOSE = {"dose": [DOSES, -2]} if config.get("dose") else {}
-if DOSE:
-    FIGURES["transfer dose"] = MODELS, DOSE
-    TABLES += expand(DOSES, model=MODELS)
-ANSWERS["transfer"] = MODELS, TRANSFER | TRANSFER_CONTRASTS | DOSE
+ANSWERS["transfer"] = MODELS, TRANSFER | TRANSFER_CONTRASTS
 TABLES += expand([*TRANSFERS, *TRANSFER_PAIRS, *TRANSFER_CONTRASTS["transfer_contrasts"]], model=MODELS)
 
 
@@ -55,38 +47,6 @@ rule transfer:
         in_turn(
             "transfer {params.model:q} --operator {params.operators[#]:q} {params.files[#]:q} {params.settings:q}"
             " --output-folder {params.folder:q}/{params.operators[#]:q}",
-            turns=len(OPERATORS),
-        )
-
-
-rule dose:
-    input:
-        model_files="<results>/{model}/model_files.parquet",
-        census=every_cell("<results>/{model}/{format}/{operator}/census.parquet"),
-        exclude_train=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
-        rankings=every_cell("<results>/{model}/{format}/{operator}/ranking.parquet"),
-        circuit=every_operator("<results>/{model}/shared/{operator}/classified_circuit.parquet"),
-    output:
-        output=DOSES,
-    log:
-        "<results>/logs/dose/{model}.log",
-    benchmark:
-        "<results>/benchmarks/dose/{model}.tsv"
-    conda:
-        "../../envs/gpu.yaml"
-    params:
-        code=source_digest("dose"),
-        model=model_options,
-        operators=OPERATORS,
-        files=file_options(turns=len(OPERATORS), census=-3, rankings=-3),
-        settings=settings(
-            "late_from", "dose", "random_seeds", "center_logits", "seed", k="k_shown", pairs="transfer_pairs"
-        ),
-    resources:
-        **model_job("dose"),
-    shell:
-        in_turn(
-            "dose {params.model:q} --operator {params.operators[#]:q} {params.files[#]:q} {params.settings:q}",
             turns=len(OPERATORS),
         )
 

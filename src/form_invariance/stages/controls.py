@@ -25,7 +25,7 @@ class NeuronSet:
 
     Attributes:
         label: the columns that tell it apart in tables, such as neurons (its kind), k and seed (its draw).
-        members: (late layers, m), bool; or how far each neuron moves to what it is given, from 0 to 1.
+        members: (late layers, m), bool.
     """
 
     label: Mapping[str, Any]
@@ -33,7 +33,7 @@ class NeuronSet:
 
     def __len__(self) -> int:
         """Neurons of the set."""
-        return int((self.members > 0).sum())
+        return int(self.members.sum())
 
 
 @dataclass(frozen=True)

@@ -31,42 +31,37 @@ SETS = 8
 """Sets that run between two looks at the clock: what no set changes runs once for all of them."""
 
 
-def replace_last(model: Decoder, cache: LastTokenCache, shares: Tensor, given: Tensor) -> Tensor:
+def replace_last(model: Decoder, cache: LastTokenCache, masks: Tensor, given: Tensor) -> Tensor:
     """Replace neurons of the late layers at the last token, by replay.
 
     Args:
-        shares: how far each neuron moves to what is given, from 0 to 1, or bool: (sets, late layers, m), or for
-            each prompt (B, sets, late layers, m).
+        masks: True where a neuron takes what is given, (sets, late layers, m), or for each prompt
+            (B, sets, late layers, m).
         given: (late layers, m), or for each prompt (late layers, B, m).
 
     Returns:
         Residual stream after the last layer, (B, sets, d).
     """
     given = given[:, None] if given.dim() == 2 else given
-    weights = None if shares.dtype == torch.bool else shares.to(given.dtype)
 
     def on_neurons(layer: int, post: Tensor) -> Tensor:
         late = layer - cache.first
-        values = given[late][:, None]
-        if weights is None:
-            return torch.where(shares[..., late, :], values, post)
-        # (1 - weight) * post + weight * value, without rounding at 0 and at 1.
-        return torch.lerp(post, values, weights[..., late, :])
+        return torch.where(masks[..., late, :], given[late][:, None], post)
 
     return replay_neurons(model, cache, on_neurons)
 
 
 def read_replaced(
-    model: Decoder, cache: LastTokenCache, answers: Tensor, shares: Tensor, given: Tensor, center: bool
+    model: Decoder, cache: LastTokenCache, answers: Tensor, masks: Tensor, given: Tensor, center: bool
 ) -> Readout:
     """The answers (B,) with neurons replaced at the last token, as in `replace_last`; shape (sets, B)."""
     pieces = []
     every = torch.arange(len(answers), device=answers.device)
-    for prompts in every.split(max(1, rows_at_once(model) // shares.shape[-3])):
+    for prompts in every.split(max(1, rows_at_once(model) // masks.shape[-3])):
         x = replace_last(
             model,
             select(cache, prompts),
-            shares[prompts] if shares.dim() == 4 else shares,
+            masks[prompts] if masks.dim() == 4 else masks,
             given[:, prompts] if given.dim() == 3 else given,
         )
         pieces.append(read_out(model, x.transpose(0, 1), answers[prompts], center))

@@ -22,8 +22,6 @@ class Input:
     keys: tuple[str, ...] = ()
     figures: tuple[str, ...] = ()
     """The figures that need it; empty: every figure of the stage."""
-    optional: bool = False
-    """Whether a run may have no such table."""
 
 
 Paths = Mapping[str, Mapping[tuple[str, ...], Path]]
@@ -53,12 +51,11 @@ def input_paths(items: Sequence[str], inputs: Mapping[str, Input], of: str) -> P
 
 
 def read_inputs(paths: Paths, inputs: Mapping[str, Input]) -> dict[str, pd.DataFrame]:
-    """Read one table for each input, with its key columns, in the order of the paths; none for an optional one.
+    """Read one table for each input, with its key columns, in the order of the paths.
 
     Raises:
         UserError: a table is missing.
     """
-    inputs = {name: one for name, one in inputs.items() if paths[name] or not one.optional}
     _check_complete(paths, inputs)
     return {
         name: pd.concat(

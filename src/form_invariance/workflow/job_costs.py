@@ -184,12 +184,6 @@ def _transfer(cell: Cell) -> float:
     return pairs * (2 * 2 * cell.size.inside * cell.tokens + conditions * cell.size.late_token)
 
 
-def _dose(cell: Cell) -> float:
-    config = cell.config
-    settings = len(config["dose"]) * (2 + config["random_seeds"])
-    return config["transfer_pairs"] * (len(config["formats"]) - 1) * settings * cell.size.late_token
-
-
 def _heuristics(cell: Cell) -> float:
     return cell.grid(cell.config["heuristic_max_operand"] ** 2)
 
@@ -226,7 +220,6 @@ OPERATIONS: dict[str, Callable[[Cell], float]] = {
     "promoted_tokens": _promoted_tokens,
     "row_activations": _row_activations,
     "transfer": _transfer,
-    "dose": _dose,
     "heuristics": _heuristics,
     "specificity": _specificity,
     "family_knockout": _family_knockout,

@@ -2,13 +2,13 @@
 
 import argparse
 
-from form_invariance.stages.options import add_keyed, add_options, add_required
-from form_invariance.stages.transfer import options
+from form_invariance.stages.options import add_keyed, add_options, add_required, add_run_arguments
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    options.add_arguments(parser)
-    add_options(parser, "--matched-seeds")
+    add_run_arguments(parser)
+    add_options(parser, "--operator", "--census", "--exclude-train", "--rankings", "--circuit", "--pairs")
+    add_options(parser, "--random-seeds", "--matched-seeds", "--center-logits", "--seed")
     add_required(parser, int, "+", k="circuit sizes")
     add_keyed(parser, "--mean-caches", "FORMAT=FILE", "mean cache of every format's own template")
     add_options(parser, output_folder="receives DONOR_to_TARGET.parquet of every direction")
@@ -18,16 +18,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     import pandas as pd
 
+    from form_invariance.stages.census.table import CENSUS
     from form_invariance.stages.circuit.compute import read_circuits
     from form_invariance.stages.controls import Draws
+    from form_invariance.stages.dataset.table import DATASET
     from form_invariance.stages.mean_cache.compute import read_means
-    from form_invariance.stages.run import run_provenance
+    from form_invariance.stages.patching.table import RANKING
+    from form_invariance.stages.run import load_run, run_provenance
+    from form_invariance.stages.transfer.conditions import plan
     from form_invariance.stages.transfer.directions import transfer_tables
     from form_invariance.stages.transfer.neuron_sets import measure, neuron_sets
     from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_PAIRS
-    from form_invariance.tables.files import write_table
+    from form_invariance.tables.files import read_table, read_tables, write_table
 
-    run, plans, rankings = options.read_arguments(arguments)
+    censuses = read_tables(arguments.census, CENSUS)
+    rankings = read_tables(arguments.rankings, RANKING)
+    datasets = [read_table(path, DATASET) for path in arguments.exclude_train]
+    plans = plan(censuses, datasets, arguments.pairs, arguments.seed, arguments.operator)
+    run = load_run(arguments)
     formats, means = {}, {}
     for name, ranking in rankings.items():
         cache = read_means(arguments.mean_caches[name], run.model)

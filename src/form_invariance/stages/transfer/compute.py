@@ -3,8 +3,7 @@
 On a prompt that the model answers wrongly, the shared neurons take their last-token activations from a prompt
 of another format that it answers correctly, the donor. Counted are the answers that become right. The donor has
 the same operands (matched), other operands and the same answer, or another answer, which may come out
-(imposed). Without a donor, the neurons take their mean over the target's format. At dose 0 nothing is
-transferred, at dose 1 the whole of what the condition matched transfers.
+(imposed). Without a donor, the neurons take their mean over the target's format.
 """
 
 from collections.abc import Mapping, Sequence
@@ -106,9 +105,9 @@ def run_group(
     conditions = [condition for condition in group.conditions if condition.donors and sets[condition.neurons]]
     if not conditions:
         return {}
-    shares = {condition.neurons: torch.from_numpy(masks_of(sets[condition.neurons])) for condition in conditions}
-    shares = {name: moved.to(run.model.device) for name, moved in shares.items()}
-    most = max(map(len, shares.values()))
+    masks = {condition.neurons: torch.from_numpy(masks_of(sets[condition.neurons])) for condition in conditions}
+    masks = {name: moved.to(run.model.device) for name, moved in masks.items()}
+    most = max(map(len, masks.values()))
     per_batch = max(1, rows_at_once(run.model) // most)
     results: dict[str, list[tuple[Tensor, Readout, Readout]]] = {condition.name: [] for condition in conditions}
 
@@ -121,7 +120,7 @@ def run_group(
             given = means[condition.format][:, None].expand(-1, len(rows), -1)
         else:
             given = donors[condition.format].neurons(prompts)
-        return read_replaced(run.model, cache, answers, shares[condition.neurons], given, center)
+        return read_replaced(run.model, cache, answers, masks[condition.neurons], given, center)
 
     right = torch.tensor(group.pairs["answer_token"].tolist(), device=run.model.device)
     for batch, tokens in by_length(run.tokens(group.pairs["prompt"].tolist()), per_batch):

@@ -1,7 +1,7 @@
 """Who gives to whom: the operand pairs of a transfer, and its conditions (method, sections 8, 12.3)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -86,19 +86,6 @@ def plan(
         for donor in censuses
         for target in censuses
         if donor != target
-    }
-
-
-def only(plans: Plans, condition: str) -> Plans:
-    """The plans with one condition alone, in the groups that have it."""
-    return {
-        direction: [
-            replace(group, conditions=[kept])
-            for group in groups
-            for kept in group.conditions
-            if kept.name == condition
-        ]
-        for direction, groups in plans.items()
     }
 
 

@@ -28,31 +28,10 @@ def transfer_tables(
     sets: Mapping[Direction, Mapping[str, Sequence[NeuronSet]]],
     center: bool,
 ) -> Iterator[tuple[Direction, pd.DataFrame, pd.DataFrame]]:
-    """The transfer table of every direction, and its table by pair.
+    """The transfer table of every direction (donor, target), and its table by pair.
 
-    Where no neuron moves, nothing was transferred: the rates are not numbers, and there are no rows by pair.
-
-    Args:
-        means: as in `run_group`.
-        sets: of each direction.
-    """
-    for direction, rates, by_pair in run_directions(run, plans, means, sets, center):
-        nothing = (rates["n_neurons"] == 0) & (rates["condition"] != RESIDUAL)
-        rates.loc[nothing, RATES] = np.nan
-        moved = (by_pair["n_neurons"] > 0) | (by_pair["condition"] == RESIDUAL)
-        yield direction, rates, by_pair[moved].drop(columns="n_neurons")
-
-
-def run_directions(
-    run: Run,
-    plans: Plans,
-    means: Mapping[str, Tensor],
-    sets: Mapping[Direction, Mapping[str, Sequence[NeuronSet]]],
-    center: bool,
-) -> Iterator[tuple[Direction, pd.DataFrame, pd.DataFrame]]:
-    """Run every direction (donor, target): rates, and a table by pair, which has the column n_neurons, too.
-
-    A condition without pairs has rows too, with 0 pairs and rates that are not a number.
+    A condition without pairs has rows too, with 0 pairs and rates that are not a number. Where no neuron moves,
+    nothing was transferred: the rates are not numbers either, and there are no rows by pair.
 
     Args:
         means: as in `run_group`.
@@ -69,7 +48,10 @@ def run_directions(
             pd.concat(tables, ignore_index=True).assign(donor=donor, target=target)
             for tables in zip(*parts, strict=True)
         )
-        yield (donor, target), rates.assign(centered=center), by_pair
+        nothing = (rates["n_neurons"] == 0) & (rates["condition"] != RESIDUAL)
+        rates.loc[nothing, RATES] = np.nan
+        moved = (by_pair["n_neurons"] > 0) | (by_pair["condition"] == RESIDUAL)
+        yield (donor, target), rates.assign(centered=center), by_pair[moved].drop(columns="n_neurons")
 
 
 def _group_tables(

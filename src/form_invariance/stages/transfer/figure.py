@@ -1,8 +1,7 @@
-"""Recovery by cross-format transfer over circuit size (paper, Figures 6 and 7), its contrasts, and its dose."""
+"""Recovery by cross-format transfer over circuit size (paper, Figures 6 and 7), and its contrasts."""
 
 from collections.abc import Mapping
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -11,14 +10,13 @@ from form_invariance.drawing.lines import DASH_DOT, DASHED, DOTTED, Look, line, 
 from form_invariance.drawing.style import COLOURS, GREY, LIGHT
 from form_invariance.stages.contrasts import ALL
 from form_invariance.stages.transfer.names import CEILINGS, CONTROLS, NO_DONOR
-from form_invariance.stages.transfer.table import DOSE, TRANSFER, TRANSFER_CONTRASTS
+from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_CONTRASTS
 from form_invariance.statistics import wilson
 from form_invariance.tables.inputs import Input
 
 INPUTS = {
     "transfer": Input(TRANSFER, ("operator", "direction"), ("transfer",)),
     "transfer_contrasts": Input(TRANSFER_CONTRASTS, figures=("transfer_contrasts",)),
-    "dose": Input(DOSE, ("operator",), ("dose",)),
 }
 
 LOOKS = {
@@ -41,13 +39,6 @@ TITLES = {
     "matched_minus_control": "matched −\nstrongest control",
 }
 """By contrast."""
-
-DOSE_LOOKS = {
-    "strength": Look(COLOURS[0], "o", label="every shared neuron, a part of the way"),
-    "neurons": Look(COLOURS[2], "s", label="some shared neurons, the best first, all the way"),
-    "neurons_random": Look(GREY, "^", width=2.0, label="some shared neurons, in a random order"),
-}
-"""By kind of dose."""
 
 _PANEL = ["direction", "operator"]
 
@@ -131,39 +122,3 @@ def transfer_contrasts(tables: Mapping[str, pd.DataFrame], title: str, k: int) -
 def _thin(operators: pd.Series) -> dict[str, Look]:
     names = operators.unique().tolist()
     return {name: Look(look.colour, "", DASHED, 0.9) for name, look in looks_of(names).items()}
-
-
-def pooled(table: pd.DataFrame) -> pd.DataFrame:
-    """Recovery with all operators' pairs together, the random orders averaged.
-
-    Returns:
-        Columns donor, target, kind, dose, pairs, recovered, low, high (Wilson, of the pairs).
-    """
-    key = ["donor", "target", "kind", "dose"]
-    averaged = table.groupby([*key, "operator"], sort=False)[["pairs", "recovered"]].mean().reset_index()
-    # Where no neuron is shared, recovery is undefined, and its pairs are no denominator.
-    averaged["pairs"] = averaged["pairs"].where(averaged["recovered"].notna(), 0)
-    averaged["hits"] = (averaged["pairs"] * averaged["recovered"]).fillna(0)
-    total = averaged.groupby(key, sort=False)[["pairs", "hits"]].sum().reset_index()
-    low, high = wilson(total["hits"].to_numpy(), total["pairs"].to_numpy())
-    rates = total["hits"] / total["pairs"].replace(0, np.nan)
-    return total.assign(recovered=rates, low=low, high=high).drop(columns="hits")
-
-
-def dose(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
-    """One panel for each direction, donors in rows."""
-    table = pooled(tables["dose"])
-    nothing = "no pairs" if tables["dose"]["n_neurons"].any() else "no shared neuron"
-    shown = table["pairs"].map(lambda pairs: f"n = {pairs:.0f}" if pairs else nothing)
-    rates = line(table, table["kind"], "recovered", "low", "high")
-    grid = line_grid(
-        rates.assign(direction=table["donor"] + " to " + table["target"] + ", " + shown),
-        "dose",
-        DOSE_LOOKS,
-        "corrected",
-        f"{title}: share of wrong answers corrected, by how much is transferred",
-        col="direction",
-        col_wrap=table["donor"].nunique() - 1,
-        height=1.4,
-    )
-    return grid.figure
