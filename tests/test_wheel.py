@@ -110,8 +110,7 @@ model = load_model("embedded:embedded-shared", device="cpu")
 prompts = make_prompts(model, "{a}+{b}=", pd.DataFrame({"a": [12, 30], "b": [7, 41], "answer": [19, 71]}))
 effects = exact_effects(model, prompts, prompts.iloc[::-1], pd.DataFrame({"layer": [4], "neuron": [7]}))
 assert len(keep_only(model, prompts, effects, mean_activations(model, prompts))) == 2
-sys.exit(0 if main("prompt-formats --model=embedded:embedded-shared --template=symbolic/addition={a}+{b}= "
-                   "--output formats.svg".split()) == 2 else 1)
+sys.exit(0 if main("figure overlap overlap --tables overlap=x --title m --output x.svg".split()) == 2 else 1)
 """
 
 

@@ -42,7 +42,7 @@ CONFIG = SHIPPED | {
     **{"mean_cache_prompts": 300, "transfer_pairs": 200, "random_seeds": 4, "matched_seeds": 4},
     **{"heuristic_max_operand": 30, "bootstrap": 50, "permutations": 50},
 }
-NO_RUN = {"heuristic-null", "engine-check", "prompt-formats"}
+NO_RUN = {"heuristic-null", "engine-check"}
 NO_RUN |= {"figure", "answers", "explainer", "browser", "paper-tables", "report"}
 """Commands whose files no command reads that runs the model; and TransformerLens knows no pretended card."""
 NAMED, SIZE = ("--operator", OPERATOR), ("--k", PLANTED)

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from stub_checkout import ROOT
+from test_figure_commands import TABLES, write_tables
 
 pytestmark = pytest.mark.slow
 
@@ -18,9 +19,10 @@ HOSTILE = {
 
 
 def draw(folder, environment):
-    """What a command draws of a prompt in an environment."""
-    words = ["prompt-formats", "--model=embedded:embedded-shared", "--template=symbolic/addition={a}+{b}="]
+    """What a command draws in an environment."""
+    words = ["figure", "overlap", "overlap", "--tables", *TABLES, "--title", "m"]
     folder.mkdir()
+    write_tables(folder)
     (folder / "a b").mkdir()
     done = subprocess.run(
         [sys.executable, "-m", "form_invariance", *words, "--output", "é.svg"],

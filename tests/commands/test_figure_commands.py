@@ -58,12 +58,16 @@ def command(folder, tables=TABLES, seed="0"):
     )
 
 
+def write_tables(folder):
+    write_table(overlap([10, 200]), folder / "overlap.parquet", OVERLAP, {})
+    write_table(reliability([10, 200]), folder / "reliability.parquet", RELIABILITY, {})
+    others = operator_overlap(["addition", "division"], [10, 200])
+    write_table(others, folder / "operator_overlap.parquet", OPERATOR_OVERLAP, {})
+
+
 @pytest.fixture
 def folder(tmp_path):
-    write_table(overlap([10, 200]), tmp_path / "overlap.parquet", OVERLAP, {})
-    write_table(reliability([10, 200]), tmp_path / "reliability.parquet", RELIABILITY, {})
-    others = operator_overlap(["addition", "division"], [10, 200])
-    write_table(others, tmp_path / "operator_overlap.parquet", OPERATOR_OVERLAP, {})
+    write_tables(tmp_path)
     return tmp_path
 
 

@@ -150,7 +150,7 @@ def outputs(checkout: Path) -> dict[str, bytes]:
 
 
 def runs_a_model(rules: str) -> bool:
-    return not any(name in rules for name in (*TABLE_RULES, "figure", "prompt_formats"))
+    return not any(name in rules for name in (*TABLE_RULES, "figure"))
 
 
 def test_every_rule_that_runs_a_model_asks_for_a_gpu_and_no_other_does(tmp_path, home):

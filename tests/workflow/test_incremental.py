@@ -97,7 +97,7 @@ CHANGES = {
         lambda config: config["specificity_tasks"]["copying"]["templates"].update(word="{a} is "),
         [("specificity", {})],
     ),
-    "a template": (reword, [("census", WORD | ADDITION), ("heuristics", ADDITION), ("prompt_formats", {})]),
+    "a template": (reword, [("census", WORD | ADDITION), ("heuristics", ADDITION)]),
     "eval prompts": (
         lambda config: config.update(eval_prompts=config["eval_prompts"] - 1),
         [("preflight dataset", {})],
@@ -132,8 +132,7 @@ def test_an_operator_is_added(finished):
     with configured(finished, lambda config: config["operators"].update(subtraction="a - b")):
         every, found = whole(finished), pending(finished)
     new = {job for job in every if ("operator", "subtraction") in job.wildcards}
-    # The prompts of all formats and operators are one figure.
-    assert found == following(every, new | select(every, "prompt_formats"))
+    assert found == following(every, new)
     kept = select(every, "census dataset patching ranking circuit overlap heuristic_null", operator="addition")
     assert not {job.key for job in kept} & found
 
@@ -166,7 +165,7 @@ def test_every_setting_is_recorded_by_name(finished):
 @pytest.mark.parametrize(
     ("modules", "rules"),
     [
-        ("drawing/style.py", "*_figure prompt_formats explainer"),
+        ("drawing/style.py", "*_figure explainer"),
         (
             "stages/intervene.py",
             "interventions specificity family_knockout neuron_effects transfer engine_check",

@@ -4,7 +4,7 @@ import yaml
 from jinja2 import ChainableUndefined, Template
 
 PAGES.append("<results>/report.html")
-DRAWN = sorted({"prompt_formats", *(drawn.split()[1] for drawn in FIGURES)})
+DRAWN = sorted({drawn.split()[1] for drawn in FIGURES})
 # The page shows a caption once for all models; Snakemake's report, one for each.
 CAPTIONS = {
     name: Template(path.read_text(encoding="utf-8"), undefined=ChainableUndefined).render(
@@ -56,7 +56,7 @@ rule report:
             for drawn, (models, _) in FIGURES.items()
             for model in models or []
         ],
-        compared=[f"<results>/figures/{name}.svg" for name in ("summary", "prompt_formats")],
+        compared=[f"<results>/figures/{name}.svg" for name in ("summary", ")],
         paper=expand("<results>/tables/{table}.csv", table=PAPER_TABLES if NUMBER_OPERATORS else []),
     output:
         "<results>/report.html",
