@@ -19,7 +19,7 @@ def captions_of(words):
 def test_no_expression_is_left(finished):
     calls = [json.loads(line) for line in (finished / "calls.jsonl").read_text().splitlines()]
     captions = captions_of(next(call for call in calls if call[0] == "report"))
-    assert {"overlap", "keep_only", "} <= set(captions)
+    assert {"overlap", "keep_only"} <= set(captions)
     assert [text for text in captions.values() if re.search(r"\{\{|\{%|\}\}|snakemake", text)] == []
     assert captions["probe"].startswith("Linear probes of the answer in the model:")
 

@@ -33,7 +33,6 @@ def test_transfer_is_told_by_its_contrasts():
         ("imposed", 0.1, -0.05, 0.2),
         ("interchange", 0.4, 0.3, 0.5),
         ("matched_minus_baseline", 0.05, -0.1, 0.2),
-        ("matched_minus_control", 0.25, 0.2, 0.3),
     ]
     table = pd.DataFrame(contrasts, columns=["contrast", "difference", "low", "high"])
     table = table.assign(operator="all", direction="all", verdict=["no", "undecided", "yes", "undecided", "yes"])
@@ -103,7 +102,7 @@ def render(folder, answers=None, models=("m",)):
     nasty = Answer("Is 1 < 2?", "<script>alert(1)</script>", wide, ("overlap",))
     files = page.Files(
         {(model, "overlap"): folder / "figures/m/overlap.svg" for model in models},
-        {name: folder / f"figures/{name}.svg" for name in ("summary", ")},
+        {name: folder / f"figures/{name}.svg" for name in ("summary",)},
         {name: folder / f"tables/{name}.csv" for name in sorted(CAPTIONS)},
         folder / "benchmarks",
     )

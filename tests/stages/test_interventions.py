@@ -21,9 +21,7 @@ from form_invariance.stages import ablation, intervene
 from form_invariance.stages.controls import (
     Draws,
     circuit_set,
-    circuit_share,
     draw_control,
-    draw_from_all,
     match_distance,
 )
 from form_invariance.stages.interventions import compute as interventions
@@ -364,19 +362,6 @@ def test_controls_have_the_circuits_size_and_lie_outside_it():
     assert draw_control(np.zeros(10, dtype=bool), variance[:10], rng).sum() == 0
 
 
-def test_controls_of_all_neurons_have_the_circuits_size_in_each_layer_and_contain_some_of_it():
-    circuit = np.zeros((2, 12), dtype=bool)
-    circuit[0, :4] = circuit[1, 5:10] = True
-    drawn = np.stack([draw_from_all(circuit, 0, "random_any", draw) for draw in range(3000)])
-    assert (drawn.sum(2) == [4, 5]).all()
-    # Each of a layer's 12 neurons, members too, is drawn as often as any other.
-    np.testing.assert_allclose(drawn.mean(0), np.array([4, 5])[:, None] / 12 * np.ones(12), atol=0.04)
-    shares = [circuit_share(circuit, one) for one in drawn]
-    places = np.argwhere(circuit).tolist()
-    assert shares[:50] == [sum(one[layer, neuron] for layer, neuron in places) / 9 for one in drawn[:50]]
-    np.testing.assert_allclose(np.mean(shares), (4 * 4 / 12 + 5 * 5 / 12) / 9, atol=0.01)
-
-
 def test_the_match_is_the_closest_of_all_pairings():
     rng = np.random.default_rng(0)
     values = rng.random((2, 9)) ** 3
@@ -403,12 +388,12 @@ def test_each_control_says_how_well_it_fits():
     circuit, *controls = interventions.neuron_sets({30: members}, variance, effects, "addition", draws)
     assert circuit.label == {"neurons": "circuit", "k": 30, "seed": -1}
     counts = collections.Counter(one.label["neurons"] for one in controls)
-    assert counts == {"random": 5, "random_variance": 6, "random_effect": 6, "random_any": 5}
+    assert counts == {"random": 5, "random_variance": 6, "random_effect": 6}
     for one in controls:
         assert (one.members.sum(1) == members.sum(1)).all()
         assert len(one) == members.sum()
-        assert (one.label["circuit_share"] > 0) == (one.label["neurons"] == "random_any")
-        assert np.isnan(one.label["match_distance"]) == (one.label["neurons"] in ("random", "random_any"))
+        assert not (one.members & members).any()
+        assert np.isnan(one.label["match_distance"]) == (one.label["neurons"] == "random")
     # No neuron outside this circuit comes near its effects, but many come near its variances.
     distance = {one.label["neurons"]: one.label["match_distance"] for one in controls}
     assert distance["random_variance"] < 0.1 < 1 < distance["random_effect"]
@@ -459,7 +444,7 @@ def test_an_empty_circuit_has_no_controls_and_nothing_measured(tiny):
     assert set(empty.columns[empty.isna().all()]) == set(empty.columns) - defined
     assert set(prompts["k"]) == {0, 50}
     whole = summary[(summary["k"] == 50) & (summary["neurons"] == "circuit")]
-    assert whole.drop(columns=["match_distance", "circuit_share"]).notna().to_numpy().all()
+    assert whole.drop(columns="match_distance").notna().to_numpy().all()
     with_none = interventions.cell(*given[:3], {50: mask_at(model)}, *given[4:])
     assert with_none[0]["faithfulness_mean"].isna().all()
     assert set(with_none[1]["intervention"]) == {"good", "bad"}

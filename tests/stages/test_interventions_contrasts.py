@@ -21,7 +21,7 @@ from form_invariance.tables.files import read_table, write_table
 PROMPTS, SEED, RESAMPLES = 12, 7, 200
 # By name, with numbers of draws whose means of flags are exact: equal controls are equal to the bit.
 DRAWS = {
-    **{"circuit": [-1], "random": [0, 1, 2, 3], "random_any": [0, 1], "random_effect": [0, 1]},
+    **{"circuit": [-1], "random": [0, 1, 2, 3], "random_effect": [0, 1]},
     **{"random_variance": [0, 1]},
 }
 SCHEMAS = INTERVENTIONS, INTERVENTIONS_PROMPTS, DATASET
@@ -113,6 +113,8 @@ def widened(limits, middle, draws):
         draws: the values of independent sets of draws, whose sum is subtracted.
     """
     squares = [values.var(ddof=1) * (1 + 1 / len(values)) for values in draws]
+    if not any(squares):  # equal draws
+        return limits
     freedom = sum(squares) ** 2 / sum(
         square**2 / (len(values) - 1) for square, values in zip(squares, draws, strict=True)
     )

@@ -77,7 +77,6 @@ def tables():
             ("imposed", 0.2, 0.0),
             ("interchange", 0.3, 0.1),
             ("matched_minus_baseline", 0.6, 0.5),
-            ("matched_minus_control", 0.6, 0.1),
         )
     ]
     specific = [

@@ -68,9 +68,9 @@ def controls(
     draws: Draws,
     *names: object,
 ) -> Iterator[NeuronSet]:
-    """Controls of a circuit: as many neurons in each layer.
+    """Controls of a circuit: as many neurons in each layer, none of them in it.
 
-    A control outside the circuit is absent where too few neurons lie there.
+    A control is absent where too few neurons lie outside the circuit.
 
     Args:
         circuit: bool, (late layers, m).
@@ -81,12 +81,7 @@ def controls(
     for kind in kinds:
         matched = values[KINDS[kind].matched_by] if KINDS[kind].matched_by else None
         for draw in range(draws.random if matched is None else draws.matched):
-            stream = (*names, kind, k, draw)
-            control = (
-                draw_controls(circuit, matched, draws.seed, *stream)
-                if KINDS[kind].outside
-                else draw_from_all(circuit, draws.seed, *stream)
-            )
+            control = draw_controls(circuit, matched, draws.seed, *names, kind, k, draw)
             if control is not None:
                 yield NeuronSet({"neurons": kind, "k": k, "seed": draw}, control)
 
@@ -135,18 +130,6 @@ def draw_controls(circuit: np.ndarray, values: np.ndarray | None, seed: int, *na
     return np.stack(present) if len(present) == len(drawn) else None
 
 
-def draw_from_all(circuit: np.ndarray, seed: int, *names: object) -> np.ndarray:
-    """As many neurons of every late layer, drawn uniformly among all of them, those of the circuit included.
-
-    Args and result: bool, (late layers, m).
-    """
-    control = np.zeros_like(circuit)
-    for layer, wanted in enumerate(circuit.sum(1)):
-        rng = generator(seed, "control", layer, *names)
-        control[layer, rng.choice(circuit.shape[1], size=wanted, replace=False)] = True
-    return control
-
-
 def as_many_best(circuit: np.ndarray, rank: np.ndarray) -> np.ndarray | None:
     """The neurons of the lowest rank, as many in each layer as the circuit has; all (late layers, m).
 
@@ -179,8 +162,3 @@ def match_distance(circuit: np.ndarray, control: np.ndarray, values: np.ndarray)
         deviation = np.nanstd(measured) if len(difference) else 0.0
         distances.append(difference / deviation if deviation else difference)
     return float(np.concatenate(distances).mean())
-
-
-def circuit_share(circuit: np.ndarray, control: np.ndarray) -> float:
-    """The share of the circuit's neurons that a control contains; both bool, (late layers, m)."""
-    return float((circuit & control).sum() / circuit.sum())

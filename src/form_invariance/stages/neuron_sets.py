@@ -18,7 +18,6 @@ class Kind:
         colour: of its lines.
         dashes: of its lines.
         matched_by: the value by which its neurons are matched to the circuit's; empty where they are not.
-        outside: whether no neuron of the circuit is in it.
     """
 
     label: str
@@ -27,7 +26,6 @@ class Kind:
     colour: str
     dashes: str = SOLID
     matched_by: str = ""
-    outside: bool = True
 
 
 KINDS = {
@@ -48,14 +46,6 @@ KINDS = {
         colour=COLOURS[3],
         dashes=DOTTED,
         matched_by="effect",
-    ),
-    "random_any": Kind(
-        label="random, of all neurons",
-        title="random of all neurons",
-        meaning="random, the circuit's neurons included",
-        colour=GREY,
-        dashes=DASHED,
-        outside=False,
     ),
 }
 """By the name in tables. Every kind but the circuit is a control, with as many neurons in each layer."""

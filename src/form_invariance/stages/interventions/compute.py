@@ -21,7 +21,6 @@ from form_invariance.stages.controls import (
     Draws,
     NeuronSet,
     circuit_set,
-    circuit_share,
     controls,
     labels_of,
     masks_of,
@@ -61,8 +60,7 @@ def neuron_sets(
         effects: mean indirect effects, (late layers, m).
 
     Returns:
-        In order; of a control the label also says how far its matched values are from the circuit's, and which
-        share of the circuit it contains.
+        In order; of a control the label also says how far its matched values are from the circuit's.
     """
     values = {"variance": variance, "effect": effects}
     sets = []
@@ -71,8 +69,7 @@ def neuron_sets(
         for control in controls(members, k, CONTROLS, values, draws, operator) if members.any() else ():
             matched = values.get(KINDS[control.label["neurons"]].matched_by)
             distance = np.nan if matched is None else match_distance(members, control.members, matched)
-            measured = {"match_distance": distance, "circuit_share": circuit_share(members, control.members)}
-            sets.append(replace(control, label={**control.label, **measured}))
+            sets.append(replace(control, label={**control.label, "match_distance": distance}))
     return sets
 
 
@@ -207,7 +204,7 @@ def cell_tables(
     ]
     sizes = np.array(list(map(len, sets)))
     present = [some for some in sets if len(some)]
-    labels = labels_of(sets).reindex(columns=["neurons", "k", "seed", "match_distance", "circuit_share"])
+    labels = labels_of(sets).reindex(columns=["neurons", "k", "seed", "match_distance"])
     summaries = []
     for intervention, positions, readout in runs:
         done = {"intervention": intervention, "positions": positions}

@@ -28,7 +28,6 @@ INTERVENTIONS = Schema(
             "mean |circuit neuron's value - control neuron's value| of what the control is matched by, in "
             "standard deviations of the layer; NaN for the circuit and uniform controls"
         ),
-        "circuit_share": number("share of the circuit's neurons that the control contains; NaN for the circuit"),
         "prompts": integer("eval prompts"),
         "undefined": integer("prompts whose good - bad gap is nearly zero, left out of the mean of ratios"),
         "faithfulness_mean": number("mean over prompts of (circuit - bad) / (good - bad)"),

@@ -36,7 +36,6 @@ TITLES = {
     "matched_minus_same_answer": "matched −\nsame answer",
     "imposed": "another answer\nis imposed",
     "interchange": "the same where\nboth are right",
-    "matched_minus_control": "matched −\nstrongest control",
 }
 """By contrast."""
 

@@ -59,10 +59,9 @@ TRANSFER_CONTRASTS = Schema(
         "operator": text("operator; all = over all operators"),
         "k": integer("circuit size: neurons per layer and format"),
         "contrast": text(
-            "matched_minus_baseline, matched_minus_same_answer, matched_minus_mismatched, matched_minus_control "
-            "(differences of recovered), imposed, interchange (a donor's own answer comes out, minus the rate at "
-            "which another pair's donor's does; on failures, and on pairs right in both formats). Prompts are "
-            "pairs"
+            "matched_minus_baseline, matched_minus_same_answer, matched_minus_mismatched (differences of "
+            "recovered), imposed, interchange (a donor's own answer comes out, minus the rate at which another "
+            "pair's donor's does; on failures, and on pairs right in both formats). Prompts are pairs"
         ),
         **COLUMNS,
     },
