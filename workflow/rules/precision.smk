@@ -9,7 +9,6 @@ if config["precision_prompts"]:
 rule precision:
     input:
         model_files="<results>/{model}/model_files.parquet",
-        probes=onset_probes,
         datasets=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
         corrupt_tables=every_cell("<results>/{model}/{format}/{operator}/corrupt.parquet"),
         attribution=every_cell("<results>/{model}/{format}/{operator}/attribution.parquet"),
@@ -24,7 +23,7 @@ rule precision:
     params:
         code=source_digest("precision"),
         model=model_options,
-        files=run_files(datasets=CELL, corrupt_tables=CELL, attribution=CELL),
+        files=file_options(datasets=CELL, corrupt_tables=CELL, attribution=CELL),
         settings=settings("late_from", prompts="precision_prompts"),
     resources:
         **model_job("precision"),

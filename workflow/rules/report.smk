@@ -56,7 +56,7 @@ rule report:
             for drawn, (models, _) in FIGURES.items()
             for model in models or []
         ],
-        compared=[f"<results>/figures/{name}.svg" for name in ("summary",)],
+        compared="<results>/figures/summary.svg",
         paper=expand("<results>/tables/{table}.csv", table=PAPER_TABLES if NUMBER_OPERATORS else []),
     output:
         "<results>/report.html",
