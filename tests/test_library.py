@@ -123,7 +123,7 @@ def test_examples(name):
 
 def test_every_function_is_on_the_page_and_the_page_runs(capsys):
     page = (ROOT / "docs/library.md").read_text().split("## Score")[0]
-    assert sorted(re.findall(r"^\| `(\w+)\(", page, re.MULTILINE)) == form_invariance.__all__
+    assert sorted(re.findall(r"^- `(\w+)\(", page, re.MULTILINE)) == form_invariance.__all__
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     assert len(blocks[0].splitlines()) <= 18
     space = {}
