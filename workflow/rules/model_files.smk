@@ -30,4 +30,4 @@ rule model_files:
         },
     shell:
         "python -m form_invariance model-files {params.model:q} --dtype={params.dtype:q}"
-        " --output {output.table:q} 2> {log:q}"
+        " --output {output.table:q} --tokenizer-output {output.tokenizer:q} 2> {log:q}"

@@ -1,6 +1,7 @@
 """Check that a model is read right, and record digests of its files, which its jobs compare."""
 
 import argparse
+from pathlib import Path
 
 from form_invariance.stages.options import add_options
 
@@ -12,6 +13,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--revision", help="hub branch, tag or commit")
     parser.add_argument("--dtype", default="float32", help="the precision in which logits are compared")
     add_options(parser, output="table of the files")
+    text = "the tokenizer, which jobs read beside the table (default: tokenizer.json there)"
+    parser.add_argument("--tokenizer-output", type=Path, help=text)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -30,7 +33,7 @@ def run(arguments: argparse.Namespace) -> None:
     tokenizer = load_tokenizer(folder).tokenizer
     models.load(folder, dtype=dtype_of(arguments), prove=True)
     table = record(folder, source if source.is_file() else None)
-    write_text(kept_beside(arguments.output), tokenizer.to_str())
+    write_text(arguments.tokenizer_output or kept_beside(arguments.output), tokenizer.to_str())
     split = tokenizer.encode_special_tokens
     provenance = {"model": arguments.model, "revision": arguments.revision, "split_special_tokens": split}
     write_table(table, arguments.output, MODEL_FILES, provenance)
