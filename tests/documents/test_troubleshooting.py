@@ -162,10 +162,7 @@ def about_the_tokenizer(folder):
     spanning = {"type": "Replace", "pattern": {"String": "7+8"}, "content": "8+7"}
     path.write_text(json.dumps({**json.loads(before), "normalizer": spanning}))
     yield told(check)
-    path.write_text(json.dumps({**json.loads(before), "post_processor": None}))
-    options = {"bos_token": "<s>", "add_bos_token": True}
-    (folder / "tokenizer_config.json").write_text(json.dumps(options))
-    yield told(tokenizers.load_tokenizer, folder)
+    path.write_text(before)
 
 
 def census(correct):
