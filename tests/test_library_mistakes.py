@@ -189,7 +189,7 @@ WRONG = [  # functions, argument, what the message has, wrong values
     (["load_model"], "first_layer", "first_layer", BAD_LAYERS),
     (["load_model"], "dtype", "dtype: .* must be one of float32, tf32, bfloat16", BAD_TYPES),
     (["load_model"], "device", "device", [*NO_SINGLE, *BAD_DEVICES]),
-    (["load_model"], "revision", "revision", [*NO_SINGLE, 7, 1.5, Path("main")]),
+    (["load_model"], "revision", "revision", [*NO_SINGLE, 7, 1.5, Path("main"), "main"]),
     (["make_prompts"], "template", "template", [*NO_SINGLE, *BAD_TEMPLATES]),
     (["make_prompts"], "template", r"must have .*{a}, {b}, .*it has \['a', 'c'\]", ["{a}+{c}="]),
     (
@@ -253,7 +253,6 @@ SAME = {
     ("load_model", "first_layer"): [4.0, np.int64(4), np.float32(4), "4", np.array(4), torch.tensor(4)],
     ("load_model", "dtype"): [torch.float32, np.dtype("float32"), "tf32"],
     ("load_model", "device"): [torch.device("cpu"), "cpu:0", torch.device("cpu", 0)],
-    ("load_model", "revision"): ["main"],
     ("make_prompts", "template"): [np.str_(TEMPLATE)],
     ("make_prompts", "answer"): [np.str_("answer")],
     ("make_prompts", "rows"): [
