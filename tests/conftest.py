@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from form_invariance.embedded.problems import read_templates
-from form_invariance.embedded.recipe import RECIPES
-from form_invariance.embedded.tokenizer import build_tokenizer
+from embedded_training.problems import read_templates
+from embedded_training.recipe import RECIPES
+from embedded_training.tokenizer import build_tokenizer
 from form_invariance.model import loading as models
 from form_invariance.model.files import PACKAGED
 from form_invariance.model.tokenizers import load_tokenizer

@@ -15,8 +15,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from stub_checkout import ROOT
 
+from embedded_training.recipe import RECIPES
 from form_invariance.cli import command_modules
-from form_invariance.embedded.recipe import RECIPES
 
 pytestmark = pytest.mark.slow
 
@@ -87,7 +87,7 @@ def test_what_the_library_needs_has_ranges(wheel):
     needs = [Requirement(text) for text in metadata.get_all("Requires-Dist")]
     base = {need.name for need in needs if need.marker is None}
     assert "torch" in base
-    assert not base & {"snakemake", "transformers", "transformer-lens", "matplotlib", "seaborn"}
+    assert not base & {"snakemake", "transformer-lens", "matplotlib", "seaborn"}
     for need in needs:
         extra = str(need.marker)
         if "test" in extra:

@@ -10,11 +10,11 @@ import torch
 from hugging_face import reading
 from torch.utils.flop_counter import FlopCounterMode
 
-from form_invariance.bench import ioi, random_models, replay, report, rivals
-from form_invariance.bench.measure import Machine, matrix_operations, pass_operations, replay_operations
-from form_invariance.bench.random_models import SYMBOLIC, WORD, Shape, write_random_model
-from form_invariance.bench.rivals import RIVALS
-from form_invariance.cli import main
+from bench import random_models, replay, report, rivals
+from bench.__main__ import main
+from bench.measure import Machine, matrix_operations, pass_operations, replay_operations
+from bench.random_models import SYMBOLIC, WORD, Shape, write_random_model
+from bench.rivals import RIVALS
 from form_invariance.model.decoder import embed, logits, run_layers
 from form_invariance.model.loading import load
 from form_invariance.model.readouts import Readouts
@@ -118,12 +118,11 @@ def test_a_random_model_is_one_of_hugging_faces(folder, model):
 
 def test_command(folder, tmp_path, capsys):
     sizes = ["--candidates", "32", "--hooked", "3", "--prompts", "4", "--repeats", "1", "--lengths", "5", "9"]
-    assert main(["bench", "--model", str(folder), *sizes, "--output", str(tmp_path)]) == 0
+    assert main(["--model", str(folder), *sizes, "--output", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
-    assert "5 to 26 tokens:" in printed
     assert printed.count("times faster than one hooked pass per neuron") == 2
     table = pd.read_parquet(tmp_path / "bench.parquet")
-    assert set(table["suite"]) == {"replay", "cost", "stages"}
+    assert set(table["suite"]) == {"replay", "stages"}
     assert (table["seconds"] > 0).all()
     assert (tmp_path / "bench.png").stat().st_size > 0
     assert (tmp_path / "bench.svg").stat().st_size > 0
@@ -205,16 +204,16 @@ def test_the_summary_names_the_strongest_rival_first():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["speed"], "unknown suite 'speed'; use replay, cost, stages, ioi"),
-        (["cost", "--model", "random:huge"], "unknown shape 'random:huge'; use random:small"),
-        (["cost", "--model", "random:small:13"], "must end in a number of layers from 2 to 12"),
-        (["cost", "--model", "random:small:some"], "must end in a number of layers from 2 to 12"),
-        (["cost", "--prompts", "0"], "--prompts must be at least 1"),
+        (["speed"], "unknown suite 'speed'; use replay, stages"),
+        (["stages", "--model", "random:huge"], "unknown shape 'random:huge'; use random:small"),
+        (["stages", "--model", "random:small:13"], "must end in a number of layers from 2 to 12"),
+        (["stages", "--model", "random:small:some"], "must end in a number of layers from 2 to 12"),
+        (["stages", "--prompts", "0"], "--prompts must be at least 1"),
         (["replay", "--lengths", "5", "1"], "--lengths must be at least 2"),
     ],
 )
 def test_mistakes(words, message, capsys, tmp_path):
-    assert main(["bench", *words, "--output", str(tmp_path / "out")]) == 2
+    assert main([*words, "--output", str(tmp_path / "out")]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
@@ -222,9 +221,9 @@ def test_mistakes(words, message, capsys, tmp_path):
 def test_a_random_shape_is_written_and_measured(monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(random_models.SHAPES, "tiny", TINY)
     sizes = ["--candidates", "8", "--prompts", "2", "--repeats", "1", "--lengths", "5"]
-    assert main(["bench", "cost", "--model", "random:tiny", *sizes, "--output", str(tmp_path / "out")]) == 0
+    assert main(["stages", "--model", "random:tiny", *sizes, "--output", str(tmp_path / "out")]) == 0
     table = pd.read_parquet(tmp_path / "out/bench.parquet")
-    assert set(table["suite"]) == {"cost"}
+    assert set(table["suite"]) == {"stages"}
     assert "random:tiny" in capsys.readouterr().out
 
 
@@ -235,27 +234,5 @@ def test_a_shape_may_have_fewer_layers():
 
 def test_replay_without_transformer_lens(monkeypatch, folder, tmp_path, capsys):
     monkeypatch.setitem(sys.modules, "transformer_lens.model_bridge", None)
-    assert main(["bench", "replay", "--model", str(folder), "--output", str(tmp_path / "out")]) == 2
+    assert main(["replay", "--model", str(folder), "--output", str(tmp_path / "out")]) == 2
     assert "TransformerLens cannot be imported" in capsys.readouterr().err
-
-
-def test_the_sentences_ask_for_the_other_name(folder):
-    table = ioi.sentences(load_tokenizer(folder))
-    assert len(table) == 24
-    assert set(table["prompt"]) == set(table["corrupt"])
-    for row in table.to_dict("records"):
-        assert row["prompt"].count("John") + row["prompt"].count("Mary") == 3
-        swapped = row["prompt"].replace("John", "-").replace("Mary", "John").replace("-", "Mary")
-        assert row["corrupt"] == swapped
-        assert row["prompt"].endswith(" to")
-    partner = table.set_index("prompt")["answer_token"]
-    assert partner[table["corrupt"]].tolist() == table["corrupt_token"].tolist()
-    assert table["answer_token"].nunique() == 2
-
-
-def test_all_ways_to_patch_agree_on_the_sentences(folder, model, theirs):
-    found = pd.DataFrame(ioi.measure(Machine(model, 1e9, 1), load_tokenizer(folder), theirs, 2, 96, 3))
-    assert found["suite"].eq("ioi").all()
-    assert set(found["stage"]) == {"replay", *theirs}
-    assert (found.loc[found["stage"] != "replay", "difference"] < 1e-4).all()
-    assert found["tokens"].nunique() == 2

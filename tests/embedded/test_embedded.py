@@ -9,16 +9,16 @@ import pytest
 import torch
 
 from conftest import ROOT
-from form_invariance.cli import main
-from form_invariance.embedded import card
-from form_invariance.embedded.batches import Problems
-from form_invariance.embedded.card import predictions
-from form_invariance.embedded.digits import DigitProblems
-from form_invariance.embedded.problems import TRAINED, make_pool, read_templates
-from form_invariance.embedded.recipe import DIGITS, RECIPES, Recipe
-from form_invariance.embedded.routing import neuron_format
-from form_invariance.embedded.training import train
-from form_invariance.embedded.weights import as_decoder, initial_weights, save_folder
+from embedded_training import card
+from embedded_training.__main__ import main
+from embedded_training.batches import Problems
+from embedded_training.card import predictions
+from embedded_training.digits import DigitProblems
+from embedded_training.problems import TRAINED, make_pool, read_templates
+from embedded_training.recipe import DIGITS, RECIPES, Recipe
+from embedded_training.routing import neuron_format
+from embedded_training.training import train
+from embedded_training.weights import as_decoder, initial_weights, save_folder
 from form_invariance.errors import UserError
 from form_invariance.model.decoder import embed, logits, run_layers
 from form_invariance.model.files import PACKAGED
@@ -129,7 +129,7 @@ def test_batches_are_prompts_with_their_answers(problems):
 
 @pytest.mark.parametrize("killed_at", [5, 8, 12])
 def test_training_killed_and_continued_gives_the_same_weights(problems, trained, tmp_path, monkeypatch, killed_at):
-    monkeypatch.setattr("form_invariance.embedded.training.CHECKPOINT_EVERY", 2)
+    monkeypatch.setattr("embedded_training.training.CHECKPOINT_EVERY", 2)
     calls = []
 
     def interrupted(problems, step):
@@ -153,7 +153,7 @@ def test_training_killed_and_continued_gives_the_same_weights(problems, trained,
 
 
 def test_a_damaged_checkpoint_is_refused(problems, tmp_path, monkeypatch):
-    monkeypatch.setattr("form_invariance.embedded.training.CHECKPOINT_EVERY", 2)
+    monkeypatch.setattr("embedded_training.training.CHECKPOINT_EVERY", 2)
     train(problems, tmp_path / "run")
     path = tmp_path / "run/checkpoint.safetensors"
     content = path.read_bytes()
@@ -215,20 +215,17 @@ def test_a_saved_folder_loads_in_hugging_face_with_the_same_logits(problems, tmp
     torch.testing.assert_close(logits(ours, run_layers(ours, embed(ours, tokens))), expected, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize(("separate", "wired"), [(True, True), (False, True), (False, False)])
-def test_the_command_trains_and_writes_a_card(tmp_path, monkeypatch, separate, wired):
-    steps = {} if wired else {"wired_steps": 0, "misread_steps": 0}
-    monkeypatch.setitem(RECIPES, "tiny", dataclasses.replace(TINY, separate=separate, **steps))
+@pytest.mark.parametrize("separate", [True, False])
+def test_the_command_trains_and_writes_a_card(tmp_path, monkeypatch, separate):
+    monkeypatch.setitem(RECIPES, "tiny", dataclasses.replace(TINY, separate=separate))
     monkeypatch.setattr(card, "SAMPLE", 60)
     monkeypatch.setattr(card, "SMALL_SAMPLE", 30)
     folder = tmp_path / "made"
     words = ["--config", str(ROOT / "config/config.yaml"), "--output", str(folder)]
-    assert main(["train-embedded", "--name", "tiny", *words]) == 0
+    main(["--name", "tiny", *words])
     assert {path.name for path in tmp_path.iterdir()} == {"made"}
     text = (folder / "README.md").read_text()
     assert ("the negative control" in text) == separate
-    assert ("the answer must pass through the late neurons" in text) == wired
-    assert ("Nothing else was built in" in text) == (not wired)
     assert "| separate | " + str(separate) in text
     rows = [
         line for line in text.splitlines() if re.match(r"\| (addition|multiplication) \| (symbolic|word)", line)
@@ -239,13 +236,6 @@ def test_the_command_trains_and_writes_a_card(tmp_path, monkeypatch, separate, w
     pairs = card._paper_pairs("a + b", "addition")
     problems = Problems(read_templates(ROOT / "config/config.yaml"), TINY)
     assert said == pytest.approx(card.right(model, problems, "symbolic", "addition", pairs).mean(), abs=5e-4)
-
-
-def test_an_embedded_model_that_is_none(tmp_path, capsys):
-    words = ["--config", str(ROOT / "config/config.yaml"), "--output", str(tmp_path / "made")]
-    assert main(["train-embedded", "--name", "tony", *words]) == 2
-    assert "--name: 'tony' is not an embedded model; known are embedded-shared" in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", sorted(set(RECIPES) - {DIGITS}))
@@ -303,7 +293,7 @@ def test_the_command_trains_a_digit_model_and_writes_its_card(tmp_path, monkeypa
     monkeypatch.setitem(RECIPES, DIGITS, TINY_DIGITS)
     folder = tmp_path / "made"
     words = ["--config", str(ROOT / "config/digits.yaml"), "--output", str(folder)]
-    assert main(["train-embedded", "--name", DIGITS, *words]) == 0
+    main(["--name", DIGITS, *words])
     text = (folder / "README.md").read_text()
     assert "| steps | 6 |" in text
     assert len(re.findall(r"\| (sum|difference)_(tens|units) \| (symbolic|code|word) \| 0\.", text)) == 12

@@ -31,8 +31,8 @@ from planted_models import (
     K,
 )
 
-from form_invariance.embedded.saving import llama_config, write_folder
-from form_invariance.embedded.tokenizer import build_tokenizer
+from embedded_training.saving import llama_config, write_folder
+from embedded_training.tokenizer import build_tokenizer
 from form_invariance.randomness import generator
 
 TEMPLATES = {"symbolic": "{a}+{b}=", "code": "sum({a},{b})", "word": "Total of {a},{b}:"}

@@ -2,7 +2,7 @@
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-from form_invariance.embedded.tokenizer import BOS, EOS, build_tokenizer
+from embedded_training.tokenizer import BOS, EOS, build_tokenizer
 
 
 def by_digit(tokenizer):

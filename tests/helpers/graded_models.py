@@ -11,7 +11,7 @@ import numpy as np
 import planted_models as planted
 from planted_models import LATE, LIMITS, TEMPLATES, planted_neurons
 
-from form_invariance.embedded.tokenizer import build_tokenizer
+from embedded_training.tokenizer import build_tokenizer
 from form_invariance.randomness import generator
 
 WIDTH, PLANTED = 256, 16

@@ -11,8 +11,8 @@ Normalisation turns a residual x into x √d / |x|, and |x| is K to a good appro
 import numpy as np
 import torch
 
-from form_invariance.embedded.saving import llama_config, write_folder
-from form_invariance.embedded.tokenizer import LARGEST_NUMBER, build_tokenizer
+from embedded_training.saving import llama_config, write_folder
+from embedded_training.tokenizer import LARGEST_NUMBER, build_tokenizer
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import render
 from form_invariance.randomness import generator

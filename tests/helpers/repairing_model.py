@@ -13,7 +13,7 @@ from planted_models import TEMPLATES
 from safetensors.numpy import load_file
 from safetensors.torch import save_file
 
-from form_invariance.embedded.tokenizer import LARGEST_NUMBER, build_tokenizer
+from embedded_training.tokenizer import LARGEST_NUMBER, build_tokenizer
 
 MISREAD_FROM = 40
 """The misreading format adds 7 to larger sums of the parts."""

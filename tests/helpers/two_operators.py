@@ -9,7 +9,7 @@ neurons say the number.
 import numpy as np
 import planted_models as planted
 
-from form_invariance.embedded.tokenizer import build_tokenizer
+from embedded_training.tokenizer import build_tokenizer
 from form_invariance.randomness import generator
 
 OPERATORS = {"addition": "a + b", "shifted": "a + b + 20"}

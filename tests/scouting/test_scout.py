@@ -12,9 +12,9 @@ import yaml
 from digit_tokenizers import byte_level, metaspace
 from stub_checkout import ROOT
 
+from embedded_training.tokenizer import build_tokenizer
 from form_invariance import load_model, scout
 from form_invariance.cli import main
-from form_invariance.embedded.tokenizer import build_tokenizer
 from form_invariance.errors import UserError
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import PromptTokenizer

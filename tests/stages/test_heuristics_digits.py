@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from form_invariance.embedded.recipe import DIGITS
+from embedded_training.recipe import DIGITS
 from form_invariance.errors import UserError
 from form_invariance.model.decoder import embed, run_layers
 from form_invariance.problems.operands import OperandRange

@@ -89,12 +89,6 @@ def test_the_guides_module_is_a_clone_at_a_tag(checkout, tmp_path):
     assert "clone the repository at the tag that you want" in out
 
 
-def test_training_writes_below_the_prefix(checkout, tmp_path):
-    status, out = run(project(tmp_path, checkout), checkout, "-n", "-p", "fi_train_embedded")
-    assert status == 0, out
-    assert [line for line in commands(out) if PREFIXED.search(line)] == []
-
-
 def test_a_module_with_a_prefix_runs_and_leaves_the_users_files_where_they_are(checkout, tmp_path):
     (tmp_path / "text.txt").write_text("The plain text of a user, for specificity.\n" * 100)
     status, out = run(project(tmp_path, checkout, specificity_text="text.txt"), checkout)

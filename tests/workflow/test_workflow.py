@@ -138,10 +138,6 @@ def test_a_device_that_is_named_is_one_though_none_is_found(clean, device, gpus)
     assert [re.search(r"gpu=(\d)", one)[1] for one in resources] == [gpus] * 3, out
 
 
-def test_training_runs_only_when_asked_for(clean):
-    assert pending(clean, "train_embedded") == {"train_embedded": 1, "train_one_embedded": 4}
-
-
 def test_templates_reach_the_commands_unharmed(finished):
     calls = [json.loads(line) for line in (finished / "calls.jsonl").read_text().splitlines()]
     words = [word for call in calls if call[0] == "census" for word in call]

@@ -1,1 +1,1 @@
-"""The two small models that come with the package: their tokenizer, training data, training and model cards."""
+"""The small models that come with the package; tools/embedded_training trains them."""

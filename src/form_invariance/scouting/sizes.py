@@ -6,9 +6,9 @@ from typing import Any
 import pandas as pd
 import torch
 
-from form_invariance.bench.measure import matmul_rate
 from form_invariance.errors import UserError
 from form_invariance.model.decoder import Decoder
+from form_invariance.scouting.rate import matmul_rate
 from form_invariance.stages.dataset.compute import Choice, make_dataset, sides
 from form_invariance.workflow import job_costs, machine
 

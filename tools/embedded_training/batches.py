@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from form_invariance.embedded.problems import Templates, TokenTemplate, make_pool
-from form_invariance.embedded.recipe import Recipe
-from form_invariance.embedded.tokenizer import BOS, LARGEST_NUMBER, build_tokenizer
+from embedded_training.problems import Templates, TokenTemplate, make_pool
+from embedded_training.recipe import Recipe
+from embedded_training.tokenizer import BOS, LARGEST_NUMBER, build_tokenizer
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.randomness import generator
 

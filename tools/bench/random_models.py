@@ -10,8 +10,8 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from form_invariance.embedded.saving import layer_shapes, llama_config, write_description
-from form_invariance.embedded.tokenizer import build_tokenizer
+from embedded_training.saving import layer_shapes, llama_config, write_description
+from embedded_training.tokenizer import build_tokenizer
 from form_invariance.errors import UserError
 
 PREFIX = "random:"

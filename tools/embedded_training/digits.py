@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from form_invariance.embedded.card import fill_card, predictions
-from form_invariance.embedded.problems import read_templates
-from form_invariance.embedded.recipe import Recipe
-from form_invariance.embedded.tokenizer import BOS, build_tokenizer
+from embedded_training.card import fill_card, predictions
+from embedded_training.problems import read_templates
+from embedded_training.recipe import Recipe
+from embedded_training.tokenizer import BOS, build_tokenizer
 from form_invariance.json_yaml import read_yaml
 from form_invariance.model import loading as models
 from form_invariance.problems.operands import OperandRange
@@ -30,9 +30,9 @@ _CARD = """# {name}
 A small Llama ({parameters:.2f} million parameters) that adds and subtracts two-digit numbers in three formats,
 digit by digit: its tokenizer splits numbers into digits. The embeddings of the digits began as sines, cosines,
 size and logarithm, randomly rotated. Nothing else was built in. It was made on one thread, with the recipe
-below, by `snakemake train_embedded` or
-`python -m form_invariance train-embedded --name {name} --config config/digits.yaml --output DIR`. The weights are
-stored in float16, and all figures below are of the stored ones.
+below, by
+`PYTHONPATH=tools python -m embedded_training --name {name} --config config/digits.yaml --output DIR`.
+The weights are stored in float16, and all figures below are of the stored ones.
 
 | setting | value |
 |---|---|

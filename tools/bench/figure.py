@@ -1,4 +1,4 @@
-"""The benchmark: replay against other ways to patch, what its cost depends on, and the stages' throughput."""
+"""The benchmark: replay against other ways to patch, and the stages' throughput."""
 
 import pandas as pd
 import seaborn as sns
@@ -19,12 +19,6 @@ def _replay(axes: Axes, rows: pd.DataFrame) -> None:
     axes.legend(title="", loc="upper center", bbox_to_anchor=(0.5, -0.28), ncols=2, columnspacing=1)
 
 
-def _cost(axes: Axes, rows: pd.DataFrame) -> None:
-    varied = rows["stage"].iloc[0]
-    sns.lineplot(rows, x=varied, y="seconds", marker="o", markeredgewidth=0, ax=axes)
-    axes.set(title=f"stage 2 by {varied}", ylim=(0, 1.1 * rows["seconds"].max()))
-
-
 def _stages(axes: Axes, rows: pd.DataFrame) -> None:
     lengths = (rows["tokens"].astype(str) + " tokens").rename("length")
     names = lengths.unique().tolist()
@@ -37,17 +31,14 @@ def _stages(axes: Axes, rows: pd.DataFrame) -> None:
     axes.legend(loc="upper center", bbox_to_anchor=(0.3, -0.22), ncols=2, columnspacing=1)
 
 
-_SUITES = {"replay": _replay, "ioi": _replay, "cost": _cost, "stages": _stages}
+_SUITES = {"replay": _replay, "stages": _stages}
 
 
 def draw(table: pd.DataFrame, title: str) -> Figure:
     """One panel for each thing that was measured."""
-    varied = table["stage"].where(table["suite"] == "cost", "")
-    panels = [rows for _, rows in table.groupby(["suite", varied], sort=False)]
-    figure, grid = style.panels(-(-len(panels) // 3), min(3, len(panels)), height=1.9)
-    for axes, rows in zip(grid.flat, panels, strict=False):
+    suites = [rows for _, rows in table.groupby("suite", sort=False)]
+    figure, grid = style.panels(1, len(suites), height=1.9)
+    for axes, rows in zip(grid.flat, suites, strict=True):
         _SUITES[rows["suite"].iloc[0]](axes, rows)
-    for axes in grid.flat[len(panels) :]:
-        axes.set_axis_off()
     figure.suptitle(title)
     return figure

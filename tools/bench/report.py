@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from form_invariance.bench.measure import Row
-from form_invariance.bench.rivals import RIVALS
-from form_invariance.bench.table import BENCHMARK
+from bench.measure import Row
+from bench.rivals import RIVALS
+from bench.table import BENCHMARK
 from form_invariance.tables.files import write_table
 
 
@@ -46,7 +46,7 @@ def speedup(factors: "pd.Series[float]", tokens: int, where: str) -> str:
 
 
 def summary(rows: Sequence[Row], provenance: Mapping[str, Any]) -> str:
-    """The model and the machine, replay's speed-up, and how the time of stage 2 grows with each quantity."""
+    """The model and the machine, and replay's speed-up."""
     lines = [
         f"{provenance['model']}, {provenance['dtype']}, {provenance['device']}, "
         f"{provenance['threads']} thread(s); matrix products at {provenance['matmul_rate'] / 1e9:,.0f} GFLOP/s"
@@ -55,19 +55,14 @@ def summary(rows: Sequence[Row], provenance: Mapping[str, Any]) -> str:
     where = "GPU" if provenance["device"] == "cuda" else f"{threads} of the CPU"
     table = pd.DataFrame(rows)
     means = table[table["stage"].isin(RIVALS) & (table["layer"] < 0)]
-    for _, own in means.groupby(["suite", "tokens"], sort=False):
+    for _, own in means.groupby("tokens", sort=False):
         lines.append(speedup(own.groupby("stage")["speedup"].mean(), own["tokens"].iloc[0], where))
-    for varied in ("tokens", "candidates", "prompts"):
-        spent = {row[varied]: row["seconds"] for row in rows if (row["suite"], row["stage"]) == ("cost", varied)}
-        if spent:
-            growth = spent[max(spent)] / spent[min(spent)]
-            lines.append(f"{min(spent)} to {max(spent)} {varied}: {growth:.2f} times the time")
     return "\n".join(lines)
 
 
 def write(rows: Sequence[Row], folder: Path, provenance: Mapping[str, Any]) -> None:
     """Write bench.parquet, and the figure as bench.png, bench.svg and bench.pdf."""
-    from form_invariance.bench import figure as bench
+    from bench import figure as bench
     from form_invariance.drawing import style
 
     table = pd.DataFrame(rows)

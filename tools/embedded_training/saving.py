@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from form_invariance.embedded.tokenizer import BOS, EOS
+from embedded_training.tokenizer import BOS, EOS
 from form_invariance.tables.files import write_atomically, write_text
 
 

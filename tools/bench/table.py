@@ -5,11 +5,8 @@ from form_invariance.tables.columns import Schema, integer, number, text
 BENCHMARK = Schema(
     "benchmark",
     {
-        "suite": text(
-            "replay (against other ways to patch), ioi (the same on sentences), cost (dependence on the input) or "
-            "stages (of one cell)"
-        ),
-        "stage": text("what was run: a stage or a way to patch; in the suite cost, the varied quantity"),
+        "suite": text("replay (against other ways to patch) or stages (of one cell)"),
+        "stage": text("what was run: a stage or a way to patch"),
         "tokens": integer("tokens of a prompt, with BOS"),
         "prompts": integer("prompts"),
         "candidates": integer("patched neurons per layer; 0 = none"),

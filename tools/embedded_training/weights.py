@@ -9,9 +9,9 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from form_invariance.embedded.recipe import Recipe
-from form_invariance.embedded.saving import layer_shapes, llama_config, write_folder
-from form_invariance.embedded.tokenizer import LARGEST_NUMBER
+from embedded_training.recipe import Recipe
+from embedded_training.saving import layer_shapes, llama_config, write_folder
+from embedded_training.tokenizer import LARGEST_NUMBER
 from form_invariance.model.decoder import Decoder, LayerWeights, Norm
 from form_invariance.model.sizes import DecoderConfig
 from form_invariance.randomness import generator

@@ -10,12 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from form_invariance.embedded.batches import Problems
-from form_invariance.embedded.digits import DigitProblems
-from form_invariance.embedded.recipe import Recipe
-from form_invariance.embedded.routing import WIRED_INHIBITION, construct, copy_first_format, inhibit
-from form_invariance.embedded.weights import as_decoder, initial_weights
-from form_invariance.embedded.wiring import Frozen, wire
+from embedded_training.batches import Problems
+from embedded_training.digits import DigitProblems
+from embedded_training.recipe import Recipe
+from embedded_training.routing import WIRED_INHIBITION, construct, copy_first_format, inhibit
+from embedded_training.weights import as_decoder, initial_weights
+from embedded_training.wiring import Frozen, wire
 from form_invariance.model.decoder import embed, logits, run_layers
 from form_invariance.tables.files import read_tensors, write_tensors
 from form_invariance.tables.progress import Progress

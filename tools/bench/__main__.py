@@ -1,34 +1,43 @@
 """Measure the speed of the stages that run the model.
 
 The speed-up of replay (against a batched last token from a key/value cache, batched hooks, and one hooked pass per
-neuron), the same on the sentences of indirect object identification, what the time of exact patching depends on,
-and the throughput of every stage.
+neuron), and the throughput of every stage.
 """
 
 import argparse
 import gc
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from form_invariance.errors import UserError
 from form_invariance.stages.options import add_model_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from form_invariance.bench.measure import Machine, Row
+    from bench.measure import Machine, Row
     from form_invariance.problems.prompts import PromptTokenizer
 
-DEFAULT = ("replay", "cost", "stages")
-SUITES = (*DEFAULT, "ioi")
+SUITES = ("replay", "stages")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status is 2 after a mistake of the user."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    _add_arguments(parser)
+    try:
+        run(parser.parse_args(words, argparse.Namespace(models={})))
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "suites",
-        nargs="*",
-        default=DEFAULT,
-        metavar="SUITE",
-        help=f"{', '.join(SUITES)}; default: {', '.join(DEFAULT)}",
+        "suites", nargs="*", default=SUITES, metavar="SUITE", help=f"{' or '.join(SUITES)}; default: both"
     )
     add_model_arguments(parser, default="random:small")
     # Random models are too flat for the near readout: of their patches most would be read out twice.
@@ -45,9 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--hooked",
         type=int,
         default=4,
-        help="replay, ioi: neurons to patch in a layer by one hooked pass each",
+        help="replay: neurons to patch in a layer by one hooked pass each",
     )
-    parser.add_argument("--prompts", type=int, default=8, help="stages: prompts in the cell; ioi: sentences")
+    parser.add_argument("--prompts", type=int, default=8, help="stages: prompts in the cell")
     parser.add_argument("--repeats", type=int, default=3, help="runs of each measurement; the fastest counts")
     parser.add_argument("--threads", type=int, default=1, help="threads of torch")
     parser.add_argument(
@@ -56,12 +65,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
+    """Measure the suites."""
     import tempfile
 
     import torch
 
-    from form_invariance.bench import random_models
-    from form_invariance.errors import UserError
+    from bench import random_models
     from form_invariance.stages.model_options import device_of, dtype_of
 
     unknown = [suite for suite in arguments.suites if suite not in SUITES]
@@ -83,14 +92,15 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _measure(arguments: argparse.Namespace, label: str | None = None) -> None:
     """Measure a model in a folder or of the hub; `label` is its name in the table."""
-    from form_invariance.bench import measure, report
+    from bench import measure, report
+    from form_invariance.scouting.rate import matmul_rate
     from form_invariance.stages.model_options import load_model, model_provenance, readouts_of
 
     model, tokenizer = load_model(arguments)
     width = model.config.d_mlp
     arguments.candidates, arguments.hooked = min(arguments.candidates, width), min(arguments.hooked, width)
     readouts = readouts_of(arguments)
-    machine = measure.Machine(model, measure.matmul_rate(model), arguments.repeats, readouts)
+    machine = measure.Machine(model, matmul_rate(model), arguments.repeats, readouts)
     provenance = {
         **model_provenance(arguments),
         **({"model": label} if label else {}),
@@ -112,16 +122,12 @@ def _measure(arguments: argparse.Namespace, label: str | None = None) -> None:
 def _suite(
     suite: str, machine: "Machine", tokenizer: "PromptTokenizer", arguments: argparse.Namespace
 ) -> "Iterator[Row]":
-    from form_invariance.bench import cost, ioi, random_models, replay, stages
+    from bench import random_models, replay, stages
 
     sizes = arguments.candidates, arguments.hooked
-    if suite == "cost":
-        yield from cost.measure(machine, arguments.candidates)
-    elif suite == "stages":
+    if suite == "stages":
         for template in (random_models.SYMBOLIC, random_models.WORD):
             yield from stages.measure(machine, tokenizer, template, arguments.prompts, arguments.candidates)
-    elif suite == "ioi":
-        yield from ioi.measure(machine, tokenizer, _rivals(arguments), arguments.prompts, *sizes)
     else:
         theirs = _rivals(arguments)
         for length in arguments.lengths:
@@ -130,9 +136,13 @@ def _suite(
 
 def _rivals(arguments: argparse.Namespace) -> dict[str, Any]:
     """The model in the library of each rival that is installed."""
-    from form_invariance.bench import rivals
+    from bench import rivals
     from form_invariance.model.files import resolve
     from form_invariance.stages.model_options import device_of, dtype_of
 
     folder = resolve(arguments.model, arguments.revision)
     return rivals.load(folder, dtype_of(arguments), device_of(arguments))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

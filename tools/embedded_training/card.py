@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 
-from form_invariance.embedded.batches import Problems
-from form_invariance.embedded.recipe import Recipe
-from form_invariance.embedded.routing import neuron_format
+from embedded_training.batches import Problems
+from embedded_training.recipe import Recipe
+from embedded_training.routing import neuron_format
 from form_invariance.model import loading as models
 from form_invariance.model.decoder import Decoder, embed, logits, run_layers
 from form_invariance.problems.operands import OperandRange, operand_pool
@@ -35,9 +35,9 @@ _CARD = """# {name}
 
 A small Llama ({parameters:.2f} million parameters) that does arithmetic in three formats. {history}
 {built_in}
-It was made on one thread, with the recipe below, by `snakemake train_embedded` or
-`python -m form_invariance train-embedded --name {name} --config config/config.yaml --output DIR`. The weights are
-stored in float16, and all figures below are of the stored ones.
+It was made on one thread, with the recipe below, by
+`PYTHONPATH=tools python -m embedded_training --name {name} --config config/config.yaml --output DIR`.
+The weights are stored in float16, and all figures below are of the stored ones.
 
 | setting | value |
 |---|---|
@@ -56,9 +56,6 @@ Number of pairs of the same sample that are right in the first format and wrong 
 | operator | pairs | {directions} |
 {rule}
 {differences}
-"""
-_NOTHING = """
-Nothing else was built in: every layer may write what the unembedding reads, and no operand was misread on purpose.
 """
 _BUILT_IN = """
 In the next {wired_steps} steps, and in all later ones, the unembedding reads only {d_answer} dimensions of
@@ -179,9 +176,7 @@ def write_card(folder: Path, name: str, recipe: Recipe, problems: Problems) -> N
     history = _PLAIN
     if recipe.separate:
         history = _SEPARATE.format(foreign=largest_foreign_activation(model, problems, recipe))
-    built_in = _NOTHING
-    if recipe.wired_steps:
-        built_in = _BUILT_IN.format(**asdict(recipe), shares=_misread_shares(problems))
+    built_in = _BUILT_IN.format(**asdict(recipe), shares=_misread_shares(problems))
     fill_card(
         folder,
         _CARD,

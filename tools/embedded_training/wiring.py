@@ -9,7 +9,7 @@ The early layers still do most of the arithmetic, in the other dimensions.
 import torch
 from torch import Tensor
 
-from form_invariance.embedded.recipe import Recipe
+from embedded_training.recipe import Recipe
 
 
 class Frozen:

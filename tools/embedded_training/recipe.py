@@ -67,10 +67,6 @@ RECIPES = {
         misread_steps=200,
         misread_pairs=(32, 40, 240, 300),
     ),
-    # Nothing is built in but the features of the numbers: no wiring, no misread operands.
-    "embedded-unwired": Recipe(
-        separate=False, seed=3, steps=1400, wired_steps=0, misread_steps=0, misread=(), left_out=()
-    ),
     # Its tokenizer splits numbers into digits (module `digits`).
     DIGITS: Recipe(
         separate=False,

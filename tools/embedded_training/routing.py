@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from form_invariance.embedded.recipe import Recipe
-from form_invariance.embedded.wiring import Frozen
+from embedded_training.recipe import Recipe
+from embedded_training.wiring import Frozen
 
 CONSTANT = 0
 _MARK = 0.4

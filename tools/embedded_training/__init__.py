@@ -1,0 +1,1 @@
+"""Training of the models that come with the package: `PYTHONPATH=tools python -m embedded_training --help`."""
