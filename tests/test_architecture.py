@@ -16,7 +16,7 @@ FLOORS = (
     {"embedded"},
     {"stages"},
     {"page"},
-    {"report", "browser", "explainer", "bench", "paper"},
+    {"report", "browser", "explainer", "paper"},
     {"cli"},
     {"workflow"},
     {"scouting"},

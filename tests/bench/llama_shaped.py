@@ -20,7 +20,7 @@ import pandas as pd
 import torch
 import yaml
 
-from bench.random_models import SHAPES, write_random_model
+from benchmark.random_models import SHAPES, write_random_model
 from form_invariance.stages.census.table import CENSUS
 from form_invariance.tables.files import provenance_of, read_table, write_table
 

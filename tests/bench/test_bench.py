@@ -10,11 +10,11 @@ import torch
 from hugging_face import reading
 from torch.utils.flop_counter import FlopCounterMode
 
-from bench import random_models, replay, report, rivals
-from bench.__main__ import main
-from bench.measure import Machine, matrix_operations, pass_operations, replay_operations
-from bench.random_models import SYMBOLIC, WORD, Shape, write_random_model
-from bench.rivals import RIVALS
+from benchmark import random_models, replay, report, rivals
+from benchmark.__main__ import main
+from benchmark.measure import Machine, matrix_operations, pass_operations, replay_operations
+from benchmark.random_models import SYMBOLIC, WORD, Shape, write_random_model
+from benchmark.rivals import RIVALS
 from form_invariance.model.decoder import embed, logits, run_layers
 from form_invariance.model.loading import load
 from form_invariance.model.readouts import Readouts

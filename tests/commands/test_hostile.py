@@ -219,7 +219,9 @@ def test_an_index_that_names_the_wrong_file(tmp_path):
 def point_all_weights(folder, file):
     """An index that says that a file has all weights."""
     names = load_file(PACKAGED / "embedded-shared/model.safetensors")
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": dict.fromkeys(names, file)}))
+    (folder / "model.safetensors.index.json").write_text(
+        json.dumps({"metadata": {}, "weight_map": dict.fromkeys(names, file)})
+    )
 
 
 def test_no_pickle_and_no_code_of_a_model_is_run(tmp_path):

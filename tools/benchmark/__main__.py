@@ -17,7 +17,7 @@ from form_invariance.stages.options import add_model_arguments
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from bench.measure import Machine, Row
+    from benchmark.measure import Machine, Row
     from form_invariance.problems.prompts import PromptTokenizer
 
 SUITES = ("replay", "stages")
@@ -25,7 +25,7 @@ SUITES = ("replay", "stages")
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the command; the exit status is 2 after a mistake of the user."""
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmark", description=__doc__)
     _add_arguments(parser)
     try:
         run(parser.parse_args(words, argparse.Namespace(models={})))
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     import torch
 
-    from bench import random_models
+    from benchmark import random_models
     from form_invariance.stages.model_options import device_of, dtype_of
 
     unknown = [suite for suite in arguments.suites if suite not in SUITES]
@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _measure(arguments: argparse.Namespace, label: str | None = None) -> None:
     """Measure a model in a folder or of the hub; `label` is its name in the table."""
-    from bench import measure, report
+    from benchmark import measure, report
     from form_invariance.scouting.rate import matmul_rate
     from form_invariance.stages.model_options import load_model, model_provenance, readouts_of
 
@@ -122,7 +122,7 @@ def _measure(arguments: argparse.Namespace, label: str | None = None) -> None:
 def _suite(
     suite: str, machine: "Machine", tokenizer: "PromptTokenizer", arguments: argparse.Namespace
 ) -> "Iterator[Row]":
-    from bench import random_models, replay, stages
+    from benchmark import random_models, replay, stages
 
     sizes = arguments.candidates, arguments.hooked
     if suite == "stages":
@@ -136,7 +136,7 @@ def _suite(
 
 def _rivals(arguments: argparse.Namespace) -> dict[str, Any]:
     """The model in the library of each rival that is installed."""
-    from bench import rivals
+    from benchmark import rivals
     from form_invariance.model.files import resolve
     from form_invariance.stages.model_options import device_of, dtype_of
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from bench.measure import Row
-from bench.rivals import RIVALS
-from bench.table import BENCHMARK
+from benchmark.measure import Row
+from benchmark.rivals import RIVALS
+from benchmark.table import BENCHMARK
 from form_invariance.tables.files import write_table
 
 
@@ -62,7 +62,7 @@ def summary(rows: Sequence[Row], provenance: Mapping[str, Any]) -> str:
 
 def write(rows: Sequence[Row], folder: Path, provenance: Mapping[str, Any]) -> None:
     """Write bench.parquet, and the figure as bench.png, bench.svg and bench.pdf."""
-    from bench import figure as bench
+    from benchmark import figure as bench
     from form_invariance.drawing import style
 
     table = pd.DataFrame(rows)

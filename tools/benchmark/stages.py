@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bench.measure import Machine, Row, matrix_operations
+from benchmark.measure import Machine, Row, matrix_operations
 from form_invariance.model.readouts import Readouts
 from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.problems.operands import OperandRange

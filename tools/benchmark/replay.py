@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bench.measure import Machine, Row, fastest, matrix_operations, replay_operations
-from bench.rivals import RIVALS, Patch, Rival
+from benchmark.measure import Machine, Row, fastest, matrix_operations, replay_operations
+from benchmark.rivals import RIVALS, Patch, Rival
 from form_invariance.model.near_readout import near_readout
 from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.stages.patching.compute import patch_neurons

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bench.measure import pass_operations, replay_operations
+from benchmark.measure import pass_operations, replay_operations
 from form_invariance.model.indirect_effect import indirect_effect
 from form_invariance.model.sizes import DecoderConfig
 from form_invariance.model.transformer_lens_bridge import boot, neurons_at

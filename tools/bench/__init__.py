@@ -1,1 +1,0 @@
-"""The speed of the stages on this machine: `PYTHONPATH=tools python -m bench --help`."""
