@@ -161,6 +161,7 @@ PLACES_OF_ROPE = ["rope_parameters", "rope_scaling", "rope_theta", "partial_rota
 def test_any_rotary_embedding(tmp_path_factory, key, value, kind, family):
     rope = {"rope_type": kind, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
     rope["original_max_position_embeddings"] = 16
+    value = {key: one for key, one in value.items() if one is not ...} if isinstance(value, dict) else value
     rope |= value if isinstance(value, dict) and kind is not ... else {}
     folder = model_folder(
         tmp_path_factory.mktemp("any") / "model",
@@ -213,7 +214,7 @@ def test_an_index_that_names_the_wrong_file(tmp_path):
     (folder / "model.safetensors").unlink()
     save_file({"other": torch.zeros(1)}, folder / "other.safetensors")
     point_all_weights(folder, "other.safetensors")
-    assert re.search(r"weight 'model\.layers\.0\.\S*' is missing$", refusal(models.load, folder)[1])
+    assert re.search(r"weight '\S*' is missing$", refusal(models.load, folder)[1])
 
 
 def point_all_weights(folder, file):
