@@ -17,7 +17,6 @@ from form_invariance.stages.agreement.compute import operator_tables
 from form_invariance.stages.attribution.table import ATTRIBUTION
 from form_invariance.stages.circuit.table import CIRCUIT
 from form_invariance.stages.dataset.table import CORRUPT, DATASET
-from form_invariance.stages.membership import from_tensors
 from form_invariance.stages.overlap.table import OVERLAP
 from form_invariance.stages.patching.table import RANKING
 from form_invariance.tables.files import provenance_of, read_table, read_tensors, write_table
@@ -168,13 +167,3 @@ def test_numbering_of_neurons(cells, copied, tmp_path):
         table = read_table(where / "attribution.parquet", ATTRIBUTION)
         candidates.append({(row.layer, row.neuron) for row in table[table["candidate"]].itertuples()})
     assert candidates[0] == candidates[1]
-
-
-def test_the_comparison_sees_a_difference(cells, copied):
-    table = read_table(cells / "symbolic/ranking.parquet", RANKING)
-    table.loc[[0, 30], "neuron"] = table.loc[[30, 0], "neuron"].to_numpy()
-    write_table(table, copied / "ranking.parquet", RANKING, {})
-    with pytest.raises(AssertionError):
-        same_ranking(cells / "symbolic", copied)
-    tensors, provenance = read_tensors(cells / "symbolic/effects.safetensors", "indirect_effects")
-    assert from_tensors(tensors, provenance["d_mlp"])

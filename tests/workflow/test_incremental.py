@@ -5,7 +5,6 @@ A change concerns some jobs directly; expected are these and all that follow fro
 
 import json
 import os
-import subprocess
 from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatch
 
@@ -67,7 +66,9 @@ def reword(config):
     config["formats"]["word"]["templates"]["addition"] = "{a} plus {b} is "
 
 
-def reword_variant(config):
+def several(config):
+    config.update(probe_prompts=99, permutations=300, heuristic_threshold=0.7)
+    config["specificity_tasks"]["copying"]["templates"].update(word="{a} is ")
     config["formats"]["word"]["variants"]["addition"][0] = "{a} plus {b} is "
 
 
@@ -89,20 +90,15 @@ CHANGES = {
         lambda config: config.update(random_seeds=config["matched_seeds"], matched_seeds=config["random_seeds"]),
         [("interventions transfer specificity", {})],
     ),
-    "several sizes": (
-        lambda config: config.update(probe_prompts=99, permutations=300, heuristic_threshold=0.7),
-        [("probe agreement heuristics", {})],
-    ),
-    "a task": (
-        lambda config: config["specificity_tasks"]["copying"]["templates"].update(word="{a} is "),
-        [("specificity", {})],
+    "several sizes, a task and a variant": (
+        several,
+        [("probe agreement heuristics specificity", {}), ("census", {"format": "word~1"} | ADDITION)],
     ),
     "a template": (reword, [("census", WORD | ADDITION), ("heuristics", ADDITION)]),
     "eval prompts": (
         lambda config: config.update(eval_prompts=config["eval_prompts"] - 1),
         [("preflight dataset", {})],
     ),
-    "a variant": (reword_variant, [("census", {"format": "word~1"} | ADDITION)]),
     "the seed": (lambda config: config.update(seed=1), [("census heuristic_null", {})]),
 }
 
@@ -115,17 +111,6 @@ def test_a_change_of_the_configuration(finished, jobs, change):
         found = pending(finished)
     # The report contains the configuration.
     assert found == following(jobs, first) | {("report",)}
-
-
-@pytest.mark.nightly
-def test_an_operators_variants_are_measured_too(finished):
-    with configured(finished, lambda config: config["variant_operators"].append("multiplication")):
-        every, found = whole(finished), pending(finished)
-    new = {
-        job for job in select(every, "census", operator="multiplication") if "~" in dict(job.wildcards)["format"]
-    }
-    assert len(new) == 6
-    assert found == following(every, new) | {("report",)}
 
 
 def test_an_operator_is_added(finished):
@@ -177,10 +162,9 @@ def test_every_setting_is_recorded_by_name(finished):
             "transfer_figure transfer_contrasts_figure preflight",
         ),
         (
-            "stages/transfer/answer.py browser/maps.js paper/numbers.csv explainer/page.html",
-            "answers browser paper_tables explainer",
+            "stages/transfer/answer.py browser/maps.js paper/numbers.csv explainer/page.html page/layout.css",
+            "answers browser paper_tables explainer report",
         ),
-        ("page/layout.css", "browser explainer report"),
     ],
 )
 def test_modules_are_edited(finished, jobs, modules, rules):
@@ -288,23 +272,3 @@ def test_time_stamps_and_documents_rerun_nothing(finished, time_stamps):
             path.touch()
             edits.enter_context(appended(path))
         assert pending(finished) == set()
-
-
-@pytest.mark.nightly
-def test_another_branch_is_checked_out_and_the_first_again(finished, time_stamps):
-    def git(*words):
-        who = ["-c", "user.name=test", "-c", "user.email=test@example.org"]
-        subprocess.run(["git", *who, *words], cwd=finished, check=True, capture_output=True)
-
-    git("init", "-b", "first")
-    (finished / ".gitignore").write_text("results/\n.snakemake/\ncalls.jsonl\n")
-    git("add", "-A")
-    git("commit", "-m", "first")
-    git("checkout", "-b", "second")
-    for name in ("model/replay.py", "stages/census/compute.py", "embedded/models/embedded-shared/config.json"):
-        path = finished / "src/form_invariance" / name
-        path.write_text(path.read_text() + "\n")
-    git("commit", "-am", "second")
-    assert ("census", MODEL, "word", "addition") in pending(finished)
-    git("checkout", "first")
-    assert pending(finished) == set()
