@@ -120,17 +120,12 @@ def test_peak_and_onset_of_the_probes():
     row = rows.loc[("big", "symbolic", "all")]
     assert (row["peak accuracy"], row["peak layer"], row["onset layer"]) == (0.8, 3, 2)
     assert (row["prompts"], row["unique answers"], row["majority"]) == (100, 57, 0.1)
-    numbers = read_numbers().query(
-        "table == 'tab:probe_results' and model == 'Llama-3-8B' and format == 'symbolic'"
-    )
-    printed = numbers.set_index("column")["value"]
-    for ours, theirs in (
-        ("peak accuracy", "peak_accuracy"),
-        ("onset layer", "onset_layer"),
-        ("prompts", "prompts"),
-    ):
-        assert row[f"{ours} paper"] == printed[theirs]
-        assert row[f"{ours} difference"] == pytest.approx(row[ours] - printed[theirs])
+    numbers = read_numbers().query("table == 'tab:probe_results' and format == 'symbolic'")
+    printed = numbers.query("model == 'Llama-3-8B'").set_index("column")["value"]
+    for name in ("peak accuracy", "onset layer", "prompts"):
+        theirs = printed[name.replace(" ", "_")]
+        assert row[f"{name} paper"] == theirs
+        assert row[f"{name} difference"] == pytest.approx(row[name] - theirs)
     assert np.isnan(rows.loc[("big", "code", "all"), "onset layer"])
     assert np.isnan(rows.loc[("big", "symbolic", "addition"), "onset layer paper"])
     assert np.isnan(rows.loc[("own", "symbolic", "all"), "onset layer paper"])

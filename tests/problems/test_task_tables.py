@@ -42,45 +42,24 @@ def test_a_table_that_has_changed_since_the_run_began_is_refused(tmp_path):
         pool(task)
 
 
-def test_any_column_may_have_the_answers(tmp_path):
-    table = read_task_table(written(tmp_path, "plural,singular\nmice,mouse\nmen,man\n"), "plural")
-    assert table["target"].tolist() == ["mice", "men"]
-    assert json.loads(table["fields"][0]) == {"singular": "mouse"}
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("word,answr\na,b\nc,d\n", "has the columns word, answr; it must have the column 'answer'"),
-        (
-            "answer\na\nb\n",
-            "has the columns answer; it must have the column 'answer', with the answers, and at least",
-        ),
         ("word,answer\na,b\nc,\n", "column 'answer' in line 3 is empty"),
-        ("word,answer\na,b\n c,d\n", "column 'word' in line 3 is empty, or begins or ends with a space"),
         ("word,answer\na,b\nc,d\na,e\n", "line 4 states a problem of an earlier line"),
         ("word,answer\na,b\nc,b\n", "needs at least two distinct answers, but has 1"),
         ("", "cannot be read as CSV in UTF-8: No columns to parse"),
-        ("\n \n", "No columns to parse, the file is empty"),
         ("word,answer\na,b\nc,d,e,f\n", "the number of values in line 3 is 4, but that of the columns is 2"),
-        ("word,answer\nx,a,b\ny,c,d\n", "values in line 2 is 3, but that of the columns is 2"),
-        ("word,answer\na,b,\nc,d,\n", "values in line 2 is 3"),
         ("word,answer\na,b\nc\n", "values in line 3 is 1"),
         ('word,answer\n\n"a\nb",c\r\n\r\nd\n', "values in line 6 is 1"),
-        ('word,answer\na,b\n""\n', "values in line 3 is 1"),
         ("word,answer,\na,b,\nc,d,\n", "column 3 has the name ''"),
-        (",word,answer\n0,a,b\n1,c,d\n", "column 1 has the name ''"),
-        (" word,answer\na,b\nc,d\n", "column 1 has the name ' word'"),
         ('"wo\nrd",answer\na,b\nc,d\n', "column 1 has the name 'wo\\nrd'"),
         ("{word},answer\na,b\nc,d\n", "column 1 has the name '{word}'"),
         ("word,word,answer\na,b,c\nd,e,f\n", "two columns have the name 'word'"),
-        ("word,answer,answer\na,b,c\nd,e,f\n", "two columns have the name 'answer'"),
         ("word;answer\na, b;c\nd;e\n", "'word;answer' are separated by ';'; separate all values by commas"),
-        ("word\tanswer\na\tb\nd\te\n", r"separated by '\t'"),
-        ("word,answer\n\n\na,b\n \nc,\n", "column 'answer' in line 6 is empty"),
         ('word,answer\n"a\nb",c\n"d\r\ne",f\n"g ",h\n', "column 'word' in line 6 is empty, or begins or ends"),
         ('word,answer\n"a\nb",c\n\nd,e\n"a\nb",f\n', "line 6 states a problem of an earlier line"),
-        ('word,answer\na,b\n"c"d,e\n', "the row that begins in line 3 is wrong"),
         ('word,answer\na,b\n\n"c,d\ne,f\n', "the row that begins in line 4 is wrong"),
         ("word,answer\na,b\nc,\0d\n", "line 3 has a NUL character"),
         ("word,answer\na,b\nc," + "d" * 200_000, "the row that begins in line 3 is wrong"),
@@ -99,9 +78,6 @@ def test_a_file_that_is_missing_or_no_text_is_refused(tmp_path):
         read_task_table(tmp_path / "none.csv", "answer")
     path = tmp_path / "task.csv"
     path.write_bytes(b"word,answer\n\xff\xfe,b\n")
-    with pytest.raises(UserError, match="cannot be read as CSV in UTF-8"):
-        read_task_table(path, "answer")
-    path.write_text("word,answer\nmouse,mice\nman,men\n", encoding="utf-16")
     with pytest.raises(UserError, match="cannot be read as CSV in UTF-8"):
         read_task_table(path, "answer")
 
@@ -156,25 +132,12 @@ def test_what_csv_writes_comes_back_or_is_refused(tmp_path_factory, names, rows,
     ]
 
 
-LINES = [
-    "a,b\n",
-    "c,d\r\n",
-    "\n",
-    '"a\nb",c\n',
-    'g,"h""i"\r',
-    "  \r\n",
-    "j,k",
-    "e, f\n",
-    'l,"m\n',
-    "n,o,\n",
-    ",p\n",
-]
+WRITTEN = ["a,b\n", "c,d\r\n", "\n", '"a\nb",c\n', 'g,"h""i"\r', "  \r\n", "j,k"]
+ANY = [*WRITTEN, "e, f\n", 'l,"m\n', "n,o,\n", ",p\n"]
 
 
 @FUZZ
-@given(
-    st.lists(st.sampled_from(LINES[:7]) | st.sampled_from(LINES), min_size=2, max_size=5, unique=True).map("".join)
-)
+@given(st.lists(st.sampled_from(WRITTEN) | st.sampled_from(ANY), min_size=2, max_size=5, unique=True).map("".join))
 def test_any_text_is_a_table_or_one_sentence(tmp_path_factory, text):
     """Where it is a table, it has what Python's csv reads, each row on the line on which it begins."""
     path = written(tmp_path_factory.mktemp("csv"), "a,b\n" + text)

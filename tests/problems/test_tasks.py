@@ -9,7 +9,7 @@ from digit_tokenizers import by_digit
 from hostile_values import FUZZ, refusal
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from form_invariance.errors import UserError
 from form_invariance.problems.operands import OperandRange
@@ -28,47 +28,21 @@ from form_invariance.problems.tasks import (
     targets,
 )
 
-WORDS = [
-    "two",
-    "Answer",
-    ":",
-    '"',
-    "Ġmice",
-    "mice",
-    "Ġm",
-    "m",
-    "Ġ",
-    "ouses",
-    "Ġone",
-    "mouse",
-    "Ġmouse",
-    "=",
-    "one",
-]
+WORDS = ("Ġmice", "Ġmouse", "Ġone", "Ġtwo", "Answer", "ouses", "mice", "mouse", "two", "one")
+"""Words that are one token; those with a space are joined first."""
 
 
 @pytest.fixture(scope="module")
 def tokenizer():
     """A byte-level tokenizer whose words may begin with a space, as in GPT-2; `mouses` are two tokens."""
-    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
-    vocabulary = {text: place for place, text in enumerate(dict.fromkeys([*letters, *WORDS]))}
+    vocabulary = {letter: place for place, letter in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
     merges = []
-    for word in ("Ġmice", "Ġmouse", "Ġone", "Ġtwo", "Answer", "ouses"):
-        whole = word[0]
-        for letter in word[1:]:
-            vocabulary.setdefault(whole + letter, len(vocabulary))
-            merges.append((whole, letter))
-            whole += letter
-    for word in ("mice", "mouse", "two", "one"):
-        whole = word[0]
-        for letter in word[1:]:
-            vocabulary.setdefault(whole + letter, len(vocabulary))
-            merges.append((whole, letter))
-            whole += letter
+    for word in WORDS:
+        for end in range(1, len(word)):
+            vocabulary.setdefault(word[: end + 1], len(vocabulary))
+            merges.append((word[:end], word[end]))
     one = Tokenizer(models.BPE(vocabulary, list(dict.fromkeys(merges))))
     one.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    from tokenizers import decoders
-
     one.decoder = decoders.ByteLevel()
     return PromptTokenizer(one, None)
 
@@ -131,27 +105,18 @@ def test_arithmetic_is_asked_with_its_operands(raw_tokenizer):
     assert problems["target"].tolist() == [str(answer) for answer in problems["answer"]]
 
 
-@pytest.mark.parametrize(
-    ("answers", "shown", "advice"),
-    [
-        (["mice", "two", "3"], "one, two 3", "change or remove this row, or end the template where a word ends"),
-        (["3", "mice", "mouse"], "one, two 3", "change or remove this row, or end"),
-        (["mice", "3", "one", "4"], "one, two 3", "change or remove this row, or end"),
-        (["mice", "3"], "one, two 3", "change or remove this row, or end"),
-        (["3", "mice"], "one, two 3", "change or remove this row, or end"),
-    ],
-)
-def test_the_row_that_no_token_begins_is_shown(tokenizer, answers, shown, advice):
+@pytest.mark.parametrize("answers", [["mice", "two", "3"], ["3", "mice", "mouse"], ["mice", "3", "one", "4"]])
+def test_the_row_that_no_token_begins_is_shown(tokenizer, answers):
     """Words follow after a space, as without it they join the word before; a digit follows directly."""
     own = json.loads(tokenizer.tokenizer.to_str())
     joined = ("o", "m"), ("o", "t"), ("o", "o")
     own["model"]["vocab"] |= {one + two: 1000 + place for place, (one, two) in enumerate(joined)}
     own["model"]["merges"] = [*joined, *own["model"]["merges"]]
     own = PromptTokenizer(Tokenizer.from_str(json.dumps(own)), None)
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(
+        UserError, match=r"splits 'one, two 3' as .*change or remove this row, or end the template"
+    ):
         first_tokens(own, ["one, two"] * len(answers), answers, "x")
-    assert f"splits {shown!r} as" in str(caught.value)
-    assert advice in str(caught.value)
 
 
 def table_task(folder, text):
@@ -160,27 +125,25 @@ def table_task(folder, text):
     return TableTask(path, "answer")
 
 
-SAME = "id,word,of,answer\n\n1,mouse,x,mice\n2,one,x,two\n3,mouse,y,mouse\n"
+SAME = "id,word,of,answer\n\n1,mouse,x,mice\n2,one,x,two\n3,mouse,x,mouse\n"
+JOINED = "first,second,answer\nab,c,x\na,bc,y\n"
 
 
-@pytest.mark.parametrize("template", ["one {word}, two", "{of}: {{word}}, two", '{"{of}" {word}'])
-def test_two_rows_with_one_prompt_are_refused(tokenizer, tmp_path, template):
+@pytest.mark.parametrize(
+    ("text", "template", "lines"),
+    [
+        (SAME, "one {word}, two", "lines 3 and 5"),
+        (SAME, "{of}: {{word}}, two", "lines 3 and 5"),
+        (JOINED, "{first}{second}", "'abc': lines 2 and 3"),
+    ],
+)
+def test_two_rows_with_one_prompt_are_refused(tmp_path, text, template, lines):
     """Another column tells the rows apart, but not the prompts."""
-    task = table_task(tmp_path, SAME.replace("y", "x"))
-    for check in (check_wording, lambda *given: check_task(given[0], tokenizer, *given[1:])):
-        with pytest.raises(UserError) as caught:
-            check(task, template, "here")
-        text = str(caught.value)
-        assert text.startswith(f"here: template {template!r} gives two problems the same prompt, ")
-        assert f"lines 3 and 5 of {task.path}; add a field that tells them apart, or remove one" in text
-    check_wording(task, "{id} {word}, two", "here")
-
-
-def test_prompts_are_compared_and_not_columns(tmp_path):
-    task = table_task(tmp_path, "first,second,answer\nab,c,x\na,bc,y\n")
-    with pytest.raises(UserError, match="same prompt, 'abc': lines 2 and 3"):
-        check_wording(task, "{first}{second}", "here")
-    check_wording(task, "{first} {second}", "here")
+    task = table_task(tmp_path, text)
+    said = rf"^here: template .* gives two problems the same prompt, .*{lines} of {task.path}; add a field"
+    with pytest.raises(UserError, match=said):
+        check_wording(task, template, "here")
+    check_wording(task, "{id} {word}" if text == SAME else "{first} {second}", "here")
 
 
 def test_two_texts_with_the_same_tokens_are_refused(tokenizer, tmp_path):
@@ -224,17 +187,12 @@ def test_the_text_of_bos_is_refused_for_every_task(raw_tokenizer, tmp_path, open
 
 
 def test_operands_that_merge_are_refused_where_prompts_collide():
-    mixed, fixed = (
-        Arithmetic("a + b", OperandRange(*limits), 0) for limits in ((1, 30, 10, 99), (10, 30, 20, 60))
-    )
-    for template in ("{a}{b}=", "{a}1{b}=", "{b}{a} ="):
-        with pytest.raises(
-            UserError, match=r"the same prompt, '\d+ ?=': a, b = .*; put a sign between \{a\} and \{b\}"
-        ):
-            check_wording(mixed, template, "here")
-        check_wording(fixed, template, "here")
-    for template in ("{a} {b}=", "{b}1-1{a}", "{{a}}{{b}}"):
-        check_wording(mixed, template, "here")
+    task = Arithmetic("a + b", OperandRange(1, 30, 10, 99), 0)
+    said = r"the same prompt, '\d+=': a, b = .*; put a sign between \{a\} and \{b\}"
+    with pytest.raises(UserError, match=said):
+        check_wording(task, "{a}1{b}=", "here")
+    check_wording(task, "{a} {b}=", "here")
+    check_wording(Arithmetic("a + b", OperandRange(10, 30, 20, 60), 0), "{a}1{b}=", "here")
 
 
 @settings(FUZZ, max_examples=40)

@@ -39,12 +39,6 @@ def test_a_table_comes_back_with_its_provenance_and_meanings(tmp_path):
     assert [p.name for p in path.parent.iterdir()] == ["circuit.parquet"]
 
 
-def test_the_same_table_gives_the_same_bytes(tmp_path):
-    for name in ("one", "two"):
-        tables_io.write_table(circuit(), tmp_path / name, CIRCUIT, {"seed": 5})
-    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
-
-
 def test_wrong_columns_and_wrong_kinds(tmp_path):
     path = tmp_path / "x.parquet"
     with pytest.raises(ValueError, match="columns"):
