@@ -141,12 +141,6 @@ def test_operator_tables_read_the_labels_of_every_mode_and_neuron():
         assert counts["neurons"].tolist() == [times.count(number) for number in range(4)]
 
 
-def test_sets_are_bits():
-    bits = encode(np.array([[True, False, True], [False, False, False], [False, True, True]]))
-    assert bits.tolist() == [5, 0, 6]
-    assert bits.dtype == np.uint32
-
-
 def no_empty_sets(formats, neurons, families, seed):
     labels = np.random.default_rng(seed).random((formats, neurons, families)) < 0.3
     labels[..., 0] |= ~labels.any(-1)
@@ -181,14 +175,8 @@ def test_every_permutation_keeps_the_sets_of_a_format_and_of_a_layer():
 
 @pytest.mark.parametrize("permutations", [1, 50])
 def test_permutations_in_batches_are_as_many_as_asked_for(permutations, monkeypatch):
-    sizes = []
-
-    def shuffle(sets, layers, rows, rng):
-        sizes.append(rows)
-        return agreement_shuffle(sets, layers, rows, rng)
-
-    agreement_shuffle = agreement._shuffle
-    monkeypatch.setattr(agreement, "_shuffle", shuffle)
+    sizes, shuffle = [], agreement._shuffle
+    monkeypatch.setattr(agreement, "_shuffle", lambda *given: sizes.append(given[2]) or shuffle(*given))
     monkeypatch.setattr(agreement, "_ROWS", 7 * 20 + 19)
     alike = np.full((3, 20), 5, dtype=np.uint32)  # of equal sets every permutation is as good as what is observed
     table = permutation_test(alike, None, permutations, 0, "x")

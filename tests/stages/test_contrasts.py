@@ -125,13 +125,6 @@ def test_a_pair_without_a_second_value_has_its_first_and_no_difference():
     assert np.isnan([row[name] for name in ("second", "difference", "low", "high", "limit_error")]).all()
 
 
-def test_resampled_means_of_nothing_are_not_numbers():
-    weights = resampling([], 5, 0)
-    assert weights.shape == (0, 6)
-    assert np.isnan(resampled(np.empty((3, 0)), weights)).all()
-    assert resampled(np.empty((3, 0)), weights).shape == (6, 3)
-
-
 def test_cells_are_fixed_and_only_prompts_are_drawn():
     rng = np.random.default_rng(1)
     cells = [rng.random(6) + 10, rng.random(8) - 10, np.empty(0)]
@@ -149,6 +142,7 @@ def test_cells_are_fixed_and_only_prompts_are_drawn():
 
 
 def test_without_a_cell_that_has_both_values_nothing_is_defined():
+    assert np.isnan(resampled(np.empty((3, 0)), resampling([], 5, 0))).all()
     row = described(over_cells([pair_of(np.empty(0), np.empty(0))]))
     assert (row["cells"], row["prompts"], row["control"], row["verdict"]) == (0, 0, NO_CONTROL, "undefined")
 
@@ -160,34 +154,21 @@ def test_the_control_over_cells_is_named_where_it_is_the_same(controls, name):
     assert over_cells(pairs).control == name
 
 
-def test_the_interval_holds_the_truth_as_often_as_it_says():
-    rng = np.random.default_rng(2)
-    hits = []
-    for trial in range(300):
-        pairs = [pair_of(rng.normal(cell, 1, 40), rng.normal(0, 1, 40), trial, cell) for cell in range(3)]
-        row = described(over_cells(pairs))
-        hits.append(row["low"] <= 1 <= row["high"])
-    # 95 % less the percentile bootstrap's loss at 40 prompts, within three standard errors of 300 trials.
-    assert 0.90 <= np.mean(hits) <= 0.985
-
-
-@pytest.mark.parametrize("share", [False, True])
-def test_a_circuit_that_is_one_more_draw_is_rarely_told_from_the_draws(share):
+def test_a_circuit_that_is_one_more_draw_is_rarely_told_from_the_draws():
     """Draws differ in what they do on all prompts: an interval over prompts alone would say yes or no in most."""
     rng, words = np.random.default_rng(5), []
     for trial in range(300):
         pairs = []
         for cell in range(4):
-            if not (share and cell == 1):
+            # Two cells share their neurons, as the formats of one operator do.
+            if cell != 1:
                 effects = rng.normal(0, 1, 6)
             sets = effects[:, None] + 0.1 * rng.normal(size=(6, 30))
             circuit, draws = sets[0], sets[1:]
-            # Half of the cells share their neurons, as the formats of one operator do.
-            stream = "shared" if share and cell < 2 else str(cell)
+            stream = "shared" if cell < 2 else str(cell)
             pairs.append(pair_of(circuit, draws.mean(0), trial, cell, draws={stream: draws.mean(1)}))
         words.append(described(over_cells(pairs))["verdict"])
-    assert words.count("yes") + words.count("no") <= 0.08 * len(words)
-    assert words.count("yes") + words.count("no") >= 0.01 * len(words), "the interval is far too wide"
+    assert 0.01 * len(words) <= words.count("yes") + words.count("no") <= 0.08 * len(words)
 
 
 def test_the_spread_of_draws_is_students():
@@ -246,12 +227,6 @@ def test_a_cell_of_fewer_than_five_prompts_has_no_interval_and_no_weight():
     assert described(over_cells([few, many])) == described(many)
 
 
-def test_a_value_without_bounds_has_no_rule_of_three():
-    row = described(pair_of(np.ones(30), np.ones(30), bounded=False))
-    assert np.isnan([row["low"], row["high"]]).all()
-    assert row["verdict"] == "undefined"
-
-
 @pytest.mark.parametrize("prompts", [10, 30, 200])
 def test_a_bootstrap_of_no_width_gives_way_to_the_rule_of_three(prompts):
     row = described(pair_of(np.ones(prompts), np.ones(prompts)))
@@ -259,6 +234,10 @@ def test_a_bootstrap_of_no_width_gives_way_to_the_rule_of_three(prompts):
     assert row["verdict"] == "undecided"
     # The exact bound of a share that was not seen once (Clopper-Pearson, two-sided) is a little below it.
     assert 0.8 * row["high"] <= beta.ppf(0.975, 1, prompts) <= row["high"]
+    # A value without bounds has no such rule.
+    row = described(pair_of(np.ones(prompts), np.ones(prompts), bounded=False))
+    assert np.isnan([row["low"], row["high"]]).all()
+    assert row["verdict"] == "undefined"
 
 
 def test_the_rule_of_three_of_several_cells_is_that_of_the_worst_division_of_the_risk():

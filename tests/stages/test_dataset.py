@@ -82,14 +82,6 @@ def test_few_answers_are_split_by_pair():
     assert distinct_answers(dataset) == {"train": 2, "eval": 2}
 
 
-def test_the_choice_is_seeded():
-    census = census_of("a + b", 30)
-    first, second, other = (choose_dataset(census, 10, 10, seed, "x", "{a}{b}") for seed in (0, 0, 1))
-    assert first.equals(second)
-    assert not first.equals(other)
-    assert distinct_answers(first) == {"train": 10, "eval": 10}
-
-
 def test_too_few_correct_pairs():
     with pytest.raises(UserError, match="only 0 distinct ones right"):
         choose_dataset(census_of("a + b", 5, wrong=1.1), 10, 10, 0, "addition", "{a}{b}")
@@ -107,12 +99,6 @@ def test_derangements_exist_exactly_where_brute_force_finds_one(answers, seed):
         return
     partner = derangement(answers, np.random.default_rng(seed), "x")
     assert sorted(partner) == list(range(size))
-    assert (answers[partner] != answers).all()
-
-
-def test_a_tight_derangement():
-    answers = np.array([0] * 50 + list(range(1, 51)))
-    partner = derangement(answers, np.random.default_rng(0), "x")
     assert (answers[partner] != answers).all()
 
 

@@ -9,8 +9,6 @@ import pytest
 from form_invariance.errors import UserError
 from form_invariance.randomness import generator
 from form_invariance.stages.membership import Effects
-from form_invariance.stages.overlap.answer import answer
-from form_invariance.stages.overlap.compute import by_both_rules, reliability_table
 from form_invariance.stages.overlap.correlation import Measured, answers_of, format_correlation_table, mean_where
 from form_invariance.stages.overlap.jaccard import halves
 from form_invariance.statistics import bootstrap_weights
@@ -232,31 +230,12 @@ def test_a_low_reliability_is_not_corrected():
     assert row[["corrected", "low", "high"]].isna().all()
 
 
-def test_tables_of_other_prompts_are_refused():
+def test_answers_are_those_of_the_tables_and_a_digit_that_is_asked():
     train = pd.DataFrame({"answer": [3, 4, 5], "digit": -1, "target": ["3", "4", "5"]})
     effects = effects_of(np.zeros((2, 3, 4)))
     draws = [train.assign(answer=train["answer"] + more) for more in (1, 2)]
     assert answers_of(train, draws, effects, "s/+").tolist() == [[3, 4, 5], [4, 5, 6], [5, 6, 7]]
     with pytest.raises(UserError, match="s/\\+ has 3 train prompts and 1 draws of partners"):
         answers_of(train, [train], effects, "s/+")
-
-
-def test_a_digit_that_is_asked_is_the_answer():
-    train = pd.DataFrame({"answer": [31, 45], "digit": 1, "target": ["1", "5"]})
-    draw = train.assign(target=["7", "8"])
-    assert answers_of(train, [draw], effects_of(np.zeros((1, 2, 4))), "s/+").tolist() == [[1, 5], [7, 8]]
-
-
-@pytest.mark.parametrize("noise", [1.2, 12.0])
-def test_the_report_says_the_correlation(noise):
-    cells, _ = simulated(3, {"neuron": 1.0, "prompt": noise}, neurons=400)
-    effects = {form: cell.effects for (form, _), cell in cells.items()}
-    tables = {
-        "overlap": by_both_rules(effects, [10], 20, 0).assign(operator="+"),
-        "reliability": reliability_table(effects, [10], 0).assign(operator="+"),
-        "format_correlation": format_correlation_table(cells, 20, 0),
-    }
-    (said,) = answer(tables, 10)
-    row = table_of(cells).loc["all", "all"]
-    found = f"{row['corrected']:.2f} [{row['low']:.2f}, {row['high']:.2f}]" if noise < 2 else "undefined"
-    assert said.sentence.endswith(f"effects is {row['pearson']:.2f}; corrected for reliability, {found}.")
+    digits = train.assign(digit=1)
+    assert answers_of(digits, [digits.assign(target=list("789"))] * 2, effects, "s/+")[1].tolist() == [7, 8, 9]

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 import torch
 
-from conftest import FAMILIES
 from form_invariance.errors import UserError
 from form_invariance.model import loading as models
 from form_invariance.model.decoder import Decoder, LayerWeights, Norm, embed, run_layers
@@ -109,7 +108,7 @@ def test_an_answer_that_is_nowhere_decodable_has_no_onset(tokenizer):
 def test_shuffled_answers_are_read_at_chance(tokenizer):
     """A probe of shuffled answers knows at most which answers are frequent, where the true one knows them all."""
     chosen = probe.choose_prompts({("symbolic", "addition"): census("symbolic")}, 5000, 0)
-    tables = [probe.run(decoder(tokenizer, 0), tokenizer, chosen, seed, last_only=True) for seed in range(20)]
+    tables = [probe.run(decoder(tokenizer, 0), tokenizer, chosen, seed, last_only=True) for seed in range(8)]
     highest = chosen["answer_token"].value_counts(normalize=True).max()
     assert np.mean([table["shuffled"] for table in tables]) < highest < 0.05
     assert min(table["accuracy"].min() for table in tables) > 0.95
@@ -204,7 +203,7 @@ def test_residuals_are_resid_post_and_the_work_may_be_cut(tokenizer, tiny, monke
     )
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", ["gemma2", "gpt2", "gpt-neox"])
 def test_a_beginning_that_prompts_share_runs_once_and_changes_nothing(family_folders, family):
     model = models.load(family_folders[family])
     rng = np.random.default_rng(0)

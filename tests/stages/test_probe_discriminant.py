@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 
 from form_invariance.stages.probe import discriminant
 
@@ -65,15 +64,6 @@ def test_fewer_examples_than_features_give_the_same_weights(examples):
         assert (single.weights - expected).abs().max() < 1e-4 * expected.abs().max()
 
 
-def test_a_batch_is_its_members():
-    x, labels = clusters(1)
-    shrinkage = torch.tensor([0.1, 0.5, 0.9], dtype=x.dtype)
-    together, _ = discriminant.fit(x, labels, shrinkage)
-    for number in range(len(x)):
-        alone, _ = discriminant.fit(x[number : number + 1], labels, shrinkage[number : number + 1])
-        assert torch.equal(discriminant.predict(together, x)[number], discriminant.predict(alone, x[[number]])[0])
-
-
 def test_shrinkage_is_the_one_that_held_out_examples_favour():
     x, labels = clusters(2, examples=60, d=40)
     held_out = torch.arange(len(labels)) % 3 == 2
@@ -98,28 +88,3 @@ def test_features_that_never_change_are_harmless():
     dead = torch.full((1, len(labels), 4), 2.0)
     probe, classes = discriminant.fit(dead, labels, shrinkage[:1])
     assert (classes[discriminant.predict(probe, dead)] == labels.mode().values).all()
-
-
-def test_reads_as_well_as_logistic_regression():
-    x, labels = clusters(4, examples=2000, d=20, classes=40)
-    train = torch.arange(len(labels)) % 5 > 0
-    probe, classes = discriminant.fit(x[:, train], labels[train], torch.full((len(x),), 0.1, dtype=x.dtype))
-    ours = (classes[discriminant.predict(probe, x[:, ~train])] == labels[~train]).double().mean()
-    scaled = ((x - x.mean(1, keepdim=True)) / x.std(1, keepdim=True)).float()
-    index = torch.searchsorted(classes, labels)
-    weights = torch.zeros(len(x), 21, len(classes), requires_grad=True)
-    optimizer = torch.optim.LBFGS([weights], max_iter=300, line_search_fn="strong_wolfe")
-
-    def scores(rows: torch.Tensor) -> torch.Tensor:
-        return scaled[:, rows] @ weights[:, :-1] + weights[:, -1:]
-
-    def loss() -> torch.Tensor:
-        optimizer.zero_grad()
-        value = F.cross_entropy(scores(train).flatten(0, 1), index[train].repeat(len(x)))
-        value = value + 1e-4 * weights.square().sum()
-        value.backward()
-        return value
-
-    optimizer.step(loss)
-    logistic = (scores(~train).argmax(-1) == index[~train]).double().mean()
-    assert ours > logistic - 0.01, (ours, logistic)

@@ -28,7 +28,6 @@ from form_invariance.stages.specificity.contrasts import contrasts_table
 from form_invariance.stages.specificity.damages import INTERVENTIONS, Damages, damage_by_prompt
 from form_invariance.stages.specificity.figure import (
     damage_matrix,
-    exchange,
     exchange_matrix,
     specificity,
 )
@@ -113,10 +112,15 @@ def test_circuits_of_their_own_give_a_diagonal_and_a_common_one_a_flat_matrix(me
 
 
 def test_contrasts_say_whether_a_circuit_is_the_operators_own(measured):
-    common, _, _, contrasts = measured
+    common, _, table, contrasts = measured
     check_columns(contrasts, SPECIFICITY_CONTRASTS)
     chosen = contrasts.query("format == 'all' and operator == 'all' and metric == 'accuracy' and k == @K")
     found = chosen.set_index(["intervention", "contrast", "task"])
+    (told,) = answer({"specificity": table, "specificity_contrasts": contrasts}, K)
+    row = found.loc[("knockout", "own_minus_other", "other_operators")]
+    low, high = (f"{round(100 * row[name]):+d}" for name in ("low", "high"))
+    difference = f"{round(100 * row['difference']):+d} points (95 % interval {low} to {high}): {row['verdict']}."
+    assert f"Own minus other {difference}" in told.sentence
     for intervention in INTERVENTIONS:
         row = found.loc[(intervention, "own_minus_other", "other_operators")]
         assert row["cells"] == 2
@@ -164,14 +168,6 @@ def test_the_best_neurons_of_a_format_are_knocked_out_in_another(measured):
     assert row["second"] == pytest.approx(control - means["best_in_symbolic"])
     assert row["difference"] == pytest.approx(row["first"] - row["second"])
     assert row["ratio"] == pytest.approx(row["first"] / row["second"]) or row["second"] < 0.01
-    figure = exchange({"specificity": table}, "m", K)
-    assert [axes.get_title() for axes in figure.axes] == [*two_operators.OPERATORS, "", ""]
-    kept = table.query("k == @K and intervention == 'keep_only' and task == operator == 'addition'")
-    left = kept[kept["neurons"] == "best_in_symbolic"]["probability"].mean()
-    assert figure.axes[2].texts[0].get_text() == str(round(100 * left))
-    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    controls = ["equal variance", "equal effect"]
-    assert labels == ["best in symbolic", "shared by all", "other operators', mean", *controls]
 
 
 def test_what_the_model_cannot_do_is_undefined_with_its_number(measured):
@@ -201,20 +197,6 @@ def test_a_circuit_without_neurons_is_undefined_and_never_zero(measured):
     assert rows["cells"].eq(0).all()
     (found,) = answer({"specificity": table, "specificity_contrasts": contrasts}, 2 * K)
     assert found.sentence == "Undefined: no neuron is shared at k = 16."
-
-
-def test_the_answer_says_it(measured):
-    common, _, table, contrasts = measured
-    _, found = answer({"specificity": table, "specificity_contrasts": contrasts}, K)
-    assert found.question == "Specific to this operator?"
-    row = contrasts.query(
-        "format == 'all' and operator == 'all' and metric == 'accuracy' and k == @K and intervention == 'knockout'"
-    )
-    row = row.query("contrast == 'own_minus_other' and task == 'other_operators'").iloc[0]
-    low, high = (f"{round(100 * row[name]):+d}" for name in ("low", "high"))
-    difference = f"{round(100 * row['difference']):+d} points (95 % interval {low} to {high}): {row['verdict']}."
-    assert f"Own minus other {difference}" in found.sentence
-    assert ("own / other 1.0" in found.sentence) == common
 
 
 def test_the_figure_has_a_panel_for_each_kind_of_neurons(measured):
@@ -303,31 +285,32 @@ def test_plain_text_is_cut_in_windows_and_its_damage_equals_hooks(tiny, tiny_fol
     compare(bridge, found, sets, task, plain, True)
 
 
-def test_texts_that_cannot_be_used(tiny, tmp_path):
-    model, tokenizer = tiny
-    with pytest.raises(UserError, match="at least 64"):
-        text_task(Run(model, tokenizer, 2), "Short.", 20)
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda run, folder: text_task(run, "Short.", 20), "at least 64"),
+        (lambda run, folder: tasks.read_text(folder / "binary"), "binary cannot be read as UTF-8"),
+        (lambda run, folder: tasks.read_text(folder / "missing"), "missing cannot be read as UTF-8"),
+        (
+            lambda run, folder: tasks.read_text(folder / "binary", "0" * 64),
+            "binary has changed since the run began",
+        ),
+        (lambda run, _: number_task(run, "copying", "a", "{a} is 0", LIMITS, 20, 0), "next token"),
+        (
+            lambda run, _: number_task(run, "copying", "a", "{c}{a}=", LIMITS, 20, 0),
+            r"^the task copying: template .* must have the field \{a\}",
+        ),
+    ],
+)
+def test_a_task_that_cannot_be_used_is_refused(tiny, tmp_path, make, sentence):
     (tmp_path / "binary").write_bytes(b"\xff\xfe\xfd")
-    for name in ("binary", "missing"):
-        with pytest.raises(UserError, match=f"{name} cannot be read as UTF-8"):
-            tasks.read_text(tmp_path / name)
-    with pytest.raises(UserError, match="binary has changed since the run began"):
-        tasks.read_text(tmp_path / "binary", "0" * 64)
+    with pytest.raises(UserError, match=sentence):
+        make(Run(*tiny, 2), tmp_path)
+
+
+def test_a_text_of_windows_has_the_same_lines(tmp_path):
     (tmp_path / "windows").write_bytes(b"one\r\ntwo\n")
     assert tasks.read_text(tmp_path / "windows") == "one\ntwo\n"
-
-
-def test_a_task_whose_answer_is_not_the_next_token_is_refused(tiny):
-    model, tokenizer = tiny
-    with pytest.raises(UserError, match="next token"):
-        number_task(Run(model, tokenizer, 2), "copying", "a", "{a} is 0", LIMITS, 20, 0)
-
-
-@pytest.mark.parametrize("template", ["{a!s}={a}=", "{c}{a}=", "{ a }={a}="])
-def test_a_task_with_a_field_that_is_none_is_refused(tiny, template):
-    model, tokenizer = tiny
-    with pytest.raises(UserError, match=r"^the task copying: template .* must have the field \{a\}"):
-        number_task(Run(model, tokenizer, 2), "copying", "a", template, LIMITS, 20, 0)
 
 
 def test_prompts_that_count_are_answered_correctly_and_come_once(measured, tmp_path):

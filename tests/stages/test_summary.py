@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from example_tables import crossed, filled, joined
 
 from form_invariance.cli import main
 from form_invariance.stages.contrasts import ALL, verdict
@@ -17,149 +18,140 @@ from form_invariance.stages.transfer.table import TRANSFER_CONTRASTS
 from form_invariance.stages.verdicts import deciding
 from form_invariance.tables.files import write_table
 
+FORMATS = {"k": 10, "format": ["word", "all"], "operator": ["word", "all"]}
 
-def rows_of(schema, rows):
-    """A table with zeros or empty texts in the columns that the rows leave out, and verdicts by its limits."""
-    empty = {name: "" if column.type == "string" else 0 for name, column in schema.columns.items()}
-    table = pd.DataFrame([empty | row for row in rows])
-    if "limit_error" not in table:
-        return table
-    return table.assign(verdict=list(map(verdict, table["low"], table["high"], table["limit_error"])))
+
+def contrasts(schema, **columns):
+    """A row of one cell and one of all cells for each combination of the columns, with verdicts by its limits."""
+    columns = FORMATS | {"cells": 4, "prompts": 60, "limit_error": 0.0} | columns
+    table = crossed(schema, **{name: value for name, value in columns.items() if name in schema.columns})
+    table = table[table["operator"] == table["direction" if "direction" in table else "format"]]
+    first, second = table["first"], table["second"]
+    difference = table["difference"].fillna(first - second) if "difference" in table else first - second
+    words = list(map(verdict, table["low"], table["high"]))
+    return table.assign(difference=difference, verdict=words).reset_index(drop=True)
 
 
 def overlap(jaccards, half=0.1):
-    formats = [("s+c+w", jaccard) for jaccard in jaccards]
-    return pd.concat(
-        rows_of(
-            OVERLAP,
-            [
-                {"k": 10, "layer": -1, "formats": name, "used": used, "jaccard": value, "chance": 0.05}
-                | {"low": value - half, "high": value + half}
-                for used, value in ((True, jaccard), (False, 0.9))
-            ],
-        ).assign(operator=str(place))
-        for place, (name, jaccard) in enumerate(formats)
-    )
+    rows = {}
+    for place, jaccard in enumerate(jaccards):
+        values = [(used, value, value - half, value + half) for used, value in ((True, jaccard), (False, 0.9))]
+        columns = {"k": 10, "layer": -1, "formats": "s+c+w", "chance": 0.05}
+        rows[str(place)] = filled(OVERLAP, values, "used jaccard low high", **columns)
+    return joined(rows, "operator")
 
 
 def differing():
     overlaps = (("nothing", 0.6), ("format", 0.5), ("operator", 0.3), ("both", 0.2))
+    nan = float("nan")
     rows = [
-        {"quantity": "overlap", "differs": what, "operators": operators, "value": value + more, "pairs": pairs}
+        ("overlap", what, operators, value + more, nan, nan, pairs)
         for what, value in overlaps
         for operators, more, pairs in (("all", 0, 18), ("+", 0.1, 9), ("-", -0.1, 9))
     ]
-    own = {"quantity": "operators_own", "value": 0.3}
     rows += [
-        {**own, "operators": operators, "low": 0.3 - half, "high": 0.3 + half}
+        ("operators_own", "", operators, 0.3, 0.3 - half, 0.3 + half, 0)
         for operators, half in (("all", 0.2), ("+", 0.1), ("-", 0.4))
     ]
-    rows.append({"quantity": "invariance", "operators": "all", "value": 0.75, "low": 0.7, "high": 0.8})
-    return rows_of(DIFFERING, [{"k": 10, **row} for row in rows])
+    rows.append(("invariance", "", "all", 0.75, 0.7, 0.8, 0))
+    return filled(DIFFERING, rows, "quantity differs operators value low high pairs", k=10)
 
 
 @pytest.fixture
 def tables():
-    limits = {"low": 0.1, "high": 0.3}
-    ablated = [
-        {"format": name, "operator": name, "k": 10, "intervention": done, "metric": metric, "cells": 4}
-        | {"first": value, "second": 0.2, "difference": value - 0.2, **limits}
-        for name in ("word", "all")
-        for done in ("keep_only", "knockout")
-        for metric, value in (("faithfulness", 0.5), ("accuracy", 0.4), ("probability", 0.3))
-    ]
-    moved = [
-        {"operator": name, "direction": name, "k": 10, "contrast": contrast, "first": first, "second": second}
-        | {"difference": first - second, "low": -0.5, "high": -0.1, "cells": 6, "prompts": 60}
-        for name in ("+", "all")
-        for contrast, first, second in (
-            ("matched_minus_same_answer", 0.6, 0.9),
-            ("imposed", 0.2, 0.0),
-            ("interchange", 0.3, 0.1),
-            ("matched_minus_baseline", 0.6, 0.5),
-        )
-    ]
-    specific = [
-        {"format": name, "operator": name, "intervention": "knockout", "k": 10, "task": task, "metric": metric}
-        | {"cells": 4}
-        | {"contrast": contrast, "first": 0.3, "second": 0.1, "difference": 0.2, "low": -0.1, "high": 0.5}
-        for name in ("word", "all")
-        for task in ("other_operators", "text")
-        for metric in ("accuracy", "probability", "loss")
-        for contrast in ("own_minus_other", "own_minus_other_beyond_control", "circuit_minus_control")
-    ]
-    specific += [
-        {"format": name, "operator": name, "intervention": "knockout", "k": 10, "task": "own"}
-        | {"contrast": "own_minus_other_circuits", "metric": metric, "cells": 4}
-        | {"first": 0.3, "second": 0.1, "difference": 0.2, "low": -0.1, "high": 0.5}
-        for name in ("word", "all")
-        for metric in ("accuracy", "probability", "loss")
-    ]
-    exchanged = {"first": 0.45, "second": 0.5, "ratio": 0.9, "ratio_low": 0.7, "ratio_high": 1.1}
+    metrics = ["faithfulness", "accuracy", "probability"]
+    ablated = {
+        "intervention": ["keep_only", "knockout"],
+        "metric": metrics,
+        "second": 0.2,
+        "low": 0.1,
+        "high": 0.3,
+    }
+    moved = {
+        "matched_minus_same_answer": (0.6, 0.9),
+        "imposed": (0.2, 0.0),
+        "interchange": (0.3, 0.1),
+        "matched_minus_baseline": (0.6, 0.5),
+    }
+    own = {"metric": ["accuracy", "probability", "loss"], "intervention": "knockout"}
+    damaged = own | {"first": 0.3, "second": 0.1, "low": -0.1, "high": 0.5}
+    against = ["own_minus_other", "own_minus_other_beyond_control", "circuit_minus_control"]
+    exchanged = own | {"contrast": "exchanged_minus_own_beyond_control", "task": "own"}
+    knockout = {"first": 0.45, "second": 0.5, "ratio": 0.9, "ratio_low": 0.7, "ratio_high": 1.1}
     kept = {"first": 0.1, "second": 0.2, "ratio": 0.5, "ratio_low": 0.4, "ratio_high": 0.6}
-    specific += [
-        {"format": name, "operator": name, "k": 10, "task": "own", "intervention": done, "metric": metric}
-        | {"contrast": "exchanged_minus_own_beyond_control", **(kept if done == "keep_only" else exchanged)}
-        for name in ("word", "all")
-        for done in ("keep_only", "knockout")
-        for metric in ("accuracy", "probability", "loss")
-    ]
+    firsts = dict(zip(metrics, (0.5, 0.4, 0.3), strict=True))
     return {
         "overlap": overlap([0.4, 0.5, 0.6]),
         "differing": differing(),
-        "intervention_contrasts": rows_of(INTERVENTION_CONTRASTS, ablated),
-        "transfer_contrasts": rows_of(TRANSFER_CONTRASTS, moved),
-        "specificity_contrasts": rows_of(SPECIFICITY_CONTRASTS, specific),
+        "intervention_contrasts": contrasts(
+            INTERVENTION_CONTRASTS,
+            **ablated,
+            first=lambda table: table["metric"].map(firsts),
+        ),
+        "transfer_contrasts": contrasts(
+            TRANSFER_CONTRASTS,
+            direction=["+", "all"],
+            operator=["+", "all"],
+            contrast=[*moved],
+            first=lambda table: [moved[name][0] for name in table["contrast"]],
+            second=lambda table: [moved[name][1] for name in table["contrast"]],
+            cells=6,
+            low=-0.5,
+            high=-0.1,
+        ),
+        "specificity_contrasts": pd.concat(
+            [
+                contrasts(SPECIFICITY_CONTRASTS, **damaged, task=["other_operators", "text"], contrast=against),
+                contrasts(SPECIFICITY_CONTRASTS, **damaged, task="own", contrast="own_minus_other_circuits"),
+                contrasts(SPECIFICITY_CONTRASTS, **exchanged, **knockout),
+                contrasts(SPECIFICITY_CONTRASTS, **exchanged | {"intervention": "keep_only"}, **kept),
+            ],
+            ignore_index=True,
+        ),
     }
+
+
+NUMBERS = ["value", "control_value", "difference", "low", "high"]
+ROWS = {
+    ("same", "jaccard"): (0.5, 0.05, "yes"),
+    ("same", "jaccard beyond operator"): (0.5, 0.2, 0.3, 0.1, 0.5, "yes"),
+    ("sufficient", "accuracy"): (0.4, 0.2, 0.2, 0.1, 0.3, "yes"),
+    ("necessary", "faithfulness"): (0.5, 0.2, 0.3, 0.1, 0.3, "yes"),
+    ("repaired", "rate"): (0.6, 0.5, 0.1, -0.5, -0.1, "no"),
+    ("beyond_the_answer", "rate"): (0.6, 0.9, -0.3, -0.5, -0.1, "no"),
+    ("imposed", "rate"): (0.2, 0.0, 0.2, -0.5, -0.1, "no"),
+    ("interchange", "rate"): (0.3, 0.1, 0.2, -0.5, -0.1, "no"),
+    ("exchange", "accuracy"): (0.45, 0.5, 0.1, -0.1, 0.3, "undecided"),
+    ("exchange", "probability"): (0.45, 0.5, 0.1, -0.1, 0.3, "undecided"),
+    ("exchange", "probability kept"): (0.1, 0.2, -0.3, -0.4, -0.2, "undecided"),
+    ("specific", "accuracy"): (0.3, 0.1, 0.2, -0.1, 0.5, "undecided"),
+}
 
 
 def test_every_question_is_taken_from_its_contrast_over_all_cells(tables):
     every = verdicts_table(tables)
     found = every[every["operator"] == "all"].set_index(["question", "metric"])
     assert found.index.is_unique
-    same = found.loc[("same", "jaccard"), ["value", "control_value", "cells"]]
-    assert same.tolist() == pytest.approx([0.5, 0.05, 3])
-    assert found.loc[("sufficient", "accuracy"), ["value", "control_value", "difference"]].tolist() == [
-        0.4,
-        0.2,
-        0.2,
-    ]
+    for key, (*numbers, word) in ROWS.items():
+        assert found.loc[key, NUMBERS[: len(numbers)]].tolist() == pytest.approx(numbers), key
+        assert found.loc[key, "verdict"] == word, key
     beyond = found.loc[("same", "jaccard beyond operator")]
-    assert beyond[["value", "control_value", "difference", "low", "high"]].tolist() == pytest.approx(
-        [0.5, 0.2, 0.3, 0.1, 0.5]
+    assert (found.loc[("same", "jaccard"), "cells"], beyond["cells"], beyond["control"]) == (
+        3,
+        18,
+        "another operator",
     )
-    assert (beyond["control"], beyond["verdict"], beyond["cells"]) == ("another operator", "yes", 18)
     by_operator = every[every["metric"] == "jaccard beyond operator"].set_index("operator")
-    assert by_operator.index.tolist() == ["all", "+", "-"]
-    assert by_operator["verdict"].tolist() == ["yes", "yes", "undecided"]
-    assert by_operator.loc["+", ["value", "control_value", "difference", "cells"]].tolist() == pytest.approx(
-        [0.6, 0.3, 0.3, 9]
-    )
-    assert found.loc[("repaired", "rate"), ["value", "control_value"]].tolist() == [0.6, 0.5]
-    assert found.loc[("interchange", "rate"), ["value", "control_value"]].tolist() == [0.3, 0.1]
-    numbers = ["value", "control_value", "difference", "low", "high"]
-    for metric in ("accuracy", "probability"):
-        exchange = found.loc[("exchange", metric)]
-        assert exchange[numbers].tolist() == pytest.approx([0.45, 0.5, 0.1, -0.1, 0.3])
-        assert exchange["verdict"] == "undecided"
-    assert found.loc[("exchange", "probability kept"), numbers].tolist() == pytest.approx(
-        [0.1, 0.2, -0.3, -0.4, -0.2]
-    )
+    assert by_operator["verdict"].to_dict() == {"all": "yes", "+": "yes", "-": "undecided"}
+    assert by_operator.loc["+", [*NUMBERS[:3], "cells"]].tolist() == pytest.approx([0.6, 0.3, 0.3, 9])
     assert verdicts_at(every, 10).set_index("question")["metric"]["exchange"] == "probability kept"
     metrics = found.loc["specific"].index.tolist()
     assert metrics == ["accuracy", "accuracy beyond control", "probability", "probability beyond control"]
-    moved = found.loc[("beyond_the_answer", "rate")]
-    assert moved[["value", "control_value"]].tolist() == [0.6, 0.9]
-    assert moved["difference"] == pytest.approx(-0.3)
-    assert found.loc[("imposed", "rate"), "value"] == 0.2
-    assert moved["verdict"] == "no"
     for pairs, word in ((10, "no"), (9, "undefined")):
         few = {**tables, "transfer_contrasts": tables["transfer_contrasts"].assign(prompts=pairs)}
         again = verdicts_table(few).query("operator == 'all'").set_index(["question", "metric"])
         assert again.loc[("beyond_the_answer", "rate"), "verdict"] == word
         assert np.isnan(again.loc[("beyond_the_answer", "rate"), "difference"]) == (pairs < 10)
-    assert found["verdict"].unstack().loc["specific", "accuracy"] == "undecided"
-    assert found.loc[("necessary", "faithfulness"), "verdict"] == "yes"
 
 
 def test_no_shared_neuron_has_an_interval(tables):
@@ -185,32 +177,23 @@ def test_formats_that_surely_share_less_than_a_tenth_share_nothing_of_the_operat
         assert found.loc[("jaccard beyond operator", "+"), "verdict"] == "undecided"
 
 
-def test_each_operator_has_its_row_and_opposite_verdicts_are_mixed(tables, capsys):
-    limits = {"+": (0.2, 0.11), "-": (-0.4, 0.1), ALL: (0.0, 0.5)}
-    rows = [
-        {
-            "format": ALL,
-            "operator": operator,
-            "k": 10,
-            "intervention": "knockout",
-            "metric": "accuracy",
-            "cells": 2,
-        }
-        | {"first": 0.5, "second": 0.5 - middle, "difference": middle, "low": middle - half, "high": middle + half}
-        for operator, (middle, half) in limits.items()
-    ]
-    cells = [{**row, "format": "word", "difference": 9.0} for row in rows[:2]]
-    tables["intervention_contrasts"] = rows_of(INTERVENTION_CONTRASTS, [*rows, *cells])
-    table = verdicts_table(tables)
+def test_each_operator_has_its_row_and_opposite_verdicts_are_mixed(tables):
+    rows = [("+", 0.3, 0.2, 0.09, 0.31), ("-", 0.9, -0.4, -0.5, -0.3), (ALL, 0.5, 0.0, -0.5, 0.5)]
+    table = filled(
+        INTERVENTION_CONTRASTS,
+        [(ALL, *row) for row in rows] + [("word", *row[:2], 9.0, *row[3:]) for row in rows[:2]],
+        "format operator second difference low high",
+        **{"k": 10, "intervention": "knockout", "metric": "accuracy", "cells": 2, "first": 0.5},
+        verdict=lambda table: list(map(verdict, table["low"], table["high"])),
+    )
+    table = verdicts_table({**tables, "intervention_contrasts": table})
     found = table[table["question"] == "necessary"].set_index("operator")
     assert list(found.index) == ["all", "+", "-"]
-    expected = {"cells": 2, "value": 0.5, "control_value": 0.3, "difference": 0.2, "low": 0.09, "high": 0.31}
-    assert found.loc["+", list(expected)].tolist() == pytest.approx(list(expected.values()))
+    assert found.loc["+", ["cells", *NUMBERS]].tolist() == pytest.approx([2, 0.5, 0.3, 0.2, 0.09, 0.31])
     assert found.loc["-", ["difference", "low", "high"]].tolist() == pytest.approx([-0.4, -0.5, -0.3])
     assert found["verdict"].tolist() == ["mixed", "yes", "no"]
     shown = list(verdict_lines(table, "m", 10))
-    place = next(place for place, line in enumerate(shown) if "Do they cost more than controls?" in line)
-    assert " mixed " in shown[place]
+    place = next(place for place, line in enumerate(shown) if " mixed " in line)
     assert shown[place + 1] == "    + +0.20 yes, - -0.40 no"
     (told,) = answer({"verdicts": table}, 10)
     assert "+ +0.20 yes, - -0.40 no" in told.table["operator"].tolist()

@@ -7,7 +7,7 @@ import torch
 from test_patching import PROMPTS
 
 from form_invariance.model.readout import read_out
-from form_invariance.model.replay import build_cache, replay, replay_neurons
+from form_invariance.model.replay import build_cache
 from form_invariance.model.transformer_lens_bridge import residual_before
 from form_invariance.stages.controls import Draws, circuit_set, labels_of, masks_of
 from form_invariance.stages.dataset.pairs import without_train
@@ -102,25 +102,6 @@ def test_the_residual_ceiling_equals_hooks(tiny, tiny_folder):
     # ... and it is where donor and target share the earlier positions.
     same = transfer_residual(model, build_cache(model, donor, first), given, answers, True)
     np.testing.assert_allclose(same.normalized_logit[0], own.normalized_logit, atol=1e-6)
-
-
-def test_ends_are_exact(tiny):
-    model, tokenizer = tiny
-    tokens = torch.from_numpy(tokenizer.encode_batch(["17+68=", "99+6="]))
-    cache = build_cache(model, tokens, 2)
-    masks = torch.rand(3, 2, model.config.d_mlp, generator=torch.Generator().manual_seed(1)) < 0.5
-    given = 100 * torch.randn(2, 2, model.config.d_mlp, generator=torch.Generator().manual_seed(2))
-
-    def on_neurons(layer, post):
-        return torch.where(masks[:, layer - 2], given[layer - 2][:, None], post)
-
-    start = cache.residual[0][:, None].expand(-1, len(masks), -1)
-    answers = torch.tensor([5, 6])
-    got = read_replaced(model, cache, answers, masks, given, True)
-    whole = read_out(model, replay(model, cache, start, 2, on_neurons=on_neurons).transpose(0, 1), answers, True)
-    torch.testing.assert_close(got.normalized_logit, whole.normalized_logit, atol=1e-6, rtol=1e-5)
-    expected = read_out(model, replay_neurons(model, cache, on_neurons).transpose(0, 1), answers, True)
-    assert torch.equal(got.normalized_logit, expected.normalized_logit)
 
 
 def census(correct, name, uniform=lambda a, b: True):

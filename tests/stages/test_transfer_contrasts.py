@@ -16,7 +16,7 @@ from form_invariance.problems.tasks import Arithmetic
 from form_invariance.randomness import generator
 from form_invariance.stages.census.compute import take_census
 from form_invariance.stages.circuit.compute import circuit_members
-from form_invariance.stages.contrasts import ALL, FEWEST, overall, paired, rows
+from form_invariance.stages.contrasts import ALL, FEWEST, overall
 from form_invariance.stages.controls import Draws
 from form_invariance.stages.mean_cache.compute import last_token_means
 from form_invariance.stages.run import Run
@@ -213,14 +213,3 @@ def test_the_answer_says_which(built):
     assert f"same answer: {words}" in told.sentence
     assert "residual stream below them, correct 100% and 100%." in told.sentence
     assert set(told.table["verdict"]) <= {"yes", "no", "undecided", "undefined"}
-
-
-def test_the_answer_says_that_nothing_is_shared():
-    transfer = pd.DataFrame(
-        {"operator": "+", "direction": "D_to_T", "k": [10], "condition": "matched", "n_neurons": 0}
-    )
-    nothing = paired(np.empty(0), np.empty(0), [], 10, 0)
-    contrasts = pd.DataFrame(rows({("D_to_T", "+"): nothing}, "direction")).assign(k=10, contrast="imposed")
-    (told,) = answer({"transfer": transfer, "transfer_contrasts": contrasts}, 10)
-    assert told.sentence == "No neuron is shared (k = 10), so there is nothing to transfer."
-    assert told.table["verdict"].tolist() == ["undefined"] * 3
