@@ -301,7 +301,8 @@ def changed(path, to, change):
     if path.suffix == ".parquet":
         write_table(change(read_table(path, CORRUPT)), to, CORRUPT, provenance_of(path))
     else:
-        write_tensors(*change(*read_tensors(path, path.stem)), to, path.stem)
+        tensors, provenance = change(*read_tensors(path, path.stem))
+        write_tensors(tensors, to, path.stem, provenance)
     return to
 
 
