@@ -136,7 +136,7 @@ def test_the_probe_figures_draw_the_tables(tmp_path):
     given = {name: table for (model, name), table in probe_tables().items() if model == "own"}
     across = given.pop("shared")
     both = {"probe": pd.concat([table.assign(format=name) for name, table in given.items()]), "across": across}
-    figure = probe_figures.probe(both, "own")
+    figure = probe_figures.probe(both, "own", 10)
     axes = figure.axes[0]
     lines = {line.get_label(): line for line in axes.lines}
     assert lines["symbolic"].get_ydata().tolist() == [0.2, 0.5, 0.51, 0.8, 0.8]
@@ -144,7 +144,7 @@ def test_the_probe_figures_draw_the_tables(tmp_path):
     (onset,) = [line for line in axes.lines if line.get_linestyle() == ":" and len(line.get_xdata())]
     assert round(onset.get_xdata()[0]) == 2
     assert [one.get_title() for one in figure.axes] == ["all operators", "addition"]
-    heat = probe_figures.probe_positions(both, "own").axes[0]
+    heat = probe_figures.probe_positions(both, "own", 10).axes[0]
     values = heat.collections[0].get_array().reshape(5, -1)
     assert values[:, -1].tolist() == [0.2, 0.5, 0.51, 0.8, 0.8]
     assert [label.get_text() for label in heat.get_xticklabels()] == ["=", "="]
@@ -161,7 +161,7 @@ def test_the_heuristics_figure_draws_the_tables(inputs, tmp_path):
             for name, tables in (("agreement", agreements), ("labelled", labelled))
         },
     }
-    figure = figures.heuristics(joined, "own")
+    figure = figures.heuristics(joined, "own", 10)
     axes = figure.axes[0]
     families = [label.get_text() for label in axes.get_yticklabels()]
     assert sorted(families) == ["operand range", "result modulo"]

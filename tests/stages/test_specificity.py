@@ -116,7 +116,7 @@ def test_contrasts_say_whether_a_circuit_is_the_operators_own(measured):
     check_columns(contrasts, SPECIFICITY_CONTRASTS)
     chosen = contrasts.query("format == 'all' and operator == 'all' and metric == 'accuracy' and k == @K")
     found = chosen.set_index(["intervention", "contrast", "task"])
-    (told,) = answer({"specificity": table, "specificity_contrasts": contrasts}, K)
+    _, told = answer({"specificity": table, "specificity_contrasts": contrasts}, K)
     row = found.loc[("knockout", "own_minus_other", "other_operators")]
     low, high = (f"{round(100 * row[name]):+d}" for name in ("low", "high"))
     difference = f"{round(100 * row['difference']):+d} points (95 % interval {low} to {high}): {row['verdict']}."
@@ -179,7 +179,7 @@ def test_what_the_model_cannot_do_is_undefined_with_its_number(measured):
     assert cannot.loc[cannot["task"] == "copying", "prompts"].lt(20).all()
     assert cannot.loc[cannot["task"] == "text", "undefined"].str.contains("uniform guess").all()
     assert contrasts[contrasts["task"] == "copying"]["verdict"].eq("undefined").all()
-    text = answer({"specificity": table, "specificity_contrasts": contrasts}, K)[0].sentence
+    text = answer({"specificity": table, "specificity_contrasts": contrasts}, K)[1].sentence
     assert "Copying: undefined, n = " in text
     assert "Plain text: undefined, n = 25" in text
 
@@ -195,7 +195,7 @@ def test_a_circuit_without_neurons_is_undefined_and_never_zero(measured):
     rows = contrasts[contrasts["k"] == 2 * K]
     assert rows["verdict"].eq("undefined").all()
     assert rows["cells"].eq(0).all()
-    (found,) = answer({"specificity": table, "specificity_contrasts": contrasts}, 2 * K)
+    _, found = answer({"specificity": table, "specificity_contrasts": contrasts}, 2 * K)
     assert found.sentence == "Undefined: no neuron is shared at k = 16."
 
 
