@@ -173,7 +173,7 @@ def built(request, tmp_path_factory):
     rates = pd.concat([one.assign(direction="_to_".join(direction)) for direction, one, _ in moved])
     rates, pairs = rates.assign(operator="addition"), pd.concat([one for _, _, one in moved])
     table = contrast_table(rates, pairs.assign(operator="addition"), 300, 0)
-    (told,) = answer({"transfer": rates, "transfer_contrasts": table}, PLANTED)
+    told = answer({"transfer": rates, "transfer_contrasts": table}, PLANTED)
     whole = overall(table).set_index("contrast")
     return request.param, whole, rates.groupby("condition")[["recovered", "donor_answer"]].mean(), told
 
@@ -207,9 +207,9 @@ def test_ceilings_controls_and_the_reverse_are_as_built(built):
 
 
 def test_the_answer_says_which(built):
-    name, contrasts, _, told = built
-    beyond = contrasts.loc["matched_minus_same_answer"]
-    words = {"injects": "0% [-", "repairs": f"{beyond['difference']:.0%} ["}[name]
-    assert f"same answer: {words}" in told.sentence
-    assert "residual stream below them, correct 100% and 100%." in told.sentence
-    assert set(told.table["verdict"]) <= {"yes", "no", "undecided", "undefined"}
+    name, contrasts, _, (repaired, beyond, *_) = built
+    difference = contrasts.loc["matched_minus_same_answer", "difference"]
+    words = {"injects": "0% [-", "repairs": f"{difference:.0%} ["}[name]
+    assert f"same answer: {words}" in beyond.sentence
+    assert "residual stream below them, correct 100% and 100%." in repaired.sentence
+    assert set(beyond.table["verdict"]) <= {"yes", "no", "undecided", "undefined"}
