@@ -87,16 +87,10 @@ def test_a_table_that_no_answer_needs_is_refused(capsys):
 
 
 def test_tables_come_as_one_with_their_keys_in_the_order_given(tmp_path):
-    """An optional one may be missing."""
     write_tables(tmp_path)
     items = [f"overlap/{model}/{operator}={tmp_path}/overlap.parquet" for model in "ba" for operator in ("+", "-")]
-    inputs = {
-        "overlap": Input(OVERLAP, ("model", "operator")),
-        "reliability": Input(RELIABILITY, ("operator",), optional=True),
-    }
-    tables = read_inputs(input_paths(items, inputs, "this figure"), inputs)
-    assert tables.keys() == {"overlap"}
-    table = tables["overlap"]
+    inputs = {"overlap": Input(OVERLAP, ("model", "operator"))}
+    table = read_inputs(input_paths(items, inputs, "this figure"), inputs)["overlap"]
     assert (table["model"] + table["operator"]).unique().tolist() == ["b+", "b-", "a+", "a-"]
     assert len(table) == 4 * len(overlap([10, 200]))
     assert table.index.is_unique

@@ -142,7 +142,7 @@ def folder(tiny_folder, tmp_path):
     (copy / "model.safetensors.index.json").write_text(json.dumps(index))
     tokenizer = json.loads((copy / "tokenizer.json").read_text())
     (copy / "tokenizer.json").write_text(json.dumps({**tokenizer, "post_processor": None}))
-    settings = {"add_bos_token": True, "bos_token": {"content": "<|begin_of_text|>"}}
+    settings = {"add_bos_token": True, "bos_token": "<|begin_of_text|>"}
     (copy / "tokenizer_config.json").write_text(json.dumps(settings))
     assert tokenizers.load_tokenizer(copy).bos is not None
     return copy
