@@ -133,18 +133,13 @@ def test_a_number_on_the_command_line_that_is_not_finite(value):
 
 @pytest.fixture
 def folder(tiny_folder, tmp_path):
-    """A model whose weights are named by an index, and whose BOS token its tokenizer_config.json alone tells."""
+    """A model whose weights are named by an index."""
     copy = shutil.copytree(tiny_folder, tmp_path / "model")
     # An index is not read if the folder has a file of this name.
     (copy / "model.safetensors").rename(copy / "weights.safetensors")
     weights = load_file(copy / "weights.safetensors")
     index = {"metadata": {}, "weight_map": dict.fromkeys(weights, "weights.safetensors")}
     (copy / "model.safetensors.index.json").write_text(json.dumps(index))
-    tokenizer = json.loads((copy / "tokenizer.json").read_text())
-    (copy / "tokenizer.json").write_text(json.dumps({**tokenizer, "post_processor": None}))
-    settings = {"add_bos_token": True, "bos_token": "<|begin_of_text|>"}
-    (copy / "tokenizer_config.json").write_text(json.dumps(settings))
-    assert tokenizers.load_tokenizer(copy).bos is not None
     return copy
 
 
