@@ -10,7 +10,6 @@ from stub_checkout import ROOT, environment, make_checkout, snakemake
 
 from benchmark.measure import replay_operations
 from form_invariance.cli import main
-from form_invariance.scouting.rate import fastest
 from form_invariance.workflow import config_check, job_costs, machine, plan
 
 pytestmark = pytest.mark.slow

@@ -126,8 +126,6 @@ def test_a_device_that_is_named_is_one_though_none_is_found(clean, device, gpus)
     assert [re.search(r"gpu=(\d)", one)[1] for one in resources] == [gpus] * 3, out
 
 
-
-
 def parsed(checkout):
     """Each call as its command and the arguments that the command reads."""
     for line in (checkout / "calls.jsonl").read_text().splitlines():
