@@ -4,6 +4,7 @@ In constructed models a known part of the neurons that carry the sum works in ev
 once, which gives the truth; then some problems are drawn over and over, and each draw gives an interval.
 """
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -29,7 +30,7 @@ from form_invariance.stages.specificity.table import CONTROLS
 from form_invariance.stages.specificity.verdicts import exchanged, specific
 from form_invariance.stages.transfer import directions
 from form_invariance.stages.transfer.compute import run_donors, run_group
-from form_invariance.stages.transfer.conditions import only, plan
+from form_invariance.stages.transfer.conditions import plan
 from form_invariance.stages.transfer.contrasts import contrast_table
 
 SEED, DRAWS, PROMPTS, RESAMPLES = 300, 4, 32, 400
@@ -202,7 +203,15 @@ def interchanged(tmp_path_factory):
     """
     run, found, censuses = model_and_census(tmp_path_factory.mktemp("constructed") / "model", 1.0)
     nobody = next(iter(censuses.values())).iloc[:0].assign(split="train")
-    plans = only(plan(censuses, [nobody], 10**6, SEED, "sum"), "interchange")
+    plans = {
+        direction: [
+            replace(group, conditions=[condition])
+            for group in groups
+            for condition in group.conditions
+            if condition.name == "interchange"
+        ]
+        for direction, groups in plan(censuses, [nobody], 10**6, SEED, "sum").items()
+    }
     donors, moved = run_donors(run, plans), {}
     for direction, groups in plans.items():
         (group,) = (group for group in groups if group.conditions)
