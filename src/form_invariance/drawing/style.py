@@ -7,6 +7,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import seaborn as sns
 from matplotlib import pyplot
 from matplotlib.artist import Artist
@@ -79,7 +80,7 @@ def visible(token: str) -> str:
     return token.replace(" ", "␣").replace("\n", "↵")
 
 
-def extent(numbers: Sequence[int]) -> str:
+def extent(numbers: pd.Series) -> str:
     """The smallest and the largest of some numbers, in words; one where they are equal."""
     least, most = min(numbers), max(numbers)
     return f"{least:,}" if least == most else f"{least:,} to {most:,}"

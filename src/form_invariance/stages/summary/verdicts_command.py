@@ -18,7 +18,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     for model, table in read_tables(arguments.tables, VERDICTS).items():
         path = arguments.tables[model]
-        k = arguments.k or provenance_of(path).get("k_shown")
+        k: int = arguments.k or provenance_of(path).get("k_shown", 0)
         sizes = sorted(set(table["k"]))
         if k not in sizes:
             raise UserError(f"--k: {path} has no verdicts at k = {k}; it has {', '.join(map(str, sizes))}")
