@@ -60,9 +60,9 @@ def exact_effects(
     Args:
         clean, corrupt: as in `attribution`.
         neurons: which; None takes all late neurons.
-        metric: what an effect is. indirect_effect: paper, Eq. 4, ½ [P*(r') / P(r') + P(r) / P*(r)] − 1 of the clean
+        metric: what an effect is. indirect_effect: paper, Eq. 4: ½ [P*(r') / P(r') + P(r) / P*(r)] - 1, the clean
             answer r and the corrupt answer r' before (P) and after the patch (P*). It is relative: where P(r') is
-            tiny, a neuron with a large effect may raise P(r), too. logit_difference: by how much the clean answer's
+            tiny, a neuron with a large effect may raise P(r) too. logit_difference: by how much the clean answer's
             logit falls against the corrupt answer's. kl: the KL divergence of the patched distribution over the
             vocabulary from the clean one.
 
