@@ -216,8 +216,6 @@ def every_figure(tables):
         for name, value in list(vars(module).items()):
             if callable(value) and not name.startswith("_") and get_type_hints(value).get("return") is Figure:
                 draw, inputs = figure_of(path.parent.name, name)
-                if not inputs.keys() <= tables.keys():
-                    continue
                 yield name, draw({one: tables[one] for one in inputs}, "m", SHOWN)
 
 
