@@ -39,10 +39,12 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     correlation, columns = _correlation(tables["activation_correlation"])
     known = ["same families", "correlation, shared"]
     shown = every.merge(columns, "left", "operator").dropna(subset=known, how="all")
+    labelled = tables["labelled"]
+    figures = ("heuristics",) if labelled.loc[labelled["kind"] == SHARED, "neurons"].any() else ()
     return [
-        Answer(QUESTION, f"{sentence} {correlation}", shown, ("heuristics",)),
+        Answer(QUESTION, f"{sentence} {correlation}", shown, figures),
         _contrast(table),
-        _labels(tables["labelled"]),
+        _labels(labelled),
     ]
 
 

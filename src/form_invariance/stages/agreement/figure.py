@@ -34,13 +34,12 @@ def shares(table: pd.DataFrame, labelled: pd.DataFrame, formats: list[str]) -> p
     panel = ["mode", "operator", "format"]
     neurons = table[table["label"]].drop_duplicates([*panel, "activations", "layer", "neuron", "family"])
     counts = neurons.groupby([*panel, "family", "activations"]).size()
-    # An operator without shared neurons has no row in the table, and a panel all the same.
     families = sorted(neurons["family"].unique()) or [""]
     operators = labelled["operator"].unique().tolist()
     levels = [labelled["mode"].unique().tolist(), operators, formats, families, ["observed", "shuffled"]]
     every: pd.MultiIndex = pd.MultiIndex.from_product(levels, names=counts.index.names)
     found = counts.reindex(every, fill_value=0).unstack("activations").reset_index()
-    whole = found["operator"].map(_neurons(labelled)).replace(0, np.nan)
+    whole = found["operator"].map(_neurons(labelled))
     return found.assign(observed=found["observed"] / whole, shuffled=found["shuffled"] / whole)
 
 
@@ -64,10 +63,19 @@ def agreement_text(agreement: pd.DataFrame) -> str:
 
 
 def heuristics(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
-    """Rows are the modes, columns operators: bars by family and format, marks for shuffled activations."""
+    """Rows are the modes, columns operators: bars by family and format, marks for shuffled activations.
+
+    Operators without a shared neuron have no column.
+    """
+    heading = f"{title}: heuristic families (k = {k})"
     columns = {"heuristics": "neurons", "agreement": "kind", "labelled": "kind"}
     tables = {name: tables[name][tables[name][column] == SHARED] for name, column in columns.items()}
-    formats = tables["heuristics"]["format"].unique().tolist() or ["no shared neuron"]
+    neurons = _neurons(tables["labelled"])
+    known = neurons.index[neurons > 0]
+    if known.empty:
+        return style.nothing(heading, "no neuron is shared")
+    tables = {name: table[table["operator"].isin(known)] for name, table in tables.items()}
+    formats = tables["heuristics"]["format"].unique().tolist()
     # Digits have strict labels only.
     modes = [mode for mode in MODES if mode in set(tables["labelled"]["mode"])]
     colours, hatches = style.colours(formats), style.hatches(formats)
@@ -85,7 +93,6 @@ def heuristics(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure
     grid.map_dataframe(sns.barplot, x="observed", **bars, **solid)
     grid.map_dataframe(sns.stripplot, x="shuffled", jitter=False, clip_on=False, **bars, **mark)
     grid.set_titles("").set_axis_labels("share of shared neurons", "").set(xticks=(0, 0.5, 1))
-    neurons = _neurons(tables["labelled"])
     for (mode, operator), axes in grid.axes_dict.items():
         for container, name in zip(axes.containers, formats, strict=False):
             for bar in container:
@@ -98,5 +105,5 @@ def heuristics(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure
         axes.set_ylabel(MODES[mode])
     handles = [Patch(fc=colours[name], hatch=hatches[name], lw=0, label=name) for name in formats]
     shuffled = Line2D([], [], ls="", marker="|", color="black", mew=0.8, ms=4, label=SHUFFLED)
-    style.finish(grid, f"{title}: heuristic families (k = {k})", style.TWO_COLUMNS, 2.2, [*handles, shuffled])
+    style.finish(grid, heading, style.TWO_COLUMNS, 2.2, [*handles, shuffled])
     return grid.figure
