@@ -20,7 +20,7 @@ HOSTILE = {
 
 def draw(folder, environment):
     """What a command draws in an environment."""
-    words = ["figure", "overlap", "overlap", "--tables", *TABLES, "--title", "m"]
+    words = ["figure", "overlap", "overlap", "--tables", *TABLES, "--title", "m", "--k", "50"]
     folder.mkdir()
     write_tables(folder)
     (folder / "a b").mkdir()

@@ -20,7 +20,7 @@ def loads(monkeypatch):
     """The precisions in which models are loaded, in order."""
     found, load = [], loading.load
 
-    def counted(folder, dtype, device):
+    def counted(folder, dtype, device, prove=False):
         found.append(str(dtype).removeprefix("torch."))
         return load(folder, dtype=dtype, device=device)
 

@@ -117,7 +117,7 @@ class ConstructedRun:
         """Variance and ranks of the late neurons in each format."""
         first = self.run.first
         return {
-            name: measure(self.run, cell.ranking, self.means[name].late_variance(first), None)
+            name: measure(self.run, cell.ranking, self.means[name].late_variance(first))
             for name, cell in self.cells.items()
         }
 

@@ -217,7 +217,7 @@ def test_a_revision_that_is_none(value):
 
 @pytest.mark.parametrize("value", ["main", "refs/pr/7", "v1.0+b", "4e20de362430cd3b72f300e6b0f18e50e7166e08"])
 def test_revisions(value):
-    config_check.check(changed("models/embedded-shared/revision", value), SCHEMA)
+    config_check.check(changed("models/hub", {"source": "organization/model", "revision": value}), SCHEMA)
 
 
 def test_a_name_that_is_a_path():
@@ -248,12 +248,6 @@ def test_a_folder_in_the_home_folder(folder, monkeypatch):
     config_check.check(changed("models/embedded-shared/source", "~/model"), SCHEMA)
     assert model_checks.local_folder("~/model") == folder
     assert "'~/none' does not exist" in sentence(changed("models/embedded-shared/source", "~/none"))
-
-
-def test_a_family_that_is_not_supported(folder):
-    raw = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**raw, "model_type": "mamba"}))
-    assert "'mamba'" in sentence(changed("models/embedded-shared/source", str(folder)))
 
 
 @pytest.mark.parametrize("value", [[], ...])
