@@ -114,7 +114,7 @@ def test_commands(finished, tmp_path, command):
         parse(words[2:])
     elif words[:1] == ["-m"]:
         assert (ROOT / "tools" / words[1] / "__main__.py").exists()
-    elif name == "pytest" or words[:1] and words[0].endswith(".py"):
+    elif name == "pytest" or (words[:1] and words[0].endswith(".py")):
         assert (ROOT / words[0]).exists()
     elif name == "python":
         subprocess.run([sys.executable, *words], check=True, capture_output=True)

@@ -1,7 +1,6 @@
 """Every mistake in a configuration is told in one sentence, with what is right."""
 
 import copy
-import json
 import shutil
 import socket
 
