@@ -115,7 +115,8 @@ class Functions(TorchFunctionMode):
         return function(*args, **(kwargs or {}))
 
 
-def _attention(query, key, value, attn_mask=None, is_causal=False, scale=None, enable_gqa=False):
+def _attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
+    assert dropout_p == 0, "a model that is read drops nothing out"
     options = {"is_causal": is_causal, "scale": scale, "enable_gqa": enable_gqa}
     tensors = [one for one in (query, key, value, attn_mask) if one is not None]
     if not any(isinstance(one, OnCard) for one in tensors):

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 import torch
+import transformers
+from safetensors.torch import load_file
 
 from form_invariance.errors import UserError
 from form_invariance.model import loading, memory
@@ -20,31 +22,29 @@ def free(monkeypatch):
     memory._gpu_bytes.cache_clear()
 
 
-def test_weights_that_do_not_fit_are_refused_before_they_are_read(free, tiny, tiny_folder):
-    stored, card = loading.in_folder(tiny_folder), torch.device("cuda:0")
-    count = sum(stored.tensor(name, "cpu", torch.float32).numel() for name in stored.names)
-    free["free"] = 4 * count
-    loading.check_room(stored, torch.float32, card)
-    free["free"] = 4 * count - 1
-    with pytest.raises(UserError, match=r"weights take 0\.\d GB, but cuda:0 has .* use dtype: bfloat16"):
-        loading.check_room(stored, torch.float32, card)
-    loading.check_room(stored, torch.bfloat16, card)
-    free["free"] = 2 * count - 1
-    with pytest.raises(UserError, match="use a larger GPU, or device: cpu"):
-        loading.load(tiny_folder, dtype=torch.bfloat16, device="cuda:0")
+def test_weights_that_do_not_fit_are_refused_before_they_are_read(free, tiny_folder, monkeypatch):
+    count = sum(values.numel() for values in load_file(tiny_folder / "model.safetensors").values())
+    asked = []
 
+    def recorded(*args, **options):
+        asked.append(options)
+        raise ValueError("read")
 
-def test_the_check_of_the_room_leaves_the_weights_to_the_gpu(free, tiny_folder, monkeypatch):
-    opened, real = [], loading.safe_open
-
-    def recorded(path, framework, device):
-        opened.append(device)
-        return real(path, framework=framework, device="cpu")
-
-    monkeypatch.setattr(loading, "safe_open", recorded)
-    free["free"] = 2**40
-    loading.load(tiny_folder, device="cuda:0")
-    assert opened == ["cpu", "cuda:0"]
+    monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", recorded)
+    refused = [
+        (4 * count - 1, torch.float32, r"weights take 0\.\d GB, but cuda:0 has .* use dtype: bfloat16"),
+        (2 * count - 1, torch.bfloat16, "use a larger GPU, or device: cpu"),
+    ]
+    for bytes_free, dtype, said in refused:
+        free["free"] = bytes_free
+        with pytest.raises(UserError, match=said):
+            loading.load(tiny_folder, dtype=dtype, device="cuda:0")
+        assert not asked
+        free["free"] = bytes_free + 1
+        with pytest.raises(UserError, match="cannot be read by transformers: read"):
+            loading.load(tiny_folder, dtype=dtype, device="cuda:0")
+        # transformers puts each weight there as it reads it.
+        assert asked.pop()["device_map"] == "cuda:0"
 
 
 def test_weights_of_their_stored_precision_are_pages_of_their_file(family_folders):
