@@ -1,6 +1,8 @@
 """Every mistake in a configuration is told in one sentence, with what is right."""
 
 import copy
+import json
+import re
 import shutil
 import socket
 
@@ -247,6 +249,23 @@ def test_a_folder_in_the_home_folder(folder, monkeypatch):
     config_check.check(changed("models/embedded-shared/source", "~/model"), SCHEMA)
     assert model_checks.local_folder("~/model") == folder
     assert "'~/none' does not exist" in sentence(changed("models/embedded-shared/source", "~/none"))
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"model_type": "mamba"}, "MambaForCausalLM.* has none of the parts"),
+        ({"model_type": "no-such-family"}, "no-such-family"),
+        ({"model_type": "mixtral", "num_local_experts": 2}, "MixtralSparseMoeBlock"),
+        ({"model_type": "granite", "residual_multiplier": 0.22}, "has residual_multiplier 0.22"),
+        ({"hidden_act": "tanh"}, "has the activation Tanh"),
+        ({"quantization_config": {"quant_method": "gptq"}}, "the model is quantised"),
+    ],
+)
+def test_a_class_that_the_engine_does_not_read_is_refused_before_any_job(folder, keys, said):
+    raw = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**raw, **keys}))
+    assert re.search(said, sentence(changed("models/embedded-shared/source", str(folder))))
 
 
 @pytest.mark.parametrize("value", [[], ...])

@@ -155,8 +155,11 @@ def family_of(modules: Modules) -> Family:
     """Which function reads a model's layers.
 
     Raises:
-        UserError: it is none of them.
+        UserError: it is none of them, or something is multiplied by a factor.
     """
+    for name in _FACTORS:
+        if (factor := getattr(modules.find("config"), name, None)) not in (None, 1):
+            modules.refuse("", f"has {name} {factor}")
     for name, family in FAMILIES.items():
         if modules.find(name) is not None:
             return family
@@ -187,12 +190,20 @@ def read(model: nn.Module, where: str, dtype: torch.dtype, device: torch.device)
         ) from None
 
 
+def check(model: nn.Module, where: str) -> None:
+    """Check that a model without weights (on the device meta) is of a class that can be read, by its first layer.
+
+    Raises:
+        UserError: it is not.
+    """
+    modules = Modules(model, where, torch.float32, torch.device("meta"))
+    family = family_of(modules)
+    family.layer(modules, f"{family.layers}.0")
+
+
 def _assembled(modules: Modules) -> Decoder:
     """The whole model."""
     family, config = family_of(modules), modules.find("config")
-    for name in _FACTORS:
-        if (factor := getattr(config, name, None)) not in (None, 1):
-            modules.refuse("", f"has {name} {factor}")
     kinds, layers = getattr(config, "layer_types", None), []
     for number in range(len(modules.get(family.layers))):
         at = f"{family.layers}.{number}"

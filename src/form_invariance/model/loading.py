@@ -77,6 +77,22 @@ def in_transformers(source: Path, dtype: torch.dtype, device: str) -> Any:
     return model.requires_grad_(False)
 
 
+def check_class(folder: Path) -> None:
+    """Check that a folder's model is of a class that the engine reads, without its weights.
+
+    Raises:
+        UserError: it is not.
+    """
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    where = name_of(folder)
+    _check_config(folder)
+    with quiet(), in_one_sentence(f"{where} cannot be read by transformers"), torch.device("meta"):
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
+    families.check(model, where)
+
+
 def _check_config(folder: Path) -> None:
     """Check that config.json asks for weights as they are stored, in the files that are known."""
     raw = read_config(folder)

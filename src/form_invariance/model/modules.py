@@ -71,7 +71,7 @@ class Modules:
                 f"{self.where}: {path!r} is a {type(weight).__name__}, not a plain tensor; give the model before "
                 "it was quantised or distributed"
             )
-        if weight.is_meta:
+        if weight.is_meta and self._form[0].type != "meta":
             raise UserError(
                 f"{self.where}: weight {path!r} is not in memory (device meta); load the model without offloading"
             )
@@ -107,6 +107,8 @@ class Modules:
             return None
         epsilon = next((getattr(module, name) for name in ("variance_epsilon", "eps") if hasattr(module, name)), 0)
         weight = self.weight(f"{path}.weight")
+        if weight.is_meta:
+            return Norm(weight)
         bias = self.find(f"{path}.bias") is not None
         norms = [Norm(weight, self.weight(f"{path}.bias"))] if bias else [Norm(weight), Norm(weight + 1)]
         for norm in norms:
