@@ -1,5 +1,6 @@
 """The exception for a mistake of the user, and a guard that turns errors of Rust libraries into it."""
 
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -23,5 +24,5 @@ def in_one_sentence(opening: str) -> Iterator[None]:
 
 
 def one_line(error: BaseException) -> str:
-    """The message of an exception, on one line."""
-    return " ".join(str(error).split())
+    """The beginning of an exception's message, on one line."""
+    return textwrap.shorten(str(error), 500, placeholder=" ...")

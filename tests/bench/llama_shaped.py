@@ -74,7 +74,7 @@ def check_replay(folder: Path) -> None:
         for layer, neuron in ((first, 3), (first + 3, 4000), (SHAPE.n_layers - 1, 8191)):
             chosen = torch.tensor([neuron])
             value = given[layer - first][:, chosen]
-            got = patch_neurons(model, cache, layer, chosen, value, answers)[:, 0]
+            got = patch_neurons(model, cache, layer, chosen, value, answers)[0, :, 0]
 
             def change(at: int, post: torch.Tensor, layer: int = layer, neuron: int = neuron) -> torch.Tensor:
                 if at == layer:

@@ -116,7 +116,7 @@ def test_the_ranking_says_what_attribution_would_have_missed(finished):
         path = finished.cell(name, "ranking.parquet")
         attribution = pd.read_parquet(finished.cell(name, "attribution.parquet"))
         recall = recall_of_attribution(pd.read_parquet(path), attribution)
-        assert provenance_of(path)["recall_of_attribution"] == recall > 0.5
+        assert provenance_of(path)["recall_of_attribution"] == recall > 0.8
 
 
 def test_transfer_corrects_every_answer(finished):
@@ -221,6 +221,8 @@ def test_a_card_gives_the_same_files(finished, on_card):
         if path.suffix == ".safetensors":
             for name, values in load_file(here).items():
                 torch.testing.assert_close(load_file(there)[name], values, rtol=0, atol=0, equal_nan=True)
+        elif path.suffix == ".json":
+            assert there.read_bytes() == here.read_bytes()
         else:
             # Where gradients are asked for, the pretended card's attention is another one than the CPU's.
             close = (

@@ -61,7 +61,7 @@ def same_ranking(one, other):
     one, other = (read_table(folder / "ranking.parquet", RANKING) for folder in (one, other))
     pair = one.merge(other, on=["layer", "neuron"], suffixes=("", "_other"), validate="one_to_one")
     assert len(pair) == len(one) == len(other)
-    for column in ("ie_mean", "ie_std", "ie_median", "ie_trimmed_mean", "attribution_score"):
+    for column in ("ie_mean", "ie_std", "ie_median", "ie_trimmed_mean", "probability_change", "attribution_score"):
         np.testing.assert_allclose(pair[column], pair[f"{column}_other"], **CLOSE)
     for _, rows in pair.groupby("layer"):
         rows = rows.sort_values("rank")

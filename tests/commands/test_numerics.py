@@ -101,7 +101,8 @@ def test_faithfulness_without_a_gap_is_undefined_and_counted():
 
 
 def test_one_prompt_ranks():
-    tensors = {"effects.2": np.array([[[0.1, 0.3, 0.3]]], dtype=np.float32), "candidates.2": np.array([4, 9, 1])}
+    effects = np.array([[[0.1, 0.3, 0.3]]], dtype=np.float32)
+    tensors = {"effects.2": effects, "candidates.2": np.array([4, 9, 1]), "probability_change.2": np.zeros(3)}
     table = rank_cell(tensors, attribution.attribution_table(np.zeros((1, 1, 10)), 2, 10).assign(layer=2))
     assert table.sort_values("rank")["neuron"].tolist() == [1, 9, 4]
     assert table["ie_std"].tolist() == [0, 0, 0]

@@ -52,7 +52,7 @@ def ranking_table(rng):
     table = pd.DataFrame(PAIRS, columns=["layer", "neuron"])
     effects = rng.normal(size=len(table))
     table["rank"] = (-pd.Series(effects)).groupby(table["layer"]).rank().astype(int)
-    rest = ("ie_std", "ie_median", "ie_trimmed_mean", "attribution_score")
+    rest = ("ie_std", "ie_median", "ie_trimmed_mean", "probability_change", "attribution_score")
     return table.assign(ie_mean=effects, **dict.fromkeys(rest, 0.25), attribution_rank=1)
 
 

@@ -62,14 +62,17 @@ def indirect_effect(clean: Tensor, patched: Tensor, answers: Tensor) -> np.ndarr
 def patched_effects(
     model: Any, tokens: Tensor, corrupt: Tensor, answers: Tensor, layer: int, neurons: list[int]
 ) -> np.ndarray:
-    """Indirect effect of patching each neuron alone by full hooked forward passes, (B, neurons)."""
+    """Indirect effects of patching each neuron alone by full hooked forward passes, and the changes of the clean
+    answer's probability, (2, B, neurons)."""
     clean = last_logits(model, tokens)
     given = all_neurons(model, corrupt, range(layer, layer + 1))[0, :, -1]
     columns = []
     for neuron in neurons:
         hooks = [(post_name(layer), patch_last(given[:, neuron], neuron))]
-        columns.append(indirect_effect(clean, last_logits(model, tokens, hooks), answers))
-    return np.stack(columns, axis=1)
+        patched = last_logits(model, tokens, hooks)
+        p, p_star = (z.double().softmax(-1).gather(1, answers)[:, 0].numpy() for z in (clean, patched))
+        columns.append(np.stack([indirect_effect(clean, patched, answers), p_star - p]))
+    return np.stack(columns, axis=2)
 
 
 def replace_neurons(mask: Tensor, values: Tensor, positions: slice) -> Callable:

@@ -4,12 +4,16 @@ Refused as PyTorch refuses it there: operands on two devices, NumPy's view of th
 integers. Refused, too: what gives other sums each time on a card. Kernels, speed and memory it knows nothing of.
 """
 
+import os
 from contextlib import contextmanager
+from unittest.mock import patch
 
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
+
+from form_invariance.model import modules
 
 # A name that safetensors knows, too.
 _setup_privateuseone_for_python_backend("npu")
@@ -135,7 +139,9 @@ def pretended_gpu():
     before = torch._C._only_lift_cpu_tensors()
     torch._C._set_only_lift_cpu_tensors(True)
     try:
-        with Functions(), Dispatch() as dispatch:
+        # A thread of transformers would load weights outside the pretence.
+        here = patch.dict(os.environ, HF_DEACTIVATE_ASYNC_LOAD="1")
+        with here, patch.object(modules, "PLAIN", (*modules.PLAIN, OnCard)), Functions(), Dispatch() as dispatch:
             yield dispatch
     finally:
         torch._C._set_only_lift_cpu_tensors(before)

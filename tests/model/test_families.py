@@ -77,7 +77,7 @@ def test_single_neuron_patches(pair):
     cache, base = build_cache(model, clean, FIRST), theirs.run(clean)
     candidates = torch.tensor([0, 17, 41, 79])
     for layer in range(FIRST, model.config.n_layers):
-        got = patch_neurons(model, cache, layer, candidates, given[layer][:, candidates], answers)
+        got = patch_neurons(model, cache, layer, candidates, given[layer][:, candidates], answers)[0]
         for column, neuron in enumerate(candidates.tolist()):
 
             def change(post, layer=layer, neuron=neuron):

@@ -77,7 +77,7 @@ def test_a_small_patch_has_its_first_order_effect(tiny):
     first_order = attribute(model, tokens, near, answers, FIRST)
     neurons = torch.arange(model.config.d_mlp)
     for layer in range(FIRST, model.config.n_layers):
-        exact = patch_neurons(model, cache, layer, neurons, near[layer - FIRST], answers)
+        exact = patch_neurons(model, cache, layer, neurons, near[layer - FIRST], answers)[0]
         torch.testing.assert_close(first_order[layer - FIRST], exact, atol=5e-5, rtol=5e-2)
 
 

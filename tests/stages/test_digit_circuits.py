@@ -78,7 +78,7 @@ def effects(run, datasets):
         draws = [part.reset_index(drop=True) for _, part in corrupt.groupby("corrupt_seed")]
         train = train_prompts(own, draws, run.tokenizer, run.model.device)
         exact = patch_candidates(run, train, every)
-        found[cell] = torch.stack([exact[layer].mean((0, 1)) for layer in LATE]).numpy()
+        found[cell] = torch.stack([exact[layer][0].mean((0, 1)) for layer in LATE]).numpy()
     return found
 
 

@@ -128,7 +128,7 @@ def test_hooked_patches_are_those_of_one_pass_a_neuron(tiny, tiny_folder):
     values = hooked_values(bridge, sample)
     first = sample.tokens[:1], corrupt[:1], sample.answers[:1]
     for layer, neurons in sample.neurons.items():
-        alone = oracles.patched_effects(bridge, *first, layer, neurons.tolist())
+        alone = oracles.patched_effects(bridge, *first, layer, neurons.tolist())[0]
         np.testing.assert_allclose(values["patch", layer], alone, atol=2e-6)
         assert (values["patch", layer].abs().amax(0) > 1e-4).all()
 

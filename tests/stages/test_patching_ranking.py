@@ -14,6 +14,7 @@ def test_ranking_table():
     effects[0, :, 0], effects[0, :, 2] = 1, np.arange(10)
     effects *= 2  # the mean over both draws is that of the first, doubled, and zeros
     tensors = {"effects.6": effects, "candidates.6": np.array([2, 5, 8])}
+    tensors["probability_change.6"] = np.array([0.5, 0.25, -0.125])
     stage1 = pd.DataFrame({"layer": 6, "neuron": [2, 5, 8], "score": [0.1, 0.2, 0.3], "rank": [3, 2, 1]})
     table = rank_cell(tensors, stage1).set_index("neuron")
     assert table["rank"].to_dict() == {8: 1, 2: 2, 5: 3}
@@ -21,6 +22,7 @@ def test_ranking_table():
     assert table.loc[8, "ie_median"] == 4.5
     assert table.loc[8, "ie_std"] == pytest.approx(np.arange(10).std(ddof=1))
     assert table.loc[8, "attribution_rank"] == 1
+    assert table["probability_change"].to_dict() == {2: 0.5, 5: 0.25, 8: -0.125}
     assert trimmed_mean(np.array([[100.0], *[[1.0]] * 8, [-50.0]])) == pytest.approx(1.0)
     with pytest.raises(UserError, match="attribution table has not"):
         rank_cell(tensors, stage1.iloc[:2])
@@ -31,7 +33,8 @@ def test_recall_of_the_exact_best_by_counting():
     effects = {layer: rng.normal(size=(2, 5, width)) for layer in layers}
     effects[4][..., 30:] = 0  # fewer neurons than are checked have an effect
     tensors = {f"effects.{layer}": values for layer, values in effects.items()}
-    tensors |= {f"candidates.{layer}": np.arange(width) for layer in layers}
+    for layer in layers:
+        tensors |= {f"candidates.{layer}": np.arange(width), f"probability_change.{layer}": np.zeros(width)}
     scores = {layer: rng.normal(size=width) for layer in layers}
     stage1 = pd.concat(
         pd.DataFrame(

@@ -78,9 +78,6 @@ def test_the_shared_circuit_is_the_planted_one_or_empty(found, shared):
 def test_the_verdict_is_yes_where_a_circuit_is_shared_and_undefined_where_none_is(found, shared):
     table = found.contrasts
     words = overall(table).set_index(["intervention", "metric"])["verdict"].to_dict()
-    if shared:
-        # One planted neuron costs all answers, and most draws among all neurons contain one.
-        assert words.pop(("knockout", "accuracy")) == "undecided"
     assert set(words.values()) == ({"yes"} if shared else {"undefined"})
     numbers = table[["first", "second", "difference", "low", "high"]]
     assert (numbers.notna() if shared else numbers.isna()).all(axis=None)

@@ -55,7 +55,9 @@ class Patches:
 
         def patch(layer: int, values: Tensor) -> Tensor:
             chosen = torch.arange(len(values), device=values.device)
-            return patch_neurons(self.model, self.cache, layer, chosen, values[None], self.answers, self.near)[0]
+            return patch_neurons(self.model, self.cache, layer, chosen, values[None], self.answers, self.near)[
+                0, 0
+            ]
 
         c = self.model.config
         method = Method("replay", 0, patch, patches, [])

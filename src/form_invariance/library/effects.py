@@ -90,7 +90,7 @@ def exact_effects(
                 "deviation": effects[0].std(0, correction=0).cpu().numpy(),
             }
         )
-        for layer, effects in found.items()
+        for layer, (effects, _) in found.items()
     ]
     return _largest_first(pd.concat(tables), "effect")
 

@@ -77,7 +77,8 @@ def effects_beside_clean(
         metric: of `METRICS`.
 
     Returns:
-        Effects, (B, N), float64: a strong one may exceed float32's range.
+        Effects, and changes of the clean answer's probability, (2, B, N), float64: a strong effect may exceed
+        float32's range.
 
     Raises:
         RuntimeError: replay disagrees with the ordinary pass, or an effect is not a finite number.
@@ -94,4 +95,4 @@ def effects_beside_clean(
     effects = METRICS[metric](model, x, moved)
     if not effects.isfinite().all():
         raise RuntimeError(f"layer {layer}: an indirect effect is not a finite number; use --dtype float32")
-    return effects
+    return torch.stack([effects, clean[..., 0].double().exp() * moved[..., 0].expm1()])

@@ -9,6 +9,8 @@ from torch import Tensor, nn
 from form_invariance.errors import UserError
 from form_invariance.model.decoder import ACTIVATIONS, Norm
 
+PLAIN: tuple[type, ...] = (Tensor, nn.Parameter)
+"""Types of weights; a subclass may compute something else."""
 _LOW = 0.02
 """Error of a norm in 16 bits; without the one that Gemma adds, or with another epsilon, it is far larger."""
 
@@ -66,7 +68,7 @@ class Modules:
     def weight(self, path: str) -> Tensor:
         """A weight, which must be a plain tensor with numbers."""
         weight = self.get(path)
-        if not isinstance(weight, Tensor) or type(weight) not in (Tensor, nn.Parameter):
+        if not isinstance(weight, Tensor) or type(weight) not in PLAIN:
             raise UserError(
                 f"{self.where}: {path!r} is a {type(weight).__name__}, not a plain tensor; give the model before "
                 "it was quantised or distributed"

@@ -91,9 +91,17 @@ class Effects:
         return result
 
 
-def to_tensors(effects: Mapping[int, "Tensor"], candidates: Mapping[int, "Tensor"]) -> dict[str, "Tensor"]:
-    """Named tensors for a file, `effects.L` (S, P, C) and `candidates.L` (C,) of every late layer L."""
-    tensors = {f"effects.{layer}": values for layer, values in effects.items()}
+def to_tensors(patched: Mapping[int, "Tensor"], candidates: Mapping[int, "Tensor"]) -> dict[str, "Tensor"]:
+    """Named tensors for a file, `effects.L` (S, P, C), and of the candidates of every late layer L, (C,) each,
+    `probability_change.L` and `candidates.L`.
+
+    Args:
+        patched: for each layer the effects and the changes of the clean answer's probability, (2, S, P, C).
+    """
+    tensors = {f"effects.{layer}": effects for layer, (effects, _) in patched.items()}
+    tensors |= {
+        f"probability_change.{layer}": change.double().mean((0, 1)) for layer, (_, change) in patched.items()
+    }
     return tensors | {f"candidates.{layer}": neurons for layer, neurons in candidates.items()}
 
 

@@ -63,7 +63,7 @@ def fast_values(model: Decoder, sample: Sample) -> Values:
         # The last patch gives a neuron the value that it has.
         patched = torch.cat([neurons, neurons[:1]])
         given = torch.cat([corrupt[late][:, neurons], cache.neurons[late][:, neurons[:1]]], dim=1)
-        patches = patch_neurons(model, cache, layer, patched, given, sample.answers, near)
+        patches = patch_neurons(model, cache, layer, patched, given, sample.answers, near)[0]
         values["patch", layer], values["no_op", layer] = patches[:1, :-1], patches[:1, -1:]
     part = next(start_runs(model, sample.tokens, right, first))
     kept = ablate_all_positions(model, part, ~sample.chosen[None], sample.means, sample.bos, center=True)

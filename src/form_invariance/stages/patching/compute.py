@@ -50,7 +50,7 @@ def patch_neurons(
         metric: of `indirect_effect.METRICS`.
 
     Returns:
-        Effects, (B, C), float32.
+        Effects, and changes of the clean answer's probability, (2, B, C), float32.
 
     Raises:
         RuntimeError: replay disagrees with the ordinary pass, or an effect is no finite number of float32.
@@ -71,7 +71,7 @@ def patch_neurons(
         if not effect.isfinite().all():
             raise RuntimeError(f"layer {layer}: an indirect effect exceeds float32's range")
         effects.append(effect)
-    return torch.cat(effects, dim=1)
+    return torch.cat(effects, dim=-1)
 
 
 def patch_layers(
@@ -98,7 +98,7 @@ def patch_layers(
         metric: of `indirect_effect.METRICS`.
 
     Returns:
-        For each late layer (S, P, C), float32.
+        For each late layer (2, S, P, C), float32: effects, and changes of the clean answer's probability.
     """
     widest = max(len(neurons) for neurons in candidates.values())
     batch = max(1, rows_at_once(model) // widest)
@@ -106,14 +106,14 @@ def patch_layers(
     groups = [(rows, cache, near_readout(model, cache.residual[-1], readouts)) for rows, cache in caches]
     effects = {}
     for layer, wanted in candidates.items():
-        of_layer = torch.empty(*answers.shape[:2], len(wanted), device=tokens.device)
+        of_layer = torch.empty(2, *answers.shape[:2], len(wanted), device=tokens.device)
         for draw in range(len(corrupt)):
             for rows, cache, near in groups:
                 for start in range(0, len(rows), batch):
                     piece = slice(start, start + batch)
                     prompts = rows[piece]
                     activations = corrupt[draw, layer - first, prompts][:, wanted]
-                    of_layer[draw, prompts] = patch_neurons(
+                    of_layer[:, draw, prompts] = patch_neurons(
                         model,
                         select(cache, piece),
                         layer,
@@ -131,7 +131,7 @@ def patch_layers(
 def patch_candidates(
     run: Run, train: TrainPrompts, candidates: dict[int, Tensor], metric: str = "indirect_effect"
 ) -> dict[int, Tensor]:
-    """Exact effects of the candidates (C,) of some late layers, by layer (S, P, C), with progress."""
+    """Exact effects of the candidates (C,) of some late layers, with progress; returns as `patch_layers` does."""
     corrupt = torch.stack([corrupt_activations(run, partners) for partners in train.partners])
     patches = sum(map(len, candidates.values())) * len(train.tokens) * len(corrupt)
     done = Progress(patches, "patches").add

@@ -17,7 +17,7 @@ def rank_cell(tensors: Mapping[str, np.ndarray], attribution: pd.DataFrame) -> p
     """The ranking table from the effects, each the mean over the draws of corrupt partners.
 
     Args:
-        tensors: `effects.L` (S, P, C) and `candidates.L` (C,) of every late layer L.
+        tensors: those of `membership.to_tensors`.
         attribution: the attribution table, for the stage-1 columns.
 
     Raises:
@@ -38,6 +38,7 @@ def rank_cell(tensors: Mapping[str, np.ndarray], attribution: pd.DataFrame) -> p
                     "ie_std": effects.std(0, ddof=1) if len(effects) > 1 else np.zeros_like(mean),
                     "ie_median": np.median(effects, axis=0),
                     "ie_trimmed_mean": trimmed_mean(effects),
+                    "probability_change": tensors[f"probability_change.{layer}"],
                 }
             )
         )

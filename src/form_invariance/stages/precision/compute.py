@@ -24,7 +24,7 @@ def sample_effects(
     sample = slice(0, prompts)
     some = TrainPrompts(train.tokens[sample], [train.partners[0][sample]], train.answers[:1, sample])
     by_layer = patch_candidates(run, some, candidates)
-    return {layer: effects[0].cpu().numpy() for layer, effects in by_layer.items()}
+    return {layer: effects[0].cpu().numpy() for layer, (effects, _) in by_layer.items()}
 
 
 def compare(
