@@ -157,7 +157,7 @@ CHANGED = {
 DIFFERENT = {
     "one act_fn": (
         lambda one: setattr(one.mlp, "act_fn", nn.GELU()),
-        "1.mlp .* has activation 'gelu' after 'silu'",
+        "1.mlp .* has activation 'gelu', but another layer has 'silu'",
     ),
     "one scaling": (lambda one: setattr(one.self_attn, "scaling", 0.9), r"1.self_attn .* has attention_scale 0.9"),
     "relu": (lambda one: setattr(one.mlp, "act_fn", nn.ReLU()), "1.mlp .* has the activation ReLU"),
@@ -327,7 +327,7 @@ REFUSED = {
         with_weight(torch.ones(48, dtype=torch.int8)),
         r"the model in memory: the model is quantised \(weight 'model.norm.weight' has type torch.int8\)",
     ),
-    "dynamically": (dynamically, r"q_proj \(Linear\) is no plain matrix"),
+    "dynamically": (dynamically, r"q_proj \(Linear\) is not a plain matrix"),
     "subclass": (with_weight(torch.ones(48).as_subclass(Subclass)), "is a Subclass, not a plain tensor; give"),
     "offloaded": (lambda model: model.to("meta"), r"is not in memory \(device meta\)"),
     "shape": (with_weight(torch.ones(47)), "the model in memory cannot be run by transformers: .*47"),
@@ -358,10 +358,10 @@ def test_other_modules_and_wrong_arguments(tuned, tmp_path):
             {"tokenizer": tokenizer},
             "BertModel. has none of the parts model, ",
         ),
-        (nn.Linear(2, 3), {"tokenizer": tokenizer}, "source: a module of type Linear is no model of Hugging"),
+        (nn.Linear(2, 3), {"tokenizer": tokenizer}, "source: a module of type Linear is neither a transformers"),
         (wrapped, {"tokenizer": tokenizer}, "the model in memory has an adapter"),
-        (model, {}, r"tokenizer: give that of the model in memory, load_model\(model, tokenizer=tokenizer\)"),
-        (model, {"tokenizer": "gpt2"}, "tokenizer: a value of type str is no fast tokenizer"),
+        (model, {}, r"tokenizer: a model in memory needs its tokenizer, load_model\(model, tokenizer=tokenizer\)"),
+        (model, {"tokenizer": "gpt2"}, "tokenizer: a value of type str is not a fast tokenizer"),
         (model, {"tokenizer": tokenizer, "revision": "main"}, "revision: 'main' is given with a model in memory"),
         (tmp_path, {"tokenizer": tokenizer}, "tokenizer: a folder or hub id has its own"),
     ):

@@ -1,4 +1,4 @@
-"""Files of the user that a run reads: their content is that with which the run began."""
+"""Read a file of the user, and check that it has the content with which the run began."""
 
 import hashlib
 from pathlib import Path
@@ -19,6 +19,6 @@ def read_bytes(path: Path, sha256: str | None = None) -> bytes:
     content = path.read_bytes()
     if sha256 and hashlib.sha256(content).hexdigest() != sha256:
         raise UserError(
-            f"{path} has changed since the run began; run snakemake again, which makes all results of it again"
+            f"{path} has changed since the run began; run snakemake again, which recomputes all that depends on it"
         )
     return content

@@ -81,7 +81,7 @@ def test_operations_of_a_patch(model, layer):
     cache = build_cache(model, prompt, 2)
     given, answers = torch.zeros(1, n), torch.tensor([[11, 12]])
     found = counted(lambda: patch_neurons(model, cache, layer, torch.arange(n), given, answers))
-    # The clean last token is replayed beside the patched ones.
+    # The clean last token is replayed with the patched ones.
     assert found == pytest.approx((n + 1) * replay_operations(model.config, 3 - layer, 9), rel=0.02)
 
 

@@ -140,10 +140,10 @@ def test_files_of_other_neurons_are_refused(results):
     words = replace(one, heuristics=None, maps=None, rows=read(results, "code", WORDS, "row_activations"))
     fewer = replace(words, rows=words.rows.iloc[30:])
     for first, second in ((one, other), (words, fewer), (one, words)):
-        with pytest.raises(UserError, match="formats' activations are of other neurons or problems"):
+        with pytest.raises(UserError, match="formats have activations of different neurons or problems"):
             neurons.neurons_of({"a": first, "b": second}, "m, addition")
     tokens = pd.read_parquet(results / MODEL / "promoted_tokens.parquet")
-    with pytest.raises(UserError, match="promoted tokens are of other neurons"):
+    with pytest.raises(UserError, match="table of promoted tokens has other neurons"):
         page.browser_page("m", ["m"], {"addition": {"a": one}}, tokens.iloc[6:], 200, OPERATORS)
 
 

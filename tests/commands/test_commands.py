@@ -368,7 +368,7 @@ REFUSALS = [
         ),
         "is left to t",
     ),
-    (tables_of_another_source, f"--source or --labelled lacks entries of ['{MODEL}']"),
+    (tables_of_another_source, f"--source or --labelled: entries of ['{MODEL}'] are missing"),
 ]
 
 

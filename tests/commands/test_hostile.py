@@ -1,4 +1,4 @@
-"""Hostile input: whatever stands in a configuration, the answer is one sentence or a run that harms nothing."""
+"""Hostile input: whatever a configuration contains, the answer is one sentence or a run that harms nothing."""
 
 import copy
 import json

@@ -32,7 +32,7 @@ DOCUMENTS = [
 ]
 TEXTS = {str(path.relative_to(ROOT)): path.read_text() for path in DOCUMENTS}
 DEMO = ROOT / "results/embedded-separate/transfer/division/word_to_code.parquet"
-# Made by the user; and a name that stands for any.
+# A file that the user writes; placeholders in paths.
 NOT_HERE = ("config/cluster.yaml",)
 PLACEHOLDER = re.compile(r"\b(STAGE|NAME|MODEL)\b|(?<=_)STAGE\b")
 
@@ -142,7 +142,7 @@ def try_snakemake(checkout, home, words):
 
 
 def parse(words):
-    """Let a command's parser read its words: an unknown option, or none that must be, is an error."""
+    """Let a command's parser read its words: an unknown or missing option is an error."""
     parser = argparse.ArgumentParser()
     command_module(words[0]).add_arguments(parser)
     parser.parse_args(words[1:])

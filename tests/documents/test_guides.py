@@ -23,7 +23,7 @@ YAML = re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
 
 
 def merged(base, more):
-    """`more` put beside what stands in `base`."""
+    """`base` with the keys of `more` added or replaced."""
     if not isinstance(base, dict) or not isinstance(more, dict):
         return more
     return base | {key: merged(base.get(key), value) for key, value in more.items()}
@@ -84,7 +84,7 @@ def test_maps_from_anywhere_are_scored(tmp_path, monkeypatch):
     section = (ROOT / "docs/library.md").read_text().split("## Score your own activation maps")[1]
     python, command = re.findall(r"```\w+\n(.*?)```", section, re.DOTALL)
     monkeypatch.chdir(tmp_path)
-    # Fewer random maps than a user gets: how many there are is not told here.
+    # Fewer random maps than a user gets, for speed: the guide does not say how many there are.
     monkeypatch.setattr(nulls, "SCALE_MAPS", 300)
     monkeypatch.setattr(nulls, "MAPS", 1200)
     subprocess.run([sys.executable, "-c", python], check=True, timeout=60)

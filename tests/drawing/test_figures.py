@@ -434,7 +434,7 @@ def test_every_format_has_a_look_of_its_own():
     assert len({colours[name] for name in names[:7]}) == 7
     assert len({(colours[name], markers[name]) for name in names}) == 20
     assert len({(colours[name], hatches[name]) for name in names}) == 20
-    # A format looks the same beside fewer and beside more others.
+    # A format looks the same among fewer and among more others.
     assert style.colours(names[:2]).items() <= colours.items()
 
 

@@ -391,7 +391,7 @@ def test_a_neuron_that_a_format_did_not_try_has_no_number(tmp_path):
 
 
 @pytest.mark.parametrize("lost", ["census", "interventions", "heuristics"])
-def test_a_table_that_one_format_lacks_is_named(tmp_path, capsys, lost):
+def test_a_missing_table_of_one_format_is_named(tmp_path, capsys, lost):
     words = [word for word in write_run(tmp_path) if not word.startswith(f"{lost}/{SECOND}=")]
     assert main(["explainer", *words, "--output", str(tmp_path / "page.html")]) == 2
     expected = f"error: --tables: '{lost}/{SECOND}' is missing; {lost} needs one for each format\n"
@@ -399,7 +399,7 @@ def test_a_table_that_one_format_lacks_is_named(tmp_path, capsys, lost):
     assert not (tmp_path / "page.html").exists()
 
 
-def test_a_map_that_one_format_lacks_is_named(tmp_path, capsys):
+def test_a_missing_map_of_one_format_is_named(tmp_path, capsys):
     words = [word for word in write_run(tmp_path) if not word.endswith("maps_1.safetensors")]
     assert main(["explainer", *words, "--output", str(tmp_path / "page.html")]) == 2
     assert capsys.readouterr().err == f"error: --maps: {SECOND!r} is missing; give one file for each format\n"

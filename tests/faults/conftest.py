@@ -18,7 +18,7 @@ SHARDS = ["model-1.safetensors", "model-2.safetensors"]
 
 
 def write_model(folder):
-    """An embedded model as larger ones are stored: bfloat16, in two files, BOS told by tokenizer_config.json."""
+    """An embedded model as larger ones are stored: bfloat16, in two files, BOS named by tokenizer_config.json."""
     folder.mkdir()
     source = PACKAGED / "embedded-shared"
     shutil.copy(source / "config.json", folder)

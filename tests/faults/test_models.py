@@ -24,7 +24,7 @@ def flip_one_bit(content, rng):
 
 
 def chosen(path, rng, number):
-    """So many damages of a file, None for its removal; of weights a flipped bit is always among them."""
+    """A number of damages of a file, None for its removal; for weights one is a flipped bit."""
     content = path.read_bytes()
     several = [flip_one_bit(content, rng), *islice(damages(content, rng), 6), None]
     order = list(rng.permutation(len(several)))

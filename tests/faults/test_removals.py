@@ -1,4 +1,4 @@
-"""Files that vanish while Snakemake runs: nothing wrong is left, and the next call mends everything."""
+"""Files that vanish while Snakemake runs: nothing wrong is left, and the next call makes everything again."""
 
 import re
 import shutil
@@ -30,7 +30,7 @@ def files_of(folder, *suffixes):
 
 
 def made(folder):
-    """The bytes of every result; the report, which tells run times, is none of them."""
+    """The bytes of every result but the report, which contains run times."""
     paths = files_of(folder, ".parquet", TENSORS, ".csv", ".md", ".tex", ".svg", ".png", ".pdf", ".html")
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths if path.name != "report.html"}
 

@@ -92,7 +92,7 @@ def _unused(share, seed, layer):
 def _features(seed):
     """A feature vector of every operand, (operands, features), scaled as the operands are.
 
-    Uncorrelated with the operand and with each other, so that over all pairs the noise is none of the sum.
+    Uncorrelated with the operand and with each other, so that over all pairs the noise is no part of the sum.
     """
     values = np.arange(LIMITS.operand_min, LIMITS.operand_max + 1)
     rng = generator(seed, "calibration", "features")

@@ -11,7 +11,7 @@ from form_invariance.cli import command_modules
 
 KEYS = ("model", "format", "operator", "circuit")
 _NEXT = re.compile(rf" \+ (?=(?:{'|'.join(command_modules())}) )")
-"""What stands between two commands of a job; the templates contain a plus as well."""
+"""The separator of two commands of a job; the templates contain a plus as well."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer
 
-_BESIDE = Path(__file__).parents[3] / "shared/llama3-tokenizer/tokenizer.model"
+_USUAL = Path(__file__).parents[3] / "shared/llama3-tokenizer/tokenizer.model"
 SPECIAL = ["<|begin_of_text|>", "<|end_of_text|>", *(f"<|reserved_special_token_{n}|>" for n in range(254))]
 
 
@@ -24,7 +24,7 @@ def read(path: Path) -> Tokenizer:
 
 def tokenizer() -> Tokenizer:
     """The real tokenizer; the test is skipped where its file is absent."""
-    path = Path(os.environ.get("LLAMA3_TOKENIZER", _BESIDE))
+    path = Path(os.environ.get("LLAMA3_TOKENIZER", _USUAL))
     if not path.exists():
         pytest.skip("the Llama-3 tokenizer is not here; name its tokenizer.model in LLAMA3_TOKENIZER")
     return read(path)

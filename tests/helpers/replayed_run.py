@@ -29,5 +29,5 @@ def replay(calls, folder, **options):
 
 
 def run(*words):
-    """Run one command, with what it needs besides and a test does not vary."""
+    """Run one command, with the options that a test does not vary."""
     assert main(complete(words)) == 0

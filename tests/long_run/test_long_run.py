@@ -64,7 +64,7 @@ def kill(process, way, rng):
         for victim in [*everyone, process]:
             victim.kill()
         process.wait()
-    # Its jobs may still write; who starts again at once is told so, and these are waited for here.
+    # Its jobs may still write, and Snakemake would refuse to start; so wait for them.
     psutil.wait_procs(everyone, timeout=600)
 
 

@@ -131,7 +131,7 @@ def test_a_file_that_comes_later_is_found(folder):
 
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", *SHARDS])
-def test_a_model_that_lacks_a_file_is_not_recorded(folder, name, capsys):
+def test_a_model_without_a_file_is_not_recorded(folder, name, capsys):
     (folder / name).unlink()
     path = folder.parent / "model_files.parquet"
     assert main(["model-files", f"--model={folder}", "--output", str(path)]) == 2

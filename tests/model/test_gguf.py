@@ -1,4 +1,4 @@
-"""A GGUF file: the model and tokenizer that it was made of, as a source and as the folder beside the results."""
+"""A GGUF file: the model and tokenizer that it was made of, as a source and as the folder in the results."""
 
 import os
 from pathlib import Path
@@ -25,7 +25,7 @@ from form_invariance.cli import main
 from form_invariance.errors import UserError
 from form_invariance.model import decoder, loading, tokenizers
 from form_invariance.model.files import resolve
-from form_invariance.model.gguf import folder_beside, write_folder
+from form_invariance.model.gguf import imported_folder, write_folder
 from form_invariance.problems.prompts import render
 from form_invariance.stages.tokenizer_options import folder_of
 
@@ -190,7 +190,7 @@ def test_a_file_as_source(original, tmp_path):
     from form_invariance.stages.model_options import load_model
 
     arguments = options(path, "--model-files", str(record))
-    assert folder_of(arguments) == folder_beside(record)
+    assert folder_of(arguments) == imported_folder(record)
     found, tokenizer = load_model(arguments)
     run = library.load_model(resolve(str(path)), device="cpu")
     expected = model.model.layers[1].mlp.down_proj.weight

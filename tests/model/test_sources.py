@@ -206,7 +206,7 @@ def test_pickled_weights_of_the_hub_are_called_pickled(repository, tmp_path, mon
 
 @pytest.mark.parametrize("source", ["models/llama-1b", "embedded:embedded-shared", "models/model.gguf"])
 def test_a_revision_of_what_has_none(source):
-    sentence = f"revision: 'main' is given with {source!r}, but only a model of the hub has them; leave it out"
+    sentence = f"revision: 'main' is given with {source!r}, but only hub models have revisions; leave it out"
     assert refusal(source, "main") == sentence
     config = {**SHIPPED, "models": {"m": {"source": source, "revision": "main"}}}
     with pytest.raises(UserError) as caught:

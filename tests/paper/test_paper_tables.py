@@ -1,4 +1,4 @@
-"""The paper's tables from small inputs, and the paper's numbers beside ours."""
+"""The paper's tables from small inputs, and the paper's numbers next to ours."""
 
 import json
 

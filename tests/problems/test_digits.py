@@ -69,7 +69,7 @@ def test_other_expressions_have_no_carry():
 
 
 def test_a_digit_that_no_answer_has_is_refused():
-    with pytest.raises(UserError, match=r"^digit 3 of 'a \+ b': no answer has so many digits; .* 120, is 2$"):
+    with pytest.raises(UserError, match=r"^digit 3 of 'a \+ b': no answer has that many digits; .* 120, is 2$"):
         pool(Arithmetic("a + b", LIMITS, 3))
 
 

@@ -123,7 +123,7 @@ SPECIAL = {**TOKEN, "special": True}
 WITHOUT_BOS = [VOCABULARY[RESERVED], VOCABULARY["12"]]
 WITH_BOS = [VOCABULARY[BOS], *WITHOUT_BOS]
 CONFIG = "tokenizer_config.json"
-BESIDE = {
+OTHER_FILES = {
     "added_tokens_decoder": ({CONFIG: {"added_tokens_decoder": {str(VOCABULARY[RESERVED]): SPECIAL}}}, WITH_BOS),
     "additional_special_tokens": ({CONFIG: {"additional_special_tokens": [RESERVED]}}, WITH_BOS),
     "extra_special_tokens": ({CONFIG: {"extra_special_tokens": {"some_token": RESERVED}}}, WITH_BOS),
@@ -143,10 +143,10 @@ BESIDE = {
 
 
 @pytest.mark.parametrize("opens", [True, False])
-@pytest.mark.parametrize("name", BESIDE)
-def test_what_stands_beside_tokenizer_json_is_read(folder, name, opens):
+@pytest.mark.parametrize("name", OTHER_FILES)
+def test_files_next_to_tokenizer_json_are_read(folder, name, opens):
     """As AutoTokenizer reads it, from a folder and in memory."""
-    files, expected = BESIDE[name]
+    files, expected = OTHER_FILES[name]
     write(folder, HONEST if opens else lying("post_processor", value=None))
     (folder / CONFIG).write_text(json.dumps({**OPTIONS, "add_bos_token": True, **files.get(CONFIG, {})}))
     for other in set(files) - {CONFIG}:

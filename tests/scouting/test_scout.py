@@ -203,7 +203,7 @@ def test_what_is_left_out_is_named_with_its_reason():
     needed = "(worked examples: 0), and 30% are needed"
     assert left_out(trials, chosen, "same") == [
         f"format z: the best wording of + in z has 25% right answers {needed}",
-        "format w: no wording of + is given in it (--template w/+=...)",
+        "format w: it has no wording of +; give one (--template w/+=...)",
         "format v: no wording of + in v fits the tokenizer: no token",
         f"operator -: the best wording of - in y has 20% right answers {needed}",
     ]
@@ -331,7 +331,7 @@ def split_rows(table, split):
         (lambda table: table.assign(correct=table.index < 9), "t in y has 9 right rows of 44 and needs 12"),
         (
             lambda table: table.assign(correct=table.index.isin(split_rows(table, "train")[:15])),
-            "t in y has 15 right rows of 44, of which the split, the same in all formats, gives 0 to eval, which "
+            "t in y has 15 right rows of 44, of which the split (the same in all formats) puts 0 into eval, which "
             "needs 6",
         ),
         (lambda table: table.assign(answer_token=1), "t in y: dataset of t: the answers of 6 of 6 train prompts"),

@@ -4,7 +4,7 @@
     python tests/slurm/cluster.py down FOLDER    # stop what it started, by process id
     python tests/slurm/cluster.py clean          # the same after a run that was killed, if there was one
 
-Needs root, and Debian's slurm-wlm and munge. Its configuration stands in /etc/slurm while it is up, since the
+Needs root, and Debian's slurm-wlm and munge. Its configuration is in /etc/slurm while it is up, since the
 executor plugin starts srun without SLURM_CONF; one that is there already is left alone.
 """
 

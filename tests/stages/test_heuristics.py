@@ -123,7 +123,7 @@ RANGE = "operands must be in 0..99; give the right --max-operand"
         (RANGE, PAIRS.assign(op1=[0, 100]), []),
         (RANGE, PAIRS.assign(op2=[-1, 2]), []),
         ("the operand 1000 is too large; operands must be in 0..999", PAIRS.assign(op1=[0, 1000]), []),
-        ("the pair op1 = 99, op2 = 2 comes twice", pd.concat([PAIRS, PAIRS[1:]]), []),
+        ("the pair op1 = 99, op2 = 2 appears twice", pd.concat([PAIRS, PAIRS[1:]]), []),
         ("result is not a + b of op1 and op2 in every row", PAIRS.assign(result=[1, 102]), []),
         ("result is not a - b of op1 and op2 in every row", PAIRS, ["--operator", "subtraction"]),
         ("results must be in 0..999", PAIRS.assign(result=[-1, 101]), ["--operator", "other"]),

@@ -131,7 +131,7 @@ def test_the_table_of_a_cell_is_both_modes_scores_of_observed_and_of_shuffled_ma
     a, b, answer = grid.a, grid.b, grid.answer
     maps = rng.normal(size=(5, len(a))).astype(np.float32)
     maps[0] += 6 * (a % 5 == 1)
-    # One pattern at both ends, of which the higher score stands.
+    # One pattern at both ends; the higher score counts.
     maps[2] += 6 * ((b % 10 == 4) & (a < 20)) - 6 * ((b == 14) & (a >= 20))
     logits = rng.normal(size=maps.shape).astype(np.float32)
     upper = (answer >= answer.max() - 30) & (answer < answer.max() - 10)

@@ -24,7 +24,7 @@ def test_ranking_table():
     assert table.loc[8, "attribution_rank"] == 1
     assert table["probability_change"].to_dict() == {2: 0.5, 5: 0.25, 8: -0.125}
     assert trimmed_mean(np.array([[100.0], *[[1.0]] * 8, [-50.0]])) == pytest.approx(1.0)
-    with pytest.raises(UserError, match="attribution table has not"):
+    with pytest.raises(UserError, match="attribution table does not have"):
         rank_cell(tensors, stage1.iloc[:2])
 
 

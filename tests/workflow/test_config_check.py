@@ -1,4 +1,4 @@
-"""Every mistake in a configuration is told in one sentence, with what is right."""
+"""Every mistake in a configuration is reported in one sentence, with what is right."""
 
 import copy
 import json
@@ -615,7 +615,7 @@ def test_tasks_on_numbers_that_no_operator_asks(tmp_path, formats):
         (with_digit(digit=3), ["digit 3 of 'a + b'", "99, is 1"]),
         # The embedded models' tokenizer keeps numbers whole.
         (with_digit(), ["formats.symbolic.templates.tens", "the digit must be the next token"]),
-        ({**with_digit(), "corrupt": "across_operators"}, ["config key corrupt: tens asks a digit"]),
+        ({**with_digit(), "corrupt": "across_operators"}, ["config key corrupt: tens asks for a digit"]),
         (
             with_digits(),
             [

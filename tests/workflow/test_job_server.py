@@ -1,4 +1,4 @@
-"""Commands that the job server runs in a fork, beside the same commands run by themselves."""
+"""Commands that the job server runs in a fork, compared with the same commands run by themselves."""
 
 import os
 import signal
@@ -50,7 +50,7 @@ def outer():
 
 @pytest.fixture(scope="module")
 def server(outer):
-    """What a program finds in its environment when it is run beside a server."""
+    """What a program finds in its environment when a server runs, too."""
     return {job_server.ADDRESS: outer.stdout.readline().strip()}
 
 

@@ -50,7 +50,7 @@ def test_more_for_larger_models_and_later_attempts():
         assert job_sizes.memory_mb(large, on_gpu, 3) == pytest.approx(
             3 * job_sizes.memory_mb(large, on_gpu, 1), abs=3
         )
-    # float32 weights, and the file's bfloat16 beside them
+    # float32 weights, and the file's bfloat16 weights
     assert job_sizes.memory_mb(large, False, 1) > 6 * large / 1e6
 
 

@@ -82,8 +82,8 @@ def test_small_grid_and_targets(clean):
     assert set(stages) == {"model_files", "census", "preflight", "dataset", "patching", "ranking", "rankings_all"}
     verdicts = pending(clean, "verdicts", "--configfile", "config/test.yaml")
     assert verdicts["summary"] == 1
-    beside = ("heuristics", "family_knockout", "neuron_effects", "agreement", "engine_check", "browser", "report")
-    assert not verdicts.keys() & set(beside)
+    others = ("heuristics", "family_knockout", "neuron_effects", "agreement", "engine_check", "browser", "report")
+    assert not verdicts.keys() & set(others)
 
 
 def test_the_papers_models_are_planned_without_weights(clean):
@@ -350,7 +350,7 @@ def jobs_of_environment(*names):
 
 
 @pytest.mark.parametrize(("names", "without"), [(["cpu", "plot"], "torch"), (["cpu"], "matplotlib")])
-def test_jobs_import_nothing_that_their_environment_lacks(names, without):
+def test_jobs_import_only_what_their_environment_has(names, without):
     commands = jobs_of_environment(*names)
     assert len(commands) > 5
     code = f"""

@@ -1,4 +1,4 @@
-"""A model is read right, and digests of its files, which its other jobs compare with what they find, per model."""
+"""Check that a model is read correctly, and record digests of its files, which its other jobs check."""
 
 TABLES += expand("<results>/{model}/model_files.parquet", model=MODELS)
 

@@ -12,7 +12,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", required=True, help="name of the model")
     parser.add_argument("--models", nargs="+", required=True, help="names of all models, for links")
     what = (
-        "ranking and neuron_effects of each cell; of expressions also heuristics and activation_maps, of tables "
+        "ranking and neuron_effects of each cell; for expressions also heuristics and activation_maps, for tables "
     )
     add_keyed(parser, "--tables", "NAME/FORMAT/OPERATOR=FILE", f"{what}of words row_activations")
     add_keyed(parser, "--operators", "NAME=QUESTION", "operators, with what they ask")

@@ -25,7 +25,7 @@ function familyTable(neuron) {
   ]));
 }
 
-// Tokens as their text, in which spaces and line ends are seen, with the logit that one unit of the neuron adds.
+// Tokens as their text, in which spaces and line ends are visible, with the logit that one unit of the neuron adds.
 function tokenLists(neuron) {
   const listing = (name, tokens) => element("p", { className: "tokens" }, `${name}: `,
     ...tokens.flatMap(([text, logit]) => [element("code", { textContent: JSON.stringify(text).slice(1, -1).replaceAll(" ", "␣") }), ` ${logit > 0 ? "+" : ""}${short(logit)}  `]));

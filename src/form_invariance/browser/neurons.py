@@ -1,4 +1,4 @@
-"""What the browser says of each shared neuron: ranks, effects, families, tokens, rows; from the run's tables."""
+"""What the browser shows for each shared neuron, from the run's tables: ranks, effects, families, tokens, rows."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -13,13 +13,13 @@ from form_invariance.stages.heuristics.map_files import ActivationMaps
 from form_invariance.stages.heuristics.names import SHARED
 
 ROWS = 10
-"""Rows of a table of words that are shown of a neuron."""
+"""Rows of a table of words that are shown for a neuron."""
 _EFFECTS = ("knockout_normalized_logit", "knockout_probability")
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What the browser shows of one (format, operator): heuristics and maps, or of a table of words its rows."""
+    """What the browser shows for one (format, operator): heuristics and maps, or the rows of a table of words."""
 
     ranking: pd.DataFrame
     effects: pd.DataFrame
@@ -144,7 +144,9 @@ def neurons_of(cells: Mapping[str, Cell], where: str) -> list[dict[str, Any]]:
     first = own[0].maps
     shared = own[0].effects[["layer", "neuron"]] if first is None else first.neurons
     if not all(_of_the_same_neurons(cell, own[0]) for cell in own):
-        raise UserError(f"{where}: the formats' activations are of other neurons or problems; run snakemake again")
+        raise UserError(
+            f"{where}: the formats have activations of different neurons or problems; run snakemake again"
+        )
     rankings = [_lookup(cell.ranking) for cell in own]
     effects = [_lookup(cell.effects) for cell in own]
     labelled = [{} if cell.heuristics is None else families(cell.heuristics) for cell in own]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 LEVELS = 64
-"""Steps of the page's colour scale; more cannot be told apart by eye."""
+"""Steps of the page's colour scale; the eye cannot distinguish more."""
 
 
 def pack_bytes(data: np.ndarray) -> str:

@@ -97,7 +97,7 @@ def browser_page(
     if any(
         f"{one['layer']}.{one['neuron']}" not in promoted for own in operators.values() for one in own["neurons"]
     ):
-        raise UserError(f"{model}: the promoted tokens are of other neurons; run snakemake again")
+        raise UserError(f"{model}: the table of promoted tokens has other neurons; run snakemake again")
     add_maps(operators, cells, _LARGEST - len(json.dumps([operators, promoted])))
     shown = {
         "model": model,

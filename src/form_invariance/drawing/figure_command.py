@@ -9,8 +9,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="the figure's name, for instance overlap")
     tables = "tables, by input and keys"
     parser.add_argument("--tables", nargs="+", required=True, metavar="INPUT/KEY=FILE", help=tables)
-    parser.add_argument("--title", required=True, help="what the figure is headed with")
-    parser.add_argument("--k", type=int, required=True, help="circuit size, where the figure shows one")
+    parser.add_argument("--title", required=True, help="heading of the figure")
+    parser.add_argument("--k", type=int, required=True, help="circuit size, for figures that show a single one")
     parser.add_argument("--output", type=Path, nargs="+", required=True, help="files, .png .svg or .pdf")
 
 

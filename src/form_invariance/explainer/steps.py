@@ -67,7 +67,7 @@ def ablations(tables: Tables, operator: str, k: int) -> pd.DataFrame:
         set=done["neurons"].map(titles).fillna(done["neurons"]), **{name: done[of] for name, of in columns.items()}
     )
     done.loc[done["neurons"] != "circuit", ["low", "high"]] = np.nan
-    # A knockout's contrast is told as the loss: with what is left it gives the unmodified model.
+    # A knockout's contrast is the loss: loss plus what is left gives the unmodified model.
     contrasts = of_k["intervention_contrasts"]
     contrasts = contrasts[(contrasts["operator"] == operator) & (contrasts["metric"] == "probability")]
     lost = contrasts[contrasts["intervention"] == "knockout"].set_index("format")["first"]

@@ -107,6 +107,6 @@ def _of_this_model(model: Run, means: MeanCache) -> MeanCache:
     if len(means.neurons) != model.model.config.n_layers or shapes != {(model.width,)}:
         raise UserError("means: they were made with a model of another shape; make them with this model")
     if not all(one.isfinite().all() for one in means.neurons):
-        raise UserError("means: they are not finite numbers; make them anew with mean_activations")
+        raise UserError("means: some are not finite numbers; make them again with mean_activations")
     like = model.model.embedding
     return replace(means, neurons=[one.to(like.device, like.dtype) for one in means.neurons])

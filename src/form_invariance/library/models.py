@@ -73,7 +73,7 @@ def _from_memory(
         raise UserError(f"revision: {shown(revision)} is given with a model in memory; leave it out")
     chosen = getattr(source, "tokenizer", None) if tokenizer is None else tokenizer
     if chosen is None:
-        raise UserError("tokenizer: give that of the model in memory, load_model(model, tokenizer=tokenizer)")
+        raise UserError("tokenizer: a model in memory needs its tokenizer, load_model(model, tokenizer=tokenizer)")
     model = load_decoder(source, options)
     return model, tokenizers.of_object(chosen, model.config.vocabulary)
 

@@ -107,7 +107,7 @@ def accepted_of(prompts: pd.DataFrame, argument: str = "prompts") -> list[list[i
     several = lists_of_numbers(prompts, "accepted_tokens", argument)
     for row, (token, some) in enumerate(zip(answers, several, strict=True)):
         if some is not None and token not in some:
-            rule = f"has the answer_token {token}, which is none of its accepted_tokens, {shown(some)}"
+            rule = f"has the answer_token {token}, which is not in its accepted_tokens, {shown(some)}"
             raise refusal(prompts, row, argument, f"{rule}; make the prompts again (make_prompts)")
     return [some or [token] for token, some in zip(answers, several, strict=True)]
 

@@ -18,7 +18,7 @@ _EXACT = 2**53
 _SHOWN = 60
 """Characters of a value in a message."""
 _LIST_AS_TEXT = re.compile(r"\[.*\]|\(.*,.*\)|\{.*\}", re.DOTALL)
-"""What a CSV file makes of a list, a tuple or a set."""
+"""The text that a list, a tuple or a set becomes in a CSV file."""
 
 
 def shown(value: object) -> str:
@@ -105,7 +105,7 @@ def lists_of_numbers(table: pd.DataFrame, name: str, argument: str) -> list[list
     """A column of lists of whole numbers, or of their text as a CSV file has it; None where a cell has nothing.
 
     Raises:
-        UserError: a cell is none of these.
+        UserError: a cell has another value.
     """
     found: list[list[int] | None] = []
     for row, cell in enumerate(column(table, name, argument).tolist()):
@@ -125,12 +125,12 @@ def lists_of_answers(table: pd.DataFrame, name: str, argument: str) -> tuple[lis
     """All answers of a column as `texts`, whose cells have one or a list of several, and how many each cell has.
 
     Raises:
-        UserError: a cell has none, a set, an answer that is no text, or text that a list may have become.
+        UserError: a cell has no answer, a set, an answer that is not text, or text that may have been a list.
     """
     cells = column(table, name, argument)
     for row, cell in enumerate(cells):
         if isinstance(cell, str) and _LIST_AS_TEXT.fullmatch(cell.strip()):
-            rule = f"has the text {shown(cell)} in column {str(name)!r}, which may be a list that a file made text"
+            rule = f"has the text {shown(cell)} in column {str(name)!r}, which may be a list from a file"
             advice = "give a list of the accepted answers, or, if this text is the answer, [text]"
             raise refusal(table, row, argument, f"{rule}; {advice}")
         if fault := next(filter(None, map(_fault, cell if _is_list(cell) and len(cell) else [cell])), None):

@@ -16,7 +16,7 @@ _FACTORS = (
     *("residual_multiplier", "embedding_multiplier", "logits_scaling", "logit_scale", "lm_head_multiplier"),
     *("scale_emb", "scale_depth", "mup_width_scale", "mup_embeddings_multiplier"),
 )
-"""Keys of configurations that multiply something; the engine computes them only if they are 1."""
+"""Keys of config.json for factors that the engine does not apply; they must be 1."""
 
 Linear = tuple[Tensor, Tensor | None]
 """A matrix (out, in), and its bias."""
@@ -24,7 +24,7 @@ Linear = tuple[Tensor, Tensor | None]
 
 @dataclass(frozen=True)
 class Family:
-    """Paths of what lies outside the layers and of a layer's attention, and the function that reads a layer."""
+    """Paths of a model's modules, and the function that reads a layer."""
 
     layer: Callable[[Modules, str], LayerWeights]
     layers: str
@@ -40,7 +40,7 @@ def _named(name: str, linear: Linear) -> dict[str, Any]:
 
 
 def _split(linear: Linear, sizes: list[int]) -> list[Linear]:
-    """The parts of a matrix that computes several things."""
+    """Split a joint matrix into its parts."""
     weight, bias = linear
     biases = [None] * len(sizes) if bias is None else bias.split(sizes)
     return list(zip(weight.split(sizes), biases, strict=True))
@@ -57,7 +57,7 @@ def _attention(modules: Modules, at: str, width: str) -> int:
 
 
 def _llama(modules: Modules, at: str) -> LayerWeights:
-    """Llama, and every class with the same modules: norms may be elsewhere, and matrices joined."""
+    """Llama, and every class with the same modules: norms may be in other places, and matrices may be joined."""
     attention, mlp, config = f"{at}.self_attn", f"{at}.mlp", modules.find("config")
     width = _attention(modules, attention, "head_dim")
     parts: dict[str, Any] = {}
@@ -79,7 +79,7 @@ def _llama(modules: Modules, at: str) -> LayerWeights:
         parts |= _named("up", modules.linear(f"{mlp}.up_proj"))
     parts |= _named("down", modules.linear(f"{mlp}.down_proj"))
     modules.activation(f"{mlp}.act_fn", f"{mlp}.activation_fn")
-    # Where a norm follows the MLP, that after attention belongs to attention.
+    # If a norm follows the MLP, the norm after attention belongs to attention.
     around = modules.find(f"{at}.post_feedforward_layernorm") is not None
     norms = {
         "attention_norm": "input_layernorm",
@@ -148,14 +148,14 @@ FAMILIES = {
         _gpt2, "transformer.h", "transformer.wte", "transformer.ln_f", "attn", positions="transformer.wpe"
     ),
 }
-"""By the name of the part that has the layers."""
+"""By the name of the module that contains the layers."""
 
 
 def family_of(modules: Modules) -> Family:
-    """Which function reads a model's layers.
+    """The family of a model.
 
     Raises:
-        UserError: it is none of them, or something is multiplied by a factor.
+        UserError: no family has such modules, or the model multiplies by a factor that the engine does not.
     """
     for name in _FACTORS:
         if (factor := getattr(modules.find("config"), name, None)) not in (None, 1):
@@ -191,10 +191,10 @@ def read(model: nn.Module, where: str, dtype: torch.dtype, device: torch.device)
 
 
 def check(model: nn.Module, where: str) -> None:
-    """Check that a model without weights (on the device meta) is of a class that can be read, by its first layer.
+    """Check by the first layer of a model without weights (on the device meta) that its class can be read.
 
     Raises:
-        UserError: it is not.
+        UserError: it cannot.
     """
     modules = Modules(model, where, torch.float32, torch.device("meta"))
     family = family_of(modules)
@@ -219,7 +219,7 @@ def _assembled(modules: Modules) -> Decoder:
     embedding = modules.weight(f"{family.embedding}.weight")
     # TransformerLens gives the unembedding a bias of zeros.
     if (bias is not None and bias.any()) or unembedding.shape != embedding.shape:
-        modules.refuse(head, "has a bias, or not the embedding's shape")
+        modules.refuse(head, "has a bias, or another shape than the embedding")
     positions = modules.weight(f"{family.positions}.weight") if family.positions else None
     final_norm = modules.norm(family.final_norm)
     if final_norm is None:

@@ -16,7 +16,7 @@ TOKENIZER = (
     *("config.json", "tokenizer.json", "tokenizer_config.json"),
     *("added_tokens.json", "special_tokens_map.json"),
 )
-"""The files of which a tokenizer is made; the last three may be missing."""
+"""The files of a tokenizer; the last three may be missing."""
 
 
 def resolve(source: str, revision: str | None = None) -> Path:
@@ -39,14 +39,14 @@ def resolve(source: str, revision: str | None = None) -> Path:
 
 
 def check_revision(source: str, revision: str | None) -> None:
-    """Check that only a model of the hub is given with a revision.
+    """Check that a local model is given without a revision.
 
     Raises:
-        UserError: it is another one.
+        UserError: there is one.
     """
     if revision is not None:
         raise UserError(
-            f"revision: {revision!r} is given with {source!r}, but only a model of the hub has them; leave it out"
+            f"revision: {revision!r} is given with {source!r}, but only hub models have revisions; leave it out"
         )
 
 
@@ -67,7 +67,7 @@ def _local(source: str) -> Path | None:
 
 
 def files_read(folder: Path) -> list[Path]:
-    """The files from which a model and its tokenizer are read, sorted by name; of a GGUF file that alone.
+    """The files from which a model and its tokenizer are read, sorted by name; for a GGUF file, that file.
 
     Raises:
         UserError: weights are missing, damaged or quantised.

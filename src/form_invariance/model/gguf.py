@@ -1,4 +1,4 @@
-"""A GGUF file as transformers reads it, and a folder of it beside a model's results, which later jobs map."""
+"""Read a GGUF file with transformers, and write its model as a folder in the results, which later jobs map."""
 
 import shutil
 from pathlib import Path
@@ -7,14 +7,14 @@ from typing import Any
 from form_invariance.errors import UserError, in_one_sentence
 
 _LIKE_GPT2 = ("gpt-2", "default", "smollm")
-"""Values of `tokenizer.ggml.pre` besides those that transformers knows."""
+"""Values of `tokenizer.ggml.pre` that transformers does not list and reads like GPT-2's."""
 _ASSUMED = {
     "attention.sliding_window_pattern": 6,
     "rope.freq_base_swa": 10_000,
     "rope.scaling.type": "none",
     "rope.scaling.factor": 1,
 }
-"""What transformers assumes of keys that it does not read."""
+"""Values that transformers assumes for keys that it does not read."""
 _WIDTHS = ("attention.key_length", "attention.value_length", "rope.dimension_count")
 
 
@@ -23,16 +23,16 @@ def is_gguf(source: str) -> bool:
     return source.lower().endswith(".gguf")
 
 
-def folder_beside(record: Path) -> Path:
-    """The folder of a GGUF file, from the path of the table of its model's files."""
+def imported_folder(record: Path) -> Path:
+    """The folder for the model of a GGUF file, from the path of the table model_files."""
     return record.with_name("imported")
 
 
 def _metadata(file: Path) -> dict[str, Any]:
-    """What a file says of its model, all of which transformers reads.
+    """The metadata of a file, after a check that transformers reads all of it that describes the model.
 
     Raises:
-        UserError: the file is damaged, or transformers would read another model.
+        UserError: the file is damaged, or transformers would load a different model.
     """
     from transformers.integrations.gguf import read_gguf_metadata
     from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKENIZER_SPLITS
@@ -51,14 +51,14 @@ def _metadata(file: Path) -> dict[str, Any]:
         unread += [] if pre in (*GGUF_PRE_TOKENIZER_SPLITS, *_LIKE_GPT2) else [f"tokenizer.ggml.pre {pre!r}"]
     if unread:
         raise UserError(
-            f"{file}: transformers does not read {unread[0]}, so the model would be another one; use the model's "
-            "Hugging Face folder"
+            f"{file}: transformers does not read {unread[0]}, so it would load a different model; use the "
+            "model's Hugging Face folder"
         )
     return dict(said)
 
 
 def load_tokenizer(file: Path) -> Any:
-    """The tokenizer of a GGUF file, as transformers reads it, but for the rules of SmolLM2 and Llama 3.
+    """The tokenizer of a GGUF file, as transformers reads it, with the rules of SmolLM2 and Llama 3 that it omits.
 
     Raises:
         UserError: it cannot be read.
@@ -82,7 +82,7 @@ def load_tokenizer(file: Path) -> Any:
 
 
 def write_folder(file: Path, folder: Path) -> None:
-    """Write a GGUF file's model and tokenizer as a Hugging Face folder, in float32. It appears whole or never.
+    """Write a GGUF file's model and tokenizer as a Hugging Face folder, in float32, completely or not at all.
 
     Raises:
         UserError: the file cannot be read, or the folder cannot be written.
@@ -93,7 +93,7 @@ def write_folder(file: Path, folder: Path) -> None:
 
     tokenizer = load_tokenizer(file)
     model, part = in_transformers(file, torch.float32, "cpu"), folder.with_name(f".{folder.name}.part")
-    # The weights are plain numbers by now.
+    # The loaded weights are no longer quantised.
     model.hf_quantizer = None
     del model.config.quantization_config
     try:

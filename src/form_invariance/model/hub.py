@@ -9,7 +9,7 @@ _FILES = (
     *("config.json", "tokenizer.json", "tokenizer_config.json", "added_tokens.json", "special_tokens_map.json"),
     *(ADAPTER, WHOLE, INDEX),
 )
-"""What is read of a model besides the shards of its weights."""
+"""The files that are read of a model, without the shards of its weights."""
 
 
 def cached(hub_id: str, revision: str | None) -> Path | None:

@@ -1,4 +1,4 @@
-"""Write the model of a GGUF file, as transformers reads it, as a Hugging Face folder."""
+"""Write the model of a GGUF file as a Hugging Face folder."""
 
 import argparse
 from pathlib import Path

@@ -23,8 +23,8 @@ def read(model: nn.Module, dtype: torch.dtype, device: str) -> Decoder:
     """The model as a `Decoder`, whose weights are views where device and precision are the model's.
 
     Raises:
-        UserError: it is no model of Hugging Face's or a bridge, it has a part that the engine does not compute, or
-            its logits are others than the engine's.
+        UserError: it is neither a transformers model nor a bridge, it has a part that the engine does not compute,
+            or its logits differ from the engine's.
     """
     given: Any = unwrapped(model)
     inner: Any = unwrapped(given.original_model) if is_bridge(given) else given
@@ -32,8 +32,8 @@ def read(model: nn.Module, dtype: torch.dtype, device: str) -> Decoder:
         raise UserError(f"{_WHERE} has an adapter; merge it into the weights with peft's merge_and_unload")
     if not hasattr(getattr(inner, "config", None), "to_json_string"):
         raise UserError(
-            f"source: a module of type {type(model).__name__} is no model of Hugging Face's transformers and no "
-            "bridge of TransformerLens; give the model that it contains"
+            f"source: a module of type {type(model).__name__} is neither a transformers model nor a "
+            "TransformerLens bridge; give the model that it contains"
         )
     if (quantised := getattr(inner.config, "quantization_config", None)) is not None:
         refuse_quantised(_WHERE, quantised)

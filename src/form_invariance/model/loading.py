@@ -49,7 +49,7 @@ def load(source: Path, *, dtype: torch.dtype = torch.float32, device: str = "cpu
 
 
 def name_of(source: Path) -> str:
-    """What messages call a model."""
+    """The name of a model in messages."""
     return f"GGUF file {source}" if source.is_file() else f"model folder {source}"
 
 
@@ -70,18 +70,18 @@ def in_transformers(source: Path, dtype: torch.dtype, device: str) -> Any:
     from transformers import AutoModelForCausalLM
 
     with quiet(), in_one_sentence(f"{where} cannot be read by transformers"):
-        model, told = AutoModelForCausalLM.from_pretrained(
+        model, info = AutoModelForCausalLM.from_pretrained(
             folder, dtype=dtype, output_loading_info=True, ignore_mismatched_sizes=True, **options
         )
-    _check_told(where, told)
+    _check_info(where, info)
     return model.requires_grad_(False)
 
 
 def check_class(folder: Path) -> None:
-    """Check that a folder's model is of a class that the engine reads, without its weights.
+    """Check, without loading the weights, that the engine reads the class of a folder's model.
 
     Raises:
-        UserError: it is not.
+        UserError: it does not.
     """
     from transformers import AutoConfig, AutoModelForCausalLM
 
@@ -107,20 +107,20 @@ def refuse_quantised(where: str, config: Any) -> NoReturn:
     method = config.get("quant_method") if isinstance(config, dict) else config
     raise UserError(
         f"{where}: the model is quantised (quantization_config: {method!s:.60}), and quantised weights are not "
-        "read; give the model that was quantised"
+        "read; give the unquantised model"
     )
 
 
-def _check_told(where: str, told: dict[str, Any]) -> None:
-    """Check that every weight of the model was stored, and every stored weight is the model's."""
-    for name, stored, wanted in sorted(told["mismatched_keys"]):
+def _check_info(where: str, info: dict[str, Any]) -> None:
+    """Check that every weight of the model is stored, and every stored weight belongs to the model."""
+    for name, stored, wanted in sorted(info["mismatched_keys"]):
         raise UserError(
             f"{where}: weight {name!r} has shape {tuple(stored)}, but config.json, or the family's default, asks "
             f"for {tuple(wanted)}"
         )
-    for name in sorted(told["missing_keys"]):
+    for name in sorted(info["missing_keys"]):
         raise UserError(f"{where}: weight {name!r} is missing")
-    for name in sorted(told["unexpected_keys"]):
+    for name in sorted(info["unexpected_keys"]):
         if not OLD_BUFFERS.search(name):
             raise UserError(
                 f"{where}: weight {name!r} does not belong to a model of this configuration, so it would be "

@@ -1,4 +1,4 @@
-"""The modules of a transformers model: what each computes, found out by looking at it and trying it."""
+"""The modules of a transformers model: what each computes, found by inspection and trial."""
 
 from typing import Any, NoReturn
 
@@ -10,9 +10,9 @@ from form_invariance.errors import UserError
 from form_invariance.model.decoder import ACTIVATIONS, Norm
 
 PLAIN: tuple[type, ...] = (Tensor, nn.Parameter)
-"""Types of weights; a subclass may compute something else."""
+"""Types of weights that are read; a subclass may compute something else."""
 _LOW = 0.02
-"""Error of a norm in 16 bits; without the one that Gemma adds, or with another epsilon, it is far larger."""
+"""Largest error of a norm in 16 bits. The wrong weight (Gemma adds 1) or epsilon gives a far larger one."""
 
 
 def unwrapped(module: Any) -> Any:
@@ -31,7 +31,7 @@ class Modules:
         """Weights will be views, unless another device or precision is asked for; `where` is for messages."""
         self.model, self.where, self._form = model, where, (device, dtype)
         self.settings: dict[str, Any] = {}
-        """What must be the same in all layers, and is."""
+        """Settings, which must be the same in all layers."""
         self._taken: dict[int, tuple[Tensor, Tensor]] = {}
 
     def find(self, path: str) -> Any:
@@ -62,7 +62,7 @@ class Modules:
         """Note a setting of the module at a path, which must be the same in all layers."""
         before = self.settings.setdefault(name, value)
         if before != value:
-            self.refuse(path, f"has {name} {value!r:.40} after {before!r:.40} elsewhere")
+            self.refuse(path, f"has {name} {value!r:.40}, but another layer has {before!r:.40}")
         return value
 
     def weight(self, path: str) -> Tensor:
@@ -80,9 +80,9 @@ class Modules:
         if not weight.is_floating_point() or weight.itemsize == 1:
             raise UserError(
                 f"{self.where}: the model is quantised (weight {path!r} has type {weight.dtype}), and quantised "
-                "weights are not read; give the model that was quantised"
+                "weights are not read; give the unquantised model"
             )
-        # A tied weight has two names, and one tensor. One of inference mode could not be differentiated later.
+        # A tied weight has two names and one tensor. A tensor of inference mode has no gradients, so it is copied.
         if id(weight) not in self._taken:
             own = weight.clone() if weight.is_inference() else weight.detach()
             self._taken[id(weight)] = weight, own.to(*self._form)
@@ -95,15 +95,15 @@ class Modules:
             raise UserError(
                 f"{self.where} has an adapter ({path}); merge it into the weights with peft's merge_and_unload"
             )
-        # The latter is Conv1D, which stores the matrix transposed.
+        # transformers.pytorch_utils has Conv1D, which stores the matrix transposed.
         if type(module) is not nn.Linear and type(module).__module__ != "transformers.pytorch_utils":
-            self.refuse(path, "is no plain matrix")
+            self.refuse(path, "is not a plain matrix")
         weight = self.weight(f"{path}.weight")
         bias = None if module.bias is None else self.weight(f"{path}.bias")
         return weight if isinstance(module, nn.Linear) else weight.T, bias
 
     def norm(self, path: str) -> Norm | None:
-        """RMSNorm, also with Gemma's weight around one, or LayerNorm, whichever the module computes."""
+        """The norm that a module computes: RMSNorm (Gemma's stored weight is the weight minus 1) or LayerNorm."""
         module = self.find(path)
         if module is None:
             return None
@@ -117,7 +117,7 @@ class Modules:
             if self._computes(module, norm, epsilon):
                 self.set(path, "norm_epsilon", epsilon)
                 return norm
-        return self.refuse(path, f"is no RMSNorm or LayerNorm with epsilon {epsilon!r}")
+        return self.refuse(path, f"is neither RMSNorm nor LayerNorm with epsilon {epsilon!r}")
 
     @torch.no_grad()
     def _computes(self, module: nn.Module, norm: Norm, epsilon: float) -> bool:
@@ -148,7 +148,7 @@ class Modules:
         """Inverse frequencies (r/2,) of a rotary embedding.
 
         Args:
-            kind: which, where layers of several kinds have embeddings of their own.
+            kind: the layer's kind, in models with one embedding for each kind.
         """
         prefix = "" if self.find(f"{path}.inv_freq") is not None else f"{kind}_"
         inverse, scaling = (self.get(f"{path}.{prefix}{name}") for name in ("inv_freq", "attention_scaling"))

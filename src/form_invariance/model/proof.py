@@ -24,7 +24,7 @@ In float32 the largest that was measured is 2e-6. A number of 16 bits is rounded
 
 @contextmanager
 def evaluated(model: nn.Module) -> Iterator[None]:
-    """No dropout for a while; each module then trains again, or not, as before."""
+    """Switch dropout off; afterwards each module has its former mode."""
     training = [module for module in model.modules() if module.training]
     try:
         model.eval()
@@ -39,7 +39,7 @@ def check(model: nn.Module, decoder: Decoder, where: str) -> None:
     """Check that the engine and the model give the same logits on a few tokens.
 
     Args:
-        model: whose modules `decoder` was read from, or what contains it and runs it.
+        model: the model from whose modules `decoder` was read, or a wrapper that runs it.
         where: the model's name for messages.
 
     Raises:

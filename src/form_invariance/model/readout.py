@@ -25,7 +25,7 @@ class Readout:
     predicted: Tensor  # int64, the most probable token
 
     def metrics(self) -> dict[str, np.ndarray]:
-        """What a damage is told by, each of the readout's shape, float64."""
+        """The metrics of a damage, each of the readout's shape, float64."""
         return {
             "accuracy": self.correct.double().cpu().numpy(),
             "probability": self.probability.cpu().numpy(),

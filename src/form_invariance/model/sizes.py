@@ -1,4 +1,4 @@
-"""A model's sizes, which config.json says, and the settings of its forward pass. No torch here."""
+"""A model's sizes, from config.json, and the settings of its forward pass. No torch here."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from form_invariance.json_yaml import read_json
 
 @dataclass(frozen=True)
 class Sizes:
-    """What says how large a model is."""
+    """The sizes of a model."""
 
     n_layers: int
     d_model: int

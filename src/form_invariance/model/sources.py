@@ -17,7 +17,7 @@ _PAGE = re.compile(
     rf"|hf://({_HUB_ID})(?:@([^/]+))?.*"
 )
 _WHEELS = "config/wheels"
-"""Of the models that the Makefile fetches into `models`."""
+"""Lists of what the Makefile fetches for each of its models."""
 _LIKE_A_FOLDER = 0.7
 """Similarity of two folders' names above which one is taken for a misspelling of the other."""
 

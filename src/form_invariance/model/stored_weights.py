@@ -14,7 +14,7 @@ INDEX = "model.safetensors.index.json"
 ADAPTER = "adapter_config.json"
 
 OLD_BUFFERS = re.compile(r"\b(rotary_emb\.inv_freq|(attn|attention)\.(masked_)?bias)$")
-"""What old checkpoints store besides weights; transformers computes it."""
+"""Buffers that old checkpoints store with the weights; transformers computes them."""
 _FLOATS = ("F64", "F32", "F16", "BF16")
 
 
@@ -87,6 +87,6 @@ def count_weights(folder: Path) -> int:
             if kind not in _FLOATS:
                 raise UserError(
                     f"{path}: the model is quantised (weight {name!r} has type {kind}), and quantised weights are "
-                    "not read; give the model that was quantised"
+                    "not read; give the unquantised model"
                 )
     return count

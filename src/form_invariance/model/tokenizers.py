@@ -1,4 +1,4 @@
-"""A model's tokenizer, the one that transformers' AutoTokenizer gives. Imports torch only to ask it."""
+"""A model's tokenizer, as transformers' AutoTokenizer loads it. Only AutoTokenizer imports torch."""
 
 from pathlib import Path
 
@@ -16,14 +16,14 @@ LARGEST = 2**28
 """Size limit of tokenizer.json in bytes, about eight times the largest one in use."""
 
 
-def kept_beside(record: Path) -> Path:
-    """Where the first job of a model keeps the tokenizer that AutoTokenizer gave, from the table of its files."""
+def kept_path(record: Path) -> Path:
+    """Where a model's first job saves the tokenizer, from the path of the table model_files."""
     return record.with_name("tokenizer.json")
 
 
 def load_kept(folder: Path, record: Path) -> PromptTokenizer:
-    """The tokenizer that the first job kept: the same as `load_tokenizer`, in half of its time and memory."""
-    tokenizer = Tokenizer.from_file(str(kept_beside(record)))
+    """The tokenizer that the first job saved, equal to `load_tokenizer`'s, in half of the time and memory."""
+    tokenizer = Tokenizer.from_file(str(kept_path(record)))
     tokenizer.encode_special_tokens = bool(provenance_of(record).get("split_special_tokens"))
     return _of_backend(tokenizer, read_sizes(folder).vocabulary, str(folder / "tokenizer.json"))
 
@@ -43,7 +43,7 @@ def load_tokenizer(source: Path) -> PromptTokenizer:
         raise UserError(f"{path} has {path.stat().st_size >> 20} MB, too much for a tokenizer; download it again")
     for name in TOKENIZER:
         if (source / name).exists() and not (source / name).is_file():
-            raise UserError(f"{source / name} is no file; download it again")
+            raise UserError(f"{source / name} is not a file; download it again")
     vocabulary = read_sizes(source).vocabulary
     with in_one_sentence(f"{path} cannot be read as a tokenizer"):
         if source.parent == PACKAGED:  # AutoTokenizer gives the same, but takes seconds to import
@@ -62,7 +62,7 @@ def _backend(tokenizer: object) -> Tokenizer:
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if not isinstance(backend, Tokenizer):
         raise UserError(
-            f"tokenizer: a value of type {type(tokenizer).__name__} is no fast tokenizer of Hugging Face's "
+            f"tokenizer: a value of type {type(tokenizer).__name__} is not a fast tokenizer of Hugging Face's "
             "transformers; give AutoTokenizer.from_pretrained(...)"
         )
     return backend

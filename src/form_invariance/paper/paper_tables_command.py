@@ -41,9 +41,9 @@ def run(arguments: argparse.Namespace) -> None:
     heuristics = _of_shared(read_tables(arguments.heuristics, HEURISTICS), "neurons")
     agreements = _of_shared(read_tables(arguments.agreement, AGREEMENT), "kind")
     labelled = _of_shared(read_tables(arguments.labelled, LABELLED), "kind")
-    lacking = {key[0] for key in (*census, *probes, *heuristics, *agreements)} - sources.keys()
-    if lacking or labelled.keys() != agreements.keys():
-        raise UserError(f"--source or --labelled lacks entries of {sorted(lacking) or '--agreement'}")
+    missing = {key[0] for key in (*census, *probes, *heuristics, *agreements)} - sources.keys()
+    if missing or labelled.keys() != agreements.keys():
+        raise UserError(f"--source or --labelled: entries of {sorted(missing) or '--agreement'} are missing")
     rows = tables.agreement(agreements, labelled, sources)
     made = {
         "census": tables.census(census, sources),

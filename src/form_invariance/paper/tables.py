@@ -60,7 +60,7 @@ def compared_with_paper(
 
     Args:
         labels: labels of the paper's tables.
-        keys: columns of `table` that a row is found by, besides the model.
+        keys: columns of `table` that a row is found by, with the model.
         columns: the paper's column by ours.
         sources: each model's source, by its name in `table`.
     """
@@ -103,7 +103,7 @@ def probe(tables: Mapping[tuple[str, str], pd.DataFrame], sources: Mapping[str, 
     rows = []
     for (model, name), table in tables.items():
         if name == "shared":
-            # Of this table the formats' own probes stand in their own tables, with more prompts.
+            # The formats' own probes have tables of their own, with more prompts.
             table = of_all_formats(table)
         for operator in table["operator"].unique():
             own = curve(table, operator)

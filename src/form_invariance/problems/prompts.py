@@ -18,7 +18,7 @@ from form_invariance.problems.templates import render as render
 from form_invariance.problems.templates import rendered as rendered
 
 PAD = -1
-"""Stands before the token ids of a prompt that is shorter than others in one array."""
+"""Fills an array before the token ids of a prompt that is shorter than others."""
 _PART = 10_000
 """Numbers that are encoded at once."""
 

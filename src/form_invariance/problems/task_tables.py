@@ -14,7 +14,7 @@ from form_invariance.errors import UserError, one_line
 from form_invariance.user_files import read_bytes
 
 NO_OPERAND = -1
-"""Takes the place of the second operand: a table's problems are told apart by the number of their row alone."""
+"""The second operand of a table's problems, which the number of the row alone identifies."""
 
 
 def _refuse(path: Path, reason: str) -> NoReturn:

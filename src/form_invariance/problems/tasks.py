@@ -84,8 +84,8 @@ def pool(task: Task) -> pd.DataFrame:
     if not long.any():
         largest = problems["answer"].max()
         raise UserError(
-            f"digit {task.digit} of '{task.expression}': no answer has so many digits; 0 is the leading digit, so "
-            f"the last one of the largest answer, {largest}, is {len(str(largest)) - 1}"
+            f"digit {task.digit} of '{task.expression}': no answer has that many digits; 0 is the leading digit, "
+            f"so the last one of the largest answer, {largest}, is {len(str(largest)) - 1}"
         )
     return problems[long].reset_index(drop=True)
 

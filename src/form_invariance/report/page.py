@@ -95,7 +95,7 @@ def _method(text: str) -> Markup:
 
 
 def _sections(answers: Mapping[str, list[Answer]], files: Files) -> list[dict[str, Any]]:
-    """A section for each question, in which the models' answers stand side by side."""
+    """A section for each question, with the models' answers side by side."""
     sections: dict[str, dict[str, Any]] = {}
     for model, own in answers.items():
         for answer in own:

@@ -147,11 +147,11 @@ def left_out(trials: pd.DataFrame, chosen: pd.DataFrame, examples: str) -> list[
 
 
 def _worst(tried: pd.DataFrame, cells: Sequence[tuple[str, str]]) -> str:
-    """What the cell with the fewest right answers lacks."""
+    """Why the cell with the fewest right answers is not chosen."""
     by_cell = {cell: tried[(tried["format"] == cell[0]) & (tried["operator"] == cell[1])] for cell in cells}
     (name, operator), worst = min(by_cell.items(), key=lambda one: one[1]["right"].max() if len(one[1]) else -1)
     if worst.empty:
-        return f"no wording of {operator} is given in it (--template {name}/{operator}=...)"
+        return f"it has no wording of {operator}; give one (--template {name}/{operator}=...)"
     best = worst.sort_values("right", ascending=False, kind="stable").iloc[0]
     if (worst["misfit"] != "").all():
         return f"no wording of {operator} in {name} fits the tokenizer: {best['misfit']}"

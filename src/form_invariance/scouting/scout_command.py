@@ -30,8 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--template",
         metavar=_TEMPLATE,
         **several,
-        help="wordings to try in place of those of a format; a table's operator is the name of its file; the "
-        "prompt ends at {answer}, or else at the end, and worked examples have the text after {answer}, too: "
+        help="wordings to try instead of a format's own; a table's operator has the name of its file; the prompt "
+        "ends before {answer}, if that is given, and in worked examples the text after it follows the answer: "
         """code/capitals='CAPITALS["{country}"] = "{answer}"'""",
     )
     parser.add_argument(
@@ -107,7 +107,7 @@ def run(arguments: argparse.Namespace) -> None:
     )
     chosen = trials[trials["chosen"]]
     level = chosen["level"].iloc[0]
-    lacking = choice.left_out(trials[trials["level"] == level], chosen, examples) + questions.unasked(
+    left_out = choice.left_out(trials[trials["level"] == level], chosen, examples) + questions.unasked(
         levels[level]
     )
     speed = arguments.tflops * 1e12 if arguments.tflops else sizes.machine_rate(model)
@@ -136,7 +136,7 @@ def run(arguments: argparse.Namespace) -> None:
     minutes = f"about {seconds / 60:.0f} minutes at {speed / 1e12:.2g} TFLOP/s"
     results = f"results/{writing.model_name(output.stem)}"
     opening = [f"Written by scout. Estimated time of the experiment: {minutes}."]
-    opening += [f"Left out: {sentence}." for sentence in lacking]
+    opening += [f"Left out: {sentence}." for sentence in left_out]
     opening += ["Folder of all that it writes."]
     write_text(output, "\n".join([*(f"# {line}" for line in opening), f"results: {results}", "", text]))
     late = (
@@ -144,7 +144,7 @@ def run(arguments: argparse.Namespace) -> None:
         if seconds <= 60 * arguments.minutes
         else f"; the quickest experiment is longer than --minutes {arguments.minutes:g}"
     )
-    print(*(f"Left out: {sentence}." for sentence in lacking), sep="\n")
+    print(*(f"Left out: {sentence}." for sentence in left_out), sep="\n")
     print(f"Wrote {', '.join(map(str, [output, *files.values()]))}: {minutes}{late}.")
     print(*(f"Warning: {sentence}" for sentence in warnings), f"Run it: snakemake --configfile {output}", sep="\n")
     print(f"The answers will be in {results}/report.html")

@@ -111,7 +111,7 @@ def of_tables(sizes: Sizes, censuses: Censuses, seed: int) -> Sizes:
     most = min(int(own["correct"].sum()) for own, _ in censuses.values()) // 2
     for prompts in range(max(min(sizes["train_prompts"], most), FEWEST_PROMPTS), FEWEST_PROMPTS - 1, -1):
         choice = Choice(prompts, min(prompts, sizes["eval_prompts"]), sizes["corrupt_seeds"], seed)
-        if not (lacks := _lacks(censuses, choice)):
+        if not (reasons := _too_small(censuses, choice)):
             rows = max(len(own) for own, _ in censuses.values())
             return {
                 **sizes,
@@ -121,33 +121,33 @@ def of_tables(sizes: Sizes, censuses: Censuses, seed: int) -> Sizes:
             }
     raise UserError(
         f"the tables are too small for {FEWEST_PROMPTS} train and {FEWEST_PROMPTS} eval prompts in every format: "
-        f"{'; '.join(lacks)}; add rows, or try other wordings or another model"
+        f"{'; '.join(reasons)}; add rows, or try other wordings or another model"
     )
 
 
-def _lacks(censuses: Censuses, choice: Choice) -> list[str]:
-    """What tables lack for as many prompts as are chosen: which number is too small, and what it must be."""
-    lacks: list[str] = []
+def _too_small(censuses: Censuses, choice: Choice) -> list[str]:
+    """Why tables are too small for the chosen numbers of prompts: the number found, and the number needed."""
+    reasons: list[str] = []
     taken: dict[str, set[int]] = {}
     for (name, operator), own in censuses.items():
         census, where = own[0], f"{operator} in {name}"
         right, needed = int(census["correct"].sum()), {"train": choice.train, "eval": choice.evaluation}
         side = sides(census, needed, choice.seed, operator)[census["correct"]]
         if right < sum(needed.values()):
-            lacks.append(f"{where} has {right} right rows of {len(census)} and needs {sum(needed.values())}")
+            reasons.append(f"{where} has {right} right rows of {len(census)} and needs {sum(needed.values())}")
         elif short := [split for split, size in needed.items() if (side == split).sum() < size]:
-            lacks.append(
-                f"{where} has {right} right rows of {len(census)}, of which the split, the same in all formats, "
-                f"gives {(side == short[0]).sum()} to {short[0]}, which needs {needed[short[0]]}"
+            reasons.append(
+                f"{where} has {right} right rows of {len(census)}, of which the split (the same in all "
+                f"formats) puts {(side == short[0]).sum()} into {short[0]}, which needs {needed[short[0]]}"
             )
         else:
             try:
                 dataset, _ = make_dataset({operator: own}, operator, choice)
                 taken.setdefault(operator, set()).update(dataset["a"])
             except UserError as error:
-                lacks.append(f"{where}: {error}")
+                reasons.append(f"{where}: {error}")
     rows = {operator: len(census) for (_, operator), (census, _) in censuses.items()}
-    return lacks or [
+    return reasons or [
         f"the prompts of all formats take {len(own)} of the {rows[operator]} rows of {operator}, and {_SPARE} "
         "others are needed for the mean activations"
         for operator, own in taken.items()

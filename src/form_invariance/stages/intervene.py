@@ -123,7 +123,7 @@ def intervene(
         given: means by position, or last-token values (late layers, m), or (late layers, P, m).
         everywhere: replace at every position but BOS, by means; else at the last token.
         at_once: sets that run between two calls of `done`.
-        done: told how many sets have run.
+        done: called with the number of sets that have run.
 
     Returns:
         Readout of shape (sets, P).

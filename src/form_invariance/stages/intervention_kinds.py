@@ -1,4 +1,4 @@
-"""The interventions on the neurons of a set: what is ablated, how it is told, and which verdict it decides."""
+"""The interventions on the neurons of a set: what is ablated, how it is reported, and which verdict it decides."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Intervention:
         opening: of that answer, with a place for k; the metrics follow.
         compared: the question to its strongest control.
         ablated: which neurons take their means, (..., late layers, m), from the sets' masks of equal shape.
-        lost: whether metrics are told as what the unmodified model has more, so that larger is a stronger effect.
+        lost: whether metrics are reported as losses, unmodified minus ablated, so that larger is stronger.
     """
 
     label: str

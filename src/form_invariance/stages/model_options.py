@@ -54,10 +54,10 @@ def readouts_of(arguments: argparse.Namespace) -> Readouts:
 
 
 def load_decoder(source: Path | torch.nn.Module, arguments: argparse.Namespace, *, prove: bool = False) -> Decoder:
-    """The model of a folder, or one in memory, in the precision and on the device that the options name.
+    """Load a folder's model, or take one in memory, with the precision and device that the options name.
 
     Args:
-        prove: compare logits with those of transformers' model; of a model in memory they always are.
+        prove: compare the logits with transformers'. For a model in memory this is always done.
     """
     dtype, device = dtype_of(arguments), device_of(arguments)
     if isinstance(source, Path):
@@ -69,7 +69,7 @@ def load_decoder(source: Path | torch.nn.Module, arguments: argparse.Namespace, 
 
 
 def load_model(arguments: argparse.Namespace) -> tuple[Decoder, PromptTokenizer]:
-    """The model and tokenizer that the options name, from an earlier command of this process if it loaded them."""
+    """The model and tokenizer that the options name; an earlier command of this process may have loaded them."""
     loaded = getattr(arguments, "models", {})  # absent where no command line was parsed
     key = (arguments.model, arguments.revision, arguments.model_files, arguments.dtype, device_of(arguments))
     if key not in loaded:

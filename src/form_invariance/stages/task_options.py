@@ -17,7 +17,7 @@ def add_task_arguments(parser: argparse.ArgumentParser) -> None:
     asked = parser.add_mutually_exclusive_group(required=True)
     asked.add_argument("--expression", help="of the operands, for instance 'a // b'; it needs the four limits")
     asked.add_argument("--table", type=Path, help="CSV file with a column for each field, and one for the answer")
-    parser.add_argument("--table-sha256", help="of the table; a table with another content is refused")
+    parser.add_argument("--table-sha256", help="sha256 of --table; a file with another content is refused")
     parser.add_argument("--digit", type=int, help="ask this digit of the answer, 0 = the leading one")
     parser.add_argument("--answer-column", default="answer", help="the table's column of answers")
     add_optional(parser, *OPERANDS)

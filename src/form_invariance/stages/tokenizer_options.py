@@ -10,7 +10,7 @@ from form_invariance.problems.prompts import PromptTokenizer
 
 
 def checked_folder(arguments: argparse.Namespace, only: Collection[str] = ()) -> Path:
-    """The folder of the model, whose files (`only` these, or all) are those that --model-files records."""
+    """The folder of the model, after a check of its files (all, or `only` these) with --model-files."""
     source, folder = resolve(arguments.model, arguments.revision), folder_of(arguments)
     if arguments.model_files:
         digests.check(folder, arguments.model_files, only, source if source.is_file() else None)
@@ -18,9 +18,9 @@ def checked_folder(arguments: argparse.Namespace, only: Collection[str] = ()) ->
 
 
 def folder_of(arguments: argparse.Namespace) -> Path:
-    """The folder of the model; of a GGUF file that beside --model-files, without that option the file itself."""
+    """The model's folder. For a GGUF file: the imported folder next to --model-files, else the file itself."""
     source = resolve(arguments.model, arguments.revision)
-    return gguf.folder_beside(arguments.model_files) if source.is_file() and arguments.model_files else source
+    return gguf.imported_folder(arguments.model_files) if source.is_file() and arguments.model_files else source
 
 
 def load_tokenizer_alone(arguments: argparse.Namespace) -> PromptTokenizer:
@@ -31,5 +31,5 @@ def load_tokenizer_alone(arguments: argparse.Namespace) -> PromptTokenizer:
 def tokenizer_in(folder: Path, arguments: argparse.Namespace) -> PromptTokenizer:
     """The tokenizer of a checked folder."""
     record = arguments.model_files
-    kept = record is not None and tokenizers.kept_beside(record).exists()
+    kept = record is not None and tokenizers.kept_path(record).exists()
     return tokenizers.load_kept(folder, record) if kept else tokenizers.load_tokenizer(folder)

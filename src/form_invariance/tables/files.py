@@ -79,7 +79,7 @@ def reading(path: Path, kind: str, *more: type[Exception]) -> Iterator[None]:
 
     Args:
         kind: what the file should be, for instance Parquet.
-        more: exceptions of this reader, besides those of tables, tensors and the file system.
+        more: exceptions of this reader, added to those of tables, tensors and the file system.
     """
     try:
         yield

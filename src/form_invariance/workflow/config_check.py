@@ -91,7 +91,7 @@ def _tasks(config: Mapping[str, Any]) -> dict[str, Task]:
     digits = [name for name, task in tasks.items() if isinstance(task, Arithmetic) and not is_whole(task)]
     if digits and config["corrupt"] == "across_operators":
         raise UserError(
-            f"config key corrupt: {digits[0]} asks a digit, and its partners have the same digits before it; "
+            f"config key corrupt: {digits[0]} asks for a digit, and its partners must share the digits before it; "
             "write within_operator"
         )
     return tasks
@@ -171,7 +171,7 @@ def _check_variants(config: Mapping[str, Any]) -> None:
             if given < int(number):
                 raise UserError(
                     f"config key formats.{name}.variants: {operator} has variant {number}, but {other} has "
-                    f"{given}; with corrupt: across_operators every operator needs as many"
+                    f"{given}; with corrupt: across_operators all operators need equally many"
                 )
 
 

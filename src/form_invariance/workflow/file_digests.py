@@ -40,7 +40,7 @@ def digests(config: Mapping[str, Any], begun: Digests) -> dict[str, str]:
     """The digests of all files that a checked configuration names.
 
     Args:
-        begun: those that a run began with, which hold in its jobs.
+        begun: the digests with which a run began, for its jobs.
     """
     models = [path for model in config["models"].values() for path in of_model(model)]
     paths = dict.fromkeys([*tables_and_text(config), *models])

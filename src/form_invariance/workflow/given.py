@@ -1,4 +1,4 @@
-"""What a user gives besides the default configuration: files, and KEY=VALUE items, which are read as strictly."""
+"""The user's configuration: files, and the KEY=VALUE items of `--config`, which are read as strictly as files."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -36,7 +36,7 @@ def left_out(config: Mapping[str, Any], default: Mapping[str, Any]) -> Iterator[
         if lost := [name for name in default[key] if name not in config[key]]:
             yield (
                 f"config key {key}: this run leaves out {', '.join(lost)} of config/config.yaml, because a key "
-                "replaces the whole default; to keep them, write them there, too"
+                "replaces the whole default; to keep them, copy them into your file"
             )
 
 

@@ -41,7 +41,7 @@ def local_folder(source: str) -> Path | None:
 
 def known_folder(source: str, revision: str | None) -> Path | None:
     """The folder of a model whose config.json is on this machine: a local folder or a snapshot in the hub's cache.
-    None of a GGUF file, whose folder a job makes.
+    None for a GGUF file, whose folder a job writes.
 
     Other files of the snapshot may be missing; a job downloads them. This function does not use the network.
 

@@ -52,7 +52,7 @@ def beyond(jobs: pd.DataFrame, known: dict[str, float]) -> list[str]:
         if most is not None and asked > most:
             name = f"the partition {partition}" if partition else "the default partition"
             found.append(
-                f"{rule} asks for {asked:.0f} minutes a job, but {name} gives {most:.0f}; name another one in "
-                f"config/cluster.yaml, or lower the limit with --set-resources {rule}:runtime={most:.0f}"
+                f"{rule} asks for {asked:.0f} minutes a job, but {name} gives {most:.0f}; name another partition "
+                f"in config/cluster.yaml, or lower the limit with --set-resources {rule}:runtime={most:.0f}"
             )
     return found

@@ -21,9 +21,9 @@ def read_maps(path: Path, kind: str, max_operand: int) -> tuple[Grid, pd.DataFra
         these pairs, a column for each neuron under its name.
 
     Raises:
-        UserError: the file is missing or is not a Parquet table, a column is missing or comes twice, a pair is out
-            of range, comes twice or has another result than the operator gives, or an activation is not a finite
-            number.
+        UserError: the file is missing or is not a Parquet table, a column is missing or appears twice, a pair is
+            out of range, appears twice or has another result than the operator gives, or an activation is not a
+            finite number.
     """
     try:
         table = pd.read_parquet(path)
@@ -57,7 +57,7 @@ def read_maps(path: Path, kind: str, max_operand: int) -> tuple[Grid, pd.DataFra
     twice = table.duplicated(_PAIR[:2]).to_numpy()
     if twice.any():
         first = twice.argmax()
-        raise UserError(f"{path}: the pair op1 = {a[first]}, op2 = {b[first]} comes twice; keep one row of each")
+        raise UserError(f"{path}: the pair op1 = {a[first]}, op2 = {b[first]} appears twice; keep one of its rows")
     if answer.min() < 0 or answer.max() > LARGEST_ANSWER:
         raise UserError(f"{path}: results must be in 0..{LARGEST_ANSWER}")
     expression = EXPRESSIONS.get(kind)

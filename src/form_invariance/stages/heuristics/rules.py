@@ -10,7 +10,7 @@ from form_invariance.stages.heuristics.names import DIGIT, of_result
 from form_invariance.stages.heuristics.pairs import Grid, operand_ranges, result_ranges
 
 SMALLEST = 5
-"""Pairs that a rule must hold for: the top pairs of a smaller rule cannot be told from a few outliers."""
+"""Pairs that a rule must hold for: the top pairs of a smaller rule may be a few outliers."""
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ NEARLY_ZERO = 1e-3
 
 @dataclass(frozen=True)
 class Choices:
-    """What is measured of a cell, besides its circuits."""
+    """What is measured in a cell, apart from its circuits."""
 
     operator: str  # it has controls of its own, which its formats share
     draws: Draws

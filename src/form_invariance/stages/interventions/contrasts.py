@@ -57,7 +57,7 @@ def cell_of(summary: pd.DataFrame, prompts: pd.DataFrame, dataset: pd.DataFrame)
 def values_by_prompt(done: pd.DataFrame, unmodified: pd.DataFrame) -> pd.DataFrame:
     """The metrics of every set of neurons on every prompt, as a mean over a control's draws.
 
-    Some interventions, such as knockout, are told as the loss: unmodified minus modified.
+    Some interventions, such as knockout, are reported as the loss: unmodified minus modified.
 
     Args:
         done: rows of the table by prompt, of all interventions.

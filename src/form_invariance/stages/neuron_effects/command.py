@@ -1,4 +1,4 @@
-"""Knock every shared neuron of one cell out alone."""
+"""Knock out each shared neuron of one cell alone."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""What each shared neuron does alone: knocked out of the whole model."""
+"""The effect of each shared neuron: it is knocked out alone."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Correlation of two formats' effects over neurons, corrected for what prompts alone make unreliable.
+"""Correlation of two formats' effects over neurons, corrected for the noise of the prompts.
 
 Effects are centred over the neurons of a layer first, because what all neurons share does not rank them. The
 product of a neuron's effects on two prompts contains no noise in expectation if the prompts have no answer in
@@ -78,8 +78,8 @@ def answers_of(train: pd.DataFrame, draws: Sequence[pd.DataFrame], effects: Effe
     if (len(train), len(draws)) != (effects.prompts, effects.draws):
         raise UserError(
             f"--datasets, --corrupt-tables: {name} has {len(train)} train prompts and {len(draws)} draws of "
-            f"partners, but its effects have {effects.prompts} and {effects.draws}; give the tables that they "
-            "were made from"
+            f"partners, but its effects have {effects.prompts} and {effects.draws}; give the tables of "
+            "these effects"
         )
     # A digit is the answer where one is asked.
     digits = (train["digit"] >= 0).all()

@@ -68,7 +68,7 @@ DIFFERING = Schema(
 )
 
 RELIABLE = 0.3
-"""A correlation is not corrected by a lower reliability."""
+"""Below this reliability a correlation is not corrected."""
 
 FORMAT_CORRELATION = Schema(
     "format_correlation",

@@ -93,7 +93,7 @@ def patch_layers(
         candidates: neurons of each late layer, (C,) each.
         corrupt: last-token activations of the corrupt prompts, (S, late layers, P, m).
         answers: token ids of the clean and of each draw's corrupt answer, (S, P, 2).
-        done: told after each piece how many single patches it held.
+        done: called after each piece with its number of single patches.
         readouts: says how the patches are read out, and counts them.
         metric: of `indirect_effect.METRICS`.
 

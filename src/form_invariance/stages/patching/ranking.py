@@ -46,7 +46,7 @@ def rank_cell(tensors: Mapping[str, np.ndarray], attribution: pd.DataFrame) -> p
     stage1 = stage1[["layer", "neuron", "attribution_score", "attribution_rank"]]
     ranking = pd.concat(tables).merge(stage1, on=["layer", "neuron"], how="left")
     if ranking["attribution_rank"].isna().any():
-        raise UserError("ranking: the indirect effects hold neurons that the attribution table has not")
+        raise UserError("ranking: the indirect effects have neurons that the attribution table does not have")
     return ranking.sort_values(["layer", "rank"], ignore_index=True)
 
 

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_keyed(parser, "--task", "TASK=EXPRESSION", "tasks on numbers", required=False)
     add_keyed(parser, "--task-template", "FORMAT/TASK=TEMPLATE", "their prompts", required=False)
     parser.add_argument("--text", type=Path, help="plain text, UTF-8; default: a short text of the package")
-    parser.add_argument("--text-sha256", help="of that file; a file with another content is refused")
+    parser.add_argument("--text-sha256", help="sha256 of --text; a file with another content is refused")
     add_required(parser, int, prompts="prompts of a task that is no operator, at most")
     add_options(parser, output="specificity table", contrasts_output="table of the contrasts")
     add_options(parser, prompts_output="table of the damage by prompt")

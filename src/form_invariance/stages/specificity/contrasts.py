@@ -55,7 +55,7 @@ class _Cell:
         return np.mean([damage.mean(1) for damage in damages], axis=0)
 
     def _tasks(self, task: str) -> list[str]:
-        """The tasks that a name stands for."""
+        """The tasks that a name means."""
         if task == OTHER_OPERATORS:
             return [other for other in self.operators if other != self.operator]
         return [self.operator if task == OWN else task]

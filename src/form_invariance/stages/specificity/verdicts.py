@@ -22,7 +22,7 @@ _EXCHANGED = {
     (KEEP_ONLY, EXCHANGED, PRIMARY): f"{PRIMARY} kept",
     (KNOCKOUT, EXCHANGED, "accuracy"): "accuracy",
 }
-"""The metric that a contrast of the formats' best neurons is told as, by intervention, contrast and metric."""
+"""Names of metrics in verdicts, by intervention, contrast and metric: contrasts of the formats' best neurons."""
 
 _OWN = {(OTHER_CIRCUITS, OWN): "", (BEYOND, OTHER_OPERATORS): " beyond control"}
 """What is added to the metric of a contrast of specificity, by contrast and task."""

@@ -9,7 +9,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tables", nargs="+", required=True, metavar="NAME/KEY=FILE", help="the tables of contrasts"
     )
-    add_required(parser, int, k_shown="circuit size that is shown where one is; the table has all")
+    add_required(parser, int, k_shown="circuit size that is printed by default; the table has all")
     add_options(parser, output="verdicts table")
 
 

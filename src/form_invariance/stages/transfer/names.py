@@ -12,7 +12,7 @@ CONTROLS = (*DRAWN, "not_shared")
 """Conditions with other neurons than the circuit's, as many in each layer, and the matched donor."""
 
 NO_DONOR = "no_donor"
-"""The circuit's neurons take their mean over the target's format."""
+"""The circuit's neurons take their mean over prompts of the target's template."""
 
 BASELINES = (NO_DONOR, "mismatched", *CONTROLS)
 """Conditions that a matched donor must beat: no donor, another problem's donor, other neurons."""
