@@ -266,7 +266,7 @@ def test_lower_precision_on_a_card(finished, tmp_path):
     pd.testing.assert_frame_equal(*tables.values(), check_exact=True)
 
 
-def test_the_templates_own_means_are_tried_besides_the_formats(finished, tmp_path):
+def test_the_templates_own_means_are_tried_too(finished, tmp_path):
     """Two templates of unequal length make the format's means; either's own means give what they give alone."""
     together, own, other = (tmp_path / f"{name}.safetensors" for name in ("together", "addition", "other"))
     of_format = {"addition": "word", "x": "code"}

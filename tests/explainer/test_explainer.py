@@ -337,7 +337,7 @@ def test_pictures_show_the_tables():
     assert [line.get_xdata().tolist() for line in dots] == [[0.25, 0.25], [0.25, 0.75]]
 
 
-def test_keep_only_and_knockout_are_drawn_beside_the_unmodified_model():
+def test_keep_only_and_knockout_are_drawn_next_to_the_unmodified_model():
     every = {
         "interventions": every_format(lambda name: interventions(name, False)),
         "intervention_contrasts": contrasts(False),

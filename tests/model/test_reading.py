@@ -171,7 +171,7 @@ def save_in_shards(weights, folder, rng, number):
     return names
 
 
-def save_beside(weights, folder, rng):
+def save_unused_files(weights, folder, rng):
     """Files that do not count: backups, other formats, what a training left."""
     stale = {name: torch.zeros_like(one) for name, one in weights.items()}
     for name in ("consolidated", "backup", "a", "model-00009-of-00009", "z", "model.fp16"):
@@ -192,7 +192,7 @@ def test_files_that_count(family_folders, tmp_path, seed):
     folder = rewritten(source, tmp_path / "model")
     weights = load_file(folder / "model.safetensors")
     (folder / "model.safetensors").unlink()
-    save_beside(weights, folder, rng)
+    save_unused_files(weights, folder, rng)
     way = ("whole", "shards", "shards and then whole", "an index of nothing")[seed % 4]
     shards = save_in_shards(weights, folder, rng, rng.randint(1, 4)) if way == "shards" else []
     if way == "shards and then whole":

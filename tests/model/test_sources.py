@@ -132,7 +132,7 @@ def repository(tmp_path):
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_what_lies_beside_a_model_does_not_make_its_snapshot_incomplete(repository, known):
+def test_other_files_of_a_model_do_not_make_its_snapshot_incomplete(repository, known):
     """Neither subfolders nor other weights are asked for, whether the list of the files is known or not."""
     whole = [*DESCRIPTION, "model.safetensors"]
     folder = snapshot(repository, whole, [*whole, *OTHER_FILES, *SHARDS] if known else None)

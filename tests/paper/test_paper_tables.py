@@ -82,7 +82,7 @@ def inputs():
     return cells, agreements, labelled, census
 
 
-def test_the_papers_numbers_stand_beside_ours_for_its_models_alone(inputs):
+def test_the_papers_numbers_are_shown_for_its_models_alone(inputs):
     cells, agreements, labelled, census = inputs
     numbers = read_numbers().set_index(["table", "model", "format", "operator", "family", "column"])["value"]
     rows = tables.agreement(agreements, labelled, SOURCES).set_index(["model", "mode", "operator"])

@@ -94,7 +94,7 @@ def test_effects_grow_with_the_shared_part_and_exchange_tells_a_half_from_the_wh
 
 
 @pytest.mark.slow
-def test_transfer_corrects_failures_before_the_shared_neurons_and_none_that_arise_beside_them(few):
+def test_transfer_corrects_failures_before_the_shared_neurons_and_none_in_other_neurons(few):
     _, early, late = few
     assert early.loc["matched_minus_baseline", "verdict"] == "yes"
     assert abs(late.loc["matched_minus_baseline", "value"]) < 0.02
