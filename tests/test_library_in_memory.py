@@ -56,8 +56,9 @@ def logits(run):
     return decoder.logits(run.model, decoder.run_layers(run.model, decoder.embed(run.model, TOKENS)))
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    ("family", "dtype"), [*((name, torch.float32) for name in FAMILIES), ("llama", torch.float64)]
+)
 def test_logits_are_those_of_the_weights_in_memory(family_folders, monkeypatch, family, dtype):
     model, tokenizer = in_memory(family_folders[family])
     change(model.to(dtype))
@@ -144,23 +145,14 @@ def test_dtype_device_and_tied_weights(family_folders):
 
 CHANGED = {
     "rope_theta": ("llama", lambda model: model.config.rope_parameters.update(rope_theta=9.0)),
-    "rms_norm_eps": ("llama", lambda model: setattr(model.config, "rms_norm_eps", 0.5)),
-    "hidden_act": ("llama", lambda model: setattr(model.config, "hidden_act", "gelu")),
-    "query_pre_attn_scalar": ("gemma2", lambda model: setattr(model.config, "query_pre_attn_scalar", 3)),
     "final_logit_softcapping": ("gemma2", lambda model: setattr(model.config, "final_logit_softcapping", 1.5)),
-    "head_dim": ("qwen3", lambda model: setattr(model.config, "head_dim", 8)),
     "act_fn": ("llama", lambda model: each(model, lambda layer: setattr(layer.mlp, "act_fn", nn.GELU("tanh")))),
     "scaling": ("llama", lambda model: each(model, lambda layer: setattr(layer.self_attn, "scaling", 0.9))),
     "eps": ("llama", lambda model: each_norm(model, 0.3)),
     "inv_freq": ("llama", lambda model: model.model.rotary_emb.inv_freq.mul_(0.4)),
 }
 DIFFERENT = {
-    "one act_fn": (
-        lambda one: setattr(one.mlp, "act_fn", nn.GELU()),
-        "1.mlp .* has activation 'gelu', but another layer has 'silu'",
-    ),
     "one scaling": (lambda one: setattr(one.self_attn, "scaling", 0.9), r"1.self_attn .* has attention_scale 0.9"),
-    "relu": (lambda one: setattr(one.mlp, "act_fn", nn.ReLU()), "1.mlp .* has the activation ReLU"),
     "a hook": (
         lambda one: one.mlp.register_forward_hook(lambda module, given, made: made * 1.1),
         r"logits differ from the model's own by .*, first in model\.layers\.1 \(LlamaDecoderLayer\)",
@@ -174,7 +166,7 @@ DIFFERENT = {
 
 
 def each(model, change):
-    for layer in model.get_submodule("gpt_neox" if hasattr(model, "gpt_neox") else "model").layers:
+    for layer in model.model.layers:
         change(layer)
 
 
@@ -195,8 +187,7 @@ def test_a_model_that_was_changed_after_it_was_built(family_folders, name):
         expected = model(TOKENS).logits
     found = logits(library.load_model(model, tokenizer=tokenizer, device="cpu"))
     torch.testing.assert_close(found, expected, atol=1e-4 * float(expected.abs().max()), rtol=0)
-    in_config_alone = ("rope_theta", "rms_norm_eps", "hidden_act", "query_pre_attn_scalar", "head_dim")
-    assert torch.equal(before, expected) == (name in in_config_alone)
+    assert torch.equal(before, expected) == (name == "rope_theta")
 
 
 @pytest.mark.parametrize("name", DIFFERENT)
@@ -210,20 +201,17 @@ def test_a_model_that_computes_something_else(tuned, name):
     assert all(module.training for module in model.modules())
 
 
-@pytest.mark.parametrize("way", ["compiled", "in place", "a layer"])
-def test_a_compiled_model(tuned, way):
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_compiled_model(tuned, whole):
     model, tokenizer = tuned
     with torch.no_grad():
         expected = model(TOKENS).logits
-    if way == "compiled":
+    if whole:
         model = torch.compile(model)
-    elif way == "in place":
-        model.compile()
     else:
         model.model.layers[1] = torch.compile(model.model.layers[1])
-    torch.testing.assert_close(
-        logits(library.load_model(model, tokenizer=tokenizer, device="cpu")), expected, atol=1e-4, rtol=0
-    )
+    found = logits(library.load_model(model, tokenizer=tokenizer, device="cpu"))
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
 
 
 SAME_MODULES = {
@@ -238,13 +226,9 @@ SAME_MODULES = {
 }
 OTHER_MODULES = {
     "GraniteConfig": ({"residual_multiplier": 0.22}, "has residual_multiplier 0.22, which is not supported"),
-    "CohereConfig": ({}, "has logit_scale 0.0625"),
     "MixtralConfig": ({}, r"model\.layers\.0\.mlp \(MixtralSparseMoeBlock\) has no up_proj"),
     "HeliumConfig": ({}, r"first in model\.layers\.0\.self_attn \(HeliumAttention\)"),
     "NemotronConfig": ({}, "has the activation ReLUSquaredActivation"),
-    "OlmoConfig": ({}, r"input_layernorm \(OlmoLayerNorm\) has no weight"),
-    "PhiConfig": ({}, r"self_attn \(PhiAttention\) has no o_proj"),
-    "BloomConfig": ({}, r"transformer\.h\.0 \(BloomBlock\) has no attn"),
     "GPTBigCodeConfig": ({}, "this GPTBigCodeForCausalLM cannot be read"),
 }
 
@@ -291,6 +275,10 @@ class Adapter(nn.Module):
         self.base_layer, self.lora_A = base_layer, nn.Linear(base_layer.in_features, 2, bias=False)
 
 
+class Subclass(torch.Tensor):
+    """As torchao's."""
+
+
 def adapted(model):
     mlp = model.model.layers[0].mlp
     mlp.up_proj = Adapter(mlp.up_proj)
@@ -301,10 +289,6 @@ def with_weight(weight):
         model.model.norm.weight = nn.Parameter(weight, requires_grad=False)
 
     return change
-
-
-class Subclass(torch.Tensor):
-    """As torchao's."""
 
 
 def with_config(**changes):
@@ -318,23 +302,14 @@ def dynamically(model):
 
 
 REFUSED = {
-    "adapter": (adapted, r"the model in memory has an adapter \(model.layers.0.mlp.up_proj\); merge it into"),
-    "quantised": (
-        with_config(quantization_config={"quant_method": "gptq"}),
-        r"the model in memory: the model is quantised \(quantization_config: gptq\)",
-    ),
-    "eight bits": (
-        with_weight(torch.ones(48, dtype=torch.int8)),
-        r"the model in memory: the model is quantised \(weight 'model.norm.weight' has type torch.int8\)",
-    ),
+    "adapter": (adapted, r"the model in memory has an adapter \(model.layers.0.mlp.up_proj\); merge"),
+    "quantised": (with_config(quantization_config={"quant_method": "gptq"}), "the model is quantised"),
+    "eight bits": (with_weight(torch.ones(48, dtype=torch.int8)), "quantised .* has type torch.int8"),
     "dynamically": (dynamically, r"q_proj \(Linear\) is not a plain matrix"),
     "subclass": (with_weight(torch.ones(48).as_subclass(Subclass)), "is a Subclass, not a plain tensor; give"),
     "offloaded": (lambda model: model.to("meta"), r"is not in memory \(device meta\)"),
     "shape": (with_weight(torch.ones(47)), "the model in memory cannot be run by transformers: .*47"),
-    "longer": (
-        with_config(num_hidden_layers=3),
-        "this engine's logits differ .* first in model.layers.3, which does not run",
-    ),
+    "longer": (with_config(num_hidden_layers=3), "first in model.layers.3, which does not run"),
 }
 
 
@@ -347,20 +322,12 @@ def test_what_a_folder_would_be_refused_for(tuned, name):
 
 
 def test_other_modules_and_wrong_arguments(tuned, tmp_path):
-    import transformers
-
     model, tokenizer = tuned
-    bert = transformers.BertConfig(num_hidden_layers=1, hidden_size=24, num_attention_heads=2, intermediate_size=8)
     wrapped = type("PeftModel", (nn.Module,), {"__module__": "peft.peft_model"})()
     for source, options, said in (
-        (
-            transformers.BertModel(bert),
-            {"tokenizer": tokenizer},
-            "BertModel. has none of the parts model, ",
-        ),
         (nn.Linear(2, 3), {"tokenizer": tokenizer}, "source: a module of type Linear is neither a transformers"),
         (wrapped, {"tokenizer": tokenizer}, "the model in memory has an adapter"),
-        (model, {}, r"tokenizer: a model in memory needs its tokenizer, load_model\(model, tokenizer=tokenizer\)"),
+        (model, {}, "tokenizer: a model in memory needs its tokenizer"),
         (model, {"tokenizer": "gpt2"}, "tokenizer: a value of type str is not a fast tokenizer"),
         (model, {"tokenizer": tokenizer, "revision": "main"}, "revision: 'main' is given with a model in memory"),
         (tmp_path, {"tokenizer": tokenizer}, "tokenizer: a folder or hub id has its own"),

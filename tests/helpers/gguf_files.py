@@ -1,6 +1,5 @@
 """Small models as GGUF files: real architectures, random weights, tokenizers of the kinds that GGUF knows."""
 
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -8,16 +7,13 @@ from typing import Any
 
 import gguf
 import numpy as np
-import sentencepiece
 import torch
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-F32 = gguf.GGMLQuantizationType.F32
 LLAMA3 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
     r"|\s+(?!\S)|\s+"
 )
-QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 ADDED = "<think>"
 """A token that is not special, but found in a text before it is split."""
@@ -25,13 +21,11 @@ BOS = 1
 
 
 def _pre_tokenizer(pre: str) -> pre_tokenizers.PreTokenizer:
-    """As in the tokenizer.json of GPT-2, SmolLM2, Llama 3 and Qwen 2."""
-    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    if pre == "gpt-2":
-        return byte_level
+    """As in the tokenizer.json of SmolLM2 and Llama 3."""
     if pre == "smollm":
+        byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False)
         return pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), byte_level])
-    split = pre_tokenizers.Split(Regex({"llama-bpe": LLAMA3, "qwen2": QWEN2}[pre]), behavior="isolated")
+    split = pre_tokenizers.Split(Regex(LLAMA3), behavior="isolated")
     plain = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     return pre_tokenizers.Sequence([split, plain])
 
@@ -56,65 +50,6 @@ def train_tokenizer(pre: str, texts: list[str]) -> Tokenizer:
     return tokenizer
 
 
-USER_DEFINED = ["\n", "\n\n", "\t", "▁▁", "▁▁▁", "<b>"]
-"""Tokens of a SentencePiece vocabulary like Gemma's that are found in a text before it is split."""
-
-
-def train_sentencepiece(texts: list[str], *, gemma: bool) -> Any:
-    """SentencePiece's tokenizer: like Gemma's, or like Llama 2's, which adds a space to every text."""
-    written = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter([*"\n".join(texts).split("\n"), *(str(n) for n in range(100))]),
-        model_writer=written,
-        model_type="bpe",
-        vocab_size=600,
-        character_coverage=0.98,
-        byte_fallback=True,
-        split_digits=True,
-        normalization_rule_name="identity",
-        remove_extra_whitespaces=False,
-        allow_whitespace_only_pieces=True,
-        add_dummy_prefix=not gemma,
-        user_defined_symbols=USER_DEFINED if gemma else [],
-        minloglevel=2,
-    )
-    return sentencepiece.SentencePieceProcessor(model_proto=written.getvalue())
-
-
-def sentencepiece_fields(processor: Any, *, gemma: bool) -> dict[str, Any]:
-    """The metadata of a SentencePiece tokenizer, as llama.cpp's conversion writes it."""
-    pieces = [processor.id_to_piece(index) for index in range(len(processor))]
-    types = [
-        2
-        if processor.is_unknown(index)
-        else 3
-        if processor.is_control(index)
-        else 6
-        if processor.is_byte(index)
-        else 4
-        if gemma and piece in USER_DEFINED
-        else 1
-        for index, piece in enumerate(pieces)
-    ]
-    values = {
-        "model": "llama",
-        "pre": "default",
-        "tokens": [
-            piece.replace("▁", " ") if kind == 4 else piece for piece, kind in zip(pieces, types, strict=True)
-        ],
-        "scores": [processor.get_score(index) for index in range(len(processor))],
-        "token_type": types,
-        "merges": None,
-        "bos_token_id": processor.bos_id(),
-        "eos_token_id": processor.eos_id(),
-        "unknown_token_id": processor.unk_id(),
-        "add_bos_token": None,
-        # Without the key, llama.cpp adds the space.
-        "add_space_prefix": False if gemma else None,
-    }
-    return {f"tokenizer.ggml.{key}": value for key, value in values.items()}
-
-
 def parts(tokenizer: Tokenizer) -> tuple[dict[str, int], list[tuple[str, str]]]:
     """Vocabulary and merges of a BPE."""
     model = json.loads(tokenizer.to_str())["model"]
@@ -130,8 +65,8 @@ def interleaved(rows: np.ndarray, heads: int) -> np.ndarray:
     return rows[order]
 
 
-def random_model(architecture: str, vocabulary: int, *, tied: bool, **changed: Any) -> Any:
-    """Hugging Face's model with random weights; `changed` are further settings of its configuration."""
+def random_model(architecture: str, vocabulary: int, *, tied: bool) -> Any:
+    """Hugging Face's model with random weights."""
     import transformers as hf
 
     sizes = {
@@ -146,7 +81,6 @@ def random_model(architecture: str, vocabulary: int, *, tied: bool, **changed: A
         "rms_norm_eps": 1e-5,
         "rope_parameters": {"rope_type": "default", "rope_theta": 5000.0},
         "tie_word_embeddings": tied,
-        **changed,
     }
     gemma = {
         "head_dim": 256,
@@ -157,18 +91,14 @@ def random_model(architecture: str, vocabulary: int, *, tied: bool, **changed: A
             "sliding_attention": {"rope_type": "default", "rope_theta": 10_000.0},
         },
     }
-    config = {
-        "llama": lambda: hf.LlamaConfig(**sizes),
-        "qwen2": lambda: hf.Qwen2Config(**sizes),
-        "qwen3": lambda: hf.Qwen3Config(**sizes, head_dim=128),
-        "gemma3": lambda: hf.Gemma3TextConfig(**(sizes | gemma | changed)),
-    }[architecture]()
+    is_gemma = architecture == "gemma3"
+    config = hf.Gemma3TextConfig(**(sizes | gemma)) if is_gemma else hf.LlamaConfig(**sizes)
     torch.manual_seed(0)
     model = hf.AutoModelForCausalLM.from_config(config)
     for name, parameter in model.named_parameters():
         if "norm" in name or name.endswith("bias"):
             parameter.data = 1 + 0.3 * torch.randn_like(parameter)
-        if architecture == "gemma3" and "norm" in name:
+        if is_gemma and "norm" in name:
             # bfloat16, as Google's: the sum of 1 and the weight is exact.
             parameter.data = (0.3 * torch.randn_like(parameter)).bfloat16().float()
     return model.eval()
@@ -235,21 +165,15 @@ def fields_of(model: Any, tokenizer: Tokenizer, pre: str) -> dict[str, Any]:
     }
 
 
-def write_gguf(path: Path, architecture: str, fields: dict[str, Any], tensors: dict, types: Any = None) -> Path:
-    """Write a GGUF file.
-
-    Args:
-        fields: values by key; None leaves a key out.
-        types: function from a tensor's name and values to its type; default: float32 for all.
-    """
+def write_gguf(path: Path, architecture: str, fields: dict[str, Any], tensors: dict) -> Path:
+    """Write a GGUF file in float32; the value None leaves a key out."""
     add = {bool: "add_bool", int: "add_uint32", float: "add_float32", str: "add_string", list: "add_array"}
     writer = gguf.GGUFWriter(path, architecture)
     for key, value in fields.items():
         if value is not None:
             getattr(writer, add[type(value)])(key, value)
     for name, values in tensors.items():
-        kind = types(name, values) if types else F32
-        writer.add_tensor(name, gguf.quantize(values, kind), raw_dtype=kind)
+        writer.add_tensor(name, values)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

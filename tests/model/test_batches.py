@@ -32,9 +32,3 @@ def test_what_batches_give_is_put_in_the_order_of_the_prompts(lengths, size, dim
     found = [own[:, -1].repeat(3, 1).movedim(1, dim) for own in batches]
     expected = padded(lengths)[:, -1].repeat(3, 1).movedim(1, dim)
     assert torch.equal(in_order(rows, found, dim), expected)
-
-
-def test_prompts_of_one_length_stay_as_they_are():
-    rows, batches = zip(*by_length(padded([4] * 7), 3), strict=True)
-    assert [one.tolist() for one in rows] == [[0, 1, 2], [3, 4, 5], [6]]
-    assert torch.equal(torch.cat(batches), padded([4] * 7))

@@ -98,8 +98,10 @@ def test_the_record_tells_every_file_that_is_read(folder):
         assert row["sha256"] == hashlib.sha256(content).hexdigest()
 
 
-@pytest.mark.parametrize("name", [*JSON, *SHARDS])
-@pytest.mark.parametrize("damage", ["flip", "cut", "empty", "gone"])
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [*((name, "flip") for name in (*JSON, *SHARDS)), *((SHARDS[0], how) for how in ("cut", "empty", "gone"))],
+)
 def test_damage_is_found_before_the_model_is_read(folder, name, damage):
     record = recorded(folder)
     arguments = options(folder, "--model-files", str(record))
@@ -130,7 +132,7 @@ def test_a_file_that_comes_later_is_found(folder):
             load(arguments)
 
 
-@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", *SHARDS])
+@pytest.mark.parametrize("name", ["tokenizer.json", SHARDS[1]])
 def test_a_model_without_a_file_is_not_recorded(folder, name, capsys):
     (folder / name).unlink()
     path = folder.parent / "model_files.parquet"
@@ -168,33 +170,19 @@ def test_the_command_records_the_files(folder, tmp_path):
     assert provenance_of(path)["model"] == str(folder)
 
 
-YARN = {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 16}
-
-
-def without(weights, name):
-    return {key: value for key, value in weights.items() if key != name}
-
-
 @pytest.mark.parametrize(
-    ("change", "change_weights", "sentence"),
+    ("change", "sentence"),
     [
-        ({"rope_parameters": YARN}, dict, "has rope scaling 'yarn'"),
-        ({"num_hidden_layers": 5}, dict, "weight 'model.layers.4.* is missing"),
-        ({"num_hidden_layers": 3}, dict, "weight 'model.layers.3.* does not belong to a model"),
-        ({"intermediate_size": 96}, dict, r"has shape \(\d+, \d+\), but config.json, or .* asks for \("),
-        ({}, lambda weights: without(weights, "model.norm.weight"), "weight 'model.norm.weight' is missing"),
-        ({}, lambda weights: {**weights, "adapter": torch.zeros(3)}, "weight 'adapter' does not belong to"),
-        ({}, lambda weights: {**weights, "model.norm.weight": torch.ones(48).char()}, "the model is quantised"),
+        ({"hidden_act": "relu"}, "has the activation ReLU"),
+        ({"num_hidden_layers": 5}, "weight 'model.layers.4.* is missing"),
     ],
 )
 def test_a_model_that_cannot_be_loaded_ends_its_first_job(
-    tiny_folder, tmp_path, capsys, monkeypatch, change, change_weights, sentence
+    tiny_folder, tmp_path, capsys, monkeypatch, change, sentence
 ):
     copy, path = shutil.copytree(tiny_folder, tmp_path / "model"), tmp_path / "model_files.parquet"
     config = json.loads((copy / "config.json").read_text())
     (copy / "config.json").write_text(json.dumps({**config, **change}))
-    weights = load_file(copy / "model.safetensors")
-    save_file(change_weights(weights), copy / "model.safetensors")
     monkeypatch.setattr(model_digests, "record", pytest.fail)  # it reads every byte
     assert main(["model-files", f"--model={copy}", "--output", str(path)]) == 2
     assert re.fullmatch(f"error: [^\n]*{sentence}[^\n]*\n", capsys.readouterr().err)

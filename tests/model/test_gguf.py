@@ -3,18 +3,14 @@
 import os
 from pathlib import Path
 
-import gguf
 import numpy as np
 import pytest
 import torch
 from gguf_files import (
     BOS,
-    F32,
     fields_of,
     random_model,
-    sentencepiece_fields,
     tensors_of,
-    train_sentencepiece,
     train_tokenizer,
     write_gguf,
 )
@@ -29,8 +25,8 @@ from form_invariance.model.gguf import imported_folder, write_folder
 from form_invariance.problems.prompts import render
 from form_invariance.stages.tokenizer_options import folder_of
 
-TYPES = gguf.GGMLQuantizationType
-PRES = ("gpt-2", "smollm", "llama-bpe", "qwen2")
+PRES = ("smollm", "llama-bpe")
+"""Whose rules for splitting texts transformers does not know."""
 TEXTS = [
     "    return  5\n\t12 = x",
     "½ café 12,345",
@@ -51,9 +47,9 @@ def original(texts):
     return {pre: train_tokenizer(pre, texts) for pre in PRES}
 
 
-def made(tokenizer, architecture="llama", pre="smollm", *, tied=True, **changed):
+def made(tokenizer, architecture="llama", pre="smollm", *, tied=True):
     """A random model, and the metadata and tensors of its GGUF file."""
-    model = random_model(architecture, tokenizer.get_vocab_size(), tied=tied, **changed)
+    model = random_model(architecture, tokenizer.get_vocab_size(), tied=tied)
     return model, fields_of(model, tokenizer, pre), tensors_of(model)
 
 
@@ -63,8 +59,7 @@ def logits_of(source, tokens):
         return decoder.logits(model, decoder.run_layers(model, decoder.embed(model, tokens)))
 
 
-@pytest.mark.parametrize("tied", [True, False])
-@pytest.mark.parametrize("architecture", ["llama", "qwen2", "qwen3", "gemma3"])
+@pytest.mark.parametrize(("architecture", "tied"), [("llama", True), ("llama", False), ("gemma3", True)])
 def test_float32_weights_return_from_a_file_to_the_bit(original, tmp_path, architecture, tied):
     model, fields, tensors = made(original["smollm"], architecture, tied=tied)
     path = write_gguf(tmp_path / "m.gguf", architecture, fields, tensors)
@@ -79,19 +74,6 @@ def test_float32_weights_return_from_a_file_to_the_bit(original, tmp_path, archi
         theirs = model(tokens).logits
     for source in (path, tmp_path / "out"):
         torch.testing.assert_close(logits_of(source, tokens), theirs, atol=1e-4, rtol=1e-4)
-
-
-def test_quantised_tensors_are_those_of_the_package_gguf(original, tmp_path):
-    _, fields, tensors = made(original["smollm"])
-
-    def kinds(name, values):
-        return F32 if values.ndim == 1 else TYPES.Q8_0 if "embd" in name else TYPES.Q4_1
-
-    path = write_gguf(tmp_path / "m.gguf", "llama", fields, tensors, kinds)
-    write_folder(path, tmp_path / "out")
-    stored = {one.name: gguf.dequantize(one.data, one.tensor_type) for one in gguf.GGUFReader(path).tensors}
-    up = load_file(tmp_path / "out/model.safetensors")["model.layers.1.mlp.up_proj.weight"].numpy()
-    assert np.array_equal(up.view(np.uint32), stored["blk.1.ffn_up.weight"].view(np.uint32))
 
 
 @pytest.mark.parametrize("pre", PRES)
@@ -116,18 +98,6 @@ def test_texts_begin_with_bos_as_the_file_says(original, tmp_path, pre, said, bo
     assert tokenizers.load_tokenizer(tmp_path / "out").bos == bos
 
 
-def test_sentencepiece(original, texts, tmp_path):
-    real = train_sentencepiece(texts, gemma=True)
-    model = random_model("gemma3", len(real), tied=True)
-    fields = fields_of(model, original["smollm"], "smollm") | sentencepiece_fields(real, gemma=True)
-    write_folder(write_gguf(tmp_path / "m.gguf", "gemma3", fields, tensors_of(model)), tmp_path / "out")
-    ours = tokenizers.load_tokenizer(tmp_path / "out")
-    assert ours.bos == real.bos_id()
-    for text in texts:
-        if "  " not in text:  # transformers puts together long runs of spaces out of short ones
-            assert ours.encode(text) == real.encode(text), text
-
-
 def key(name, value):
     return lambda fields, tensors: fields.update({name: value})
 
@@ -137,22 +107,12 @@ def tensor(name, *shape):
 
 
 REFUSED = [
-    (
-        key("llama.rope.scaling.type", "linear"),
-        "transformers does not read rope.scaling.type, so",
-    ),
     (key("llama.expert_count", 4), "transformers does not read expert_count"),
     (key("llama.attention.value_length", 8), "transformers does not read attention.key_length"),
     (tensor("rope_freqs.weight", 8), "transformers does not read rope_freqs.weight"),
     (key("tokenizer.ggml.pre", "other"), "transformers does not read tokenizer.ggml.pre 'other'"),
     (key("tokenizer.ggml.model", "bert"), "has no tokenizer that transformers reads"),
-    (key("tokenizer.ggml.merges", None), "has no tokenizer that transformers reads"),
-    (key("tokenizer.ggml.padding_token_id", 10**6), "has no tokenizer that transformers reads"),
-    (
-        lambda fields, tensors: tensors.pop("blk.2.ffn_up.weight"),
-        "weight 'model.layers.2.mlp.up_proj.weight' is missing",
-    ),
-    (key("llama.feed_forward_length", 128), "has shape"),
+    (lambda fields, tensors: tensors.pop("blk.2.ffn_up.weight"), "'model.layers.2.mlp.up_proj.weight' is missing"),
 ]
 
 
