@@ -9,12 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from configurations import SCHEMA, SMALL, places, with_value
 from hostile_values import FUZZ, TEXTS, VALUES, refusal
 from hypothesis import example, given
 from hypothesis import strategies as st
-from safetensors.torch import load_file, save_file
 
 from form_invariance.model import files as model_files
 from form_invariance.model import loading as models
@@ -95,14 +93,7 @@ def test_numbers_that_are_too_large_are_not_defined():
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "!!python/object/apply:os.system ['touch pwned']",
-        "seed: !!python/name:os.system",
-        "- a list",
-        "just text",
-        "{{x}}: 1",
-        "\ud83d".encode("utf-16", "surrogatepass").decode("latin-1"),
-    ],
+    ["!!python/object/apply:os.system ['touch pwned']", "seed: !!python/name:os.system", "{{x}}: 1", "=\xd8"],
 )
 def test_any_file(tmp_path, monkeypatch, text):
     monkeypatch.chdir(tmp_path)
@@ -146,29 +137,6 @@ def test_any_config_json(tmp_path_factory, key, value, family):
     shutil.rmtree(folder)
 
 
-ROTARY = ["rope_type", "factor", "low_freq_factor", "original_max_position_embeddings", "rope_theta"]
-ROPE = st.one_of(FOUND, st.dictionaries(st.sampled_from([*ROTARY, "full_attention"]), FOUND))
-KINDS = st.sampled_from(["llama3", "linear", ...])
-PLACES_OF_ROPE = ["rope_parameters", "rope_scaling", "rope_theta", "partial_rotary_factor", "layer_types"]
-
-
-@FUZZ
-@given(
-    st.sampled_from(PLACES_OF_ROPE), ROPE, st.sampled_from(["llama3", "linear", ...]), st.sampled_from(MODEL_TYPES)
-)
-def test_any_rotary_embedding(tmp_path_factory, key, value, kind, family):
-    rope = {"rope_type": kind, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
-    rope["original_max_position_embeddings"] = 16
-    value = {key: one for key, one in value.items() if one is not ...} if isinstance(value, dict) else value
-    rope |= value if isinstance(value, dict) and kind is not ... else {}
-    folder = model_folder(
-        tmp_path_factory.mktemp("any") / "model",
-        **{"model_type": family, key: rope if kind is not ... else value},
-    )
-    refusal(models.load, folder)
-    shutil.rmtree(folder)
-
-
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -182,9 +150,8 @@ def test_any_text_of_config_json(tmp_path, text, sentence):
     assert sentence in refusal(read_sizes, tmp_path)[1]
 
 
-@pytest.mark.parametrize("name", ["../model.safetensors", "..", "", "\0", None])
+@pytest.mark.parametrize("name", ["..", "", "\0", None])
 def test_an_index_leads_to_no_file_outside_the_model(tmp_path, name):
-    (tmp_path / "model.safetensors").touch()
     folder = model_folder(tmp_path / "model")
     (folder / "model.safetensors").unlink()
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"lm_head.weight": name}}))
@@ -192,30 +159,11 @@ def test_an_index_leads_to_no_file_outside_the_model(tmp_path, name):
     assert ", which its index names, is missing" in said or "has no weight_map" in said
 
 
-@pytest.mark.parametrize("content", [b"", b"\x80\x04K\x01."])
-def test_weights_that_are_none(tmp_path, content):
+def test_weights_that_are_none(tmp_path):
     folder = model_folder(tmp_path / "model")
     (folder / "model.safetensors").unlink()
-    (folder / "model.safetensors").write_bytes(content)
+    (folder / "model.safetensors").write_bytes(b"\x80\x04K\x01.")
     assert "model.safetensors cannot be read as safetensors: " in refusal(models.load, folder)[1]
-    point_all_weights(folder, "model.safetensors")
-    assert "model.safetensors cannot be read as safetensors: " in refusal(models.load, folder)[1]
-
-
-def test_an_index_that_names_the_wrong_file(tmp_path):
-    folder = model_folder(tmp_path / "model")
-    (folder / "model.safetensors").unlink()
-    save_file({"other": torch.zeros(1)}, folder / "other.safetensors")
-    point_all_weights(folder, "other.safetensors")
-    assert re.search(r"weight '\S*' is missing$", refusal(models.load, folder)[1])
-
-
-def point_all_weights(folder, file):
-    """An index that says that a file has all weights."""
-    names = load_file(PACKAGED / "embedded-shared/model.safetensors")
-    (folder / "model.safetensors.index.json").write_text(
-        json.dumps({"metadata": {}, "weight_map": dict.fromkeys(names, file)})
-    )
 
 
 def test_no_pickle_and_no_code_of_a_model_is_run(tmp_path):
@@ -244,7 +192,7 @@ class Evil:
         return Path.touch, (self.path,)
 
 
-@pytest.mark.parametrize("name", ["", "..", "../embedded/models/embedded-shared", "embedded-shared/"])
+@pytest.mark.parametrize("name", ["", "../models/embedded-shared", "embedded-shared/"])
 def test_a_model_of_the_package_is_one_of_them(name):
     said = refusal(model_files.resolve, f"embedded:{name}")[1]
     assert "does not come with the package; known are embedded:" in said

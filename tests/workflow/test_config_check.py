@@ -1,10 +1,12 @@
-"""Every mistake in a configuration is reported in one sentence, with what is right."""
+"""Every mistake in a configuration is told in one sentence, with what is right."""
 
 import copy
 import json
 import re
 import shutil
 import socket
+import subprocess
+import sys
 
 import pytest
 from configurations import SCHEMA, SHIPPED, with_value
@@ -25,7 +27,7 @@ DEFAULT = SHIPPED | {"operands": SHIPPED["operands"] | {"operand_max": 99, "answ
 DEFAULT |= {"train_prompts": 2, "eval_prompts": 1}
 
 
-def changed(path: str, value) -> dict:
+def changed(path, value) -> dict:
     """The default configuration with one value changed; `...` as a value deletes the key."""
     return with_value(DEFAULT, path, value)
 
@@ -47,113 +49,127 @@ def test_shipped_configurations_are_right():
         config_check.check({**SHIPPED, **config_check.load(ROOT / "config" / name)}, SCHEMA)
 
 
+MODEL = "models/embedded-shared"
+TEMPLATE, VARIANTS = "formats/symbolic/templates/addition", "formats/word/variants/addition"
+CODE = DEFAULT["formats"]["code"]
+TASK = "specificity_tasks/mine"
+MISTAKES = [
+    # What the schema says.
+    ("sede", 1, "'sede'; did you mean 'seed'"),
+    ("operands/minimum", 3, "operands: unknown key 'minimum'; known keys are"),
+    ("seed", ..., "'seed' is missing"),
+    ("seed", 1.0, "seed: 1.0 is wrong; it must be a whole number"),
+    ("train_prompts", 0, "train_prompts: .* at least 2"),
+    ("models", None, "models: it is empty; .* at least 1"),
+    ("corrupt", "within", "corrupt: .* within_operator or across_operators"),
+    ("center_logits", "maybe", "center_logits: .* true or false"),
+    ("k", [10, 20, 10], "k: .* a list, each number once"),
+    ("late_from", "onset", "late_from: .* 'half_depth' or a whole number"),
+    ("heuristic_threshold", 2, "heuristic_threshold: .* above 0 and at most 1"),
+    ("heuristic_max_operand", 5, "heuristic_max_operand: .* at least 20 and at most 1000"),
+    ("variant_operators", "addition", "variant_operators: .* a list of names"),
+    *(
+        (f"{MODEL}/device", value, r"device: .* auto, cpu")
+        for value in ("cuda:", "cpu:0", "auto:0", "cpu\n", None)
+    ),
+    *(
+        (f"{MODEL}/revision", value, "revision: .* a branch, tag")
+        for value in ("../../x", "a/../b", "-x", "a b", "é")
+    ),
+    (f"{TASK}", {"expression": "a"}, "specificity_tasks.mine: the key 'templates' is missing"),
+    ("operators/plural", {"column": "x"}, "operators.plural: .*table"),
+    ("operators/plural", {"table": 7}, r"operators.plural: .*FILE\.csv"),
+    ("operators/tens", {"expression": "a + b", "digit": -1}, "operators.tens: .*digit: 0"),
+    (
+        "operators/tens",
+        {"expression": "a", "digit": 1, "operands": {"mix": 3}},
+        "operators.tens: .*operands: LIMITS",
+    ),
+    # Names.
+    ("models/figures", {"source": "embedded:embedded-shared"}, "models: the name 'figures' is reserved"),
+    (("models", "../up"), {"source": "embedded:embedded-shared"}, "models: "),
+    ("formats/español", CODE, "formats: the name 'español' must consist of the letters a to z"),
+    ("formats/-x", CODE, "formats: the name '-x' .* begin with a letter or digit"),
+    ("operators/text", "a + b", "operators: the name 'text' is reserved"),
+    ("results", "src/results", "results: 'src' is a folder of the project"),
+    ("specificity_tasks/addition", {"expression": "a", "templates": {}}, "tasks.addition: choose another name"),
+    ("specificity_tasks/a b", {"expression": "a", "templates": {}}, "tasks.a b: choose another name"),
+    # Values that limit one another, or that the model limits.
+    ("k", [50, 1100], "key k: 1100 is larger than the 1032 neurons .*embedded-shared"),
+    ("candidates", 100, r"key k: 150 is larger than candidates \(100\)"),
+    ("k_shown", 300, r"k_shown: 300 is not in k .*150"),
+    ("late_from", 6, "late_from: 6 must be below 6.*embedded-shared"),
+    ("census_pairs", 2, "operators.addition: a census asks 2 problems.* need 3 right answers; raise census_pairs"),
+    ("operands/operand_max", 5, r"operands: no number is in 6\.\.5; operand_max"),
+    ("operands/operand_max", 10**6, "operands with the tokenizer of embedded-shared: .*splits the number 1000"),
+    ("specificity_text", "none.txt", "specificity_text: there is no file 'none.txt'"),
+    (f"{MODEL}/source", "embedded:shared", r"models\.embedded-shared\.source: .*embedded:embedded-shared"),
+    (f"{MODEL}/source", "./none", r"models\.embedded-shared\.source: .*'\./none' does not exist"),
+    # Operators, templates and variants.
+    ("operators/modulo", "a % b", "'modulo' has no template; add one"),
+    ("operators/addition", "a ^ b", r"'a \^ b'.*a // b"),
+    ("operators/addition", "a +", "'a \\+' cannot be read"),
+    (TEMPLATE, "{a}+", r"formats\.symbolic\.templates\.addition: .*{b}"),
+    (TEMPLATE, "{a}+{b}={c}", r"templates\.addition: .*'c'"),
+    (TEMPLATE, "{a!s}+{b}=", r"templates\.addition.* write {a} in place of {a!s}"),
+    (TEMPLATE, BOS + "{a}+{b}=", r"templates\.addition.* begins every prompt"),
+    (TEMPLATE, "{a}{b}", r"templates\.addition with the tokenizer of embedded-shared.*'{a}{b}'.*tokens"),
+    ("formats/symbolic/variants/additon", ["{a}+{b}="], "variants: 'additon' .* did you mean 'addition'"),
+    ("formats/symbolic/variants/addition", ["{a}+"], r"variants\.addition\[0\]: .*{b}"),
+    (VARIANTS, ["{a} plus {b} is {a}"], r"word\.variants\.addition\[0\]: .*once each"),
+    (
+        VARIANTS,
+        ["{a} and {b} are ", "{a}{b}"],
+        r"variants\.addition\[1\] with the tokenizer of embedded-shared.*tok",
+    ),
+    ("variant_operators", ["additon"], "variant_operators: 'additon' .* did you mean 'addition'"),
+    # Tasks on numbers.
+    (TASK, {"expression": "c", "templates": {}}, "'c'.*something other than a, b"),
+    (TASK, {"expression": "max(a, b)", "templates": {"code": "{a}="}}, r"mine\.templates\.code: .*{b}"),
+    (TASK, {"expression": "a", "templates": {"code": "{x}{a}="}}, r"templates\.code: .*no other field"),
+    (TASK, {"expression": "a", "templates": {"code": BOS + "{a}="}}, r"templates\.code .*begins every prompt"),
+    (TASK, {"expression": "a", "templates": {"word": "It is {a}"}}, r"templates\.word .*next token"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "said"), MISTAKES)
+def test_mistakes(path, value, said):
+    found = sentence(changed(path, value))
+    assert re.search(said, found), found
+
+
 @pytest.mark.parametrize(
-    ("path", "value", "expected"),
+    ("path", "value"),
     [
-        ("sede", 1, ["'sede'", "did you mean 'seed'?"]),
-        ("models/embedded-shared/devise", "cpu", ["models.embedded-shared", "did you mean 'device'?"]),
-        ("operands/minimum", 3, ["operands", "'minimum'"]),
-        ("seed", ..., ["'seed' is missing"]),
-        ("models/embedded-shared/source", ..., ["models.embedded-shared", "'source' is missing"]),
-        ("seed", "one", ["seed", "'one'", "whole number"]),
-        ("seed", 1.0, ["seed", "1.0", "whole number"]),
-        ("seed", True, ["seed", "True", "whole number"]),
-        ("train_prompts", 0, ["train_prompts", "at least 2"]),
-        ("models", None, ["models", "it is empty", "at least 1"]),
-        ("models/embedded-shared/dtype", "float16", ["dtype", "float32 or tf32 or bfloat16"]),
+        *((f"{MODEL}/device", value) for value in ("auto", "cpu", "cuda:12", "mps", "xpu:1")),
         *(
-            ("models/embedded-shared/device", value, ["models.embedded-shared.device", "auto, cpu", "cuda:1"])
-            for value in ("gpu", "", "cuda:", "cuda:x", "cpu:0", "CUDA", "auto:0", "cuda,mps", "cpu\n", 0, None)
-        ),
-        ("corrupt", "within", ["corrupt", "within_operator or across_operators"]),
-        ("center_logits", "maybe", ["center_logits", "true or false"]),
-        ("k", [10, 20, 10], ["k", "each number once"]),
-        ("k", [], ["k", "a list"]),
-        ("k", [50, 1100], ["config key k", "1100", "1032", "embedded-shared"]),
-        ("candidates", 100, ["config key k", "150", "candidates (100)"]),
-        ("late_from", "onset", ["late_from", "'half_depth' or a whole number"]),
-        ("late_from", 6, ["late_from", "below 6", "embedded-shared"]),
-        ("late_from", -1, ["late_from", "-1", "half_depth"]),
-        ("formats/symbolic/templates/addition", ..., ["formats.symbolic", "'addition'", "add one"]),
-        ("formats/symbolic/templates/addition", "{a}+", ["formats.symbolic.templates.addition", "{b}"]),
-        ("formats/symbolic/templates/addition", "{a}+{b}={c}", ["formats.symbolic.templates.addition", "'c'"]),
-        (
-            "formats/symbolic/templates/addition",
-            "{a!s}+{b}=",
-            ["templates.addition", "write {a} in place of {a!s}"],
-        ),
-        ("formats/symbolic/templates/addition", BOS + "{a}+{b}=", ["templates.addition", f"{BOS!r} begins every"]),
-        ("formats/word/variants/addition", [BOS + "{a}+{b}="], ["variants.addition[0]", f"{BOS!r} begins every"]),
-        ("formats/symbolic/templates/addition", "{a}{b}", ["embedded-shared", "'{a}{b}'", "tokens"]),
-        ("formats/symbolic/variants/additon", ["{a}+{b}="], ["variants", "did you mean 'addition'?"]),
-        ("formats/symbolic/variants/addition", ["{a}+"], ["variants.addition[0]", "{b}"]),
-        ("formats/shared", {"templates": DEFAULT["formats"]["code"]["templates"]}, ["formats", "'shared'"]),
-        ("operators/all", "a + b", ["operators", "'all'", "is reserved"]),
-        ("operators/text", "a + b", ["operators", "'text'", "is reserved"]),
-        ("formats/all", {"templates": DEFAULT["formats"]["code"]["templates"]}, ["formats", "'all'", "reserved"]),
-        ("results", "src/results", ["results", "'src' is a folder of the project"]),
-        ("operators/modulo", "a % b", ["'modulo'", "no template"]),
-        ("operators/addition", "a ^ b", ["'a ^ b'", "a // b"]),
-        ("operators/addition", "a +", ["'a +'", "cannot be read"]),
-        ("k_shown", 300, ["k_shown", "300", "150"]),
-        ("census_pairs", 2, ["operators.addition", "asks 2 problems", "need 3 right answers; raise census_pairs"]),
-        (
-            "variant_operators",
-            ["additon"],
-            ["variant_operators", "'additon'", "did you mean 'addition'?"],
-        ),
-        ("variant_operators", "addition", ["variant_operators", "a list of names"]),
-        (
-            "formats/word/variants/addition",
-            ["{a} plus {b} is {a}"],
-            ["formats.word.variants.addition[0]", "once each"],
-        ),
-        (
-            "formats/word/variants/addition",
-            ["{a} and {b} are ", "{a}{b}"],
-            ["formats.word.variants.addition[1]", "tokenizer of embedded-shared", "tokens"],
-        ),
-        ("heuristic_threshold", 2, ["heuristic_threshold", "above 0 and at most 1"]),
-        ("heuristic_max_operand", 5, ["heuristic_max_operand", "at least 20 and at most 1000"]),
-        ("operands/operand_max", 5, ["6..5", "operand_max"]),
-        ("operands/answer_max", 2, ["3..2", "answer_max must be at least answer_min"]),
-        ("operands/operand_max", 10**6, ["splits the number 1000", "operand_max"]),
-        (
-            "operands/operand_max",
-            1000,
-            ["config key operands with the tokenizer of embedded-shared: ", "1000", "operand_max"],
-        ),
-        ("models/embedded-shared/source", "embedded:shared", ["embedded:shared", "embedded:embedded-shared"]),
-        (
-            "models/embedded-shared/source",
-            "./none",
-            ["config key models.embedded-shared.source: ", "./none", "does not exist", "hub id"],
-        ),
-        ("models/figures", {"source": "embedded:embedded-shared"}, ["models", "'figures'"]),
-        ("models/a b", {"source": "embedded:embedded-shared"}, ["models", "'a b'", "letters"]),
-        (
-            "formats/español",
-            {"templates": {"addition": "{a}+{b}="}},
-            ["config key formats", "'español'", "letters a to z and A to Z"],
-        ),
-        (
-            "formats/-x",
-            {"templates": {"addition": "{a}+{b}="}},
-            ["config key formats", "'-x'", "begin with a letter or digit"],
+            (f"{MODEL}/revision", value)
+            for value in ("main", "refs/pr/7", "v1.0+b", "4e20de362430cd3b72f300e6b0f18e50")
         ),
     ],
 )
-def test_mistakes(path, value, expected):
-    text = sentence(changed(path, value))
-    assert all(part in text for part in expected), text
+def test_devices_and_revisions(path, value):
+    config_schema.check_schema(changed(path, value), SCHEMA)
 
 
-@pytest.mark.parametrize("value", ["auto", "cpu", "cuda", "cuda:0", "cuda:12", "mps", "xpu:1", "npu"])
-def test_devices(value):
-    config_schema.check_schema(changed("models/embedded-shared/device", value), SCHEMA)
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        *(
+            (key, value)
+            for key, empty in (("variant_operators", []), ("specificity_tasks", {}))
+            for value in (empty, ...)
+        ),
+        (TASK, {"expression": "a", "templates": {"code": "{a}={a}=", "nowhere": "It is {a}"}}),
+        ("models/hub", {"source": "owner/odd..name", "revision": "refs/pr/7"}),
+    ],
+)
+def test_what_is_right(path, value):
+    """Among others a hub's model, which waits for its job."""
+    config_check.check(changed(path, value), SCHEMA)
 
 
-def test_misspelt_template(tmp_path):
+def test_misspelt_template():
     config = copy.deepcopy(DEFAULT)
     templates = config["formats"]["word"]["templates"]
     templates["additon"] = templates.pop("addition")
@@ -163,17 +179,16 @@ def test_misspelt_template(tmp_path):
 def test_two_directions_of_transfer_with_one_name():
     config = copy.deepcopy(DEFAULT)
     one = config["formats"]["symbolic"]
-    config["formats"] = dict.fromkeys(["a", "a_to_b", "b_to_c", "c"], one)
-    assert sentence(config) == (
-        "config key formats: the directions of transfer from a to b_to_c and from a_to_b to c have one name, "
-        "'a_to_b_to_c'; rename a format"
-    )
-    for names in (["a", "a_to_b", "b_to_c"], ["a_to_b", "c_to_d", "to"], ["x_to_x", "x"]):
+    for names, said in ((["a", "a_to_b", "b_to_c", "c"], "a_to_b_to_c"), (["x_to_x", "x"], "x_to_x_to_x")):
         config["formats"] = dict.fromkeys(names, one)
-        if names[-1] == "x":
-            assert "'x_to_x_to_x'" in sentence(config)
-        else:
-            config_check.check(config, SCHEMA)
+        assert re.search(f"formats: .* have one name, '{said}'; rename a format", sentence(config))
+    for names in (["a", "a_to_b", "b_to_c"], ["a_to_b", "c_to_d", "to"]):
+        config["formats"] = dict.fromkeys(names, one)
+        config_check.check(config, SCHEMA)
+
+
+def test_one_format_is_not_enough():
+    assert "formats: " in sentence(changed("formats", {"code": CODE}))
 
 
 def test_braces_of_json_and_c_are_text(tmp_path):
@@ -183,133 +198,49 @@ def test_braces_of_json_and_c_are_text(tmp_path):
     config_check.check(config, SCHEMA)
 
 
-def test_one_format_is_not_enough():
-    config = copy.deepcopy(DEFAULT)
-    config["formats"] = {"symbolic": config["formats"]["symbolic"]}
-    assert "at least 2" in sentence(config)
-
-
 PLACES = ["models", "operators", "formats", "formats/symbolic/templates", "formats/symbolic/variants"]
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("name", ["no", "1"])
-def test_a_name_that_yaml_takes_for_no_text(tmp_path, place, name):
-    (tmp_path / "config.yaml").write_text(f"{name}: x")
-    (read,) = config_check.load(tmp_path / "config.yaml")
-    config = copy.deepcopy(DEFAULT)
-    section = config
-    for key in place.split("/"):
-        section = section[key]
-    section[read] = next(iter(section.values()))
-    config["operators"].setdefault("modulo", "a % b")
-    text = sentence(config)
-    assert text.startswith(f"config key {place.replace('/', '.')}: YAML reads a name there as {read!r}")
-    assert "put the name in quotes" in text
-
-
-@pytest.mark.parametrize("value", ["../../x", "/etc/passwd", "a/../b", "-x", "a b", "$(touch x)", "main\n", "é"])
-def test_a_revision_that_is_none(value):
-    text = sentence(changed("models/embedded-shared/revision", value))
-    assert text.startswith(
-        f"config key models.embedded-shared.revision: {value!r} is wrong; it must be a branch, tag"
-    )
-
-
-@pytest.mark.parametrize("value", ["main", "refs/pr/7", "v1.0+b", "4e20de362430cd3b72f300e6b0f18e50e7166e08"])
-def test_revisions(value):
-    config_check.check(changed("models/hub", {"source": "organization/model", "revision": value}), SCHEMA)
-
-
-def test_a_name_that_is_a_path():
-    config = copy.deepcopy(DEFAULT)
-    config["operators"]["a/b"] = "a + b"
-    assert "'a/b'" in sentence(config)
-    config = copy.deepcopy(DEFAULT)
-    config["models"] = {"../up": {"source": "embedded:embedded-shared"}}
-    assert "'../up'" in sentence(config)
-
-
-@pytest.fixture
-def folder(packaged_copy):
-    return packaged_copy
+def test_a_name_that_yaml_takes_for_no_text(place):
+    for read in (False, 1):
+        config = copy.deepcopy(DEFAULT)
+        section = config
+        for key in place.split("/"):
+            section = section[key]
+        section[read] = next(iter(section.values()))
+        assert sentence(config).startswith(
+            f"config key {place.replace('/', '.')}: YAML reads a name there as {read!r}"
+        )
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
-def test_a_model_folder_without_a_file(folder, name):
-    (folder / name).unlink()
-    text = sentence(changed("models/embedded-shared/source", str(folder)))
+def test_a_model_folder_without_a_file(packaged_copy, name):
+    (packaged_copy / name).unlink()
+    text = sentence(changed(f"{MODEL}/source", str(packaged_copy)))
     assert text.startswith("config key models.embedded-shared.source: ")
-    assert str(folder) in text
+    assert str(packaged_copy) in text
     assert name.removeprefix("model") in text
 
 
-def test_a_folder_in_the_home_folder(folder, monkeypatch):
-    monkeypatch.setenv("HOME", str(folder.parent))
-    config_check.check(changed("models/embedded-shared/source", "~/model"), SCHEMA)
-    assert model_checks.local_folder("~/model") == folder
-    assert "'~/none' does not exist" in sentence(changed("models/embedded-shared/source", "~/none"))
+def test_a_folder_in_the_home_folder(packaged_copy, monkeypatch):
+    monkeypatch.setenv("HOME", str(packaged_copy.parent))
+    assert model_checks.local_folder("~/model") == packaged_copy
 
 
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"model_type": "mamba"}, "MambaForCausalLM.* has none of the parts"),
         ({"model_type": "no-such-family"}, "no-such-family"),
+        ({"model_type": "mamba"}, "MambaForCausalLM.* has none of the parts"),
         ({"model_type": "mixtral", "num_local_experts": 2}, "MixtralSparseMoeBlock"),
-        ({"model_type": "granite", "residual_multiplier": 0.22}, "has residual_multiplier 0.22"),
-        ({"hidden_act": "tanh"}, "has the activation Tanh"),
         ({"quantization_config": {"quant_method": "gptq"}}, "the model is quantised"),
     ],
 )
-def test_a_class_that_the_engine_does_not_read_is_refused_before_any_job(folder, keys, said):
-    raw = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**raw, **keys}))
-    assert re.search(said, sentence(changed("models/embedded-shared/source", str(folder))))
-
-
-@pytest.mark.parametrize("value", [[], ...])
-def test_variants_may_be_left_out(value):
-    config_check.check(changed("variant_operators", value), SCHEMA)
-
-
-@pytest.mark.parametrize("value", [{}, ...])
-def test_tasks_may_be_left_out(value):
-    config_check.check(changed("specificity_tasks", value), SCHEMA)
-
-
-@pytest.mark.parametrize(
-    ("task", "parts"),
-    [
-        ({"expression": "a"}, ["specificity_tasks.mine", "'templates' is missing"]),
-        ({"expression": "c", "templates": {}}, ["'c'", "something other than a, b"]),
-        ({"expression": "max(a, b)", "templates": {"code": "{a}="}}, ["templates.code", "{b}"]),
-        ({"expression": "a", "templates": {"code": "{x}{a}="}}, ["templates.code", "no other field"]),
-        ({"expression": "a", "templates": {"word": "It is {a}"}}, ["templates.word", "next token"]),
-        (
-            {"expression": "a", "templates": {"code": "{a!s}={a}="}},
-            ["templates.code", "write {a} in place of {a!s}"],
-        ),
-        (
-            {"expression": "a", "templates": {"code": BOS + "{a}="}},
-            ["templates.code", f"{BOS!r} begins every prompt"],
-        ),
-    ],
-)
-def test_tasks_that_cannot_be_measured(task, parts):
-    text = sentence(changed("specificity_tasks", {"mine": task}))
-    assert all(part in text for part in parts), text
-
-
-@pytest.mark.parametrize("name", ["text", "addition", "a b"])
-def test_names_of_tasks(name):
-    text = sentence(changed("specificity_tasks", {name: {"expression": "a", "templates": {}}}))
-    assert f"specificity_tasks.{name}: choose another name" in text
-
-
-def test_a_task_without_a_template_in_a_format_is_not_measured_there():
-    task = {"expression": "a", "templates": {"code": "{a}={a}=", "nowhere": "It is {a}"}}
-    config_check.check(changed("specificity_tasks", {"mine": task}), SCHEMA)
+def test_a_class_that_the_engine_does_not_read_is_refused_before_any_job(packaged_copy, keys, said):
+    raw = json.loads((packaged_copy / "config.json").read_text())
+    (packaged_copy / "config.json").write_text(json.dumps({**raw, **keys}))
+    assert re.search(said, sentence(changed(f"{MODEL}/source", str(packaged_copy))))
 
 
 def test_a_misspelt_format_of_a_given_task_is_refused(tmp_path, monkeypatch):
@@ -320,12 +251,6 @@ def test_a_misspelt_format_of_a_given_task_is_refused(tmp_path, monkeypatch):
     formats = {"codes" if name == "code" else name: one for name, one in DEFAULT["formats"].items()}
     default = {key: value for key, value in DEFAULT.items() if key != "specificity_tasks"}
     config_check.read([], default | {"formats": formats}, ROOT / "config")
-
-
-def test_the_plain_text_must_exist(tmp_path):
-    (tmp_path / "text.txt").write_text("A text.")
-    config_check.check(changed("specificity_text", str(tmp_path / "text.txt")), SCHEMA)
-    assert "there is no file" in sentence(changed("specificity_text", str(tmp_path / "none.txt")))
 
 
 def test_variants_that_are_not_measured_wait_unchecked():
@@ -344,10 +269,6 @@ def test_partners_of_other_operators_need_as_many_variants():
     text = sentence(config)
     assert "formats.code.variants" in text
     assert "addition has variant 2, but division has 1" in text
-
-
-def test_hub_ids_wait_for_their_job():
-    config_check.check(changed("models/embedded-shared/source", "meta-llama/Llama-3.2-1B"), SCHEMA)
 
 
 @pytest.fixture
@@ -374,20 +295,18 @@ def with_hub_model(path, value):
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "expected"),
+    ("path", "value", "said"),
     [
-        ("k", [50, 1100], ["config key k", "1100", "1032"]),
-        ("late_from", 6, ["late_from", "below 6"]),
-        ("formats/symbolic/templates/addition", "{a}{b}", ["formats.symbolic.templates.addition", "tokens"]),
-        ("formats/word/variants/addition", ["{a}{b}"], ["formats.word.variants.addition[0]", "tokens"]),
+        ("k", [50, 1100], "k: 1100 is larger than the 1032"),
+        (TEMPLATE, "{a}{b}", r"formats\.symbolic\.templates\.addition with the tokenizer of hub"),
+        (VARIANTS, ["{a}{b}"], r"formats\.word\.variants\.addition\[0\] with the tokenizer of hub"),
     ],
 )
-def test_a_hub_model_in_the_cache_is_checked(cached, path, value, expected):
+def test_a_hub_model_in_the_cache_is_checked(cached, path, value, said):
     config = with_hub_model(path, value)
     config_check.check(config, SCHEMA)
     cached("config.json", "tokenizer.json")
-    text = sentence(config)
-    assert all(part in text for part in expected), text
+    assert re.search(said, sentence(config))
     config["models"]["hub"]["revision"] = "another"
     config_check.check(config, SCHEMA)
 
@@ -406,35 +325,25 @@ def test_a_hub_model_of_which_the_cache_has_a_part_waits_for_the_rest(cached, tm
         config_check.check(config, SCHEMA, remembered)
 
 
-def test_what_the_hub_cannot_have_waits_for_its_job():
-    config_check.check(changed("models/embedded-shared/source", "owner/odd..name"), SCHEMA)
-
-
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("seed: [1\nk: {", "line 2"),
-        ("- 1\n", "keys and values"),
-        ("", "keys and values"),
-        (None, "does not exist"),
-    ],
+    ("text", "said"), [("seed: [1\nk: {", "line 2"), ("- 1\n", "keys and values"), (None, "not exist")]
 )
-def test_files_that_cannot_be_read(tmp_path, text, expected):
+def test_files_that_cannot_be_read(tmp_path, text, said):
     path = tmp_path / "config.yaml"
     if text is not None:
         path.write_text(text)
-    with pytest.raises(UserError, match=expected):
+    with pytest.raises(UserError, match=said):
         config_check.load(path)
 
 
-def test_the_slow_checks_are_remembered_and_only_for_what_they_saw(tmp_path, folder):
+def test_the_slow_checks_are_remembered_and_only_for_what_they_saw(tmp_path, packaged_copy):
     remembered = tmp_path / "remembered"
-    config = changed("models/embedded-shared/source", str(folder))
+    config = changed("models/embedded-shared/source", str(packaged_copy))
     config_check.check(config, SCHEMA, remembered)
     first = remembered.read_text()
     config_check.check(config, SCHEMA, remembered)
     assert remembered.read_text() == first
-    (folder / "tokenizer.json").write_text("{}")
+    (packaged_copy / "tokenizer.json").write_text("{}")
     with pytest.raises(UserError, match="tokenizer"):
         config_check.check(config, SCHEMA, remembered)
     assert remembered.read_text() == first
@@ -472,9 +381,6 @@ def test_readme_explains_every_key_with_its_default():
 
 
 def test_no_heavy_imports():
-    import subprocess
-    import sys
-
     code = "import sys, form_invariance.workflow.config_check; print({'torch', 'transformers'} & set(sys.modules))"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "set()"
 
@@ -504,29 +410,28 @@ def test_an_operator_may_be_a_table(tmp_path):
     config_check.check({**named, **only, **wide}, SCHEMA)
 
 
+FORM = r"formats\.symbolic\.templates\.plural"
+TWICE = "id,word,answer\n1,mouse,mice\n\n2,man,men\n3,mouse,mouses\n"
+
+
 @pytest.mark.parametrize(
-    ("keys", "expected"),
+    ("keys", "said"),
     [
-        ({"operator": {"column": "x"}}, ["config key operators.plural", "table", "answer"]),
-        ({"operator": {"table": "none.csv"}}, ["config key operators.plural", "none.csv", "cannot be read"]),
-        ({"operator": {"table": 7}}, ["config key operators.plural", "FILE.csv"]),
-        ({"operator": {"answer": "plural"}}, ["config key operators.plural", "'plural'", "word, answer"]),
-        ({"text": "word,answer\na,b\nc,b\n"}, ["config key operators.plural", "two distinct answers"]),
-        ({"template": "{a}+{b}="}, ["config key formats.symbolic.templates.plural", "{word}", "['a', 'b']"]),
-        ({"template": "{word}: "}, ["formats.symbolic.templates.plural", "embedded-shared"]),
-        ({"template": "{word:>5}="}, ["formats.symbolic.templates.plural", "write {word} in place of {word:>5}"]),
-        ({"template": "{word} {wrod}="}, ["formats.symbolic.templates.plural", "write {word} in place of {wrod}"]),
-        ({"template": f"{BOS}{{word}}="}, ["formats.symbolic.templates.plural", f"{BOS!r} begins every prompt"]),
-        ({"text": "word,answer\nx,a,b\ny,c,d\n"}, ["config key operators.plural", "values in line 2 is 3"]),
-        (
-            {"text": "id,word,answer\n1,mouse,mice\n\n2,man,men\n3,mouse,mouses\n"},
-            ["formats.symbolic.templates.plural", "the same prompt, 'mouse='", "lines 2 and 5 of", "plural.csv"],
-        ),
+        ({"operator": {"table": "none.csv"}}, r"operators\.plural: .*none\.csv cannot be read"),
+        ({"operator": {"answer": "plural"}}, r"operators\.plural: .* the columns word, answer; .*'plural'"),
+        ({"text": "word,answer\na,b\nc,b\n"}, r"operators\.plural: .*two distinct answers"),
+        ({"text": "word,answer\nx,a,b\ny,c,d\n"}, r"operators\.plural: .*values in line 2 is 3"),
+        ({"text": TWICE}, f"{FORM}.*the same prompt, 'mouse=': lines 2 and 5 of .*plural.csv"),
+        ({"template": "{a}+{b}="}, f"{FORM}: .*{{word}}.*'a', 'b'"),
+        ({"template": "{word}: "}, f"{FORM} with the tokenizer of embedded-shared"),
+        ({"template": "{word:>5}="}, f"{FORM}.* write {{word}} in place of {{word:>5}}"),
+        ({"template": "{word} {wrod}="}, f"{FORM}.* write {{word}} in place of {{wrod}}"),
+        ({"template": f"{BOS}{{word}}="}, f"{FORM}.* begins every prompt"),
     ],
 )
-def test_mistakes_in_a_table(tmp_path, keys, expected):
+def test_mistakes_in_a_table(tmp_path, keys, said):
     found = sentence(with_table(tmp_path, **keys))
-    assert all(part in found for part in expected), found
+    assert re.search(said, found), found
 
 
 def only_table(folder, answers):
@@ -607,32 +512,28 @@ def test_tasks_on_numbers_that_no_operator_asks(tmp_path, formats):
         config_check.check({**given, "formats": other}, SCHEMA)
 
 
+SMALL = {"operand_min": 1, "answer_min": 10, "answer_max": 99}
+DIGIT = r"formats\.symbolic\.templates\.tens"
+
+
 @pytest.mark.parametrize(
-    ("config", "expected"),
+    ("config", "said"),
     [
-        (with_digit(digit=-1), ["config key operators.tens", "digit: 0"]),
-        (with_digit(operands={"operand_mix": 3}), ["config key operators.tens", "operands: LIMITS"]),
-        (with_digit(digit=3), ["digit 3 of 'a + b'", "99, is 1"]),
+        (with_digit(digit=3), "digit 3 of 'a \\+ b'.*99, is 1"),
         # The embedded models' tokenizer keeps numbers whole.
-        (with_digit(), ["formats.symbolic.templates.tens", "the digit must be the next token"]),
-        ({**with_digit(), "corrupt": "across_operators"}, ["config key corrupt: tens asks for a digit"]),
+        (with_digit(), f"{DIGIT} .*the digit must be the next token"),
+        ({**with_digit(), "corrupt": "across_operators"}, "config key corrupt: tens asks a digit"),
+        (with_digits(), "operators.tens: digit 1 .* has not the same place.* for instance to 100 and 999"),
+        (with_digits(template=f"{BOS}{{a}}+{{b}}="), f"{DIGIT} .*begins every prompt"),
         (
-            with_digits(),
-            [
-                "config key operators.tens: digit 1 of 'a + b' has not the same place in all answers",
-                "2 to 3 digits; narrow answer_min and answer_max under operands, for instance to 100 and 999",
-            ],
-        ),
-        (with_digits(template=f"{BOS}{{a}}+{{b}}="), ["formats.symbolic.templates.tens", "begins every prompt"]),
-        (
-            with_digits(template="{a}{b}=", operands={"operand_min": 1, "answer_min": 10, "answer_max": 99}),
-            ["formats.symbolic.templates.tens", "the same prompt", "put a sign between {a} and {b}"],
+            with_digits(template="{a}{b}=", operands=SMALL),
+            f"{DIGIT}: .*the same prompt.*put a sign between",
         ),
     ],
 )
-def test_mistakes_in_a_digit(config, expected):
+def test_mistakes_in_a_digit(config, said):
     found = sentence(config)
-    assert all(part in found for part in expected), found
+    assert re.search(said, found), found
 
 
 def test_an_operator_may_have_limits_of_its_own():
