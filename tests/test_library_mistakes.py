@@ -58,129 +58,65 @@ def cells(table, column, values):
     return [cell(table, column, value) for value in values]
 
 
-NO_TABLE = [
-    *(None, True, 0, 3.5, float("nan"), pd.NA, "prompts", b"x", [], {}, [{"layer": 3, "neuron": 0}]),
-    *({"prompt": ["1+1="]}, np.zeros((2, 2)), torch.zeros(2, 2), PROMPTS["prompt"], Path("table.csv"), object()),
-    *(pd.DataFrame, pd.DataFrame(), pd.DataFrame([[1, 2]])),
-]
-NO_SINGLE = [True, np.nan, pd.NA, b"x", [], {}, [SOURCE], np.zeros(2), torch.zeros(2), object(), float, PROMPTS]
-NO_TEXT = [
-    *(None, np.nan, pd.NA, pd.NaT, "", b"12+7=", {}, torch.tensor(1), 1j, int),
-    *(Decimal("NaN"), Decimal("sNaN"), np.ma.masked, pd.Timedelta(1), Path("12")),
-]
-NO_PLAIN_TEXT = [np.inf, 1e300, object(), "  ", "\ud800"]
-SEVERAL = [["12+7="], ("12",), np.array([1])]
+NO_TABLE = [None, 0, "prompts", [], {"prompt": ["1+1="]}, PROMPTS["prompt"], pd.DataFrame()]
+NO_SINGLE = [True, np.nan, b"x", [], object()]
+NO_TEXT = [None, pd.NA, "", b"12+7=", Decimal("NaN"), pd.Timedelta(1)]
+NO_PLAIN_TEXT = [np.inf, 1e300, "\ud800"]
+SEVERAL = [["12+7="], np.array([1])]
 """Cells that are accepted answers, and nothing else."""
-NO_LIST = [
-    {"19", "7"},
-    frozenset("ab"),
-    {"a": 1}.keys(),
-    range(3),
-    pd.Series([19]),
-    [{19}],
-    [],
-    [71, None],
-    ["71", [72]],
-]
-LISTS_AS_TEXT = ["['Kyiv', 'Kiev']", " [19, 71] ", "[19 71]", "('Kyiv',)", "{'a', 'b'}", "['a'\n 'b']"]
-NO_TOKENS = [
-    *(
-        "x",
-        "[73, x]",
-        "[]",
-        [],
-        {73, 1},
-        range(80),
-        73,
-        "73",
-        [73.5],
-        [[73]],
-        [73, None],
-        "[np.int64(73)]",
-        "",
-        True,
-    ),
-    *("[73 ... 75]", "[73, 75", [], [1, 2], "[1]"),
-]
+NO_LIST = [{"19", "7"}, range(3), pd.Series([19]), [], [71, None], ["71", [72]]]
+LISTS_AS_TEXT = ["['Kyiv', 'Kiev']", " [19, 71] ", "('Kyiv',)", "{'a', 'b'}"]
+NO_TOKENS = ["x", "[73, x]", "[]", [], {73, 1}, 73, [73.5], [[73]], [73, None], "[73, 75", [1, 2]]
 """Accepted tokens: no list of whole numbers, or one without the answer_token, which is 73 in this row."""
 NO_WHOLE = [
-    *(None, np.nan, pd.NA, pd.NaT, np.inf, 2.5, "", "x", "2.5", "٣", "1e0", True, np.False_, b"1", [1], 1j),
-    *(
-        Decimal("1.5"),
-        Decimal("sNaN"),
-        Decimal("Infinity"),
-        Fraction(1, 2),
-        torch.tensor([1, 2]),
-        torch.tensor(1.5),
-    ),
-    *(torch.float32, -1, 10**30, -(2**63), 1e300, np.uint64(2**64 - 1), "9" * 5000, object()),
+    *(None, np.inf, 2.5, "", "2.5", "٣", True, b"1", [1], Decimal("1.5"), torch.tensor(1.5)),
+    *(-1, 10**30, np.uint64(2**64 - 1), "9" * 5000),
 ]
 NO_PROMPTS = [
     *(*NO_TABLE, PROMPTS[:0], PROMPTS.drop(columns="prompt"), pd.concat([PROMPTS, PROMPTS], axis=1)),
-    *cells(PROMPTS, "prompt", [*NO_TEXT, *SEVERAL, 12, 3.5, True, Path("x"), BOS + "12+7=", "12+" + BOS]),
+    *cells(PROMPTS, "prompt", [*NO_TEXT, *SEVERAL, 12, BOS + "12+7="]),
 ]
 NO_ANSWERED_PROMPTS = [
     *(*NO_PROMPTS, PROMPTS.drop(columns="answer_token"), PROMPTS.assign(answer_token=["19", "x", "7"])),
-    *cells(PROMPTS, "answer_token", [*NO_WHOLE, TOKENS, float(TOKENS)]),
-    *(PROMPTS.assign(answer_token=values) for values in (PROMPTS["answer_token"] / 3, True, pd.NaT, np.nan)),
+    *cells(PROMPTS, "answer_token", [*NO_WHOLE, TOKENS]),
+    PROMPTS.assign(answer_token=PROMPTS["answer_token"] / 3),
 ]
 NO_ACCEPTED = cells(PROMPTS.assign(accepted_tokens=[[21], [73], [295]]), "accepted_tokens", NO_TOKENS)
-OTHER_NUMBER = [PROMPTS[:2], pd.concat([PROMPTS, PROMPTS])]
+OTHER_NUMBER = [PROMPTS[:2]]
 NO_NEURONS = [
-    *(*(value for value in NO_TABLE if value is not None), NEURONS.drop(columns="layer"), NEURONS[["layer"]]),
-    *(pd.concat([NEURONS, NEURONS], axis=1), NEURONS.assign(layer=3.5), NEURONS.assign(neuron=True)),
-    *cells(NEURONS, "layer", [*NO_WHOLE, 2, 6, 2.0, "2"]),
-    *cells(NEURONS, "neuron", [*NO_WHOLE, 1032, 1032.0, "1032", -5]),
+    *(*NO_TABLE[1:], NEURONS.drop(columns="layer"), NEURONS[["layer"]], pd.concat([NEURONS, NEURONS], axis=1)),
+    *cells(NEURONS, "layer", [*NO_WHOLE, 2, 6]),
+    *cells(NEURONS, "neuron", [*NO_WHOLE, 1032]),
 ]
 NO_MEANS = [
-    *(*NO_TABLE, MEANS.neurons, [MEANS], vars(MEANS), replace(MEANS, neurons=MEANS.neurons[:5])),
+    *(*NO_TABLE, MEANS.neurons, replace(MEANS, neurons=MEANS.neurons[:5])),
     *(
         replace(MEANS, neurons=[change(one) for one in MEANS.neurons])
         for change in (lambda one: one[:, :9], lambda one: one[:0], lambda one: one[0], lambda one: one * np.nan)
     ),
 ]
-ABLATED = ("keep_only", "knock_out", "transfer")
-
-BAD_SOURCES = [
-    *(
-        *NO_SINGLE,
-        None,
-        7,
-        "nowhere",
-        "no/such/folder",
-        "/nowhere",
-        "embedded:",
-        "embedded:x",
-        "x" * 300,
-        "a\0b",
-        "",
-    ),
-    *(Path("nowhere"), Path("nobody/nothing"), Path("~nobody/x"), Path(SOURCE), Path(__file__), Path("a\0b")),
-    *(Path("x" * 300), Path("."), f"{SOURCE} "),
-]
-BAD_LAYERS = [*NO_SINGLE, -1, 6, 2.5, "2.5", "half_depth", "", np.inf, 10**30, "9" * 5000]
-BAD_TYPES = [
-    *(*NO_SINGLE, None, 32, "bf16", "fp32", "float", "float16", "float64", "int8", "Float32", "", " tf32"),
-    *(torch.float16, torch.float64, torch.int64, np.float32, np.dtype("float64"), torch.tensor(1.0)),
-]
-BAD_DEVICES = [None, 0, -1, "gpu", "CPU", "", "meta", torch.device("meta"), "cuda:99", "cpu,cpu", "auto:0"]
+BAD_SOURCES = [*NO_SINGLE, None, "nowhere", "embedded:x", "x" * 300, "a\0b", "", Path("no/thing"), Path(__file__)]
+BAD_LAYERS = [*NO_SINGLE, -1, 6, 2.5, "half_depth", 10**30]
+BAD_TYPES = [*NO_SINGLE, None, "float16", " tf32", torch.float16, np.float32]
+BAD_DEVICES = [None, 0, "gpu", "", "meta", torch.device("meta"), "cuda:99", "cpu,cpu"]
 BAD_TEMPLATES = [
-    *(None, 12, "", "12+7=", "{a}+{wrod}=", "{A}+{b}=", "{a!r}+{b}=", "{a:>5}+{b}=", "{a}+{prompt}=", "{a}+{c}="),
-    *("{0}+{1}=", "a+b=", "{a}+{b }=", f"{BOS}{{a}}+{{b}}=", Path("{a}+{b}=")),
+    *(None, "", "12+7=", "{a}+{wrod}=", "{a!r}+{b}=", "{a:>5}+{b}=", "{a}+{prompt}=", "{a}+{c}="),
+    *("{0}+{1}=", f"{BOS}{{a}}+{{b}}=", Path("{a}+{b}=")),
 ]
 BAD_FIELDS = [
     *(ROWS[:0], ROWS[["a", "b"]], ROWS[["a", "answer"]], pd.concat([ROWS, ROWS], axis=1)),
-    *(bad for name in "ab" for bad in cells(ROWS, name, [*NO_TEXT, *SEVERAL, *NO_PLAIN_TEXT])),
+    *cells(ROWS, "a", [*NO_TEXT, *SEVERAL, *NO_PLAIN_TEXT]),
     *(*cells(ROWS, "answer", NO_PLAIN_TEXT), ROWS.assign(a=pd.array([12, pd.NA, 225], dtype="Int64"))),
 ]
 BAD_ANSWERS = cells(ROWS, "answer", [*NO_TEXT, *NO_LIST])
 TEXTS_OF_LISTS = cells(ROWS, "answer", LISTS_AS_TEXT)
 SECOND_OF_THREE = [ROWS.assign(b=[7, None, 6])[1:]]
-BAD_COLUMNS = [*NO_SINGLE, None, "sum", "", 0, 2, ("answer",), "Answer", b"answer"]
+BAD_COLUMNS = [*NO_SINGLE, None, "sum", 0, ("answer",)]
 OWN_ANSWER = [PROMPTS, TURNED.assign(answer_token=21)]
-BAD_TABLES = [None, True, 3, "sums.csv", Path("sums.csv"), {}, PROMPTS, [PROMPTS]]
+BAD_TABLES = [None, "sums.csv", {}, PROMPTS, [PROMPTS]]
 BAD_KEYS = [{"code/x": "y"}, {("code", 3): "y"}, {("code",): "y"}]
-BAD_WORDINGS = [{("x", "addition"): one} for one in (None, 3, [], [None])]
+BAD_WORDINGS = [{("x", "addition"): one} for one in (None, [], [None])]
+BAD_METRICS = [*NO_SINGLE, None, "KL"]
 EFFECTS, ABLATED = ("attribution", "exact_effects"), ("keep_only", "knock_out", "transfer")
 OF_A_MODEL = (*(name for name in RIGHT if name != "load_model"), "scout")
 
@@ -189,25 +125,15 @@ WRONG = [  # functions, argument, what the message has, wrong values
     (["load_model"], "first_layer", "first_layer", BAD_LAYERS),
     (["load_model"], "dtype", "dtype: .* must be one of float32, tf32, bfloat16", BAD_TYPES),
     (["load_model"], "device", "device", [*NO_SINGLE, *BAD_DEVICES]),
-    (["load_model"], "revision", "revision", [*NO_SINGLE, 7, 1.5, Path("main"), "main"]),
+    (["load_model"], "revision", "revision", [*NO_SINGLE, 7, "main"]),
     (["make_prompts"], "template", "template", [*NO_SINGLE, *BAD_TEMPLATES]),
     (["make_prompts"], "template", r"must have .*{a}, {b}, .*it has \['a', 'c'\]", ["{a}+{c}="]),
-    (
-        ["make_prompts"],
-        "rows",
-        "^rows|template|cannot encode",
-        [*NO_TABLE, ROWS.rename(columns={"a": "A"}), *BAD_FIELDS],
-    ),
+    (["make_prompts"], "rows", "^rows|template|cannot encode", [*NO_TABLE, *BAD_FIELDS]),
     (["make_prompts"], "rows", "^rows: row 1 has .* in column 'answer'", BAD_ANSWERS),
     (["make_prompts"], "rows", r"^rows: row 1 has the text .*, which may be a list .*\[text\]$", TEXTS_OF_LISTS),
     (["make_prompts"], "rows", r"^rows: row 0 \(index 1\) has nothing in column 'b'; give", SECOND_OF_THREE),
     (["make_prompts"], "answer", "^rows: ", BAD_COLUMNS),
-    (
-        ["exact_effects"],
-        "metric",
-        "^metric: .*one of indirect_effect, logit_difference, kl",
-        [*NO_SINGLE, None, "KL"],
-    ),
+    (["exact_effects"], "metric", "^metric: .*one of indirect_effect, logit_difference, kl", BAD_METRICS),
     (OF_A_MODEL, "model", "^model: give what load_model returns", [*NO_TABLE, MODEL.model, SOURCE]),
     (["mean_activations"], "prompts", "^prompts: ", NO_PROMPTS),
     (["mean_activations"], "prompts", "cannot encode", cells(PROMPTS, "prompt", ["\ud800"])),
@@ -234,44 +160,35 @@ WRONG = [  # functions, argument, what the message has, wrong values
 FORMS = [
     lambda table: table.astype(str),
     lambda table: table.astype(dict.fromkeys(table.select_dtypes("number"), float)),
-    lambda table: table.astype(dict.fromkeys(table.select_dtypes("number"), np.uint64)),
     lambda table: table.astype(object),
     lambda table: table.astype("category"),
     lambda table: table.convert_dtypes(),
-    lambda table: table.set_axis([5] * len(table)),
     lambda table: table.set_axis(pd.MultiIndex.from_product([["x"], range(len(table))])),
-    lambda table: pd.concat([table[::-1], table]).reset_index(drop=True).loc[len(table) :],
     lambda table: pd.concat(
         [pd.DataFrame(pd.NA, table.index, ["x", "y"]).set_axis(["x"] * 2, axis=1), table], axis=1
     ),
     lambda table: pd.read_csv(StringIO(table.to_csv(index=False))),
 ]
 """Tables that say the same."""
-TORCH_CELLS = NEURONS.map(torch.tensor).astype(object)
 SAME = {
-    ("load_model", "source"): [PACKAGED / "embedded-shared", str(PACKAGED / "embedded-shared"), np.str_(SOURCE)],
-    ("load_model", "first_layer"): [4.0, np.int64(4), np.float32(4), "4", np.array(4), torch.tensor(4)],
+    ("load_model", "source"): [PACKAGED / "embedded-shared", np.str_(SOURCE)],
+    ("load_model", "first_layer"): [4.0, np.int64(4), "4", np.array(4), torch.tensor(4)],
     ("load_model", "dtype"): [torch.float32, np.dtype("float32"), "tf32"],
-    ("load_model", "device"): [torch.device("cpu"), "cpu:0", torch.device("cpu", 0)],
+    ("load_model", "device"): [torch.device("cpu"), "cpu:0"],
     ("make_prompts", "template"): [np.str_(TEMPLATE)],
     ("make_prompts", "answer"): [np.str_("answer")],
     ("make_prompts", "rows"): [
         *(form(ROWS) for form in FORMS),
-        ROWS.assign(a=pd.Series([12, np.nan, 30, 225]).dropna().array, b=np.array([7, 41, 68], dtype=np.float32)),
         ROWS.assign(
             a=[12, "30", 225.0], b=[np.int8(7), Decimal(41), np.float64(68)], prompt=None, answer_token="x"
         ),
-    ],
-    ("exact_effects", "neurons"): [
-        *(pd.concat([NEURONS, NEURONS]), TORCH_CELLS),
-        *(form(NEURONS) for form in FORMS),
     ],
     ("exact_effects", "metric"): [np.str_("indirect_effect")],
     **{
         (function, argument): [form(arguments[argument]) for form in FORMS]
         for function, arguments in RIGHT.items()
         for argument in ("prompts", "clean", "corrupt", "donors", "neurons")
-        if argument in arguments and (function, argument) != ("exact_effects", "neurons")
+        if argument in arguments
     },
 }
 
@@ -381,16 +298,11 @@ def test_columns_that_no_field_names_may_have_gaps():
 @pytest.mark.parametrize(
     ("values", "texts"),
     [
-        ([12.0, 2.0], ["12", "2"]),
         (np.array([12, 2], dtype=np.float32), ["12", "2"]),
         ([-12.0, -0.0], ["-12", "0"]),
-        ([2.5, 3.0], ["2.5", "3.0"]),
         (np.array([0.1, 0.5], dtype=np.float32), ["0.1", "0.5"]),
-        ([12, "a"], ["12", "a"]),
         ([True, False], ["True", "False"]),
         (pd.to_datetime(["2020-01-31", "1999-12-01"]), ["2020-01-31", "1999-12-01"]),
-        (["nan", "<NA>"], ["nan", "<NA>"]),
-        ([2**60, 7], [str(2**60), "7"]),
         ([Decimal("12"), Fraction(7)], ["12", "7"]),
         ([Decimal("12.0"), Decimal("30")], ["12", "30"]),
     ],
