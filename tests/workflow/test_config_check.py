@@ -1,4 +1,4 @@
-"""Every mistake in a configuration is told in one sentence, with what is right."""
+"""Every mistake in a configuration is reported in one sentence, with what is right."""
 
 import copy
 import json
@@ -522,7 +522,7 @@ DIGIT = r"formats\.symbolic\.templates\.tens"
         (with_digit(digit=3), "digit 3 of 'a \\+ b'.*99, is 1"),
         # The embedded models' tokenizer keeps numbers whole.
         (with_digit(), f"{DIGIT} .*the digit must be the next token"),
-        ({**with_digit(), "corrupt": "across_operators"}, "config key corrupt: tens asks a digit"),
+        ({**with_digit(), "corrupt": "across_operators"}, "config key corrupt: tens asks for a digit"),
         (with_digits(), "operators.tens: digit 1 .* has not the same place.* for instance to 100 and 999"),
         (with_digits(template=f"{BOS}{{a}}+{{b}}="), f"{DIGIT} .*begins every prompt"),
         (

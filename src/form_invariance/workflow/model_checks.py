@@ -106,10 +106,11 @@ def _check_folder(
 
 
 def _check_class(folder: Path) -> None:
-    """Check that the engine reads the class of a folder's model. Only this check needs torch."""
-    from form_invariance.model.loading import check_class
+    """Check that the engine reads the class of a folder's model, if it is none of the package. Needs torch."""
+    if folder.parent != model_files.PACKAGED:
+        from form_invariance.model.loading import check_class
 
-    check_class(folder)
+        check_class(folder)
 
 
 def _check_shape(name: str, shape: Sizes, config: Mapping[str, Any]) -> None:
