@@ -1,4 +1,4 @@
-"""The troubleshooting guide: our sentences that it quotes are in the source, and its example works."""
+"""The troubleshooting guide: its example works, and two of the errors that it explains are raised."""
 
 import argparse
 import itertools
@@ -19,23 +19,6 @@ from form_invariance.stages.model_options import device_of
 from form_invariance.stages.patching import compute as patching
 
 GUIDE = (ROOT / "docs/troubleshooting.md").read_text()
-QUOTED = re.findall(r"^- \*\*`(.+)`\*\*$", GUIDE, re.MULTILINE)
-OTHERS = (
-    *("Invalid config", "Config file", "FileNotFoundError", "CUDA out of", "… DefaultCPUAllocator", "[Errno 28]"),
-    *("Error: ", "The files below", "… completed successfully", "SLURM-job", "Glyph"),
-)
-"""How sentences of Snakemake, PyTorch, the system, SLURM and Matplotlib begin."""
-
-
-def test_our_sentences_are_quoted_as_they_are():
-    """Each part between two … or colons is in the source."""
-    source = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
-    joined = re.sub(r'"\s*\n\s*f?"', "", source)
-    own = [sentence for sentence in QUOTED if not sentence.startswith(OTHERS)]
-    assert len(own) > 5
-    for sentence in own:
-        parts = re.split("…|: |, but ", sentence.removeprefix("error: "))
-        assert all(part.strip(" ',{}") in joined for part in parts), sentence
 
 
 def test_a_replay_that_differs_and_a_device_that_is_not_there(tiny, monkeypatch):
@@ -45,9 +28,7 @@ def test_a_replay_that_differs_and_a_device_that_is_not_there(tiny, monkeypatch)
     calls = itertools.count()
     for module in (patching, indirect_effect):
         monkeypatch.setattr(module, "log_probabilities", lambda *_: torch.full((1, 5, 2), float(next(calls))))
-    with pytest.raises(
-        RuntimeError, match=r"layer 3: replay differs from the ordinary pass by 1\.0e\+00 in log P"
-    ):
+    with pytest.raises(RuntimeError, match=r"^layer 3: replay differs from the ordinary pass by 1\.0e\+00"):
         patching.patch_layers(model, tokens, 2, {3: torch.arange(4)}, corrupt, answers, lambda _: None, Readouts())
     with pytest.raises(UserError, match=r"^--device: 'cuda:99' cannot be used here"):
         device_of(argparse.Namespace(device="cuda:99"))

@@ -5,12 +5,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import get_type_hints
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
 from example_tables import crossed, filled, groups_of, joined
-from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 
 from form_invariance import stages
@@ -229,80 +227,19 @@ def paper():
     return figures
 
 
-@pytest.fixture(scope="module")
-def small():
-    """Every figure of one operator in four formats, and of three models."""
-    return dict(every_figure(tables_of("scwx", ["addition"], ["m", "n", "o"])))
-
-
-def panels_of(figure):
-    """The axes with data in a grid, and the others: colour bars."""
-    drawn = [axes for axes in figure.axes if axes.get_visible() and axes.has_data()]
-    bars = [axes for axes in figure.axes if axes.get_label() == "<colorbar>"]
-    return [axes for axes in drawn if axes not in bars], bars
-
-
-def outer(axes, panels, side):
-    """The outermost panel in the row (side "y") or column ("x") of a panel: it has the labels of all."""
-    place = {one: one.get_subplotspec() for one in panels}
-    if side == "x":
-        alike = [one for one in panels if place[one].colspan.start == place[axes].colspan.start]
-        return max(alike, key=lambda one: place[one].rowspan.start)
-    alike = [one for one in panels if place[one].rowspan.start == place[axes].rowspan.start]
-    return min(alike, key=lambda one: place[one].colspan.start)
-
-
-def said(axis):
-    """The words at the ticks of an axis."""
-    return [word for tick in axis.get_ticklabels() if tick.get_visible() and (word := tick.get_text().strip())]
-
-
-def is_number(word):
-    return word.replace("−", "-").replace(".", "").lstrip("-").isdigit() or "mathdefault" in word
-
-
-def colours_of(axes):
-    """The colours of what is drawn in data units: of lines, bands, bars and points."""
-    lines = [one.get_color() for one in axes.lines if one.get_transform() == axes.transData and one.get_visible()]
-    bars = [one.get_facecolor() for one in axes.patches]
-    return {mpl.colors.to_hex(one) for one in (*lines, *bars)}
-
-
-@pytest.mark.parametrize("of", ["paper", "small"])
-def test_a_reader_finds_what_is_drawn(of, request):
-    """What each axis is and where on it, whose rows and columns the panels are, and what the colours mean."""
-    for name, figure in request.getfixturevalue(of).items():
-        figure.draw_without_rendering()
-        panels, bars = panels_of(figure)
+def test_a_reader_finds_what_is_drawn(paper):
+    """Each figure has a title, each axis with numbers a name or a colour bar, and it fits on a page of ACL."""
+    for name, figure in paper.items():
+        width, height = figure.get_size_inches() * 2.54
+        assert width == pytest.approx(16, abs=0.01), name
+        assert height <= 24.7, name
+        panels = [axes for axes in figure.axes if axes.get_visible() and axes.has_data()]
         assert panels, name
-        places = [axes.get_subplotspec() for axes in panels]
-        for axes in panels:
-            for side, whole in (("x", figure._supxlabel), ("y", figure._supylabel)):
-                axis = getattr(outer(axes, panels, side), f"{side}axis")
-                words = said(axis)
-                assert words, (name, side, "has no values")
-                named = axis.get_label_text() or (whole and whole.get_text())
-                assert named or (side == "y" and not any(map(is_number, words))), (name, side, "has no label")
-        titles = {axes: axes.get_title() or axes.get_xlabel() for axes in panels}
-        assert len({place.colspan.start for place in places}) == 1 or all(
-            titles[min((a for a in panels if outer(a, panels, "x") is outer(b, panels, "x")), key=_row)]
-            for b in panels
-        ), (name, "a column has no title")
-        rows = {outer(axes, panels, "y") for axes in panels}
-        assert len(rows) == 1 or all(a.get_title() or a.get_ylabel() for a in rows), (name, "a row has no name")
-        legend = {
-            mpl.colors.to_hex(one.get_color() if hasattr(one, "get_color") else one.get_facecolor())
-            for one in (handle for box in figure.legends for handle in box.legend_handles)
-        }
-        colours = set().union(*map(colours_of, panels))
-        assert len(colours) == 1 or colours <= legend, (name, "colours without a legend", colours - legend)
-        meshes = [axes for axes in panels if any(isinstance(one, QuadMesh) for one in axes.collections)]
-        assert all(axes.texts for axes in meshes) or (bars and all(bar.get_ylabel() for bar in bars)), name
         assert figure.get_suptitle(), name
-
-
-def _row(axes):
-    return axes.get_subplotspec().rowspan.start
+        for whole, side in ((figure._supxlabel, "x"), (figure._supylabel, "y")):
+            named = [getattr(axes, f"{side}axis").get_label_text() for axes in panels]
+            words = [tick.get_text() for axes in panels for tick in getattr(axes, f"get_{side}ticklabels")()]
+            assert (whole and whole.get_text()) or any(named) or not any(w.isdigit() for w in words), (name, side)
 
 
 @pytest.mark.parametrize("name", ["keep_only", "knockout", "transfer"])
@@ -388,14 +325,6 @@ def shown_texts(figure):
     return [text for text in texts if text.get_visible() and text.get_text().strip()]
 
 
-def test_sizes_are_those_of_a_paper(paper):
-    """Two columns of ACL are 7.7 cm wide each, 0.6 cm apart and 24.7 cm high."""
-    for name, figure in paper.items():
-        width, height = figure.get_size_inches() * 2.54
-        assert width == pytest.approx(16, abs=0.01), name
-        assert height <= 24.7, name
-
-
 def test_text_can_be_read_and_nothing_covers_it(paper):
     for name, figure in paper.items():
         figure.draw_without_rendering()
@@ -426,16 +355,6 @@ def test_intervals_are_drawn(paper):
             for axes in paper[name].axes
         ]
         assert set(panels) == {count}, (name, panels)
-
-
-def test_every_format_has_a_look_of_its_own():
-    names = [f"format {number}" for number in range(20)]
-    colours, markers, hatches = style.colours(names), style.markers(names), style.hatches(names)
-    assert len({colours[name] for name in names[:7]}) == 7
-    assert len({(colours[name], markers[name]) for name in names}) == 20
-    assert len({(colours[name], hatches[name]) for name in names}) == 20
-    # A format looks the same among fewer and among more others.
-    assert style.colours(names[:2]).items() <= colours.items()
 
 
 def test_tokens_show_spaces_and_line_breaks():

@@ -1,21 +1,10 @@
-"""One registry of neuron sets: no other module lists the controls, and a page shows one that it does not know."""
+"""One registry of neuron sets: no other module lists the controls."""
 
 import ast
-import base64
-import re
 
-import test_explainer
 from stub_checkout import ROOT
 
 from form_invariance.stages.neuron_sets import CIRCUIT, CONTROLS, KINDS
-
-
-def test_a_table_with_a_kind_that_has_no_entry_is_shown_by_its_name(tmp_path, monkeypatch):
-    left = {how: {**kinds, "removed_kind": 0.25} for how, kinds in test_explainer.LEFT.items()}
-    monkeypatch.setattr(test_explainer, "LEFT", left)
-    page = test_explainer.explain(tmp_path)
-    pictures = [base64.b64decode(data).decode() for data in re.findall(r"svg\+xml;base64,([^\"]+)", page)]
-    assert any("removed_kind" in picture for picture in pictures)
 
 
 def test_kinds_can_be_told_apart():

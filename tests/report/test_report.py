@@ -15,41 +15,8 @@ from form_invariance.stages.answers import Answer, method_of, read_answers, writ
 from form_invariance.stages.questions import QUESTIONS
 from form_invariance.stages.summary.answer import QUESTION
 from form_invariance.stages.summary.table import VERDICTS
-from form_invariance.stages.transfer import answer as transfer
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width="9" height="9"/></svg>'
-
-
-def test_transfer_is_told_by_its_contrasts():
-    values = {"matched": 0.3, "no_donor": 0.25, "random": 0.0, "all_late": 0.9, "residual": 1.0}
-    moved = [
-        ("+", d, -1 if name in ("all_late", "residual") else 100, name, 4, value + shift)
-        for d, shift in (("symbolic_to_word", -0.1), ("word_to_symbolic", 0.0))
-        for name, value in values.items()
-    ]
-    names = ["operator", "direction", "k", "condition", "n_neurons", "recovered"]
-    contrasts = [
-        ("matched_minus_same_answer", -0.2, -0.3, -0.1),
-        ("imposed", 0.1, -0.05, 0.2),
-        ("interchange", 0.4, 0.3, 0.5),
-        ("matched_minus_baseline", 0.05, -0.1, 0.2),
-    ]
-    table = pd.DataFrame(contrasts, columns=["contrast", "difference", "low", "high"])
-    table = table.assign(operator="all", direction="all", verdict=["no", "undecided", "yes", "undecided"])
-    table = pd.concat([table.assign(k=100), table.assign(difference=0.9, k=200)])
-    tables = {"transfer": pd.DataFrame(moved, columns=names), "transfer_contrasts": table}
-    repaired, beyond, imposed, interchange = transfer.answer(tables, 100)
-    for words in (
-        "25% of the wrong answers become correct; if they take their mean over prompts, 20%.",
-        "other neurons: 5% [-10%, 20%] (undecided).",
-        "correct 85% and 95%.",
-    ):
-        assert words in repaired.sentence
-    assert "same answer: -20% [-30%, -10%] (no)." in beyond.sentence
-    assert "permuted donors: 10% [-5%, 20%] (undecided)." in imposed.sentence
-    assert "both formats get right, a donor" in interchange.sentence
-    assert "40% [30%, 50%] (yes)." in interchange.sentence
-    assert [len(one.table) for one in (repaired, beyond, imposed, interchange)] == [1, 1, 1, 1]
 
 
 def test_answers_are_read_as_they_were_written(tmp_path):
@@ -62,7 +29,7 @@ def test_answers_are_read_as_they_were_written(tmp_path):
     pd.testing.assert_frame_equal(first.table, table)
 
 
-@pytest.mark.parametrize("text", ["", "{", '[{"question": "?"}]', "[1]", '{"a": 1}', "\0\xff"])
+@pytest.mark.parametrize("text", ["", '[{"question": "?"}]', "[1]", '{"a": 1}', "\0\xff"])
 def test_broken_answers_are_named(tmp_path, text):
     path = tmp_path / "answers.json"
     path.write_text(text, encoding="latin-1")
@@ -117,20 +84,18 @@ def html(finished_files):
 
 
 @pytest.mark.parametrize("name", [FIGURES[0], TABLES[0], TIMES])
-@pytest.mark.parametrize("text", ["", '"cut', "\0\xff"], ids=["empty", "cut", "bytes"])
-def test_a_broken_file_is_named(finished_files, name, text):
+def test_a_broken_or_missing_file_is_named(finished_files, name):
     path = finished_files / name
-    path.write_text(text, encoding="latin-1")
-    with pytest.raises(UserError, match=rf"^{path} cannot be read as [^\n]*; delete it and run snakemake again$"):
-        render(finished_files)
-
-
-@pytest.mark.parametrize("name", [FIGURES[0], FIGURES[-1], TABLES[0]])
-def test_a_missing_file_is_named(finished_files, name):
-    path = finished_files / name
+    for text in ("", '"cut', "\0\xff"):
+        path.write_text(text, encoding="latin-1")
+        with pytest.raises(
+            UserError, match=rf"^{path} cannot be read as [^\n]*; delete it and run snakemake again$"
+        ):
+            render(finished_files)
     path.unlink()
-    with pytest.raises(UserError, match=rf"^{path} does not exist; make it with 'snakemake {path}'$"):
-        render(finished_files)
+    if name != TIMES:
+        with pytest.raises(UserError, match=rf"^{path} does not exist; make it with 'snakemake {path}'$"):
+            render(finished_files)
 
 
 def test_the_page_needs_no_other_file(html):
@@ -138,14 +103,8 @@ def test_the_page_needs_no_other_file(html):
     assert "&lt;script&gt;" in html
     assert "formats: &#39;&lt;b&gt;&#39;" in html
     assert html.count("data:image/svg+xml;base64,") == 2
-    assert set(re.findall(r'href="((?!data:)[^"]*)"', html)) == {
-        "#further",
-        "#compared",
-        "#paper",
-        "#methods",
-        "browser/m.html",
-        "explained.html",
-    }
+    links = set(re.findall(r'href="((?!data:|#)[^"]*)"', html))
+    assert links == {"browser/m.html", "explained.html"}
     assert not re.findall(r'src="(?!data:)', html)
 
 
@@ -160,8 +119,6 @@ def test_it_opens_from_disk(open_from_disk, html, tmp_path, width):
     assert tab.eval_on_selector_all("img", "all => all.every((one) => one.naturalWidth > 0 && one.alt)")
     assert not tab.is_visible("h2 >> nth=0")
     tab.click("#further > summary")
-    tab.click("summary:text('Table') >> nth=0")
-    assert tab.is_visible("table >> nth=0")
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
     tab.click("nav a:text('Methods')")
     assert tab.url.endswith("#methods")
@@ -214,17 +171,12 @@ def test_the_page_opens_with_the_verdicts(finished_files, open_from_disk, tmp_pa
     path.write_text(render(finished_files, TWO | {"m": [*TWO["m"], CAPTIONED]}))
     tab = open_from_disk(path)
     rows = tab.eval_on_selector_all(".verdicts tbody tr", "rows => rows.map((row) => row.innerText)")
-    assert [row.split("\n")[0].split("\t")[0] for row in rows] == [
-        QUESTIONS["same"].label,
-        QUESTIONS["specific"].label,
-    ]
-    assert "undecided" in rows[1]
-    assert "nothing to compare" in rows[1]
-    assert "+ −0.10 no, - +0.20 yes" in rows[1]
-    assert "among the 50 best" in tab.inner_text("body")
-    tab.click(f".verdicts a:text('{QUESTIONS['same'].label}')")
+    same, specific = (QUESTIONS[name].label for name in ("same", "specific"))
+    assert [re.split(r"[\n\t]", row)[0] for row in rows] == [same, specific]
+    assert all(words in rows[1] for words in ("undecided", "nothing to compare", "+ −0.10 no, - +0.20 yes"))
+    tab.click(f".verdicts a:text('{same}')")
     assert tab.url.endswith("#same-neurons")
-    assert tab.inner_text("h2#same-neurons") == QUESTIONS["same"].label
+    assert tab.inner_text("h2#same-neurons") == same
     downloaded = tab.get_attribute("#same-neurons + .models a[download]", "href")
     assert base64.b64decode(downloaded.split(",")[1]).decode() == "x\n1\n"
 
