@@ -19,7 +19,6 @@ from settings import complete
 
 from form_invariance.cli import main
 from form_invariance.stages.dataset.table import CORRUPT, DATASET
-from form_invariance.stages.heuristics import labels
 from form_invariance.stages.patching.ranking import recall_of_attribution
 from form_invariance.stages.questions import QUESTIONS
 from form_invariance.tables.files import provenance_of, read_table, read_tensors, write_table, write_tensors
@@ -136,12 +135,6 @@ def test_a_variant_that_is_the_template_has_its_neurons(finished):
         pd.testing.assert_frame_equal(own, variant)
 
 
-def test_the_effects_of_planted_neurons_correlate(finished):
-    related = pd.read_parquet(finished.folder / "shared/format_correlation.parquet").query("layer == -1")
-    assert (related["spearman"] <= 1).all()
-    assert (related["pearson"] > 0.5).all()
-
-
 def test_single_neurons_are_those_that_were_planted(finished):
     planted = planted_neurons(True, seed=0)
     for name in TEMPLATES:
@@ -161,20 +154,6 @@ def test_maps_of_planted_neurons_grow_with_the_sum(finished):
             assert np.corrcoef(codes, sums)[0, 1] > 0.999
 
 
-def test_every_format_shuffles_its_activations_on_its_own(finished, tmp_path, monkeypatch):
-    shuffles = []
-    monkeypatch.setattr(labels, "shuffled", lambda maps, seed, *names: shuffles.append((seed, *names)) or maps)
-    monkeypatch.chdir(finished.place)
-    for words in finished.commands("heuristics"):
-        if words[1] == "label":
-            places = [words.index(option) + 1 for option in ("--output", "--maps-output")]
-            again = [
-                str(tmp_path / f"{number}") if number in places else word for number, word in enumerate(words)
-            ]
-            assert main(again) == 0
-    assert len(set(shuffles)) == len(TEMPLATES)
-
-
 def test_the_report_says_that_the_planted_circuit_is_needed_and_suffices(finished):
     page = (finished.results / "report.html").read_text()
     assert page.count('<tr><th scope="row">') == len(QUESTIONS)
@@ -184,14 +163,10 @@ def test_the_report_says_that_the_planted_circuit_is_needed_and_suffices(finishe
 
 
 def test_the_explained_page_finds_the_planted_circuit(finished):
-    page = " ".join(re.sub(r"<[^>]+>", " ", (finished.results / "explained.html").read_text()).split())
+    page, report = ((finished.results / f"{name}.html").read_text() for name in ("explained", "report"))
     both = len(LATE) * PLANTED
-    assert f"Over all these layers, {both} of {both} are shared: an overlap of 100.0%" in page
-    assert "Do they cost more than controls? yes" in page
-    report = (finished.results / "report.html").read_text()
-    assert set(re.findall(r'id="([^"]+)"', report)) >= set(
-        re.findall(r'href="report.html#([^"]+)"', (finished.results / "explained.html").read_text())
-    )
+    assert f"{both} of {both} are shared" in " ".join(re.sub(r"<[^>]+>", " ", page).split())
+    assert set(re.findall(r'id="([^"]+)"', report)) >= set(re.findall(r'href="report.html#([^"]+)"', page))
 
 
 def test_the_browser_shows_every_planted_neuron(finished):

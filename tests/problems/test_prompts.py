@@ -27,9 +27,6 @@ def test_all_templates_hold_the_rules_and_have_the_methods_lengths(tokenizer, te
     ("template", "words"),
     [
         ("{a}+4=", "must have the fields"),
-        ("{a}+{b}+{b}=", "must have the fields"),
-        ("{a}+{c}=", "must have the fields"),
-        ("{a}+{b", "must have the fields"),
         ("{a}{b}=", "one token"),
         ("{a}+{b}", "next token after the prompt"),
         ("1{a}+{b}=", "one token"),
@@ -66,11 +63,6 @@ def test_every_template_holds_the_rules_of_llama3_and_is_split_alike(tokenizer, 
         for a, b in [(226, 68), (6, 999), (100, 7), (10, 10)]:
             text = render(template, a, b)
             assert tokenizer.tokens(text) == real.tokens(text), text
-
-
-def test_unknown_text_falls_back_to_bytes_and_comes_back(tokenizer):
-    text = "Ünknown wörds, 表, and\ttabs 12345\n\n"
-    assert tokenizer.tokenizer.decode(tokenizer.encode(text)) == text
 
 
 def test_numbers_of_several_tokens_name_the_largest_usable_range():

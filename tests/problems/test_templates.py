@@ -6,10 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from form_invariance.errors import UserError
-from form_invariance.model import tokenizers
-from form_invariance.model.files import PACKAGED
-from form_invariance.problems.operands import OperandRange
-from form_invariance.problems.prompts import check_template
 from form_invariance.problems.templates import check_fields, check_task_fields, fields_of, fill
 
 FIELDS = {"word": "dog", "of": "{word}", "first word": "cat", "größe": "2", "1": "one"}
@@ -21,12 +17,10 @@ FIELDS = {"word": "dog", "of": "{word}", "first word": "cat", "größe": "2", "1
         ('{"word": "{word}", "plural": "', '{"word": "dog", "plural": "'),
         ('{"{word}": {"n": [{}, {0}, {1,2}]}}', '{"dog": {"n": [{}, {0}, {1,2}]}}'),
         ("char *w[] = {{word}, {of}};", "char *w[] = {dog, {word}};"),
-        ("int main() { return {word}; }", "int main() { return dog; }"),
         ("{return word;} {word;} {word, of} {x, y} {{word}", "{return word;} {word;} {word, of} {x, y} {dog"),
         (r"\frac{{word}}{2} {{", r"\frac{dog}{2} {{"),
         ("{x: 1} {'word': 2} { x } {\n} }{ {word}", "{x: 1} {'word': 2} { x } {\n} }{ dog"),
         ("{first word} {größe} {1} {2} {word", "cat 2 one {2} {word"),
-        (r"\begin{equation} \sqrt[n]{y} \emph{the} {word}", r"\begin{equation} \sqrt[n]{y} \emph{the} dog"),
     ],
 )
 def test_braces_that_are_text_stay_and_fields_are_filled_once(template, prompt):
@@ -39,19 +33,13 @@ def test_braces_that_are_text_stay_and_fields_are_filled_once(template, prompt):
     [
         ("{word!s}", "write {word} in place of {word!s}, without formatting"),
         ("{word:>5}", "write {word} in place of {word:>5}"),
-        ("{word: 5}", "write {word} in place of {word: 5}"),
-        ("{word!r:.3}", "write {word} in place"),
         ("{word.upper()}", "write {word} in place"),
-        ("{word[0]}", "write {word} in place"),
         ("{word=}", "write {word} in place"),
-        ("{word:%Y-%m-%d}", "write {word} in place"),
         ("{word|upper}", "write {word} in place"),
-        ("{größe:03d}", "write {größe} in place"),
         ("{Word}", "write {word} in place of {Word}"),
         ("{{ wrod }}", "write {word} in place of { wrod }"),
         ("{frist word}", "write {first word} in place of {frist word}"),
         ("{c}", "{c} is no field, and braces around one word of text need a space inside"),
-        ("{शब्द}", "{शब्द} is no field"),
         ("{{c}}", "{c} is no field"),
     ],
 )
@@ -99,9 +87,3 @@ def test_what_is_accepted_is_filled_as_written(pieces):
         expected = expected.replace(f"{{{name}}}", text)
     assert fill(template, known) == expected
     assert set(fields_of(template, list(known))) <= set(known)
-
-
-@pytest.mark.parametrize("template", ['{"a": {a}, "b": {b}, "sum": ', "int a[] = {{a}, {b}}; // sum: "])
-def test_json_and_c_fit_a_tokenizer(template):
-    tokenizer = tokenizers.load_tokenizer(PACKAGED / "embedded-shared")
-    check_template(tokenizer, template, "here", OperandRange(6, 12, 3, 40))

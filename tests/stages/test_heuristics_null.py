@@ -26,7 +26,7 @@ from form_invariance.stages.heuristics.names import EXPRESSIONS, family, of_resu
 from form_invariance.stages.heuristics.null import make_null
 from form_invariance.stages.heuristics.pairs import make_digit_grid, make_grid
 from form_invariance.stages.heuristics.rules import make_rules
-from form_invariance.stages.heuristics.smoothness import LAGS, autocorrelation, gaussian_field, random_maps
+from form_invariance.stages.heuristics.smoothness import LAGS, autocorrelation, random_maps
 from form_invariance.stages.heuristics.ties import rank, rank_untied, scores
 
 pytestmark = pytest.mark.slow
@@ -401,14 +401,3 @@ def test_random_maps_are_drawn_as_they_are_described():
             field = np.sqrt(1 - share) * field + np.sqrt(share) * rng.standard_normal(shape, dtype=np.float32)
         np.testing.assert_allclose(found, field[grid.a - grid.a.min(), grid.b - grid.b.min()], atol=0.02)
     assert len(kinds) == 6
-
-
-def test_random_fields_have_the_covariance_of_their_length():
-    rng = np.random.default_rng(0)
-    for white in (0.0, 0.4):
-        fields = np.stack([gaussian_field((200, 210), (4.0, 8.0), white, rng) for _ in range(40)])
-        for length, maps in ((4, fields), (8, fields.swapaxes(1, 2))):
-            found = [np.mean(maps[:, lag:] * maps[:, :-lag]) for lag in (1, 4, 8)]
-            expected = [(1 - white) * np.exp(-((lag / length) ** 2) / 2) for lag in (1, 4, 8)]
-            np.testing.assert_allclose(found, expected, atol=0.02)
-        np.testing.assert_allclose(np.var(fields), 1, atol=0.02)

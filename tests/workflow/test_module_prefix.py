@@ -44,18 +44,9 @@ def commands(out):
     return [line for line in out.splitlines() if "results/" in line]
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        {},
-        {"late_from": 2},
-        {
-            "models": {"low": {"source": "embedded:embedded-shared", "dtype": "bfloat16"}},
-            "corrupt": "across_operators",
-        },
-    ],
-)
-def test_every_path_of_a_command_has_the_prefix(checkout, tmp_path, config):
+def test_every_path_of_a_command_has_the_prefix(checkout, tmp_path):
+    low = {"low": {"source": "embedded:embedded-shared", "dtype": "bfloat16"}}
+    config = {"models": low, "corrupt": "across_operators", "late_from": 2}
     status, out = run(project(tmp_path, checkout, **config), checkout, "-n", "-p")
     assert status == 0, out
     assert len(commands(out)) > 200

@@ -115,21 +115,13 @@ def test_results_may_lie_anywhere_without_braces(checkout, tmp_path):
 
 @pytest.mark.parametrize("name", BRACES)
 def test_one_brace_is_enough_to_be_refused(tmp_path, name):
-    checkout = tmp_path / name / "b"
-    checkout.mkdir(parents=True)
+    checkout = tmp_path / name
     with pytest.raises(UserError, match=re.escape(f"the path of the checkout, {checkout}, has braces, which")):
         check_folders(working_folder=tmp_path, checkout=checkout)
 
 
-@pytest.mark.parametrize("what", ["checkout", "working folder"])
-def test_braces_that_snakemake_would_take_for_wildcards_are_refused_before_any_job(checkout, tmp_path, what):
-    folder = tmp_path / EVERY
-    if what == "checkout":
-        shutil.copytree(checkout, folder, symlinks=True)
-        status, out = run(folder, tmp_path, "-n", *SMALL)
-    else:
-        status, out = run(checkout, tmp_path, "-n", "--directory", str(folder), *SMALL)
+def test_braces_that_snakemake_would_take_for_wildcards_are_refused_before_any_job(checkout, tmp_path):
+    status, out = run(checkout, tmp_path, "-n", "--directory", str(tmp_path / EVERY), *SMALL)
     assert status == 1
-    assert [line for line in out.splitlines() if "rror" in line] == [
-        f"error: the path of the {what}, {folder}, has braces, which Snakemake reads as wildcards; move it"
-    ]
+    (error,) = [line for line in out.splitlines() if "rror" in line]
+    assert error.startswith(f"error: the path of the working folder, {tmp_path / EVERY}, has braces")

@@ -242,7 +242,6 @@ def test_jobs_without_records_are_named(run_plan, finished, tmp_path):
     [
         (["-d", "none"], "--directory: there is no folder 'none'"),
         (["--configfile", "code.yaml"], "code.yaml .*__use_yte__"),
-        (["nosuchfile"], "MissingRuleException: No rule to produce nosuchfile"),
         (["--config", "k=[10]"], r"--config k=\[10\]: Snakemake refuses keys of one letter there; write the key"),
     ],
 )
@@ -253,10 +252,3 @@ def test_a_mistake_is_one_sentence(run_plan, finished, words, sentence):
     assert re.match(f"error: {sentence}", said.err), said.err
     assert "Traceback" not in said.err
     assert not {"pwned", "none"} & {path.name for path in finished.iterdir()}
-
-
-def test_a_folder_without_a_snakefile_is_named(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert main(["plan", "--configfile", "config/paper.yaml"]) == 2
-    sentence = f"error: there is no Snakefile in {tmp_path}; run this in the checkout\n"
-    assert capsys.readouterr().err == sentence
