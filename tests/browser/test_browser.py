@@ -265,23 +265,6 @@ def test_a_pixel_is_where_its_operands_are(opened, results):
     assert (images[:, 39, 5, 3] == 0).all(), "division by 0 has no pixel"
 
 
-def test_the_cross_names_the_values(opened, results):
-    tab = opened(fragment="#operator=addition&neuron=3.8")
-    one = neurons_in(results)["3.8"]
-    values = unpack_maps(one["maps"], len(FORMATS))
-    box = tab.locator("canvas.map").first.bounding_box()
-    cell = box["width"] / 40
-    tab.mouse.move(box["x"] + 12.5 * cell, box["y"] + (39 - 30 + 0.5) * cell)
-    text = tab.inner_text(".readout >> nth=0")
-    assert text.startswith("a = 12, b = 30, answer 42; ")
-    shown = [float(part.rpartition(" ")[2]) for part in text.split("; ")[1:]]
-    pair = np.flatnonzero((make_grid("a + b", 40).a == 12) & (make_grid("a + b", 40).b == 30))[0]
-    np.testing.assert_allclose(shown, values[:, pair], rtol=1e-2)
-    tab.focus("canvas.map >> nth=0")
-    tab.keyboard.press("ArrowRight")
-    assert tab.inner_text(".readout >> nth=0").startswith("a = 13, b = 30, answer 43; ")
-
-
 def test_downloads_are_the_tables(opened, results, tmp_path):
     tab = opened(fragment="#operator=division&neuron=5.9")
     for button, rows in (("Download CSV", 3), ("Download list", 900)):

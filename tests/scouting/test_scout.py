@@ -257,25 +257,6 @@ def test_worked_examples_leave_the_table(sums):
     assert tables_without_examples([question], chosen.head(1), 0) == {}
 
 
-@pytest.mark.parametrize(
-    ("columns", "relation", "fields"),
-    [
-        (["country", "capital"], "capital", ["country"]),
-        (["answer", "word"], "my table", ["word"]),
-        (["city", "year", "mayor_name"], "mayor name", ["city", "year"]),
-    ],
-)
-def test_the_answers_column_names_what_is_asked(tmp_path, columns, relation, fields):
-    path = tmp_path / "my table.csv"
-    rows = [",".join(f"{name}{number}" for name in columns) for number in range(30)]
-    path.write_text("\n".join([",".join(columns), *rows]))
-    found = questions.of_file(path)
-    assert found.operator == "my_table"
-    asked = ", ".join(f"{{{name}}}" for name in fields)
-    assert found.wordings["sentence"][0] == f"The {relation} of {asked} is"
-    assert all(f"{{{name}}}" in text for own in found.wordings.values() for text in own for name in fields)
-
-
 def test_what_the_tokenizer_allows(raw_tokenizer):
     whole, split = PromptTokenizer(raw_tokenizer, None), PromptTokenizer(byte_level(["{a} + {b} = "]), None)
     assert (largest_number(whole), largest_number(split)) == (999, 9)

@@ -49,6 +49,8 @@ def test_a_damaged_configuration_is_refused_or_checked(tmp_path, name):
         ('{"heuristic_threshold": 1e999}', "1e999 is not a finite number"),
         ("seed: 1\n\tk: [10]\n", "not valid YAML"),
         ("a: !!python/object/apply:os.system ['touch pwned']", "not valid YAML"),
+        ("seed: !!python/name:os.system", "not valid YAML"),
+        ("- a list", "must contain keys and values"),
         ("", "must contain keys and values"),
         ("__use_yte__: true\nseed: ?1 + 1\n", "__use_yte__"),
     ],

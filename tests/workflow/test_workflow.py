@@ -234,14 +234,6 @@ def test_a_mistake_in_the_configuration_is_one_sentence(clean):
     assert not (clean / "results").exists()
 
 
-def test_a_broken_default_configuration_names_the_line(tmp_path):
-    checkout = make_checkout(tmp_path / "checkout")
-    (checkout / "config/config.yaml").write_text("seed: 0\nk: [10, 20\nmodels: {}\n")
-    status, out = snakemake(checkout, "-n")
-    assert status != 0
-    assert re.search(r"^error: .*config\.yaml is not valid YAML: .*line 3", out, re.MULTILINE), out
-
-
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     """A copy of the package for the digests to look at, and to change."""
