@@ -19,6 +19,7 @@ from settings import complete
 
 from form_invariance.cli import main
 from form_invariance.stages.dataset.table import CORRUPT, DATASET
+from form_invariance.stages.heuristics import null as nulls
 from form_invariance.stages.patching.ranking import recall_of_attribution
 from form_invariance.stages.questions import QUESTIONS
 from form_invariance.tables.files import provenance_of, read_table, read_tensors, write_table, write_tensors
@@ -82,7 +83,10 @@ def planned(tmp_path_factory):
 @pytest.fixture(scope="module")
 def finished(planned, tmp_path_factory):
     model, calls = planned
-    return Run(model, tmp_path_factory.mktemp("run"), calls)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nulls, "SCALE_MAPS", 300)
+        patch.setattr(nulls, "MAPS", 1200)
+        return Run(model, tmp_path_factory.mktemp("run"), calls)
 
 
 def rerun(finished, place, **options):
