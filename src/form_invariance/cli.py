@@ -11,9 +11,6 @@ from types import ModuleType
 from form_invariance import __version__
 from form_invariance.errors import UserError
 
-NEXT = "+"
-"""The word between two commands that run in one process."""
-
 _ROOT = Path(__file__).parent
 
 
@@ -38,39 +35,27 @@ def command_module(name: str) -> ModuleType:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command, or several with a `+` between them, which share the model that they load.
+    """Run a command.
 
     Returns:
-        The exit status: 0, or 2 after a mistake of the user, at which the commands after it do not run.
+        The exit status: 0, or 2 after a mistake of the user.
     """
     # Figures become files. A notebook's own backend, which its environment names, may be missing here.
     os.environ["MPLBACKEND"] = "agg"
     # NumPy's products are small, and its threads spin on a busy machine; PyTorch's threads are counted elsewhere.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     words = sys.argv[1:] if argv is None else argv
-    models: dict[object, object] = {}
-    while NEXT in words:
-        place = words.index(NEXT)
-        status = _run(words[:place], models)
-        if status:
-            return status
-        words = words[place + 1 :]
-    return _run(words, models)
-
-
-def _run(argv: list[str], models: dict[object, object]) -> int:
-    """Run one command; `models` are those that earlier ones loaded (see `stages.model_options.load_model`)."""
     modules = command_modules()
     parser = argparse.ArgumentParser(prog="form_invariance", description=__doc__)
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     # Import the chosen command alone, so that a light command does not import torch.
-    for name in argv[:1] if argv and argv[0] in modules else modules:
+    for name in words[:1] if words and words[0] in modules else modules:
         module = command_module(name)
         text = module.__doc__ or ""
         module.add_arguments(commands.add_parser(name, help=text.partition("\n")[0], description=text))
     try:
-        arguments = parser.parse_args(argv, argparse.Namespace(models=models))
+        arguments = parser.parse_args(words)
         command_module(arguments.command).run(arguments)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -7,27 +7,18 @@ from pathlib import Path
 
 from stub_checkout import snakemake
 
-from form_invariance.cli import command_modules
-
 KEYS = ("model", "format", "operator", "circuit")
-_NEXT = re.compile(rf" \+ (?=(?:{'|'.join(command_modules())}) )")
-"""The separator of two commands of a job; the templates contain a plus as well."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A job, and the commands that it runs."""
+    """A job, and the command that it runs."""
 
     rule: str
     wildcards: tuple[tuple[str, str], ...]
     inputs: frozenset[str]
     outputs: frozenset[str]
-    commands: tuple[tuple[str, ...], ...]
-
-    @property
-    def command(self):
-        """The words of the job's last command; none if it runs none."""
-        return self.commands[-1] if self.commands else ()
+    command: tuple[str, ...]
 
     @property
     def key(self):
@@ -46,13 +37,13 @@ def planned(checkout: Path, *words: str) -> list[Job]:
 def _job(rule: str, text: str) -> Job:
     fields = dict(re.findall(r"^    (input|output|wildcards): (.*)$", text, re.MULTILINE))
     pairs = [item.split("=") for item in fields.get("wildcards", "").split(", ") if item]
-    commands = re.search(r"python -m form_invariance (.*?)$", text, re.MULTILINE)
+    command = re.search(r"python -m form_invariance (.*?)$", text, re.MULTILINE)
     return Job(
         rule,
         tuple((key, value) for key in KEYS for name, value in pairs if name == key),
         frozenset(fields.get("input", "").split(", ")),
         frozenset(fields.get("output", "").split(", ")),
-        tuple(tuple(one.split()) for one in _NEXT.split(commands[1])) if commands else (),
+        tuple(command[1].split()) if command else (),
     )
 
 

@@ -31,12 +31,6 @@ def alone() -> bool:
     return True
 
 
-def main(words: list[str]) -> int:
-    """Run commands with a `+` between them."""
-    text = "\0".join(words)
-    return next((status for one in text.split("\0+\0") if (status := run(one.split("\0")))), 0)
-
-
 def run(words: list[str]) -> int:
     """Write the outputs that the options name; fail where the file `fail` names the command."""
     with Path("calls.jsonl").open("a") as file:
@@ -72,4 +66,4 @@ def run(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run(sys.argv[1:]))

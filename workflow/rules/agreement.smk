@@ -9,27 +9,44 @@ AGREEMENT = {
     ]
     for table in ("agreement", "labelled", "activation_correlation")
 }
-FIGURES["agreement heuristics"] = GRID_MODELS, {
-    "heuristics": [HEURISTICS, -3, -2],
-    **{table: AGREEMENT[table] for table in ("agreement", "labelled")},
-}
+FIGURES["heuristics"] = (
+    "agreement",
+    GRID_MODELS,
+    {
+        "heuristics": [HEURISTICS, -3, -2],
+        **{table: AGREEMENT[table] for table in ("agreement", "labelled")},
+    },
+)
 ANSWERS["agreement"] = GRID_MODELS, AGREEMENT
-if GRIDS:
-    TABLE_JOBS["agreement"] = {
-        "inputs": {
-            "neurons": ["<results>/{model}/shared/{operator}/labelled_neurons.parquet"],
-            "heuristics": [every_format("<results>/{model}/{format}/{operator}/heuristics.parquet"), -3],
-            "maps": [every_format("<results>/{model}/{format}/{operator}/activation_maps.safetensors"), -3],
-        },
-        "outputs": {
-            "output": "<results>/{model}/shared/{operator}/agreement.parquet",
-            "labelled_output": "<results>/{model}/shared/{operator}/labelled.parquet",
-            "correlation_output": "<results>/{model}/shared/{operator}/activation_correlation.parquet",
-        },
-        "only": {"operator": list(GRIDS)},
-        "settings": lambda wildcards: [*option("operator", wildcards.operator), *settings("permutations", "seed")],
-        "resources": {"mem_mb": 2000},
-    }
+TABLES += expand(files_of(AGREEMENT), model=GRID_MODELS)
+
+
+rule agreement:
+    input:
+        neurons="<results>/{model}/shared/{operator}/labelled_neurons.parquet",
+        heuristics=every_format("<results>/{model}/{format}/{operator}/heuristics.parquet"),
+        maps=every_format("<results>/{model}/{format}/{operator}/activation_maps.safetensors"),
+    output:
+        table="<results>/{model}/shared/{operator}/agreement.parquet",
+        labelled="<results>/{model}/shared/{operator}/labelled.parquet",
+        correlation="<results>/{model}/shared/{operator}/activation_correlation.parquet",
+    log:
+        "<results>/logs/agreement/{model}/{operator}.log",
+    benchmark:
+        "<results>/benchmarks/agreement/{model}/{operator}.tsv"
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=source_digest("agreement"),
+        heuristics=lambda wildcards, input: keyed(input.heuristics, -3),
+        maps=lambda wildcards, input: keyed(input.maps, -3),
+        settings=settings("permutations", "seed"),
+    resources:
+        **table_job(mem_mb=2000),
+    shell:
+        "python -m form_invariance agreement --operator {wildcards.operator:q} --neurons {input.neurons:q}"
+        " --heuristics {params.heuristics:q} --maps {params.maps:q} {params.settings:q} --output {output.table:q}"
+        " --labelled-output {output.labelled:q} --correlation-output {output.correlation:q} 2> {log:q}"
 
 
 rule agreements_all:

@@ -31,7 +31,7 @@ rule browser:
         models=MODELS,
         # A function, because Snakemake would take braces in a table's path for wildcards.
         operators=lambda wildcards: [f"{name}={asked_of(config['operators'][name])}" for name in OPERATORS],
-        tables=table_options(BROWSED),
+        tables=lambda wildcards, input: table_options(BROWSED, input),
         k=settings(k="k_shown"),
     resources:
         **table_job(mem_mb=4000),

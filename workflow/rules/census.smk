@@ -2,13 +2,7 @@
 
 CENSUS = expand("<results>/{model}/{format}/{operator}/census.parquet", **CELLS)
 TABLES += CENSUS
-ANSWERS["census"] = MODELS, {
-    "census": [
-        every_cell("<results>/{model}/{format}/{operator}/census.parquet"),
-        -3,
-        -2,
-    ],
-}
+ANSWERS["census"] = MODELS, {"census": [every_cell("<results>/{model}/{format}/{operator}/census.parquet"), *CELL]}
 # The tables of the operators that are tables.
 TASK_TABLES = {
     name: operator["table"]
@@ -23,7 +17,7 @@ rule census:
     input:
         model_files="<results>/{model}/model_files.parquet",
     output:
-        output="<results>/{model}/{format}/{operator}/census.parquet",
+        "<results>/{model}/{format}/{operator}/census.parquet",
     log:
         "<results>/logs/census/{model}/{format}/{operator}.log",
     benchmark:
@@ -34,17 +28,15 @@ rule census:
     params:
         code=source_digest("census"),
         model=model_options,
-        files=file_options(),
         template=lambda wildcards: config_check.template_of(config, wildcards.format, wildcards.operator),
         asked=lambda wildcards: ASKED[wildcards.operator],
         settings=settings("seed", pairs="census_pairs"),
     resources:
         **model_job("census"),
     shell:
-        in_turn(
-            "census {params.model:q} {params.files:q} --template={params.template:q}"
-            " --operator {wildcards.operator:q} {params.asked:q} {params.settings:q}"
-        )
+        "python -m form_invariance census {params.model:q} --model-files {input.model_files:q}"
+        " --template={params.template:q} --operator {wildcards.operator:q} {params.asked:q} {params.settings:q}"
+        " --output {output:q} 2> {log:q}"
 
 
 rule census_all:

@@ -1,15 +1,33 @@
 """The shared circuit: neurons in the top k of every format, per (model, operator)."""
 
+# The circuit whose neurons are classified has a file of its own, so that a change of k does not re-run the heuristics.
 CIRCUITS = {"circuit": config["k"], "classified_circuit": [config["k_shown"]]}
 EFFECTS = every_format("<results>/{model}/{format}/{operator}/indirect_effects.safetensors")
-# The circuit whose neurons are classified has a file of its own, so that a change of k does not re-run the heuristics.
-TABLE_JOBS["circuit"] = {
-    "inputs": {"effects": [EFFECTS, -3]},
-    "outputs": {"output": "<results>/{model}/shared/{operator}/{circuit}.parquet"},
-    "only": {"circuit": CIRCUITS},
-    "settings": lambda wildcards: [
-        *option("k", CIRCUITS[wildcards.circuit]),
-        *settings("membership", "seed"),
-    ],
-    "resources": {"mem_mb": 2000, "minutes": 3},
-}
+TABLES += expand(
+    "<results>/{model}/shared/{operator}/{circuit}.parquet", model=MODELS, operator=OPERATORS, circuit=CIRCUITS
+)
+
+
+rule circuit:
+    input:
+        effects=EFFECTS,
+    output:
+        "<results>/{model}/shared/{operator}/{circuit}.parquet",
+    log:
+        "<results>/logs/circuit/{model}/{operator}/{circuit}.log",
+    benchmark:
+        "<results>/benchmarks/circuit/{model}/{operator}/{circuit}.tsv"
+    wildcard_constraints:
+        circuit=one_of(CIRCUITS),
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=source_digest("circuit"),
+        effects=lambda wildcards, input: keyed(input.effects, -3),
+        k=lambda wildcards: option("k", CIRCUITS[wildcards.circuit]),
+        settings=settings("membership", "seed"),
+    resources:
+        **table_job(mem_mb=2000, minutes=3),
+    shell:
+        "python -m form_invariance circuit --effects {params.effects:q} {params.k:q} {params.settings:q}"
+        " --output {output:q} 2> {log:q}"

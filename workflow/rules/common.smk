@@ -11,15 +11,15 @@ ROOT = Path(str(workflow.current_basedir)).parents[1]
 sys.path[:0] = [str(source) for source in [ROOT / "src"] if source.exists()]
 
 from form_invariance.errors import UserError
-from form_invariance.workflow import config_check, file_digests, job_costs, job_sizes, model_checks, records
+from form_invariance.workflow import config_check, file_digests, job_costs, job_server, job_sizes, records
 from form_invariance.workflow.given import with_items
 from form_invariance.workflow.paths import check_folders, shell_prefix
 from form_invariance.workflow.rule_options import (
     asked_of,
     expression_of,
-    file_options,
-    in_turn,
+    files_of,
     keyed,
+    of_model,
     one_of,
     option,
     run_options,
@@ -52,6 +52,15 @@ except UserError as error:
     # Snakemake would report an exception with the location of this line.
     sys.exit(f"error: {error}")
 
+# The cells of a group of a cluster import the libraries once, unless each has an environment of its own.
+if (
+    not workflow.is_main_process
+    and workflow.local_exec
+    and len(workflow.dag_settings.target_jobs) > 1
+    and not workflow.deployment_settings.deployment_method
+):
+    job_server.begin()
+
 MODELS = list(config["models"])
 FORMATS = list(config["formats"])
 OPERATORS = list(config["operators"])
@@ -68,10 +77,10 @@ CELL = (-3, -2)
 DIRECTIONS = [f"{donor}_to_{target}" for donor, target in permutations(FORMATS, 2)]
 settings = partial(settings_of, config)
 
-# What `all` makes; each rule file adds its own, and those of the jobs in TABLE_JOBS (tables.smk) are added there.
-TABLES, PAGES, TABLE_JOBS = [], [], {}
-# Figures ("STAGE NAME") and stages with a question in the report, each with its models (None: one for all models) and
-# its inputs, as `table_options` takes them.
+# What `all` makes; each rule file adds its own.
+TABLES, PAGES = [], []
+# By name, the figures of a model (their stage, models and inputs), and by stage, the questions of the report (models
+# and inputs). Inputs are as in `table_options`.
 FIGURES, ANSWERS = {}, {}
 FIGURE_KINDS = ["png", "svg", "pdf"]
 
@@ -81,25 +90,17 @@ def model_options(wildcards) -> list[str]:
     return run_options(config["models"][wildcards.model])
 
 
-def figure_files(place: str) -> list[str]:
-    """The files of a figure; the SVG goes into Snakemake's report, with a caption of its own if there is one."""
-    name = PurePosixPath(place).name
-    own = (ROOT / f"workflow/report/{name}.rst").exists()
-    drawn = report(
-        f"<results>/figures/{place}.svg",
-        caption=f"../report/{name if own else 'figure'}.rst",
-        category="{model}" if "{model}" in place else "All models",
-        labels={"figure": name.replace("_", " ")},
-    )
-    return [drawn if kind == "svg" else f"<results>/figures/{place}.{kind}" for kind in FIGURE_KINDS]
-
-
 def gpu_here() -> bool:
     """Whether a job can have a GPU; on a cluster, or in a dry run, that is not known here."""
     return not workflow.local_exec or workflow.dryrun or job_sizes.has_gpu()
 
 
+def on_cluster() -> bool:
+    """Whether jobs are a cluster's."""
+    return not workflow.local_exec
+
+
 model_job = partial(
-    job_sizes.model_job, config["models"], SITE, gpu_here, partial(job_costs.expected_seconds, config)
+    job_sizes.model_job, config["models"], SITE, gpu_here, on_cluster, partial(job_costs.expected_seconds, config)
 )
-table_job = partial(job_sizes.table_job, SITE, lambda: not workflow.local_exec)
+table_job = partial(job_sizes.table_job, SITE, on_cluster)

@@ -1,34 +1,47 @@
 """Dataset: correctly answered pairs, split, with corrupt partners, per (model, format, operator)."""
 
 TABLES += expand("<results>/{model}/{format}/{operator}/{table}.parquet", table=["dataset", "corrupt"], **CELLS)
+TABLES += expand("<results>/{model}/preflight.parquet", model=MODELS)
+# Operators besides its own from which a dataset takes corrupt partners.
+OTHERS = OPERATORS if config["corrupt"] == "across_operators" else []
+
+
 # First of all that is ready: a run whose cells have too few right answers ends before the expensive jobs. It is no
 # input of the datasets, since a new cell must re-run no other; and `ancient` would hide what else re-runs them.
-TABLE_JOBS["preflight"] = {
-    "inputs": {"census": [every_cell("<results>/{model}/{format}/{operator}/census.parquet"), -3, -2]},
-    "outputs": {"output": "<results>/{model}/preflight.parquet"},
-    "settings": settings("corrupt_seeds", "corrupt", "seed", train="train_prompts", eval="eval_prompts"),
-    "resources": {"mem_mb": 1000, "minutes": 3},
-    "priority": 3,
-}
+rule preflight:
+    input:
+        census=every_cell("<results>/{model}/{format}/{operator}/census.parquet"),
+    output:
+        "<results>/{model}/preflight.parquet",
+    log:
+        "<results>/logs/preflight/{model}.log",
+    benchmark:
+        "<results>/benchmarks/preflight/{model}.tsv"
+    priority: 3
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=source_digest("preflight"),
+        census=lambda wildcards, input: keyed(input.census, *CELL),
+        settings=settings("corrupt_seeds", "corrupt", "seed", train="train_prompts", eval="eval_prompts"),
+    resources:
+        **table_job(mem_mb=1000, minutes=3),
+    shell:
+        "python -m form_invariance preflight --census {params.census:q} {params.settings:q} --output {output:q}"
+        " 2> {log:q}"
 
 
 rule dataset:
     input:
         census="<results>/{model}/{format}/{operator}/census.parquet",
-        # Corrupt partners may come from all operators.
-        other_census=lambda wildcards: expand(
-            "<results>/{model}/{format}/{operator}/census.parquet",
-            model=wildcards.model,
-            format=wildcards.format,
-            operator=[
-                operator
-                for operator in OPERATORS
-                if config["corrupt"] == "across_operators" and operator != wildcards.operator
-            ],
-        ),
+        others=lambda wildcards: [
+            f"<results>/{wildcards.model}/{wildcards.format}/{other}/census.parquet"
+            for other in OTHERS
+            if other != wildcards.operator
+        ],
     output:
-        output="<results>/{model}/{format}/{operator}/dataset.parquet",
-        corrupt_output="<results>/{model}/{format}/{operator}/corrupt.parquet",
+        table="<results>/{model}/{format}/{operator}/dataset.parquet",
+        corrupt="<results>/{model}/{format}/{operator}/corrupt.parquet",
     log:
         "<results>/logs/dataset/{model}/{format}/{operator}.log",
     benchmark:
@@ -37,9 +50,11 @@ rule dataset:
         "../../envs/cpu.yaml"
     params:
         code=source_digest("dataset"),
-        files=file_options(other_census=-2),
+        others=lambda wildcards, input: ["--other-census", *keyed(input.others, -2)] if input.others else [],
         settings=settings("corrupt_seeds", "seed", train="train_prompts", eval="eval_prompts"),
     resources:
         **table_job(mem_mb=1000, minutes=3),
     shell:
-        in_turn("dataset --operator {wildcards.operator:q} {params.files:q} {params.settings:q}")
+        "python -m form_invariance dataset --operator {wildcards.operator:q} --census {input.census:q}"
+        " {params.others:q} {params.settings:q} --output {output.table:q} --corrupt-output {output.corrupt:q}"
+        " 2> {log:q}"

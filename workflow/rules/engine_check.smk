@@ -11,12 +11,12 @@ every_checked_cell = partial(expand, cell=CHECKED_CELLS, allow_missing=True)
 rule engine_check:
     input:
         model_files="<results>/{model}/model_files.parquet",
-        dataset=every_checked_cell("<results>/{model}/{cell}/dataset.parquet"),
-        corrupt_table=every_checked_cell("<results>/{model}/{cell}/corrupt.parquet"),
+        datasets=every_checked_cell("<results>/{model}/{cell}/dataset.parquet"),
+        corrupt=every_checked_cell("<results>/{model}/{cell}/corrupt.parquet"),
         attribution=every_checked_cell("<results>/{model}/{cell}/attribution.parquet"),
-        mean_cache=every_format("<results>/{model}/{format}/mean_cache.safetensors"),
+        means=every_format("<results>/{model}/{format}/mean_cache.safetensors"),
     output:
-        output=ENGINE_CHECK,
+        ENGINE_CHECK,
     log:
         "<results>/logs/engine_check/{model}.log",
     benchmark:
@@ -26,9 +26,14 @@ rule engine_check:
     params:
         code=source_digest("engine-check"),
         model=model_options,
-        files=file_options(dataset=CELL, corrupt_table=CELL, attribution=CELL, mean_cache=-2),
+        datasets=lambda wildcards, input: keyed(input.datasets, *CELL),
+        corrupt=lambda wildcards, input: keyed(input.corrupt, *CELL),
+        attribution=lambda wildcards, input: keyed(input.attribution, *CELL),
+        means=lambda wildcards, input: keyed(input.means, -2),
         prompts=option("prompts", 2),
     resources:
         **model_job("engine_check"),
     shell:
-        in_turn("engine-check {params.model:q} {params.files:q} {params.prompts:q}")
+        "python -m form_invariance engine-check {params.model:q} --model-files {input.model_files:q}"
+        " --dataset {params.datasets:q} --corrupt-table {params.corrupt:q} --attribution {params.attribution:q}"
+        " --mean-cache {params.means:q} {params.prompts:q} --output {output:q} 2> {log:q}"

@@ -36,7 +36,7 @@ rule explainer:
         model=option("model", MODELS[0]),
         operator=option("operator", OPERATORS[0]),
         asked=lambda wildcards: asked_of(config["operators"][OPERATORS[0]]),
-        tables=table_options(EXPLAINED),
+        tables=lambda wildcards, input: table_options(EXPLAINED, input),
         maps=lambda wildcards, input: ["--maps", *keyed(input.maps, -3)] if input.maps else [],
         k=settings(k="k_shown"),
     resources:

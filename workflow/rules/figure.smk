@@ -1,33 +1,39 @@
-"""Every figure that is drawn from tables: one rule for each entry of FIGURES, all alike."""
+"""Every figure of a model that is drawn from tables."""
 
-for drawn, (models, inputs) in FIGURES.items():
-    stage, figure = drawn.split()
-    place = figure if models is None else f"{{model}}/{figure}"
-    TABLES += expand(
-        f"<results>/figures/{place}.{{kind}}", kind=FIGURE_KINDS, model=MODELS if models is None else models
-    )
+TABLES += [
+    f"<results>/figures/{model}/{figure}.{kind}"
+    for figure, (_, models, _) in FIGURES.items()
+    for model in models
+    for kind in FIGURE_KINDS
+]
 
-    rule:
-        name:
-            f"{figure}_figure"
-        input:
-            **{name: paths for name, (paths, *_) in inputs.items()},
-        output:
-            figure_files(place),
-        log:
-            f"<results>/logs/figures/{place}.log",
-        benchmark:
-            f"<results>/benchmarks/figures/{place}.tsv"
-        conda:
-            "../../envs/plot.yaml"
-        params:
-            code=source_digest("figure", f"stages.{stage}.figure"),
-            drawn=drawn,
-            tables=table_options(inputs),
-            title=lambda wildcards: wildcards.get("model", "all models"),
-            k=settings(k="k_shown"),
-        resources:
-            **table_job(mem_mb=1000, minutes=3),
-        shell:
-            "python -m form_invariance figure {params.drawn} --tables {params.tables:q} --title {params.title:q}"
-            " {params.k:q} --output {output:q} 2> {log:q}"
+
+rule figure:
+    input:
+        unpack(lambda wildcards: of_model(FIGURES[wildcards.figure][2], wildcards.model)),
+    output:
+        multiext("<results>/figures/{model}/{figure}", ".png", ".pdf"),
+        report(
+            "<results>/figures/{model}/{figure}.svg",
+            caption="../report/figure.rst",
+            category="{model}",
+            labels={"figure": "{figure}"},
+        ),
+    log:
+        "<results>/logs/figures/{model}/{figure}.log",
+    benchmark:
+        "<results>/benchmarks/figures/{model}/{figure}.tsv"
+    wildcard_constraints:
+        figure=one_of(FIGURES),
+    conda:
+        "../../envs/plot.yaml"
+    params:
+        code=lambda wildcards: source_digest("figure", f"stages.{FIGURES[wildcards.figure][0]}.figure"),
+        stage=lambda wildcards: FIGURES[wildcards.figure][0],
+        tables=lambda wildcards, input: table_options(FIGURES[wildcards.figure][2], input),
+        k=settings(k="k_shown"),
+    resources:
+        **table_job(mem_mb=1000, minutes=3),
+    shell:
+        "python -m form_invariance figure {params.stage} {wildcards.figure} --tables {params.tables:q}"
+        " --title {wildcards.model:q} {params.k:q} --output {output:q} 2> {log:q}"

@@ -1,4 +1,4 @@
-"""Heuristics that the shared neurons follow in all formats, per (model, operator)."""
+"""Heuristics that the shared neurons follow: one choice of neurons per (model, operator), labels per format."""
 
 # The grid of every operator that is an expression. One that asks a digit keeps its own limits.
 GRIDS = {
@@ -28,16 +28,16 @@ rule heuristic_null:
     resources:
         **table_job(mem_mb=2000),
     shell:
-        in_turn("heuristic-null {params.grid:q} {params.settings:q} --output {output:q}")
+        "python -m form_invariance heuristic-null {params.grid:q} {params.settings:q} --output {output:q} 2> {log:q}"
 
 
 rule labelled_neurons:
     input:
         circuit="<results>/{model}/shared/{operator}/classified_circuit.parquet",
-        mean_caches=every_format("<results>/{model}/{format}/mean_cache.safetensors"),
+        means=every_format("<results>/{model}/{format}/mean_cache.safetensors"),
         rankings=every_format("<results>/{model}/{format}/{operator}/ranking.parquet"),
     output:
-        output="<results>/{model}/shared/{operator}/labelled_neurons.parquet",
+        "<results>/{model}/shared/{operator}/labelled_neurons.parquet",
     log:
         "<results>/logs/labelled_neurons/{model}/{operator}.log",
     benchmark:
@@ -46,12 +46,15 @@ rule labelled_neurons:
         "../../envs/gpu.yaml"
     params:
         code=source_digest("heuristics"),
-        files=file_options(mean_caches=-2, rankings=-3),
+        means=lambda wildcards, input: keyed(input.means, -2),
+        rankings=lambda wildcards, input: keyed(input.rankings, -3),
         settings=settings("seed", k="k_shown"),
     resources:
         **table_job(mem_mb=2000),
     shell:
-        in_turn("heuristics draw --operator {wildcards.operator:q} {params.files:q} {params.settings:q}")
+        "python -m form_invariance heuristics draw --operator {wildcards.operator:q} --circuit {input.circuit:q}"
+        " --mean-caches {params.means:q} --rankings {params.rankings:q} {params.settings:q} --output {output:q}"
+        " 2> {log:q}"
 
 
 rule heuristics:
@@ -60,12 +63,12 @@ rule heuristics:
         model_files="<results>/{model}/model_files.parquet",
         neurons="<results>/{model}/shared/{operator}/labelled_neurons.parquet",
     output:
-        output=every_format("<results>/{model}/{format}/{operator}/heuristics.parquet"),
-        maps_output=every_format("<results>/{model}/{format}/{operator}/activation_maps.safetensors"),
+        table="<results>/{model}/{format}/{operator}/heuristics.parquet",
+        maps="<results>/{model}/{format}/{operator}/activation_maps.safetensors",
     log:
-        "<results>/logs/heuristics/{model}/{operator}.log",
+        "<results>/logs/heuristics/{model}/{format}/{operator}.log",
     benchmark:
-        "<results>/benchmarks/heuristics/{model}/{operator}.tsv"
+        "<results>/benchmarks/heuristics/{model}/{format}/{operator}.tsv"
     # With what waits for it, the longest chain after the rankings.
     priority: 1
     conda:
@@ -73,15 +76,13 @@ rule heuristics:
     params:
         code=source_digest("heuristics"),
         model=model_options,
-        files=file_options(turns=len(FORMATS)),
         grid=lambda wildcards: GRIDS[wildcards.operator],
-        templates=lambda wildcards: [one["templates"][wildcards.operator] for one in config["formats"].values()],
+        template=lambda wildcards: config_check.template_of(config, wildcards.format, wildcards.operator),
         settings=settings("seed", max_operand="heuristic_max_operand", threshold="heuristic_threshold"),
     resources:
         **model_job("heuristics", extra_mb=2000),
     shell:
-        in_turn(
-            "heuristics label {params.model:q} {params.files[#]:q} --operator {wildcards.operator:q}"
-            " {params.grid:q} --template={params.templates[#]:q} {params.settings:q}",
-            turns=len(FORMATS),
-        )
+        "python -m form_invariance heuristics label {params.model:q} --model-files {input.model_files:q}"
+        " --null {input.null:q} --neurons {input.neurons:q} --operator {wildcards.operator:q} {params.grid:q}"
+        " --template={params.template:q} {params.settings:q} --output {output.table:q}"
+        " --maps-output {output.maps:q} 2> {log:q}"

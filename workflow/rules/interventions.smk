@@ -1,64 +1,72 @@
-"""Keep-only and knockout of the shared circuits in all cells of a model."""
+"""Keep-only and knockout of the shared circuit, per (model, format, operator)."""
 
-INTERVENTIONS = {
-    "interventions": [
-        every_cell("<results>/{model}/{format}/{operator}/interventions.parquet"),
-        -3,
-        -2,
-    ]
+CELL_INTERVENTIONS = {
+    table: [every_cell(f"<results>/{{model}}/{{format}}/{{operator}}/{table}.parquet"), *CELL]
+    for table in ("interventions", "interventions_prompts")
 }
-FIGURES["interventions keep_only"] = FIGURES["interventions knockout"] = MODELS, INTERVENTIONS
 CONTRASTS = "<results>/{model}/shared/intervention_contrasts.parquet"
+for name in ("keep_only", "knockout"):
+    FIGURES[name] = "interventions", MODELS, {"interventions": CELL_INTERVENTIONS["interventions"]}
 ANSWERS["interventions"] = MODELS, {"intervention_contrasts": [CONTRASTS]}
-TABLES += expand(
-    "<results>/{model}/{format}/{operator}/{table}.parquet",
-    table=["interventions", "interventions_prompts"],
-    **CELLS,
-)
-# The circuits compared with their strongest controls, over the cells of a model.
-TABLE_JOBS["intervention-contrasts"] = {
-    "inputs": {
-        "interventions": [INTERVENTIONS["interventions"][0], -3, -2],
-        "by_prompt": [every_cell("<results>/{model}/{format}/{operator}/interventions_prompts.parquet"), -3, -2],
-        "dataset": [every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"), -3, -2],
-    },
-    "outputs": {"output": CONTRASTS},
-    "settings": settings("bootstrap", "seed"),
-    "resources": {"mem_mb": 2000},
-}
+TABLES += expand([*files_of(CELL_INTERVENTIONS), CONTRASTS], model=MODELS)
 
 
 rule interventions:
     input:
         model_files="<results>/{model}/model_files.parquet",
-        dataset=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
-        circuit=every_operator("<results>/{model}/shared/{operator}/circuit.parquet") * len(FORMATS),
-        mean_cache=[
-            path for path in every_format("<results>/{model}/{format}/mean_cache.safetensors") for _ in OPERATORS
-        ],
-        template_mean_cache=every_cell("<results>/{model}/{format}/{operator}/mean_cache.safetensors"),
-        ranking=every_cell("<results>/{model}/{format}/{operator}/ranking.parquet"),
+        dataset="<results>/{model}/{format}/{operator}/dataset.parquet",
+        circuit="<results>/{model}/shared/{operator}/circuit.parquet",
+        format_means="<results>/{model}/{format}/mean_cache.safetensors",
+        template_means="<results>/{model}/{format}/{operator}/mean_cache.safetensors",
+        ranking="<results>/{model}/{format}/{operator}/ranking.parquet",
     output:
-        output=INTERVENTIONS["interventions"][0],
-        prompts_output=every_cell("<results>/{model}/{format}/{operator}/interventions_prompts.parquet"),
+        table="<results>/{model}/{format}/{operator}/interventions.parquet",
+        by_prompt="<results>/{model}/{format}/{operator}/interventions_prompts.parquet",
     log:
-        "<results>/logs/interventions/{model}.log",
+        "<results>/logs/interventions/{model}/{format}/{operator}.log",
     benchmark:
-        "<results>/benchmarks/interventions/{model}.tsv"
+        "<results>/benchmarks/interventions/{model}/{format}/{operator}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:
         code=source_digest("interventions"),
         model=model_options,
-        files=file_options(turns=len(FORMATS) * len(OPERATORS)),
         settings=settings("late_from", "k", "random_seeds", "matched_seeds", "center_logits", "bootstrap", "seed"),
     resources:
         **model_job("interventions"),
     shell:
-        in_turn(
-            "interventions {params.model:q} {params.files[#]:q} {params.settings:q}",
-            turns=len(FORMATS) * len(OPERATORS),
-        )
+        "python -m form_invariance interventions {params.model:q} --model-files {input.model_files:q}"
+        " --dataset {input.dataset:q} --circuit {input.circuit:q} --mean-cache {input.format_means:q}"
+        " --template-mean-cache {input.template_means:q} --ranking {input.ranking:q} {params.settings:q}"
+        " --output {output.table:q} --prompts-output {output.by_prompt:q} 2> {log:q}"
+
+
+# The circuits compared with their strongest controls, over the cells of a model.
+rule intervention_contrasts:
+    input:
+        interventions=CELL_INTERVENTIONS["interventions"][0],
+        by_prompt=CELL_INTERVENTIONS["interventions_prompts"][0],
+        dataset=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
+    output:
+        CONTRASTS,
+    log:
+        "<results>/logs/intervention_contrasts/{model}.log",
+    benchmark:
+        "<results>/benchmarks/intervention_contrasts/{model}.tsv"
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=source_digest("intervention-contrasts"),
+        interventions=lambda wildcards, input: keyed(input.interventions, *CELL),
+        by_prompt=lambda wildcards, input: keyed(input.by_prompt, *CELL),
+        dataset=lambda wildcards, input: keyed(input.dataset, *CELL),
+        settings=settings("bootstrap", "seed"),
+    resources:
+        **table_job(mem_mb=2000),
+    shell:
+        "python -m form_invariance intervention-contrasts --interventions {params.interventions:q}"
+        " --by-prompt {params.by_prompt:q} --dataset {params.dataset:q} {params.settings:q} --output {output:q}"
+        " 2> {log:q}"
 
 
 rule interventions_all:

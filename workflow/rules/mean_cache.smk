@@ -4,26 +4,26 @@
 rule mean_cache:
     input:
         model_files="<results>/{model}/model_files.parquet",
-        # All formats of the first operator, then of the next: each turn has its format's.
-        census=every_format(every_operator("<results>/{model}/{format}/{operator}/census.parquet")),
+        census=every_operator("<results>/{model}/{format}/{operator}/census.parquet"),
         exclude=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
     output:
-        output=every_format("<results>/{model}/{format}/mean_cache.safetensors"),
-        template_outputs=every_format(
-            every_operator("<results>/{model}/{format}/{operator}/mean_cache.safetensors")
-        ),
+        of_format="<results>/{model}/{format}/mean_cache.safetensors",
+        of_templates=every_operator("<results>/{model}/{format}/{operator}/mean_cache.safetensors"),
     log:
-        "<results>/logs/mean_cache/{model}.log",
+        "<results>/logs/mean_cache/{model}/{format}.log",
     benchmark:
-        "<results>/benchmarks/mean_cache/{model}.tsv"
+        "<results>/benchmarks/mean_cache/{model}/{format}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:
         code=source_digest("mean-cache"),
         model=model_options,
-        files=file_options(turns=len(FORMATS), shared=["exclude"], census=-2, template_outputs=-2),
+        census=lambda wildcards, input: keyed(input.census, -2),
+        templates=lambda wildcards, output: keyed(output.of_templates, -2),
         settings=settings("seed", prompts="mean_cache_prompts"),
     resources:
         **model_job("mean_cache"),
     shell:
-        in_turn("mean-cache {params.model:q} {params.files[#]:q} {params.settings:q}", turns=len(FORMATS))
+        "python -m form_invariance mean-cache {params.model:q} --model-files {input.model_files:q}"
+        " --census {params.census:q} --exclude {input.exclude:q} {params.settings:q}"
+        " --output {output.of_format:q} --template-outputs {params.templates:q} 2> {log:q}"

@@ -14,31 +14,27 @@ TABLES += expand([*NEURON_EFFECTS, PROMOTED, *ROW_ACTIVATIONS], model=MODELS)
 rule neuron_effects:
     input:
         model_files="<results>/{model}/model_files.parquet",
-        dataset=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
-        circuit=every_operator("<results>/{model}/shared/{operator}/classified_circuit.parquet") * len(FORMATS),
-        mean_cache=[
-            path for path in every_format("<results>/{model}/{format}/mean_cache.safetensors") for _ in OPERATORS
-        ],
+        dataset="<results>/{model}/{format}/{operator}/dataset.parquet",
+        circuit="<results>/{model}/shared/{operator}/classified_circuit.parquet",
+        means="<results>/{model}/{format}/mean_cache.safetensors",
     output:
-        output=NEURON_EFFECTS,
+        "<results>/{model}/{format}/{operator}/neuron_effects.parquet",
     log:
-        "<results>/logs/neuron_effects/{model}.log",
+        "<results>/logs/neuron_effects/{model}/{format}/{operator}.log",
     benchmark:
-        "<results>/benchmarks/neuron_effects/{model}.tsv"
+        "<results>/benchmarks/neuron_effects/{model}/{format}/{operator}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:
         code=source_digest("neuron-effects"),
         model=model_options,
-        files=file_options(turns=len(FORMATS) * len(OPERATORS)),
         settings=settings("late_from", "center_logits", k="k_shown"),
     resources:
         **model_job("neuron_effects"),
     shell:
-        in_turn(
-            "neuron-effects {params.model:q} {params.files[#]:q} {params.settings:q}",
-            turns=len(FORMATS) * len(OPERATORS),
-        )
+        "python -m form_invariance neuron-effects {params.model:q} --model-files {input.model_files:q}"
+        " --dataset {input.dataset:q} --circuit {input.circuit:q} --mean-cache {input.means:q}"
+        " {params.settings:q} --output {output:q} 2> {log:q}"
 
 
 rule promoted_tokens:

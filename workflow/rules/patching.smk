@@ -1,26 +1,42 @@
-"""Stages 1 and 2, per (model, format, operator): attribution, then exact patching of the candidates; then the ranking."""
+"""Both stages of the ranking, per (model, format, operator): attribution, then exact patching of the candidates."""
 
-TABLES += expand("<results>/{model}/{format}/{operator}/attribution.parquet", **CELLS)
-TABLES += expand("<results>/{model}/{format}/{operator}/indirect_effects.safetensors", **CELLS)
+RANKED = ["attribution.parquet", "indirect_effects.safetensors", "ranking.parquet"]
+TABLES += expand("<results>/{model}/{format}/{operator}/{table}", table=RANKED, **CELLS)
 
-TABLE_JOBS["ranking"] = {
-    "inputs": {
-        "attribution": ["<results>/{model}/{format}/{operator}/attribution.parquet"],
-        "effects": ["<results>/{model}/{format}/{operator}/indirect_effects.safetensors"],
-    },
-    "outputs": {"output": "<results>/{model}/{format}/{operator}/ranking.parquet"},
-    "resources": {"mem_mb": 1000, "minutes": 3},
-}
+
+rule attribution:
+    input:
+        model_files="<results>/{model}/model_files.parquet",
+        dataset="<results>/{model}/{format}/{operator}/dataset.parquet",
+        corrupt="<results>/{model}/{format}/{operator}/corrupt.parquet",
+    output:
+        "<results>/{model}/{format}/{operator}/attribution.parquet",
+    log:
+        "<results>/logs/attribution/{model}/{format}/{operator}.log",
+    benchmark:
+        "<results>/benchmarks/attribution/{model}/{format}/{operator}.tsv"
+    conda:
+        "../../envs/gpu.yaml"
+    params:
+        code=source_digest("attribution"),
+        model=model_options,
+        settings=settings("late_from", "candidates"),
+    resources:
+        **model_job("attribution"),
+    shell:
+        "python -m form_invariance attribution {params.model:q} --model-files {input.model_files:q}"
+        " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q} {params.settings:q} --output {output:q}"
+        " 2> {log:q}"
 
 
 rule patching:
     input:
         model_files="<results>/{model}/model_files.parquet",
         dataset="<results>/{model}/{format}/{operator}/dataset.parquet",
-        corrupt_table="<results>/{model}/{format}/{operator}/corrupt.parquet",
-    output:
+        corrupt="<results>/{model}/{format}/{operator}/corrupt.parquet",
         attribution="<results>/{model}/{format}/{operator}/attribution.parquet",
-        effects="<results>/{model}/{format}/{operator}/indirect_effects.safetensors",
+    output:
+        "<results>/{model}/{format}/{operator}/indirect_effects.safetensors",
     log:
         "<results>/logs/patching/{model}/{format}/{operator}.log",
     benchmark:
@@ -28,19 +44,36 @@ rule patching:
     conda:
         "../../envs/gpu.yaml"
     params:
-        code=[source_digest("attribution"), source_digest("patching")],
+        code=source_digest("patching"),
         model=model_options,
-        files=file_options(),
-        ranking=settings("late_from", "candidates"),
-        late_from=settings("late_from"),
+        settings=settings("late_from"),
     resources:
         **model_job("patching"),
     shell:
-        in_turn(
-            "attribution {params.model:q} {params.files:q} {params.ranking:q} --output {output.attribution:q}",
-            "patching {params.model:q} {params.files:q} {params.late_from:q} --attribution {output.attribution:q}"
-            " --output {output.effects:q}",
-        )
+        "python -m form_invariance patching {params.model:q} --model-files {input.model_files:q}"
+        " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q} --attribution {input.attribution:q}"
+        " {params.settings:q} --output {output:q} 2> {log:q}"
+
+
+rule ranking:
+    input:
+        attribution="<results>/{model}/{format}/{operator}/attribution.parquet",
+        effects="<results>/{model}/{format}/{operator}/indirect_effects.safetensors",
+    output:
+        "<results>/{model}/{format}/{operator}/ranking.parquet",
+    log:
+        "<results>/logs/ranking/{model}/{format}/{operator}.log",
+    benchmark:
+        "<results>/benchmarks/ranking/{model}/{format}/{operator}.tsv"
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=source_digest("ranking"),
+    resources:
+        **table_job(mem_mb=1000, minutes=3),
+    shell:
+        "python -m form_invariance ranking --attribution {input.attribution:q} --effects {input.effects:q}"
+        " --output {output:q} 2> {log:q}"
 
 
 rule rankings_all:

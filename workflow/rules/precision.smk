@@ -2,18 +2,19 @@
 
 # Models that do not run in float32; none if no prompts are given.
 LOWER = [name for name, model in config["models"].items() if model.get("dtype", "float32") != "float32"]
+PRECISION = every_cell("<results>/{model}/{format}/{operator}/precision.parquet")
 if config["precision_prompts"]:
-    TABLES += expand("<results>/{model}/{format}/{operator}/precision.parquet", **{**CELLS, "model": LOWER})
+    TABLES += expand(PRECISION, model=LOWER)
 
 
 rule precision:
     input:
         model_files="<results>/{model}/model_files.parquet",
         datasets=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
-        corrupt_tables=every_cell("<results>/{model}/{format}/{operator}/corrupt.parquet"),
+        corrupt=every_cell("<results>/{model}/{format}/{operator}/corrupt.parquet"),
         attribution=every_cell("<results>/{model}/{format}/{operator}/attribution.parquet"),
     output:
-        output=every_cell("<results>/{model}/{format}/{operator}/precision.parquet"),
+        PRECISION,
     log:
         "<results>/logs/precision/{model}.log",
     benchmark:
@@ -23,9 +24,13 @@ rule precision:
     params:
         code=source_digest("precision"),
         model=model_options,
-        files=file_options(datasets=CELL, corrupt_tables=CELL, attribution=CELL),
+        datasets=lambda wildcards, input: keyed(input.datasets, *CELL),
+        corrupt=lambda wildcards, input: keyed(input.corrupt, *CELL),
+        attribution=lambda wildcards, input: keyed(input.attribution, *CELL),
         settings=settings("late_from", prompts="precision_prompts"),
     resources:
         **model_job("precision"),
     shell:
-        in_turn("precision {params.model:q} {params.files:q} {params.settings:q}")
+        "python -m form_invariance precision {params.model:q} --model-files {input.model_files:q}"
+        " --datasets {params.datasets:q} --corrupt-tables {params.corrupt:q} --attribution {params.attribution:q}"
+        " {params.settings:q} --output {output:q} 2> {log:q}"

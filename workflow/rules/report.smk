@@ -1,29 +1,30 @@
 """The report: one HTML file with every question, answered from the tables."""
 
 import yaml
-from jinja2 import ChainableUndefined, Template
+from jinja2 import Template
 
 PAGES.append("<results>/report.html")
-DRAWN = sorted({drawn.split()[1] for drawn in FIGURES})
 # The page shows a caption once for all models; Snakemake's report, one for each.
 CAPTIONS = {
-    name: Template(path.read_text(encoding="utf-8"), undefined=ChainableUndefined).render(
-        snakemake={"wildcards": {"model": "the model"}, "config": config}
+    figure: Template((ROOT / f"workflow/report/{file}.rst").read_text(encoding="utf-8")).render(
+        snakemake={"wildcards": {"model": "the model", "figure": figure}, "config": config}
     )
-    for name in DRAWN
-    if (path := ROOT / f"workflow/report/{name}.rst").exists()
+    for figure, file in [*((figure, "figure") for figure in FIGURES), ("summary", "summary")]
 }
 
 
 rule answers:
     input:
         unpack(
-            lambda wildcards: {
-                name: expand(paths, model=wildcards.model)
-                for models, inputs in ANSWERS.values()
-                if wildcards.model in models
-                for name, (paths, *_) in inputs.items()
-            }
+            lambda wildcards: of_model(
+                {
+                    name: given
+                    for models, inputs in ANSWERS.values()
+                    if wildcards.model in models
+                    for name, given in inputs.items()
+                },
+                wildcards.model,
+            )
         ),
     output:
         "<results>/{model}/answers.json",
@@ -36,7 +37,9 @@ rule answers:
     params:
         code=source_digest("answers", *[f"stages.{stage}.answer" for stage in ANSWERS]),
         stages=lambda wildcards: [stage for stage, (models, _) in ANSWERS.items() if wildcards.model in models],
-        tables=table_options({name: given for _, inputs in ANSWERS.values() for name, given in inputs.items()}),
+        tables=lambda wildcards, input: table_options(
+            {name: given for _, inputs in ANSWERS.values() for name, given in inputs.items()}, input
+        ),
         k=settings(k="k_shown"),
     resources:
         **table_job(mem_mb=1000, minutes=3),
@@ -52,9 +55,9 @@ rule report:
         explained="<results>/explained.html",
         answers=expand("<results>/{model}/answers.json", model=MODELS),
         figures=[
-            f"<results>/figures/{model}/{drawn.split()[1]}.svg"
-            for drawn, (models, _) in FIGURES.items()
-            for model in models or []
+            f"<results>/figures/{model}/{figure}.svg"
+            for figure, (_, models, _) in FIGURES.items()
+            for model in models
         ],
         compared="<results>/figures/summary.svg",
         paper=expand("<results>/tables/{table}.csv", table=PAPER_TABLES if NUMBER_OPERATORS else []),

@@ -1,10 +1,10 @@
 """Every operator's circuit on every operator, on copying, comparing and plain text, per model."""
 
 SPECIFICITY = {
-    table: [[f"<results>/{{model}}/shared/{table}.parquet"]] for table in ("specificity", "specificity_contrasts")
+    table: [f"<results>/{{model}}/shared/{table}.parquet"] for table in ("specificity", "specificity_contrasts")
 }
-FIGURES["specificity specificity"] = MODELS, {"specificity": SPECIFICITY["specificity"]}
-FIGURES["specificity exchange"] = MODELS, {"specificity": SPECIFICITY["specificity"]}
+FIGURES["specificity"] = "specificity", MODELS, {"specificity": SPECIFICITY["specificity"]}
+FIGURES["exchange"] = "specificity", MODELS, {"specificity": SPECIFICITY["specificity"]}
 ANSWERS["specificity"] = MODELS, SPECIFICITY
 SPECIFICITY_PROMPTS = "<results>/{model}/shared/specificity_prompts.parquet"
 TABLES += expand("<results>/{model}/shared/{table}.parquet", model=MODELS, table=SPECIFICITY)
@@ -18,12 +18,12 @@ rule specificity:
         model_files="<results>/{model}/model_files.parquet",
         dataset=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
         rankings=every_cell("<results>/{model}/{format}/{operator}/ranking.parquet"),
-        circuit=every_operator("<results>/{model}/shared/{operator}/circuit.parquet"),
-        mean_cache=every_cell("<results>/{model}/{format}/{operator}/mean_cache.safetensors"),
+        circuits=every_operator("<results>/{model}/shared/{operator}/circuit.parquet"),
+        means=every_cell("<results>/{model}/{format}/{operator}/mean_cache.safetensors"),
     output:
-        output="<results>/{model}/shared/specificity.parquet",
-        contrasts_output="<results>/{model}/shared/specificity_contrasts.parquet",
-        prompts_output=SPECIFICITY_PROMPTS,
+        table="<results>/{model}/shared/specificity.parquet",
+        contrasts="<results>/{model}/shared/specificity_contrasts.parquet",
+        by_prompt=SPECIFICITY_PROMPTS,
     log:
         "<results>/logs/specificity/{model}.log",
     benchmark:
@@ -33,7 +33,10 @@ rule specificity:
     params:
         code=source_digest("specificity"),
         model=model_options,
-        files=file_options(dataset=CELL, rankings=CELL, circuit=-2, mean_cache=CELL),
+        dataset=lambda wildcards, input: keyed(input.dataset, *CELL),
+        rankings=lambda wildcards, input: keyed(input.rankings, *CELL),
+        circuits=lambda wildcards, input: keyed(input.circuits, -2),
+        means=lambda wildcards, input: keyed(input.means, *CELL),
         tasks=[f"{name}={task['expression']}" for name, task in TASKS.items()],
         # A function, because Snakemake would take the fields of a template for wildcards.
         templates=lambda wildcards: [
@@ -52,7 +55,8 @@ rule specificity:
     resources:
         **model_job("specificity"),
     shell:
-        in_turn(
-            "specificity {params.model:q} {params.files:q} --task {params.tasks:q}"
-            " --task-template {params.templates:q} {params.text:q} {params.operands:q} {params.settings:q}"
-        )
+        "python -m form_invariance specificity {params.model:q} --model-files {input.model_files:q}"
+        " --dataset {params.dataset:q} --rankings {params.rankings:q} --circuit {params.circuits:q}"
+        " --mean-cache {params.means:q} --task {params.tasks:q} --task-template {params.templates:q}"
+        " {params.text:q} {params.operands:q} {params.settings:q} --output {output.table:q}"
+        " --contrasts-output {output.contrasts:q} --prompts-output {output.by_prompt:q} 2> {log:q}"

@@ -1,4 +1,4 @@
-"""Transfer of the shared neurons' activations in all directions and operators of a model."""
+"""Transfer of the shared neurons' activations in all directions, per (model, operator)."""
 
 TRANSFERS = expand(
     "<results>/{model}/transfer/{operator}/{direction}.parquet",
@@ -9,8 +9,8 @@ TRANSFERS = expand(
 TRANSFER_PAIRS = every_operator("<results>/{model}/shared/{operator}/transfer_pairs.parquet")
 TRANSFER = {"transfer": [TRANSFERS, -2, -1]}
 TRANSFER_CONTRASTS = {"transfer_contrasts": ["<results>/{model}/shared/transfer_contrasts.parquet"]}
-FIGURES["transfer transfer"] = MODELS, TRANSFER
-FIGURES["transfer transfer_contrasts"] = MODELS, TRANSFER_CONTRASTS
+FIGURES["transfer"] = "transfer", MODELS, TRANSFER
+FIGURES["transfer_contrasts"] = "transfer", MODELS, TRANSFER_CONTRASTS
 ANSWERS["transfer"] = MODELS, TRANSFER | TRANSFER_CONTRASTS
 TABLES += expand([*TRANSFERS, *TRANSFER_PAIRS, *TRANSFER_CONTRASTS["transfer_contrasts"]], model=MODELS)
 
@@ -18,37 +18,39 @@ TABLES += expand([*TRANSFERS, *TRANSFER_PAIRS, *TRANSFER_CONTRASTS["transfer_con
 rule transfer:
     input:
         model_files="<results>/{model}/model_files.parquet",
-        census=every_cell("<results>/{model}/{format}/{operator}/census.parquet"),
-        exclude_train=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
-        rankings=every_cell("<results>/{model}/{format}/{operator}/ranking.parquet"),
-        mean_caches=every_cell("<results>/{model}/{format}/{operator}/mean_cache.safetensors"),
-        circuit=every_operator("<results>/{model}/shared/{operator}/circuit.parquet"),
+        census=every_format("<results>/{model}/{format}/{operator}/census.parquet"),
+        datasets=every_format("<results>/{model}/{format}/{operator}/dataset.parquet"),
+        rankings=every_format("<results>/{model}/{format}/{operator}/ranking.parquet"),
+        means=every_format("<results>/{model}/{format}/{operator}/mean_cache.safetensors"),
+        circuit="<results>/{model}/shared/{operator}/circuit.parquet",
     output:
-        TRANSFERS,
-        pairs_output=TRANSFER_PAIRS,
+        expand(
+            "<results>/{model}/transfer/{operator}/{direction}.parquet", direction=DIRECTIONS, allow_missing=True
+        ),
+        by_pair="<results>/{model}/shared/{operator}/transfer_pairs.parquet",
     log:
-        "<results>/logs/transfer/{model}.log",
+        "<results>/logs/transfer/{model}/{operator}.log",
     benchmark:
-        "<results>/benchmarks/transfer/{model}.tsv"
+        "<results>/benchmarks/transfer/{model}/{operator}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:
         code=source_digest("transfer"),
         model=model_options,
-        operators=OPERATORS,
-        files=file_options(turns=len(OPERATORS), census=-3, rankings=-3, mean_caches=-3),
+        census=lambda wildcards, input: keyed(input.census, -3),
+        rankings=lambda wildcards, input: keyed(input.rankings, -3),
+        means=lambda wildcards, input: keyed(input.means, -3),
         settings=settings(
             "late_from", "k", "random_seeds", "matched_seeds", "center_logits", "seed", pairs="transfer_pairs"
         ),
-        folder=subpath(output[0], ancestor=2),
+        folder=subpath(output[0], parent=True),
     resources:
         **model_job("transfer"),
     shell:
-        in_turn(
-            "transfer {params.model:q} --operator {params.operators[#]:q} {params.files[#]:q} {params.settings:q}"
-            " --output-folder {params.folder:q}/{params.operators[#]:q}",
-            turns=len(OPERATORS),
-        )
+        "python -m form_invariance transfer {params.model:q} --model-files {input.model_files:q}"
+        " --operator {wildcards.operator:q} --census {params.census:q} --exclude-train {input.datasets:q}"
+        " --rankings {params.rankings:q} --mean-caches {params.means:q} --circuit {input.circuit:q}"
+        " {params.settings:q} --output-folder {params.folder:q} --pairs-output {output.by_pair:q} 2> {log:q}"
 
 
 rule transfer_contrasts:
@@ -65,7 +67,7 @@ rule transfer_contrasts:
         "../../envs/cpu.yaml"
     params:
         code=source_digest("transfer-contrasts"),
-        tables=table_options({**TRANSFER, "transfer_pairs": [TRANSFER_PAIRS, -2]}),
+        tables=lambda wildcards, input: table_options({**TRANSFER, "transfer_pairs": [TRANSFER_PAIRS, -2]}, input),
         settings=settings("bootstrap", "seed"),
     resources:
         **table_job(mem_mb=4000),

@@ -69,16 +69,11 @@ def load_decoder(source: Path | torch.nn.Module, arguments: argparse.Namespace, 
 
 
 def load_model(arguments: argparse.Namespace) -> tuple[Decoder, PromptTokenizer]:
-    """The model and tokenizer that the options name; an earlier command of this process may have loaded them."""
-    loaded = getattr(arguments, "models", {})  # absent where no command line was parsed
-    key = (arguments.model, arguments.revision, arguments.model_files, arguments.dtype, device_of(arguments))
-    if key not in loaded:
-        loaded.clear()  # one model at a time is in memory
-        folder = checked_folder(arguments)
-        loaded[key] = load_decoder(folder, arguments), tokenizer_in(folder, arguments)
-    model_and_tokenizer: tuple[Decoder, PromptTokenizer] = loaded[key]
-    torch.backends.cuda.matmul.allow_tf32 = model_and_tokenizer[0].tf32
-    return model_and_tokenizer
+    """The model and tokenizer that the options name."""
+    folder = checked_folder(arguments)
+    model = load_decoder(folder, arguments)
+    torch.backends.cuda.matmul.allow_tf32 = model.tf32
+    return model, tokenizer_in(folder, arguments)
 
 
 def model_provenance(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:

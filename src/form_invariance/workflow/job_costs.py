@@ -24,6 +24,10 @@ ACTIVATIONS = 1
 """Assumed gigabytes of GPU memory beyond the weights."""
 STARTING = 20
 """Assumed seconds in which a job imports its libraries."""
+GROUPED = 4
+"""Cells of a stage and model that one job of a cluster runs in turn (workflow/profiles/slurm)."""
+FORKING, CACHED = 3, 5e9
+"""Assumed seconds in which the next of them starts, and bytes of weights per second that the main memory holds."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +125,7 @@ class Cell:
         return prompts * 2 * self.size.inside * self.tokens
 
     def patches(self, prompts: float, draws: float) -> float:
-        """Operations of both stages of the ranking."""
+        """Operations of exact patching, and of the passes before it."""
         candidates = min(self.config["candidates"], self.size.d_mlp) * self.size.late
         return 2 * self.passes(prompts) + prompts * draws * candidates * self.size.patch
 
@@ -136,10 +140,22 @@ def _census(cell: Cell) -> float:
 
 
 def _probe(cell: Cell) -> float:
+    return _probes(cell, cell.tokens)
+
+
+def _probe_across(cell: Cell) -> float:
+    return _probes(cell, 1)
+
+
+def _probes(cell: Cell, positions: int) -> float:
     prompts, size = cell.config["probe_prompts"], cell.size
     operators = len(cell.config["operators"])
-    fits = (2 * prompts * operators * size.d_model**2 + 2 * size.d_model**3) * (size.layers + 1) * cell.tokens
-    return 2 * cell.passes(prompts) + fits / operators
+    fits = (2 * prompts * operators * size.d_model**2 + 2 * size.d_model**3) * (size.layers + 1) * positions
+    return cell.passes(prompts) + fits / operators
+
+
+def _attribution(cell: Cell) -> float:
+    return 2 * cell.passes(cell.config["train_prompts"])
 
 
 def _patching(cell: Cell) -> float:
@@ -210,9 +226,18 @@ def _precision(cell: Cell) -> float:
     return 2 * cell.patches(cell.config["precision_prompts"], 1)
 
 
+GROUPED_RULES = (
+    *("census", "probe", "attribution", "patching", "mean_cache", "interventions", "neuron_effects"),
+    *("row_activations", "transfer", "heuristics"),
+)
+"""Rules of which one job of a cluster runs several cells."""
+
+
 OPERATIONS: dict[str, Callable[[Cell], float]] = {
     "census": _census,
     "probe": _probe,
+    "probe_across": _probe_across,
+    "attribution": _attribution,
     "patching": _patching,
     "mean_cache": _mean_cache,
     "interventions": _interventions,
@@ -243,17 +268,18 @@ def rate_of(model: Mapping[str, Any], on_gpu: bool) -> float:
     return RATES[model.get("dtype", "float32")] if on_gpu else machine.cpu_rate()
 
 
-def reading_seconds(model: Mapping[str, Any]) -> float:
-    """Assumed seconds in which a job starts and reads a model's weights."""
-    count = parameters(model["source"], model.get("revision"))
-    return STARTING + count * BYTES[model.get("dtype", "float32")] / READING
+def reading_seconds(model: Mapping[str, Any], rule: str = "") -> float:
+    """Assumed seconds in which a job starts and reads a model's weights; the mean over the cells of a group."""
+    weights = parameters(model["source"], model.get("revision")) * BYTES[model.get("dtype", "float32")]
+    first, next_ones = STARTING + weights / READING, FORKING + weights / CACHED
+    return (first + (GROUPED - 1) * next_ones) / GROUPED if rule in GROUPED_RULES else first
 
 
 def expected_seconds(config: Mapping[str, Any], rule: str, wildcards: Mapping[str, str]) -> float:
     """Assumed seconds of a job on a cluster: on a GPU, unless the configuration puts the model on a CPU."""
     model = config["models"][wildcards["model"]]
     work = operations(rule, config, wildcards["model"], wildcards) if rule in OPERATIONS else 0
-    return work / rate_of(model, kind(model) == "gpu") + reading_seconds(model)
+    return work / rate_of(model, kind(model) == "gpu") + reading_seconds(model, rule)
 
 
 def gpu_gigabytes(model: Mapping[str, Any], config: Mapping[str, Any]) -> float:

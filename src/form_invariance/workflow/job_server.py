@@ -1,15 +1,16 @@
 """A server for the commands of a run: it imports the libraries once, and forks a process for each command.
 
 Importing PyTorch, pandas and seaborn takes longer than most jobs of a small model. `serve` starts the server and a
-program, usually Snakemake. Each `python -m form_invariance COMMAND` that the program starts asks the server to run
-COMMAND in a fork (`ask`). The fork takes over the folder, the environment and the open files of the process
-that asked, and ends with it.
+program, usually Snakemake; `begin` starts one for a group of jobs on a cluster. Each `python -m form_invariance
+COMMAND` asks the server to run COMMAND in a fork (`ask`). The fork takes over the folder, the environment and the open
+files of the process that asked, and ends with it.
 """
 
 import gc
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import struct
@@ -19,7 +20,10 @@ from collections.abc import Sequence
 from contextlib import chdir
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import subprocess
 
 ADDRESS = "FORM_INVARIANCE_JOB_SERVER"
 """The environment variable that names the server's socket and, after a colon, the package that it has imported."""
@@ -33,6 +37,8 @@ LIBRARIES = (
 )
 """What commands import only where they need it."""
 KILLED = 137
+_begun: list["subprocess.Popen[bytes]"] = []
+"""Servers of this process: as long as they are referred to, their standard input is open."""
 _PACKAGE = Path(__file__).resolve().parents[1]
 _SIZE = struct.Struct("!Q")
 
@@ -64,16 +70,39 @@ def ask(argv: Sequence[str]) -> int | None:
 def serve(program: Sequence[str]) -> int:
     """Run a program, with a server for the commands that it starts; the program's exit status."""
     import subprocess
-    from tempfile import TemporaryDirectory
 
-    with TemporaryDirectory(prefix="jobs-") as folder, socket.socket(socket.AF_UNIX) as listener:
-        address = Path(folder, "socket").absolute()
+    server, place = _start()
+    try:
+        process = subprocess.Popen([*program], env={**os.environ, ADDRESS: place})
+        # Ctrl-C reaches the program as well, which decides what follows.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+        return process.wait()
+    finally:
+        server.communicate()
+
+
+def begin() -> None:
+    """Start a server for the commands that this process starts, unless there is one. It ends with this process."""
+    if ADDRESS not in os.environ:
+        server, os.environ[ADDRESS] = _start()
+        _begun.append(server)
+
+
+def _start() -> tuple["subprocess.Popen[bytes]", str]:
+    """Start a server, which ends when its standard input does. Returns it, and the value of `ADDRESS`."""
+    import subprocess
+    from tempfile import mkdtemp
+
+    folder = Path(mkdtemp(prefix="jobs-"))
+    with socket.socket(socket.AF_UNIX) as listener:
         with chdir(folder):
-            listener.bind(address.name)
+            listener.bind("socket")
         # Commands wait here until the libraries are imported.
         listener.listen(1024)
         code = f"import sys; sys.path.insert(0, {str(_PACKAGE.parent)!r}); "
-        code += f"from form_invariance.workflow import job_server; job_server.listen({listener.fileno()})"
+        code += "from form_invariance.workflow import job_server; "
+        code += f"job_server.listen({listener.fileno()}, {str(folder)!r})"
         server = subprocess.Popen(
             [sys.executable, "-c", code],
             env={**os.environ, **MEMORY, THREADS: "1", "MPLBACKEND": "agg"},
@@ -81,18 +110,22 @@ def serve(program: Sequence[str]) -> int:
             pass_fds=[listener.fileno()],
             start_new_session=True,
         )
-        try:
-            process = subprocess.Popen([*program], env={**os.environ, ADDRESS: f"{address}:{_PACKAGE}"})
-            # Ctrl-C reaches the program as well, which decides what follows.
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            signal.signal(signal.SIGTERM, lambda *_: process.terminate())
-            return process.wait()
-        finally:
-            server.communicate()
+    return server, f"{folder / 'socket'}:{_PACKAGE}"
 
 
-def listen(descriptor: int) -> None:
-    """The server: import everything that commands need, then fork for each request, until standard input ends."""
+def listen(descriptor: int, folder: str) -> None:
+    """The server: import everything that commands need, then fork for each request, until standard input ends.
+
+    Args:
+        folder: of the socket; it is removed at the end.
+    """
+    try:
+        _listen(descriptor)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _listen(descriptor: int) -> None:
     from form_invariance.model.files import resolve
     from form_invariance.model.loading import load
     from form_invariance.workflow import job_usage

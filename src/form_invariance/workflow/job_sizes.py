@@ -118,6 +118,7 @@ def model_job(
     models: Mapping[str, Mapping[str, Any]],
     site: Mapping[str, Mapping[str, Any]],
     gpu_here: Callable[[], bool],
+    on_cluster: Callable[[], bool],
     seconds: Callable[[str, Mapping[str, str]], float],
     rule: str,
     *,
@@ -128,6 +129,7 @@ def model_job(
     Args:
         models: the configuration's models, by the wildcard `model`.
         gpu_here: as in `gpus`, asked when a job is made.
+        on_cluster: as in `table_job`.
         seconds: that a rule's job is expected to take, by its wildcards.
         extra_mb: memory beyond the model's.
     """
@@ -147,6 +149,7 @@ def model_job(
         "gpu": lambda wildcards: gpus(models[wildcards.model], site, gpu_here()),
         "mem_mb": mem_mb,
         "runtime": lambda wildcards, attempt: time_limit(seconds(rule, dict(wildcards.items())), attempt),
+        "turn": lambda wildcards: 1 if on_cluster() else None,
         **{key: of_site(key) for key in {**site["cpu"], **site["gpu"]}},
     }
 
@@ -158,6 +161,9 @@ def table_job(
 
     Members of a cluster's group run one after another. Each takes the group's only `turn`, so that the group asks
     for the sum of their times, and for the cores and memory of the largest.
+
+    Args:
+        on_cluster: whether the jobs are a cluster's.
     """
     return {
         "mem_mb": lambda wildcards, attempt: mem_mb * attempt,

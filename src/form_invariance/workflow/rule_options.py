@@ -1,15 +1,12 @@
 """Options and patterns that rules are made of: pure functions of names and paths."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
 TableGroups = Mapping[str, Sequence[Any]]
 """By a table's name: its paths, then the parts of a path (counted from its end) that are the table's key."""
-
-FileOptions = Callable[[Any, Any, Any], list[Any]]
-"""Of a job's wildcards, input and output."""
 
 
 def one_of(names: Iterable[str]) -> str:
@@ -50,55 +47,23 @@ def settings_of(config: Mapping[str, Any], *keys: str, **renamed: str) -> list[s
     return [word for name, key in names.items() for word in option(name, config[key])]
 
 
-def in_turn(*commands: str, turns: int = 1) -> str:
-    """A job's shell command, which runs commands in turn in one process, so that the model is read once.
-
-    Args:
-        commands: without the program. A field ``{name[#]}`` is the name's item of each turn.
-        turns: how often the commands run.
-    """
-    each = [command.replace("[#]", f"[{turn}]") for turn in range(turns) for command in commands]
-    return f"python -m form_invariance {' + '.join(each)} 2> {{log:q}}"
+def files_of(groups: TableGroups) -> list[str]:
+    """The paths of some groups of tables."""
+    return [path for paths, *_ in groups.values() for path in ([paths] if isinstance(paths, str) else paths)]
 
 
-def table_options(groups: TableGroups) -> Callable[[Any, Any], list[str]]:
-    """A params function that gives a job's NAME/KEY=PATH options, for inputs that have the groups' names."""
-
-    def options(wildcards: Any, input: Any) -> list[str]:
-        items = {name: keyed(input.get(name, []), *parts) for name, (_, *parts) in groups.items()}
-        return [f"{name}/{item}".replace("/=", "=", 1) for name, some in items.items() for item in some]
-
-    return options
+def of_model(groups: TableGroups, model: str) -> dict[str, list[str]]:
+    """The paths of each group of tables, for one model."""
+    return {
+        name: [path.replace("{model}", model) for path in files_of({name: given})]
+        for name, given in groups.items()
+    }
 
 
-def file_options(turns: int | None = None, shared: Sequence[str] = (), **keys: int | Sequence[int]) -> FileOptions:
-    """A params function that gives a job's files as options of the names that they have in its rule.
-
-    Each named input is an option, and each output whose name ends with `output` or `outputs`. A name without files
-    gives none.
-
-    Args:
-        turns: how often the command runs: a list of options for each turn, which has every `turns`-th file.
-        shared: names whose files all belong to every turn; so does a file that is not in a list.
-        keys: by name, the parts of a path that are the file's key, as in `keyed`; the others are bare files.
-    """
-    parts = {name: (key,) if isinstance(key, int) else key for name, key in keys.items()}
-
-    def options(wildcards: Any, input: Any, output: Any) -> list[Any]:
-        written = {name: files for name, files in output.items() if re.search("outputs?$", name)}
-        given = {**dict(input.items()), **written}
-
-        def words_of(turn: int) -> Iterator[str]:
-            for name, files in given.items():
-                divided = turns and name not in shared
-                some = [files] if isinstance(files, str) else files[turn::turns] if divided else files
-                if some:
-                    key = parts.get(name)
-                    yield from (_option(name), *(keyed(some, *key) if key else some))
-
-        return [list(words_of(turn)) for turn in range(turns)] if turns else list(words_of(0))
-
-    return options
+def table_options(groups: TableGroups, input: Any) -> list[str]:
+    """NAME/KEY=PATH items of a job's inputs, which have the groups' names."""
+    items = {name: keyed(input.get(name, []), *parts) for name, (_, *parts) in groups.items()}
+    return [f"{name}/{item}".replace("/=", "=", 1) for name, some in items.items() for item in some]
 
 
 def task_options(operator: Any, limits: Mapping[str, int], digests: Mapping[str, str]) -> list[str]:
