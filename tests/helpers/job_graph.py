@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stub_checkout import snakemake
 
-KEYS = ("model", "format", "operator", "circuit")
+KEYS = ("model", "format", "operator", "circuit", "figure")
 
 
 @dataclass(frozen=True)

@@ -152,7 +152,7 @@ def test_every_setting_is_recorded_by_name(finished):
 @pytest.mark.parametrize(
     ("modules", "rules"),
     [
-        ("drawing/style.py", "*_figure explainer"),
+        ("drawing/style.py", "figure summary_figure explainer"),
         (
             "stages/intervene.py",
             "interventions specificity family_knockout neuron_effects transfer engine_check",
@@ -160,7 +160,7 @@ def test_every_setting_is_recorded_by_name(finished):
         # Each reaches few jobs, the last two none.
         (
             "stages/transfer/figure.py stages/dataset/preflight.py workflow/plan.py workflow/config_check.py",
-            "transfer_figure transfer_contrasts_figure preflight",
+            "figure:transfer* preflight",
         ),
         (
             "stages/transfer/answer.py browser/maps.js paper/numbers.csv explainer/page.html page/layout.css",
@@ -173,20 +173,25 @@ def test_modules_are_edited(finished, jobs, modules, rules):
         for module in modules.split():
             edits.enter_context(appended(finished / "src/form_invariance" / module))
         found = pending(finished)
-    first = {job for job in jobs if any(fnmatch(job.rule, pattern) for pattern in rules.split())}
+    first = {job for job in jobs if any(fnmatch(name_of(job), pattern) for pattern in rules.split())}
     assert found == following(jobs, first)
+
+
+def name_of(job):
+    """A job's rule; of a figure with its name, as figure:NAME."""
+    return ":".join([job.rule, *(value for key, value in job.wildcards if key == "figure")])
 
 
 def modules_by_rule(jobs):
     """The modules that each rule's command reaches."""
     found = {}
-    for job in {job.rule: job for job in jobs}.values():
-        for command, *words in job.commands:
-            more = [f"stages.{words[0]}.figure"] if command == "figure" else []
-            if command == "answers":
-                stages = words[words.index("--stages") + 1 : words.index("--tables")]
-                more = [f"stages.{stage}.answer" for stage in stages]
-            found.setdefault(job.rule, set()).update(modules_of(command, *more))
+    for job in {name_of(job): job for job in jobs if job.command}.values():
+        command, *words = job.command
+        more = [f"stages.{words[0]}.figure"] if command == "figure" else []
+        if command == "answers":
+            stages = words[words.index("--stages") + 1 : words.index("--tables")]
+            more = [f"stages.{stage}.answer" for stage in stages]
+        found[name_of(job)] = modules_of(command, *more)
     return found
 
 
@@ -204,16 +209,15 @@ CALLERS = {
 def test_a_stages_module_reaches_only_what_follows_from_the_stage(jobs):
     reached = modules_by_rule(jobs)
     homes = {
-        job.rule: {
-            words[1] if words[0] == "figure" else stage_of(command_modules()[words[0]]) for words in job.commands
-        }
+        name_of(job): job.command[1] if job.command[0] == "figure" else stage_of(command_modules()[job.command[0]])
         for job in jobs
+        if job.command
     }
     stages = {path.parent.name for path in (ROOT / "src/form_invariance/stages").glob("*/*.py")}
     for stage in stages:
-        own = {job for job in jobs if stage in homes[job.rule]}
-        allowed = {key[0] for key in following(jobs, own)} | {"answers"}
-        allowed |= {job.rule for job in jobs if job.rule in ("report",)}
+        own = {job for job in jobs if stage == homes.get(name_of(job))}
+        keys = following(jobs, own)
+        allowed = {name_of(job) for job in jobs if job.key in keys} | {"answers", "report"}
         reaching = {
             rule for rule, modules in reached.items() if any(stage_of(module) == stage for module in modules)
         }
@@ -243,7 +247,7 @@ DELETED = {
     f"{MODEL}/word/addition/attribution.parquet": ("patching", WORD | ADDITION),
     f"{MODEL}/shared/addition/overlap.parquet": ("overlap", ADDITION),
     f"{MODEL}/word/probe.parquet": ("probe", {}),
-    f"figures/{MODEL}/overlap.svg": ("overlap_figure", {}),
+    f"figures/{MODEL}/overlap.svg": ("figure", {"figure": "overlap"}),
 }
 
 

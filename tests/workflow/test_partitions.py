@@ -18,7 +18,7 @@ def asked(config, rule, wildcards, attempt=1):
     """Minutes that a rule's job asks for, as Snakemake computes it."""
     seconds = partial(job_costs.expected_seconds, config)
     site = {"cpu": {}, "gpu": {}}
-    resources = job_sizes.model_job(config["models"], site, lambda: True, seconds, rule)
+    resources = job_sizes.model_job(config["models"], site, lambda: True, lambda: False, seconds, rule)
     return resources["runtime"](Wildcards(fromdict=wildcards), attempt)
 
 

@@ -99,7 +99,7 @@ def test_a_jobs_time_by_its_operations_and_by_the_models_past_rate(tmp_path):
         for rule in ("census", "patching")
     )
     work = {rule: job_costs.operations(rule, CONFIG, "m", census_of("word")) for rule in ("census", "patching")}
-    reading = job_costs.reading_seconds(MODEL)
+    reading = job_costs.reading_seconds(MODEL, "census")
 
     def seconds(rate=None):
         return plan.make([], [census, patching], tmp_path, CONFIG, rate)["seconds"].tolist()
@@ -114,7 +114,7 @@ def test_without_a_gpu_the_hours_are_those_of_this_machines_cores(tmp_path, monk
     monkeypatch.setattr(machine, "cpu_rate", lambda: 2e10)
     census = plan.Job("census", census_of("word"), "results/benchmarks/census/m/word/addition.tsv", "", True)
     work = job_costs.operations("census", CONFIG, "m", census_of("word"))
-    expected = work / 2e10 + job_costs.reading_seconds(MODEL)
+    expected = work / 2e10 + job_costs.reading_seconds(MODEL, "census")
 
     def made(config):
         return plan.make([census], [census], tmp_path, config, gpu_here=False)

@@ -57,13 +57,15 @@ GRID = {
 def test_default_dry_run_lists_every_cell(clean, planned):
     variants = {f"{name}~{number}" for name, number in product(GRID["format"], (1, 2))}
     found = wildcards_by_rule(planned)
+    figures = {job["figure"] for job in found.pop("figure")}
+    assert {"overlap", "keep_only", "knockout", "exchange", "transfer"} <= figures
     for rule, jobs in found.items():
         names = list(jobs[0])
         cells = {*product(*(GRID[name] for name in names))}
-        if rule in ("census", "dataset", "patching"):
+        if rule in ("census", "dataset", "attribution", "patching"):
             cells |= {*product(MODELS, variants, ["addition"])}
         assert sorted(tuple(job.values()) for job in jobs) == sorted(cells), rule
-    assert {"census", "patching", "transfer", "overlap_figure", "answers", "report"} <= set(found)
+    assert {"census", "patching", "transfer", "summary_figure", "answers", "report"} <= set(found)
     assert not any(rule.startswith("train") for rule in found)
     assert not (clean / "results").exists()
 
@@ -79,7 +81,9 @@ def test_small_grid_and_targets(clean):
     jobs = pending(clean, "--configfile", "config/test.yaml")
     assert (jobs["census"], jobs["transfer"], jobs["report"]) == (6 + 6, 1, 1)
     stages = pending(clean, "rankings_all", "--configfile", "config/test.yaml")
-    assert set(stages) == {"model_files", "census", "preflight", "dataset", "patching", "ranking", "rankings_all"}
+    assert set(stages) == {
+        *("model_files", "census", "preflight", "dataset", "attribution", "patching", "ranking", "rankings_all")
+    }
     verdicts = pending(clean, "verdicts", "--configfile", "config/test.yaml")
     assert verdicts["summary"] == 1
     others = ("heuristics", "family_knockout", "neuron_effects", "agreement", "engine_check", "browser", "report")
@@ -89,8 +93,7 @@ def test_small_grid_and_targets(clean):
 def test_the_papers_models_are_planned_without_weights(clean):
     jobs = pending(clean, "--configfile", "config/paper.yaml")
     assert jobs["census"] == jobs["patching"] == 3 * 18
-    # A job of a large model spends much of its time on reading weights.
-    assert sum(jobs.get(rule, 0) for rule in OPERATIONS) == 3 * 49
+    assert sum(jobs.get(rule, 0) for rule in OPERATIONS) == 3 * 105
     target = "results/paper/llama-3-8b/code/probe.parquet"
     status, out = snakemake(clean, target, "-n", "-p", "--configfile", "config/paper.yaml")
     assert status == 0
@@ -203,7 +206,7 @@ def test_a_lower_precision_is_measured(clean):
 def test_variants_are_ranked_only_if_they_are_asked_for(clean, planned):
     everything, without = job_counts(planned), pending(clean, "--config", "variant_operators=[]")
     assert {rule: n - without[rule] for rule, n in everything.items() if n > without[rule]} == dict.fromkeys(
-        ("census", "dataset", "patching"), 2 * 6
+        ("census", "dataset", "attribution", "patching"), 2 * 6
     )
     target = "results/embedded-shared/code~2/addition/dataset.parquet"
     assert pending(clean, target)["census"] == 1
@@ -336,9 +339,7 @@ def jobs_of_environment(*names):
     rules = "".join(path.read_text() for path in sorted(ROOT.glob("workflow/rules/*.smk")))
     blocks = re.split(r"^ *rule(?: \w+)?:$", rules, flags=re.MULTILINE)[1:]
     chosen = "".join(block for block in blocks if any(f'"../../envs/{name}.yaml"' in block for name in names))
-    # The commands of rules/tables.smk are keys.
-    listed = re.findall(r'TABLE_JOBS\["([\w-]+)"\]', rules) if "cpu" in names else []
-    return sorted({*re.findall(r'(?:python -m form_invariance |in_turn\(\s*")([\w-]+)', chosen), *listed})
+    return sorted({*re.findall(r"python -m form_invariance ([\w-]+)", chosen)})
 
 
 @pytest.mark.parametrize(("names", "without"), [(["cpu", "plot"], "torch"), (["cpu"], "matplotlib")])

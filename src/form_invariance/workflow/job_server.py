@@ -2,8 +2,8 @@
 
 Importing PyTorch, pandas and seaborn takes longer than most jobs of a small model. `serve` starts the server and a
 program, usually Snakemake; `begin` starts one for a group of jobs on a cluster. Each `python -m form_invariance
-COMMAND` asks the server to run COMMAND in a fork (`ask`). The fork takes over the folder, the environment and the open
-files of the process that asked, and ends with it.
+COMMAND` asks the server to run COMMAND in a fork (`ask`). The fork takes over the folder, the environment and the
+open files of the process that asked, and ends with it.
 """
 
 import gc

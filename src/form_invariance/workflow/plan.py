@@ -162,8 +162,7 @@ def _estimates(
             speed = work[ran].sum() / past[ran].sum()
         else:
             speed = rate or job_costs.rate_of(settings, bool(on_gpu))
-        reading = own["rule"].map(lambda rule: job_costs.reading_seconds(settings, rule))
-        found[own.index] = work / speed + reading
+        found[own.index] = work / speed + [job_costs.reading_seconds(settings, str(rule)) for rule in own["rule"]]
     return found
 
 

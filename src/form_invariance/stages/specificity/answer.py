@@ -30,8 +30,12 @@ _Rows = Mapping[tuple[str, str, str], Any]
 
 def _points(row: Mapping[str, Any]) -> str:
     """A difference of shares with its interval, in percentage points."""
-    value, low, high = (f"{round(100 * row[name]):+d}" for name in ("difference", "low", "high"))
-    return f"{value} points (95 % interval {low} to {high}): {row['verdict']}"
+    points = f"{round(100 * row['difference']):+d} points"
+    if np.isnan(row["low"]):  # a single draw of a control gives none
+        return f"{points} (no interval): {row['verdict']}"
+    return (
+        f"{points} (95 % interval {round(100 * row['low']):+d} to {round(100 * row['high']):+d}): {row['verdict']}"
+    )
 
 
 def _ratio(row: Mapping[Any, Any], names: str = "own / other") -> str:
