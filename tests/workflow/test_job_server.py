@@ -146,6 +146,28 @@ def test_who_the_server_cannot_serve_runs_by_itself(server, change, monkeypatch)
     assert job_server.ask(["--version"]) is None
 
 
+def test_a_server_that_a_process_began_ends_with_it(tmp_path):
+    """As in a group of jobs on a cluster: it runs commands, and leaves nothing when the group is killed."""
+    code = (
+        "import os, sys, time; from form_invariance.workflow import job_server; job_server.begin(); "
+        "given = os.environ[job_server.ADDRESS]; job_server.begin(); "
+        "assert os.environ[job_server.ADDRESS] == given; "
+        "print(job_server.ask(['--version']), flush=True); time.sleep(600)"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        env={**os.environ, **ALONE, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert [process.stdout.readline() for _ in range(2)][1] == "0\n"
+    (server,) = psutil.Process(process.pid).children()
+    assert list(tmp_path.iterdir())
+    process.kill()
+    process.wait()
+    wait_until(lambda: not server.is_running() and not list(tmp_path.iterdir()))
+
+
 def test_the_programs_status_is_the_commands_and_nothing_is_left():
     status, out, _ = ended(
         call("job-server", sys.executable, "-c", f"import os; print(os.environ['{job_server.ADDRESS}']); exit(7)")

@@ -52,14 +52,10 @@ except UserError as error:
     # Snakemake would report an exception with the location of this line.
     sys.exit(f"error: {error}")
 
-# The cells of a group of a cluster import the libraries once, unless each has an environment of its own.
-if (
-    not workflow.is_main_process
-    and workflow.local_exec
-    and len(workflow.dag_settings.target_jobs) > 1
-    and not workflow.deployment_settings.deployment_method
-):
-    job_server.begin()
+# The cells of a group on a cluster import the libraries once, unless they have a conda environment.
+if not workflow.is_main_process and workflow.local_exec and not workflow.deployment_settings.deployment_method:
+    if sum(job.rulename in job_costs.GROUPED_RULES for job in workflow.dag_settings.target_jobs) > 1:
+        job_server.begin()
 
 MODELS = list(config["models"])
 FORMATS = list(config["formats"])
