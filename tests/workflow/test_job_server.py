@@ -162,10 +162,11 @@ def test_a_server_that_a_process_began_ends_with_it(tmp_path):
     )
     assert [process.stdout.readline() for _ in range(2)][1] == "0\n"
     (server,) = psutil.Process(process.pid).children()
-    assert list(tmp_path.iterdir())
+    assert list(tmp_path.glob("jobs-*"))
     process.kill()
     process.wait()
-    wait_until(lambda: not server.is_running() and not list(tmp_path.iterdir()))
+    wait_until(lambda: not list(tmp_path.glob("jobs-*")))
+    wait_until(lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE)
 
 
 def test_the_programs_status_is_the_commands_and_nothing_is_left():
