@@ -79,7 +79,7 @@ def test_the_root_and_the_workflow_folder_plan_the_same(clean, planned):
 
 def test_small_grid_and_targets(clean):
     jobs = pending(clean, "--configfile", "config/test.yaml")
-    assert (jobs["census"], jobs["transfer"], jobs["report"]) == (6 + 6, 1, 1)
+    assert (jobs["census"], jobs["transfer"], jobs["report"]) == (6 + 6, 2, 1)
     stages = pending(clean, "rankings_all", "--configfile", "config/test.yaml")
     assert set(stages) == {
         *("model_files", "census", "preflight", "dataset", "attribution", "patching", "ranking", "rankings_all")
@@ -180,7 +180,7 @@ def test_mean_cache_leaves_out_the_pairs_of_every_format(finished):
     calls = [json.loads(line) for line in (finished / "calls.jsonl").read_text().splitlines()]
     output = "results/embedded-shared/code/mean_cache.safetensors"
     (call,) = (call for call in calls if call[0] == "mean-cache" and output in call)
-    excluded = call[call.index("--exclude") + 1 : call.index("--output")]
+    excluded = call[call.index("--exclude") + 1 : call.index("--seed")]
     assert excluded == [
         f"results/embedded-shared/{name}/{operator}/dataset.parquet"
         for name in ("symbolic", "code", "word")

@@ -6,9 +6,9 @@ from jinja2 import Template
 PAGES.append("<results>/report.html")
 # The page shows a caption once for all models; Snakemake's report, one for each.
 CAPTIONS = {
-    figure: Template((ROOT / f"workflow/report/{file}.rst").read_text(encoding="utf-8")).render(
-        snakemake={"wildcards": {"model": "the model", "figure": figure}, "config": config}
-    )
+    figure: Template((ROOT / f"workflow/report/{file}.rst").read_text(encoding="utf-8"))
+    .render(snakemake={"wildcards": {"model": "the model", "figure": figure}, "config": config})
+    .strip()
     for figure, file in [*((figure, "figure") for figure in FIGURES), ("summary", "summary")]
 }
 
