@@ -94,7 +94,7 @@ CHANGES = {
     ),
     "several sizes, a task and a variant": (
         several,
-        [("probe agreement heuristics specificity", {}), ("census", {"format": "word~1"} | ADDITION)],
+        [("probe probe_across agreement heuristics specificity", {}), ("census", {"format": "word~1"} | ADDITION)],
     ),
     "a template": (reword, [("census", WORD | ADDITION), ("heuristics", ADDITION)]),
     "eval prompts": (
@@ -152,7 +152,7 @@ def test_every_setting_is_recorded_by_name(finished):
 @pytest.mark.parametrize(
     ("modules", "rules"),
     [
-        ("drawing/style.py", "figure summary_figure explainer"),
+        ("drawing/style.py", "figure* summary_figure explainer"),
         (
             "stages/intervene.py",
             "interventions specificity family_knockout neuron_effects transfer engine_check",
@@ -203,6 +203,7 @@ def stage_of(module):
 # Stages that call the computation of an earlier stage though they do not read its tables.
 CALLERS = {
     "heuristics": {"promoted_tokens"},
+    "patching": {"engine_check"},
 }
 
 
@@ -244,9 +245,9 @@ def test_a_models_file_is_changed(finished, jobs):
 
 
 DELETED = {
-    f"{MODEL}/word/addition/attribution.parquet": ("patching", WORD | ADDITION),
+    f"{MODEL}/word/addition/attribution.parquet": ("attribution", WORD | ADDITION),
     f"{MODEL}/shared/addition/overlap.parquet": ("overlap", ADDITION),
-    f"{MODEL}/word/probe.parquet": ("probe", {}),
+    f"{MODEL}/word/probe.parquet": ("probe", WORD),
     f"figures/{MODEL}/overlap.svg": ("figure", {"figure": "overlap"}),
 }
 

@@ -6,6 +6,7 @@ import shutil
 from dataclasses import replace
 
 import pytest
+import yaml
 from stub_checkout import ROOT, environment, make_checkout, snakemake
 
 from benchmark.measure import replay_operations
@@ -75,7 +76,7 @@ def test_hours_by_past_runs(tmp_path):
     pending = plan.jobs(LISTING, tmp_path)
     other = plan.Job("census", census_of("code"), "results/benchmarks/census/m/code/addition.tsv", "", True)
     shown = table(pending, [*pending, other], tmp_path)
-    assert "census 1 of 2 0.01 not there yet (1)" in [" ".join(line.split()) for line in shown.splitlines()]
+    assert "census 1 of 2 0.00 not there yet (1)" in [" ".join(line.split()) for line in shown.splitlines()]
     assert "3 of 4 jobs are pending." in shown
     assert "Jobs that read a model's weights: 1 (1 of m)." in shown
     assert "0 jobs have this time from past runs, 1 from an estimate." in shown
@@ -163,9 +164,18 @@ def test_operations_of_exact_patching_are_those_of_the_bench():
 
 def test_every_rule_that_reads_weights_has_a_cost():
     rules = "\n".join(path.read_text() for path in sorted((ROOT / "workflow/rules").glob("*.smk")))
-    blocks = re.split(r"^ *rule ", rules, flags=re.MULTILINE)[1:]
-    reading = {block.split(":")[0] for block in blocks if "**model_job(" in block}
+    blocks = re.split(r"^(?:use rule \w+ as|rule) ", rules, flags=re.MULTILINE)[1:]
+    reading = {re.match(r"\w+", block)[0] for block in blocks if "**model_job(" in block}
     assert reading - {"model_files"} == set(job_costs.OPERATIONS)
+
+
+def test_the_groups_of_the_profile_are_those_that_are_planned():
+    profile = yaml.safe_load((ROOT / "workflow/profiles/slurm/config.yaml").read_text())
+    groups = dict(item.split("=") for item in profile["groups"])
+    sizes = dict(item.split("=") for item in profile["group-components"])
+    assert {rule for rule in groups if rule in job_costs.OPERATIONS} == set(job_costs.GROUPED_RULES)
+    assert {sizes[groups[rule]] for rule in job_costs.GROUPED_RULES} == {str(job_costs.GROUPED)}
+    assert set(groups.values()) == set(sizes)
 
 
 def test_a_job_of_all_cells_costs_the_sum_of_its_cells():
@@ -198,7 +208,7 @@ def run_plan(finished, monkeypatch, capsys):
         ([], r"census 0 of \d+", True),
         (
             ["--config", "random_seeds=4", "matched_seeds=1"],
-            r"interventions 1 of 1 [0-9.]+ settings, source or files of the user have changed \(1\)",
+            r"interventions 6 of 6 [0-9.]+ settings, source or files of the user have changed \(6\)",
             False,
         ),
     ],
