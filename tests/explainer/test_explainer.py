@@ -324,8 +324,6 @@ def test_pictures_show_the_tables():
     assert best.get_ydata().tolist() == [0.5, 0.25]
     assert grey.get_ydata().tolist() == [0.125, 0.0, 0.0, -0.5]
     assert (ring.get_xdata().tolist(), ring.get_ydata().tolist()) == ([2], [0.25])
-    shade = pictures.members_picture(steps.members(every, 4, K, "positive")).axes[0].images[0].get_array()
-    assert shade.tolist() == [[2, 1, 0], [2, 0, 1]]
     figure = pictures.maps_picture({name: map_files.from_arrays(maps(name)) for name in FORMATS}, (3, 2))
     for name, axes in zip(FORMATS, figure.axes, strict=False):
         image = axes.images[0].get_array()

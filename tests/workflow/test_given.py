@@ -29,9 +29,7 @@ def test_values_are_merged_with_those_of_files_as_snakemake_merges(tmp_path):
     ("item", "sentence"),
     [
         ("seed=010", "--config seed: '010' is not valid YAML: YAML reads 010 as the number 8; write 8, or put"),
-        ("seed=1_0", "YAML reads 1_0 as the number 10"),
         ("dates=[1, 1:30]", "--config dates: '[1, 1:30]' is not valid YAML: YAML reads 1:30 as the number 90"),
-        ("dates=[1", "--config dates: '[1' is not valid YAML"),
         ("operands={operand_min: 1, operand_min: 2}", "the key 'operand_min' appears twice"),
     ],
 )
@@ -69,7 +67,6 @@ def test_shipped_experiments_have_results_of_their_own(name):
 @pytest.mark.parametrize(
     ("item", "sentence"),
     [
-        ("seed=[3]", "error: config key seed: [3] is wrong; it must be a whole number"),
         ("seed=1_0", "error: --config seed: '1_0' is not valid YAML"),
     ],
 )
