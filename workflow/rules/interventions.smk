@@ -4,11 +4,9 @@ CELL_INTERVENTIONS = {
     table: [every_cell(f"<results>/{{model}}/{{format}}/{{operator}}/{table}.parquet"), *CELL]
     for table in ("interventions", "interventions_prompts")
 }
-CONTRASTS = "<results>/{model}/shared/intervention_contrasts.parquet"
 for name in ("keep_only", "knockout"):
     FIGURES[name] = "interventions", MODELS, {"interventions": CELL_INTERVENTIONS["interventions"]}
-ANSWERS["interventions"] = MODELS, {"intervention_contrasts": [CONTRASTS]}
-TABLES += expand([*files_of(CELL_INTERVENTIONS), CONTRASTS], model=MODELS)
+TABLES += expand(files_of(CELL_INTERVENTIONS), model=MODELS)
 
 
 rule interventions:
@@ -39,34 +37,6 @@ rule interventions:
         " --dataset {input.dataset:q} --circuit {input.circuit:q} --mean-cache {input.format_means:q}"
         " --template-mean-cache {input.template_means:q} --ranking {input.ranking:q} {params.settings:q}"
         " --output {output.table:q} --prompts-output {output.by_prompt:q} 2> {log:q}"
-
-
-# The circuits compared with their strongest controls, over the cells of a model.
-rule intervention_contrasts:
-    input:
-        interventions=CELL_INTERVENTIONS["interventions"][0],
-        by_prompt=CELL_INTERVENTIONS["interventions_prompts"][0],
-        dataset=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
-    output:
-        CONTRASTS,
-    log:
-        "<results>/logs/intervention_contrasts/{model}.log",
-    benchmark:
-        "<results>/benchmarks/intervention_contrasts/{model}.tsv"
-    conda:
-        "../../envs/cpu.yaml"
-    params:
-        code=source_digest("intervention-contrasts"),
-        interventions=lambda wildcards, input: keyed(input.interventions, *CELL),
-        by_prompt=lambda wildcards, input: keyed(input.by_prompt, *CELL),
-        dataset=lambda wildcards, input: keyed(input.dataset, *CELL),
-        settings=settings("bootstrap", "seed"),
-    resources:
-        **table_job(mem_mb=2000),
-    shell:
-        "python -m form_invariance intervention-contrasts --interventions {params.interventions:q}"
-        " --by-prompt {params.by_prompt:q} --dataset {params.dataset:q} {params.settings:q} --output {output:q}"
-        " 2> {log:q}"
 
 
 rule interventions_all:

@@ -1,14 +1,7 @@
-"""What each neuron of the shared circuit does alone, what it promotes, and on which rows of a table it is active."""
+"""What each neuron of the shared circuit does alone, per (model, format, operator)."""
 
 NEURON_EFFECTS = every_cell("<results>/{model}/{format}/{operator}/neuron_effects.parquet")
-PROMOTED = "<results>/{model}/shared/promoted_tokens.parquet"
-ROW_ACTIVATIONS = expand(
-    "<results>/{model}/{format}/{operator}/row_activations.parquet",
-    format=FORMATS,
-    operator=list(TASK_TABLES),
-    allow_missing=True,
-)
-TABLES += expand([*NEURON_EFFECTS, PROMOTED, *ROW_ACTIVATIONS], model=MODELS)
+TABLES += expand(NEURON_EFFECTS, model=MODELS)
 
 
 rule neuron_effects:
@@ -35,50 +28,3 @@ rule neuron_effects:
         "python -m form_invariance neuron-effects {params.model:q} --model-files {input.model_files:q}"
         " --dataset {input.dataset:q} --circuit {input.circuit:q} --mean-cache {input.means:q}"
         " {params.settings:q} --output {output:q} 2> {log:q}"
-
-
-rule promoted_tokens:
-    input:
-        model_files="<results>/{model}/model_files.parquet",
-        circuits=every_operator("<results>/{model}/shared/{operator}/classified_circuit.parquet"),
-    output:
-        PROMOTED,
-    log:
-        "<results>/logs/promoted_tokens/{model}.log",
-    benchmark:
-        "<results>/benchmarks/promoted_tokens/{model}.tsv"
-    conda:
-        "../../envs/gpu.yaml"
-    params:
-        code=source_digest("promoted-tokens"),
-        model=model_options,
-        k=settings(k="k_shown"),
-    resources:
-        **model_job("promoted_tokens"),
-    shell:
-        "python -m form_invariance promoted-tokens {params.model:q} --model-files {input.model_files:q}"
-        " --circuits {input.circuits:q} {params.k:q} --output {output:q} 2> {log:q}"
-
-
-rule row_activations:
-    input:
-        model_files="<results>/{model}/model_files.parquet",
-        census="<results>/{model}/{format}/{operator}/census.parquet",
-        circuit="<results>/{model}/shared/{operator}/classified_circuit.parquet",
-    output:
-        "<results>/{model}/{format}/{operator}/row_activations.parquet",
-    log:
-        "<results>/logs/row_activations/{model}/{format}/{operator}.log",
-    benchmark:
-        "<results>/benchmarks/row_activations/{model}/{format}/{operator}.tsv"
-    conda:
-        "../../envs/gpu.yaml"
-    params:
-        code=source_digest("row-activations"),
-        model=model_options,
-        k=settings(k="k_shown"),
-    resources:
-        **model_job("row_activations"),
-    shell:
-        "python -m form_invariance row-activations {params.model:q} --model-files {input.model_files:q}"
-        " --census {input.census:q} --circuit {input.circuit:q} {params.k:q} --output {output:q} 2> {log:q}"

@@ -1,32 +1,7 @@
-"""Both stages of the ranking, per (model, format, operator): attribution, then exact patching of the candidates."""
+"""Stage 2 of the ranking, per (model, format, operator): exact patching of the candidates; then the ranking."""
 
-RANKED = ["attribution.parquet", "indirect_effects.safetensors", "ranking.parquet"]
+RANKED = ["indirect_effects.safetensors", "ranking.parquet"]
 TABLES += expand("<results>/{model}/{format}/{operator}/{table}", table=RANKED, **CELLS)
-
-
-rule attribution:
-    input:
-        model_files="<results>/{model}/model_files.parquet",
-        dataset="<results>/{model}/{format}/{operator}/dataset.parquet",
-        corrupt="<results>/{model}/{format}/{operator}/corrupt.parquet",
-    output:
-        "<results>/{model}/{format}/{operator}/attribution.parquet",
-    log:
-        "<results>/logs/attribution/{model}/{format}/{operator}.log",
-    benchmark:
-        "<results>/benchmarks/attribution/{model}/{format}/{operator}.tsv"
-    conda:
-        "../../envs/gpu.yaml"
-    params:
-        code=source_digest("attribution"),
-        model=model_options,
-        settings=settings("late_from", "candidates"),
-    resources:
-        **model_job("attribution"),
-    shell:
-        "python -m form_invariance attribution {params.model:q} --model-files {input.model_files:q}"
-        " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q} {params.settings:q} --output {output:q}"
-        " 2> {log:q}"
 
 
 rule patching:

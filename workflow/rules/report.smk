@@ -13,41 +13,6 @@ CAPTIONS = {
 }
 
 
-rule answers:
-    input:
-        unpack(
-            lambda wildcards: of_model(
-                {
-                    name: given
-                    for models, inputs in ANSWERS.values()
-                    if wildcards.model in models
-                    for name, given in inputs.items()
-                },
-                wildcards.model,
-            )
-        ),
-    output:
-        "<results>/{model}/answers.json",
-    log:
-        "<results>/logs/answers/{model}.log",
-    benchmark:
-        "<results>/benchmarks/answers/{model}.tsv"
-    conda:
-        "../../envs/cpu.yaml"
-    params:
-        code=source_digest("answers", *[f"stages.{stage}.answer" for stage in ANSWERS]),
-        stages=lambda wildcards: [stage for stage, (models, _) in ANSWERS.items() if wildcards.model in models],
-        tables=lambda wildcards, input: table_options(
-            {name: given for _, inputs in ANSWERS.values() for name, given in inputs.items()}, input
-        ),
-        k=settings(k="k_shown"),
-    resources:
-        **table_job(mem_mb=1000, minutes=3),
-    shell:
-        "python -m form_invariance answers --stages {params.stages:q} --tables {params.tables:q}"
-        " {params.k:q} --output {output:q} 2> {log:q}"
-
-
 rule report:
     input:
         TABLES,

@@ -8,11 +8,8 @@ TRANSFERS = expand(
 )
 TRANSFER_PAIRS = every_operator("<results>/{model}/shared/{operator}/transfer_pairs.parquet")
 TRANSFER = {"transfer": [TRANSFERS, -2, -1]}
-TRANSFER_CONTRASTS = {"transfer_contrasts": ["<results>/{model}/shared/transfer_contrasts.parquet"]}
 FIGURES["transfer"] = "transfer", MODELS, TRANSFER
-FIGURES["transfer_contrasts"] = "transfer", MODELS, TRANSFER_CONTRASTS
-ANSWERS["transfer"] = MODELS, TRANSFER | TRANSFER_CONTRASTS
-TABLES += expand([*TRANSFERS, *TRANSFER_PAIRS, *TRANSFER_CONTRASTS["transfer_contrasts"]], model=MODELS)
+TABLES += expand([*TRANSFERS, *TRANSFER_PAIRS], model=MODELS)
 
 
 rule transfer:
@@ -51,29 +48,6 @@ rule transfer:
         " --operator {wildcards.operator:q} --census {params.census:q} --exclude-train {input.datasets:q}"
         " --rankings {params.rankings:q} --mean-caches {params.means:q} --circuit {input.circuit:q}"
         " {params.settings:q} --output-folder {params.folder:q} --pairs-output {output.by_pair:q} 2> {log:q}"
-
-
-rule transfer_contrasts:
-    input:
-        transfer=TRANSFERS,
-        transfer_pairs=TRANSFER_PAIRS,
-    output:
-        "<results>/{model}/shared/transfer_contrasts.parquet",
-    log:
-        "<results>/logs/transfer_contrasts/{model}.log",
-    benchmark:
-        "<results>/benchmarks/transfer_contrasts/{model}.tsv"
-    conda:
-        "../../envs/cpu.yaml"
-    params:
-        code=source_digest("transfer-contrasts"),
-        tables=lambda wildcards, input: table_options({**TRANSFER, "transfer_pairs": [TRANSFER_PAIRS, -2]}, input),
-        settings=settings("bootstrap", "seed"),
-    resources:
-        **table_job(mem_mb=4000),
-    shell:
-        "python -m form_invariance transfer-contrasts --tables {params.tables:q} {params.settings:q}"
-        " --output {output:q} 2> {log:q}"
 
 
 rule transfers_all:

@@ -1,0 +1,27 @@
+"""Random activation maps, with which labels of heuristics are compared, per operator."""
+
+# The grid of every operator that is an expression. One that asks a digit keeps its own limits.
+GRIDS = {
+    name: ASKED[name][:1] if name in NUMBER_OPERATORS else ASKED[name]
+    for name in OPERATORS
+    if name not in TASK_TABLES
+}
+
+
+rule heuristic_null:
+    output:
+        "<results>/heuristic_null/{operator}.safetensors",
+    log:
+        "<results>/logs/heuristic_null/{operator}.log",
+    benchmark:
+        "<results>/benchmarks/heuristic_null/{operator}.tsv"
+    conda:
+        "../../envs/gpu.yaml"
+    params:
+        code=source_digest("heuristic-null"),
+        grid=lambda wildcards: GRIDS[wildcards.operator],
+        settings=settings("seed", max_operand="heuristic_max_operand"),
+    resources:
+        **table_job(mem_mb=2000),
+    shell:
+        "python -m form_invariance heuristic-null {params.grid:q} {params.settings:q} --output {output:q} 2> {log:q}"
