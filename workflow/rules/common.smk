@@ -54,7 +54,8 @@ except UserError as error:
 
 # The cells of a group on a cluster import the libraries once, unless they have a conda environment.
 if not workflow.is_main_process and workflow.local_exec and not workflow.deployment_settings.deployment_method:
-    if sum(job.rulename in job_costs.GROUPED_RULES for job in workflow.dag_settings.target_jobs) > 1:
+    # Snakemake names a group's jobs on its command line, as RULE:WILDCARDS.
+    if sum(word.partition(":")[0] in job_costs.GROUPED_RULES for word in sys.argv) > 1:
         job_server.begin()
 
 MODELS = list(config["models"])
