@@ -51,7 +51,7 @@ def written(command: str, folder: Path) -> list[str]:
     """The files that a command's options say it writes."""
     outputs, option = [], ""
     for word in shlex.split(command):
-        if word.startswith("--") or word == "+":  # between the commands of one job
+        if word.startswith("--"):
             option = word
         elif option.endswith("output"):
             outputs.append(word)
