@@ -218,6 +218,10 @@ def test_several_accepted_answers(model, theirs):
         back = library.answer(model, pd.read_csv(io.StringIO(text)))
         for name in ("correct", "answer_token", "probability"):
             assert back[name].tolist() == found[name].tolist()
+    answered = library.make_prompts(model, FORMS[0], found, "other")
+    assert answered.drop(columns=["prompt", "answer_token"]).equals(rows), "answers were given before"
+    named = library.make_prompts(model, FORMS[0], found.assign(predicted=found["other"]), "predicted")
+    assert named["predicted"].tolist() == found["other"].tolist(), "the answers of the prompts"
     again = library.make_prompts(model, FORMS[0], prompts, "other")
     assert again.drop(columns=["prompt", "answer_token"]).equals(rows), "accepted_tokens were another column's"
 

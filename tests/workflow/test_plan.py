@@ -178,6 +178,16 @@ def test_the_groups_of_the_profile_are_those_that_are_planned():
     assert set(groups.values()) == set(sizes)
 
 
+def test_more_late_layers_cost_more():
+    """Llama-3.2-1B has 16 layers: patches of all start 7.5 layers before the last one in the mean, not 3.5."""
+    half, every, last = (
+        job_costs.operations("patching", CONFIG | {"late_from": first}, "m", census_of("word"))
+        for first in ("half_depth", 0, 99)
+    )
+    assert every / half == pytest.approx(16 * 7.5 / (8 * 3.5), rel=0.15)
+    assert last < half / 20
+
+
 def test_a_job_of_all_cells_costs_the_sum_of_its_cells():
     whole = job_costs.operations("transfer", CONFIG, "m", {"model": "m"})
     cells = [

@@ -26,6 +26,8 @@ from form_invariance.stages.run import Run
 
 CENTER = True
 """Normalised logits are those of centred logits, as `center_logits` says in config/config.yaml."""
+ANSWERED = ("predicted", "correct", "probability", "normalized_logit")
+"""Columns that `answer` adds."""
 
 
 @as_loaded
@@ -45,7 +47,7 @@ def make_prompts(model: Run, template: str, rows: pd.DataFrame, answer: str = "a
     Returns:
         The rows, and the columns prompt and answer_token (of the first accepted answer). If a cell has several
         answers, also accepted_tokens: the first tokens of all of them. Columns of these names in the rows are
-        replaced or removed.
+        replaced or removed, and those that `answer` adds are removed, unless the prompts are made from them.
 
     Raises:
         UserError: a field is no column, a cell is empty or no text, a prompt has BOS, or an answer does not begin
@@ -65,7 +67,8 @@ def make_prompts(model: Run, template: str, rows: pd.DataFrame, answer: str = "a
     tokens = first_tokens(model.tokenizer, asked, answers, f"template {template!r}")
     each = [part.tolist() for part in np.split(tokens, np.cumsum(numbers)[:-1])]
     # Those of a model that the rows were made for before are not this model's.
-    found = rows.drop(columns="accepted_tokens", errors="ignore")
+    stale = ["accepted_tokens", *(name for name in ANSWERED if name not in (*fields, answer))]
+    found = rows.drop(columns=stale, errors="ignore")
     found = found.assign(prompt=prompts, answer_token=[part[0] for part in each])
     return found if len(tokens) == len(rows) else found.assign(accepted_tokens=each)
 

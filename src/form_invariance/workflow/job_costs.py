@@ -6,7 +6,7 @@ transferred), the largest likely one is taken.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from form_invariance.stages.intervention_kinds import INTERVENED
@@ -39,6 +39,7 @@ class Size:
         inside: numbers in the matrices of all layers together.
         d_mlp: neurons of a layer.
         near: patches read out a tenth of the vocabulary.
+        late_from: the first late layer, or half_depth.
     """
 
     parameters: float
@@ -48,11 +49,13 @@ class Size:
     vocabulary: float
     layers: int
     near: bool = True
+    late_from: int | str = "half_depth"
 
     @property
     def late(self) -> int:
-        """Late layers: the later half."""
-        return self.layers - self.layers // 2
+        """Number of late layers; of a model whose layers are guessed, at least one."""
+        first = self.layers // 2 if self.late_from == "half_depth" else int(self.late_from)
+        return max(1, self.layers - first)
 
     @property
     def unembedding(self) -> float:
@@ -256,7 +259,7 @@ OPERATIONS: dict[str, Callable[[Cell], float]] = {
 
 def operations(rule: str, config: Mapping[str, Any], model: str, wildcards: Mapping[str, str]) -> float:
     """Operations of a job over its cells: those of its wildcards, or all."""
-    size = size_of(config["models"][model])
+    size = replace(size_of(config["models"][model]), late_from=config["late_from"])
     formats = [wildcards["format"]] if "format" in wildcards else list(config["formats"])
     operators = [wildcards["operator"]] if "operator" in wildcards else list(config["operators"])
     cells = [Cell(config, size, one, operator) for one in formats for operator in operators]

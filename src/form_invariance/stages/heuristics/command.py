@@ -122,7 +122,7 @@ def _score(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.heuristics.table import PUBLISHED_SCORES, STRICT_SCORES
     from form_invariance.tables.files import write_table
 
-    grid, operand_maps, result_maps = maps.read_both(
+    grid, names, operand_maps, result_maps = maps.read_both(
         arguments.activations,
         arguments.result_activations,
         arguments.operator,
@@ -133,8 +133,10 @@ def _score(arguments: argparse.Namespace) -> None:
     if arguments.reference:
         maps.check_whole(arguments.activations, grid)
         table = published.score(operand_maps, result_maps, grid)
+        table.insert(1, "column", [names[neuron] for neuron in table["neuron"]])
         write_table(table, arguments.output, PUBLISHED_SCORES, {**provenance, "mode": "reference"})
     else:
         table = strict.score(operand_maps, result_maps, grid, arguments.threshold)
+        table.insert(1, "column", [names[neuron] for neuron in table["neuron"]])
         provenance["threshold"] = arguments.threshold
         write_table(table, arguments.output, STRICT_SCORES, {**provenance, "mode": "strict"})

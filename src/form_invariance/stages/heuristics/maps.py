@@ -72,8 +72,8 @@ def read_maps(path: Path, kind: str, max_operand: int) -> tuple[Grid, pd.DataFra
 
 def read_both(
     activations: Path, result_activations: Path | None, kind: str, max_operand: int, threshold: float
-) -> tuple[Grid, np.ndarray, np.ndarray]:
-    """The pairs, the K maps and the KV maps (neurons, N) of two tables, or of one that is both.
+) -> tuple[Grid, list[str], np.ndarray, np.ndarray]:
+    """The pairs, the neurons' names, and the K and KV maps (neurons, N) of two tables, or of one that is both.
 
     The tables are joined by operands and by names of neurons; the first one orders the neurons.
 
@@ -89,7 +89,7 @@ def read_both(
         raise UserError(f"--threshold: {threshold} must be above 0 and at most 1")
     grid, maps = read_maps(activations, kind, max_operand)
     if result_activations is None:
-        return grid, _neurons_first(maps), _neurons_first(maps)
+        return grid, [*map(str, maps.columns)], _neurons_first(maps), _neurons_first(maps)
     other, result_maps = read_maps(result_activations, kind, max_operand)
     if not all(map(np.array_equal, *((one.a, one.b, one.answer) for one in (grid, other)))):
         raise UserError(f"{result_activations} must have the same op1, op2 and result as {activations}")
@@ -98,7 +98,8 @@ def read_both(
             f"{result_activations} must have the same neurons as {activations}, by the names of their columns; "
             f"only one of the two has {min(alone)!r}"
         )
-    return grid, _neurons_first(maps), _neurons_first(result_maps[maps.columns])
+    names = [*map(str, maps.columns)]
+    return grid, names, _neurons_first(maps), _neurons_first(result_maps[maps.columns])
 
 
 def _neurons_first(maps: pd.DataFrame) -> np.ndarray:

@@ -6,6 +6,7 @@ from form_invariance.tables.columns import NEURON, Schema, flag, integer, number
 
 _SCORE = {
     "neuron": integer("number of the neuron: its column, from 0"),
+    "column": text("name of that column in the table of activations"),
     "heuristic": text("name of the heuristic"),
     "score": number("share of the neuron's top pairs that the heuristic holds for"),
 }
