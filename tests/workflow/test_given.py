@@ -55,6 +55,15 @@ def test_what_a_configuration_leaves_out_of_the_default_is_said():
     ]
 
 
+def test_variants_that_a_configuration_leaves_out_are_said():
+    default = config_check.load(ROOT / "config/config.yaml")
+    templates = {"code": {"templates": default["formats"]["code"]["templates"]}}
+    (said,) = left_out(default | {"formats": default["formats"] | templates}, default)
+    assert said.startswith("config key formats.code: this run leaves out the variants of addition that")
+    without = default | {"formats": default["formats"] | templates, "variant_operators": []}
+    assert not list(left_out(without, default))
+
+
 @pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "config").glob("*.yaml")))
 def test_shipped_experiments_have_results_of_their_own(name):
     """The demo and the small grid of the tests have those of the default."""
