@@ -55,9 +55,10 @@ class Patches:
 
         def patch(layer: int, values: Tensor) -> Tensor:
             chosen = torch.arange(len(values), device=values.device)
-            return patch_neurons(self.model, self.cache, layer, chosen, values[None], self.answers, self.near)[
-                0, 0
-            ]
+            effects, _ = patch_neurons(
+                self.model, self.cache, layer, chosen, values[None], self.answers, self.near
+            )
+            return effects[0]
 
         c = self.model.config
         method = Method("replay", 0, patch, patches, [])

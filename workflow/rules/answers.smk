@@ -1,19 +1,16 @@
 """The questions of the report about a model, answered from its tables."""
 
 
+def answered(model):
+    """The groups of tables that the questions about a model need."""
+    return {
+        name: given for models, inputs in ANSWERS.values() if model in models for name, given in inputs.items()
+    }
+
+
 rule answers:
     input:
-        unpack(
-            lambda wildcards: of_model(
-                {
-                    name: given
-                    for models, inputs in ANSWERS.values()
-                    if wildcards.model in models
-                    for name, given in inputs.items()
-                },
-                wildcards.model,
-            )
-        ),
+        unpack(lambda wildcards: of_model(answered(wildcards.model), wildcards.model)),
     output:
         "<results>/{model}/answers.json",
     log:
@@ -25,9 +22,7 @@ rule answers:
     params:
         code=source_digest("answers", *[f"stages.{stage}.answer" for stage in ANSWERS]),
         stages=lambda wildcards: [stage for stage, (models, _) in ANSWERS.items() if wildcards.model in models],
-        tables=lambda wildcards, input: table_options(
-            {name: given for _, inputs in ANSWERS.values() for name, given in inputs.items()}, input
-        ),
+        tables=lambda wildcards, input: table_options(answered(wildcards.model), input),
         k=settings(k="k_shown"),
     resources:
         **table_job(mem_mb=1000, minutes=3),

@@ -61,9 +61,9 @@ if not workflow.is_main_process and workflow.local_exec and not workflow.deploym
 MODELS = list(config["models"])
 FORMATS = list(config["formats"])
 OPERATORS = list(config["operators"])
-# Operators that are whole-number arithmetic; the others are tables, or ask a digit.
 # Variants are cells that are only ranked, with the format FORMAT~N.
 VARIANTS = config_check.measured_variants(config)
+# Operators that are whole-number arithmetic; the others are tables, or ask a digit.
 NUMBER_OPERATORS = [name for name, operator in config["operators"].items() if expression_of(operator)]
 CELLS = dict(model=MODELS, format=FORMATS, operator=OPERATORS)
 every_format = partial(expand, format=FORMATS, allow_missing=True)
@@ -87,14 +87,14 @@ def model_options(wildcards) -> list[str]:
     return run_options(config["models"][wildcards.model])
 
 
-def gpu_here() -> bool:
-    """Whether a job can have a GPU; on a cluster, or in a dry run, that is not known here."""
-    return not workflow.local_exec or workflow.dryrun or job_sizes.has_gpu()
-
-
 def on_cluster() -> bool:
     """Whether jobs are a cluster's."""
     return not workflow.local_exec
+
+
+def gpu_here() -> bool:
+    """Whether a job can have a GPU; on a cluster, or in a dry run, that is not known here."""
+    return on_cluster() or workflow.dryrun or job_sizes.has_gpu()
 
 
 model_job = partial(

@@ -1,11 +1,7 @@
 """Transfer of the shared neurons' activations in all directions, per (model, operator)."""
 
-TRANSFERS = expand(
-    "<results>/{model}/transfer/{operator}/{direction}.parquet",
-    operator=OPERATORS,
-    direction=DIRECTIONS,
-    allow_missing=True,
-)
+ONE_TRANSFER = "<results>/{model}/transfer/{operator}/{direction}.parquet"
+TRANSFERS = expand(ONE_TRANSFER, operator=OPERATORS, direction=DIRECTIONS, allow_missing=True)
 TRANSFER_PAIRS = every_operator("<results>/{model}/shared/{operator}/transfer_pairs.parquet")
 TRANSFER = {"transfer": [TRANSFERS, -2, -1]}
 FIGURES["transfer"] = "transfer", MODELS, TRANSFER
@@ -21,9 +17,7 @@ rule transfer:
         means=every_format("<results>/{model}/{format}/{operator}/mean_cache.safetensors"),
         circuit="<results>/{model}/shared/{operator}/circuit.parquet",
     output:
-        expand(
-            "<results>/{model}/transfer/{operator}/{direction}.parquet", direction=DIRECTIONS, allow_missing=True
-        ),
+        expand(ONE_TRANSFER, direction=DIRECTIONS, allow_missing=True),
         by_pair="<results>/{model}/shared/{operator}/transfer_pairs.parquet",
     log:
         "<results>/logs/transfer/{model}/{operator}.log",

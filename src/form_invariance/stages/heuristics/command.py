@@ -132,11 +132,10 @@ def _score(arguments: argparse.Namespace) -> None:
     provenance = {"operator": arguments.operator, "max_operand": arguments.max_operand}
     if arguments.reference:
         maps.check_whole(arguments.activations, grid)
-        table = published.score(operand_maps, result_maps, grid)
-        table.insert(1, "column", [names[neuron] for neuron in table["neuron"]])
-        write_table(table, arguments.output, PUBLISHED_SCORES, {**provenance, "mode": "reference"})
+        table, schema = published.score(operand_maps, result_maps, grid), PUBLISHED_SCORES
+        provenance["mode"] = "reference"
     else:
-        table = strict.score(operand_maps, result_maps, grid, arguments.threshold)
-        table.insert(1, "column", [names[neuron] for neuron in table["neuron"]])
-        provenance["threshold"] = arguments.threshold
-        write_table(table, arguments.output, STRICT_SCORES, {**provenance, "mode": "strict"})
+        table, schema = strict.score(operand_maps, result_maps, grid, arguments.threshold), STRICT_SCORES
+        provenance |= {"threshold": arguments.threshold, "mode": "strict"}
+    table.insert(1, "column", [names[neuron] for neuron in table["neuron"]])
+    write_table(table, arguments.output, schema, provenance)
