@@ -1,13 +1,6 @@
 """The questions of the report about a model, answered from its tables."""
 
 
-def answered(model):
-    """The groups of tables that the questions about a model need."""
-    return {
-        name: given for models, inputs in ANSWERS.values() if model in models for name, given in inputs.items()
-    }
-
-
 rule answers:
     input:
         unpack(lambda wildcards: of_model(answered(wildcards.model), wildcards.model)),

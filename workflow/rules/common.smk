@@ -87,6 +87,13 @@ def model_options(wildcards) -> list[str]:
     return run_options(config["models"][wildcards.model])
 
 
+def answered(model: str) -> dict[str, list]:
+    """The groups of tables that the questions about a model need."""
+    return {
+        name: given for models, inputs in ANSWERS.values() if model in models for name, given in inputs.items()
+    }
+
+
 def on_cluster() -> bool:
     """Whether jobs are a cluster's."""
     return not workflow.local_exec
