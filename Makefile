@@ -14,7 +14,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 demo: venv
 	python -m form_invariance job-server snakemake --logger lines --configfile config/demo.yaml --prioritize results/figures/embedded-shared/overlap.png
 	@echo
-	@python -m form_invariance verdicts --tables $(foreach name,shared separate,embedded-$(name)=results/embedded-$(name)/shared/verdicts.parquet)
+	@python -m form_invariance verdicts $(foreach name,shared separate,results/embedded-$(name)/shared/verdicts.parquet)
 	@echo "Report: $(CURDIR)/results/report.html. Neurons: $(CURDIR)/results/browser. Figures: $(CURDIR)/results/figures (start with summary.png)."
 	@echo "What else is in results, and how to read it: results/README.md."
 
@@ -29,7 +29,7 @@ demo-real: models/smollm2-135m
 demo-arithmetic demo-real:
 	python -m form_invariance job-server snakemake --logger lines --configfile config/$(NAME).yaml
 	@echo
-	@python -m form_invariance verdicts --tables $(MODEL)=results/$(NAME)/$(MODEL)/shared/verdicts.parquet
+	@python -m form_invariance verdicts results/$(NAME)/$(MODEL)/shared/verdicts.parquet
 	@echo "Report: $(CURDIR)/results/$(NAME)/report.html. Figures: $(CURDIR)/results/$(NAME)/figures (start with summary.png)."
 
 # One process a core, each on one thread; a file's tests share their fixtures, so they stay together. The linters run

@@ -73,7 +73,8 @@ def mark_as_right(base: Path) -> None:
     """Let every answer of the census count as right."""
     for path in base.glob("results/*/*/*/census.parquet"):
         census = read_table(path, CENSUS)
-        write_table(census.assign(correct=True), path, CENSUS, provenance_of(path))
+        provenance = provenance_of(path)
+        write_table(census.assign(correct=True), path, CENSUS, provenance, provenance["keys"])
 
 
 def main() -> None:

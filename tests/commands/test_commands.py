@@ -18,6 +18,8 @@ from safetensors.torch import load_file
 from settings import complete
 
 from form_invariance.cli import main
+from form_invariance.stages.agreement.table import LABELLED
+from form_invariance.stages.census.table import CENSUS
 from form_invariance.stages.dataset.table import CORRUPT, DATASET
 from form_invariance.stages.heuristics import null as nulls
 from form_invariance.stages.patching.ranking import recall_of_attribution
@@ -61,10 +63,6 @@ class Run:
 
     def shared(self, table):
         return self.cell("shared", table)
-
-    def each(self, table):
-        """FORMAT=FILE of every format."""
-        return [f"{name}={self.cell(name, table)}" for name in TEMPLATES]
 
     def commands(self, name):
         """The command lines of one command."""
@@ -233,9 +231,7 @@ def test_bfloat16_finds_the_planted_circuit(in_bfloat16):
 
 def test_lower_precision_on_a_card(finished, tmp_path):
     inputs = {"datasets": "dataset", "corrupt-tables": "corrupt", "attribution": "attribution"}
-    files = [
-        f"--{option}=code/addition={finished.cell('code', f'{table}.parquet')}" for option, table in inputs.items()
-    ]
+    files = [f"--{option}={finished.cell('code', f'{table}.parquet')}" for option, table in inputs.items()]
     tables = {}
     for device in ("cpu", CARD.type):
         with pretended_gpu() if device == CARD.type else nullcontext():
@@ -248,10 +244,12 @@ def test_lower_precision_on_a_card(finished, tmp_path):
 def test_the_templates_own_means_are_tried_too(finished, tmp_path):
     """Two templates of unequal length make the format's means; either's own means give what they give alone."""
     together, own, other = (tmp_path / f"{name}.safetensors" for name in ("together", "addition", "other"))
-    of_format = {"addition": "word", "x": "code"}
-    censuses = [f"{name}={finished.cell(of, 'census.parquet')}" for name, of in of_format.items()]
+    path = finished.cell("code", "census.parquet")
+    keys = {**provenance_of(path)["keys"], "operator": "x"}
+    write_table(read_table(path, CENSUS), tmp_path / "x.parquet", CENSUS, provenance_of(path), keys)
+    censuses = [finished.cell("word", "census.parquet"), tmp_path / "x.parquet"]
     sample = ("--census", *censuses, "--exclude", finished.cell("word", "dataset.parquet"), "--prompts", 200)
-    outputs = ("--output", together, "--template-outputs", f"addition={own}", f"x={other}")
+    outputs = ("--output", together, "--template-outputs", own, other)
     run("mean-cache", *finished.on_model, *sample, *outputs)
     tensors = {path: read_tensors(path, "mean_cache") for path in (together, own, other)}
     counts = [arrays["count"] for arrays, _ in tensors.values()]
@@ -280,10 +278,12 @@ def test_the_templates_own_means_are_tried_too(finished, tmp_path):
 def changed(path, to, change):
     """A copy of a table of partners or of tensors in which something was changed, written as whole files are."""
     if path.suffix == ".parquet":
-        write_table(change(read_table(path, CORRUPT)), to, CORRUPT, provenance_of(path))
+        write_table(
+            change(read_table(path, CORRUPT)), to, CORRUPT, provenance_of(path), provenance_of(path)["keys"]
+        )
     else:
         tensors, provenance = change(*read_tensors(path, path.stem))
-        write_tensors(tensors, to, path.stem, provenance)
+        write_tensors(tensors, to, path.stem, provenance, provenance["keys"])
     return to
 
 
@@ -302,7 +302,7 @@ def with_the_same_answers(finished, to):
 def circuit_of_two_models(finished, to):
     code, word = (finished.cell(name, "indirect_effects.safetensors") for name in ("code", "word"))
     other = changed(word, to, lambda tensors, provenance: (tensors, {**provenance, "model": "another"}))
-    return "circuit", "--effects", f"code={code}", f"word={other}", *SIZE, "--output"
+    return "circuit", "--effects", code, other, *SIZE, "--output"
 
 
 def interventions_with_a_narrow_cache(finished, to):
@@ -315,14 +315,16 @@ def interventions_with_a_narrow_cache(finished, to):
     return "interventions", *finished.on_model, *words, "--prompts-output", to, "--output"
 
 
-def census_of(finished, name):
-    return "--census", f"{name}={finished.cell('word', 'census.parquet')}"
+def census_of(finished):
+    return "--census", finished.cell("word", "census.parquet")
 
 
-def tables_of_another_source(finished, to):
+def tables_without_labels(finished, to):
     (words,) = finished.commands("paper-tables")
-    source = f"{MODEL}={finished.on_model[1]}"
-    return ["other=embedded:embedded-shared" if word == source else word for word in words[:-1]]
+    place = words.index("--labelled") + 1
+    table = read_table(finished.place / words[place], LABELLED)
+    write_table(table, to, LABELLED, {}, {"model": "another", "operator": OPERATOR})
+    return [str(to) if number == place else word for number, word in enumerate(words[:-1])]
 
 
 REFUSALS = [
@@ -335,19 +337,19 @@ REFUSALS = [
     (interventions_with_a_narrow_cache, "the mean cache was made with a model of another shape"),
     (
         lambda run, to: (
-            *("mean-cache", *run.on_model, *census_of(run, "addition")),
-            *("--template-outputs", f"division={to}", "--output"),
+            *("mean-cache", *run.on_model, *census_of(run)),
+            *("--template-outputs", to, to, "--output"),
         ),
-        "--template-outputs: division is not one of the operators of --census",
+        "--template-outputs: give one file for each of the 1 tables of --census",
     ),
     (
         lambda run, to: (
-            *("probe", *run.on_model, *census_of(run, f"word/{OPERATOR}")),
+            *("probe", *run.on_model, *census_of(run)),
             *("--prompts", 1, "--output"),
         ),
         "is left to t",
     ),
-    (tables_of_another_source, f"--source or --labelled: entries of ['{MODEL}'] are missing"),
+    (tables_without_labels, "--census or --labelled: tables of --agreement are missing"),
 ]
 
 

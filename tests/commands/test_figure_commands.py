@@ -5,15 +5,16 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from example_tables import crossed
+from example_tables import crossed, filled
 
 from form_invariance import cli
 from form_invariance.stages.interventions import figure as interventions
+from form_invariance.stages.interventions.table import INTERVENTIONS
 from form_invariance.stages.overlap.table import OPERATOR_OVERLAP, OVERLAP, RELIABILITY
 from form_invariance.stages.transfer import figure as transfer
 from form_invariance.statistics import student_factor
 from form_invariance.tables.files import write_table
-from form_invariance.tables.inputs import Input, input_paths, read_inputs
+from form_invariance.tables.inputs import input_paths, read_inputs
 
 
 def overlap(ks):
@@ -33,18 +34,22 @@ def operator_overlap(operators, ks):
     return crossed(OPERATOR_OVERLAP, format="code", k=[*ks], operators=pairs, jaccard=0.3, chance=0.1)
 
 
-TABLES = (
-    "overlap/addition=overlap.parquet",
-    "reliability/addition=reliability.parquet",
-    "operator_overlap=operator_overlap.parquet",
-)
+TABLES = ("overlap.parquet", "reliability.parquet", "operator_overlap.parquet")
 
 
 def write_tables(folder):
-    write_table(overlap([10, 200]), folder / "overlap.parquet", OVERLAP, {})
-    write_table(reliability([10, 200]), folder / "reliability.parquet", RELIABILITY, {})
+    """The three tables of the figure, an overlap of another operator and of two other models, and a cell alone."""
+    for name, model, operator in [("overlap", "m", "+"), ("minus", "m", "-"), ("b", "b", "+"), ("a", "a", "+")]:
+        keys = {"model": model, "operator": operator}
+        write_table(overlap([10, 200]), folder / f"{name}.parquet", OVERLAP, {}, keys)
+    write_table(
+        reliability([10, 200]), folder / "reliability.parquet", RELIABILITY, {}, {"model": "m", "operator": "+"}
+    )
     others = operator_overlap(["addition", "division"], [10, 200])
-    write_table(others, folder / "operator_overlap.parquet", OPERATOR_OVERLAP, {})
+    write_table(others, folder / "operator_overlap.parquet", OPERATOR_OVERLAP, {}, {"model": "m"})
+    for form, operator in (("code", "+"), ("word", "-")):
+        keys = {"model": "m", "format": form, "operator": operator}
+        write_table(filled(INTERVENTIONS, []), folder / f"{form}.parquet", INTERVENTIONS, {}, keys)
 
 
 @pytest.mark.parametrize(
@@ -52,43 +57,53 @@ def write_tables(folder):
     [
         ("overlaps", "overlap", TABLES, "'overlaps' is not a stage with figures; these are agreement, "),
         ("overlap", "jaccard", TABLES, "'jaccard' is not a figure of overlap; it has differing, overlap"),
-        ("overlap", "overlap", ["ranking/addition=x"], "'ranking' is not an input of this figure"),
-        ("overlap", "overlap", ["overlap/a/b=x"], "'overlap/a/b=x' must have the form overlap/OPERATOR=FILE"),
-        ("overlap", "overlap", [*TABLES, TABLES[0]], "'overlap/addition' is given twice"),
-        ("overlap", "overlap", [*TABLES, "reliability/division=x"], "'overlap/division' is missing"),
-        ("overlap", "overlap", TABLES, "overlap.parquet does not exist"),
-        ("probe", "probe", ["probe/code=x"], "'across' is missing; across needs one"),
+        (
+            "overlap",
+            "overlap",
+            ["code.parquet"],
+            "code.parquet is a table of interventions; this figure needs ",
+        ),
+        ("overlap", "overlap", [*TABLES, TABLES[0]], "overlap.parquet is given twice"),
+        ("overlap", "overlap", [*TABLES, "lost.parquet"], "lost.parquet does not exist"),
+        (
+            "overlap",
+            "overlap",
+            TABLES[1:],
+            "there is no table of overlap; this figure needs overlap, ",
+        ),
         (
             "interventions",
             "knockout",
-            ["interventions/code/addition=x", "interventions/word/division=x"],
-            "'interventions/code/division' is missing; interventions needs one for each format and operator",
+            ["code.parquet", "word.parquet"],
+            "the table interventions of m/code/- is missing; give one of each",
         ),
     ],
 )
 def test_a_fault_is_one_sentence(stage, name, tables, sentence, tmp_path, monkeypatch, capsys):
+    write_tables(tmp_path)
     monkeypatch.chdir(tmp_path)
+    before = set(tmp_path.iterdir())
     words = ["figure", stage, name, "--tables", *tables, "--title", "m", "--k", "10", "--output", "x.png"]
     assert cli.main(words) == 2
     said = capsys.readouterr().err
     assert sentence in said
     assert said.count("\n") == 1
-    assert not list(tmp_path.iterdir())
+    assert set(tmp_path.iterdir()) == before
 
 
-def test_a_table_that_no_answer_needs_is_refused(capsys):
+def test_a_table_that_no_answer_needs_is_refused(tmp_path, capsys):
+    write_tables(tmp_path)
     words = ["answers", "--stages", "overlap", "engine_check", "--k", "10", "--output", "x.json"]
-    assert cli.main([*words, "--tables", "engine_check=x", "ranking/addition=x"]) == 2
-    assert "--tables: 'ranking' is not an input of these stages; these are overlap, " in capsys.readouterr().err
+    assert cli.main([*words, "--tables", f"{tmp_path}/overlap.parquet", f"{tmp_path}/code.parquet"]) == 2
+    assert "code.parquet is a table of interventions; these stages need overlap, " in capsys.readouterr().err
 
 
 def test_tables_come_as_one_with_their_keys_in_the_order_given(tmp_path):
     write_tables(tmp_path)
-    items = [f"overlap/{model}/{operator}={tmp_path}/overlap.parquet" for model in "ba" for operator in ("+", "-")]
-    inputs = {"overlap": Input(OVERLAP, ("model", "operator"))}
-    table = read_inputs(input_paths(items, inputs, "this figure"), inputs)["overlap"]
-    assert (table["model"] + table["operator"]).unique().tolist() == ["b+", "b-", "a+", "a-"]
-    assert len(table) == 4 * len(overlap([10, 200]))
+    paths, inputs = [tmp_path / f"{name}.parquet" for name in ("b", "overlap", "a")], {"overlap": OVERLAP}
+    table = read_inputs(input_paths(paths, inputs, "this figure needs"), inputs)["overlap"]
+    assert (table["model"] + table["operator"]).unique().tolist() == ["b+", "m+", "a+"]
+    assert len(table) == 3 * len(overlap([10, 200]))
     assert table.index.is_unique
 
 
@@ -111,8 +126,8 @@ def test_every_rate_of_transfer_has_its_denominator_in_the_panel():
     table = table.assign(n_neurons=4, donor_answer=0.5)
     rates = dict.fromkeys(["recovered", "low", "high", "donor_answer"], np.nan)
     panels = {"+": table, "-": table.assign(pairs=0, **rates), "*": table.assign(n_neurons=0, **rates)}
-    both = [one.assign(operator=operator, direction="a_to_b") for operator, one in panels.items()]
-    both += [table.assign(operator="-", direction="b_to_a"), table.assign(operator="+", direction="b_to_a")]
+    both = [one.assign(operator=operator, donor="a", target="b") for operator, one in panels.items()]
+    both += [table.assign(operator=operator, donor="b", target="a") for operator in "-+"]
     figure = transfer.transfer({"transfer": pd.concat(both)}, "m", 10)
     words = ["n = 23, harm n = 310", "no pairs", "n = 23, harm n = 310", "n = 23, harm n = 310"]
     assert [axes.texts[0].get_text() for axes in figure.axes] == words

@@ -80,7 +80,7 @@ def test_order_of_prompts(cells, copied):
         table = read_table(path, schema)
         moved = table["split"] == "train" if name == "dataset" else np.ones(len(table), dtype=bool)
         table.loc[moved, "index"] = table.loc[moved, "index"].map(order)
-        write_table(table, path, schema, provenance_of(path))
+        write_table(table, path, schema, provenance_of(path), provenance_of(path)["keys"])
     same_ranking(cells / "symbolic", rank(copied, MODEL))
     before, after = (
         read_tensors(f / "effects.safetensors", "indirect_effects")[0] for f in (cells / "symbolic", copied)
@@ -108,7 +108,7 @@ def test_order_of_formats(cells, tmp_path):
     found = {}
     for names in (["symbolic", "code"], ["code", "symbolic"]):
         folder = tmp_path / names[0]
-        effects = [f"{name}={cells / name / 'effects.safetensors'}" for name in names]
+        effects = [cells / name / "effects.safetensors" for name in names]
         words = ["--effects", *effects, "--k", "5", "20", "--membership", "top_k"]
         outputs = ["--output", folder / "overlap.parquet", "--reliability-output", folder / "reliability.parquet"]
         run("overlap", *words, "--bootstrap", "50", *outputs)
@@ -160,7 +160,7 @@ def test_numbering_of_neurons(cells, copied, tmp_path):
         path = copied / f"{name}.parquet"
         table = read_table(path, schema)
         table["neuron"] = [moved[row.layer][row.neuron] for row in table.itertuples()]
-        write_table(table, path, schema, provenance_of(path))
+        write_table(table, path, schema, provenance_of(path), provenance_of(path)["keys"])
     same_ranking(cells / "symbolic", copied)
     candidates = []
     for where in (cells / "symbolic", copied):

@@ -25,7 +25,7 @@ from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS, I
 from form_invariance.stages.overlap.table import OVERLAP
 from form_invariance.stages.patching.table import RANKING
 from form_invariance.stages.summary.table import VERDICTS
-from form_invariance.tables.files import write_table, write_tensors
+from form_invariance.tables.files import provenance_of, write_table, write_tensors
 
 FIRST, SECOND = "symbolic", 'wo"rd <i>'
 FORMATS = [FIRST, SECOND]
@@ -74,7 +74,7 @@ def dataset():
 def corrupt():
     partner = {0: 2, 1: 0, 2: 1}
     rows = [
-        {**problem((partner[n] + draw) % 3, FIRST), "index": n, "corrupt_seed": draw, "operator": "addition"}
+        {**problem((partner[n] + draw) % 3, FIRST), "index": n, "corrupt_seed": draw, "partner_operator": "addition"}
         for draw in (0, 1)
         for n in range(3)
     ]
@@ -184,12 +184,13 @@ ANSWERS = [
 
 def write_run(folder, empty=False, mapped=True):
     """Files of a run; returns the words of the command. Not `mapped`: a table of words."""
-    words = ["--model", "m&m", "--operator", "addition", "--asked", "a + b", "--k", str(K), "--tables"]
+    words = ["--asked", "a + b", "--k", str(K), "--tables"]
+    keys = {"model": "m&m", "operator": "addition"}
 
     def add(name, schema, table, form=None):
         path = folder / f"{name}_{FORMATS.index(form) if form else ''}.parquet"
-        write_table(table, path, schema, {})
-        words.append(f"{name}{f'/{form}' if form else ''}={path}")
+        write_table(table, path, schema, {}, {**keys, "format": form or FORMATS[0]})
+        words.append(str(path))
 
     for name in FORMATS:
         add("census", CENSUS, census(name), name)
@@ -204,13 +205,15 @@ def write_run(folder, empty=False, mapped=True):
     add("overlap", OVERLAP, overlap(empty))
     add("intervention_contrasts", INTERVENTION_CONTRASTS, contrasts(empty))
     add("verdicts", VERDICTS, verdicts(empty))
-    write_tensors(effects(), folder / "effects.safetensors", "indirect_effects", {})
-    write_answers(ANSWERS, folder / "answers.json")
+    write_tensors(
+        effects(), folder / "effects.safetensors", "indirect_effects", {}, {**keys, "format": FORMATS[0]}
+    )
+    write_answers("m&m", ANSWERS, folder / "answers.json")
     if mapped:
         words.append("--maps")
         for number, name in enumerate(FORMATS):
-            write_tensors(maps(name), folder / f"maps_{number}.safetensors", map_files.KIND, {})
-            words.append(f"{name}={folder / f'maps_{number}.safetensors'}")
+            write_tensors(maps(name), folder / f"maps_{number}.safetensors", map_files.KIND, {}, {"format": name})
+            words.append(str(folder / f"maps_{number}.safetensors"))
     return [*words, "--effects", str(folder / "effects.safetensors"), "--answers", str(folder / "answers.json")]
 
 
@@ -367,7 +370,8 @@ def test_a_table_of_words_has_effects_in_place_of_maps(of_words, html):
 def test_a_neuron_that_a_format_did_not_try_has_no_number(tmp_path):
     words = write_run(tmp_path, empty=True, mapped=False)
     table = ranking(SECOND)
-    write_table(table[table["neuron"] != 0].reset_index(drop=True), tmp_path / "ranking_1.parquet", RANKING, {})
+    table, path = table[table["neuron"] != 0].reset_index(drop=True), tmp_path / "ranking_1.parquet"
+    write_table(table, path, RANKING, {}, provenance_of(path)["keys"])
     assert main(["explainer", *words, "--output", str(tmp_path / "page.html")]) == 0
     rows = re.findall(r"<tr><td>.*?</tr>", (tmp_path / "page.html").read_text(), re.DOTALL)
     assert [plain(row) for row in rows] == [f"{FIRST} 1 0.75", f"{SECOND} not tried undefined"]
@@ -376,12 +380,12 @@ def test_a_neuron_that_a_format_did_not_try_has_no_number(tmp_path):
 @pytest.mark.parametrize(
     ("lost", "said"),
     [
-        (f"heuristics/{SECOND}=", f"--tables: 'heuristics/{SECOND}' is missing"),
-        (f"{SECOND}=", f"--maps: {SECOND!r} is missing"),
+        ("heuristics_1.parquet", f"--tables: the table heuristics of m&m/{SECOND}/addition is missing"),
+        ("maps_1.safetensors", "--maps must have a file for each format of the ranking tables and no other"),
     ],
 )
 def test_a_file_that_one_format_lacks_is_named(tmp_path, capsys, lost, said):
-    words = [word for word in write_run(tmp_path) if not word.startswith(lost)]
+    words = [word for word in write_run(tmp_path) if not word.endswith(lost)]
     assert main(["explainer", *words, "--output", str(tmp_path / "page.html")]) == 2
     assert capsys.readouterr().err.startswith(f"error: {said}")
     assert not (tmp_path / "page.html").exists()
@@ -392,7 +396,7 @@ def test_it_links_to_sections_that_the_report_has(html):
     assert anchors[census_answer.QUESTION] == "can-the-model-do-the-problems"
     targets = set(re.findall(r'href="report.html#([^"]+)"', html))
     assert targets == set(anchors.values())
-    sections = report._sections({"m": [ANSWERS[0]]}, report.Files({}, {}, {}, ROOT))
+    sections = report._sections({"m": [ANSWERS[0]]}, report.Files({}, [], [], ROOT))
     assert sections[0]["anchor"] in targets
     assert 'href="browser/m%26m.html"' in html
 

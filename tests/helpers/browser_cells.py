@@ -3,6 +3,7 @@
 import base64
 import json
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -24,11 +25,11 @@ MODEL, OTHER = "sha&red <b>", "separate"
 LAYERS = {3: np.arange(0, 300, 2), 5: np.arange(7, 157)}
 PAIRS = [(layer, int(neuron)) for layer, own in LAYERS.items() for neuron in own]
 FILES = {
-    "ranking": "ranking.parquet",
-    "neuron_effects": "neuron_effects.parquet",
-    "heuristics": "heuristics.parquet",
-    "activation_maps": "activation_maps.safetensors",
-    "row_activations": "row_activations.parquet",
+    "--rankings": "ranking.parquet",
+    "--neuron-effects": "neuron_effects.parquet",
+    "--heuristics": "heuristics.parquet",
+    "--maps": "activation_maps.safetensors",
+    "--row-activations": "row_activations.parquet",
 }
 
 
@@ -62,17 +63,17 @@ def write_cell(folder, expression, number, seed):
     k_maps = rng.normal(size=(len(PAIRS), len(grid.a))).astype(np.float32)
     logits = np.random.default_rng(9).normal(size=(len(PAIRS), grid.answer.max() + 1)).astype(np.float32)
     tensors = map_files.to_arrays(k_maps, logits[:, grid.answer], grid, LAYERS)
-    write_tensors(tensors, folder / "activation_maps.safetensors", map_files.KIND, {})
-    write_table(heuristics_table(number), folder / "heuristics.parquet", HEURISTICS, {})
+    write_tensors(tensors, folder / "activation_maps.safetensors", map_files.KIND, {}, keys_of(folder))
+    write_table(heuristics_table(number), folder / "heuristics.parquet", HEURISTICS, {}, keys_of(folder))
     write_common(folder, rng)
 
 
 def write_common(folder, rng):
-    write_table(ranking_table(rng), folder / "ranking.parquet", RANKING, {})
+    write_table(ranking_table(rng), folder / "ranking.parquet", RANKING, {}, keys_of(folder))
     effects = pd.DataFrame(PAIRS, columns=["layer", "neuron"])
     for name in list(NEURON_EFFECTS.columns)[2:]:
         effects[name] = rng.normal(size=len(effects))
-    write_table(effects, folder / "neuron_effects.parquet", NEURON_EFFECTS, {})
+    write_table(effects, folder / "neuron_effects.parquet", NEURON_EFFECTS, {}, keys_of(folder))
 
 
 def write_words(folder, seed):
@@ -83,7 +84,13 @@ def write_words(folder, seed):
     rows["fields"] = [json.dumps({"word": f"w{n}"}) for n in range(30)]
     table = pd.DataFrame(PAIRS, columns=["layer", "neuron"]).merge(rows, how="cross")
     table["activation"] = rng.normal(size=len(table))
-    write_table(table[list(ROW_ACTIVATIONS.columns)], folder / "row_activations.parquet", ROW_ACTIVATIONS, {})
+    write_table(
+        table[list(ROW_ACTIVATIONS.columns)],
+        folder / "row_activations.parquet",
+        ROW_ACTIVATIONS,
+        {},
+        keys_of(folder),
+    )
 
 
 def write_tokens(path):
@@ -94,18 +101,23 @@ def write_tokens(path):
         for direction, sign in (("promotes", 1), ("suppresses", -1))
         for rank, text in enumerate((f" {layer}.{neuron}", "\n", "</script><b>"), 1)
     ]
-    write_table(pd.DataFrame(rows, columns=list(PROMOTED_TOKENS.columns)), path, PROMOTED_TOKENS, {})
+    write_table(
+        pd.DataFrame(rows, columns=list(PROMOTED_TOKENS.columns)), path, PROMOTED_TOKENS, {}, {"model": MODEL}
+    )
+
+
+def keys_of(folder):
+    """The keys of a cell, from its folder."""
+    return dict(zip(("model", "format", "operator"), folder.parts[-3:], strict=True))
 
 
 def tables_of(folder):
-    """NAME/FORMAT/OPERATOR=FILE of every table that the browser reads."""
-    return [
-        f"{table}/{name}/{operator}={path}"
-        for table, file in FILES.items()
-        for name in FORMATS
-        for operator in ASKED
-        if (path := folder / name / operator / file).exists()
-    ]
+    """The options of the files of cells that the browser reads."""
+    words = []
+    for option, file in FILES.items():
+        paths = [folder / name / operator / file for name in FORMATS for operator in ASKED]
+        words += [option, *map(str, filter(Path.exists, paths))]
+    return words
 
 
 def data_of(path):
@@ -129,15 +141,14 @@ def read_cell(folder):
 
 
 def write_results(folder):
-    """Tables of a model and the page made of them, through the command; and the page of another with the same."""
-    for f, name in enumerate(FORMATS):
-        for o, (operator, expression) in enumerate(OPERATORS.items()):
-            write_cell(folder / MODEL / name / operator, expression, f, 10 * o + f)
-        write_words(folder / MODEL / name / WORDS, 30 + f)
-    write_tokens(folder / MODEL / "promoted_tokens.parquet")
-    words = ["--models", MODEL, OTHER, "--tables", *tables_of(folder / MODEL), "--k", "200"]
-    words += ["--operators", *(f"{name}={text}" for name, text in ASKED.items())]
-    words += ["--promoted-tokens", str(folder / MODEL / "promoted_tokens.parquet")]
+    """Tables of two models and the pages made of them, through the command; the numbers are the same."""
     for model in (MODEL, OTHER):
-        assert main(["browser", "--model", model, *words, "--output", str(folder / f"browser/{model}.html")]) == 0
+        for f, name in enumerate(FORMATS):
+            for o, (operator, expression) in enumerate(OPERATORS.items()):
+                write_cell(folder / model / name / operator, expression, f, 10 * o + f)
+            write_words(folder / model / name / WORDS, 30 + f)
+        write_tokens(folder / model / "promoted_tokens.parquet")
+        words = ["--models", MODEL, OTHER, *tables_of(folder / model), "--k", "200", "--asked", json.dumps(ASKED)]
+        words += ["--promoted-tokens", str(folder / model / "promoted_tokens.parquet")]
+        assert main(["browser", *words, "--output", str(folder / f"browser/{model}.html")]) == 0
     return folder

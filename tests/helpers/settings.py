@@ -5,6 +5,7 @@ from form_invariance.stages.options import OPERANDS
 
 SETTINGS = {
     "--seed": "0",
+    "--format": "code",
     "--membership": "positive",
     "--late-from": "half_depth",
     "--candidates": "2000",

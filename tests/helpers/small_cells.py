@@ -8,13 +8,16 @@ MODEL = ("--model", "embedded:embedded-shared")
 def write_prompts(
     folder, template="{a}+{b}=", operator="addition", expression="a + b", *, pairs=60, train, draws=1
 ):
-    """Census, dataset (two eval prompts) and corrupt partners; returns the files of the cell by name."""
+    """Census, dataset (two eval prompts) and corrupt partners; returns the files of the cell by name.
+
+    The name of the folder is the format's.
+    """
     files = {name: str(folder / f"{name}.parquet") for name in ("census", "dataset", "corrupt", "attribution")}
-    asked = ("--expression", expression, f"--template={template}", "--pairs", pairs)
-    run("census", *MODEL, "--operator", operator, *asked, "--output", files["census"])
+    asked = ("--operator", operator, "--expression", expression, f"--template={template}", "--pairs", pairs)
+    run("census", *MODEL, "--format", folder.name, *asked, "--output", files["census"])
     sizes = ("--train", train, "--eval", 2, "--corrupt-seeds", draws)
     outputs = ("--output", files["dataset"], "--corrupt-output", files["corrupt"])
-    run("dataset", "--operator", operator, "--census", files["census"], *sizes, *outputs)
+    run("dataset", "--census", files["census"], *sizes, *outputs)
     return files
 
 

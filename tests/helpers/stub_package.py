@@ -51,12 +51,12 @@ def run(words: list[str]) -> int:
         else:
             values[option].append(word)
     outputs = [path for option, paths in values.items() if option.endswith("output") for path in paths]
-    outputs += [word.split("=")[1] for word in values.get("--template-outputs", [])]
+    outputs += values.get("--template-outputs", [])
     for folder in values.get("--output-folder", []) if words[0] == "paper-tables" else []:
         names = ("census", "probe", "agreement", "heuristic_summary", "significance", "families")
         outputs += [f"{folder}/{name}.{suffix}" for name in names for suffix in ("csv", "md", "tex")]
     for folder in values.get("--output-folder", []) if words[0] == "transfer" else []:
-        formats = [item.split("=")[0] for item in values["--census"]]
+        formats = [Path(path).parts[-3] for path in values["--census"]]
         outputs += [
             f"{folder}/{donor}_to_{target}.parquet" for donor, target in itertools.permutations(formats, 2)
         ]

@@ -131,7 +131,7 @@ def test_peak_and_onset_of_the_probes():
 
 def test_the_probe_figures_draw_the_tables(tmp_path):
     given = {name: table for (model, name), table in probe_tables().items() if model == "own"}
-    across = given.pop("shared")
+    across = given.pop("all")
     both = {"probe": pd.concat([table.assign(format=name) for name, table in given.items()]), "across": across}
     figure = probe_figures.probe(both, "own", 10)
     axes = figure.axes[0]
@@ -149,15 +149,16 @@ def test_the_probe_figures_draw_the_tables(tmp_path):
 
 
 def test_tables_command(inputs, tmp_path):
-    options = ["--source", *[f"{name}={source}" for name, source in SOURCES.items()]]
+    options = []
     names = (("heuristics", HEURISTICS), ("agreement", AGREEMENT), ("labelled", LABELLED), ("census", CENSUS))
     names = (*names, ("probes", PROBE))
     for (option, schema), found in zip(names, (*inputs, probe_tables()), strict=True):
         options.append(f"--{option}")
         for key, table in found.items():
             path = tmp_path / option / ("-".join(key) + ".parquet")
-            write_table(table, path, schema, {})
-            options.append(f"{'/'.join(key)}={path}")
+            keys = dict(zip(schema.keys, key, strict=True))
+            write_table(table, path, schema, {"model": SOURCES[key[0]]}, keys)
+            options.append(str(path))
     assert main(["paper-tables", *options, "--output-folder", str(tmp_path / "out")]) == 0
     made = {path.name for path in (tmp_path / "out").iterdir()}
     assert made == {f"{name}.{suffix}" for name in tables.CAPTIONS for suffix in ("csv", "md", "tex")}

@@ -137,7 +137,8 @@ def test_a_cell_is_attributed_by_its_first_draw_of_partners(tiny):
 
 def test_a_table_of_other_late_layers_is_refused(tmp_path):
     path = tmp_path / "attribution.parquet"
-    write_table(attribution_table(np.arange(6.0).reshape(2, 1, 3), 1, 2), path, ATTRIBUTION, {})
+    keys = {"model": "m", "format": "code", "operator": "sum"}
+    write_table(attribution_table(np.arange(6.0).reshape(2, 1, 3), 1, 2), path, ATTRIBUTION, {}, keys)
     assert {layer: set(chosen.tolist()) for layer, chosen in read_candidates(path, [1, 2], "cpu").items()} == {
         1: {1, 2},
         2: {1, 2},

@@ -107,11 +107,11 @@ def test_corrupt_draws_are_independent_and_across_operators():
     other = choose_dataset(census_of("a * b", 30), 20, 5, 0, "multiplication", "{a}{b}").query("split == 'train'")
     within = draw_corrupt(train, {}, "addition", 3, 0)
     assert len(within) == 60
-    assert within["operator"].eq("addition").all()
+    assert within["partner_operator"].eq("addition").all()
     draws = [rows["prompt"].tolist() for _, rows in within.groupby("corrupt_seed")]
     assert draws[0] != draws[1]
     across = draw_corrupt(train, {"multiplication": other}, "addition", 2, 0)
-    assert set(across["operator"]) == {"addition", "multiplication"}
+    assert set(across["partner_operator"]) == {"addition", "multiplication"}
     answers = pd.concat([train, train])["answer"].to_numpy()
     assert (across["answer"].to_numpy() != answers).all()
 

@@ -27,11 +27,11 @@ def words(tmp_path_factory):
         files = write_prompts(folder / name, template, train=4)
         attribute(files, candidates=9)
         means = folder / name / "mean_cache.safetensors"
-        sample = ("--census", f"addition={files['census']}", "--exclude", files["dataset"], "--prompts", 20)
+        sample = ("--census", files["census"], "--exclude", files["dataset"], "--prompts", 20)
         run("mean-cache", *MODEL, *sample, "--output", means)
         for option, kind in zip(options, ("dataset", "corrupt", "attribution"), strict=False):
-            options[option].append(f"{name}/addition={files[kind]}")
-        options["--mean-cache"].append(f"{name}={means}")
+            options[option].append(str(files[kind]))
+        options["--mean-cache"].append(str(means))
     tables = [word for key, values in options.items() for word in (key, *values)]
     return ["engine-check", *MODEL, "--prompts", "3", *tables]
 

@@ -174,23 +174,27 @@ def test_draw_label_and_agreement_commands(tiny_folder, tmp_path, monkeypatch, c
     def run(*words):
         return main(complete([str(word) for word in words]))
 
-    null, operator, grid = tmp_path / "null.safetensors", ("--operator", "addition"), ("--expression", "a + b")
+    null, grid = tmp_path / "null.safetensors", ("--expression", "a + b")
     assert run("heuristic-null", *grid, "--max-operand", 20, "--output", null) == 0
-    circuit, ranking, means = (tmp_path / name for name in ("circuit.parquet", "ranking.parquet", "m.safetensors"))
+    circuit, keys = tmp_path / "circuit.parquet", {"model": "m", "operator": "addition"}
     rows = pd.DataFrame({"k": [20, 20, 40], "layer": [2, 3, 3], "neuron": [5, 7, 9]})
-    write_table(rows, circuit, CIRCUIT, {})
+    write_table(rows, circuit, CIRCUIT, {}, keys)
     ranked = pd.DataFrame({"layer": np.repeat([2, 3], 40), "neuron": [*range(40)] * 2})
-    write_table(ranked.assign(**dict.fromkeys(set(RANKING.columns) - {*ranked}, 1)), ranking, RANKING, {})
+    ranked = ranked.assign(**dict.fromkeys(set(RANKING.columns) - {*ranked}, 1))
     variance = np.random.default_rng(0).random((2, 80)).astype(np.float32)
-    write_tensors({"variance.2": variance[0], "variance.3": variance[1]}, means, "mean_cache", {})
-    drawn = ("heuristics", "draw", *operator, "--circuit", circuit, "--rankings", f"s={ranking}", f"c={ranking}")
-    drawn = (*drawn, "--mean-caches", f"s={means}", f"c={means}")
+    rankings = [tmp_path / f"ranking_{name}.parquet" for name in "sc"]
+    means = [tmp_path / f"means_{name}.safetensors" for name in "sc"]
+    for name, ranking, cache in zip("sc", rankings, means, strict=True):
+        own = {**keys, "format": name}
+        write_table(ranked, ranking, RANKING, {}, own)
+        write_tensors({"variance.2": variance[0], "variance.3": variance[1]}, cache, "mean_cache", {}, own)
+    drawn = ("heuristics", "draw", "--circuit", circuit, "--rankings", *rankings, "--mean-caches", *means)
     for k in (20, 1000):
         assert run(*drawn, "--k", k, "--output", tmp_path / f"{k}.parquet") == 0
-    chosen, samples = ("--model", tiny_folder, *operator, *grid, "--null", null), {}
+    chosen, samples = ("--model", tiny_folder, *grid, "--null", null), {}
     for name, template in {"s": "{a}+{b}=", "c": "a = {a}\nb = {b}\nprint(a + b)  # "}.items():
         files = ("--output", tmp_path / f"{name}.parquet", "--maps-output", tmp_path / f"{name}.safetensors")
-        own = ("--neurons", tmp_path / "20.parquet", "--template", template, "--max-operand", 20)
+        own = ("--neurons", tmp_path / "20.parquet", "--format", name, "--template", template, "--max-operand", 20)
         assert run("heuristics", "label", *chosen, *own, *files) == 0
         table = read_table(tmp_path / f"{name}.parquet", HEURISTICS)
         assert set(table["neurons"]) <= set(POPULATIONS)
@@ -206,19 +210,19 @@ def test_draw_label_and_agreement_commands(tiny_folder, tmp_path, monkeypatch, c
         np.testing.assert_allclose(own[6:8], stored.maps[:, pairs], atol=arrays["step"].max() / 2 * 1.01)
     files = ("--output", tmp_path / "agreement.parquet", "--labelled-output", tmp_path / "labelled.parquet")
     files = (*files, "--correlation-output", tmp_path / "correlation.parquet")
-    inputs = ("--heuristics", f"s={tmp_path / 's.parquet'}", f"c={tmp_path / 'c.parquet'}", "--permutations", 50)
-    maps = ("--maps", f"s={tmp_path / 's.safetensors'}", f"c={tmp_path / 'c.safetensors'}")
-    assert run("agreement", *operator, *inputs, *maps, "--neurons", tmp_path / "20.parquet", *files) == 0
+    inputs = ("--heuristics", tmp_path / "s.parquet", tmp_path / "c.parquet", "--permutations", 50)
+    maps = ("--maps", tmp_path / "s.safetensors", tmp_path / "c.safetensors")
+    assert run("agreement", *inputs, *maps, "--neurons", tmp_path / "20.parquet", *files) == 0
     related = read_table(tmp_path / "correlation.parquet", ACTIVATION_CORRELATION)
     expected = [np.corrcoef(*both)[0, 1] for both in zip(samples["s"], samples["c"], strict=True)]
     assert related["correlation"].tolist() == pytest.approx(expected, abs=1e-12)
-    others = pd.read_parquet(tmp_path / "20.parquet").replace({"neuron": {7: 8}})
-    write_table(others, tmp_path / "others.parquet", LABELLED_NEURONS, {})
+    others = read_table(tmp_path / "20.parquet", LABELLED_NEURONS).replace({"neuron": {7: 8}})
+    write_table(others, tmp_path / "others.parquet", LABELLED_NEURONS, {}, keys)
     for wrong in ("1000", "others"):
-        assert run("agreement", *operator, *inputs, *maps, "--neurons", tmp_path / f"{wrong}.parquet", *files) == 2
+        assert run("agreement", *inputs, *maps, "--neurons", tmp_path / f"{wrong}.parquet", *files) == 2
         assert f"s.safetensors must have the neurons of {tmp_path / wrong}.parquet" in capsys.readouterr().err
     files = ("--output", tmp_path / "none.parquet", "--maps-output", tmp_path / "none.safetensors")
-    empty = ("--neurons", tmp_path / "1000.parquet", "--template", "{a}+{b}=", *files)
+    empty = ("--neurons", tmp_path / "1000.parquet", "--format", "s", "--template", "{a}+{b}=", *files)
     assert run("heuristics", "label", *chosen, *empty, "--max-operand", 20) == 0
     assert read_table(tmp_path / "none.parquet", HEURISTICS).empty
     assert map_files.from_arrays(read_tensors(tmp_path / "none.safetensors", map_files.KIND)[0]).maps.shape[0] == 0

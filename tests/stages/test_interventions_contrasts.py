@@ -212,8 +212,8 @@ def test_the_command_writes_what_the_function_gives(cells, table, tmp_path):
     for key, tables in cells.items():
         for option, schema, own in zip(paths, SCHEMAS, tables, strict=True):
             path = tmp_path / f"{schema.name}_{'_'.join(key)}.parquet"
-            write_table(completed(own, schema), path, schema, {})
-            paths[option].append(f"{'/'.join(key)}={path}")
+            write_table(completed(own, schema), path, schema, {}, dict(zip(schema.keys, ("m", *key), strict=True)))
+            paths[option].append(str(path))
     given = [word for option, items in paths.items() for word in (option, *items)]
     assert main([*words, *given, "--output", str(tmp_path / "x.parquet")]) == 0
     found = read_table(tmp_path / "x.parquet", INTERVENTION_CONTRASTS)

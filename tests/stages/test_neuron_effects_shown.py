@@ -82,7 +82,13 @@ def test_a_promoted_tokens_logit_is_how_the_models_own_moves(family_folders, fam
 def circuit(folder, neurons):
     rows = [(4, layer, int(neuron)) for layer, own in neurons.items() for neuron in own]
     path = folder / "circuit.parquet"
-    write_table(pd.DataFrame(rows, columns=["k", "layer", "neuron"], dtype="int64"), path, CIRCUIT, {})
+    write_table(
+        pd.DataFrame(rows, columns=["k", "layer", "neuron"], dtype="int64"),
+        path,
+        CIRCUIT,
+        {},
+        {"model": "m", "operator": "a"},
+    )
     return path
 
 
@@ -90,7 +96,7 @@ def test_activations_by_row_are_those_of_hooks(tiny, tiny_folder, tmp_path):
     """The command, on a table of words whose prompts differ in length; and without neurons."""
     (tmp_path / "task.csv").write_text("n,answer\n" + "".join(f"{n},{n + 1}\n" for n in range(5, 25)))
     model = ["--model", str(tiny_folder)]
-    task = ["--table", str(tmp_path / "task.csv"), "--operator", "next", "--template={n}+1=", "--seed", "1"]
+    task = ["--table", str(tmp_path / "task.csv"), "--format", "code", "--operator", "next", "--template={n}+1=", "--seed", "1"]
     census = tmp_path / "census.parquet"
     assert main(["census", *model, *task, "--output", str(census)]) == 0
     words = ["--census", str(census), "--circuit", str(circuit(tmp_path, NEURONS)), "--k", "4", "--output"]

@@ -266,5 +266,5 @@ def test_overlap_of_operators_equals_sets():
 
 def test_one_operator_overlaps_with_no_other(tmp_path):
     table = operator_overlap_table({("s", "a"): cell(0)}, [3], resamples=20, seed=0)
-    write_table(table, tmp_path / "table.parquet", OPERATOR_OVERLAP, {})
+    write_table(table, tmp_path / "table.parquet", OPERATOR_OVERLAP, {}, {"model": "m"})
     assert with_another(read_table(tmp_path / "table.parquet", OPERATOR_OVERLAP)).empty

@@ -40,9 +40,7 @@ def test_correlation_and_overlap_by_hand(monkeypatch):
 def test_command(cell, tmp_path, dtype, monkeypatch):
     folder, patching = cell
     names = {"--datasets": "dataset", "--corrupt-tables": "corrupt", "--attribution": "attribution"}
-    tables = [
-        word for option, name in names.items() for word in (option, f"word/addition={folder / name}.parquet")
-    ]
+    tables = [word for option, name in names.items() for word in (option, f"{folder / name}.parquet")]
     compared = []
     compare = precision.compare
     monkeypatch.setattr(precision, "compare", lambda *given: compared.append(given) or compare(*given))

@@ -100,8 +100,9 @@ def run(tmp_path, censuses):
         path = tmp_path / f"{name}_{operator}.parquet"
         zeros = {"int64": 0, "float64": 0.0, "bool": False, "string": ""}
         missing = {key: zeros[column.type] for key, column in CENSUS.columns.items() if key not in census}
-        write_table(pd.DataFrame(census).assign(**missing), path, CENSUS, {"template": template})
-        words.append(f"{name}/{operator}={path}")
+        keys = {"model": "m", "format": name, "operator": operator}
+        write_table(pd.DataFrame(census).assign(**missing), path, CENSUS, {"template": template}, keys)
+        words.append(str(path))
     return main(words)
 
 

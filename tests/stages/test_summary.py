@@ -236,8 +236,8 @@ def test_the_verdicts_on_the_screen_are_those_of_the_table(tables, tmp_path, cap
     row = table.query("question == 'imposed' and k == 10").iloc[0]
     assert f"{row['verdict']} " in shown
     assert f"{row['difference']:+.2f} [{row['low']:+.2f}, {row['high']:+.2f}]" in shown
-    write_table(table, tmp_path / "verdicts.parquet", VERDICTS, {"k_shown": 10})
-    given = ["verdicts", "--tables", f"mine={tmp_path / 'verdicts.parquet'}"]
+    write_table(table, tmp_path / "verdicts.parquet", VERDICTS, {"k_shown": 10}, {"model": "mine"})
+    given = ["verdicts", str(tmp_path / "verdicts.parquet")]
     assert main(given) == main([*given, "--k", "10"]) == 0
     assert capsys.readouterr().out.splitlines() == [*lines, "", *lines, ""]
     assert main([*given, "--k", "7"]) == 2

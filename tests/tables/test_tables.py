@@ -1,10 +1,9 @@
-import argparse
+import importlib
 import json
 import signal
 import subprocess
 import sys
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,14 +11,15 @@ import pytest
 import torch
 from damages import damages
 
-from form_invariance import cli
+from form_invariance import cli, stages
 from form_invariance.errors import UserError
-from form_invariance.stages import options
 from form_invariance.stages.circuit.table import CIRCUIT
 from form_invariance.stages.late_layers import first_late_layer
 from form_invariance.stages.overlap.table import OVERLAP
 from form_invariance.stages.transfer.table import TRANSFER
 from form_invariance.tables import files as tables_io
+from form_invariance.tables.columns import Schema
+from form_invariance.tables.keys import by_key, common_keys, matching_cells
 
 
 def circuit():
@@ -30,7 +30,7 @@ def test_a_table_comes_back_with_its_provenance_and_meanings(tmp_path):
     import pyarrow.parquet as pq
 
     path = tmp_path / "deep/circuit.parquet"
-    tables_io.write_table(circuit()[["neuron", "k", "layer"]], path, CIRCUIT, {"seed": 5})
+    tables_io.write_table(circuit()[["neuron", "k", "layer"]], path, CIRCUIT, {"seed": 5}, KEYS)
     pd.testing.assert_frame_equal(tables_io.read_table(path, CIRCUIT), circuit())
     provenance = tables_io.provenance_of(path)
     assert provenance["seed"] == 5
@@ -42,9 +42,9 @@ def test_a_table_comes_back_with_its_provenance_and_meanings(tmp_path):
 def test_wrong_columns_and_wrong_kinds(tmp_path):
     path = tmp_path / "x.parquet"
     with pytest.raises(ValueError, match="columns"):
-        tables_io.write_table(circuit().drop(columns="k"), path, CIRCUIT, {})
+        tables_io.write_table(circuit().drop(columns="k"), path, CIRCUIT, {}, KEYS)
     assert not path.exists()
-    tables_io.write_table(circuit(), path, CIRCUIT, {})
+    tables_io.write_table(circuit(), path, CIRCUIT, {}, KEYS)
     with pytest.raises(UserError, match=r"is not a table of the kind 'overlap': column '.*' is missing"):
         tables_io.read_table(path, OVERLAP)
     with pytest.raises(UserError, match="does not exist"):
@@ -112,6 +112,7 @@ def test_writers_in_many_processes_leave_one_whole_file(tmp_path):
 import sys
 from itertools import islice
 from pathlib import Path
+from form_invariance import stages
 from form_invariance.errors import UserError
 from form_invariance.tables.files import write_atomically
 for _ in range(50):
@@ -182,7 +183,7 @@ def test_a_damaged_table_is_refused_by_name_or_still_whole(tmp_path):
     }
     frame = pd.DataFrame({name: values[column.type]() for name, column in TRANSFER.columns.items()})
     path = tmp_path / "x.parquet"
-    tables_io.write_table(frame, path, TRANSFER, {"seed": 1})
+    tables_io.write_table(frame, path, TRANSFER, {"seed": 1}, KEYS)
     whole = tables_io.read_table(path, TRANSFER)
     pd.testing.assert_frame_equal(whole, frame, check_dtype=False)
     for found in read_damaged(path, rng, lambda: tables_io.read_table(path, TRANSFER)):
@@ -210,24 +211,48 @@ def test_another_programs_table_is_refused(tmp_path):
         tables_io.read_table(tmp_path / "x.parquet", CIRCUIT)
 
 
-def keyed(form, *items):
-    parser = argparse.ArgumentParser()
-    options.add_keyed(parser, "--o", form, "", required=False)
-    return parser.parse_args(["--o", *items] if items else []).o
+KEYS = {"model": "m", "format": "code", "operator": "sum"}
 
 
-def test_keyed_options():
-    assert keyed("NAME=FILE") == {}
-    assert list(keyed("NAME=FILE", "b=y=z", "a=x").items()) == [("b", Path("y=z")), ("a", Path("x"))]
-    assert keyed("NAME/PART=TEXT", "a/b=x", "a/c=y") == {("a", "b"): "x", ("a", "c"): "y"}
-    for bad in ("a", "=x", "a=", "a/b=x"):
-        with pytest.raises(UserError, match=f"--o: '{bad}' must have the form NAME=FILE"):
-            keyed("NAME=FILE", bad)
-    for bad in ("a=x", "a/=x", "/b=x", "a/b/c=x"):
-        with pytest.raises(UserError, match=f"--o: '{bad}' must have the form NAME/PART=FILE"):
-            keyed("NAME/PART=FILE", bad)
-    with pytest.raises(UserError, match="--o: 'a/b' is given twice"):
-        keyed("NAME/PART=FILE", "a/b=1", "a/b=2")
+def test_files_carry_their_keys(tmp_path):
+    paths = [tmp_path / name for name in ("code.parquet", "word.parquet", "means.safetensors")]
+    for path, form in zip(paths[:2], ("code", "word"), strict=True):
+        empty = pd.DataFrame({name: pd.Series(dtype="int64") for name in CIRCUIT.columns})
+        tables_io.write_table(circuit() if form == "code" else empty, path, CIRCUIT, {}, {**KEYS, "format": form})
+    tables_io.write_tensors({"a": torch.zeros(1)}, paths[2], "mean_cache", {}, KEYS)
+    whole = pd.read_parquet(paths[0])
+    assert list(whole) == ["model", "operator", *CIRCUIT.columns]
+    assert whole[["model", "operator"]].drop_duplicates().to_numpy().tolist() == [["m", "sum"]]
+    assert tables_io.read_table(paths[0], CIRCUIT).equals(circuit())
+    assert by_key(paths[2:], "format") == {"code": paths[2]}
+    assert common_keys(*paths) == {"model": "m", "operator": "sum"}
+    with pytest.raises(UserError, match=f"{paths[1]} and {paths[0]} are both of m/sum; give one file of each"):
+        by_key(paths[:2], "model", "operator")
+    with pytest.raises(UserError, match=f"{paths[0]} does not say its format"):
+        by_key(paths, "format")
+    with pytest.raises(KeyError, match="operator"):
+        tables_io.write_table(circuit(), paths[0], CIRCUIT, {}, {"model": "m"})
+
+
+def test_options_of_files_have_the_same_cells(tmp_path):
+    paths = {}
+    for form in ("code", "word", "other"):
+        paths[form] = tmp_path / f"{form}.safetensors"
+        tables_io.write_tensors({"a": torch.zeros(1)}, paths[form], "x", {}, {**KEYS, "format": form})
+    one, two = matching_cells(first=[paths["code"], paths["word"]], second=[paths["word"], paths["code"]])
+    assert one == two == {("code", "sum"): paths["code"], ("word", "sum"): paths["word"]}
+    for wrong in (["code"], ["code", "other"], ["code", "word", "other"]):
+        with pytest.raises(UserError, match="--of-two must have a file for each cell of --of-one and no other"):
+            matching_cells(of_one=[paths["code"], paths["word"]], of_two=[paths[form] for form in wrong])
+
+
+def test_no_schema_has_a_column_with_the_name_of_a_key():
+    folders = [path.parent.name for path in Path(next(iter(stages.__path__))).glob("*/table.py")]
+    modules = [importlib.import_module(f"{stages.__name__}.{folder}.table") for folder in folders]
+    schemas = [value for module in modules for value in vars(module).values() if isinstance(value, Schema)]
+    assert len(schemas) > 20
+    for schema in schemas:
+        assert not set(schema.keys) & set(schema.columns), schema.name
 
 
 @pytest.mark.parametrize(("text", "layer"), [("half_depth", 3), ("0", 0), ("5", 5)])

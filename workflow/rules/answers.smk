@@ -3,7 +3,7 @@
 
 rule answers:
     input:
-        unpack(lambda wildcards: of_model(answered(wildcards.model), wildcards.model)),
+        lambda wildcards: answered(wildcards.model),
     output:
         "<results>/{model}/answers.json",
     log:
@@ -15,10 +15,9 @@ rule answers:
     params:
         code=source_digest("answers", *[f"stages.{stage}.answer" for stage in ANSWERS]),
         stages=lambda wildcards: [stage for stage, (models, _) in ANSWERS.items() if wildcards.model in models],
-        tables=lambda wildcards, input: table_options(answered(wildcards.model), input),
         k=settings(k="k_shown"),
     resources:
         **table_job(mem_mb=1000, minutes=3),
     shell:
-        "python -m form_invariance answers --stages {params.stages:q} --tables {params.tables:q}"
+        "python -m form_invariance answers --stages {params.stages:q} --tables {input:q}"
         " {params.k:q} --output {output:q} 2> {log:q}"

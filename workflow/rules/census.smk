@@ -2,7 +2,7 @@
 
 CENSUS = expand("<results>/{model}/{format}/{operator}/census.parquet", **CELLS)
 TABLES += CENSUS
-ANSWERS["census"] = MODELS, {"census": [every_cell("<results>/{model}/{format}/{operator}/census.parquet"), *CELL]}
+ANSWERS["census"] = MODELS, every_cell("<results>/{model}/{format}/{operator}/census.parquet")
 # The tables of the operators that are tables.
 TASK_TABLES = {
     name: operator["table"]
@@ -35,8 +35,8 @@ rule census:
         **model_job("census"),
     shell:
         "python -m form_invariance census {params.model:q} --model-files {input.model_files:q}"
-        " --template={params.template:q} --operator {wildcards.operator:q} {params.asked:q} {params.settings:q}"
-        " --output {output:q} 2> {log:q}"
+        " --model-name {wildcards.model:q} --format {wildcards.format:q} --operator {wildcards.operator:q}"
+        " --template={params.template:q} {params.asked:q} {params.settings:q} --output {output:q} 2> {log:q}"
 
 
 rule census_all:

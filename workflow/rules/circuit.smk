@@ -23,11 +23,10 @@ rule circuit:
         "../../envs/cpu.yaml"
     params:
         code=source_digest("circuit"),
-        effects=lambda wildcards, input: keyed(input.effects, -3),
         k=lambda wildcards: option("k", CIRCUITS[wildcards.circuit]),
         settings=settings("membership", "seed"),
     resources:
         **table_job(mem_mb=2000, minutes=3),
     shell:
-        "python -m form_invariance circuit --effects {params.effects:q} {params.k:q} {params.settings:q}"
+        "python -m form_invariance circuit --effects {input.effects:q} {params.k:q} {params.settings:q}"
         " --output {output:q} 2> {log:q}"

@@ -1,5 +1,6 @@
 """The configuration, and what several rules share."""
 
+import json
 import os
 import sys
 from functools import partial
@@ -17,15 +18,11 @@ from form_invariance.workflow.paths import check_folders, shell_prefix
 from form_invariance.workflow.rule_options import (
     asked_of,
     expression_of,
-    files_of,
-    keyed,
-    of_model,
     one_of,
     option,
     run_options,
     settings_of,
     source_options,
-    table_options,
     task_options,
 )
 from form_invariance.workflow.source_digest import source_digest
@@ -69,15 +66,13 @@ CELLS = dict(model=MODELS, format=FORMATS, operator=OPERATORS)
 every_format = partial(expand, format=FORMATS, allow_missing=True)
 every_operator = partial(expand, operator=OPERATORS, allow_missing=True)
 every_cell = partial(expand, format=FORMATS, operator=OPERATORS, allow_missing=True)
-# The parts of a path that name a cell, for `keyed`.
-CELL = (-3, -2)
 DIRECTIONS = [f"{donor}_to_{target}" for donor, target in permutations(FORMATS, 2)]
 settings = partial(settings_of, config)
 
 # What `all` makes; each rule file adds its own.
 TABLES, PAGES = [], []
-# By name, the figures of a model (their stage, models and inputs), and by stage, the questions of the report (models
-# and inputs). Inputs are as in `table_options`.
+# By name, the figures of a model (their stage, models and tables), and by stage, the questions of the report (models
+# and tables).
 FIGURES, ANSWERS = {}, {}
 FIGURE_KINDS = ["png", "svg", "pdf"]
 
@@ -87,11 +82,9 @@ def model_options(wildcards) -> list[str]:
     return run_options(config["models"][wildcards.model])
 
 
-def answered(model: str) -> dict[str, list]:
-    """The groups of tables that the questions about a model need."""
-    return {
-        name: given for models, inputs in ANSWERS.values() if model in models for name, given in inputs.items()
-    }
+def answered(model: str) -> list[str]:
+    """The tables that the questions about a model need."""
+    return list(dict.fromkeys(path for models, tables in ANSWERS.values() if model in models for path in tables))
 
 
 def on_cluster() -> bool:

@@ -22,12 +22,11 @@ rule preflight:
         "../../envs/cpu.yaml"
     params:
         code=source_digest("preflight"),
-        census=lambda wildcards, input: keyed(input.census, *CELL),
         settings=settings("corrupt_seeds", "corrupt", "seed", train="train_prompts", eval="eval_prompts"),
     resources:
         **table_job(mem_mb=1000, minutes=3),
     shell:
-        "python -m form_invariance preflight --census {params.census:q} {params.settings:q} --output {output:q}"
+        "python -m form_invariance preflight --census {input.census:q} {params.settings:q} --output {output:q}"
         " 2> {log:q}"
 
 
@@ -50,11 +49,10 @@ rule dataset:
         "../../envs/cpu.yaml"
     params:
         code=source_digest("dataset"),
-        others=lambda wildcards, input: ["--other-census", *keyed(input.others, -2)] if input.others else [],
         settings=settings("corrupt_seeds", "seed", train="train_prompts", eval="eval_prompts"),
     resources:
         **table_job(mem_mb=1000, minutes=3),
     shell:
-        "python -m form_invariance dataset --operator {wildcards.operator:q} --census {input.census:q}"
-        " {params.others:q} {params.settings:q} --output {output.table:q} --corrupt-output {output.corrupt:q}"
+        "python -m form_invariance dataset --census {input.census:q} --other-census {input.others:q}"
+        " {params.settings:q} --output {output.table:q} --corrupt-output {output.corrupt:q}"
         " 2> {log:q}"

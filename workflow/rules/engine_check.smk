@@ -1,7 +1,7 @@
 """The fast engine against TransformerLens, on a few prompts of a model, in one operator of each format."""
 
-ENGINE_CHECK = ["<results>/{model}/engine_check.parquet"]
-ANSWERS["engine_check"] = MODELS, {"engine_check": ENGINE_CHECK}
+ENGINE_CHECK = "<results>/{model}/engine_check.parquet"
+ANSWERS["engine_check"] = MODELS, [ENGINE_CHECK]
 TABLES += expand(ENGINE_CHECK, model=MODELS)
 # Each format with another operator, as long as there are operators.
 CHECKED_CELLS = [f"{name}/{OPERATORS[n % len(OPERATORS)]}" for n, name in enumerate(FORMATS)]
@@ -26,14 +26,10 @@ rule engine_check:
     params:
         code=source_digest("engine-check"),
         model=model_options,
-        datasets=lambda wildcards, input: keyed(input.datasets, *CELL),
-        corrupt=lambda wildcards, input: keyed(input.corrupt, *CELL),
-        attribution=lambda wildcards, input: keyed(input.attribution, *CELL),
-        means=lambda wildcards, input: keyed(input.means, -2),
         prompts=option("prompts", 2),
     resources:
         **model_job("engine_check"),
     shell:
         "python -m form_invariance engine-check {params.model:q} --model-files {input.model_files:q}"
-        " --dataset {params.datasets:q} --corrupt-table {params.corrupt:q} --attribution {params.attribution:q}"
-        " --mean-cache {params.means:q} {params.prompts:q} --output {output:q} 2> {log:q}"
+        " --dataset {input.datasets:q} --corrupt-table {input.corrupt:q} --attribution {input.attribution:q}"
+        " --mean-cache {input.means:q} {params.prompts:q} --output {output:q} 2> {log:q}"

@@ -1,9 +1,9 @@
 """Knockout of the neurons of a heuristic's family where their rule holds, and where it does not, per model."""
 
-FAMILY_KNOCKOUT = {"family_knockout": ["<results>/{model}/shared/family_knockout.parquet"]}
+FAMILY_KNOCKOUT = ["<results>/{model}/shared/family_knockout.parquet"]
 FIGURES["family_knockout"] = "family_knockout", GRID_MODELS, FAMILY_KNOCKOUT
 ANSWERS["family_knockout"] = GRID_MODELS, FAMILY_KNOCKOUT
-TABLES += expand("<results>/{model}/shared/family_knockout.parquet", model=GRID_MODELS)
+TABLES += expand(FAMILY_KNOCKOUT, model=GRID_MODELS)
 
 
 rule family_knockout:
@@ -13,7 +13,7 @@ rule family_knockout:
         datasets=every_grid_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
         heuristics=every_grid_cell("<results>/{model}/{format}/{operator}/heuristics.parquet"),
     output:
-        "<results>/{model}/shared/family_knockout.parquet",
+        FAMILY_KNOCKOUT,
     log:
         "<results>/logs/family_knockout/{model}.log",
     benchmark:
@@ -25,14 +25,11 @@ rule family_knockout:
     params:
         code=source_digest("family-knockout"),
         model=model_options,
-        census=lambda wildcards, input: keyed(input.census, *CELL),
-        datasets=lambda wildcards, input: keyed(input.datasets, *CELL),
-        heuristics=lambda wildcards, input: keyed(input.heuristics, *CELL),
         settings=settings("late_from", "center_logits", "bootstrap", "seed", k="k_shown"),
         problems=settings(max_operand="heuristic_max_operand", prompts="eval_prompts"),
     resources:
         **model_job("family_knockout"),
     shell:
         "python -m form_invariance family-knockout {params.model:q} --model-files {input.model_files:q}"
-        " --census {params.census:q} --datasets {params.datasets:q} --heuristics {params.heuristics:q}"
+        " --census {input.census:q} --datasets {input.datasets:q} --heuristics {input.heuristics:q}"
         " {params.problems:q} {params.settings:q} --output {output:q} 2> {log:q}"

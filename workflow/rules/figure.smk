@@ -10,7 +10,7 @@ TABLES += [
 
 rule figure:
     input:
-        unpack(lambda wildcards: of_model(FIGURES[wildcards.figure][2], wildcards.model)),
+        lambda wildcards: FIGURES[wildcards.figure][2],
     output:
         multiext("<results>/figures/{model}/{figure}", ".png", ".pdf"),
         report(
@@ -30,10 +30,9 @@ rule figure:
     params:
         code=lambda wildcards: source_digest("figure", f"stages.{FIGURES[wildcards.figure][0]}.figure"),
         stage=lambda wildcards: FIGURES[wildcards.figure][0],
-        tables=lambda wildcards, input: table_options(FIGURES[wildcards.figure][2], input),
         k=settings(k="k_shown"),
     resources:
         **table_job(mem_mb=1000, minutes=3),
     shell:
-        "python -m form_invariance figure {params.stage} {wildcards.figure} --tables {params.tables:q}"
+        "python -m form_invariance figure {params.stage} {wildcards.figure} --tables {input:q}"
         " --title {wildcards.model:q} {params.k:q} --output {output:q} 2> {log:q}"

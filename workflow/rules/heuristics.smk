@@ -21,14 +21,12 @@ rule labelled_neurons:
         "../../envs/gpu.yaml"
     params:
         code=source_digest("heuristics"),
-        means=lambda wildcards, input: keyed(input.means, -2),
-        rankings=lambda wildcards, input: keyed(input.rankings, -3),
         settings=settings("seed", k="k_shown"),
     resources:
         **table_job(mem_mb=2000),
     shell:
-        "python -m form_invariance heuristics draw --operator {wildcards.operator:q} --circuit {input.circuit:q}"
-        " --mean-caches {params.means:q} --rankings {params.rankings:q} {params.settings:q} --output {output:q}"
+        "python -m form_invariance heuristics draw --circuit {input.circuit:q}"
+        " --mean-caches {input.means:q} --rankings {input.rankings:q} {params.settings:q} --output {output:q}"
         " 2> {log:q}"
 
 
@@ -58,6 +56,6 @@ rule heuristics:
         **model_job("heuristics", extra_mb=2000),
     shell:
         "python -m form_invariance heuristics label {params.model:q} --model-files {input.model_files:q}"
-        " --null {input.null:q} --neurons {input.neurons:q} --operator {wildcards.operator:q} {params.grid:q}"
+        " --null {input.null:q} --neurons {input.neurons:q} --format {wildcards.format:q} {params.grid:q}"
         " --template={params.template:q} {params.settings:q} --output {output.table:q}"
         " --maps-output {output.maps:q} 2> {log:q}"

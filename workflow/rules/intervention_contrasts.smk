@@ -1,14 +1,14 @@
 """The circuits compared with their strongest controls, over the cells of a model."""
 
 CONTRASTS = "<results>/{model}/shared/intervention_contrasts.parquet"
-ANSWERS["interventions"] = MODELS, {"intervention_contrasts": [CONTRASTS]}
+ANSWERS["interventions"] = MODELS, [CONTRASTS]
 TABLES += expand(CONTRASTS, model=MODELS)
 
 
 rule intervention_contrasts:
     input:
-        interventions=CELL_INTERVENTIONS["interventions"][0],
-        by_prompt=CELL_INTERVENTIONS["interventions_prompts"][0],
+        interventions=INTERVENTIONS,
+        by_prompt=INTERVENTIONS_PROMPTS,
         dataset=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
     output:
         CONTRASTS,
@@ -20,13 +20,10 @@ rule intervention_contrasts:
         "../../envs/cpu.yaml"
     params:
         code=source_digest("intervention-contrasts"),
-        interventions=lambda wildcards, input: keyed(input.interventions, *CELL),
-        by_prompt=lambda wildcards, input: keyed(input.by_prompt, *CELL),
-        dataset=lambda wildcards, input: keyed(input.dataset, *CELL),
         settings=settings("bootstrap", "seed"),
     resources:
         **table_job(mem_mb=2000),
     shell:
-        "python -m form_invariance intervention-contrasts --interventions {params.interventions:q}"
-        " --by-prompt {params.by_prompt:q} --dataset {params.dataset:q} {params.settings:q} --output {output:q}"
+        "python -m form_invariance intervention-contrasts --interventions {input.interventions:q}"
+        " --by-prompt {input.by_prompt:q} --dataset {input.dataset:q} {params.settings:q} --output {output:q}"
         " 2> {log:q}"

@@ -1,12 +1,9 @@
 """Keep-only and knockout of the shared circuit, per (model, format, operator)."""
 
-CELL_INTERVENTIONS = {
-    table: [every_cell(f"<results>/{{model}}/{{format}}/{{operator}}/{table}.parquet"), *CELL]
-    for table in ("interventions", "interventions_prompts")
-}
-for name in ("keep_only", "knockout"):
-    FIGURES[name] = "interventions", MODELS, {"interventions": CELL_INTERVENTIONS["interventions"]}
-TABLES += expand(files_of(CELL_INTERVENTIONS), model=MODELS)
+INTERVENTIONS = every_cell("<results>/{model}/{format}/{operator}/interventions.parquet")
+INTERVENTIONS_PROMPTS = every_cell("<results>/{model}/{format}/{operator}/interventions_prompts.parquet")
+FIGURES["keep_only"] = FIGURES["knockout"] = "interventions", MODELS, INTERVENTIONS
+TABLES += expand([*INTERVENTIONS, *INTERVENTIONS_PROMPTS], model=MODELS)
 
 
 rule interventions:
@@ -41,5 +38,5 @@ rule interventions:
 
 rule interventions_all:
     input:
-        expand("<results>/{model}/{format}/{operator}/interventions.parquet", **CELLS),
+        expand(INTERVENTIONS, model=MODELS),
     localrule: True

@@ -18,12 +18,10 @@ rule mean_cache:
     params:
         code=source_digest("mean-cache"),
         model=model_options,
-        census=lambda wildcards, input: keyed(input.census, -2),
-        templates=lambda wildcards, output: keyed(output.of_templates, -2),
         settings=settings("seed", prompts="mean_cache_prompts"),
     resources:
         **model_job("mean_cache"),
     shell:
         "python -m form_invariance mean-cache {params.model:q} --model-files {input.model_files:q}"
-        " --census {params.census:q} --exclude {input.exclude:q} {params.settings:q}"
-        " --output {output.of_format:q} --template-outputs {params.templates:q} 2> {log:q}"
+        " --census {input.census:q} --exclude {input.exclude:q} {params.settings:q}"
+        " --output {output.of_format:q} --template-outputs {output.of_templates:q} 2> {log:q}"

@@ -29,5 +29,5 @@ rule model_files:
             "runtime": model_job("model_files")["runtime"],
         },
     shell:
-        "python -m form_invariance model-files {params.model:q} --dtype={params.dtype:q}"
+        "python -m form_invariance model-files {params.model:q} --model-name {wildcards.model:q} --dtype={params.dtype:q}"
         " --output {output.table:q} --tokenizer-output {output.tokenizer:q} 2> {log:q}"

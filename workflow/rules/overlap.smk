@@ -1,10 +1,8 @@
 """How far the formats' top k neurons overlap, per (model, operator)."""
 
-OVERLAP = {
-    table: [every_operator(f"<results>/{{model}}/shared/{{operator}}/{table}.parquet"), -2]
-    for table in ("overlap", "reliability")
-}
-TABLES += expand(files_of(OVERLAP), model=MODELS)
+OVERLAP = every_operator("<results>/{model}/shared/{operator}/overlap.parquet")
+RELIABILITY = every_operator("<results>/{model}/shared/{operator}/reliability.parquet")
+TABLES += expand([*OVERLAP, *RELIABILITY], model=MODELS)
 
 
 rule overlap:
@@ -21,10 +19,9 @@ rule overlap:
         "../../envs/cpu.yaml"
     params:
         code=source_digest("overlap"),
-        effects=lambda wildcards, input: keyed(input.effects, -3),
         settings=settings("k", "bootstrap", "membership", "seed"),
     resources:
         **table_job(mem_mb=4000),
     shell:
-        "python -m form_invariance overlap --effects {params.effects:q} {params.settings:q}"
+        "python -m form_invariance overlap --effects {input.effects:q} {params.settings:q}"
         " --output {output.table:q} --reliability-output {output.reliability:q} 2> {log:q}"

@@ -24,13 +24,10 @@ rule precision:
     params:
         code=source_digest("precision"),
         model=model_options,
-        datasets=lambda wildcards, input: keyed(input.datasets, *CELL),
-        corrupt=lambda wildcards, input: keyed(input.corrupt, *CELL),
-        attribution=lambda wildcards, input: keyed(input.attribution, *CELL),
         settings=settings("late_from", prompts="precision_prompts"),
     resources:
         **model_job("precision"),
     shell:
         "python -m form_invariance precision {params.model:q} --model-files {input.model_files:q}"
-        " --datasets {params.datasets:q} --corrupt-tables {params.corrupt:q} --attribution {params.attribution:q}"
+        " --datasets {input.datasets:q} --corrupt-tables {input.corrupt:q} --attribution {input.attribution:q}"
         " {params.settings:q} --output {output:q} 2> {log:q}"

@@ -1,11 +1,13 @@
 """Linear probes of the answer: at every position in each format, and at the last token over all formats."""
 
 PROBES = every_format("<results>/{model}/{format}/probe.parquet")
+# Over all formats together, if there are several.
 PROBE_ACROSS = "<results>/{model}/shared/probe.parquet"
-TABLES += expand([*PROBES, PROBE_ACROSS], model=MODELS)
-FIGURES["probe"] = "probe", MODELS, {"probe": [PROBES, -2], "across": [PROBE_ACROSS]}
-FIGURES["probe_positions"] = "probe", MODELS, {"probe": [PROBES, -2]}
-ANSWERS["probe"] = MODELS, {"probe": [PROBES, -2]}
+EVERY_PROBE = [*PROBES, *([PROBE_ACROSS] if FORMATS[1:] else [])]
+TABLES += expand(EVERY_PROBE, model=MODELS)
+FIGURES["probe"] = "probe", MODELS, EVERY_PROBE
+FIGURES["probe_positions"] = "probe", MODELS, PROBES
+ANSWERS["probe"] = MODELS, PROBES
 
 
 rule probe:
@@ -23,13 +25,12 @@ rule probe:
     params:
         code=source_digest("probe"),
         model=model_options,
-        census=lambda wildcards, input: keyed(input.census, *CELL),
         settings=settings("seed", prompts="probe_prompts"),
     resources:
         **model_job("probe", extra_mb=2000),
     shell:
         "python -m form_invariance probe {params.model:q} --model-files {input.model_files:q}"
-        " --census {params.census:q} {params.settings:q} --output {output:q} 2> {log:q}"
+        " --census {input.census:q} {params.settings:q} --output {output:q} 2> {log:q}"
 
 
 use rule probe as probe_across with:
@@ -48,5 +49,5 @@ use rule probe as probe_across with:
 
 rule probes_all:
     input:
-        expand([*PROBES, PROBE_ACROSS], model=MODELS),
+        expand(EVERY_PROBE, model=MODELS),
     localrule: True

@@ -36,17 +36,12 @@ rule report:
         "../../envs/plot.yaml"
     params:
         code=source_digest("report"),
-        answers=lambda wildcards, input: keyed(input.answers, -2),
-        figures=lambda wildcards, input: keyed(input.figures, -2, -1),
-        compared=lambda wildcards, input: keyed(input.compared, -1),
-        paper=lambda wildcards, input: ["--paper-tables", *keyed(input.paper, -1)] if input.paper else [],
-        browsers=lambda wildcards, input: ["--browsers", *keyed(input.browsers, -1)] if input.browsers else [],
-        captions=lambda wildcards: [f"{name}={text}" for name, text in CAPTIONS.items()],
+        captions=lambda wildcards: json.dumps(CAPTIONS),
         folder=subpath(output[0], parent=True),
         configuration=lambda wildcards: yaml.safe_dump(config, sort_keys=False),
     resources:
         **table_job(mem_mb=1000, minutes=3),
     shell:
-        "python -m form_invariance report --answers {params.answers:q}"
-        " --figures {params.figures:q} --compared {params.compared:q} {params.paper:q} {params.browsers:q}"
+        "python -m form_invariance report --answers {input.answers:q} --figures {input.figures:q}"
+        " --compared {input.compared:q} --paper-tables {input.paper:q} --browsers {input.browsers:q}"
         " --captions {params.captions:q} --benchmarks {params.folder:q}/benchmarks --configuration {params.configuration:q} --output {output:q} 2> {log:q}"

@@ -1,22 +1,19 @@
 """The verdicts on every model, and all models side by side."""
 
 VERDICTS = "<results>/{model}/shared/verdicts.parquet"
-JUDGED = {
-    "overlap": OVERLAP["overlap"],
-    "differing": ACROSS["differing"],
-    "intervention_contrasts": [CONTRASTS],
-    **TRANSFER_CONTRASTS,
-    "specificity_contrasts": SPECIFICITY["specificity_contrasts"],
-}
 # The report opens with it.
-ANSWERS = {"summary": (MODELS, {"verdicts": [VERDICTS]}), **ANSWERS}
+ANSWERS = {"summary": (MODELS, [VERDICTS]), **ANSWERS}
 TABLES += expand(VERDICTS, model=MODELS)
 TABLES += expand("<results>/figures/summary.{kind}", kind=FIGURE_KINDS)
 
 
 rule summary:
     input:
-        **{name: paths for name, (paths, *_) in JUDGED.items()},
+        OVERLAP,
+        DIFFERING,
+        CONTRASTS,
+        TRANSFER_CONTRASTS,
+        SPECIFICITY_CONTRASTS,
     output:
         VERDICTS,
     log:
@@ -27,12 +24,11 @@ rule summary:
         "../../envs/cpu.yaml"
     params:
         code=source_digest("summary"),
-        tables=lambda wildcards, input: table_options(JUDGED, input),
         k_shown=settings("k_shown"),
     resources:
         **table_job(mem_mb=1000),
     shell:
-        "python -m form_invariance summary --tables {params.tables:q} {params.k_shown:q} --output {output:q} 2> {log:q}"
+        "python -m form_invariance summary --tables {input:q} {params.k_shown:q} --output {output:q} 2> {log:q}"
 
 
 rule summary_figure:
@@ -54,10 +50,9 @@ rule summary_figure:
         "../../envs/plot.yaml"
     params:
         code=source_digest("figure", "stages.summary.figure"),
-        tables=lambda wildcards, input: [f"verdicts/{item}" for item in keyed(input, -3)],
         k=settings(k="k_shown"),
     resources:
         **table_job(mem_mb=1000, minutes=3),
     shell:
-        "python -m form_invariance figure summary summary --tables {params.tables:q} --title 'all models'"
+        "python -m form_invariance figure summary summary --tables {input:q} --title 'all models'"
         " {params.k:q} --output {output:q} 2> {log:q}"

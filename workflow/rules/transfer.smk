@@ -3,8 +3,7 @@
 ONE_TRANSFER = "<results>/{model}/transfer/{operator}/{direction}.parquet"
 TRANSFERS = expand(ONE_TRANSFER, operator=OPERATORS, direction=DIRECTIONS, allow_missing=True)
 TRANSFER_PAIRS = every_operator("<results>/{model}/shared/{operator}/transfer_pairs.parquet")
-TRANSFER = {"transfer": [TRANSFERS, -2, -1]}
-FIGURES["transfer"] = "transfer", MODELS, TRANSFER
+FIGURES["transfer"] = "transfer", MODELS, TRANSFERS
 TABLES += expand([*TRANSFERS, *TRANSFER_PAIRS], model=MODELS)
 
 
@@ -28,9 +27,6 @@ rule transfer:
     params:
         code=source_digest("transfer"),
         model=model_options,
-        census=lambda wildcards, input: keyed(input.census, -3),
-        rankings=lambda wildcards, input: keyed(input.rankings, -3),
-        means=lambda wildcards, input: keyed(input.means, -3),
         settings=settings(
             "late_from", "k", "random_seeds", "matched_seeds", "center_logits", "seed", pairs="transfer_pairs"
         ),
@@ -39,8 +35,8 @@ rule transfer:
         **model_job("transfer"),
     shell:
         "python -m form_invariance transfer {params.model:q} --model-files {input.model_files:q}"
-        " --operator {wildcards.operator:q} --census {params.census:q} --exclude-train {input.datasets:q}"
-        " --rankings {params.rankings:q} --mean-caches {params.means:q} --circuit {input.circuit:q}"
+        " --census {input.census:q} --exclude-train {input.datasets:q}"
+        " --rankings {input.rankings:q} --mean-caches {input.means:q} --circuit {input.circuit:q}"
         " {params.settings:q} --output-folder {params.folder:q} --pairs-output {output.by_pair:q} 2> {log:q}"
 
 

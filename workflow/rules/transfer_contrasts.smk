@@ -1,17 +1,17 @@
 """What transfer corrects beyond controls, over the cells of a model."""
 
-TRANSFER_CONTRASTS = {"transfer_contrasts": ["<results>/{model}/shared/transfer_contrasts.parquet"]}
-FIGURES["transfer_contrasts"] = "transfer", MODELS, TRANSFER_CONTRASTS
-ANSWERS["transfer"] = MODELS, TRANSFER | TRANSFER_CONTRASTS
-TABLES += expand(files_of(TRANSFER_CONTRASTS), model=MODELS)
+TRANSFER_CONTRASTS = "<results>/{model}/shared/transfer_contrasts.parquet"
+FIGURES["transfer_contrasts"] = "transfer", MODELS, [TRANSFER_CONTRASTS]
+ANSWERS["transfer"] = MODELS, [*TRANSFERS, TRANSFER_CONTRASTS]
+TABLES += expand(TRANSFER_CONTRASTS, model=MODELS)
 
 
 rule transfer_contrasts:
     input:
-        transfer=TRANSFERS,
-        transfer_pairs=TRANSFER_PAIRS,
+        TRANSFERS,
+        TRANSFER_PAIRS,
     output:
-        "<results>/{model}/shared/transfer_contrasts.parquet",
+        TRANSFER_CONTRASTS,
     log:
         "<results>/logs/transfer_contrasts/{model}.log",
     benchmark:
@@ -20,10 +20,9 @@ rule transfer_contrasts:
         "../../envs/cpu.yaml"
     params:
         code=source_digest("transfer-contrasts"),
-        tables=lambda wildcards, input: table_options({**TRANSFER, "transfer_pairs": [TRANSFER_PAIRS, -2]}, input),
         settings=settings("bootstrap", "seed"),
     resources:
         **table_job(mem_mb=4000),
     shell:
-        "python -m form_invariance transfer-contrasts --tables {params.tables:q} {params.settings:q}"
+        "python -m form_invariance transfer-contrasts --tables {input:q} {params.settings:q}"
         " --output {output:q} 2> {log:q}"

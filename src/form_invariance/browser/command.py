@@ -1,21 +1,23 @@
 """Write one HTML file to look at the shared neurons of a model: effects, tokens, activations, heuristics."""
 
 import argparse
+import json
 from pathlib import Path
-from typing import Any
 
 from form_invariance.errors import UserError
-from form_invariance.stages.options import add_keyed, add_options, add_required
+from form_invariance.stages.options import add_files, add_options, add_required
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", required=True, help="name of the model")
     parser.add_argument("--models", nargs="+", required=True, help="names of all models, for links")
-    what = (
-        "ranking and neuron_effects of each cell; for expressions also heuristics and activation_maps, for tables "
+    parser.add_argument(
+        "--asked", type=json.loads, required=True, help="by operator, what it asks in words, as JSON"
     )
-    add_keyed(parser, "--tables", "NAME/FORMAT/OPERATOR=FILE", f"{what}of words row_activations")
-    add_keyed(parser, "--operators", "NAME=QUESTION", "operators, with what they ask")
+    add_files(parser, "--rankings", "ranking table of each cell")
+    add_files(parser, "--neuron-effects", "effects of single neurons in each cell")
+    add_files(parser, "--heuristics", "heuristics tables of the cells of expressions", required=False)
+    add_files(parser, "--maps", "their activation maps", required=False)
+    add_files(parser, "--row-activations", "activations by row, of the cells of tables of words", required=False)
     add_required(parser, Path, promoted_tokens="table of the tokens that the neurons promote")
     add_required(parser, int, k="circuit size whose shared neurons are shown")
     add_options(parser, output="HTML file")
@@ -29,30 +31,25 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.neuron_effects.table import NEURON_EFFECTS, PROMOTED_TOKENS, ROW_ACTIVATIONS
     from form_invariance.stages.patching.table import RANKING
     from form_invariance.tables.files import read_table, read_tensors, write_text
+    from form_invariance.tables.keys import by_cell, common_keys, matching_cells
 
-    paths, asked = arguments.tables, arguments.operators
-
-    def path(*key: str) -> Path:
-        if key not in paths:
-            raise UserError(f"--tables: no table {'/'.join(key)!r} is given")
-        return Path(paths[key])
-
-    def cell(name: str, operator: str) -> Cell:
+    rankings, effects = matching_cells(rankings=arguments.rankings, neuron_effects=arguments.neuron_effects)
+    heuristics, maps = matching_cells(heuristics=arguments.heuristics, maps=arguments.maps)
+    rows = by_cell(arguments.row_activations)
+    if rankings.keys() != heuristics.keys() | rows.keys():
+        raise UserError("--heuristics or --row-activations must have a file for each cell of --rankings")
+    cells: dict[str, dict[str, Cell]] = {operator: {} for operator in arguments.asked}
+    for (name, operator), ranking in rankings.items():
         key = name, operator
-        activations: dict[str, Any]
-        if any(("row_activations", one, operator) in paths for one in formats):
-            activations = {"rows": read_table(path("row_activations", *key), ROW_ACTIVATIONS)}
-        else:
-            maps = map_files.from_arrays(read_tensors(path("activation_maps", *key), map_files.KIND)[0])
-            activations = {"maps": maps, "heuristics": read_table(path("heuristics", *key), HEURISTICS)}
-        return Cell(
-            ranking=read_table(path("ranking", *key), RANKING),
-            effects=read_table(path("neuron_effects", *key), NEURON_EFFECTS),
-            **activations,
+        mapped = key in maps
+        cells[operator][name] = Cell(
+            ranking=read_table(ranking, RANKING),
+            effects=read_table(effects[key], NEURON_EFFECTS),
+            heuristics=read_table(heuristics[key], HEURISTICS) if mapped else None,
+            maps=map_files.from_arrays(read_tensors(maps[key], map_files.KIND)[0]) if mapped else None,
+            rows=None if mapped else read_table(rows[key], ROW_ACTIVATIONS),
         )
-
-    formats = dict.fromkeys(name for _, name, _ in paths)
-    cells = {operator: {name: cell(name, operator) for name in formats} for operator in asked}
     tokens = read_table(arguments.promoted_tokens, PROMOTED_TOKENS)
-    page = browser_page(arguments.model, arguments.models, cells, tokens, arguments.k, asked)
+    model = common_keys(*arguments.rankings)["model"]
+    page = browser_page(model, arguments.models, cells, tokens, arguments.k, arguments.asked)
     write_text(arguments.output, page)

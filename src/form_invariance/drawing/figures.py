@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from form_invariance.errors import UserError
-from form_invariance.tables.inputs import Input
+from form_invariance.tables.columns import Schema
 
 Draw = Callable[[Mapping[str, pd.DataFrame], str, int], Figure]
 """From one table for each input, the title, and the circuit size of figures that show one."""
@@ -17,7 +17,7 @@ Draw = Callable[[Mapping[str, pd.DataFrame], str, int], Figure]
 _STAGES = Path(__file__).parents[1] / "stages"
 
 
-def figure_of(stage: str, name: str) -> tuple[Draw, dict[str, Input]]:
+def figure_of(stage: str, name: str) -> tuple[Draw, dict[str, Schema]]:
     """The function that draws a figure, and its inputs: public functions of STAGE/figure.py return a figure each.
 
     Raises:
@@ -34,5 +34,5 @@ def figure_of(stage: str, name: str) -> tuple[Draw, dict[str, Input]]:
     }
     if name not in figures:
         raise UserError(f"figure: {name!r} is not a figure of {stage}; it has {', '.join(figures)}")
-    inputs: dict[str, Input] = module.INPUTS
-    return figures[name], {key: one for key, one in inputs.items() if not one.figures or name in one.figures}
+    inputs: dict[str, Schema] = module.INPUTS[name]
+    return figures[name], inputs

@@ -3,16 +3,13 @@
 import argparse
 
 from form_invariance.errors import UserError
-from form_invariance.stages.options import add_keyed, add_options, add_required
+from form_invariance.stages.options import add_files, add_options, add_required
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    for name, text in (("--model", "name of the model"), ("--operator", "name of the operator")):
-        parser.add_argument(name, required=True, help=text)
     parser.add_argument("--asked", required=True, help="what the operator asks, in words")
-    tables = "the tables that the steps are made from"
-    parser.add_argument("--tables", nargs="+", required=True, metavar="NAME/FORMAT=FILE", help=tables)
-    add_keyed(parser, "--maps", "FORMAT=FILE", "activation maps; none of a table of words", required=False)
+    add_files(parser, "--tables", "the tables that the steps are made from, in any order")
+    add_files(parser, "--maps", "activation maps of each format; none of a table of words", required=False)
     add_required(parser, int, k="circuit size that the page speaks of")
     add_options(parser, effects="indirect effects of the first format", answers="the report's answers, as JSON")
     add_options(parser, output="HTML file")
@@ -31,29 +28,38 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.patching.table import RANKING
     from form_invariance.stages.summary.table import VERDICTS
     from form_invariance.tables.files import read_tensors, write_text
-    from form_invariance.tables.inputs import Input, input_paths, read_inputs
+    from form_invariance.tables.inputs import input_paths, read_inputs
+    from form_invariance.tables.keys import by_key, common_keys
 
-    of_formats = {"census": CENSUS, "ranking": RANKING, "interventions": INTERVENTIONS}
-    others = {"dataset": DATASET, "corrupt": CORRUPT, "circuit": CIRCUIT, "overlap": OVERLAP}
-    others |= {"intervention_contrasts": INTERVENTION_CONTRASTS, "verdicts": VERDICTS}
-    of_formats |= {"heuristics": HEURISTICS} if arguments.maps else {}
-    inputs = {name: Input(schema, ("format",)) for name, schema in of_formats.items()}
-    inputs |= {name: Input(schema) for name, schema in others.items()}
-    paths = input_paths(arguments.tables, inputs, "the explained page")
-    for (name,) in paths["ranking"] if arguments.maps else ():
-        if name not in arguments.maps:
-            raise UserError(f"--maps: {name!r} is missing; give one file for each format")
+    schemas = [
+        CENSUS,
+        RANKING,
+        INTERVENTIONS,
+        DATASET,
+        CORRUPT,
+        CIRCUIT,
+        OVERLAP,
+        INTERVENTION_CONTRASTS,
+        VERDICTS,
+    ]
+    schemas += [HEURISTICS] if arguments.maps else []
+    inputs = {schema.name: schema for schema in schemas}
+    paths = input_paths(arguments.tables, inputs, "the explained page needs")
+    of_formats = by_key(arguments.maps, "format")
+    if of_formats and of_formats.keys() != by_key(paths["ranking"], "format").keys():
+        raise UserError("--maps must have a file for each format of the ranking tables and no other")
     maps = {
-        name: map_files.from_arrays(read_tensors(path, map_files.KIND)[0]) for name, path in arguments.maps.items()
+        name: map_files.from_arrays(read_tensors(path, map_files.KIND)[0]) for name, path in of_formats.items()
     }
+    keys = common_keys(*paths["ranking"])
     explained = Explained(
-        model=arguments.model,
-        operator=arguments.operator,
+        model=keys["model"],
+        operator=keys["operator"],
         asked=arguments.asked,
         k=arguments.k,
         tables=read_inputs(paths, inputs),
         effects=read_tensors(arguments.effects, "indirect_effects")[0],
         maps=maps,
-        answers=read_answers(arguments.answers),
+        answers=read_answers(arguments.answers)[1],
     )
     write_text(arguments.output, render(explained))

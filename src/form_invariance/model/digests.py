@@ -28,6 +28,7 @@ MODEL_FILES = Schema(
         "checksum": text("XXH3 (128 bits) of the file, which every job of the model compares"),
         "sha256": text("sha256 of the file, as printed by sha256sum and shown by the hub"),
     },
+    ("model",),
 )
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")

@@ -4,19 +4,18 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from form_invariance.stages.heuristics.names import SHARED
-from form_invariance.stages.options import add_keyed, add_options
+from form_invariance.stages.options import add_files, add_options
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_keyed(parser, "--source", "MODEL=SOURCE", "sources of the models")
-    add_keyed(parser, "--census", "MODEL/FORMAT/OPERATOR=FILE", "census tables")
-    add_keyed(parser, "--probes", "MODEL/FORMAT=FILE", "probe tables; MODEL/shared: all formats")
-    add_keyed(parser, "--heuristics", "MODEL/FORMAT/OPERATOR=FILE", "heuristics tables")
-    add_keyed(parser, "--agreement", "MODEL/OPERATOR=FILE", "agreement tables")
-    add_keyed(parser, "--labelled", "MODEL/OPERATOR=FILE", "tables of labelled neurons")
+    add_files(parser, "--census", "census table of each cell")
+    add_files(parser, "--probes", "probe tables")
+    add_files(parser, "--heuristics", "heuristics table of each cell")
+    add_files(parser, "--agreement", "agreement table of each operator")
+    add_files(parser, "--labelled", "tables of labelled neurons of each operator")
     add_options(parser, output_folder="receives the tables")
 
 
@@ -32,18 +31,20 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.census.table import CENSUS
     from form_invariance.stages.heuristics.table import HEURISTICS
     from form_invariance.stages.probe.table import PROBE
-    from form_invariance.tables.files import read_tables
+    from form_invariance.tables.files import provenance_of, read_tables
+    from form_invariance.tables.keys import by_key
 
-    sources = arguments.source
-    census = read_tables(arguments.census, CENSUS)
-    probes = read_tables(arguments.probes, PROBE)
+    paths = by_key(arguments.census, *CENSUS.keys)
+    sources = {model: str(provenance_of(path)["model"]) for (model, *_), path in paths.items()}
+    census = read_tables(paths, CENSUS)
+    probes = read_tables(by_key(arguments.probes, *PROBE.keys), PROBE)
     # The paper labels the shared neurons alone.
-    heuristics = _of_shared(read_tables(arguments.heuristics, HEURISTICS), "neurons")
-    agreements = _of_shared(read_tables(arguments.agreement, AGREEMENT), "kind")
-    labelled = _of_shared(read_tables(arguments.labelled, LABELLED), "kind")
+    heuristics = _of_shared(read_tables(by_key(arguments.heuristics, *HEURISTICS.keys), HEURISTICS), "neurons")
+    agreements = _of_shared(read_tables(by_key(arguments.agreement, *AGREEMENT.keys), AGREEMENT), "kind")
+    labelled = _of_shared(read_tables(by_key(arguments.labelled, *LABELLED.keys), LABELLED), "kind")
     missing = {key[0] for key in (*census, *probes, *heuristics, *agreements)} - sources.keys()
     if missing or labelled.keys() != agreements.keys():
-        raise UserError(f"--source or --labelled: entries of {sorted(missing) or '--agreement'} are missing")
+        raise UserError(f"--census or --labelled: tables of {sorted(missing) or '--agreement'} are missing")
     rows = tables.agreement(agreements, labelled, sources)
     made = {
         "census": tables.census(census, sources),

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from form_invariance.stages.contrasts import ALL
 from form_invariance.stages.probe.summary import EVERY_OPERATOR, curve, of_all_formats, peak
 
 PAPER_MODELS = {
@@ -98,11 +99,11 @@ def probe(tables: Mapping[tuple[str, str], pd.DataFrame], sources: Mapping[str, 
     """Peak and onset of each probe, over all operators and for each of them (Table probe_results).
 
     Args:
-        tables: probe tables by (model, format), and by (model, shared) those over all formats.
+        tables: probe tables by (model, format), and by (model, all) those over all formats.
     """
     rows = []
     for (model, name), table in tables.items():
-        if name == "shared":
+        if name == ALL:
             # The formats' own probes have tables of their own, with more prompts.
             table = of_all_formats(table)
         for operator in table["operator"].unique():
@@ -112,7 +113,7 @@ def probe(tables: Mapping[tuple[str, str], pd.DataFrame], sources: Mapping[str, 
             rows.append(
                 {
                     "model": model,
-                    "format": "all formats" if name == "shared" else name,
+                    "format": "all formats" if name == ALL else name,
                     "operator": operator,
                     "prompts": int(best["train_prompts"] + best["test_prompts"]),
                     "unique answers": int(best["answers"]),

@@ -1,7 +1,7 @@
 """The report's page: figures and tables inside the one HTML file, nothing outside it."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,14 +33,14 @@ class Files:
 
     Attributes:
         figures: SVG by (model, name).
-        compared: SVG of the figures that concern all models, by name.
-        paper: CSV of the paper's tables, by name.
+        compared: SVG of the figures that concern all models.
+        paper: CSV of the paper's tables.
         benchmarks: folder of the rules' benchmark files.
     """
 
     figures: Mapping[tuple[str, str], Path]
-    compared: Mapping[str, Path]
-    paper: Mapping[str, Path]
+    compared: Sequence[Path]
+    paper: Sequence[Path]
     benchmarks: Path
 
 
@@ -140,7 +140,7 @@ def render(
     asked = [by_question.pop(one.label) for one in QUESTIONS.values() if one.label in by_question]
     places = {section["question"]: section["anchor"] for section in asked}
     verdicts = {model: verdict_of(own) for model, own in answers.items()}
-    paper = [_paper_table(path) for path in files.paper.values()]
+    paper = [_paper_table(path) for path in files.paper]
     return make_page(
         Path(__file__).parent,
         title=f"Form invariance of {', '.join(answers)}",
@@ -151,7 +151,7 @@ def render(
         asked=asked,
         further=list(by_question.values()),
         captions=captions,
-        compared=[_image(path) for path in files.compared.values()],
+        compared=[_image(path) for path in files.compared],
         paper=paper,
         methods=f"form-invariance {__version__}. {_METHODS}",
         times=_table(run_times(files.benchmarks)),

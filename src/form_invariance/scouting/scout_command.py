@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from form_invariance.errors import UserError
 from form_invariance.stages.options import add_model_arguments, add_options, settings
-from form_invariance.tables.keyed import keyed_values
 
 if TYPE_CHECKING:
     from form_invariance.scouting.questions import Question
@@ -55,8 +54,11 @@ def _templates(items: list[str]) -> dict[tuple[str, str], list[str]]:
     """The wordings that are given, by format and operator."""
     found: dict[tuple[str, str], list[str]] = {}
     for item in dict.fromkeys(items):
-        for (form, operator), text in keyed_values([item], "--template", _TEMPLATE).items():
-            found.setdefault((form, operator), []).append(text)
+        cell, _, text = item.partition("=")
+        form, _, operator = cell.partition("/")
+        if not (form and operator and text) or "/" in operator:
+            raise UserError(f"--template: {item!r} must have the form {_TEMPLATE}")
+        found.setdefault((form, operator), []).append(text)
     return found
 
 

@@ -38,20 +38,21 @@ class Answer:
         return re.sub(r"[^a-z0-9]+", "-", self.question.lower()).strip("-")
 
 
-def write_answers(answers: Sequence[Answer], path: Path) -> None:
-    """Write answers as JSON; `read_answers` reads them back."""
+def write_answers(model: str, answers: Sequence[Answer], path: Path) -> None:
+    """Write the answers about a model as JSON; `read_answers` reads them back."""
     content = [{**asdict(one), "table": json.loads(one.table.to_json(orient="split"))} for one in answers]
-    write_text(path, json.dumps(content, indent=1))
+    write_text(path, json.dumps({"model": model, "answers": content}, indent=1))
 
 
-def read_answers(path: Path) -> list[Answer]:
-    """Read answers from their JSON file.
+def read_answers(path: Path) -> tuple[str, list[Answer]]:
+    """Read a model's name and the answers about it from their JSON file.
 
     Raises:
         UserError: the file is missing or broken.
     """
     with reading(path, "answers", LookupError, TypeError):
-        return [
+        content = json.loads(path.read_text(encoding="utf-8"))
+        answers = [
             Answer(
                 one["question"],
                 one["sentence"],
@@ -59,8 +60,9 @@ def read_answers(path: Path) -> list[Answer]:
                 tuple(one["figures"]),
                 one["method"],
             )
-            for one in json.loads(path.read_text(encoding="utf-8"))
+            for one in content["answers"]
         ]
+        return str(content["model"]), answers
 
 
 def method_of(stage: str) -> str:

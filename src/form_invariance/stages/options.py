@@ -4,23 +4,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from form_invariance.errors import UserError
-from form_invariance.tables.keyed import keyed_values
-
-
-class _Keyed(argparse.Action):
-    """Read KEY=VALUE items into a dict, by text or, where keys have several parts, by tuples; a FILE is a path."""
-
-    def __call__(self, parser: object, namespace: object, values: Any, option: object = None) -> None:
-        form = str(self.metavar)
-        kind = Path if form.endswith("=FILE") else str
-        given = keyed_values(values, self.option_strings[0], form)
-        setattr(namespace, self.dest, {key if key[1:] else key[0]: kind(value) for key, value in given.items()})
-
-
 _FILE = {"type": Path}
 _NUMBER = {"type": int}
-_FILES = {"action": _Keyed, "nargs": "+", "metavar": "FORMAT=FILE"}
+_FILES = {"type": Path, "nargs": "+"}
 
 _OPTIONS: dict[str, dict[str, Any]] = {
     "--operator": {"help": "the operator's name; it also names the seeded choices"},
@@ -78,22 +64,10 @@ def add_required(parser: argparse.ArgumentParser, kind: type, nargs: str | None 
         parser.add_argument(f"--{name.replace('_', '-')}", type=kind, nargs=nargs, required=True, help=text)
 
 
-def add_keyed(parser: argparse.ArgumentParser, name: str, form: str, text: str, required: bool = True) -> None:
-    """Declare an option of items of a form, for instance FORMAT/OPERATOR=FILE; {} where it is left out."""
+def add_files(parser: argparse.ArgumentParser, name: str, text: str, required: bool = True) -> None:
+    """Declare an option of files; [] where it is left out."""
     nargs = "+" if required else "*"
-    parser.add_argument(name, action=_Keyed, nargs=nargs, required=required, default={}, metavar=form, help=text)
-
-
-def check_cells(arguments: argparse.Namespace, of: str, *options: str) -> None:
-    """Check that options of files by cell have the same cells as the option `of`.
-
-    Raises:
-        UserError: one has other cells.
-    """
-    cells = vars(arguments)[_attribute(of)].keys()
-    for option in options:
-        if vars(arguments)[_attribute(option)].keys() != cells:
-            raise UserError(f"{option} must have a file for each cell of {of} and no other")
+    parser.add_argument(name, type=Path, nargs=nargs, required=required, default=[], help=text)
 
 
 def _attribute(option: str) -> str:

@@ -16,10 +16,19 @@ class Column:
 
 @dataclass(frozen=True)
 class Schema:
-    """Name and columns of one kind of table, in order."""
+    """Name and columns of one kind of table, in order.
+
+    Attributes:
+        keys: names of the further columns, first in the file, that say what the whole table is of (`tables.keys`).
+    """
 
     name: str
     columns: dict[str, Column]
+    keys: tuple[str, ...] = ()
+
+
+CELL = ("model", "format", "operator")
+"""The keys of a table of one cell."""
 
 
 def integer(meaning: str) -> Column:

@@ -95,9 +95,9 @@ def _checksum(stamp: Mapping[str, Any], content: str) -> str:
     return hashlib.sha256(f"{json.dumps(stamp, sort_keys=True)}\0{content}".encode()).hexdigest()
 
 
-def _metadata(kind: str, provenance: Mapping[str, Any], content: str) -> dict[str, str]:
+def _metadata(kind: str, provenance: Mapping[str, Any], keys: Mapping[str, str], content: str) -> dict[str, str]:
     """Provenance and checksum under one key, because safetensors does not keep the order of several keys."""
-    stamp = json.loads(json.dumps({"table": kind, "version": __version__, **provenance}))
+    stamp = json.loads(json.dumps({"table": kind, "version": __version__, **provenance, "keys": dict(keys)}))
     return {_PROVENANCE: json.dumps({**stamp, _CHECKSUM: _checksum(stamp, content)}, sort_keys=True)}
 
 
@@ -124,16 +124,25 @@ def _verify(path: Path, found: str, content: str) -> dict[str, Any]:
     return stamp
 
 
-def write_table(frame: pd.DataFrame, path: Path, schema: Schema, provenance: Mapping[str, Any]) -> None:
-    """Write a table whose columns are exactly the schema's.
+def write_table(
+    frame: pd.DataFrame,
+    path: Path,
+    schema: Schema,
+    provenance: Mapping[str, Any],
+    keys: Mapping[str, str] | None = None,
+) -> None:
+    """Write a table whose columns are exactly the schema's, after the columns of its keys.
 
     Args:
         frame: the rows; the order of columns does not matter.
         provenance: model, seed, settings: any JSON value. The package's version is added.
+        keys: what the table is of (`tables.keys`); keys that the schema does not have are left out.
 
     Raises:
         ValueError: a column is missing, is not in the schema, or has another type.
+        KeyError: a key is missing.
     """
+    own = {name: (keys or {})[name] for name in schema.keys}
     if set(frame.columns) != set(schema.columns):
         raise ValueError(f"{schema.name}: columns {sorted(frame.columns)} are not {sorted(schema.columns)}")
     fields = [
@@ -142,12 +151,14 @@ def write_table(frame: pd.DataFrame, path: Path, schema: Schema, provenance: Map
     ]
     table = pa.Table.from_pandas(frame[list(schema.columns)], pa.schema(fields), preserve_index=False, safe=True)
     content = checksums.of_table(table.to_pandas())
-    table = table.replace_schema_metadata(_metadata(schema.name, provenance, content))
+    for name, value in reversed(own.items()):
+        table = table.add_column(0, pa.field(name, pa.string()), pa.array([value] * len(frame), pa.string()))
+    table = table.replace_schema_metadata(_metadata(schema.name, provenance, own, content))
     write_atomically(path, lambda to: pq.write_table(table, to, compression="zstd"))
 
 
 def read_table(path: Path, schema: Schema) -> pd.DataFrame:
-    """Read a table and check that it is of the kind that `schema` describes.
+    """Read a table without the columns of its keys, and check that it is of the kind that `schema` describes.
 
     Raises:
         UserError: the file is missing, damaged, changed, or another kind of table.
@@ -186,22 +197,30 @@ def read_tables(paths: Mapping[Key, Path], schema: Schema) -> dict[Key, pd.DataF
 
 
 def provenance_of(path: Path) -> dict[str, Any]:
-    """The provenance of a table: kind of table, package version, model, seed, settings."""
-    with reading(path, "Parquet"):
-        metadata = pq.read_schema(path).metadata or {}
-    stamp = _stamp(metadata.get(_PROVENANCE.encode(), b"").decode(errors="replace"))
-    return {key: value for key, value in stamp.items() if key != _CHECKSUM}
+    """The provenance of a table or of tensors: kind, package version, model, seed, settings, keys."""
+    if path.suffix == ".safetensors":
+        with reading(path, "safetensors"), safe_open(path, framework="numpy") as file:
+            found = (file.metadata() or {}).get(_PROVENANCE, "")
+    else:
+        with reading(path, "Parquet"):
+            metadata = pq.read_schema(path).metadata or {}
+        found = metadata.get(_PROVENANCE.encode(), b"").decode(errors="replace")
+    return {key: value for key, value in _stamp(found).items() if key != _CHECKSUM}
 
 
 def write_tensors(
-    tensors: Mapping[str, "Tensor | np.ndarray"], path: Path, kind: str, provenance: Mapping[str, Any]
+    tensors: Mapping[str, "Tensor | np.ndarray"],
+    path: Path,
+    kind: str,
+    provenance: Mapping[str, Any],
+    keys: Mapping[str, str] | None = None,
 ) -> None:
-    """Write named tensors or arrays with their provenance as safetensors."""
+    """Write named tensors or arrays with their provenance and keys (`tables.keys`) as safetensors."""
     arrays = {
         name: np.asarray(one if isinstance(one, np.ndarray) else one.detach().cpu().numpy(), order="C")
         for name, one in tensors.items()
     }
-    metadata = _metadata(kind, provenance, checksums.of_arrays(arrays))
+    metadata = _metadata(kind, provenance, keys or {}, checksums.of_arrays(arrays))
     write_atomically(path, lambda to: save_file(arrays, to, metadata=metadata))
 
 

@@ -1,8 +1,6 @@
-"""Tables that a command is given as NAME/KEY=PATH, read into one tidy frame for each name."""
+"""The tables that a figure, an answer or a page is made from: files in any order, told apart by their kind."""
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
@@ -10,78 +8,59 @@ import pandas as pd
 
 from form_invariance.errors import UserError
 from form_invariance.tables.columns import Schema
-from form_invariance.tables.files import read_table
-from form_invariance.tables.keyed import keyed_values
+from form_invariance.tables.files import provenance_of, read_table
+from form_invariance.tables.keys import common_keys
+
+Paths = Mapping[str, Sequence[Path]]
+"""Files by the name of an input."""
 
 
-@dataclass(frozen=True)
-class Input:
-    """Tables of one kind, and the key columns that tell them apart."""
-
-    schema: Schema
-    keys: tuple[str, ...] = ()
-    figures: tuple[str, ...] = ()
-    """The figures that need it; empty: every figure of the stage."""
-
-
-Paths = Mapping[str, Mapping[tuple[str, ...], Path]]
-"""By input and key."""
-
-
-def input_paths(items: Sequence[str], inputs: Mapping[str, Input], of: str) -> Paths:
-    """Read INPUT/KEY/...=PATH items, in order.
+def input_paths(paths: Sequence[Path], inputs: Mapping[str, Schema], of: str) -> Paths:
+    """The files of each input, in order.
 
     Args:
-        of: what the inputs are of, for messages.
+        of: what needs them, for messages, for instance ``this figure needs``.
 
     Raises:
-        UserError: an item is not of this form, names no input, or is given twice.
+        UserError: a file is of another kind or given twice, or an input has no file.
     """
-    given: dict[str, list[str]] = {name: [] for name in inputs}
-    for item in items:
-        name = re.split("[/=]", item)[0]
-        if name not in inputs:
-            raise UserError(f"--tables: {name!r} is not an input of {of}; these are {', '.join(inputs)}")
-        given[name].append(item)
-    forms = {name: "/".join([name, *map(str.upper, one.keys)]) + "=FILE" for name, one in inputs.items()}
-    return {
-        name: {key[1:]: Path(path) for key, path in keyed_values(own, "--tables", forms[name]).items()}
-        for name, own in given.items()
-    }
+    names = {schema.name: name for name, schema in inputs.items()}
+    given: dict[str, list[Path]] = {name: [] for name in inputs}
+    for path in paths:
+        kind = str(provenance_of(path).get("table"))
+        if kind not in names:
+            raise UserError(f"--tables: {path} is a table of {kind}; {of} {', '.join(names)}")
+        if path in given[names[kind]]:
+            raise UserError(f"--tables: {path} is given twice")
+        given[names[kind]].append(path)
+    if missing := [inputs[name].name for name, own in given.items() if not own]:
+        raise UserError(f"--tables: there is no table of {missing[0]}; {of} {', '.join(names)}")
+    return given
 
 
-def read_inputs(paths: Paths, inputs: Mapping[str, Input]) -> dict[str, pd.DataFrame]:
-    """Read one table for each input, with its key columns, in the order of the paths.
+def read_inputs(paths: Paths, inputs: Mapping[str, Schema]) -> dict[str, pd.DataFrame]:
+    """Read one table for each input, with the columns of its keys, in the order of the files.
 
     Raises:
         UserError: a table is missing.
     """
-    _check_complete(paths, inputs)
+    for name, schema in inputs.items():
+        _check_complete(paths[name], schema)
     return {
         name: pd.concat(
-            [
-                read_table(path, one.schema).assign(**dict(zip(one.keys, key, strict=True)))
-                for key, path in paths[name].items()
-            ],
-            ignore_index=True,
+            [read_table(path, schema).assign(**common_keys(path)) for path in paths[name]], ignore_index=True
         )
-        for name, one in inputs.items()
+        for name, schema in inputs.items()
     }
 
 
-def _check_complete(paths: Paths, inputs: Mapping[str, Input]) -> None:
-    """Check that each input has a table for every combination of the keys that any input names.
+def _check_complete(paths: Sequence[Path], schema: Schema) -> None:
+    """Check that there is a table for every combination of the keys that any table has.
 
     Raises:
         UserError: naming the first table that is missing.
     """
-    values: dict[str, dict[str, None]] = {}
-    for name, one in inputs.items():
-        for key in paths[name]:
-            for column, value in zip(one.keys, key, strict=True):
-                values.setdefault(column, {})[value] = None
-    for name, one in inputs.items():
-        for key in product(*(values.get(column, [column.upper()]) for column in one.keys)):
-            if key not in paths[name]:
-                each = f"one for each {' and '.join(one.keys)}" if one.keys else "one"
-                raise UserError(f"--tables: {'/'.join([name, *key])!r} is missing; {name} needs {each}")
+    found = [tuple(common_keys(path).values()) for path in paths]
+    for key in product(*(dict.fromkeys(values) for values in zip(*found, strict=True))):
+        if key not in found:
+            raise UserError(f"--tables: the table {schema.name} of {'/'.join(key)} is missing; give one of each")

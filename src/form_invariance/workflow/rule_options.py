@@ -1,28 +1,13 @@
 """Options and patterns that rules are made of: pure functions of names and paths."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import PurePosixPath
+from collections.abc import Iterable, Mapping
 from typing import Any
-
-TableGroups = Mapping[str, Sequence[Any]]
-"""By a table's name: its paths, then the parts of a path (counted from its end) that are the table's key."""
 
 
 def one_of(names: Iterable[str]) -> str:
     """A pattern that matches these names and nothing else."""
     return "|".join(map(re.escape, names))
-
-
-def keyed(paths: str | Sequence[str], *parts: int) -> list[str]:
-    """KEY=PATH options. The key consists of some parts of the path without its suffix, counted from its end.
-
-    Args:
-        paths: files; Snakemake gives a single one as text.
-    """
-    every = [paths] if isinstance(paths, str) else paths
-    names = [PurePosixPath(path).with_suffix("").parts for path in every]
-    return [f"{'/'.join(name[part] for part in parts)}={path}" for name, path in zip(names, every, strict=True)]
 
 
 def option(name: str, value: Any) -> list[str]:
@@ -45,25 +30,6 @@ def settings_of(config: Mapping[str, Any], *keys: str, **renamed: str) -> list[s
     """Settings of the configuration as a command's options, by the keys' names or as OPTION=KEY."""
     names = {key: key for key in keys} | renamed
     return [word for name, key in names.items() for word in option(name, config[key])]
-
-
-def files_of(groups: TableGroups) -> list[str]:
-    """The paths of some groups of tables."""
-    return [path for paths, *_ in groups.values() for path in ([paths] if isinstance(paths, str) else paths)]
-
-
-def of_model(groups: TableGroups, model: str) -> dict[str, list[str]]:
-    """The paths of each group of tables, for one model."""
-    return {
-        name: [path.replace("{model}", model) for path in files_of({name: given})]
-        for name, given in groups.items()
-    }
-
-
-def table_options(groups: TableGroups, input: Any) -> list[str]:
-    """NAME/KEY=PATH items of a job's inputs, which have the groups' names."""
-    items = {name: keyed(input.get(name, []), *parts) for name, (_, *parts) in groups.items()}
-    return [f"{name}/{item}".replace("/=", "=", 1) for name, some in items.items() for item in some]
 
 
 def task_options(operator: Any, limits: Mapping[str, int], digests: Mapping[str, str]) -> list[str]:

@@ -10,12 +10,11 @@ from form_invariance.stages.agreement.table import ACTIVATION_CORRELATION, AGREE
 from form_invariance.stages.answers import Answer, in_how_many, percent
 from form_invariance.stages.contrasts import ALL, COLUMNS
 from form_invariance.stages.heuristics.names import BASELINES, POPULATIONS, SHARED
-from form_invariance.tables.inputs import Input
 
 INPUTS = {
-    "agreement": Input(AGREEMENT, ("operator",)),
-    "labelled": Input(LABELLED, ("operator",)),
-    "activation_correlation": Input(ACTIVATION_CORRELATION, ("operator",)),
+    "agreement": AGREEMENT,
+    "labelled": LABELLED,
+    "activation_correlation": ACTIVATION_CORRELATION,
 }
 QUESTION = "Do the shared neurons do the same in every format?"
 

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from form_invariance.stages.options import add_keyed, add_options, add_required, settings
+from form_invariance.stages.options import add_files, add_options, add_required, settings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, "--operator", "--seed")
-    add_keyed(parser, "--heuristics", "FORMAT=FILE", "heuristics tables of every format")
-    add_keyed(parser, "--maps", "FORMAT=FILE", "activation maps of every format")
+    add_options(parser, "--seed")
+    add_files(parser, "--heuristics", "heuristics tables of every format")
+    add_files(parser, "--maps", "activation maps of every format")
     add_options(parser, neurons="labelled neurons (heuristics draw)")
     add_required(parser, int, permutations="permutations of the null")
     add_options(parser, output="agreement table", labelled_output="table of labelled neurons")
@@ -60,21 +60,25 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.heuristics.names import MODES
     from form_invariance.stages.heuristics.table import HEURISTICS, LABELLED_NEURONS
     from form_invariance.tables.files import provenance_of, read_table, read_tables, write_table
+    from form_invariance.tables.keys import by_key, common_keys
 
-    tables = read_tables(arguments.heuristics, HEURISTICS)
+    tables = read_tables(by_key(arguments.heuristics, "format"), HEURISTICS)
     neurons = read_table(arguments.neurons, LABELLED_NEURONS)
     ordered = neurons.sort_values(["neurons", "layer", "neuron"])
-    correlations = correlation_table(_samples(arguments.maps, ordered, arguments.neurons), ordered)
-    digits = [provenance_of(path).get("digit") for path in arguments.heuristics.values()]
+    correlations = correlation_table(
+        _samples(by_key(arguments.maps, "format"), ordered, arguments.neurons), ordered
+    )
+    keys = common_keys(arguments.neurons)
+    digits = [provenance_of(path).get("digit") for path in arguments.heuristics]
     found, labelled = operator_tables(
         tables,
         neurons,
         arguments.permutations,
         arguments.seed,
-        arguments.operator,
+        keys["operator"],
         MODES if set(digits) == {None} else ["strict"],
     )
-    provenance = settings(arguments, "operator", "permutations", "seed")
-    write_table(correlations, arguments.correlation_output, ACTIVATION_CORRELATION, provenance)
-    write_table(labelled, arguments.labelled_output, LABELLED, provenance)
-    write_table(found, arguments.output, AGREEMENT, provenance)
+    provenance = settings(arguments, "permutations", "seed")
+    write_table(correlations, arguments.correlation_output, ACTIVATION_CORRELATION, provenance, keys)
+    write_table(labelled, arguments.labelled_output, LABELLED, provenance, keys)
+    write_table(found, arguments.output, AGREEMENT, provenance, keys)

@@ -13,13 +13,9 @@ from form_invariance.drawing import style
 from form_invariance.stages.agreement.table import AGREEMENT, LABELLED
 from form_invariance.stages.heuristics.names import SHARED
 from form_invariance.stages.heuristics.table import HEURISTICS
-from form_invariance.tables.inputs import Input
 
-INPUTS = {
-    "heuristics": Input(HEURISTICS, ("format", "operator")),
-    "agreement": Input(AGREEMENT, ("operator",)),
-    "labelled": Input(LABELLED, ("operator",)),
-}
+INPUTS = {"heuristics": {"heuristics": HEURISTICS, "agreement": AGREEMENT, "labelled": LABELLED}}
+"""By figure."""
 
 SHUFFLED = "the same, activations shuffled"
 MODES = {"reference": "published scores", "strict": "strict scores"}

@@ -22,6 +22,7 @@ AGREEMENT = Schema(
         "null_max": number("its maximum over the permutations"),
         "p": number("(1 + permutations at least as large) / (1 + permutations)"),
     },
+    ("model", "operator"),
 )
 LABELLED = Schema(
     "labelled",
@@ -30,6 +31,7 @@ LABELLED = Schema(
         "formats": integer("number of formats"),
         "neurons": integer("neurons of the kind that are labelled in exactly this number of formats"),
     },
+    ("model", "operator"),
 )
 ACTIVATION_CORRELATION = Schema(
     "activation_correlation",
@@ -42,4 +44,5 @@ ACTIVATION_CORRELATION = Schema(
             "NaN where they are constant in one"
         ),
     },
+    ("model", "operator"),
 )

@@ -16,8 +16,10 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.dataset.prompts import read_train
     from form_invariance.stages.run import load_run, run_provenance
     from form_invariance.tables.files import write_table
+    from form_invariance.tables.keys import common_keys
 
     run = load_run(arguments)
     train = read_train(arguments.dataset, arguments.corrupt_table, run.tokenizer, run.model.device)
     table = first_stage(run, train, arguments.candidates)
-    write_table(table, arguments.output, ATTRIBUTION, run_provenance(arguments, run, "candidates"))
+    provenance = run_provenance(arguments, run, "candidates")
+    write_table(table, arguments.output, ATTRIBUTION, provenance, common_keys(arguments.dataset))

@@ -1,6 +1,6 @@
 """Attribution, the first stage."""
 
-from form_invariance.tables.columns import NEURON, Schema, flag, integer, number
+from form_invariance.tables.columns import CELL, NEURON, Schema, flag, integer, number
 
 ATTRIBUTION = Schema(
     "attribution",
@@ -12,4 +12,5 @@ ATTRIBUTION = Schema(
         "rank": integer("rank by score within the layer, 1 = best"),
         "candidate": flag("goes on to exact patching"),
     },
+    CELL,
 )

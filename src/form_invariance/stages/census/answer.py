@@ -6,10 +6,9 @@ import pandas as pd
 
 from form_invariance.stages.answers import Answer
 from form_invariance.stages.census.table import CENSUS
-from form_invariance.tables.inputs import Input
 
 QUESTION = "Can the model do the problems?"
-INPUTS = {"census": Input(CENSUS, ("format", "operator"))}
+INPUTS = {"census": CENSUS}
 
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:

@@ -2,14 +2,16 @@
 
 import argparse
 
-from form_invariance.stages.options import add_model_arguments, add_options
+from form_invariance.stages.options import add_model_arguments, add_options, add_required
 from form_invariance.stages.task_options import add_task_arguments, task_of, task_provenance
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
     add_task_arguments(parser)
+    add_required(parser, str, format="the format's name")
     add_options(parser, "--template", "--operator", "--seed", output="census table")
+    parser.add_argument("--model-name", help="the model's name in the tables; default: --model")
     parser.add_argument("--pairs", type=int, help="problems in the uniform sample; default: the whole pool")
 
 
@@ -31,4 +33,9 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.seed,
     )
     provenance = model_provenance(arguments, "template", "operator", "pairs", "seed")
-    write_table(table, arguments.output, CENSUS, {**provenance, **task_provenance(arguments)})
+    keys = {
+        "model": arguments.model_name or arguments.model,
+        "format": arguments.format,
+        "operator": arguments.operator,
+    }
+    write_table(table, arguments.output, CENSUS, {**provenance, **task_provenance(arguments)}, keys)

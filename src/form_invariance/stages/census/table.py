@@ -1,6 +1,6 @@
 """Census."""
 
-from form_invariance.tables.columns import PROBLEM, WHOLE_CORRECT, Schema, flag, integer, number, text
+from form_invariance.tables.columns import CELL, PROBLEM, WHOLE_CORRECT, Schema, flag, integer, number, text
 
 CENSUS = Schema(
     "census",
@@ -15,4 +15,5 @@ CENSUS = Schema(
         "logit": number("logit of the answer, centred over the vocabulary"),
         "rank": integer("rank of the answer among all tokens, 1 = most probable"),
     },
+    CELL,
 )

@@ -15,8 +15,12 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.circuit.table import CIRCUIT
     from form_invariance.stages.membership import Membership, read_effects
     from form_invariance.tables.files import write_table
+    from form_invariance.tables.keys import by_key, common_keys
 
-    cells, models = read_effects(arguments.effects, Membership(arguments.membership, arguments.seed))
+    cells, models = read_effects(
+        by_key(arguments.effects, "format"), Membership(arguments.membership, arguments.seed)
+    )
     ks = sorted(set(arguments.k))
     provenance = {"models": models, "k": ks, **settings(arguments, "membership", "seed")}
-    write_table(circuit_table(cells, ks), arguments.output, CIRCUIT, provenance)
+    keys = common_keys(*arguments.effects)
+    write_table(circuit_table(cells, ks), arguments.output, CIRCUIT, provenance, keys)

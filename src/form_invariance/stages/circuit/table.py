@@ -5,7 +5,9 @@ import pandas as pd
 
 from form_invariance.tables.columns import NEURON, Schema, integer
 
-CIRCUIT = Schema("circuit", {"k": integer("circuit size: neurons per layer and format"), **NEURON})
+CIRCUIT = Schema(
+    "circuit", {"k": integer("circuit size: neurons per layer and format"), **NEURON}, ("model", "operator")
+)
 
 
 def neurons_of(circuit: pd.DataFrame, k: int) -> pd.DataFrame:

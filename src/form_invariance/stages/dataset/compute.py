@@ -200,13 +200,15 @@ def draw_corrupt(
     for draw in range(draws):
         rng = generator(seed, "corrupt", operator, draw)
         if others:
-            pool = pd.concat([pairs.assign(operator=name) for name, pairs in {operator: train, **others}.items()])
+            pool = pd.concat(
+                [pairs.assign(partner_operator=name) for name, pairs in {operator: train, **others}.items()]
+            )
             answers, other = (pairs["answer_token"].to_numpy() for pairs in (train, pool))
             partners = pool.iloc[_other_answers(answers, other, rng)]
         else:
             chosen = derangement(train["answer_token"].to_numpy(), rng, f"dataset of {operator}")
-            partners = train.iloc[chosen].assign(operator=operator)
-        partners = partners[["operator", *PROBLEM]].reset_index(drop=True)
+            partners = train.iloc[chosen].assign(partner_operator=operator)
+        partners = partners[["partner_operator", *PROBLEM]].reset_index(drop=True)
         tables.append(partners.assign(corrupt_seed=draw, index=train["index"].to_numpy()))
     return pd.concat(tables, ignore_index=True)
 

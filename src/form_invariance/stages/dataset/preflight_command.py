@@ -2,11 +2,11 @@
 
 import argparse
 
-from form_invariance.stages.options import add_keyed, add_options, add_required, settings
+from form_invariance.stages.options import add_files, add_options, add_required, settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_keyed(parser, "--census", "FORMAT/OPERATOR=FILE", "census table of every cell")
+    add_files(parser, "--census", "census table of every cell")
     add_required(
         parser, int, train="train prompts", eval="eval prompts", corrupt_seeds="draws of corrupt partners"
     )
@@ -24,10 +24,11 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.dataset.preflight import check, check_left, preflight_table
     from form_invariance.stages.dataset.table import PREFLIGHT
     from form_invariance.tables.files import provenance_of, read_table, write_table
+    from form_invariance.tables.keys import by_cell, common_keys
 
     censuses = {
         cell: (read_table(path, CENSUS), provenance_of(path)["template"])
-        for cell, path in arguments.census.items()
+        for cell, path in by_cell(arguments.census).items()
     }
     choice = Choice(arguments.train, arguments.eval, arguments.corrupt_seeds, arguments.seed)
     across = arguments.corrupt == "across_operators"
@@ -35,4 +36,5 @@ def run(arguments: argparse.Namespace) -> None:
     print(table.drop(columns="reason").to_string(index=False), file=sys.stderr)
     check(table, choice)
     check_left(censuses, choice, across)
-    write_table(table, arguments.output, PREFLIGHT, settings(arguments, "train", "eval", "corrupt_seeds", "seed"))
+    provenance = settings(arguments, "train", "eval", "corrupt_seeds", "seed")
+    write_table(table, arguments.output, PREFLIGHT, provenance, common_keys(*arguments.census))

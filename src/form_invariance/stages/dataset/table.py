@@ -1,6 +1,6 @@
 """Train and eval prompts, and corrupt partners."""
 
-from form_invariance.tables.columns import PROBLEM, WHOLE_CORRECT, Schema, flag, integer, text
+from form_invariance.tables.columns import CELL, PROBLEM, WHOLE_CORRECT, Schema, flag, integer, text
 
 DATASET = Schema(
     "dataset",
@@ -10,15 +10,17 @@ DATASET = Schema(
         **PROBLEM,
         "whole_correct": WHOLE_CORRECT,
     },
+    CELL,
 )
 CORRUPT = Schema(
     "corrupt",
     {
         "corrupt_seed": integer("which draw of partners, from 0; 0 is the one that ranks"),
         "index": integer("number of the train prompt that the partner belongs to"),
-        "operator": text("the partner's operator"),
+        "partner_operator": text("the partner's operator"),
         **PROBLEM,
     },
+    CELL,
 )
 PREFLIGHT = Schema(
     "preflight",
@@ -36,4 +38,5 @@ PREFLIGHT = Schema(
         ),
         "reason": text("why there are not enough; empty if there are"),
     },
+    ("model",),
 )

@@ -6,9 +6,8 @@ import pandas as pd
 
 from form_invariance.stages.answers import Answer
 from form_invariance.stages.engine_check.table import COMPARED, ENGINE_CHECK
-from form_invariance.tables.inputs import Input
 
-INPUTS = {"engine_check": Input(ENGINE_CHECK)}
+INPUTS = {"engine_check": ENGINE_CHECK}
 QUESTION = "Is the fast engine exact on this model?"
 
 

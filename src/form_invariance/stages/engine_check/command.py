@@ -5,11 +5,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from form_invariance.stages.options import (
-    add_keyed,
+    add_files,
     add_model_arguments,
     add_options,
     add_required,
-    check_cells,
 )
 
 if TYPE_CHECKING:
@@ -18,10 +17,10 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
-    add_keyed(parser, "--dataset", "FORMAT/OPERATOR=FILE", "dataset table of each cell")
-    add_keyed(parser, "--corrupt-table", "FORMAT/OPERATOR=FILE", "corrupt partners of each cell")
-    add_keyed(parser, "--attribution", "FORMAT/OPERATOR=FILE", "attribution table of each cell")
-    add_keyed(parser, "--mean-cache", "FORMAT=FILE", "mean cache of each format")
+    add_files(parser, "--dataset", "dataset table of each cell")
+    add_files(parser, "--corrupt-table", "corrupt partners of each cell")
+    add_files(parser, "--attribution", "attribution table of each cell")
+    add_files(parser, "--mean-cache", "mean cache of each format")
     add_required(parser, int, prompts="train prompts of each cell")
     add_options(parser, output="engine check table")
 
@@ -34,6 +33,7 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.model_options import device_of, dtype_of, model_provenance
     from form_invariance.stages.tokenizer_options import folder_of
     from form_invariance.tables.files import write_table
+    from form_invariance.tables.keys import common_keys
     from form_invariance.tables.progress import track
 
     samples, fast = _run_fast(arguments)
@@ -48,7 +48,9 @@ def run(arguments: argparse.Namespace) -> None:
         slow = {cell: hooked_values(bridge, sample) for cell, sample in every}
         table = compute.compare(fast, slow, arguments.dtype)
         compute.require_exact(table, arguments.model, arguments.dtype)
-    write_table(table, arguments.output, ENGINE_CHECK, model_provenance(arguments))
+    write_table(
+        table, arguments.output, ENGINE_CHECK, model_provenance(arguments), common_keys(*arguments.dataset)
+    )
 
 
 def _run_fast(arguments: argparse.Namespace) -> tuple[dict["Cell", "Sample"], dict["Cell", "Values"]]:
@@ -61,18 +63,21 @@ def _run_fast(arguments: argparse.Namespace) -> tuple[dict["Cell", "Sample"], di
     from form_invariance.stages.mean_cache.compute import read_means
     from form_invariance.stages.model_options import load_model
     from form_invariance.tables.files import read_tables
+    from form_invariance.tables.keys import by_key, matching_cells
 
-    datasets, partners = arguments.dataset, arguments.corrupt_table
-    check_cells(arguments, "--dataset", "--corrupt-table", "--attribution")
-    if arguments.mean_cache.keys() != {name for name, _ in datasets}:
+    datasets, partners, attributions = matching_cells(
+        dataset=arguments.dataset, corrupt_table=arguments.corrupt_table, attribution=arguments.attribution
+    )
+    means = by_key(arguments.mean_cache, "format")
+    if means.keys() != {name for name, _ in datasets}:
         raise UserError("--mean-cache must have a file for each format of --dataset and no other")
     if arguments.prompts < 1:
         raise UserError("--prompts: must be at least 1")
     model, tokenizer = load_model(arguments)
     samples = build_samples(
         {cell: read_train(path, partners[cell], tokenizer, model.device) for cell, path in datasets.items()},
-        read_tables(arguments.attribution, ATTRIBUTION),
-        {name: read_means(path, model) for name, path in arguments.mean_cache.items()},
+        read_tables(attributions, ATTRIBUTION),
+        {name: read_means(path, model) for name, path in means.items()},
         tokenizer,
         arguments.prompts,
     )

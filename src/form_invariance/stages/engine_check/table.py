@@ -19,5 +19,6 @@ ENGINE_CHECK = Schema(
         "tolerance": number("largest error that the model's precision explains"),
         "within": flag("the error is within the tolerance"),
     },
+    ("model",),
 )
 COMPARED = "compared"

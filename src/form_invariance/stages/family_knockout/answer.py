@@ -9,9 +9,8 @@ from form_invariance.stages.contrasts import overall
 from form_invariance.stages.family_knockout.table import ALL, FAMILY_KNOCKOUT
 from form_invariance.stages.heuristics.names import SHARED
 from form_invariance.stages.verdicts import deciding
-from form_invariance.tables.inputs import Input
 
-INPUTS = {"family_knockout": Input(FAMILY_KNOCKOUT)}
+INPUTS = {"family_knockout": FAMILY_KNOCKOUT}
 
 QUESTION = "Do the labels say on which prompts a neuron matters?"
 

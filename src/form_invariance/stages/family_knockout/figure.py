@@ -11,9 +11,9 @@ from form_invariance.drawing import style
 from form_invariance.stages.contrasts import overall
 from form_invariance.stages.family_knockout.table import ALL, FAMILY_KNOCKOUT
 from form_invariance.stages.heuristics.names import MATCHED, POPULATIONS, SHARED
-from form_invariance.tables.inputs import Input
 
-INPUTS = {"family_knockout": Input(FAMILY_KNOCKOUT)}
+INPUTS = {"family_knockout": {"family_knockout": FAMILY_KNOCKOUT}}
+"""By figure."""
 
 KINDS = {kind: POPULATIONS[kind] for kind in (SHARED, *MATCHED)}
 PANELS = {"accuracy": "accuracy lost", "probability": "probability of the answer lost"}

@@ -27,4 +27,5 @@ FAMILY_KNOCKOUT = Schema(
         ),
         **COLUMNS,
     },
+    ("model",),
 )

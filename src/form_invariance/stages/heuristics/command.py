@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from form_invariance.errors import UserError
 from form_invariance.stages.heuristics.grid_options import add_grid_arguments, grid_of
 from form_invariance.stages.heuristics.names import KINDS, NULL_SETTINGS, SHARED
-from form_invariance.stages.options import add_keyed, add_model_arguments, add_options, add_required, settings
+from form_invariance.stages.options import add_files, add_model_arguments, add_options, add_required, settings
 
 if TYPE_CHECKING:
     from form_invariance.stages.heuristics.null import Null
@@ -22,14 +22,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_draw(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, "--operator", "--circuit", "--rankings", "--k", "--seed")
-    add_keyed(parser, "--mean-caches", "FORMAT=FILE", "mean caches, for the neurons' variances")
+    add_options(parser, "--circuit", "--rankings", "--k", "--seed")
+    add_files(parser, "--mean-caches", "mean caches, for the neurons' variances")
     add_options(parser, output="table of the neurons")
 
 
 def _add_label(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
-    add_options(parser, "--operator", "--template", "--seed")
+    add_required(parser, str, format="the format's name")
+    add_options(parser, "--template", "--seed")
     add_grid_arguments(parser)
     add_required(parser, float, threshold="score that a label needs")
     files = {"null": "random maps of the grid (heuristic-null)", "neurons": "neurons to label (heuristics draw)"}
@@ -63,15 +64,17 @@ def _draw(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.heuristics.table import LABELLED_NEURONS
     from form_invariance.stages.patching.table import RANKING
     from form_invariance.tables.files import read_table, read_tables, read_tensors, write_table
+    from form_invariance.tables.keys import by_key, common_keys
 
     shared = neurons_of(read_table(arguments.circuit, CIRCUIT), arguments.k)
-    caches = [read_tensors(path, "mean_cache")[0] for path in arguments.mean_caches.values()]
+    caches = [read_tensors(path, "mean_cache")[0] for path in arguments.mean_caches]
     layers = shared["layer"].unique().tolist()
     variance = {layer: np.mean([cache[f"variance.{layer}"] for cache in caches], axis=0) for layer in layers}
     widths = {layer: len(variances) for layer, variances in variance.items()}
-    effects = mean_effects(read_tables(arguments.rankings, RANKING), widths)
-    table = labelled_neurons(shared, variance, effects, arguments.seed, arguments.operator)
-    write_table(table, arguments.output, LABELLED_NEURONS, settings(arguments, "operator", "k", "seed"))
+    effects = mean_effects(read_tables(by_key(arguments.rankings, "format"), RANKING), widths)
+    keys = common_keys(arguments.circuit)
+    table = labelled_neurons(shared, variance, effects, arguments.seed, keys["operator"])
+    write_table(table, arguments.output, LABELLED_NEURONS, settings(arguments, "k", "seed"), keys)
 
 
 def _read_null(arguments: argparse.Namespace, grid: "Grid") -> "Null":
@@ -94,15 +97,17 @@ def _label(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.heuristics.table import HEURISTICS, LABELLED_NEURONS
     from form_invariance.stages.model_options import load_model, model_provenance
     from form_invariance.tables.files import read_table, write_table, write_tensors
+    from form_invariance.tables.keys import common_keys
 
     model, tokenizer = load_model(arguments)
     grid = grid_of(arguments)
     neurons = read_table(arguments.neurons, LABELLED_NEURONS)
+    keys = {**common_keys(arguments.neurons), "format": arguments.format}
     maps, table = label_cell(
         model,
         tokenizer,
         arguments.template,
-        arguments.operator,
+        keys["operator"],
         grid,
         neurons,
         arguments.threshold,
@@ -110,11 +115,11 @@ def _label(arguments: argparse.Namespace) -> None:
         arguments.seed,
     )
     provenance = {
-        **model_provenance(arguments, "operator", "template", "digit", "max_operand", "threshold", "seed"),
+        **model_provenance(arguments, "template", "digit", "max_operand", "threshold", "seed"),
         "neurons": int((neurons["neurons"] == SHARED).sum()),
     }
-    write_tensors(maps, arguments.maps_output, map_files.KIND, provenance)
-    write_table(table, arguments.output, HEURISTICS, provenance)
+    write_tensors(maps, arguments.maps_output, map_files.KIND, provenance, keys)
+    write_table(table, arguments.output, HEURISTICS, provenance, keys)
 
 
 def _score(arguments: argparse.Namespace) -> None:

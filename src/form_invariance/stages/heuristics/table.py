@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from form_invariance.tables.columns import NEURON, Schema, flag, integer, number, text
+from form_invariance.tables.columns import CELL, NEURON, Schema, flag, integer, number, text
 
 _SCORE = {
     "neuron": integer("number of the neuron: its column, from 0"),
@@ -29,6 +29,7 @@ LABELLED_NEURONS = Schema(
         ),
         **NEURON,
     },
+    ("model", "operator"),
 )
 HEURISTICS = Schema(
     "heuristics",
@@ -47,6 +48,7 @@ HEURISTICS = Schema(
         ),
         "label": flag("the neuron carries this heuristic"),
     },
+    CELL,
 )
 
 

@@ -12,9 +12,8 @@ from form_invariance.stages.intervention_kinds import INTERVENED, Intervention
 from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS
 from form_invariance.stages.questions import QUESTIONS
 from form_invariance.stages.verdicts import deciding
-from form_invariance.tables.inputs import Input
 
-INPUTS = {"intervention_contrasts": Input(INTERVENTION_CONTRASTS)}
+INPUTS = {"intervention_contrasts": INTERVENTION_CONTRASTS}
 
 _SHOWN = {
     **{"format": "format", "operator": "operator", "metric": "metric", "n_neurons": "neurons"},

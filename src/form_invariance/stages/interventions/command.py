@@ -31,9 +31,11 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.mean_cache.compute import read_means
     from form_invariance.stages.patching.table import RANKING
     from form_invariance.stages.run import load_run, run_provenance
-    from form_invariance.tables.files import provenance_of, read_table, write_table
+    from form_invariance.tables.files import read_table, write_table
+    from form_invariance.tables.keys import common_keys
 
     run = load_run(arguments)
+    keys = common_keys(arguments.dataset)
     paths = {FORMAT_MEANS: arguments.mean_cache, TEMPLATE_MEANS: arguments.template_mean_cache}
     summary, prompts = cell(
         run,
@@ -42,12 +44,12 @@ def run(arguments: argparse.Namespace) -> None:
         read_table(arguments.ranking, RANKING),
         {name: read_means(path, run.model) for name, path in paths.items() if path},
         Choices(
-            operator=provenance_of(arguments.dataset)["operator"],
+            operator=keys["operator"],
             draws=Draws(arguments.random_seeds, arguments.matched_seeds, arguments.seed),
             resamples=arguments.bootstrap,
             center=arguments.center_logits,
         ),
     )
     provenance = run_provenance(arguments, run, "center_logits", "bootstrap", "seed")
-    write_table(prompts, arguments.prompts_output, INTERVENTIONS_PROMPTS, provenance)
-    write_table(summary, arguments.output, INTERVENTIONS, provenance)
+    write_table(prompts, arguments.prompts_output, INTERVENTIONS_PROMPTS, provenance, keys)
+    write_table(summary, arguments.output, INTERVENTIONS, provenance, keys)

@@ -12,9 +12,9 @@ from form_invariance.stages.intervention_kinds import INTERVENED
 from form_invariance.stages.interventions.table import INTERVENTIONS, TEMPLATE_MEANS, rows_of
 from form_invariance.stages.neuron_sets import CIRCUIT, CONTROLS, KINDS
 from form_invariance.statistics import student_factor
-from form_invariance.tables.inputs import Input
 
-INPUTS = {"interventions": Input(INTERVENTIONS, ("format", "operator"))}
+INPUTS = {name: {"interventions": INTERVENTIONS} for name in ("keep_only", "knockout")}
+"""By figure."""
 
 _UNIFORM_FIRST = sorted(CONTROLS.items(), key=lambda item: bool(item[1].matched_by))
 LOOKS = {

@@ -2,13 +2,13 @@
 
 import argparse
 
-from form_invariance.stages.options import add_keyed, add_options, settings
+from form_invariance.stages.options import add_files, add_options, settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_keyed(parser, "--interventions", "FORMAT/OPERATOR=FILE", "interventions tables of all cells")
-    add_keyed(parser, "--by-prompt", "FORMAT/OPERATOR=FILE", "their tables by prompt")
-    add_keyed(parser, "--dataset", "FORMAT/OPERATOR=FILE", "their datasets: the problems of the prompts")
+    add_files(parser, "--interventions", "interventions tables of all cells")
+    add_files(parser, "--by-prompt", "their tables by prompt")
+    add_files(parser, "--dataset", "their datasets: the problems of the prompts")
     add_options(parser, "--bootstrap", "--seed", output="contrasts")
 
 
@@ -20,18 +20,21 @@ def run(arguments: argparse.Namespace) -> None:
         INTERVENTIONS,
         INTERVENTIONS_PROMPTS,
     )
-    from form_invariance.stages.options import check_cells
     from form_invariance.tables.files import read_table, write_table
+    from form_invariance.tables.keys import common_keys, matching_cells
 
-    check_cells(arguments, "--interventions", "--by-prompt", "--dataset")
+    tables, by_prompt, datasets = matching_cells(
+        interventions=arguments.interventions, by_prompt=arguments.by_prompt, dataset=arguments.dataset
+    )
     # One cell's table by prompt at a time: all of them together are large.
     cells = {
         key: cell_of(
             read_table(path, INTERVENTIONS),
-            read_table(arguments.by_prompt[key], INTERVENTIONS_PROMPTS),
-            read_table(arguments.dataset[key], DATASET),
+            read_table(by_prompt[key], INTERVENTIONS_PROMPTS),
+            read_table(datasets[key], DATASET),
         )
-        for key, path in arguments.interventions.items()
+        for key, path in tables.items()
     }
     table = contrast_table(cells, arguments.bootstrap, arguments.seed)
-    write_table(table, arguments.output, INTERVENTION_CONTRASTS, settings(arguments, "bootstrap", "seed"))
+    keys, provenance = common_keys(*arguments.interventions), settings(arguments, "bootstrap", "seed")
+    write_table(table, arguments.output, INTERVENTION_CONTRASTS, provenance, keys)

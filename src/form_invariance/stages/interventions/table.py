@@ -4,7 +4,7 @@ import pandas as pd
 
 from form_invariance.stages.contrasts import COLUMNS
 from form_invariance.stages.neuron_sets import KINDS, described
-from form_invariance.tables.columns import Schema, flag, integer, number, text
+from form_invariance.tables.columns import CELL, Schema, flag, integer, number, text
 
 FORMAT_MEANS, TEMPLATE_MEANS = "format", "template"
 """What the means that are put in are taken over: all operators' prompts of the format, or this one's alone."""
@@ -47,6 +47,7 @@ INTERVENTIONS = Schema(
         "probability_high": number("97.5 % bootstrap percentile over prompts"),
         "centered": flag("logits centred over the vocabulary"),
     },
+    CELL,
 )
 INTERVENTIONS_PROMPTS = Schema(
     "interventions_prompts",
@@ -58,6 +59,7 @@ INTERVENTIONS_PROMPTS = Schema(
         "correct": flag("the most probable token is the answer"),
         "probability": number("probability of the answer"),
     },
+    CELL,
 )
 INTERVENTION_CONTRASTS = Schema(
     "intervention_contrasts",
@@ -73,6 +75,7 @@ INTERVENTION_CONTRASTS = Schema(
         "n_neurons": integer("neurons of the circuit; over cells: their sum"),
         **COLUMNS,
     },
+    ("model",),
 )
 
 

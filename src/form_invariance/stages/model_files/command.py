@@ -12,6 +12,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--revision", help="hub branch, tag or commit")
     parser.add_argument("--dtype", default="float32", help="the precision in which logits are compared")
+    parser.add_argument("--model-name", help="the model's name in the tables; default: --model")
     add_options(parser, output="table of the files")
     text = "file for the tokenizer, which later jobs read (default: tokenizer.json in the folder of --output)"
     parser.add_argument("--tokenizer-output", type=Path, help=text)
@@ -36,4 +37,6 @@ def run(arguments: argparse.Namespace) -> None:
     write_text(arguments.tokenizer_output or kept_path(arguments.output), tokenizer.to_str())
     split = tokenizer.encode_special_tokens
     provenance = {"model": arguments.model, "revision": arguments.revision, "split_special_tokens": split}
-    write_table(table, arguments.output, MODEL_FILES, provenance)
+    write_table(
+        table, arguments.output, MODEL_FILES, provenance, {"model": arguments.model_name or arguments.model}
+    )

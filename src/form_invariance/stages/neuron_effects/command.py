@@ -20,6 +20,7 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.neuron_effects.table import NEURON_EFFECTS
     from form_invariance.stages.run import load_run, run_provenance
     from form_invariance.tables.files import read_table, write_table
+    from form_invariance.tables.keys import common_keys
 
     run = load_run(arguments)
     tokens, answers = read_eval(arguments.dataset, run.tokenizer, run.model.device)
@@ -27,4 +28,4 @@ def run(arguments: argparse.Namespace) -> None:
     means = read_means(arguments.mean_cache, run.model)
     table = neuron_effects(run, tokens, answers, circuit, means, arguments.center_logits)
     provenance = {**run_provenance(arguments, run, "center_logits", "k"), "prompts": len(tokens)}
-    write_table(table, arguments.output, NEURON_EFFECTS, provenance)
+    write_table(table, arguments.output, NEURON_EFFECTS, provenance, common_keys(arguments.dataset))

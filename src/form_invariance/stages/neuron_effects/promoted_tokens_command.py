@@ -20,8 +20,10 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.neuron_effects.promoted import promoted_tokens
     from form_invariance.stages.neuron_effects.table import PROMOTED_TOKENS
     from form_invariance.tables.files import read_table, write_table
+    from form_invariance.tables.keys import common_keys
 
     model, tokenizer = load_model(arguments)
     circuits = pd.concat([read_table(path, CIRCUIT) for path in arguments.circuits]).drop_duplicates()
     table = promoted_tokens(model, tokenizer, by_layer(circuits, arguments.k))
-    write_table(table, arguments.output, PROMOTED_TOKENS, model_provenance(arguments, "k"))
+    keys = common_keys(*arguments.circuits)
+    write_table(table, arguments.output, PROMOTED_TOKENS, model_provenance(arguments, "k"), keys)

@@ -19,8 +19,10 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.neuron_effects.rows import row_activations
     from form_invariance.stages.neuron_effects.table import ROW_ACTIVATIONS
     from form_invariance.tables.files import read_table, write_table
+    from form_invariance.tables.keys import common_keys
 
     model, tokenizer = load_model(arguments)
     neurons = by_layer(read_table(arguments.circuit, CIRCUIT), arguments.k)
     table = row_activations(model, tokenizer, read_table(arguments.census, CENSUS), neurons)
-    write_table(table, arguments.output, ROW_ACTIVATIONS, model_provenance(arguments, "k"))
+    keys = common_keys(arguments.census)
+    write_table(table, arguments.output, ROW_ACTIVATIONS, model_provenance(arguments, "k"), keys)

@@ -1,6 +1,6 @@
 """Single neurons: knockout, the tokens that they promote, and their activations by row of a table of words."""
 
-from form_invariance.tables.columns import NEURON, PROBLEM, Schema, integer, number, text
+from form_invariance.tables.columns import CELL, NEURON, PROBLEM, Schema, integer, number, text
 
 NEURON_EFFECTS = Schema(
     "neuron_effects",
@@ -11,6 +11,7 @@ NEURON_EFFECTS = Schema(
         ),
         "knockout_normalized_logit": number("the same of the normalised logit"),
     },
+    CELL,
 )
 PROMOTED_TOKENS = Schema(
     "promoted_tokens",
@@ -25,6 +26,7 @@ PROMOTED_TOKENS = Schema(
             "vocabulary; the final norm's weights are folded in, its scale is not"
         ),
     },
+    ("model",),
 )
 ROW_ACTIVATIONS = Schema(
     "row_activations",
@@ -34,4 +36,5 @@ ROW_ACTIVATIONS = Schema(
         **{name: PROBLEM[name] for name in ("fields", "target")},
         "activation": number("the neuron's activation at the last token of the row's prompt"),
     },
+    CELL,
 )

@@ -9,13 +9,8 @@ from form_invariance.stages.contrasts import ALL
 from form_invariance.stages.overlap.table import FORMAT_CORRELATION, OVERLAP, RELIABILITY, all_formats
 from form_invariance.stages.questions import QUESTIONS
 from form_invariance.tables.columns import EVERY_LAYER
-from form_invariance.tables.inputs import Input
 
-INPUTS = {
-    "overlap": Input(OVERLAP, ("operator",)),
-    "reliability": Input(RELIABILITY, ("operator",)),
-    "format_correlation": Input(FORMAT_CORRELATION),
-}
+INPUTS = {"overlap": OVERLAP, "reliability": RELIABILITY, "format_correlation": FORMAT_CORRELATION}
 
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:

@@ -16,11 +16,15 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.overlap.compute import by_both_rules, reliability_table
     from form_invariance.stages.overlap.table import OVERLAP, RELIABILITY
     from form_invariance.tables.files import write_table
+    from form_invariance.tables.keys import by_key, common_keys
 
-    cells, models = read_effects(arguments.effects, Membership(arguments.membership, arguments.seed))
+    cells, models = read_effects(
+        by_key(arguments.effects, "format"), Membership(arguments.membership, arguments.seed)
+    )
     ks = sorted(set(arguments.k))
     provenance = {"models": models, "k": ks, **settings(arguments, "membership", "bootstrap", "seed")}
     overlap = by_both_rules(cells, ks, arguments.bootstrap, arguments.seed)
     reliability = reliability_table(cells, ks, arguments.seed)
-    write_table(overlap, arguments.output, OVERLAP, provenance)
-    write_table(reliability, arguments.reliability_output, RELIABILITY, provenance)
+    keys = common_keys(*arguments.effects)
+    write_table(overlap, arguments.output, OVERLAP, provenance, keys)
+    write_table(reliability, arguments.reliability_output, RELIABILITY, provenance, keys)

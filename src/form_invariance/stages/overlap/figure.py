@@ -35,14 +35,12 @@ from form_invariance.stages.overlap.table import (
     of_all_layers,
     with_another,
 )
-from form_invariance.tables.inputs import Input
 
 INPUTS = {
-    "overlap": Input(OVERLAP, ("operator",), figures=("overlap",)),
-    "reliability": Input(RELIABILITY, ("operator",), figures=("overlap",)),
-    "operator_overlap": Input(OPERATOR_OVERLAP, figures=("overlap",)),
-    "differing": Input(DIFFERING, figures=("differing",)),
+    "overlap": {"overlap": OVERLAP, "reliability": RELIABILITY, "operator_overlap": OPERATOR_OVERLAP},
+    "differing": {"differing": DIFFERING},
 }
+"""By figure."""
 
 PARTS_WITHIN = "one format, parts of its prompts (ceiling)"
 OTHER_OPERATOR = "another operator, same format"

@@ -2,17 +2,15 @@
 
 import argparse
 
-from form_invariance.stages.options import add_keyed, add_options, add_required, check_cells, settings
-
-_FORM = "FORMAT/OPERATOR=FILE"
+from form_invariance.stages.options import add_files, add_options, add_required, settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_keyed(parser, "--effects", _FORM, "indirect effects of every cell")
+    add_files(parser, "--effects", "indirect effects of every cell")
     variants = "indirect effects of the variants, whose format is FORMAT~N"
-    add_keyed(parser, "--variant-effects", _FORM, variants, required=False)
-    add_keyed(parser, "--datasets", _FORM, "dataset tables of every cell")
-    add_keyed(parser, "--corrupt-tables", _FORM, "corrupt partners of every cell")
+    add_files(parser, "--variant-effects", variants, required=False)
+    add_files(parser, "--datasets", "dataset tables of every cell")
+    add_files(parser, "--corrupt-tables", "corrupt partners of every cell")
     add_options(parser, "--membership", "--bootstrap", "--seed")
     add_required(parser, int, "+", k="circuit sizes")
     add_options(
@@ -30,20 +28,23 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.overlap.differing import differing_table, operator_overlap_table
     from form_invariance.stages.overlap.table import DIFFERING, FORMAT_CORRELATION, OPERATOR_OVERLAP
     from form_invariance.tables.files import write_table
+    from form_invariance.tables.keys import by_cell, common_keys, matching_cells
 
-    check_cells(arguments, "--effects", "--datasets", "--corrupt-tables")
-    membership = Membership(arguments.membership, arguments.seed)
-    every, models = read_effects({**arguments.effects, **arguments.variant_effects}, membership)
-    cells, variants = (
-        {cell: every[cell] for cell in some} for some in (arguments.effects, arguments.variant_effects)
+    own, datasets, partners = matching_cells(
+        effects=arguments.effects, datasets=arguments.datasets, corrupt_tables=arguments.corrupt_tables
     )
+    of_variants = by_cell(arguments.variant_effects)
+    membership = Membership(arguments.membership, arguments.seed)
+    every, models = read_effects({**own, **of_variants}, membership)
+    cells, variants = ({cell: every[cell] for cell in some} for some in (own, of_variants))
+    keys = common_keys(*arguments.effects)
     given = sorted(set(arguments.k)), arguments.bootstrap, arguments.seed
     provenance = {"models": models, "k": given[0], **settings(arguments, "membership", "bootstrap", "seed")}
-    write_table(operator_overlap_table(cells, *given), arguments.output, OPERATOR_OVERLAP, provenance)
-    write_table(differing_table(cells, *given, variants), arguments.differing_output, DIFFERING, provenance)
+    write_table(operator_overlap_table(cells, *given), arguments.output, OPERATOR_OVERLAP, provenance, keys)
+    write_table(differing_table(cells, *given, variants), arguments.differing_output, DIFFERING, provenance, keys)
     measured = {}
     for cell, effects in cells.items():
-        train, draws = read_train_pairs(arguments.datasets[cell], arguments.corrupt_tables[cell])
+        train, draws = read_train_pairs(datasets[cell], partners[cell])
         measured[cell] = Measured(effects, answers_of(train, draws, effects, name_of(cell)))
     correlation = format_correlation_table(measured, *given[1:])
-    write_table(correlation, arguments.correlation_output, FORMAT_CORRELATION, provenance)
+    write_table(correlation, arguments.correlation_output, FORMAT_CORRELATION, provenance, keys)

@@ -15,6 +15,7 @@ OVERLAP = Schema(
         "used": flag("the configured rule, which the circuit and all later stages use"),
         **COMPARED_SETS,
     },
+    ("model", "operator"),
 )
 RELIABILITY = Schema(
     "reliability",
@@ -30,6 +31,7 @@ RELIABILITY = Schema(
         "low": number("2.5 % percentile over repeats"),
         "high": number("97.5 % percentile over repeats"),
     },
+    ("model", "operator"),
 )
 OPERATOR_OVERLAP = Schema(
     "operator_overlap",
@@ -39,6 +41,7 @@ OPERATOR_OVERLAP = Schema(
         "operators": text("the two operators compared, joined by +"),
         **COMPARED_SETS,
     },
+    ("model",),
 )
 
 OVERLAPS, OPERATORS_OWN, INVARIANCE = "overlap", "operators_own", "invariance"
@@ -65,6 +68,7 @@ DIFFERING = Schema(
         "low": number("lower 95 % limit: normal, with the standard error of a bootstrap within the halves"),
         "high": number("upper 95 % limit"),
     },
+    ("model",),
 )
 
 RELIABLE = 0.3
@@ -89,6 +93,7 @@ FORMAT_CORRELATION = Schema(
         "high": number("upper 95 % limit of corrected"),
         "neurons": integer("neurons that are candidates in every format of the operator"),
     },
+    ("model",),
 )
 
 

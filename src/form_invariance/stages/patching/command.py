@@ -18,6 +18,7 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.patching.compute import patch_candidates
     from form_invariance.stages.run import load_run, run_provenance
     from form_invariance.tables.files import write_tensors
+    from form_invariance.tables.keys import common_keys
 
     run = load_run(arguments)
     train = read_train(arguments.dataset, arguments.corrupt_table, run.tokenizer, run.model.device)
@@ -30,4 +31,5 @@ def run(arguments: argparse.Namespace) -> None:
         "corrupt_seeds": len(train.partners),
         "prompts": len(train.tokens),
     }
-    write_tensors(to_tensors(effects, candidates), arguments.output, "indirect_effects", provenance)
+    keys = common_keys(arguments.dataset)
+    write_tensors(to_tensors(effects, candidates), arguments.output, "indirect_effects", provenance, keys)

@@ -20,7 +20,7 @@ def run(arguments: argparse.Namespace) -> None:
     tensors, provenance = read_tensors(arguments.effects, "indirect_effects")
     attribution = read_table(arguments.attribution, ATTRIBUTION)
     table = rank_cell(tensors, attribution)
-    kept = {key: value for key, value in provenance.items() if key not in ("table", "version")}
+    kept = {key: value for key, value in provenance.items() if key not in ("table", "version", "keys")}
     recall = recall_of_attribution(table, attribution)
     if recall is not None:
         kept["recall_of_attribution"] = recall
@@ -28,4 +28,4 @@ def run(arguments: argparse.Namespace) -> None:
             f"the {CHECKED} best of a layer by attribution contain {recall:.1%} of its exact {CHECKED} best"
         )
         print(f"all neurons were patched: {contained} (mean over layers)", file=sys.stderr)
-    write_table(table, arguments.output, RANKING, kept)
+    write_table(table, arguments.output, RANKING, kept, provenance["keys"])

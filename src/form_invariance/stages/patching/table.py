@@ -1,6 +1,6 @@
 """The ranking by exact indirect effect."""
 
-from form_invariance.tables.columns import NEURON, Schema, integer, number
+from form_invariance.tables.columns import CELL, NEURON, Schema, integer, number
 
 RANKING = Schema(
     "ranking",
@@ -15,4 +15,5 @@ RANKING = Schema(
         "attribution_score": number("stage-1 score"),
         "attribution_rank": integer("stage-1 rank within the layer"),
     },
+    CELL,
 )

@@ -1,6 +1,6 @@
 """The ranking in a lower precision."""
 
-from form_invariance.tables.columns import Schema, integer, number, text
+from form_invariance.tables.columns import CELL, Schema, integer, number, text
 
 PRECISION = Schema(
     "precision",
@@ -13,4 +13,5 @@ PRECISION = Schema(
         "top": integer("size of the two circuits compared"),
         "overlap": number("share of their neurons that they have in common"),
     },
+    CELL,
 )

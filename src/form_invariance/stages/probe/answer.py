@@ -7,9 +7,8 @@ import pandas as pd
 from form_invariance.stages.answers import Answer
 from form_invariance.stages.probe.summary import curve, peak
 from form_invariance.stages.probe.table import PROBE
-from form_invariance.tables.inputs import Input
 
-INPUTS = {"probe": Input(PROBE, ("format",))}
+INPUTS = {"probe": PROBE}
 QUESTION = "Where can the answer be read?"
 
 

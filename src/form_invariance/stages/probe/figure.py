@@ -9,22 +9,24 @@ from matplotlib.figure import Figure
 
 from form_invariance.drawing import style
 from form_invariance.drawing.lines import DASHED, DOTTED, Look, line, line_grid, looks_of
+from form_invariance.stages.contrasts import ALL
 from form_invariance.stages.probe.summary import EVERY_OPERATOR, ONSET_ACCURACY, curve, of_all_formats, peak
 from form_invariance.stages.probe.table import PROBE
-from form_invariance.tables.inputs import Input
 
-INPUTS = {"probe": Input(PROBE, ("format",)), "across": Input(PROBE, figures=("probe",))}
+INPUTS = {"probe": {"probe": PROBE}, "probe_positions": {"probe": PROBE}}
+"""By figure."""
 
 TOGETHER, BASELINE = "all formats together", "majority or shuffled answers"
 
 
 def probe(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """One panel for all operators together, and one for each: accuracy with Wilson intervals, onsets marked."""
-    table = tables["probe"]
+    across = tables["probe"]["format"] == ALL
+    table = tables["probe"][~across]
     operators, formats = (table[column].unique().tolist() for column in ("operator", "format"))
     alone, together = (
         pd.concat([curve(rows, operator) for operator in operators])
-        for rows in (table, of_all_formats(tables["across"]))
+        for rows in (table, of_all_formats(tables["probe"][across]))
     )
     baseline = alone.groupby(["operator", "layer"])[["majority", "shuffled"]].max().max(axis=1).rename("majority")
     lines = [

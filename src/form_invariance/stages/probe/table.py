@@ -25,4 +25,5 @@ PROBE = Schema(
         "majority": number("the same if the training prompts' most frequent answer is always said"),
         "shuffled": number("the same for a probe whose training prompts' answers were shuffled"),
     },
+    ("model", "format"),
 )

@@ -20,9 +20,8 @@ from form_invariance.stages.specificity.table import (
     TEXT,
 )
 from form_invariance.stages.verdicts import PRIMARY
-from form_invariance.tables.inputs import Input
 
-INPUTS = {"specificity": Input(SPECIFICITY), "specificity_contrasts": Input(SPECIFICITY_CONTRASTS)}
+INPUTS = {"specificity": SPECIFICITY, "specificity_contrasts": SPECIFICITY_CONTRASTS}
 
 _Rows = Mapping[tuple[str, str, str], Any]
 """The contrasts over all cells at one k, of the knockout, by metric, contrast and task."""

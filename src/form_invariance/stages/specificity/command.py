@@ -1,13 +1,14 @@
 """Keep and knock out every operator's circuit on every operator, on copying, comparing and plain text."""
 
 import argparse
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from form_invariance.stages.options import (
     OPERANDS,
-    add_keyed,
+    add_files,
     add_options,
     add_required,
     add_run_arguments,
@@ -25,12 +26,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_arguments(parser)
     add_options(parser, *OPERANDS, "--center-logits", "--matched-seeds", "--bootstrap", "--seed")
     add_required(parser, int, "+", k="circuit sizes")
-    add_keyed(parser, "--dataset", "FORMAT/OPERATOR=FILE", "dataset table of each cell")
-    add_keyed(parser, "--rankings", "FORMAT/OPERATOR=FILE", "ranking table of each cell")
-    add_keyed(parser, "--circuit", "OPERATOR=FILE", "circuit table of each operator")
-    add_keyed(parser, "--mean-cache", "FORMAT/OPERATOR=FILE", "mean cache of each cell's own template")
-    add_keyed(parser, "--task", "TASK=EXPRESSION", "tasks on numbers", required=False)
-    add_keyed(parser, "--task-template", "FORMAT/TASK=TEMPLATE", "their prompts", required=False)
+    add_files(parser, "--dataset", "dataset table of each cell")
+    add_files(parser, "--rankings", "ranking table of each cell")
+    add_files(parser, "--circuit", "circuit table of each operator")
+    add_files(parser, "--mean-cache", "mean cache of each cell's own template")
+    parser.add_argument(
+        "--tasks",
+        type=json.loads,
+        default={},
+        help="tasks on numbers: JSON, as specificity_tasks of a configuration",
+    )
     parser.add_argument("--text", type=Path, help="plain text, UTF-8; default: a short text of the package")
     parser.add_argument("--text-sha256", help="sha256 of --text; a file with another content is refused")
     add_required(parser, int, prompts="prompts of a task that is no operator, at most")
@@ -48,16 +53,20 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.specificity.damages import damage_by_prompt
     from form_invariance.stages.specificity.table import SPECIFICITY, SPECIFICITY_CONTRASTS, SPECIFICITY_PROMPTS
     from form_invariance.tables.files import write_table
+    from form_invariance.tables.keys import by_key, common_keys, matching_cells
     from form_invariance.tables.progress import track
 
-    circuits, caches = arguments.circuit, arguments.mean_cache
+    circuits = by_key(arguments.circuit, "operator")
+    caches, rankings, datasets = matching_cells(
+        mean_cache=arguments.mean_cache, rankings=arguments.rankings, dataset=arguments.dataset
+    )
     run, center = load_run(arguments), arguments.center_logits
     text = _text(arguments, run)
     measured, parts, by_prompt, sets = [], [], [], {}
     for name in dict.fromkeys(name for name, _ in caches):
         means = {operator: read_means(caches[name, operator], run.model) for operator in circuits}
-        sets[name] = _sets(arguments, run, name, circuits, means)
-        tasks = [*_tasks(arguments, run, name, means), text]
+        sets[name] = _sets(arguments, run, name, circuits, means, rankings)
+        tasks = [*_tasks(arguments, run, name, means, datasets), text]
         for task in track(tasks, len(tasks), f"tasks in {name}"):
             for damage in damages(run, name, task, sets[name], arguments.bootstrap, arguments.seed, center):
                 measured.append(damage)
@@ -66,14 +75,16 @@ def run(arguments: argparse.Namespace) -> None:
                     by_prompt.append(damage_by_prompt(damage, sets[name]))
     contrasts = contrasts_table(measured, sets, list(circuits))
     provenance = {
-        **run_provenance(arguments, run, "center_logits", "bootstrap", "seed", "prompts", "matched_seeds", "task"),
-        "task_template": {"/".join(key): template for key, template in arguments.task_template.items()},
+        **run_provenance(
+            arguments, run, "center_logits", "bootstrap", "seed", "prompts", "matched_seeds", "tasks"
+        ),
         "text": arguments.text and str(arguments.text),
     }
-    write_table(pd.concat(parts, ignore_index=True), arguments.output, SPECIFICITY, provenance)
+    keys = common_keys(*arguments.dataset)
+    write_table(pd.concat(parts, ignore_index=True), arguments.output, SPECIFICITY, provenance, keys)
     every_prompt = pd.concat(by_prompt, ignore_index=True)
-    write_table(every_prompt, arguments.prompts_output, SPECIFICITY_PROMPTS, provenance)
-    write_table(contrasts, arguments.contrasts_output, SPECIFICITY_CONTRASTS, provenance)
+    write_table(every_prompt, arguments.prompts_output, SPECIFICITY_PROMPTS, provenance, keys)
+    write_table(contrasts, arguments.contrasts_output, SPECIFICITY_CONTRASTS, provenance, keys)
 
 
 def _sets(
@@ -82,6 +93,7 @@ def _sets(
     name: str,
     circuits: Mapping[str, Path],
     means: Mapping[str, "MeanCache"],
+    rankings: Mapping[tuple[str, str], Path],
 ) -> list["NeuronSet"]:
     """Every operator's circuits, and their controls in one format."""
     from form_invariance.stages.circuit.compute import read_circuits
@@ -95,18 +107,24 @@ def _sets(
         members = read_circuits(path, sorted(set(arguments.k)), run.late, run.width)
         values = {
             "variance": means[operator].late_variance(run.first),
-            "effect": run.by_neuron(read_table(arguments.rankings[name, operator], RANKING), "ie_mean"),
+            "effect": run.by_neuron(read_table(rankings[name, operator], RANKING), "ie_mean"),
         }
         ranked = {
             form: run.by_neuron(read_table(ranking, RANKING), "rank")
-            for (form, of), ranking in arguments.rankings.items()
+            for (form, of), ranking in rankings.items()
             if of == operator
         }
         sets += neuron_sets(operator, members, values, ranked, draws)
     return sets
 
 
-def _tasks(arguments: argparse.Namespace, run: "Run", name: str, means: Mapping[str, "MeanCache"]) -> list["Task"]:
+def _tasks(
+    arguments: argparse.Namespace,
+    run: "Run",
+    name: str,
+    means: Mapping[str, "MeanCache"],
+    datasets: Mapping[tuple[str, str], Path],
+) -> list["Task"]:
     """The tasks of one format: the operators, and those on numbers that have a template in it."""
     from form_invariance.problems.operands import OperandRange
     from form_invariance.stages.dataset.table import DATASET
@@ -114,13 +132,13 @@ def _tasks(arguments: argparse.Namespace, run: "Run", name: str, means: Mapping[
     from form_invariance.tables.files import read_table
 
     tasks = [
-        operator_task(run, operator, read_table(arguments.dataset[name, operator], DATASET), cache)
+        operator_task(run, operator, read_table(datasets[name, operator], DATASET), cache)
         for operator, cache in means.items()
     ]
     limits, most = OperandRange(**operand_limits(arguments)), max(FEWEST, arguments.prompts)
-    for task, expression in arguments.task.items():
-        if template := arguments.task_template.get((name, task)):
-            tasks.append(number_task(run, task, expression, template, limits, most, arguments.seed))
+    for task, asked in arguments.tasks.items():
+        if template := asked["templates"].get(name):
+            tasks.append(number_task(run, task, asked["expression"], template, limits, most, arguments.seed))
     return tasks
 
 

@@ -14,9 +14,9 @@ from form_invariance.drawing import style
 from form_invariance.stages.neuron_sets import BEST_IN, CIRCUIT, KINDS, MATCHED
 from form_invariance.stages.specificity.damages import KEEP_ONLY, KNOCKOUT
 from form_invariance.stages.specificity.table import CONTROLS, SPECIFICITY
-from form_invariance.tables.inputs import Input
 
-INPUTS = {"specificity": Input(SPECIFICITY, figures=("specificity", "exchange"))}
+INPUTS = {name: {"specificity": SPECIFICITY} for name in ("specificity", "exchange")}
+"""By figure."""
 
 COLUMNS = {
     CIRCUIT: KINDS[CIRCUIT].label,

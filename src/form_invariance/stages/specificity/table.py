@@ -67,6 +67,7 @@ SPECIFICITY = Schema(
         **_damages(),
         "centered": flag("logits centred over the vocabulary"),
     },
+    ("model",),
 )
 SPECIFICITY_PROMPTS = Schema(
     "specificity_prompts",
@@ -85,6 +86,7 @@ SPECIFICITY_PROMPTS = Schema(
         ),
         "probability": number("probability of the answer before the intervention - after it"),
     },
+    ("model",),
 )
 SPECIFICITY_CONTRASTS = Schema(
     "specificity_contrasts",
@@ -107,4 +109,5 @@ SPECIFICITY_CONTRASTS = Schema(
         **COLUMNS,
         **RATIO,
     },
+    ("model",),
 )

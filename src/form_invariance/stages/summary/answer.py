@@ -8,10 +8,9 @@ from form_invariance.stages.answers import Answer
 from form_invariance.stages.questions import QUESTIONS
 from form_invariance.stages.summary.lines import by_operator, verdicts_at
 from form_invariance.stages.summary.table import FEWEST_PAIRS, VERDICTS
-from form_invariance.tables.inputs import Input
 
 QUESTION = "What is the verdict?"
-INPUTS = {"verdicts": Input(VERDICTS)}
+INPUTS = {"verdicts": VERDICTS}
 
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:

@@ -2,13 +2,11 @@
 
 import argparse
 
-from form_invariance.stages.options import add_options, add_required, settings
+from form_invariance.stages.options import add_files, add_options, add_required, settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--tables", nargs="+", required=True, metavar="NAME/KEY=FILE", help="the tables of contrasts"
-    )
+    add_files(parser, "--tables", "the tables of contrasts, in any order")
     add_required(parser, int, k_shown="circuit size that is printed by default; the table has all")
     add_options(parser, output="verdicts table")
 
@@ -21,14 +19,16 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.summary.table import VERDICTS
     from form_invariance.stages.transfer.table import TRANSFER_CONTRASTS
     from form_invariance.tables.files import write_table
-    from form_invariance.tables.inputs import Input, input_paths, read_inputs
+    from form_invariance.tables.inputs import input_paths, read_inputs
+    from form_invariance.tables.keys import common_keys
 
     inputs = {
-        "overlap": Input(OVERLAP, ("operator",)),
-        "differing": Input(DIFFERING),
-        "intervention_contrasts": Input(INTERVENTION_CONTRASTS),
-        "transfer_contrasts": Input(TRANSFER_CONTRASTS),
-        "specificity_contrasts": Input(SPECIFICITY_CONTRASTS),
+        "overlap": OVERLAP,
+        "differing": DIFFERING,
+        "intervention_contrasts": INTERVENTION_CONTRASTS,
+        "transfer_contrasts": TRANSFER_CONTRASTS,
+        "specificity_contrasts": SPECIFICITY_CONTRASTS,
     }
-    tables = read_inputs(input_paths(arguments.tables, inputs, "the verdicts"), inputs)
-    write_table(verdicts_table(tables), arguments.output, VERDICTS, settings(arguments, "k_shown"))
+    tables = read_inputs(input_paths(arguments.tables, inputs, "the verdicts need"), inputs)
+    keys, provenance = common_keys(*arguments.tables), settings(arguments, "k_shown")
+    write_table(verdicts_table(tables), arguments.output, VERDICTS, provenance, keys)

@@ -15,9 +15,9 @@ from form_invariance.stages.questions import QUESTIONS
 from form_invariance.stages.specificity.table import ALL
 from form_invariance.stages.summary.lines import verdicts_at
 from form_invariance.stages.summary.table import VERDICTS
-from form_invariance.tables.inputs import Input
 
-INPUTS = {"verdicts": Input(VERDICTS, ("model",))}
+INPUTS = {"summary": {"verdicts": VERDICTS}}
+"""By figure."""
 
 _WHOLE: dict[str, Any] = {"color": COLOURS[0], "lw": 1.6, "solid_capstyle": "butt"}
 _OPERATOR: dict[str, Any] = {"color": GREY, "ls": "", "marker": "|", "ms": 5, "mew": 0.8}

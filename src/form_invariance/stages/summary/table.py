@@ -38,4 +38,5 @@ VERDICTS = Schema(
             "operators mixed, where it is yes for some and no for others"
         ),
     },
+    ("model",),
 )

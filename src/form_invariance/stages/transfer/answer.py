@@ -10,12 +10,8 @@ from form_invariance.stages.contrasts import overall
 from form_invariance.stages.questions import QUESTIONS
 from form_invariance.stages.transfer.names import CEILINGS, NO_DONOR, NONE
 from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_CONTRASTS
-from form_invariance.tables.inputs import Input
 
-INPUTS = {
-    "transfer": Input(TRANSFER, ("operator", "direction")),
-    "transfer_contrasts": Input(TRANSFER_CONTRASTS),
-}
+INPUTS = {"transfer": TRANSFER, "transfer_contrasts": TRANSFER_CONTRASTS}
 
 _CONTRASTS = {
     "repaired": (
@@ -68,7 +64,8 @@ def _found(contrasts: pd.DataFrame) -> str:
 
 
 def _rates(table: pd.DataFrame, k: int) -> str:
-    means = table.groupby(["operator", "direction", "condition"])["recovered"].mean().groupby("condition").mean()
+    cells = ["operator", "donor", "target", "condition"]
+    means = table.groupby(cells)["recovered"].mean().groupby("condition").mean()
     rates = {name: percent(value) for name, value in means.items()}
     ceilings = " and ".join(rates.get(name, "undefined") for name in CEILINGS)
     return (

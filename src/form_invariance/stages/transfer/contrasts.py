@@ -8,6 +8,7 @@ import pandas as pd
 
 from form_invariance.stages.contrasts import NO_CONTROL, Pair, paired, problems_of, rows, strongest
 from form_invariance.stages.transfer.names import BASELINES, DRAWN
+from form_invariance.stages.transfer.table import with_direction
 
 _CELL = ["direction", "operator", "k"]
 
@@ -57,13 +58,13 @@ def contrast_table(
     """The contrasts of every cell (direction, operator) and k, of every operator and over all cells.
 
     Args:
-        transfer: transfer tables with the columns operator and direction; they say which cells there are.
+        transfer: transfer tables with the column operator; they say which cells there are.
         pairs: tables by pair with the column operator.
         resamples: bootstrap resamples.
         names: of the contrasts.
     """
-    cells = transfer.loc[transfer["condition"] == "matched", _CELL].drop_duplicates()
-    pairs = pairs.assign(direction=pairs["donor"] + "_to_" + pairs["target"])
+    cells = with_direction(transfer).loc[transfer["condition"] == "matched", _CELL].drop_duplicates()
+    pairs = with_direction(pairs)
     by_pair = _by_pair(pairs)
     by_cell: dict[tuple[Any, ...], pd.DataFrame] = dict(iter(by_pair.groupby(_CELL, sort=False)))
     by_cell = {key: by_cell.get(key, by_pair.iloc[:0]) for key in cells.itertuples(index=False, name=None)}

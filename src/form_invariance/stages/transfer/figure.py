@@ -10,14 +10,11 @@ from form_invariance.drawing.lines import DASH_DOT, DASHED, DOTTED, Look, line, 
 from form_invariance.drawing.style import COLOURS, GREY, LIGHT
 from form_invariance.stages.contrasts import ALL
 from form_invariance.stages.transfer.names import CEILINGS, CONTROLS, NO_DONOR
-from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_CONTRASTS
+from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_CONTRASTS, with_direction
 from form_invariance.statistics import wilson
-from form_invariance.tables.inputs import Input
 
-INPUTS = {
-    "transfer": Input(TRANSFER, ("operator", "direction"), ("transfer",)),
-    "transfer_contrasts": Input(TRANSFER_CONTRASTS, figures=("transfer_contrasts",)),
-}
+INPUTS = {"transfer": {"transfer": TRANSFER}, "transfer_contrasts": {"transfer_contrasts": TRANSFER_CONTRASTS}}
+"""By figure."""
 
 LOOKS = {
     "matched": Look(COLOURS[0], "o", label="matched donor"),
@@ -48,7 +45,7 @@ def transfer(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     Rows are directions, columns operators, as far as any of their panels has pairs and shared neurons.
     """
     heading = f"{title}: share of wrong answers corrected by a donor's activations"
-    table = tables["transfer"]
+    table = with_direction(tables["transfer"])
     tried = table[(table["condition"] == "matched") & (table["pairs"] > 0) & (table["n_neurons"] > 0)]
     if tried.empty:
         return style.nothing(heading, "no neuron is shared, or no answer is wrong in one format alone")

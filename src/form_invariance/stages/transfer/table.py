@@ -1,10 +1,11 @@
 """Transfer of activations between formats."""
 
+import pandas as pd
+
 from form_invariance.stages.contrasts import COLUMNS
 from form_invariance.stages.neuron_sets import described
 from form_invariance.stages.transfer.names import DRAWN
 from form_invariance.tables.columns import Schema, flag, integer, number, text
-from form_invariance.tables.inputs import Input
 
 _SETTING = {
     "donor": text("format whose activations are transferred"),
@@ -37,6 +38,7 @@ TRANSFER = Schema(
         "normalized_logit_after": number("mean normalised logit of the right answer after"),
         "centered": flag("logits centred over the vocabulary"),
     },
+    ("model", "operator"),
 )
 TRANSFER_PAIRS = Schema(
     "transfer_pairs",
@@ -51,6 +53,7 @@ TRANSFER_PAIRS = Schema(
         ),
         "probability": number("probability of the right answer"),
     },
+    ("model", "operator"),
 )
 TRANSFER_CONTRASTS = Schema(
     "transfer_contrasts",
@@ -65,9 +68,12 @@ TRANSFER_CONTRASTS = Schema(
         ),
         **COLUMNS,
     },
+    ("model",),
 )
-CONTRASTED = {
-    "transfer": Input(TRANSFER, ("operator", "direction")),
-    "transfer_pairs": Input(TRANSFER_PAIRS, ("operator",)),
-}
+CONTRASTED = {"transfer": TRANSFER, "transfer_pairs": TRANSFER_PAIRS}
 """The tables that contrasts are made from."""
+
+
+def with_direction(table: pd.DataFrame) -> pd.DataFrame:
+    """A table with its column direction, DONOR_to_TARGET."""
+    return table.assign(direction=table["donor"] + "_to_" + table["target"])

@@ -1,0 +1,53 @@
+"""What files are of: the names of a model, a format and an operator, in their columns and their provenance."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from form_invariance.errors import UserError
+from form_invariance.tables.files import provenance_of
+
+
+def common_keys(*paths: Path) -> dict[str, str]:
+    """The keys that all of some files have with the same value."""
+    first, *others = (provenance_of(path).get("keys", {}) for path in paths)
+    return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
+
+
+def by_key(paths: Iterable[Path], *names: str) -> dict[Any, Path]:
+    """Files by one of their keys, or by tuples of several, in order.
+
+    Raises:
+        UserError: a file does not have a key, or two files have the same ones.
+    """
+    found: dict[Any, Path] = {}
+    for path in paths:
+        keys = provenance_of(path).get("keys", {})
+        if missing := [name for name in names if name not in keys]:
+            raise UserError(f"{path} does not say its {missing[0]}; delete it and run snakemake again")
+        values = tuple(keys[name] for name in names)
+        key = values if names[1:] else values[0]
+        if key in found:
+            raise UserError(f"{path} and {found[key]} are both of {'/'.join(values)}; give one file of each")
+        found[key] = path
+    return found
+
+
+def by_cell(paths: Iterable[Path]) -> dict[tuple[str, str], Path]:
+    """Files by format and operator; the errors are those of `by_key`."""
+    return by_key(paths, "format", "operator")
+
+
+def matching_cells(**options: Iterable[Path]) -> list[dict[tuple[str, str], Path]]:
+    """The files of some options of a command, by format and operator.
+
+    Raises:
+        UserError: as `by_key`, or an option does not have the cells of the first one.
+    """
+    (name, first), *others = (
+        (f"--{option.replace('_', '-')}", by_cell(paths)) for option, paths in options.items()
+    )
+    for option, other in others:
+        if other.keys() != first.keys():
+            raise UserError(f"{option} must have a file for each cell of {name} and no other")
+    return [first, *(other for _, other in others)]
