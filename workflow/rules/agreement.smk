@@ -42,7 +42,7 @@ rule agreement:
         maps=lambda wildcards, input: keyed(input.maps, -3),
         settings=settings("permutations", "seed"),
     resources:
-        **table_job(mem_mb=2000),
+        **table_job("agreement", mem_mb=2000),
     shell:
         "python -m form_invariance agreement --operator {wildcards.operator:q} --neurons {input.neurons:q}"
         " --heuristics {params.heuristics:q} --maps {params.maps:q} {params.settings:q} --output {output.table:q}"

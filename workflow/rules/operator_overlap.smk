@@ -38,7 +38,7 @@ rule operator_overlap:
         corrupt=lambda wildcards, input: keyed(input.corrupt, *CELL),
         settings=settings("k", "bootstrap", "membership", "seed"),
     resources:
-        **table_job(mem_mb=4000),
+        **table_job("operator_overlap", mem_mb=4000),
     shell:
         "python -m form_invariance operator-overlap --effects {params.effects:q} {params.variants:q}"
         " --datasets {params.datasets:q} --corrupt-tables {params.corrupt:q} {params.settings:q}"
