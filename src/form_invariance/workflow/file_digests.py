@@ -51,12 +51,16 @@ def digests(config: Mapping[str, Any], begun: Digests) -> dict[str, str]:
     return {path: one[0] for path, one in found.items()}
 
 
+def state_of(file: os.stat_result) -> str:
+    """What cannot stay equal while a file's content changes."""
+    return f"{file.st_ino} {file.st_size} {file.st_mtime_ns} {file.st_ctime_ns}"
+
+
 def _digest(path: str, kept: list[str] | None) -> list[str]:
     """The digest of a file, and the state of the file that has it."""
     try:
         with open(path, "rb") as file:
-            state = os.fstat(file.fileno())
-            now = f"{state.st_ino} {state.st_size} {state.st_mtime_ns} {state.st_ctime_ns}"
+            now = state_of(os.fstat(file.fileno()))
             if kept and kept[1:] == [now]:
                 return kept
             return [hashlib.file_digest(file, "sha256").hexdigest(), now]
