@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from form_invariance.model.gguf import is_gguf
+from form_invariance.model.files import is_gguf
 from form_invariance.model.sizes import Sizes, read_sizes
 from form_invariance.workflow.config_check import load
 from form_invariance.workflow.config_schema import check_schema
