@@ -14,9 +14,10 @@ from torch import nn
 from conftest import FAMILIES
 from form_invariance import library
 from form_invariance.errors import UserError
-from form_invariance.model import decoder
+from form_invariance.model import decoder, proof
 
 TOKENS = torch.arange(3, 87, 7)[None]
+DTYPES = torch.float32, torch.float16, torch.bfloat16
 
 
 def in_memory(folder):
@@ -98,7 +99,7 @@ def test_a_bridge_whose_own_weights_were_changed(family_folders):
                 logits(library.load_model(bridge, device="cpu")), expected, atol=1e-4, rtol=0
             )
         else:
-            with pytest.raises(UserError, match="this engine's logits differ from the model's own by"):
+            with pytest.raises(UserError, match="computes what this engine does not"):
                 library.load_model(bridge, device="cpu")
 
 
@@ -153,13 +154,21 @@ CHANGED = {
 }
 DIFFERENT = {
     "one scaling": (lambda one: setattr(one.self_attn, "scaling", 0.9), r"1.self_attn .* has attention_scale 0.9"),
-    "a hook": (
-        lambda one: one.mlp.register_forward_hook(lambda module, given, made: made * 1.1),
-        r"logits differ from the model's own by .*, first in model\.layers\.1 \(LlamaDecoderLayer\)",
+    "mlp": (
+        lambda one: one.mlp.register_forward_hook(lambda module, given, made: made * 0.9),
+        r"model\.layers\.1\.mlp \(LlamaMLP\) computes what this engine does not: its output differs by 0\.1",
     ),
     "attention": (
-        lambda one: one.self_attn.register_forward_hook(lambda module, given, made: (made[0] * 2, made[1])),
-        r"first in model\.layers\.1\.self_attn \(LlamaAttention\)",
+        lambda one: one.self_attn.register_forward_hook(lambda module, given, made: (made[0] * 0.9, made[1])),
+        r"model\.layers\.1\.self_attn \(LlamaAttention\) computes what",
+    ),
+    "a sum": (
+        lambda one: one.register_forward_hook(lambda module, given, made: made * 0.9),
+        r"model\.layers\.1 \(LlamaDecoderLayer\) computes what",
+    ),
+    "between two layers": (
+        lambda one: one.register_forward_pre_hook(lambda module, given: (given[0] * 0.9, *given[1:])),
+        r"model\.layers\.0 \(LlamaDecoderLayer\) computes what",
     ),
 }
 """What is done to a layer, and what is said."""
@@ -190,15 +199,25 @@ def test_a_model_that_was_changed_after_it_was_built(family_folders, name):
     assert torch.equal(before, expected) == (name == "rope_theta")
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", DIFFERENT)
-def test_a_model_that_computes_something_else(tuned, name):
+def test_a_model_that_computes_something_else(tuned, name, dtype):
     (model, tokenizer), (alter, said) = tuned, DIFFERENT[name]
-    alter(model.model.layers[1])
+    alter(model.to(dtype).model.layers[1])
     model.train()
     with pytest.raises(UserError, match=said) as caught:
         library.load_model(model, tokenizer=tokenizer, device="cpu")
     assert "\n" not in str(caught.value)
     assert all(module.training for module in model.modules())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_rounding_is_a_fifth_of_the_proofs_limit(family_folders, monkeypatch, family, dtype):
+    """Whatever the engine's own precision."""
+    monkeypatch.setattr(proof, "_LAYER", {key: limit / 5 for key, limit in proof._LAYER.items()})
+    model, tokenizer = in_memory(family_folders[family])
+    library.load_model(model.to(dtype), tokenizer=tokenizer, device="cpu")
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -227,7 +246,7 @@ SAME_MODULES = {
 OTHER_MODULES = {
     "GraniteConfig": ({"residual_multiplier": 0.22}, "has residual_multiplier 0.22, which is not supported"),
     "MixtralConfig": ({}, r"model\.layers\.0\.mlp \(MixtralSparseMoeBlock\) has no up_proj"),
-    "HeliumConfig": ({}, r"first in model\.layers\.0\.self_attn \(HeliumAttention\)"),
+    "HeliumConfig": ({}, r"model\.layers\.0\.self_attn \(HeliumAttention\) computes what"),
     "NemotronConfig": ({}, "has the activation ReLUSquaredActivation"),
     "GPTBigCodeConfig": ({}, "this GPTBigCodeForCausalLM cannot be read"),
 }
@@ -309,7 +328,7 @@ REFUSED = {
     "subclass": (with_weight(torch.ones(48).as_subclass(Subclass)), "is a Subclass, not a plain tensor; give"),
     "offloaded": (lambda model: model.to("meta"), r"is not in memory \(device meta\)"),
     "shape": (with_weight(torch.ones(47)), "the model in memory cannot be run by transformers: .*47"),
-    "longer": (with_config(num_hidden_layers=3), "first in model.layers.3, which does not run"),
+    "longer": (with_config(num_hidden_layers=3), r"model\.layers\.3 \(LlamaDecoderLayer\) does not run"),
 }
 
 

@@ -1,6 +1,7 @@
 """The library refuses a wrong value in one sentence, and takes the same value in another form for what it is."""
 
 import re
+from collections import deque
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -65,7 +66,16 @@ NO_PLAIN_TEXT = [np.inf, 1e300, "\ud800"]
 SEVERAL = [["12+7="], np.array([1])]
 """Cells that are accepted answers, and nothing else."""
 NO_LIST = [{"19", "7"}, range(3), pd.Series([19]), [], [71, None], ["71", [72]]]
-LISTS_AS_TEXT = ["['Kyiv', 'Kiev']", " [19, 71] ", "('Kyiv',)", "{'a', 'b'}"]
+LISTS_AS_TEXT = [
+    *("['Kyiv', 'Kiev']", " [19, 71] ", "('Kyiv',)", "{'a', 'b'}", "{19, 71}"),
+    *(
+        form(kind([19, 71]))
+        for kind in (frozenset, np.array, pd.array, pd.Index, torch.tensor, deque)
+        for form in (str, repr)
+    ),
+    *(str(kind(["19", "71"])) for kind in (frozenset, np.array, pd.array)),
+    repr(np.array(["19", "71"], dtype=object)),
+]
 NO_TOKENS = ["x", "[73, x]", "[]", [], {73, 1}, 73, [73.5], [[73]], [73, None], "[73, 75", [1, 2]]
 """Accepted tokens: no list of whole numbers, or one without the answer_token, which is 73 in this row."""
 NO_WHOLE = [

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from form_invariance.model import files as model_files
 from form_invariance.model import loading as models
 from form_invariance.model.files import PACKAGED
-from form_invariance.model.stored_weights import weight_files
+from form_invariance.model.folders import weight_files
 from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.operands import evaluate
 from form_invariance.workflow import config_check, job_sizes

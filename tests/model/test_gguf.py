@@ -21,7 +21,7 @@ from form_invariance.cli import main
 from form_invariance.errors import UserError
 from form_invariance.model import decoder, loading, tokenizers
 from form_invariance.model.files import resolve
-from form_invariance.model.gguf import imported_folder, write_folder
+from form_invariance.model.gguf import write_folder
 from form_invariance.problems.prompts import render
 from form_invariance.stages.tokenizer_options import folder_of
 
@@ -106,12 +106,25 @@ def tensor(name, *shape):
     return lambda fields, tensors: tensors.update({name: np.ones(shape, np.float32)})
 
 
+IDS = ("bos", "eos", "padding", "unknown")
+SIZES = ("block_count", "embedding_length", "feed_forward_length", "vocab_size", "rope.dimension_count")
+SIZES += ("attention.head_count", "attention.head_count_kv", "attention.key_length")
 REFUSED = [
     (key("llama.expert_count", 4), "transformers does not read expert_count"),
     (key("llama.attention.value_length", 8), "transformers does not read attention.key_length"),
     (tensor("rope_freqs.weight", 8), "transformers does not read rope_freqs.weight"),
     (key("tokenizer.ggml.pre", "other"), "transformers does not read tokenizer.ggml.pre 'other'"),
-    (key("tokenizer.ggml.model", "bert"), "has no tokenizer that transformers reads"),
+    (key("tokenizer.ggml.model", "bert"), "has no model and tokenizer that transformers reads"),
+    *(
+        (key(f"tokenizer.ggml.{name}_token_id", 2**32 - 1), f"{name}_token_id must be a number from 0 to")
+        for name in IDS
+    ),
+    *((key(f"llama.{size}", 0), f"llama.{size} must be a number from") for size in SIZES),
+    (key("llama.block_count", 2), "block_count must be a number from 3 to 3, not 2"),
+    (key("llama.embedding_length", 2**31), "embedding_length must be a number from 1 to 1048576, not 2147483648"),
+    (key("llama.attention.head_count_kv", 3), "head_count, 4, must be a multiple of head_count_kv, 3"),
+    (key("llama.attention.layer_norm_rms_epsilon", float("nan")), "must be a number from 0 to 1, not nan"),
+    (key("tokenizer.ggml.tokens", None), "has no tokenizer"),
     (lambda fields, tensors: tensors.pop("blk.2.ffn_up.weight"), "'model.layers.2.mlp.up_proj.weight' is missing"),
 ]
 
@@ -150,7 +163,7 @@ def test_a_file_as_source(original, tmp_path):
     from form_invariance.stages.model_options import load_model
 
     arguments = options(path, "--model-files", str(record))
-    assert folder_of(arguments) == imported_folder(record)
+    assert folder_of(arguments) == tokenizers.imported_folder(record)
     found, tokenizer = load_model(arguments)
     run = library.load_model(resolve(str(path)), device="cpu")
     expected = model.model.layers[1].mlp.down_proj.weight

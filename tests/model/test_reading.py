@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from conftest import FAMILIES
 from form_invariance.errors import UserError
 from form_invariance.model import loading as models
-from form_invariance.model.files import files_read
+from form_invariance.model.folders import files_read
 
 INDEX = "model.safetensors.index.json"
 LINEAR = {"rope_type": "linear", "factor": 4.0}
@@ -143,11 +143,8 @@ def refusal(folder):
 
 def test_folders_without_readable_weights(tiny_folder, tmp_path):
     folder = shutil.copytree(tiny_folder, tmp_path / "model")
-    away = folder / "model.safetensors"
-    away.rename(folder / "consolidated.safetensors")
-    assert "has no weights: transformers reads model.safetensors" in refusal(folder)
-    (folder / "consolidated.safetensors").rename(folder / "model-q8_0.gguf")
-    assert "model-q8_0.gguf is a GGUF file; give the file itself" in refusal(folder)
+    (folder / "model.safetensors").rename(folder / "consolidated.safetensors")
+    assert "has no weights: it has neither model.safetensors nor" in refusal(folder)
     for name in ("sub/model.safetensors", "../other/model.safetensors", "./model.safetensors", "gone"):
         (folder / INDEX).write_text(json.dumps({"weight_map": {"model.norm.weight": name}}))
         assert f"{name}, which its index names, is missing" in refusal(folder)
@@ -172,9 +169,10 @@ def test_quantised_weights_are_called_quantised(tiny_folder, tmp_path, kind):
 
     folder = rewritten(tiny_folder, tmp_path / "m", change=change)
     assert f"the model is quantised (weight '{STEM}." in refusal(folder)
-    method = {"quantization_config": {"quant_method": "some"}}
-    folder = rewritten(tiny_folder, tmp_path / "m", lambda raw: {**raw, **method}, change)
-    assert "config.json: the model is quantised (quantization_config: some)" in refusal(folder)
+    folder = rewritten(
+        tiny_folder, tmp_path / "m", lambda raw: {**raw, "quantization_config": {"quant_method": "x"}}
+    )
+    assert "the model is quantised (quantization_config: x)" in refusal(folder)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])

@@ -14,7 +14,8 @@ from huggingface_hub import constants
 from stub_checkout import ROOT
 
 from form_invariance.errors import UserError
-from form_invariance.model.files import PACKAGED, files_read, resolve
+from form_invariance.model.files import PACKAGED, resolve
+from form_invariance.model.folders import files_read
 from form_invariance.workflow import config_check
 
 COMMIT = "4e20de362430cd3b72f300e6b0f18e50e7166e08"
@@ -45,19 +46,16 @@ def refusal(source, revision=None):
     [
         ("/no/such/X.GGUF", "the GGUF file '/no/such/X.GGUF' does not exist"),
         ("models/llama-1b/config.json", "is a file; give the folder that contains it"),
-        ("owner/name@v1", "hub id 'owner/name' and, as its revision, 'v1'"),
-        ("http://hf.co/owner/na.me/", "is a page of the hub; give the hub id 'owner/na.me'"),
-        ("huggingface.co/owner/name", "is a page of the hub; give the hub id 'owner/name'"),
-        ("https://huggingface.co/owner/name/tree/v1?x=y", "'owner/name' and, as its revision, 'v1'"),
-        ("https://huggingface.co/owner/name/tree/refs%2Fpr%2F1", "as its revision, 'refs/pr/1'"),
+        ("owner/name@v1", "give the hub id 'owner/name' and, as its revision, 'v1'"),
+        ("http://hf.co/owner/na.me/", "is not a hub id; give the hub id 'owner/na.me'"),
+        ("https://huggingface.co/owner/name/tree/refs%2Fpr%2F1?x=y", "as its revision, 'refs/pr/1'"),
         ("hf://owner/name@v1", "'owner/name' and, as its revision, 'v1'"),
-        ("https://huggingface.co/datasets/owner/name", "is a URL; give a local folder or a hub id"),
-        ("s3://bucket/model", "is a URL; give a local folder or a hub id"),
+        ("https://huggingface.co/datasets/owner/name", "does not exist; give a Hugging Face folder"),
         ("owner/name--x", "does not exist; give a Hugging Face folder"),
-        ("gpt2", "'gpt2' does not exist, and a hub id has an owner"),
+        ("gpt2", "'gpt2' does not exist; give a Hugging Face folder"),
         ("./models/fetched/", "does not exist; 'make models/fetched' fetches it"),
         ("elsewhere/models/fetched", "'elsewhere/models/fetched' does not exist; give a Hugging Face folder"),
-        ("model/llama-1b", "'model/llama-1b' does not exist, but the folder 'models' does"),
+        ("config/llama-1b", "'config/llama-1b' does not exist, but the folder 'config' does"),
     ],
 )
 def test_a_wrong_source_is_told_before_any_job(source, said):
@@ -78,9 +76,8 @@ def test_the_makefile_fetches_the_models_that_have_wheels():
     )
 
 
-@pytest.mark.parametrize("source", ["meta-llama/Llama-3.2-1B", "Qwen/llama-1b", "a/b.c-d_e"])
-def test_a_hub_id_waits_for_its_job(source):
-    config_check.check({**SHIPPED, "models": {"mine": {"source": source}}}, SCHEMA)
+def test_a_hub_id_waits_for_its_job():
+    config_check.check({**SHIPPED, "models": {"mine": {"source": "a/b.c-d_e"}}}, SCHEMA)
 
 
 def snapshot(repository, names, listed=None, hub_id="owner--name"):
@@ -100,15 +97,17 @@ def snapshot(repository, names, listed=None, hub_id="owner--name"):
     return folder
 
 
-DESCRIPTION = ["config.json", "tokenizer.json", "tokenizer_config.json"]
+DESCRIPTION = ["config.json", "tokenizer.json", "tokenizer_config.json", "tokenizer.4.0.0.json"]
 OTHER_FILES = ["consolidated.safetensors", "original/model.safetensors", "checkpoint-5/config.json", "onnx/x.json"]
 SHARDS = ["model-1-of-2.safetensors", "model-2-of-2.safetensors"]
 
 
 @pytest.fixture
 def repository(tmp_path):
-    """A model that is stored whole, and in shards with another index."""
+    """A model with a tokenizer for two versions of transformers, stored whole, and in shards with an index."""
     folder = Path(shutil.copytree(PACKAGED / "embedded-shared", tmp_path / "repository"))
+    shutil.copy(folder / DESCRIPTION[1], folder / DESCRIPTION[3])
+    (folder / DESCRIPTION[2]).write_text(json.dumps({"fast_tokenizer_files": ["tokenizer.4.0.0.json"]}))
     places = {str(number): shard for number, shard in enumerate(SHARDS)}
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
     for shard in SHARDS:

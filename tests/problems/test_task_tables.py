@@ -55,6 +55,11 @@ def test_a_table_that_has_changed_since_the_run_began_is_refused(tmp_path):
         ("word;answer\na, b;c\nd;e\n", "'word;answer' are separated by ';'; separate all values by commas"),
         ('word,answer\n"a\nb",c\n"d\r\ne",f\n"g ",h\n', "column 'word' in line 6 is empty, or begins or ends"),
         ('word,answer\n"a\nb",c\n\nd,e\n"a\nb",f\n', "line 6 states a problem of an earlier line"),
+        (
+            "word,answer\na,b\nc,['d' 'e']\n",
+            "column 'answer' in line 3 has several answers (\"['d' 'e']\")",
+        ),
+        ("word,answer\na,b\nc,frozenset({'d'})\n", "column 'answer' in line 3 has several answers"),
         ('word,answer\na,b\n\n"c,d\ne,f\n', "the row that begins in line 4 is wrong"),
         ("word,answer\na,b\nc,\0d\n", "line 3 has a NUL character"),
         ("word,answer\na,b\nc," + "d" * 200_000, "the row that begins in line 3 is wrong"),
@@ -85,6 +90,7 @@ def test_a_file_that_is_missing_or_no_text_is_refused(tmp_path):
         ("word,answer\ra,b\rc,d\r", ["a", "c"], [2, 3]),
         ('\n\nword,answer\n"a\nb",b\n   \n"c, ""d""",d\n', ["a\nb", 'c, "d"'], [4, 7]),
         ('"word","answer"\n"a","b"\n"null","NA"\n', ["a", "null"], [2, 3]),
+        ("word,answer\na,19|71\nc,list(x)\n", ["a", "c"], [2, 3]),
     ],
 )
 def test_unusual_files_keep_their_text(tmp_path, text, words, lines):

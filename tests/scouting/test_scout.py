@@ -19,6 +19,7 @@ from form_invariance.errors import UserError
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import Arithmetic
+from form_invariance.problems.templates import fill
 from form_invariance.scouting import choice as choice_module
 from form_invariance.scouting import questions, sizes
 from form_invariance.scouting.choice import EACH, choose, is_enough, left_out, search
@@ -219,6 +220,25 @@ def test_of_two_answers_there_are_as_many_examples_as_asked_for(tmp_path):
     assert not set(examples["a"]) & set(problems["a"])
     with pytest.raises(UserError, match="scout needs 41 at least, 17 for worked examples and 24 problems"):
         questions.of_file(path, 17)
+
+
+def test_no_value_of_an_example_is_filled(tmp_path, raw_tokenizer):
+    """Rows with {key} are asked, but are no worked examples, whose text a template would fill again."""
+    path = tmp_path / "code.csv"
+    rows = [f"d[{{{'key' if n % 2 else n}}}],k{n},{n + 10}\n" for n in range(40)]
+    path.write_text("text,key,answer\n" + "".join(rows))
+    examples, problems = draw(questions.of_file(path, 4), 0, 4)
+    assert not examples["fields"].str.contains("{key}", regex=False).any()
+    assert problems["fields"].str.contains("{key}", regex=False).any()
+    tokenizer = PromptTokenizer(raw_tokenizer, None)
+    made = with_examples(tokenizer, "{text} {key}=", examples.head(2), "here")
+    prompts = [fill(made, yaml.safe_load(fields)) for fields in problems["fields"]]
+    assert {prompt.rpartition("\n")[0] for prompt in prompts} == {made.rpartition("\n")[0]}
+    with pytest.raises(UserError, match=r"^here: a worked example has {k[0-9]+}, which"):
+        with_examples(tokenizer, "{{key}}=", examples.head(2), "here")
+    path.write_text("text,key,answer\n" + "".join(f"{{key}} {n},{n},{n}\n" for n in range(40)))
+    with pytest.raises(UserError, match=r"code\.csv: scout needs 4 rows .* only 0 contain no words in braces"):
+        questions.of_file(path)
 
 
 @pytest.mark.parametrize("operator", list(questions.EXPRESSIONS))

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 import re
 import shutil
 import socket
@@ -334,7 +335,11 @@ def test_the_slow_checks_are_remembered_and_only_for_what_they_saw(tmp_path, pac
     first = remembered.read_text()
     config_check.check(config, SCHEMA, remembered)
     assert remembered.read_text() == first
-    (packaged_copy / "tokenizer.json").write_text("{}")
+    # As long as before, and with its times.
+    path = packaged_copy / "tokenizer.json"
+    stamps = path.stat().st_atime_ns, path.stat().st_mtime_ns
+    path.write_text("{}".ljust(path.stat().st_size))
+    os.utime(path, ns=stamps)
     with pytest.raises(UserError, match="tokenizer"):
         config_check.check(config, SCHEMA, remembered)
     assert remembered.read_text() == first

@@ -7,7 +7,7 @@ import pytest
 from snakemake.iocontainers import Wildcards
 from stub_checkout import ROOT
 
-from form_invariance.workflow import config_check, job_costs, job_sizes, partitions, plan
+from form_invariance.workflow import config_check, job_costs, job_sizes, partitions, plan, table_costs
 
 CONFIG = config_check.load(ROOT / "config/config.yaml") | {"models": {"m": {"source": "meta-llama/Llama-3.2-1B"}}}
 LARGE = CONFIG | {"train_prompts": 1000, "candidates": 8192}
@@ -35,6 +35,44 @@ def test_a_job_asks_for_more_than_twice_the_time_that_plan_expects(tmp_path, con
 def test_the_limit_follows_the_work():
     assert asked(LARGE, "patching", CELL) > 100 > 3 * asked(CONFIG, "census", CELL)
     assert asked(LARGE, "model_files", {"model": "m"}) == asked(CONFIG, "model_files", {"model": "m"}) < 15
+
+
+def asked_of_tables(config, rule, attempt=1):
+    job = job_sizes.table_job({"cpu": {}}, lambda: False, partial(table_costs.seconds, config), rule, mem_mb=1)
+    return job["runtime"](Wildcards(fromdict=CELL), attempt)
+
+
+@pytest.mark.parametrize(
+    ("rule", "key"),
+    [
+        ("overlap", "bootstrap"),
+        ("operator_overlap", "bootstrap"),
+        ("agreement", "permutations"),
+        ("heuristic_null", "heuristic_max_operand"),
+    ],
+)
+def test_the_limit_of_a_job_on_tables_follows_its_work(rule, key):
+    usual, hard = (asked_of_tables(CONFIG | {key: times * CONFIG[key]}, rule) for times in (1, 100))
+    assert 10 < usual < 60
+    assert hard > 3 * usual
+    assert asked_of_tables(CONFIG, rule, 2) == 2 * usual
+
+
+def test_more_formats_and_operators_give_a_job_on_tables_more_time():
+    for key, rules in {
+        "formats": ["overlap", "operator_overlap", "agreement"],
+        "operators": ["operator_overlap"],
+    }.items():
+        more = {f"{name}{number}": one for number in range(9) for name, one in CONFIG[key].items()}
+        for rule in rules:
+            config = CONFIG | {"variant_operators": []}
+            assert asked_of_tables(config | {key: more}, rule) > asked_of_tables(config, rule)
+
+
+def test_the_random_maps_of_a_grid_are_counted():
+    from form_invariance.stages.heuristics import null
+
+    assert null.MAPS + null.SCALE_MAPS == table_costs.MAPS
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,6 @@ rule heuristic_null:
         grid=lambda wildcards: GRIDS[wildcards.operator],
         settings=settings("seed", max_operand="heuristic_max_operand"),
     resources:
-        **table_job(mem_mb=2000),
+        **table_job("heuristic_null", mem_mb=2000),
     shell:
         "python -m form_invariance heuristic-null {params.grid:q} {params.settings:q} --output {output:q} 2> {log:q}"

@@ -31,7 +31,7 @@ rule operator_overlap:
         code=source_digest("operator-overlap"),
         settings=settings("k", "bootstrap", "membership", "seed"),
     resources:
-        **table_job(mem_mb=4000),
+        **table_job("operator_overlap", mem_mb=4000),
     shell:
         "python -m form_invariance operator-overlap --effects {input.effects:q}"
         " --variant-effects {input.variants:q} --datasets {input.datasets:q} --corrupt-tables {input.corrupt:q} {params.settings:q}"

@@ -11,14 +11,13 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.errors import UserError
+from form_invariance.problems.task_tables import is_list_as_text
 
 _FLOAT = float | np.floating
 _EXACT = 2**53
 """A float of this size may have been another whole number."""
 _SHOWN = 60
 """Characters of a value in a message."""
-_LIST_AS_TEXT = re.compile(r"\[.*\]|\(.*,.*\)|\{.*\}", re.DOTALL)
-"""The text that a list, a tuple or a set becomes in a CSV file."""
 
 
 def shown(value: object) -> str:
@@ -129,7 +128,7 @@ def lists_of_answers(table: pd.DataFrame, name: str, argument: str) -> tuple[lis
     """
     cells = column(table, name, argument)
     for row, cell in enumerate(cells):
-        if isinstance(cell, str) and _LIST_AS_TEXT.fullmatch(cell.strip()):
+        if isinstance(cell, str) and is_list_as_text(cell):
             rule = f"has the text {shown(cell)} in column {str(name)!r}, which may be a list from a file"
             advice = "give a list of the accepted answers, or, if this text is the answer, [text]"
             raise refusal(table, row, argument, f"{rule}; {advice}")

@@ -5,8 +5,7 @@ fast: XXH3 is as fast as the memory, several times faster than sha256.
 """
 
 import hashlib
-import re
-from collections.abc import Collection
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,7 @@ import pandas as pd
 import xxhash
 
 from form_invariance.errors import UserError
-from form_invariance.model.files import TOKENIZER as TOKENIZER
-from form_invariance.model.files import files_read
+from form_invariance.model.folders import INDEX, files_read, tokenizer_files
 from form_invariance.tables.columns import Schema, integer, text
 from form_invariance.tables.files import read_table
 from form_invariance.tables.progress import Progress
@@ -31,8 +29,6 @@ MODEL_FILES = Schema(
     ("model",),
 )
 
-_SHA256 = re.compile(r"[0-9a-f]{64}")
-
 
 def _digest(path: Path, algorithm: Any) -> str:
     try:
@@ -40,11 +36,6 @@ def _digest(path: Path, algorithm: Any) -> str:
             return hashlib.file_digest(file, algorithm).hexdigest()
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
-
-
-def checksum(path: Path) -> str:
-    """XXH3 (128 bits) of a file."""
-    return _digest(path, xxhash.xxh3_128)
 
 
 def record(folder: Path, file: Path | None = None) -> pd.DataFrame:
@@ -64,23 +55,28 @@ def record(folder: Path, file: Path | None = None) -> pd.DataFrame:
         sha256 = _digest(path, "sha256")
         # In the hub's cache a file of weights is named by its sha256.
         blob = path.resolve()
-        if blob.parent.name == "blobs" and _SHA256.fullmatch(blob.name) and blob.name != sha256:
+        if blob.parent.name == "blobs" and len(blob.name) == len(sha256) and blob.name != sha256:
             raise UserError(
                 f"{path} differs from the hub's file: its sha256 is not {blob.name}; delete {blob} and run again "
                 "to download it again"
             )
-        rows.append((path.name, size, checksum(path), sha256))
+        rows.append((_name(path, folder, file), size, _digest(path, xxhash.xxh3_128), sha256))
         progress.add(size)
     return pd.DataFrame(rows, columns=list(MODEL_FILES.columns))
 
 
-def check(folder: Path, recorded: Path, only: Collection[str] = (), file: Path | None = None) -> None:
+def _name(path: Path, folder: Path, file: Path | None) -> str:
+    """The name of a file in the table: its place in the folder."""
+    return path.name if path == file else os.path.relpath(path, folder)
+
+
+def check(folder: Path, recorded: Path, file: Path | None = None, *, weights: bool = True) -> None:
     """Check that a model's files are the recorded ones.
 
     Args:
         recorded: table model_files.
         file: the GGUF file of which the folder was made.
-        only: names of the files to check; default: all.
+        weights: False checks the files of the tokenizer alone.
 
     Raises:
         UserError: with the first file that differs.
@@ -96,12 +92,12 @@ def check(folder: Path, recorded: Path, only: Collection[str] = (), file: Path |
 
     for name in known.index:
         path = file if file and name == file.name else folder / name
-        if only and name not in only:
+        if not weights and (name == INDEX or not name.endswith(".json")):
             continue
         if not path.exists():
             refuse(path, "is gone")
-        if checksum(path) != known[name]:
+        if _digest(path, xxhash.xxh3_128) != known[name]:
             refuse(path, "has changed")
-    for path in [folder / name for name in only] if only else files_read(folder):
-        if path.name not in known.index and path.exists():
+    for path in files_read(folder) if weights else tokenizer_files(folder):
+        if _name(path, folder, None) not in known.index:
             refuse(path, "is new")

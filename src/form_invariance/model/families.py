@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from form_invariance.errors import UserError, one_line
 from form_invariance.model.decoder import Decoder, LayerWeights
+from form_invariance.model.folders import quantised
 from form_invariance.model.modules import Modules, unwrapped
 from form_invariance.model.sizes import DecoderConfig
 
@@ -155,10 +156,15 @@ def family_of(modules: Modules) -> Family:
     """The family of a model.
 
     Raises:
-        UserError: no family has such modules, or the model multiplies by a factor that the engine does not.
+        UserError: no family has such modules, the model multiplies by a factor that the engine does not, or it is
+            quantised.
     """
+    config = modules.find("config")
+    if (given := getattr(config, "quantization_config", None)) is not None:
+        method = given.get("quant_method") if isinstance(given, dict) else given
+        raise quantised(modules.where, f"quantization_config: {method!s:.60}")
     for name in _FACTORS:
-        if (factor := getattr(modules.find("config"), name, None)) not in (None, 1):
+        if (factor := getattr(config, name, None)) not in (None, 1):
             modules.refuse("", f"has {name} {factor}")
     for name, family in FAMILIES.items():
         if modules.find(name) is not None:

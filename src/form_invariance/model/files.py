@@ -1,22 +1,37 @@
-"""Find a model's folder and its files. No torch here."""
+"""What a source names: a folder, a GGUF file or a model of the hub. No torch here."""
 
 import os
+import re
 from pathlib import Path
+from urllib.parse import unquote
 
 from form_invariance.errors import UserError
 from form_invariance.model import hub
-from form_invariance.model.gguf import is_gguf
-from form_invariance.model.sources import check_hub_id, is_hub_id, refusal
-from form_invariance.model.stored_weights import INDEX, WHOLE, weight_files
 
 PACKAGED = Path(__file__).parents[1] / "embedded/models"
 """Folder of the models that come with the package; `embedded:NAME` names one of them."""
 
-TOKENIZER = (
-    *("config.json", "tokenizer.json", "tokenizer_config.json"),
-    *("added_tokens.json", "special_tokens_map.json"),
+_HUB_ID = r"(?!(?:api|collections|datasets|docs|models|papers|spaces)/)[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*"
+"""No owner has the name of a part of the hub."""
+_HOST = r"(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/"
+_PAGE = re.compile(
+    rf"(?:{_HOST}|hf://)({_HUB_ID})(?:(?:@|/(?:tree|blob|resolve|commit)/)([^/?#]+))?.*|({_HUB_ID})@(.+)"
 )
-"""The files of a tokenizer; the last three may be missing."""
+"""The address of a hub model, or its id with a revision."""
+_WHEELS = "config/wheels"
+"""Lists of what the Makefile fetches for each of its models."""
+
+
+def is_gguf(source: str) -> bool:
+    """Whether a source names a GGUF file."""
+    return source.lower().endswith(".gguf")
+
+
+def is_hub_id(source: str) -> bool:
+    """Whether a source has the form of a hub id, such as `owner/model`, and is not a local file or folder."""
+    if is_gguf(source) or Path(source).exists() or re.match(_HOST, source) or "--" in source:
+        return False
+    return bool(re.fullmatch(_HUB_ID, source)) and source[-1] not in ".-"
 
 
 def resolve(source: str, revision: str | None = None) -> Path:
@@ -30,51 +45,53 @@ def resolve(source: str, revision: str | None = None) -> Path:
     Raises:
         UserError: the source names no model, the model cannot be downloaded, or it has no revisions.
     """
-    found = _local(source)
-    if found is None:
+    if is_hub_id(source):
         check_hub_id(source, revision)
         return hub.download(source, revision)
-    check_revision(source, revision)
-    return found
-
-
-def check_revision(source: str, revision: str | None) -> None:
-    """Check that a local model is given without a revision.
-
-    Raises:
-        UserError: there is one.
-    """
-    if revision is not None:
-        raise UserError(
-            f"revision: {revision!r} is given with {source!r}, but only hub models have revisions; leave it out"
-        )
-
-
-def _local(source: str) -> Path | None:
-    """The folder or file that a source names; None for a hub id."""
     if source.startswith("embedded:"):
         packaged = {f"embedded:{path.name}": path for path in sorted(PACKAGED.glob("*/"))}
         if source not in packaged:
             known = ", ".join(packaged)
             raise UserError(f"model {source!r} does not come with the package; known are {known or 'none'}")
-        return packaged[source]
-    path = Path(os.path.expanduser(source))
-    if path.is_dir() or (is_gguf(source) and path.is_file()):
-        return path
-    if not is_hub_id(source):
-        raise UserError(refusal(source))
-    return None
+        path = packaged[source]
+    else:
+        path = Path(os.path.expanduser(source))
+        if not path.is_dir() and not (is_gguf(source) and path.is_file()):
+            raise UserError(_refusal(source))
+    if revision is not None:
+        raise UserError(
+            f"revision: {revision!r} is given with {source!r}, but only hub models have revisions; leave it out"
+        )
+    return path
 
 
-def files_read(folder: Path) -> list[Path]:
-    """The files from which a model and its tokenizer are read, sorted by name; for a GGUF file, that file.
+def _refusal(source: str) -> str:
+    """Why a source is neither a local folder nor a hub id, and what to give instead."""
+    if is_gguf(source):
+        return f"the GGUF file {source!r} does not exist; correct the path"
+    if Path(source).is_file():
+        return f"model {source!r} is a file; give the folder that contains it"
+    if match := _PAGE.fullmatch(source):
+        hub_id, revision = match[1] or match[3], unquote(match[2] or match[4] or "")
+        also = f" and, as its revision, {revision!r}" if revision else ""
+        return f"model {source!r} is not a hub id; give the hub id {hub_id!r}{also}"
+    if Path(source).parent == Path("models") and Path(_WHEELS, f"{Path(source).name}.txt").exists():
+        return f"model folder {source!r} does not exist; 'make {Path(source)}' fetches it"
+    return (
+        f"model folder {source!r} does not exist; give a Hugging Face folder with config.json, *.safetensors and "
+        "tokenizer.json, a hub id with its owner, such as 'meta-llama/Llama-3.2-1B', or embedded:NAME"
+    )
+
+
+def check_hub_id(hub_id: str, revision: str | None) -> None:
+    """Check that a hub id is not the misspelt path of a local folder. A model in the hub's cache is none.
 
     Raises:
-        UserError: weights are missing, damaged or quantised.
+        UserError: a folder of the working folder has the owner's name.
     """
-    if folder.is_file():
-        return [folder]
-    index = [] if (folder / WHOLE).is_file() else [folder / INDEX]
-    needed, others = TOKENIZER[:2], TOKENIZER[2:]
-    given = [*(folder / name for name in needed), *(folder / name for name in others if (folder / name).exists())]
-    return sorted({*given, *index, *weight_files(folder)})
+    owner = hub_id.split("/")[0]
+    if Path(owner).is_dir() and hub.cached(hub_id, revision) is None:
+        raise UserError(
+            f"model folder {hub_id!r} does not exist, but the folder {owner!r} does; correct the path, or, if "
+            f"the hub's model is meant, run 'hf download {hub_id}' first"
+        )

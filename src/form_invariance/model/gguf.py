@@ -5,56 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from form_invariance.errors import UserError, in_one_sentence
-
-_LIKE_GPT2 = ("gpt-2", "default", "smollm")
-"""Values of `tokenizer.ggml.pre` that transformers does not list and reads like GPT-2's."""
-_ASSUMED = {
-    "attention.sliding_window_pattern": 6,
-    "rope.freq_base_swa": 10_000,
-    "rope.scaling.type": "none",
-    "rope.scaling.factor": 1,
-}
-"""Values that transformers assumes for keys that it does not read."""
-_WIDTHS = ("attention.key_length", "attention.value_length", "rope.dimension_count")
-
-
-def is_gguf(source: str) -> bool:
-    """Whether a source names a GGUF file."""
-    return source.lower().endswith(".gguf")
-
-
-def imported_folder(record: Path) -> Path:
-    """The folder for the model of a GGUF file, from the path of the table model_files."""
-    return record.with_name("imported")
-
-
-def _metadata(file: Path) -> dict[str, Any]:
-    """The metadata of a file, after a check that transformers reads all of it that describes the model.
-
-    Raises:
-        UserError: the file is damaged, or transformers would load a different model.
-    """
-    from transformers.integrations.gguf import read_gguf_metadata
-    from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKENIZER_SPLITS
-    from transformers.modeling_gguf_pytorch_utils import GGUF_TO_TRANSFORMERS_MAPPING
-
-    with in_one_sentence(f"{file} is not a complete GGUF file, so download it again"):
-        said, tensors = read_gguf_metadata(str(file))
-        family = f"{said['general.architecture']}."
-    own = {key.removeprefix(family): value for key, value in said.items() if key.startswith(family)}
-    known = {*(GGUF_TO_TRANSFORMERS_MAPPING["config"].get(family[:-1]) or own), *_WIDTHS}
-    unread = [key for key in own if key not in known and own[key] != _ASSUMED.get(key)]
-    unread += _WIDTHS[:1] if len({own[key] for key in _WIDTHS if key in own}) > 1 else ()
-    unread += ["rope_freqs.weight"] if "rope_freqs.weight" in tensors else []
-    if said.get("tokenizer.ggml.model") == "gpt2":
-        pre = said.get("tokenizer.ggml.pre", "default")
-        unread += [] if pre in (*GGUF_PRE_TOKENIZER_SPLITS, *_LIKE_GPT2) else [f"tokenizer.ggml.pre {pre!r}"]
-    if unread:
-        raise UserError(
-            f"{file}: transformers does not read {unread[0]}, so it would load a different model; use the "
-            "model's Hugging Face folder"
-        )
-    return dict(said)
+from form_invariance.model.gguf_metadata import checked_metadata
 
 
 def load_tokenizer(file: Path) -> Any:
@@ -66,8 +17,8 @@ def load_tokenizer(file: Path) -> Any:
     from tokenizers import pre_tokenizers
     from transformers import AutoTokenizer
 
-    said = _metadata(file)
-    with in_one_sentence(f"{file} has no tokenizer that transformers reads"):
+    said = checked_metadata(file)
+    with in_one_sentence(f"{file} has no model and tokenizer that transformers reads"):
         tokenizer: Any = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name, local_files_only=True)
         backend, pre = tokenizer.backend_tokenizer, said.get("tokenizer.ggml.pre")
         if pre == "smollm":
@@ -93,9 +44,6 @@ def write_folder(file: Path, folder: Path) -> None:
 
     tokenizer = load_tokenizer(file)
     model, part = in_transformers(file, torch.float32, "cpu"), folder.with_name(f".{folder.name}.part")
-    # The loaded weights are no longer quantised.
-    model.hf_quantizer = None
-    del model.config.quantization_config
     try:
         for old in (part, folder):
             shutil.rmtree(old, ignore_errors=True)

@@ -3,12 +3,9 @@
 from pathlib import Path
 
 from form_invariance.errors import UserError
-from form_invariance.model.stored_weights import ADAPTER, INDEX, WHOLE, shards
+from form_invariance.model.folders import ADAPTER, INDEX, TOKENIZER, WHOLE, shards
 
-_FILES = (
-    *("config.json", "tokenizer.json", "tokenizer_config.json", "added_tokens.json", "special_tokens_map.json"),
-    *(ADAPTER, WHOLE, INDEX),
-)
+_FILES = (*TOKENIZER, "tokenizer.*.json", ADAPTER, WHOLE, INDEX)
 """The files that are read of a model, without the shards of its weights."""
 
 
@@ -70,11 +67,6 @@ def download(hub_id: str, revision: str | None) -> Path:
         part = cached(hub_id, revision)
         if part is not None and (missing := _missing(part)):
             raise _incomplete(hub_id, missing[0], type(error).__name__) from error
-        if hub_id.startswith("models/"):
-            raise UserError(
-                f"model folder {hub_id!r} does not exist; if it is one of the Makefile's pretrained models, "
-                f"'make {hub_id}' fetches it"
-            ) from error
         raise UserError(
             f"model {hub_id!r} is not a local folder and cannot be downloaded from the hub "
             f"({type(error).__name__}); check the spelling and the network, and for a gated model accept "

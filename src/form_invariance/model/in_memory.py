@@ -8,15 +8,9 @@ from torch import nn
 from form_invariance.errors import UserError
 from form_invariance.model import families, proof
 from form_invariance.model.decoder import Decoder
-from form_invariance.model.loading import check_room, refuse_quantised
 from form_invariance.model.modules import unwrapped
 
 _WHERE = "the model in memory"
-
-
-def is_bridge(model: nn.Module) -> bool:
-    """Whether it is TransformerLens's bridge."""
-    return hasattr(model, "original_model")
 
 
 def read(model: nn.Module, dtype: torch.dtype, device: str) -> Decoder:
@@ -24,10 +18,10 @@ def read(model: nn.Module, dtype: torch.dtype, device: str) -> Decoder:
 
     Raises:
         UserError: it is neither a transformers model nor a bridge, it has a part that the engine does not compute,
-            or its logits differ from the engine's.
+            or the engine computes something else.
     """
     given: Any = unwrapped(model)
-    inner: Any = unwrapped(given.original_model) if is_bridge(given) else given
+    inner: Any = unwrapped(getattr(given, "original_model", given))
     if type(inner).__module__.startswith("peft"):
         raise UserError(f"{_WHERE} has an adapter; merge it into the weights with peft's merge_and_unload")
     if not hasattr(getattr(inner, "config", None), "to_json_string"):
@@ -35,14 +29,9 @@ def read(model: nn.Module, dtype: torch.dtype, device: str) -> Decoder:
             f"source: a module of type {type(model).__name__} is neither a transformers model nor a "
             "TransformerLens bridge; give the model that it contains"
         )
-    if (quantised := getattr(inner.config, "quantization_config", None)) is not None:
-        refuse_quantised(_WHERE, quantised)
-    place = torch.device(device)
-    if place.type == "cuda":
-        elsewhere = sum(weight.numel() for weight in inner.parameters() if weight.device.type != "cuda")
-        check_room(_WHERE, elsewhere, dtype, place)
-    decoder = families.read(inner, _WHERE, dtype, place)
+    own = torch.float32 if inner.dtype == torch.float64 else inner.dtype
+    decoder = families.read(inner, _WHERE, own, torch.device(device))
     # Compiling for one comparison would take a minute.
     with torch.compiler.set_stance("force_eager"):
         proof.check(given, decoder, _WHERE)
-    return decoder
+    return decoder if own == dtype else families.read(inner, _WHERE, dtype, torch.device(device))

@@ -3,15 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 
 from form_invariance.errors import UserError, in_one_sentence
 from form_invariance.model import families, proof
 from form_invariance.model.decoder import Decoder
-from form_invariance.model.sizes import read_config
-from form_invariance.model.stored_weights import OLD_BUFFERS, count_weights
+from form_invariance.model.folders import OLD_BUFFERS, check_weights
 
 
 @contextmanager
@@ -34,47 +33,71 @@ def load(source: Path, *, dtype: torch.dtype = torch.float32, device: str = "cpu
     """Load the model of a folder or a GGUF file.
 
     Args:
-        prove: compare this engine's logits with those of transformers' model.
+        prove: compare this engine with transformers' model, layer by layer.
 
     Raises:
         UserError: transformers cannot read it, or would ignore or invent weights; the engine does not compute such
             a model; or the GPU is too small.
     """
-    where = name_of(source)
-    model = in_transformers(source, dtype, device)
+    model, where = in_transformers(source, dtype, device), _name(source)
     decoder = families.read(model, where, dtype, torch.device(device))
     if prove:
         proof.check(model, decoder, where)
     return decoder
 
 
-def name_of(source: Path) -> str:
+def _name(source: Path) -> str:
     """The name of a model in messages."""
     return f"GGUF file {source}" if source.is_file() else f"model folder {source}"
 
 
 def in_transformers(source: Path, dtype: torch.dtype, device: str) -> Any:
     """The transformers model of a folder or a GGUF file, which maps the weights if they need no conversion."""
-    where = name_of(source)
-    options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    folder, options = source, dict[str, Any](use_safetensors=True)
     if source.is_file():
-        folder, options = source.parent, {**options, "gguf_file": source.name}
+        folder, options = source.parent, dict[str, Any](gguf_file=source.name)
     else:
-        folder, options = source, {**options, "use_safetensors": True}
-        _check_config(source)
-        needed = count_weights(source)
-        if torch.device(device).type == "cuda":
-            check_room(where, needed, dtype, torch.device(device))
+        check_weights(source)
     if torch.device(device).type != "cpu":
         options["device_map"] = device
     from transformers import AutoModelForCausalLM
 
-    with quiet(), in_one_sentence(f"{where} cannot be read by transformers"):
+    with quiet(), in_one_sentence(f"{_name(source)} cannot be read by transformers"):
         model, info = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=dtype, output_loading_info=True, ignore_mismatched_sizes=True, **options
+            folder,
+            dtype=dtype,
+            local_files_only=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,
+            **options,
         )
-    _check_info(where, info)
+    if source.is_file():
+        # The loaded weights are no longer quantised.
+        model.hf_quantizer = None
+        del model.config.quantization_config
+    _check_info(_name(source), info)
     return model.requires_grad_(False)
+
+
+def _check_info(where: str, info: dict[str, Any]) -> None:
+    """Check that every weight of the model is stored, and every stored weight belongs to the model."""
+    wrong = [
+        (name, f"has shape {tuple(stored)}, but config.json, or the family's default, asks for {tuple(wanted)}")
+        for name, stored, wanted in sorted(info["mismatched_keys"])
+    ]
+    wrong += [(name, "is missing") for name in sorted(info["missing_keys"])]
+    wrong += [
+        (
+            name,
+            "does not belong to a model of this configuration, so it would be ignored; merge adapters into the "
+            "weights, give the model before it was quantised, or correct config.json",
+        )
+        for name in sorted(info["unexpected_keys"])
+        if not OLD_BUFFERS.search(name)
+    ]
+    for name, what in wrong[:1]:
+        raise UserError(f"{where}: weight {name!r} {what}")
 
 
 def check_class(folder: Path) -> None:
@@ -85,61 +108,8 @@ def check_class(folder: Path) -> None:
     """
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    where = name_of(folder)
-    _check_config(folder)
+    where = _name(folder)
     with quiet(), in_one_sentence(f"{where} cannot be read by transformers"), torch.device("meta"):
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
     families.check(model, where)
-
-
-def _check_config(folder: Path) -> None:
-    """Check that config.json asks for weights as they are stored, in the files that are known."""
-    raw = read_config(folder)
-    if (quantised := raw.get("quantization_config")) is not None:
-        refuse_quantised(str(folder / "config.json"), quantised)
-    if raw.get("transformers_weights") is not None:
-        raise UserError(f"{folder / 'config.json'}: the key transformers_weights is not supported")
-
-
-def refuse_quantised(where: str, config: Any) -> NoReturn:
-    """Refuse a model whose configuration has a quantization_config."""
-    method = config.get("quant_method") if isinstance(config, dict) else config
-    raise UserError(
-        f"{where}: the model is quantised (quantization_config: {method!s:.60}), and quantised weights are not "
-        "read; give the unquantised model"
-    )
-
-
-def _check_info(where: str, info: dict[str, Any]) -> None:
-    """Check that every weight of the model is stored, and every stored weight belongs to the model."""
-    for name, stored, wanted in sorted(info["mismatched_keys"]):
-        raise UserError(
-            f"{where}: weight {name!r} has shape {tuple(stored)}, but config.json, or the family's default, asks "
-            f"for {tuple(wanted)}"
-        )
-    for name in sorted(info["missing_keys"]):
-        raise UserError(f"{where}: weight {name!r} is missing")
-    for name in sorted(info["unexpected_keys"]):
-        if not OLD_BUFFERS.search(name):
-            raise UserError(
-                f"{where}: weight {name!r} does not belong to a model of this configuration, so it would be "
-                "ignored; merge adapters into the weights, give the model before it was quantised, or correct "
-                "config.json"
-            )
-
-
-def check_room(where: str, weights: int, dtype: torch.dtype, device: torch.device) -> None:
-    """Check that a GPU has room for a model's weights, before they are read.
-
-    Raises:
-        UserError: it has not.
-    """
-    needed = weights * dtype.itemsize
-    free, _ = torch.cuda.mem_get_info(device)
-    if needed > free:
-        half = "" if dtype.itemsize == 2 else "dtype: bfloat16 (half of that), "
-        raise UserError(
-            f"{where}: its weights take {needed / 1e9:.1f} GB, but {device} has {free / 1e9:.1f} GB free; "
-            f"a model must fit on one GPU: use {half}a larger GPU, or device: cpu"
-        )

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from form_invariance.errors import UserError
 from form_invariance.model.decoder import ACTIVATIONS, Norm
+from form_invariance.model.folders import quantised
 
 PLAIN: tuple[type, ...] = (Tensor, nn.Parameter)
 """Types of weights that are read; a subclass may compute something else."""
@@ -78,10 +79,7 @@ class Modules:
                 f"{self.where}: weight {path!r} is not in memory (device meta); load the model without offloading"
             )
         if not weight.is_floating_point() or weight.itemsize == 1:
-            raise UserError(
-                f"{self.where}: the model is quantised (weight {path!r} has type {weight.dtype}), and quantised "
-                "weights are not read; give the unquantised model"
-            )
+            raise quantised(self.where, f"weight {path!r} has type {weight.dtype}")
         # A tied weight has two names and one tensor. A tensor of inference mode has no gradients, so it is copied.
         if id(weight) not in self._taken:
             own = weight.clone() if weight.is_inference() else weight.detach()

@@ -7,18 +7,20 @@ from tokenizers.models import BPE
 
 from form_invariance.errors import UserError, in_one_sentence
 from form_invariance.model import gguf
-from form_invariance.model.files import PACKAGED, TOKENIZER
+from form_invariance.model.files import PACKAGED
 from form_invariance.model.sizes import read_sizes
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.tables.files import provenance_of
-
-LARGEST = 2**28
-"""Size limit of tokenizer.json in bytes, about eight times the largest one in use."""
 
 
 def kept_path(record: Path) -> Path:
     """Where a model's first job saves the tokenizer, from the path of the table model_files."""
     return record.with_name("tokenizer.json")
+
+
+def imported_folder(record: Path) -> Path:
+    """Where it saves the model of a GGUF file as a folder."""
+    return record.with_name("imported")
 
 
 def load_kept(folder: Path, record: Path) -> PromptTokenizer:
@@ -32,18 +34,13 @@ def load_tokenizer(source: Path) -> PromptTokenizer:
     """The tokenizer of a folder or a GGUF file, and its BOS token if the model uses one.
 
     Raises:
-        UserError: a file is missing, damaged or too large, or the model does not have its BOS token.
+        UserError: a file is missing or damaged, or the model does not have its BOS token.
     """
     if source.is_file():
         return of_object(gguf.load_tokenizer(source), None, f"the tokenizer of {source}")
     path = source / "tokenizer.json"
     if not path.is_file():
         raise UserError(f"model folder {source} has no tokenizer.json; save it with transformers' save_pretrained")
-    if path.stat().st_size > LARGEST:
-        raise UserError(f"{path} has {path.stat().st_size >> 20} MB, too much for a tokenizer; download it again")
-    for name in TOKENIZER:
-        if (source / name).exists() and not (source / name).is_file():
-            raise UserError(f"{source / name} is not a file; download it again")
     vocabulary = read_sizes(source).vocabulary
     with in_one_sentence(f"{path} cannot be read as a tokenizer"):
         if source.parent == PACKAGED:  # AutoTokenizer gives the same, but takes seconds to import

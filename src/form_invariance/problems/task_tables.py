@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,23 @@ from form_invariance.user_files import read_bytes
 
 NO_OPERAND = -1
 """The second operand of a table's problems, which the number of the row alone identifies."""
+
+
+_LIST_AS_TEXT = re.compile(
+    r"\[.*\]|\{.*\}|\(.*,.*\)|<\w*Array>.*"
+    r"|(frozenset|set|deque|array|tensor|\w*Index|dict_(keys|values))\(([\[{(].*)?\)",
+    re.DOTALL,
+)
+"""What a list, a tuple, a set or an array becomes as text, as in a CSV file."""
+
+
+def is_list_as_text(text: str) -> bool:
+    """Whether a text may have been several values.
+
+    >>> [is_list_as_text(text) for text in ("frozenset({'a', 'b'})", "['19' '71']", "19|71", "(sic)")]
+    [True, True, False, False]
+    """
+    return _LIST_AS_TEXT.fullmatch(text.strip()) is not None
 
 
 def _refuse(path: Path, reason: str) -> NoReturn:
@@ -114,7 +132,8 @@ def read_task_table(path: Path, answer: str, sha256: str | None = None) -> pd.Da
 
     Raises:
         UserError: the file cannot be read, is not the one that is meant, has no such column or no other one, has
-            an empty cell, states a problem twice, or has fewer than two distinct answers.
+            an empty cell or several answers in a cell, states a problem twice, or has fewer than two distinct
+            answers.
     """
     table = _read(path, sha256)
     names = [name for name in table.columns if name != answer]
@@ -131,6 +150,12 @@ def read_task_table(path: Path, answer: str, sha256: str | None = None) -> pd.Da
                 f"the table {path}: column {name!r} in line {odd.index[0]} is empty, or begins or ends with a "
                 f"space or an invisible character ({odd.iloc[0]!a}); write the text alone"
             )
+    several = table[answer][table[answer].map(is_list_as_text)]
+    if len(several):
+        raise UserError(
+            f"the table {path}: column {answer!r} in line {several.index[0]} has several answers "
+            f"({several.iloc[0]!a}); write one, because a row has one answer"
+        )
     again = table.index[table.duplicated(names)]
     if len(again):
         raise UserError(f"the table {path}: line {again[0]} states a problem of an earlier line; remove it")

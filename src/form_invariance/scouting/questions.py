@@ -1,5 +1,6 @@
 """What scout asks a model: operators on numbers, as its tokenizer allows, or tables."""
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -112,6 +113,11 @@ def of_file(path: Path, examples: int = EXAMPLES[-1]) -> Question:
             f"the table {path} has {len(pool(task))} rows; scout needs {examples + PROBLEMS} at least, {examples} "
             f"for worked examples and {PROBLEMS} problems, so add rows"
         )
+    if (usable := len(_examples_of(task, pool(task)))) < examples:
+        raise UserError(
+            f"the table {path}: scout needs {examples} rows for worked examples, but only {usable} contain no "
+            "words in braces, which a template takes for fields; add rows"
+        )
     return Question(operator or "table", task, of_table(relation, [one for one in columns if one != answer]))
 
 
@@ -173,18 +179,28 @@ def _with_templates(question: Question, templates: Templates) -> Question:
     return replace(question, wordings={**question.wordings, **own})
 
 
+def _examples_of(task: Task, rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows that can be worked examples: a template would take ``{word}`` in a value for one of its fields."""
+    if not isinstance(task, TableTask):
+        return rows
+    values = [json.loads(fields) for fields in rows["fields"]]
+    texts = [" ".join([*one.values(), text]) for one, text in zip(values, rows["target"], strict=True)]
+    return rows[[not fields_of(text, [*values[0]]) for text in texts]]
+
+
 def draw(question: Question, seed: int, examples: int = EXAMPLES[-1]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Worked examples with answers as different as possible, and other problems, at random.
 
     Returns:
         `examples` and `PROBLEMS` rows of the task's pool, as `stated`. The examples have the column text, the
-        answer. Fewer examples are the first of these, up to `EXAMPLES[-1]`.
+        answer, and are `_examples_of` the task. Fewer examples are the first of these, up to `EXAMPLES[-1]`.
     """
     every = pool(question.task)
     rng = generator(seed, "scout", question.operator)
     rows = every.iloc[rng.permutation(len(every))]
     again = rows.groupby("answer").cumcount().to_numpy()
-    shown = rows.iloc[np.argsort(again, kind="stable")].head(max(examples, EXAMPLES[-1]))
+    shown = _examples_of(question.task, rows.iloc[np.argsort(again, kind="stable")])
+    shown = shown.head(max(examples, EXAMPLES[-1]))
     problems = stated(question.task, rows.drop(shown.index).head(PROBLEMS)).reset_index(drop=True)
     shown = stated(question.task, shown)
     if isinstance(question.task, TableTask):

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from form_invariance.errors import UserError
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import first_tokens
-from form_invariance.problems.templates import fill
+from form_invariance.problems.templates import fields_of, fill
 from form_invariance.stages.heuristics.names import EXPRESSIONS
 
 ANSWER = "{answer}"
@@ -95,7 +96,7 @@ def with_examples(tokenizer: PromptTokenizer, wording: str, examples: pd.DataFra
         examples: columns fields and text, the whole answer.
 
     Raises:
-        UserError: no answer can follow the template.
+        UserError: no answer can follow the template, or it would take text of an example for a field.
     """
     template, after = halves(wording)
     if examples.empty:
@@ -104,6 +105,9 @@ def with_examples(tokenizer: PromptTokenizer, wording: str, examples: pd.DataFra
     token = first_tokens(tokenizer, prompts, answers, where)[0]
     own, spaced = tokenizer.encode_each([prompts[0], f"{prompts[0]} {answers[0]}"])
     gap = " " if spaced[: len(own) + 1] == [*own, token] else ""
-    return (
-        "".join(f"{prompt}{gap}{text}{after}\n" for prompt, text in zip(prompts, answers, strict=True)) + template
-    )
+    shots = "".join(f"{prompt}{gap}{text}{after}\n" for prompt, text in zip(prompts, answers, strict=True))
+    if fields := fields_of(shots, [*json.loads(examples["fields"].iloc[0])]):
+        raise UserError(
+            f"{where}: a worked example has {{{fields[0]}}}, which the template would take for a field"
+        )
+    return shots + template

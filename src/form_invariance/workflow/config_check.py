@@ -15,6 +15,7 @@ from form_invariance.problems.tasks import Arithmetic, TableTask, Task, check_pl
 from form_invariance.problems.templates import check_task_fields
 from form_invariance.stages.groups import VARIANT
 from form_invariance.workflow.config_schema import check_schema, check_spelling, hint
+from form_invariance.workflow.file_digests import state_of
 from form_invariance.workflow.model_checks import (
     check_enough,
     check_models,
@@ -33,6 +34,7 @@ _READ_SLOWLY = (
     *("census_pairs", "train_prompts", "eval_prompts"),
 )
 """The keys that the slow checks see."""
+_WEIGHTS = (".safetensors", ".bin", ".pth", ".gguf")
 _REMEMBERED = 20  # configurations without mistakes
 
 
@@ -199,8 +201,11 @@ def _digest(config: Mapping[str, Any]) -> str:
             digest.update(Path(operator["table"]).read_bytes())
     for model in config["models"].values():
         folder = known_folder(model["source"], model.get("revision"))
-        for path in sorted(filter(Path.exists, folder.iterdir())) if folder else []:
-            digest.update(f"{path}{path.stat().st_size}{path.stat().st_mtime_ns}".encode())
+        for path in sorted(filter(Path.is_file, folder.iterdir())) if folder else []:
+            # Weights have gigabytes, and the checks read their headers alone.
+            weights = path.suffix in _WEIGHTS
+            content = state_of(path.stat()).encode() if weights else path.read_bytes()
+            digest.update(f"{path} {len(content)} ".encode() + content)
     return digest.hexdigest()
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from form_invariance.errors import UserError
 from form_invariance.json_yaml import read_json
-from form_invariance.model import files as model_files
+from form_invariance.model.folders import files_read
 from form_invariance.tables.files import write_text
 from form_invariance.workflow.model_checks import local_folder
 
@@ -33,7 +33,7 @@ def tables_and_text(config: Mapping[str, Any]) -> list[str]:
 def of_model(model: Mapping[str, Any]) -> list[str]:
     """The files of a model in a folder on this machine; none of a hub id, whose revision says what it is."""
     folder = local_folder(model["source"])
-    return [] if folder is None else list(map(str, model_files.files_read(folder)))
+    return [] if folder is None else list(map(str, files_read(folder)))
 
 
 def digests(config: Mapping[str, Any], begun: Digests) -> dict[str, str]:
@@ -51,12 +51,16 @@ def digests(config: Mapping[str, Any], begun: Digests) -> dict[str, str]:
     return {path: one[0] for path, one in found.items()}
 
 
+def state_of(file: os.stat_result) -> str:
+    """What cannot stay equal while a file's content changes."""
+    return f"{file.st_ino} {file.st_size} {file.st_mtime_ns} {file.st_ctime_ns}"
+
+
 def _digest(path: str, kept: list[str] | None) -> list[str]:
     """The digest of a file, and the state of the file that has it."""
     try:
         with open(path, "rb") as file:
-            state = os.fstat(file.fileno())
-            now = f"{state.st_ino} {state.st_size} {state.st_mtime_ns} {state.st_ctime_ns}"
+            now = state_of(os.fstat(file.fileno()))
             if kept and kept[1:] == [now]:
                 return kept
             return [hashlib.file_digest(file, "sha256").hexdigest(), now]

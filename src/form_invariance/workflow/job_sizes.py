@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from form_invariance.model.gguf import is_gguf
+from form_invariance.model.files import is_gguf
 from form_invariance.model.sizes import Sizes, read_sizes
 from form_invariance.workflow.config_check import load
 from form_invariance.workflow.config_schema import check_schema
@@ -86,12 +86,12 @@ def proof_mb(model: Mapping[str, Any], attempt: int) -> int:
     return memory_mb(n // 2 if model.get("dtype") == "bfloat16" else n, False, attempt)
 
 
-def time_limit(seconds: float, attempt: int) -> int:
+def time_limit(seconds: float, attempt: int, minutes: int = _LEAST_MINUTES) -> int:
     """Time limit in minutes of a job that is expected to take some seconds; it grows with every attempt.
 
     The margin is for a GPU that is slower than the assumed one (an A100 computes a third of it in float32).
     """
-    return math.ceil(_LEAST_MINUTES + _MARGIN * seconds / 60) * attempt
+    return math.ceil(minutes + _MARGIN * seconds / 60) * attempt
 
 
 def kind(model: Mapping[str, Any]) -> str:
@@ -155,7 +155,13 @@ def model_job(
 
 
 def table_job(
-    site: Mapping[str, Mapping[str, Any]], on_cluster: Callable[[], bool], *, mem_mb: int, minutes: int = 10
+    site: Mapping[str, Mapping[str, Any]],
+    on_cluster: Callable[[], bool],
+    seconds: Callable[[str, Mapping[str, str]], float],
+    rule: str = "",
+    *,
+    mem_mb: int,
+    minutes: int = _LEAST_MINUTES,
 ) -> dict[str, Any]:
     """Resources of a rule whose jobs read and write tables or figures, by the attempt.
 
@@ -164,10 +170,13 @@ def table_job(
 
     Args:
         on_cluster: whether the jobs are a cluster's.
+        seconds: that a rule's job is expected to take, by its wildcards.
+        rule: where its time grows with the configuration (`table_costs`).
+        minutes: of the job with the smallest work.
     """
     return {
         "mem_mb": lambda wildcards, attempt: mem_mb * attempt,
-        "runtime": lambda wildcards, attempt: minutes * attempt,
+        "runtime": lambda wildcards, attempt: time_limit(seconds(rule, dict(wildcards.items())), attempt, minutes),
         "turn": lambda wildcards: 1 if on_cluster() else None,
         **site["cpu"],
     }

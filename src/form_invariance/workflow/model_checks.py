@@ -9,10 +9,9 @@ from typing import Any
 from form_invariance.errors import UserError
 from form_invariance.model import files as model_files
 from form_invariance.model import hub
-from form_invariance.model.gguf import is_gguf
+from form_invariance.model.files import check_hub_id, is_gguf, is_hub_id
+from form_invariance.model.folders import check_weights, tokenizer_files
 from form_invariance.model.sizes import Sizes, read_sizes
-from form_invariance.model.sources import check_hub_id, is_hub_id
-from form_invariance.model.stored_weights import count_weights
 from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import (
@@ -81,8 +80,8 @@ def check_sources(config: Mapping[str, Any]) -> None:
     """Check that every source is an existing folder, or has the form of a hub id and is no misspelt folder."""
     for name, model in config["models"].items():
         with under(f"models.{name}.source"):
-            if local_folder(model["source"]) is not None:
-                model_files.check_revision(model["source"], model.get("revision"))
+            if not is_hub_id(model["source"]):
+                model_files.resolve(model["source"], model.get("revision"))
             else:
                 check_hub_id(model["source"], model.get("revision"))
                 hub.check_offline(model["source"], model.get("revision"))
@@ -96,7 +95,7 @@ def _check_folder(
     with under(f"models.{name}.source"):
         shape = read_sizes(folder)
         if local:
-            count_weights(folder)
+            check_weights(folder)
         _check_class(folder)
     _check_shape(name, shape, config)
     if not local and not (folder / "tokenizer.json").is_file():
@@ -189,7 +188,7 @@ def check_models(config: Mapping[str, Any], variants: Variants) -> None:
         tokenizer = _check_folder(name, model, folder, config)
         if tokenizer is None:
             continue
-        paths = [folder / name for name in model_files.TOKENIZER if (folder / name).exists()]
+        paths = tokenizer_files(folder)
         key = tuple(hashlib.sha256(path.read_bytes()).digest() for path in paths)
         if key not in checked:
             _check_prompts(name, tokenizer, config, variants)

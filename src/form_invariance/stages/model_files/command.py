@@ -23,13 +23,13 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.model import loading as models
     from form_invariance.model.digests import MODEL_FILES, record
     from form_invariance.model.files import resolve
-    from form_invariance.model.tokenizers import kept_path, load_tokenizer
+    from form_invariance.model.tokenizers import imported_folder, kept_path, load_tokenizer
     from form_invariance.stages.model_options import dtype_of
     from form_invariance.tables.files import write_table, write_text
 
     folder = source = resolve(arguments.model, arguments.revision)
     if source.is_file():
-        folder = gguf.imported_folder(arguments.output)
+        folder = imported_folder(arguments.output)
         gguf.write_folder(source, folder)
     tokenizer = load_tokenizer(folder).tokenizer
     models.load(folder, dtype=dtype_of(arguments), prove=True)
