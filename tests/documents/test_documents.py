@@ -1,6 +1,5 @@
 """What the documents say holds: links lead somewhere, commands are tried, examples read the demo's results."""
 
-import argparse
 import re
 import shlex
 import shutil
@@ -15,7 +14,7 @@ import stage_graph
 import yaml
 from stub_checkout import ROOT, snakemake
 
-from form_invariance.cli import command_module
+from form_invariance.cli import command_line
 from form_invariance.model.files import PACKAGED
 from form_invariance.stages.questions import QUESTIONS
 
@@ -143,9 +142,7 @@ def try_snakemake(checkout, home, words):
 
 def parse(words):
     """Let a command's parser read its words: an unknown or missing option is an error."""
-    parser = argparse.ArgumentParser()
-    command_module(words[0]).add_arguments(parser)
-    parser.parse_args(words[1:])
+    command_line(words).parse_args(words, exit_on_error=False, print_error=False)
 
 
 @pytest.mark.skipif(not DEMO.exists(), reason="needs the demo's results (make demo)")

@@ -1,6 +1,5 @@
 """The troubleshooting guide: its example works, and two of the errors that it explains are raised."""
 
-import argparse
 import itertools
 import re
 import subprocess
@@ -31,7 +30,7 @@ def test_a_replay_that_differs_and_a_device_that_is_not_there(tiny, monkeypatch)
     with pytest.raises(RuntimeError, match=r"^layer 3: replay differs from the ordinary pass by 1\.0e\+00"):
         patching.patch_layers(model, tokens, 2, {3: torch.arange(4)}, corrupt, answers, lambda _: None, Readouts())
     with pytest.raises(UserError, match=r"^--device: 'cuda:99' cannot be used here"):
-        device_of(argparse.Namespace(device="cuda:99"))
+        device_of("cuda:99")
 
 
 def test_pickled_weights_are_converted(tiny_folder, tmp_path):

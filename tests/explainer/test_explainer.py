@@ -73,8 +73,9 @@ def dataset():
 
 def corrupt():
     partner = {0: 2, 1: 0, 2: 1}
+    own = {"partner_operator": "addition"}
     rows = [
-        {**problem((partner[n] + draw) % 3, FIRST), "index": n, "corrupt_seed": draw, "partner_operator": "addition"}
+        {**problem((partner[n] + draw) % 3, FIRST), "index": n, "corrupt_seed": draw, **own}
         for draw in (0, 1)
         for n in range(3)
     ]

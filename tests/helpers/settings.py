@@ -1,7 +1,11 @@
 """Values for the options that a command needs and a test does not vary."""
 
-from form_invariance.cli import command_module
-from form_invariance.stages.options import OPERANDS
+import dataclasses
+import inspect
+
+from form_invariance.cli import functions_of
+
+OPERANDS = {"--operand-min", "--operand-max", "--answer-min", "--answer-max"}
 
 SETTINGS = {
     "--seed": "0",
@@ -23,37 +27,26 @@ SETTINGS = {
 }
 
 
-class _Declared:
-    """Takes the place of a parser, and remembers its options, and which are required."""
-
-    def __init__(self, words=()):
-        self.names, self.required, self.words = set(), set(), words
-
-    def add_argument(self, *names, required=False, **_):
-        self.names |= {names[0]}
-        self.required |= {names[0]} if required else set()
-
-    def set_defaults(self, **_):
-        """A default is no required option."""
-
-    def add_mutually_exclusive_group(self, **_):
-        return _Declared()
-
-    def add_subparsers(self, **_):
-        return self
-
-    def add_parser(self, name, **_):
-        return self if name in self.words else _Declared()
-
-
 def complete(words):
     """A command line with every required option that it leaves out and that has a value here."""
     words = [str(word) for word in words]
-    declared = _Declared(words)
-    command_module(words[0]).add_arguments(declared)
     given = {word.partition("=")[0] for word in words}
+    functions = functions_of(words[0])
+    options = options_of(functions.get(words[0]) or functions[words[1]])
+    required = {name for name, needed in options.items() if needed}
     if "--expression" in given:
-        declared.required |= declared.names & set(OPERANDS)
-    left_out = sorted(declared.required - given)
+        required |= options.keys() & OPERANDS
+    left_out = sorted(required - given)
     words += [word for name in left_out if name in SETTINGS for word in (name, SETTINGS[name])]
-    return [*words, *(["--center-logits"] if "--center-logits" in set(left_out) - {"--no-center-logits"} else [])]
+    return [*words, *(["--center-logits"] if "--center-logits" in left_out and "--no-center-logits" not in given else [])]
+
+
+def options_of(function):
+    """The names of a command's options, and whether each is required."""
+    found = {}
+    for name, one in inspect.signature(function).parameters.items():
+        if dataclasses.is_dataclass(one.annotation):
+            found |= options_of(one.annotation)
+        elif one.kind is one.KEYWORD_ONLY:
+            found[f"--{name.replace('_', '-')}"] = one.default is one.empty
+    return found

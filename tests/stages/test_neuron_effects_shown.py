@@ -96,7 +96,8 @@ def test_activations_by_row_are_those_of_hooks(tiny, tiny_folder, tmp_path):
     """The command, on a table of words whose prompts differ in length; and without neurons."""
     (tmp_path / "task.csv").write_text("n,answer\n" + "".join(f"{n},{n + 1}\n" for n in range(5, 25)))
     model = ["--model", str(tiny_folder)]
-    task = ["--table", str(tmp_path / "task.csv"), "--format", "code", "--operator", "next", "--template={n}+1=", "--seed", "1"]
+    task = ["--table", str(tmp_path / "task.csv"), "--format", "code", "--operator", "next", "--template={n}+1="]
+    task += ["--seed", "1"]
     census = tmp_path / "census.parquet"
     assert main(["census", *model, *task, "--output", str(census)]) == 0
     words = ["--census", str(census), "--circuit", str(circuit(tmp_path, NEURONS)), "--k", "4", "--output"]

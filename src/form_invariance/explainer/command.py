@@ -1,21 +1,25 @@
-"""Write one HTML file that explains the experiment in five steps, by one problem of one model."""
+"""The explained page."""
 
-import argparse
+from pathlib import Path
 
 from form_invariance.errors import UserError
-from form_invariance.stages.options import add_files, add_options, add_required
+from form_invariance.stages.options import Files
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--asked", required=True, help="what the operator asks, in words")
-    add_files(parser, "--tables", "the tables that the steps are made from, in any order")
-    add_files(parser, "--maps", "activation maps of each format; none of a table of words", required=False)
-    add_required(parser, int, k="circuit size that the page speaks of")
-    add_options(parser, effects="indirect effects of the first format", answers="the report's answers, as JSON")
-    add_options(parser, output="HTML file")
+def explainer(
+    *, asked: str, tables: Files, maps: Files = (), k: int, effects: Path, answers: Path, output: Path
+) -> None:
+    """Write one HTML file that explains the experiment in five steps, by one problem of one model.
 
-
-def run(arguments: argparse.Namespace) -> None:
+    Args:
+        asked: what the operator asks, in words
+        tables: the tables that the steps are made from, in any order
+        maps: activation maps of each format; none of a table of words
+        k: circuit size that the page speaks of
+        effects: indirect effects of the first format
+        answers: the report's answers, as JSON
+        output: HTML file
+    """
     from form_invariance.explainer.page import Explained, render
     from form_invariance.stages.answers import read_answers
     from form_invariance.stages.census.table import CENSUS
@@ -31,35 +35,25 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.tables.inputs import input_paths, read_inputs
     from form_invariance.tables.keys import by_key, common_keys
 
-    schemas = [
-        CENSUS,
-        RANKING,
-        INTERVENTIONS,
-        DATASET,
-        CORRUPT,
-        CIRCUIT,
-        OVERLAP,
-        INTERVENTION_CONTRASTS,
-        VERDICTS,
-    ]
-    schemas += [HEURISTICS] if arguments.maps else []
+    schemas = [CENSUS, RANKING, INTERVENTIONS, DATASET, CORRUPT, CIRCUIT, OVERLAP]
+    schemas += [INTERVENTION_CONTRASTS, VERDICTS, *([HEURISTICS] if maps else [])]
     inputs = {schema.name: schema for schema in schemas}
-    paths = input_paths(arguments.tables, inputs, "the explained page needs")
-    of_formats = by_key(arguments.maps, "format")
+    paths = input_paths(tables, inputs, "the explained page needs")
+    of_formats = by_key(maps, "format")
     if of_formats and of_formats.keys() != by_key(paths["ranking"], "format").keys():
         raise UserError("--maps must have a file for each format of the ranking tables and no other")
-    maps = {
+    mapped = {
         name: map_files.from_arrays(read_tensors(path, map_files.KIND)[0]) for name, path in of_formats.items()
     }
     keys = common_keys(*paths["ranking"])
     explained = Explained(
         model=keys["model"],
         operator=keys["operator"],
-        asked=arguments.asked,
-        k=arguments.k,
+        asked=asked,
+        k=k,
         tables=read_inputs(paths, inputs),
-        effects=read_tensors(arguments.effects, "indirect_effects")[0],
-        maps=maps,
-        answers=read_answers(arguments.answers)[1],
+        effects=read_tensors(effects, "indirect_effects")[0],
+        maps=mapped,
+        answers=read_answers(answers)[1],
     )
-    write_text(arguments.output, render(explained))
+    write_text(output, render(explained))

@@ -1,7 +1,6 @@
 """A model, and the precision in which it runs whatever a notebook has switched on."""
 
 import os
-from argparse import Namespace
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
@@ -52,13 +51,13 @@ def load_model(
         raise UserError(f"first_layer: {shown(first_layer)} must be a layer of the model, or None")
     if not isinstance(revision, str | None):
         raise UserError(f"revision: {shown(revision)} must be a branch, tag or commit of the hub, as text")
-    options = Namespace(dtype=str(dtype).removeprefix("torch."), device=str(device))
+    precision, place = str(dtype).removeprefix("torch."), str(device)
     # Weights made in inference mode could not be differentiated later.
     with torch.inference_mode(False):
         if isinstance(source, torch.nn.Module):
-            model, encoder = _from_memory(source, options, revision, tokenizer)
+            model, encoder = _from_memory(source, precision, place, revision, tokenizer)
         else:
-            model, encoder = _from_files(source, options, revision, tokenizer)
+            model, encoder = _from_files(source, precision, place, revision, tokenizer)
     layers = model.config.n_layers
     first = layers // 2 if given is None else given
     if not 0 <= first < layers:
@@ -67,19 +66,19 @@ def load_model(
 
 
 def _from_memory(
-    source: torch.nn.Module, options: Namespace, revision: str | None, tokenizer: object
+    source: torch.nn.Module, dtype: str, device: str, revision: str | None, tokenizer: object
 ) -> tuple[Decoder, PromptTokenizer]:
     if revision is not None:
         raise UserError(f"revision: {shown(revision)} is given with a model in memory; leave it out")
     chosen = getattr(source, "tokenizer", None) if tokenizer is None else tokenizer
     if chosen is None:
         raise UserError("tokenizer: a model in memory needs its tokenizer, load_model(model, tokenizer=tokenizer)")
-    model = load_decoder(source, options)
+    model = load_decoder(source, dtype, device)
     return model, tokenizers.of_object(chosen, model.config.vocabulary)
 
 
 def _from_files(
-    source: object, options: Namespace, revision: str | None, tokenizer: object
+    source: object, dtype: str, device: str, revision: str | None, tokenizer: object
 ) -> tuple[Decoder, PromptTokenizer]:
     if tokenizer is not None:
         raise UserError("tokenizer: a folder or hub id has its own; give one with a model in memory alone")
@@ -87,7 +86,7 @@ def _from_files(
         folder = files.resolve(_source(source), revision)
     except OSError as error:
         raise UserError(f"source: {shown(source)} cannot be read: {error.strerror}") from None
-    return load_decoder(folder, options, prove=True), tokenizers.load_tokenizer(folder)
+    return load_decoder(folder, dtype, device, prove=True), tokenizers.load_tokenizer(folder)
 
 
 def _source(source: object) -> str:

@@ -1,20 +1,20 @@
-"""Write the model of a GGUF file as a Hugging Face folder."""
+"""GGUF files."""
 
-import argparse
 from pathlib import Path
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, help="the .gguf file")
-    parser.add_argument("--output", type=Path, required=True, help="the folder to write: new, or empty")
+from form_invariance.errors import UserError
 
 
-def run(arguments: argparse.Namespace) -> None:
-    from form_invariance.errors import UserError
+def import_gguf(file: Path, /, *, output: Path) -> None:
+    """Write the model of a GGUF file as a Hugging Face folder.
+
+    Args:
+        file: the .gguf file
+        output: the folder to write: new, or empty
+    """
     from form_invariance.model import loading
     from form_invariance.model.gguf import write_folder
 
-    file, output = arguments.file, arguments.output
     if not file.is_file():
         raise UserError(f"{file} is not a file; give a .gguf file")
     if output.exists() and not (output.is_dir() and not any(output.iterdir())):

@@ -1,30 +1,42 @@
-"""Write the report, one HTML file: each question answered by a sentence, a figure and a table."""
+"""The report."""
 
-import argparse
-import json
+from pathlib import Path
 
-from form_invariance.stages.options import add_files, add_options
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_files(parser, "--answers", "answers of each model")
-    add_files(parser, "--figures", "MODEL/NAME.svg of each model's figures")
-    add_files(parser, "--compared", "SVG of the figures of all models")
-    parser.add_argument("--captions", type=json.loads, default={}, help="captions by figure, as JSON")
-    add_files(parser, "--paper-tables", "CSV of each table", required=False)
-    add_files(parser, "--browsers", "MODEL.html of the models that have a neuron browser", required=False)
-    add_options(parser, benchmarks="folder of the rules' benchmark files", output="HTML file")
-    parser.add_argument("--configuration", required=True, help="the run's configuration, for the record")
+from form_invariance.stages.options import Files
 
 
-def run(arguments: argparse.Namespace) -> None:
-    from form_invariance.report.page import Files, render
+def report(
+    *,
+    answers: Files,
+    figures: Files,
+    compared: Files,
+    captions: str = "{}",
+    paper_tables: Files = (),
+    browsers: Files = (),
+    benchmarks: Path,
+    configuration: str,
+    output: Path,
+) -> None:
+    """Write the report, one HTML file: each question answered by a sentence, a figure and a table.
+
+    Args:
+        answers: answers of each model
+        figures: MODEL/NAME.svg of each model's figures
+        compared: SVG of the figures of all models
+        captions: captions by figure, as JSON
+        paper_tables: CSV of each table
+        browsers: MODEL.html of the models that have a neuron browser
+        benchmarks: folder of the rules' benchmark files
+        configuration: the run's configuration, for the record
+        output: HTML file
+    """
+    from form_invariance.report.page import Files as Shown
+    from form_invariance.report.page import render
     from form_invariance.stages.answers import read_answers
+    from form_invariance.stages.options import json_object
     from form_invariance.tables.files import write_text
 
-    answers = dict(map(read_answers, arguments.answers))
-    figures = {(path.parent.name, path.stem): path for path in arguments.figures}
-    files = Files(figures, arguments.compared, arguments.paper_tables, arguments.benchmarks)
-    browsers = [path.stem for path in arguments.browsers]
-    page = render(answers, files, arguments.captions, arguments.configuration, browsers)
-    write_text(arguments.output, page)
+    drawn = {(path.parent.name, path.stem): path for path in figures}
+    files = Shown(drawn, compared, paper_tables, benchmarks)
+    texts, shown = json_object(captions, "--captions"), [path.stem for path in browsers]
+    write_text(output, render(dict(map(read_answers, answers)), files, texts, configuration, shown))

@@ -1,31 +1,27 @@
-"""The model that a command's options name."""
+"""The model and the tokenizer that a command's options name."""
 
-import argparse
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from form_invariance.errors import UserError
-from form_invariance.model import in_memory
+from form_invariance.model import digests, in_memory, tokenizers
 from form_invariance.model import loading as models
 from form_invariance.model.decoder import Decoder
-from form_invariance.model.readouts import Readouts
+from form_invariance.model.files import resolve
 from form_invariance.problems.prompts import PromptTokenizer
-from form_invariance.stages.options import settings
-from form_invariance.stages.tokenizer_options import checked_folder, tokenizer_in
+from form_invariance.stages.options import ModelOptions
 
 DTYPES = {"float32": torch.float32, "tf32": torch.float32, "bfloat16": torch.bfloat16}
 """The type of the weights by the value of --dtype; tf32 is a way to multiply float32."""
 
 
-def device_of(arguments: argparse.Namespace) -> str:
+def device_of(name: str) -> str:
     """The torch device that --device means on this machine.
 
     Raises:
         UserError: it cannot be used here.
     """
-    name: str = arguments.device
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
@@ -37,45 +33,44 @@ def device_of(arguments: argparse.Namespace) -> str:
     return "cpu" if tried.is_cpu else name
 
 
-def dtype_of(arguments: argparse.Namespace) -> torch.dtype:
+def dtype_of(name: str) -> torch.dtype:
     """The type of the weights that --dtype means.
 
     Raises:
         UserError: there is no such type.
     """
-    if arguments.dtype not in DTYPES:
-        raise UserError(f"dtype: {arguments.dtype!r} must be one of {', '.join(DTYPES)}")
-    return DTYPES[arguments.dtype]
+    if name not in DTYPES:
+        raise UserError(f"dtype: {name!r} must be one of {', '.join(DTYPES)}")
+    return DTYPES[name]
 
 
-def readouts_of(arguments: argparse.Namespace) -> Readouts:
-    """How a job reads out its patches, by --readout; it has read out none yet."""
-    return Readouts(full=arguments.readout == "full")
-
-
-def load_decoder(source: Path | torch.nn.Module, arguments: argparse.Namespace, *, prove: bool = False) -> Decoder:
-    """Load a folder's model, or take one in memory, with the precision and device that the options name.
+def load_decoder(source: Path | torch.nn.Module, dtype: str, device: str, *, prove: bool = False) -> Decoder:
+    """Load a folder's model, or take one in memory, with the precision and device that options name.
 
     Args:
         prove: compare the logits with transformers'. For a model in memory this is always done.
     """
-    dtype, device = dtype_of(arguments), device_of(arguments)
     if isinstance(source, Path):
-        model = models.load(source, dtype=dtype, device=device, prove=prove)
+        model = models.load(source, dtype=dtype_of(dtype), device=device_of(device), prove=prove)
     else:
-        model = in_memory.read(source, dtype, device)
-    model.tf32 = arguments.dtype == "tf32"
+        model = in_memory.read(source, dtype_of(dtype), device_of(device))
+    model.tf32 = dtype == "tf32"
     return model
 
 
-def load_model(arguments: argparse.Namespace) -> tuple[Decoder, PromptTokenizer]:
-    """The model and tokenizer that the options name."""
-    folder = checked_folder(arguments)
-    model = load_decoder(folder, arguments)
+def folder_of(options: ModelOptions) -> Path:
+    """The model's folder. For a GGUF file: the imported folder next to --model-files, else the file itself."""
+    source, record = resolve(options.model, options.revision), options.model_files
+    return tokenizers.imported_folder(record) if source.is_file() and record else source
+
+
+def load_model(options: ModelOptions) -> tuple[Decoder, PromptTokenizer]:
+    """The model and tokenizer that the options name, after a check of its files with --model-files."""
+    source, folder, record = resolve(options.model, options.revision), folder_of(options), options.model_files
+    if record:
+        digests.check(folder, record, source if source.is_file() else None)
+    model = load_decoder(folder, options.dtype, options.device)
     torch.backends.cuda.matmul.allow_tf32 = model.tf32
-    return model, tokenizer_in(folder, arguments)
-
-
-def model_provenance(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """What a table records about the model that made it, and the values of some other options."""
-    return {**settings(arguments, "model", "revision", "dtype", *names), "device": device_of(arguments)}
+    if record and tokenizers.kept_path(record).exists():
+        return model, tokenizers.load_kept(folder, record)
+    return model, tokenizers.load_tokenizer(folder)

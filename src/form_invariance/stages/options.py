@@ -1,122 +1,96 @@
-"""Command-line options that several commands share. This module imports nothing of the stages."""
+"""Options that several commands share, as types. This module imports nothing of the stages."""
 
-import argparse
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-_FILE = {"type": Path}
-_NUMBER = {"type": int}
-_FILES = {"type": Path, "nargs": "+"}
+from cyclopts import Parameter
 
-_OPTIONS: dict[str, dict[str, Any]] = {
-    "--operator": {"help": "the operator's name; it also names the seeded choices"},
-    "--expression": {"help": "the operator's expression, for instance 'a // b'"},
-    "--template": {"help": "prompt with the fields {a} and {b}, or those of the table"},
-    "--operand-min": {**_NUMBER, "help": "smallest operand"},
-    "--operand-max": {**_NUMBER, "help": "largest operand"},
-    "--answer-min": {**_NUMBER, "help": "smallest answer"},
-    "--answer-max": {**_NUMBER, "help": "largest answer"},
-    "--dataset": {**_FILE, "help": "dataset table of the cell"},
-    "--corrupt-table": {**_FILE, "help": "corrupt partners of the cell"},
-    "--attribution": {**_FILE, "help": "attribution table of the cell"},
-    "--circuit": {**_FILE, "help": "circuit table of the operator"},
-    "--mean-cache": {**_FILE, "help": "mean cache of the format"},
-    "--effects": {**_FILES, "help": "indirect effects of every format"},
-    "--membership": {
-        "choices": ("positive", "top_k"),
-        "help": "which neurons of the top k are members of its set",
-    },
-    "--census": {**_FILES, "help": "census tables of the operator"},
-    "--rankings": {**_FILES, "help": "ranking tables"},
-    "--exclude-train": {**_FILE, "nargs": "+", "help": "datasets whose train pairs are left out, in either order"},
-    "--candidates": {**_NUMBER, "help": "neurons per layer that are patched exactly"},
-    "--pairs": {**_NUMBER, "help": "largest number of pairs in each direction"},
-    "--random-seeds": {**_NUMBER, "help": "draws of the uniform random control"},
-    "--matched-seeds": {**_NUMBER, "help": "draws of each matched control"},
-    "--bootstrap": {**_NUMBER, "help": "bootstrap resamples for the intervals"},
-    "--seed": {**_NUMBER, "help": "seed of every random choice"},
-    "--center-logits": {"action": argparse.BooleanOptionalAction, "help": "centre over the vocabulary"},
-    "--k": {**_NUMBER, "help": "circuit size"},
-    "--late-from": {"help": "first late layer: half_depth (deduced) or a number"},
-}
-"""Options that mean the same in every command."""
-
-OPERANDS = ("--operand-min", "--operand-max", "--answer-min", "--answer-max")
-"""The limits of operands and answers."""
+from form_invariance.errors import UserError
 
 
-def add_options(parser: argparse.ArgumentParser, *names: str, **files: str) -> None:
-    """Declare required options: some of the shared ones, then files or folders by name with their help."""
-    for name in names:
-        parser.add_argument(name, required=True, **_OPTIONS[name])
-    add_required(parser, Path, **files)
+def _option(text: str) -> Parameter:
+    return Parameter(help=text)
 
 
-def add_optional(parser: argparse.ArgumentParser, *names: str) -> None:
-    """Declare some of the shared options as optional ones."""
-    for name in names:
-        parser.add_argument(name, **_OPTIONS[name])
+Files = tuple[Path, ...]
+"""Any number of files."""
+Seed = Annotated[int, _option("seed of every random choice")]
+Sizes = Annotated[list[int], _option("circuit sizes")]
+Size = Annotated[int, _option("circuit size")]
+Bootstrap = Annotated[int, _option("bootstrap resamples for the intervals")]
+Centred = Annotated[bool, _option("centre logits over the vocabulary")]
+RandomSeeds = Annotated[int, _option("draws of the uniform random control")]
+MatchedSeeds = Annotated[int, _option("draws of each matched control")]
+MembershipRule = Annotated[
+    Literal["positive", "top_k"], _option("which neurons of the top k are members of its set")
+]
+Flag = Annotated[bool, Parameter(negative=())]
+"""False unless it is given."""
 
 
-def add_required(parser: argparse.ArgumentParser, kind: type, nargs: str | None = None, **options: str) -> None:
-    """Declare required options of one type by name with their help."""
-    for name, text in options.items():
-        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, nargs=nargs, required=True, help=text)
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Which model it is."""
+
+    model: str
+    """embedded:NAME, a Hugging Face folder, a GGUF file, or a hub id"""
+    revision: str | None = None
+    """hub branch, tag or commit"""
 
 
-def add_files(parser: argparse.ArgumentParser, name: str, text: str, required: bool = True) -> None:
-    """Declare an option of files; [] where it is left out."""
-    nargs = "+" if required else "*"
-    parser.add_argument(name, type=Path, nargs=nargs, required=required, default=[], help=text)
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions(Source):
+    """Which model runs, and how."""
+
+    model_files: Path | None = None
+    """digests of the model's files (command model-files), to check them against"""
+    dtype: Literal["float32", "tf32", "bfloat16"] = "float32"
+    """precision; default: float32"""
+    readout: Literal["near", "full"] = "near"
+    """how a patch's log-probabilities are read out: full sums the whole vocabulary each time; default: near"""
+    device: str = "auto"
+    """auto (the default: a GPU where there is one), or a torch device such as cpu or cuda:0"""
 
 
-def _attribute(option: str) -> str:
-    """The name that the value of an option has among the arguments."""
-    return option.strip("-").replace("-", "_")
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(ModelOptions):
+    """Which model runs, and where its late layers begin."""
+
+    late_from: str
+    """first late layer: half_depth (deduced) or a number"""
 
 
-def operand_limits(arguments: argparse.Namespace) -> dict[str, int]:
-    """The limits of operands and answers, by name."""
-    return settings(arguments, *map(_attribute, OPERANDS))
+def recorded(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """What a table records of the command that made it: the values of its parameters that are no files.
+
+    Args:
+        parameters: values by name, as `locals()` gives them where a command begins.
+    """
+    found: dict[str, Any] = {}
+    for name, value in parameters.items():
+        if is_dataclass(value) and not isinstance(value, type):
+            found |= recorded(vars(value))
+        elif not isinstance(value, (Path, tuple)):
+            found[name] = value
+    return found
 
 
-def settings(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """The values of some options, for a table's provenance."""
-    return {name: vars(arguments)[name] for name in names}
+def json_object(text: str, option: str) -> dict[str, Any]:
+    """The object that a JSON text holds.
 
-
-def add_tokenizer_arguments(parser: argparse.ArgumentParser, default: str | None = None) -> None:
-    """Options that say which model it is; it must be named unless there is a default."""
-    parser.add_argument(
-        "--model",
-        required=default is None,
-        default=default,
-        help="embedded:NAME, a Hugging Face folder, or a hub id",
-    )
-    parser.add_argument("--revision", help="hub branch, tag or commit")
-    parser.add_argument(
-        "--model-files",
-        type=Path,
-        help="digests of the model's files (command model-files), to check them against",
-    )
-
-
-def add_model_arguments(parser: argparse.ArgumentParser, default: str | None = None) -> None:
-    """Options that say which model runs, and how; a model must be named unless there is a default."""
-    add_tokenizer_arguments(parser, default)
-    parser.add_argument("--dtype", default="float32", choices=["float32", "tf32", "bfloat16"], help="precision")
-    parser.add_argument(
-        "--readout",
-        default="near",
-        choices=["near", "full"],
-        help="how a patch's log-probabilities are read out: full sums the whole vocabulary each time",
-    )
-    parser.add_argument(
-        "--device", default="auto", help="auto (a GPU where there is one), or a torch device such as cpu or cuda:0"
-    )
-
-
-def add_run_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of a run: its model, and where its late layers begin."""
-    add_model_arguments(parser)
-    add_options(parser, "--late-from")
+    Raises:
+        UserError: it holds none.
+    """
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise UserError(f"{option}: {text!r} is not JSON ({error})") from None
+    if not isinstance(found, dict):
+        raise UserError(f"{option}: {text!r} must be a JSON object")
+    return found

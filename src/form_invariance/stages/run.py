@@ -1,6 +1,5 @@
 """What the stages after the probe are given: a model, its tokenizer and where its late layers begin."""
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -14,7 +13,8 @@ from form_invariance.model.decoder import Decoder
 from form_invariance.model.readouts import Readouts
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.stages.late_layers import first_late_layer
-from form_invariance.stages.model_options import load_model, model_provenance, readouts_of
+from form_invariance.stages.model_options import load_model
+from form_invariance.stages.options import RunOptions
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,14 @@ class Run:
         return torch.from_numpy(self.tokenizer.number_tokens(answers)).to(self.model.device)
 
 
-def load_run(arguments: argparse.Namespace) -> Run:
+def load_run(options: RunOptions) -> Run:
     """The model that the options name, with its late layers."""
-    model, tokenizer = load_model(arguments)
-    first = first_late_layer(arguments.late_from, model.config.n_layers)
-    return Run(model, tokenizer, first, readouts_of(arguments))
+    model, tokenizer = load_model(options)
+    first = first_late_layer(options.late_from, model.config.n_layers)
+    return Run(model, tokenizer, first, Readouts(full=options.readout == "full"))
 
 
-def run_provenance(arguments: argparse.Namespace, run: Run, *names: str) -> dict[str, Any]:
-    """What a table records about its run, and the values of some other options."""
+def of_run(run: Run) -> dict[str, Any]:
+    """What a table records about the run that made it, besides its options."""
     near = {"readouts": asdict(run.readouts)} if run.readouts.runs else {}
-    return {**model_provenance(arguments, *names), "first_late_layer": run.first, **near}
+    return {"device": str(run.model.device), "first_late_layer": run.first, **near}

@@ -1,54 +1,86 @@
 """The options that say what an operator asks: an expression with limits, or a table."""
 
-import argparse
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cyclopts import Parameter
+
 from form_invariance.errors import UserError
-from form_invariance.stages.options import OPERANDS, add_optional, operand_limits
 
 if TYPE_CHECKING:
+    from form_invariance.problems.operands import OperandRange
     from form_invariance.problems.tasks import Arithmetic, Task
 
 
-def add_task_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare them."""
-    asked = parser.add_mutually_exclusive_group(required=True)
-    asked.add_argument("--expression", help="of the operands, for instance 'a // b'; it needs the four limits")
-    asked.add_argument("--table", type=Path, help="CSV file with a column for each field, and one for the answer")
-    parser.add_argument("--table-sha256", help="sha256 of --table; a file with another content is refused")
-    parser.add_argument("--digit", type=int, help="ask this digit of the answer, 0 = the leading one")
-    parser.add_argument("--answer-column", default="answer", help="the table's column of answers")
-    add_optional(parser, *OPERANDS)
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class OperandOptions:
+    """The limits of operands and answers."""
+
+    operand_min: int | None = None
+    """smallest operand"""
+    operand_max: int | None = None
+    """largest operand"""
+    answer_min: int | None = None
+    """smallest answer"""
+    answer_max: int | None = None
+    """largest answer"""
 
 
-def task_of(arguments: argparse.Namespace) -> "Task":
+NO_LIMITS = OperandOptions()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class TaskOptions:
+    """What an operator asks."""
+
+    expression: str | None = None
+    """of the operands, for instance 'a // b'; it needs the four limits"""
+    digit: int | None = None
+    """ask this digit of the answer, 0 = the leading one"""
+    limits: OperandOptions = NO_LIMITS
+    table: Path | None = None
+    """in place of an expression: CSV file with a column for each field, and one for the answer"""
+    table_sha256: str | None = None
+    """sha256 of --table; a file with another content is refused"""
+    answer_column: str = "answer"
+    """the table's column of answers; default: answer"""
+
+
+NO_TASK = TaskOptions()
+
+
+def limits_of(options: OperandOptions, needed_by: str) -> "OperandRange":
+    """The limits that the options name.
+
+    Raises:
+        UserError: one is missing.
+    """
+    from form_invariance.problems.operands import OperandRange
+
+    limits = asdict(options)
+    if missing := [name for name, value in limits.items() if value is None]:
+        raise UserError(f"{needed_by} needs --{missing[0].replace('_', '-')}, a whole number")
+    return OperandRange(**limits)
+
+
+def task_of(options: TaskOptions) -> "Task":
     """The task that the options name.
 
     Raises:
-        UserError: an expression comes without a limit.
+        UserError: neither an expression nor a table is given, or both, or an expression without a limit.
     """
-    from form_invariance.problems.tasks import TableTask
+    from form_invariance.problems.tasks import Arithmetic, TableTask
 
-    if arguments.table is not None:
-        return TableTask(arguments.table, arguments.answer_column, arguments.table_sha256)
-    return arithmetic_of(arguments)
-
-
-def arithmetic_of(arguments: argparse.Namespace) -> "Arithmetic":
-    """The expression that the options name, within limits, and the digit that is asked.
-
-    Raises:
-        UserError: a limit is missing.
-    """
-    from form_invariance.problems.operands import OperandRange
-    from form_invariance.problems.tasks import Arithmetic
-
-    limits = operand_limits(arguments)
-    if missing := [name for name, value in limits.items() if value is None]:
-        raise UserError(f"--expression needs --{missing[0].replace('_', '-')}, a whole number")
-    return Arithmetic(arguments.expression, OperandRange(**limits), arguments.digit)
+    if (options.expression is None) == (options.table is None):
+        raise UserError("give one of --expression and --table")
+    if options.table is not None:
+        return TableTask(options.table, options.answer_column, options.table_sha256)
+    assert options.expression is not None
+    return Arithmetic(options.expression, limits_of(options.limits, "--expression"), options.digit)
 
 
 def recorded_arithmetic(provenance: Mapping[str, Any]) -> "Arithmetic":
@@ -60,9 +92,9 @@ def recorded_arithmetic(provenance: Mapping[str, Any]) -> "Arithmetic":
     return Arithmetic(provenance["expression"], limits, provenance.get("digit"))
 
 
-def task_provenance(arguments: argparse.Namespace) -> dict[str, Any]:
+def task_provenance(options: TaskOptions) -> dict[str, Any]:
     """What a table records of the task."""
-    if arguments.table is not None:
-        return {"table": str(arguments.table), "answer_column": arguments.answer_column}
-    asked = {} if arguments.digit is None else {"digit": arguments.digit}
-    return {"expression": arguments.expression, "operands": operand_limits(arguments), **asked}
+    if options.table is not None:
+        return {"task_table": str(options.table), "answer_column": options.answer_column}
+    asked = {} if options.digit is None else {"digit": options.digit}
+    return {"expression": options.expression, "operands": asdict(options.limits), **asked}

@@ -97,7 +97,7 @@ def _checksum(stamp: Mapping[str, Any], content: str) -> str:
 
 def _metadata(kind: str, provenance: Mapping[str, Any], keys: Mapping[str, str], content: str) -> dict[str, str]:
     """Provenance and checksum under one key, because safetensors does not keep the order of several keys."""
-    stamp = json.loads(json.dumps({"table": kind, "version": __version__, **provenance, "keys": dict(keys)}))
+    stamp = json.loads(json.dumps({**provenance, "table": kind, "version": __version__, "keys": dict(keys)}))
     return {_PROVENANCE: json.dumps({**stamp, _CHECKSUM: _checksum(stamp, content)}, sort_keys=True)}
 
 

@@ -1,16 +1,20 @@
-"""Run a program, usually snakemake; the commands that it starts do not import the libraries anew."""
+"""The job server."""
 
-import argparse
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from form_invariance.errors import UserError
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("program", nargs=argparse.REMAINDER, metavar="PROGRAM", help="its command line")
+def job_server(*program: Annotated[str, Parameter(allow_leading_hyphen=True)]) -> None:
+    """Run a program, usually snakemake; the commands that it starts do not import the libraries anew.
 
-
-def run(arguments: argparse.Namespace) -> None:
-    from form_invariance.errors import UserError
+    Args:
+        program: its command line
+    """
     from form_invariance.workflow.job_server import serve
 
-    if not arguments.program:
+    if not program:
         raise UserError("job-server: name the program to run, for instance: job-server snakemake --cores 2")
-    raise SystemExit(serve(arguments.program))
+    raise SystemExit(serve(list(program)))

@@ -1,53 +1,64 @@
-"""Print what snakemake would run: pending jobs of each rule and model, why, and the estimated time."""
+"""What is pending."""
 
-import argparse
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 _SAID_ALWAYS = ("Using ", "Assuming ", "Building DAG", "host: ", "warning: ")
 """How lines begin that Snakemake prints whether or not it fails."""
 _SNAKEFILES = ("Snakefile", "snakefile", "workflow/Snakefile", "workflow/snakefile")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help="as for snakemake; default: everything")
-    parser.add_argument(
-        "--directory", "-d", type=Path, default=Path(), help="as for snakemake: the folder that contains results"
-    )
-    parser.add_argument("--configfile", nargs="+", default=[], help="as for snakemake")
-    parser.add_argument("--config", nargs="+", default=[], metavar="KEY=VALUE", help="as for snakemake")
-    parser.add_argument(
-        "--tflops", type=float, help="rate at which a job that never ran computes, in 1e12 operations per second"
-    )
+def plan(
+    *targets: str,
+    directory: Annotated[Path, Parameter(alias="-d")] = Path(),
+    configfile: tuple[str, ...] = (),
+    config: tuple[str, ...] = (),
+    tflops: float | None = None,
+) -> None:
+    """Print what snakemake would run: pending jobs of each rule and model, why, and the estimated time.
 
+    Run it in the folder where snakemake would run.
 
-def run(arguments: argparse.Namespace) -> None:
-    """Run the command in the folder where snakemake would run."""
+    Args:
+        targets: as for snakemake; default: everything
+        directory: as for snakemake: the folder that contains results
+        configfile: as for snakemake
+        config: KEY=VALUE, as for snakemake
+        tflops: rate at which a job that never ran computes, in 1e12 operations per second
+    """
     from form_invariance.errors import UserError
-    from form_invariance.workflow import config_check, partitions, plan
+    from form_invariance.workflow import config_check, partitions
+    from form_invariance.workflow import plan as planned
     from form_invariance.workflow.given import merged
     from form_invariance.workflow.paths import default_folder
 
     if not any(Path(name).exists() for name in _SNAKEFILES):
         raise UserError(f"there is no Snakefile in {Path.cwd()}; run this in the checkout")
-    if arguments.tflops is not None and arguments.tflops <= 0:
+    if tflops is not None and tflops <= 0:
         raise UserError("--tflops must be above 0")
-    rate = arguments.tflops * 1e12 if arguments.tflops else None
-    if not arguments.directory.is_dir():
-        raise UserError(f"--directory: there is no folder {str(arguments.directory)!r}")
-    if short := [item for item in arguments.config if item[1:2] == "="]:
+    rate = tflops * 1e12 if tflops else None
+    if not directory.is_dir():
+        raise UserError(f"--directory: there is no folder {str(directory)!r}")
+    if short := [item for item in config if item[1:2] == "="]:
         raise UserError(
             f"--config {short[0]}: Snakemake refuses keys of one letter there; write the key into a file and give "
             "the file with --configfile"
         )
-    given = merged(arguments.configfile, arguments.config)
-    listings = [_dry_run(arguments, *words) for words in (["--forceall"], [])]
-    every, pending = (plan.jobs(listing, arguments.directory) for listing in listings)
-    config = {**config_check.load(default_folder() / "config.yaml"), **given}
+    given = merged(configfile, config)
+    words = [*targets, f"--directory={directory}"]
+    for option, values in (("--configfile", configfile), ("--config", config)):
+        words += [option, *values] if values else []
+    listings = [_dry_run([*words, *more]) for more in (["--forceall"], [])]
+    every, pending = (planned.jobs(listing, directory) for listing in listings)
+    whole = {**config_check.load(default_folder() / "config.yaml"), **given}
     # With --tflops the question is about another machine.
     on_gpu = rate is not None or gpu_here(default_folder())
-    table = plan.make(pending, every, arguments.directory, config, rate, gpu_here=on_gpu)
-    said = [plan.table(table), plan.assumptions(table, config, rate), plan.without_records(listings[1])]
-    said += partitions.beyond(table, partitions.limits()) + plan.warnings(listings[1])
+    table = planned.make(pending, every, directory, whole, rate, gpu_here=on_gpu)
+    said = [planned.table(table), planned.assumptions(table, whole, rate), planned.without_records(listings[1])]
+    said += partitions.beyond(table, partitions.limits()) + planned.warnings(listings[1])
     print("\n".join(filter(None, said)))
 
 
@@ -58,17 +69,13 @@ def gpu_here(config_folder: Path) -> bool:
     return job_sizes.has_gpu() or partitions.on_cluster() or (config_folder / "cluster.yaml").exists()
 
 
-def _dry_run(arguments: argparse.Namespace, *words: str) -> str:
+def _dry_run(words: Sequence[str]) -> str:
     import subprocess
     import sys
 
     from form_invariance.errors import UserError
 
-    call = [sys.executable, "-m", "snakemake", *arguments.targets, "--dry-run", *words]
-    call.append(f"--directory={arguments.directory}")
-    for option in ("configfile", "config"):
-        given = vars(arguments)[option]
-        call += [f"--{option}", *given] if given else []
+    call = [sys.executable, "-m", "snakemake", "--dry-run", *words]
     done = subprocess.run(call, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode:
         # Snakemake says on either of them what is wrong.

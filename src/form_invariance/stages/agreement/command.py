@@ -1,24 +1,13 @@
-"""Test whether the shared neurons of one operator do the same in every format, by families and by activations."""
+"""Agreement of the formats on what neurons do."""
 
-import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from form_invariance.stages.options import add_files, add_options, add_required, settings
+from form_invariance.stages.options import Files, Seed
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, "--seed")
-    add_files(parser, "--heuristics", "heuristics tables of every format")
-    add_files(parser, "--maps", "activation maps of every format")
-    add_options(parser, neurons="labelled neurons (heuristics draw)")
-    add_required(parser, int, permutations="permutations of the null")
-    add_options(parser, output="agreement table", labelled_output="table of labelled neurons")
-    add_options(parser, correlation_output="table of activation correlations")
 
 
 def _samples(paths: dict[str, Path], neurons: "pd.DataFrame", named: Path) -> "dict[str, np.ndarray]":
@@ -53,32 +42,45 @@ def _samples(paths: dict[str, Path], neurons: "pd.DataFrame", named: Path) -> "d
     return samples
 
 
-def run(arguments: argparse.Namespace) -> None:
+def agreement(
+    *,
+    neurons: Path,
+    heuristics: Files,
+    maps: Files,
+    permutations: int,
+    seed: Seed,
+    output: Path,
+    labelled_output: Path,
+    correlation_output: Path,
+) -> None:
+    """Test whether the shared neurons of one operator do the same in every format, by families and by activations.
+
+    Args:
+        neurons: labelled neurons (heuristics draw)
+        heuristics: heuristics tables of every format
+        maps: activation maps of every format
+        permutations: permutations of the null
+        output: agreement table
+        labelled_output: table of labelled neurons
+        correlation_output: table of activation correlations
+    """
     from form_invariance.stages.agreement.compute import operator_tables
     from form_invariance.stages.agreement.correlation import correlation_table
     from form_invariance.stages.agreement.table import ACTIVATION_CORRELATION, AGREEMENT, LABELLED
     from form_invariance.stages.heuristics.names import MODES
     from form_invariance.stages.heuristics.table import HEURISTICS, LABELLED_NEURONS
+    from form_invariance.stages.options import recorded
     from form_invariance.tables.files import provenance_of, read_table, read_tables, write_table
     from form_invariance.tables.keys import by_key, common_keys
 
-    tables = read_tables(by_key(arguments.heuristics, "format"), HEURISTICS)
-    neurons = read_table(arguments.neurons, LABELLED_NEURONS)
-    ordered = neurons.sort_values(["neurons", "layer", "neuron"])
-    correlations = correlation_table(
-        _samples(by_key(arguments.maps, "format"), ordered, arguments.neurons), ordered
-    )
-    keys = common_keys(arguments.neurons)
-    digits = [provenance_of(path).get("digit") for path in arguments.heuristics]
-    found, labelled = operator_tables(
-        tables,
-        neurons,
-        arguments.permutations,
-        arguments.seed,
-        keys["operator"],
-        MODES if set(digits) == {None} else ["strict"],
-    )
-    provenance = settings(arguments, "permutations", "seed")
-    write_table(correlations, arguments.correlation_output, ACTIVATION_CORRELATION, provenance, keys)
-    write_table(labelled, arguments.labelled_output, LABELLED, provenance, keys)
-    write_table(found, arguments.output, AGREEMENT, provenance, keys)
+    settings, keys = recorded(locals()), common_keys(neurons)
+    tables = read_tables(by_key(heuristics, "format"), HEURISTICS)
+    chosen = read_table(neurons, LABELLED_NEURONS)
+    ordered = chosen.sort_values(["neurons", "layer", "neuron"])
+    correlations = correlation_table(_samples(by_key(maps, "format"), ordered, neurons), ordered)
+    digits = {provenance_of(path).get("digit") for path in heuristics}
+    modes = MODES if digits == {None} else ["strict"]
+    found, labelled = operator_tables(tables, chosen, permutations, seed, keys["operator"], modes)
+    write_table(correlations, correlation_output, ACTIVATION_CORRELATION, settings, keys)
+    write_table(labelled, labelled_output, LABELLED, settings, keys)
+    write_table(found, output, AGREEMENT, settings, keys)

@@ -1,25 +1,28 @@
-"""Stage 1 of the ranking of one cell: estimate the indirect effect of every late neuron."""
+"""Stage 1 of the ranking of one cell."""
 
-import argparse
+from pathlib import Path
 
-from form_invariance.stages.options import add_options, add_run_arguments
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_run_arguments(parser)
-    add_options(parser, "--dataset", "--corrupt-table", "--candidates", output="attribution table")
+from form_invariance.stages.options import RunOptions
 
 
-def run(arguments: argparse.Namespace) -> None:
+def attribution(*, model: RunOptions, dataset: Path, corrupt_table: Path, candidates: int, output: Path) -> None:
+    """Estimate the indirect effect of every late neuron in one cell.
+
+    Args:
+        corrupt_table: corrupt partners of the cell
+        candidates: neurons per layer that are patched exactly
+        output: attribution table
+    """
     from form_invariance.stages.attribution.compute import first_stage
     from form_invariance.stages.attribution.table import ATTRIBUTION
     from form_invariance.stages.dataset.prompts import read_train
-    from form_invariance.stages.run import load_run, run_provenance
+    from form_invariance.stages.options import recorded
+    from form_invariance.stages.run import load_run, of_run
     from form_invariance.tables.files import write_table
     from form_invariance.tables.keys import common_keys
 
-    run = load_run(arguments)
-    train = read_train(arguments.dataset, arguments.corrupt_table, run.tokenizer, run.model.device)
-    table = first_stage(run, train, arguments.candidates)
-    provenance = run_provenance(arguments, run, "candidates")
-    write_table(table, arguments.output, ATTRIBUTION, provenance, common_keys(arguments.dataset))
+    settings = recorded(locals())
+    run = load_run(model)
+    train = read_train(dataset, corrupt_table, run.tokenizer, run.model.device)
+    table = first_stage(run, train, candidates)
+    write_table(table, output, ATTRIBUTION, {**settings, **of_run(run)}, common_keys(dataset))

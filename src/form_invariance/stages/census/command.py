@@ -1,41 +1,44 @@
-"""Census of one cell: run the model on a sample of the operand pool."""
+"""Census of one cell."""
 
-import argparse
+from pathlib import Path
 
-from form_invariance.stages.options import add_model_arguments, add_options, add_required
-from form_invariance.stages.task_options import add_task_arguments, task_of, task_provenance
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_model_arguments(parser)
-    add_task_arguments(parser)
-    add_required(parser, str, format="the format's name")
-    add_options(parser, "--template", "--operator", "--seed", output="census table")
-    parser.add_argument("--model-name", help="the model's name in the tables; default: --model")
-    parser.add_argument("--pairs", type=int, help="problems in the uniform sample; default: the whole pool")
+from form_invariance.stages.options import ModelOptions, Seed
+from form_invariance.stages.task_options import NO_TASK, TaskOptions
 
 
-def run(arguments: argparse.Namespace) -> None:
+def census(
+    *,
+    model: ModelOptions,
+    task: TaskOptions = NO_TASK,
+    template: str,
+    format: str,
+    operator: str,
+    model_name: str | None = None,
+    pairs: int | None = None,
+    seed: Seed,
+    output: Path,
+) -> None:
+    """Run the model on a sample of the operand pool of one cell.
+
+    Args:
+        template: prompt with the fields {a} and {b}, or those of the table
+        format: the format's name
+        operator: the operator's name
+        model_name: the model's name in the tables; default: --model
+        pairs: problems in the uniform sample; default: the whole pool
+        output: census table
+    """
     from form_invariance.stages.census.compute import take_census
     from form_invariance.stages.census.table import CENSUS
-    from form_invariance.stages.model_options import load_model, model_provenance
+    from form_invariance.stages.model_options import load_model
+    from form_invariance.stages.options import recorded
+    from form_invariance.stages.task_options import task_of, task_provenance
     from form_invariance.tables.files import write_table
 
-    task = task_of(arguments)
-    model, tokenizer = load_model(arguments)
-    table = take_census(
-        model,
-        tokenizer,
-        arguments.template,
-        arguments.operator,
-        task,
-        arguments.pairs,
-        arguments.seed,
-    )
-    provenance = model_provenance(arguments, "template", "operator", "pairs", "seed")
-    keys = {
-        "model": arguments.model_name or arguments.model,
-        "format": arguments.format,
-        "operator": arguments.operator,
-    }
-    write_table(table, arguments.output, CENSUS, {**provenance, **task_provenance(arguments)}, keys)
+    settings = recorded(locals())
+    asked = task_of(task)
+    decoder, tokenizer = load_model(model)
+    table = take_census(decoder, tokenizer, template, operator, asked, pairs, seed)
+    provenance = {**settings, **task_provenance(task), "device": str(decoder.device)}
+    keys = {"model": model_name or model.model, "format": format, "operator": operator}
+    write_table(table, output, CENSUS, provenance, keys)

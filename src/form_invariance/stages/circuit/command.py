@@ -1,26 +1,25 @@
-"""The shared circuit of one operator: neurons that are in every format's top-k."""
+"""The shared circuit of one operator."""
 
-import argparse
+from pathlib import Path
 
-from form_invariance.stages.options import add_options, add_required, settings
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, "--effects", "--membership", "--seed", output="circuit table")
-    add_required(parser, int, "+", k="circuit sizes")
+from form_invariance.stages.options import Files, MembershipRule, Seed, Sizes
 
 
-def run(arguments: argparse.Namespace) -> None:
+def circuit(*, effects: Files, membership: MembershipRule, k: Sizes, seed: Seed, output: Path) -> None:
+    """Find the neurons of one operator that are in every format's top k.
+
+    Args:
+        effects: indirect effects of every format
+        output: circuit table
+    """
     from form_invariance.stages.circuit.compute import circuit_table
     from form_invariance.stages.circuit.table import CIRCUIT
     from form_invariance.stages.membership import Membership, read_effects
+    from form_invariance.stages.options import recorded
     from form_invariance.tables.files import write_table
     from form_invariance.tables.keys import by_key, common_keys
 
-    cells, models = read_effects(
-        by_key(arguments.effects, "format"), Membership(arguments.membership, arguments.seed)
-    )
-    ks = sorted(set(arguments.k))
-    provenance = {"models": models, "k": ks, **settings(arguments, "membership", "seed")}
-    keys = common_keys(*arguments.effects)
-    write_table(circuit_table(cells, ks), arguments.output, CIRCUIT, provenance, keys)
+    settings = recorded(locals())
+    cells, models = read_effects(by_key(effects, "format"), Membership(membership, seed))
+    provenance = {**settings, "models": models}
+    write_table(circuit_table(cells, sorted(set(k))), output, CIRCUIT, provenance, common_keys(*effects))

@@ -1,43 +1,50 @@
-"""Choose train and eval prompts and corrupt partners of one cell from its census."""
+"""Prompts of one cell."""
 
-import argparse
+from pathlib import Path
 
-from form_invariance.stages.options import (
-    add_files,
-    add_options,
-    add_required,
-    settings,
-)
+from form_invariance.stages.options import Files, Seed
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, "--seed", census="census table of the cell")
-    others = "censuses of the other operators; corrupt partners then come from all operators"
-    add_files(parser, "--other-census", others, required=False)
-    add_required(
-        parser, int, train="train prompts", eval="eval prompts", corrupt_seeds="draws of corrupt partners"
-    )
-    add_options(parser, output="dataset table", corrupt_output="table of corrupt partners")
+def dataset(
+    *,
+    census: Path,
+    other_census: Files = (),
+    train: int,
+    eval: int,
+    corrupt_seeds: int,
+    seed: Seed,
+    output: Path,
+    corrupt_output: Path,
+) -> None:
+    """Choose train and eval prompts and corrupt partners of one cell from its census.
 
-
-def run(arguments: argparse.Namespace) -> None:
+    Args:
+        census: census table of the cell
+        other_census: censuses of the other operators; corrupt partners then come from all operators
+        train: train prompts
+        eval: eval prompts
+        corrupt_seeds: draws of corrupt partners
+        output: dataset table
+        corrupt_output: table of corrupt partners
+    """
     from form_invariance.stages.census.table import CENSUS
     from form_invariance.stages.dataset.compute import Choice, distinct_answers, make_dataset
     from form_invariance.stages.dataset.table import CORRUPT, DATASET
+    from form_invariance.stages.options import recorded
     from form_invariance.tables.files import provenance_of, read_table, write_table
     from form_invariance.tables.keys import by_key, common_keys
 
-    keys = common_keys(arguments.census)
-    paths = by_key([*arguments.other_census, arguments.census], "operator")
+    settings = recorded(locals())
+    keys = common_keys(census)
+    paths = by_key([*other_census, census], "operator")
     censuses = {name: (read_table(path, CENSUS), provenance_of(path)["template"]) for name, path in paths.items()}
-    choice = Choice(arguments.train, arguments.eval, arguments.corrupt_seeds, arguments.seed)
-    dataset, corrupt = make_dataset(censuses, keys["operator"], choice)
+    choice = Choice(train, eval, corrupt_seeds, seed)
+    chosen, corrupt = make_dataset(censuses, keys["operator"], choice)
     provenance = {
-        **{name: provenance_of(arguments.census)[name] for name in ("model", "revision")},
-        "operator": keys["operator"],
-        **settings(arguments, "seed", "train", "eval", "corrupt_seeds"),
+        **{name: provenance_of(census)[name] for name in ("model", "revision")},
+        **settings,
         "corrupt": "across_operators" if len(censuses) > 1 else "within_operator",
-        "distinct_answers": distinct_answers(dataset),
+        "distinct_answers": distinct_answers(chosen),
     }
-    write_table(corrupt, arguments.corrupt_output, CORRUPT, provenance, keys)
-    write_table(dataset, arguments.output, DATASET, provenance, keys)
+    write_table(corrupt, corrupt_output, CORRUPT, provenance, keys)
+    write_table(chosen, output, DATASET, provenance, keys)

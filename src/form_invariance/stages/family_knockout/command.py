@@ -1,21 +1,35 @@
-"""Knock out the neurons of a heuristic's family where their rule holds, and where it does not."""
+"""Knockout by heuristic."""
 
-import argparse
+from pathlib import Path
 
 from form_invariance.stages.heuristics.names import MATCHED, SHARED
-from form_invariance.stages.options import add_files, add_options, add_required, add_run_arguments
+from form_invariance.stages.options import Bootstrap, Centred, Files, RunOptions, Seed, Size
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_run_arguments(parser)
-    add_files(parser, "--heuristics", "heuristics table of each cell")
-    add_files(parser, "--datasets", "dataset table of each cell")
-    add_files(parser, "--census", "census table of each cell, for its task and template")
-    add_required(parser, int, max_operand="operands of the grid are below it", prompts="eval prompts of a cell")
-    add_options(parser, "--k", "--bootstrap", "--center-logits", "--seed", output="family knockout table")
+def family_knockout(
+    *,
+    model: RunOptions,
+    heuristics: Files,
+    datasets: Files,
+    census: Files,
+    max_operand: int,
+    prompts: int,
+    k: Size,
+    bootstrap: Bootstrap,
+    center_logits: Centred,
+    seed: Seed,
+    output: Path,
+) -> None:
+    """Knock out the neurons of a heuristic's family where their rule holds, and where it does not.
 
-
-def run(arguments: argparse.Namespace) -> None:
+    Args:
+        heuristics: heuristics table of each cell
+        datasets: dataset table of each cell
+        census: census table of each cell, for its task and template
+        max_operand: operands of the grid are below it
+        prompts: eval prompts of a cell
+        output: family knockout table
+    """
     import pandas as pd
 
     from form_invariance.stages.dataset.table import DATASET
@@ -23,34 +37,28 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.family_knockout.table import FAMILY_KNOCKOUT
     from form_invariance.stages.heuristics.pairs import grid_of_task
     from form_invariance.stages.heuristics.table import HEURISTICS, strict_labels
-    from form_invariance.stages.run import load_run, run_provenance
+    from form_invariance.stages.options import recorded
+    from form_invariance.stages.run import load_run, of_run
     from form_invariance.stages.task_options import recorded_arithmetic
     from form_invariance.tables.files import provenance_of, read_tables, write_table
     from form_invariance.tables.keys import common_keys, matching_cells
     from form_invariance.tables.progress import track
 
-    run, seed = load_run(arguments), arguments.seed
-    heuristics, of_cells, censuses = matching_cells(
-        heuristics=arguments.heuristics, datasets=arguments.datasets, census=arguments.census
-    )
+    settings = recorded(locals())
+    labelled, problems, censuses = matching_cells(heuristics=heuristics, datasets=datasets, census=census)
+    run = load_run(model)
     cells = {}
-    datasets: dict[str, list[pd.DataFrame]] = {}
-    for (_, operator), table in read_tables(of_cells, DATASET).items():
-        datasets.setdefault(operator, []).append(table)
-    labelled = read_tables(heuristics, HEURISTICS)
-    for (name, operator), table in track(labelled.items(), len(labelled), "cells"):
+    by_operator: dict[str, list[pd.DataFrame]] = {}
+    for (_, operator), table in read_tables(problems, DATASET).items():
+        by_operator.setdefault(operator, []).append(table)
+    tables = read_tables(labelled, HEURISTICS)
+    for (name, operator), table in track(tables.items(), len(tables), "cells"):
         strict = strict_labels(table)
         labels = {kind: strict[strict["neurons"] == kind] for kind in (SHARED, *MATCHED)}
         asked = provenance_of(censuses[name, operator])
-        grid = grid_of_task(recorded_arithmetic(asked), arguments.max_operand)
-        tables, size = datasets[operator], arguments.prompts
-        prompts = right_prompts(run, asked["template"], grid, tables, size, seed, operator)
-        pairs = cell_pairs(
-            run, prompts, labels, (name, operator), arguments.center_logits, arguments.bootstrap, seed
-        )
+        grid = grid_of_task(recorded_arithmetic(asked), max_operand)
+        right = right_prompts(run, asked["template"], grid, by_operator[operator], prompts, seed, operator)
+        pairs = cell_pairs(run, right, labels, (name, operator), center_logits, bootstrap, seed)
         cells[name, operator] = dict(pairs)
-    table = family_knockout_table(cells, arguments.k)
-    provenance = run_provenance(
-        arguments, run, "max_operand", "prompts", "k", "bootstrap", "center_logits", "seed"
-    )
-    write_table(table, arguments.output, FAMILY_KNOCKOUT, provenance, common_keys(*arguments.datasets))
+    table = family_knockout_table(cells, k)
+    write_table(table, output, FAMILY_KNOCKOUT, {**settings, **of_run(run)}, common_keys(*datasets))

@@ -1,21 +1,20 @@
-"""Draw the random smooth maps of a grid, which strict labels are compared with."""
+"""Random maps for the heuristics."""
 
-import argparse
+from pathlib import Path
 
-from form_invariance.stages.heuristics.grid_options import add_grid_arguments, grid_of
-from form_invariance.stages.heuristics.names import NULL_SETTINGS
-from form_invariance.stages.options import add_options, settings
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_grid_arguments(parser)
-    add_options(parser, "--seed", output="random maps of the grid, as safetensors")
+from form_invariance.stages.heuristics.grid_options import GridOptions, grid_of
+from form_invariance.stages.options import Seed
 
 
-def run(arguments: argparse.Namespace) -> None:
+def heuristic_null(*, grid: GridOptions, seed: Seed, output: Path) -> None:
+    """Draw the random smooth maps of a grid, which strict labels are compared with.
+
+    Args:
+        output: random maps of the grid, as safetensors
+    """
     from form_invariance.stages.heuristics import null
+    from form_invariance.stages.options import recorded
     from form_invariance.tables.files import write_tensors
 
-    drawn = null.make_null(grid_of(arguments), arguments.seed)
-    provenance = settings(arguments, *NULL_SETTINGS)
-    write_tensors(null.to_arrays(drawn), arguments.output, null.KIND, provenance)
+    settings = recorded(locals())
+    write_tensors(null.to_arrays(null.make_null(grid_of(grid), seed)), output, null.KIND, settings)

@@ -74,7 +74,7 @@ def values_by_prompt(done: pd.DataFrame, unmodified: pd.DataFrame) -> pd.DataFra
     return values
 
 
-def contrast_table(cells: Mapping[tuple[str, ...], Cell], resamples: int, seed: int) -> pd.DataFrame:
+def contrast_table(cells: Mapping[tuple[str, str], Cell], resamples: int, seed: int) -> pd.DataFrame:
     """The contrasts of every cell (format, operator), of every operator and over all cells."""
     ks = next(iter(cells.values())).n_neurons.index
     parts = (
@@ -87,7 +87,7 @@ def contrast_table(cells: Mapping[tuple[str, ...], Cell], resamples: int, seed: 
 
 
 def _rows(
-    cells: Mapping[tuple[str, ...], Cell], k: int, intervention: str, metric: str, resamples: int, seed: int
+    cells: Mapping[tuple[str, str], Cell], k: int, intervention: str, metric: str, resamples: int, seed: int
 ) -> Iterator[dict[str, Any]]:
     """The rows of one contrast."""
     pairs = {

@@ -1,18 +1,21 @@
-"""Compare keep-only and knockout of the circuits with the strongest control, over all cells of a model."""
+"""Contrasts of keep-only and knockout."""
 
-import argparse
+from pathlib import Path
 
-from form_invariance.stages.options import add_files, add_options, settings
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_files(parser, "--interventions", "interventions tables of all cells")
-    add_files(parser, "--by-prompt", "their tables by prompt")
-    add_files(parser, "--dataset", "their datasets: the problems of the prompts")
-    add_options(parser, "--bootstrap", "--seed", output="contrasts")
+from form_invariance.stages.options import Bootstrap, Files, Seed
 
 
-def run(arguments: argparse.Namespace) -> None:
+def intervention_contrasts(
+    *, interventions: Files, by_prompt: Files, dataset: Files, bootstrap: Bootstrap, seed: Seed, output: Path
+) -> None:
+    """Compare keep-only and knockout of the circuits with the strongest control, over all cells of a model.
+
+    Args:
+        interventions: interventions tables of all cells
+        by_prompt: their tables by prompt
+        dataset: their datasets, with the problems of the prompts
+        output: contrasts
+    """
     from form_invariance.stages.dataset.table import DATASET
     from form_invariance.stages.interventions.contrasts import cell_of, contrast_table
     from form_invariance.stages.interventions.table import (
@@ -20,21 +23,20 @@ def run(arguments: argparse.Namespace) -> None:
         INTERVENTIONS,
         INTERVENTIONS_PROMPTS,
     )
+    from form_invariance.stages.options import recorded
     from form_invariance.tables.files import read_table, write_table
     from form_invariance.tables.keys import common_keys, matching_cells
 
-    tables, by_prompt, datasets = matching_cells(
-        interventions=arguments.interventions, by_prompt=arguments.by_prompt, dataset=arguments.dataset
-    )
+    settings = recorded(locals())
+    tables, prompts, problems = matching_cells(interventions=interventions, by_prompt=by_prompt, dataset=dataset)
     # One cell's table by prompt at a time: all of them together are large.
     cells = {
         key: cell_of(
             read_table(path, INTERVENTIONS),
-            read_table(by_prompt[key], INTERVENTIONS_PROMPTS),
-            read_table(datasets[key], DATASET),
+            read_table(prompts[key], INTERVENTIONS_PROMPTS),
+            read_table(problems[key], DATASET),
         )
         for key, path in tables.items()
     }
-    table = contrast_table(cells, arguments.bootstrap, arguments.seed)
-    keys, provenance = common_keys(*arguments.interventions), settings(arguments, "bootstrap", "seed")
-    write_table(table, arguments.output, INTERVENTION_CONTRASTS, provenance, keys)
+    table = contrast_table(cells, bootstrap, seed)
+    write_table(table, output, INTERVENTION_CONTRASTS, settings, common_keys(*interventions))

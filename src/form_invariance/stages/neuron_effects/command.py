@@ -1,31 +1,41 @@
-"""Knock out each shared neuron of one cell alone."""
+"""Effects of single neurons."""
 
-import argparse
+from pathlib import Path
 
-from form_invariance.stages.options import add_options, add_run_arguments
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_run_arguments(parser)
-    add_options(parser, "--dataset", "--circuit", "--mean-cache", "--k", "--center-logits")
-    add_options(parser, output="table of the neurons")
+from form_invariance.stages.options import Centred, RunOptions, Size
 
 
-def run(arguments: argparse.Namespace) -> None:
+def neuron_effects(
+    *,
+    model: RunOptions,
+    dataset: Path,
+    circuit: Path,
+    mean_cache: Path,
+    k: Size,
+    center_logits: Centred,
+    output: Path,
+) -> None:
+    """Knock out each shared neuron of one cell alone.
+
+    Args:
+        mean_cache: mean cache of the format
+        output: table of the neurons
+    """
     from form_invariance.stages.circuit.compute import circuit_members
     from form_invariance.stages.circuit.table import CIRCUIT
     from form_invariance.stages.dataset.prompts import read_eval
     from form_invariance.stages.mean_cache.compute import read_means
-    from form_invariance.stages.neuron_effects.compute import neuron_effects
+    from form_invariance.stages.neuron_effects import compute
     from form_invariance.stages.neuron_effects.table import NEURON_EFFECTS
-    from form_invariance.stages.run import load_run, run_provenance
+    from form_invariance.stages.options import recorded
+    from form_invariance.stages.run import load_run, of_run
     from form_invariance.tables.files import read_table, write_table
     from form_invariance.tables.keys import common_keys
 
-    run = load_run(arguments)
-    tokens, answers = read_eval(arguments.dataset, run.tokenizer, run.model.device)
-    circuit = circuit_members(read_table(arguments.circuit, CIRCUIT), arguments.k, run.late, run.width)
-    means = read_means(arguments.mean_cache, run.model)
-    table = neuron_effects(run, tokens, answers, circuit, means, arguments.center_logits)
-    provenance = {**run_provenance(arguments, run, "center_logits", "k"), "prompts": len(tokens)}
-    write_table(table, arguments.output, NEURON_EFFECTS, provenance, common_keys(arguments.dataset))
+    settings, run = recorded(locals()), load_run(model)
+    tokens, answers = read_eval(dataset, run.tokenizer, run.model.device)
+    members = circuit_members(read_table(circuit, CIRCUIT), k, run.late, run.width)
+    means = read_means(mean_cache, run.model)
+    table = compute.neuron_effects(run, tokens, answers, members, means, center_logits)
+    provenance = {**settings, **of_run(run), "prompts": len(tokens)}
+    write_table(table, output, NEURON_EFFECTS, provenance, common_keys(dataset))

@@ -1,29 +1,30 @@
-"""The tokens that the shared neurons of a model promote and suppress most directly."""
+"""Tokens of the shared neurons."""
 
-import argparse
 from pathlib import Path
 
-from form_invariance.stages.options import add_model_arguments, add_options, add_required
+from form_invariance.stages.options import Files, ModelOptions, Size
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_model_arguments(parser)
-    add_required(parser, Path, nargs="+", circuits="circuit table of each operator")
-    add_options(parser, "--k", output="table of the tokens")
+def promoted_tokens(*, model: ModelOptions, circuits: Files, k: Size, output: Path) -> None:
+    """Find the tokens that the shared neurons of a model promote and suppress most directly.
 
-
-def run(arguments: argparse.Namespace) -> None:
+    Args:
+        circuits: circuit table of each operator
+        output: table of the tokens
+    """
     import pandas as pd
 
     from form_invariance.stages.circuit.table import CIRCUIT, by_layer
-    from form_invariance.stages.model_options import load_model, model_provenance
-    from form_invariance.stages.neuron_effects.promoted import promoted_tokens
+    from form_invariance.stages.model_options import load_model
+    from form_invariance.stages.neuron_effects import promoted
     from form_invariance.stages.neuron_effects.table import PROMOTED_TOKENS
+    from form_invariance.stages.options import recorded
     from form_invariance.tables.files import read_table, write_table
     from form_invariance.tables.keys import common_keys
 
-    model, tokenizer = load_model(arguments)
-    circuits = pd.concat([read_table(path, CIRCUIT) for path in arguments.circuits]).drop_duplicates()
-    table = promoted_tokens(model, tokenizer, by_layer(circuits, arguments.k))
-    keys = common_keys(*arguments.circuits)
-    write_table(table, arguments.output, PROMOTED_TOKENS, model_provenance(arguments, "k"), keys)
+    settings = recorded(locals())
+    decoder, tokenizer = load_model(model)
+    every = pd.concat([read_table(path, CIRCUIT) for path in circuits]).drop_duplicates()
+    table = promoted.promoted_tokens(decoder, tokenizer, by_layer(every, k))
+    provenance = {**settings, "device": str(decoder.device)}
+    write_table(table, output, PROMOTED_TOKENS, provenance, common_keys(*circuits))

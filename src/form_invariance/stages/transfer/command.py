@@ -1,21 +1,38 @@
-"""Transfer the shared neurons' activations between formats, in all directions of one operator."""
+"""Transfer between formats."""
 
-import argparse
+from pathlib import Path
 
-from form_invariance.stages.options import add_files, add_options, add_required, add_run_arguments
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_run_arguments(parser)
-    add_options(parser, "--census", "--exclude-train", "--rankings", "--circuit", "--pairs")
-    add_options(parser, "--random-seeds", "--matched-seeds", "--center-logits", "--seed")
-    add_required(parser, int, "+", k="circuit sizes")
-    add_files(parser, "--mean-caches", "mean cache of every format's own template")
-    add_options(parser, output_folder="receives DONOR_to_TARGET.parquet of every direction")
-    add_options(parser, pairs_output="table by pair")
+from form_invariance.stages.options import Centred, Files, MatchedSeeds, RandomSeeds, RunOptions, Seed, Sizes
 
 
-def run(arguments: argparse.Namespace) -> None:
+def transfer(
+    *,
+    model: RunOptions,
+    census: Files,
+    exclude_train: Files,
+    rankings: Files,
+    circuit: Path,
+    mean_caches: Files,
+    pairs: int,
+    k: Sizes,
+    random_seeds: RandomSeeds,
+    matched_seeds: MatchedSeeds,
+    center_logits: Centred,
+    seed: Seed,
+    output_folder: Path,
+    pairs_output: Path,
+) -> None:
+    """Transfer the shared neurons' activations between formats, in all directions of one operator.
+
+    Args:
+        census: census table of every format
+        exclude_train: datasets whose train pairs are left out, in either order
+        rankings: ranking table of every format
+        mean_caches: mean cache of every format's own template
+        pairs: largest number of pairs in each direction
+        output_folder: receives DONOR_to_TARGET.parquet of every direction
+        pairs_output: table by pair
+    """
     import pandas as pd
 
     from form_invariance.stages.census.table import CENSUS
@@ -23,8 +40,9 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.stages.controls import Draws
     from form_invariance.stages.dataset.table import DATASET
     from form_invariance.stages.mean_cache.compute import read_means
+    from form_invariance.stages.options import recorded
     from form_invariance.stages.patching.table import RANKING
-    from form_invariance.stages.run import load_run, run_provenance
+    from form_invariance.stages.run import load_run, of_run
     from form_invariance.stages.transfer.conditions import plan
     from form_invariance.stages.transfer.directions import transfer_tables
     from form_invariance.stages.transfer.neuron_sets import measure, neuron_sets
@@ -32,24 +50,22 @@ def run(arguments: argparse.Namespace) -> None:
     from form_invariance.tables.files import read_table, read_tables, write_table
     from form_invariance.tables.keys import by_key, common_keys
 
-    keys = common_keys(*arguments.census)
-    operator, caches = keys["operator"], by_key(arguments.mean_caches, "format")
-    censuses = read_tables(by_key(arguments.census, "format"), CENSUS)
-    rankings = read_tables(by_key(arguments.rankings, "format"), RANKING)
-    datasets = [read_table(path, DATASET) for path in arguments.exclude_train]
-    plans = plan(censuses, datasets, arguments.pairs, arguments.seed, operator)
-    run = load_run(arguments)
+    settings, keys = recorded(locals()), common_keys(*census)
+    operator, caches = keys["operator"], by_key(mean_caches, "format")
+    censuses = read_tables(by_key(census, "format"), CENSUS)
+    ranked = read_tables(by_key(rankings, "format"), RANKING)
+    plans = plan(censuses, [read_table(path, DATASET) for path in exclude_train], pairs, seed, operator)
+    run = load_run(model)
     formats, means = {}, {}
-    for name, ranking in rankings.items():
+    for name, ranking in ranked.items():
         cache = read_means(caches[name], run.model)
         means[name], variance = cache.last_token(run.first), cache.late_variance(run.first)
         formats[name] = measure(run, ranking, variance)
-    circuits = read_circuits(arguments.circuit, arguments.k, run.late, run.width)
-    draws = Draws(arguments.random_seeds, arguments.matched_seeds, arguments.seed)
-    sets = neuron_sets(run, circuits, formats, operator, draws)
-    provenance = run_provenance(arguments, run, "center_logits", "pairs", "random_seeds", "matched_seeds", "seed")
+    circuits = read_circuits(circuit, k, run.late, run.width)
+    sets = neuron_sets(run, circuits, formats, operator, Draws(random_seeds, matched_seeds, seed))
+    provenance = {**settings, **of_run(run)}
     by_pair = []
-    for (donor, target), rates, pairs in transfer_tables(run, plans, means, sets, arguments.center_logits):
-        write_table(rates, arguments.output_folder / f"{donor}_to_{target}.parquet", TRANSFER, provenance, keys)
-        by_pair.append(pairs)
-    write_table(pd.concat(by_pair, ignore_index=True), arguments.pairs_output, TRANSFER_PAIRS, provenance, keys)
+    for (donor, target), rates, own in transfer_tables(run, plans, means, sets, center_logits):
+        write_table(rates, output_folder / f"{donor}_to_{target}.parquet", TRANSFER, provenance, keys)
+        by_pair.append(own)
+    write_table(pd.concat(by_pair, ignore_index=True), pairs_output, TRANSFER_PAIRS, provenance, keys)
