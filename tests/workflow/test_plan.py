@@ -262,7 +262,8 @@ def test_jobs_without_records_are_named(run_plan, finished, tmp_path):
     [
         (["-d", "none"], "--directory: there is no folder 'none'"),
         (["--configfile", "code.yaml"], "code.yaml .*__use_yte__"),
-        (["--config", "k=[10]"], r"--config k=\[10\]: Snakemake refuses keys of one letter there; write the key"),
+        (["--config", "k=[10]"], r"--config k=\[10\]: write KEY=VALUE; Snakemake refuses keys of one letter"),
+        (["--config", "seed"], "--config seed: write KEY=VALUE"),
     ],
 )
 def test_a_mistake_is_one_sentence(run_plan, finished, words, sentence):

@@ -1,6 +1,7 @@
 """Print what snakemake would run: pending jobs of each rule and model, why, and the estimated time."""
 
 import argparse
+import re
 from pathlib import Path
 
 _SAID_ALWAYS = ("Using ", "Assuming ", "Building DAG", "host: ", "warning: ")
@@ -34,10 +35,10 @@ def run(arguments: argparse.Namespace) -> None:
     rate = arguments.tflops * 1e12 if arguments.tflops else None
     if not arguments.directory.is_dir():
         raise UserError(f"--directory: there is no folder {str(arguments.directory)!r}")
-    if short := [item for item in arguments.config if item[1:2] == "="]:
+    if odd := [item for item in arguments.config if not re.match(r"[A-Za-z_][\w-]*\w=", item)]:
         raise UserError(
-            f"--config {short[0]}: Snakemake refuses keys of one letter there; write the key into a file and give "
-            "the file with --configfile"
+            f"--config {odd[0]}: write KEY=VALUE; Snakemake refuses keys of one letter there, so write such a key "
+            "into a file and give the file with --configfile"
         )
     given = merged(arguments.configfile, arguments.config)
     listings = [_dry_run(arguments, *words) for words in (["--forceall"], [])]
