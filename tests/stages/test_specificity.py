@@ -320,7 +320,7 @@ def test_a_task_that_cannot_be_used_is_refused(tiny, tmp_path, make, sentence):
 
 
 def test_a_text_of_windows_has_the_same_lines(tmp_path):
-    (tmp_path / "windows").write_bytes(b"one\r\ntwo\n")
+    (tmp_path / "windows").write_bytes(b"\xef\xbb\xbfone\r\ntwo\n")
     assert tasks.read_text(tmp_path / "windows") == "one\ntwo\n"
 
 
