@@ -373,20 +373,6 @@ def test_a_neuron_that_a_format_did_not_try_has_no_number(tmp_path):
     assert [plain(row) for row in rows] == [f"{FIRST} 1 0.75", f"{SECOND} not tried undefined"]
 
 
-@pytest.mark.parametrize(
-    ("lost", "said"),
-    [
-        (f"heuristics/{SECOND}=", f"--tables: 'heuristics/{SECOND}' is missing"),
-        (f"{SECOND}=", f"--maps: {SECOND!r} is missing"),
-    ],
-)
-def test_a_file_that_one_format_lacks_is_named(tmp_path, capsys, lost, said):
-    words = [word for word in write_run(tmp_path) if not word.startswith(lost)]
-    assert main(["explainer", *words, "--output", str(tmp_path / "page.html")]) == 2
-    assert capsys.readouterr().err.startswith(f"error: {said}")
-    assert not (tmp_path / "page.html").exists()
-
-
 def test_it_links_to_sections_that_the_report_has(html):
     anchors = {answer.question: answer.anchor for answer in ANSWERS}
     assert anchors[census_answer.QUESTION] == "can-the-model-do-the-problems"

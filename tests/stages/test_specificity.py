@@ -1,7 +1,5 @@
 """Damage matrices: circuits of their own give a diagonal, a common circuit a flat one; values against hooks."""
 
-import re
-
 import numpy as np
 import oracles
 import pandas as pd
@@ -184,15 +182,6 @@ def test_what_the_model_cannot_do_is_undefined_with_its_number(measured):
     text = answer({"specificity": table, "specificity_contrasts": contrasts}, K)[1].sentence
     assert "Copying: undefined, n = " in text
     assert "Plain text: undefined, n = 25" in text
-
-
-def test_a_difference_without_an_interval_is_said_so(measured):
-    """A single draw of a control has no variance."""
-    _, _, table, contrasts = measured
-    single = contrasts.copy()
-    single.loc[single["contrast"] == "circuit_minus_control", ["low", "high"]] = np.nan
-    text = answer({"specificity": table, "specificity_contrasts": single}, K)[1].sentence
-    assert re.search(r"circuit minus control [+-]\d+ points \(no interval\): ", text)
 
 
 def test_a_circuit_without_neurons_is_undefined_and_never_zero(measured):
