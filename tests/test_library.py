@@ -4,7 +4,6 @@ import doctest
 import io
 import re
 from contextlib import contextmanager, nullcontext
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -19,6 +18,7 @@ from form_invariance.errors import UserError
 from form_invariance.library import prompts as library_prompts
 from form_invariance.model.files import PACKAGED
 from form_invariance.stages.model_options import load_model as load_for_a_command
+from form_invariance.stages.options import ModelOptions
 
 SOURCE = "embedded:embedded-shared"
 LATE = range(3, 6)
@@ -328,7 +328,7 @@ def test_tf32_is_on_for_a_model_in_tf32_alone(prompts, monkeypatch, outside):
 def test_the_commands_switch_tf32_for_their_own_model():
     with put_back():
         for dtype, on in (("tf32", True), ("float32", False), ("tf32", True), ("bfloat16", False)):
-            options = SimpleNamespace(model=SOURCE, revision=None, model_files=None, dtype=dtype, device="cpu")
+            options = ModelOptions(model=SOURCE, dtype=dtype, device="cpu")
             found, _ = load_for_a_command(options)
             assert torch.backends.cuda.matmul.allow_tf32 == found.tf32 == on
 

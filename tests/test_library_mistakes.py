@@ -295,11 +295,6 @@ def test_any_cell_of_prompts_and_neurons(place, row, value):
         assert said
 
 
-def test_other_braces_of_a_template_are_text():
-    made = library.make_prompts(MODEL, '{"sum": [{a}, {b}], "is": {}, {{a}}} ', ROWS)
-    assert made["prompt"][1] == '{"sum": [30, 41], "is": {}, {30}} '
-
-
 def test_columns_that_no_field_names_may_have_gaps():
     rows = ROWS.assign(note=[np.nan, None, pd.NA], worth=[0.1, np.nan, np.inf])
     assert library.make_prompts(MODEL, TEMPLATE, rows)["prompt"].tolist() == PROMPTS["prompt"].tolist()

@@ -15,18 +15,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from stub_checkout import ROOT
 
-from embedded_training.recipe import RECIPES
-from form_invariance.cli import command_modules
-
 pytestmark = pytest.mark.slow
-
-READERS = {
-    "tests/explainer/test_explainer.py": "test_the_numbers_are_the_tables",
-    "tests/browser/test_browser.py": "test_the_pages_numbers_are_the_tables",
-    "tests/report/test_report.py": "test_the_page_needs_no_other_file",
-    "tests/paper/test_paper_tables.py": "test_tables_command",
-}
-"""Tests of the commands that read files of the package; those that read its models are called below."""
 
 
 @pytest.fixture(scope="module")
@@ -118,21 +107,3 @@ def test_the_library_needs_no_extra_and_a_command_names_what_is_missing(installe
     (said,) = installed("-c", WITHOUT_EXTRAS, errors=True).splitlines()[-1:]
     assert "matplotlib" in said
     assert said.endswith("; install form-invariance with its extra [workflow]")
-
-
-def test_every_command_is_there(installed):
-    listed = installed("-m", "form_invariance", "--help")
-    assert all(name in listed for name in command_modules())
-
-
-def test_the_packages_models_are_read(installed, tmp_path):
-    for name in RECIPES:
-        words = "model-files", f"--model=embedded:{name}", "--output", f"{name}.parquet"
-        installed("-m", "form_invariance", *words, cwd=tmp_path)
-        assert (tmp_path / f"{name}.parquet").exists()
-
-
-def test_the_tests_of_what_reads_data_pass_with_it(installed):
-    chosen = [f"{path}::{test}" for path, test in READERS.items()]
-    report = installed("-m", "pytest", "-p", "no:cacheprovider", *chosen, cwd=ROOT)
-    assert report.startswith("." * len(chosen) + " ")

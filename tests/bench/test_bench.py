@@ -1,7 +1,5 @@
 """The benchmark: its counts of operations against torch's counter, and the command."""
 
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +7,7 @@ import torch
 from hugging_face import reading
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmark import random_models, replay, rivals
+from benchmark import replay, rivals
 from benchmark.__main__ import main
 from benchmark.measure import Machine, matrix_operations, pass_operations, replay_operations
 from benchmark.random_models import SYMBOLIC, WORD, Shape, write_random_model
@@ -176,47 +174,3 @@ def test_replay_agrees_with_every_rival_and_its_speedup_is_the_ratio_of_times(mo
     assert (
         table.loc[table["layer"] < 0, "units"].tolist() == (2 * table.loc[table["layer"] == 2, "units"]).tolist()
     )
-
-
-def test_without_nnsight_the_other_rivals_are_measured(monkeypatch, folder, capsys):
-    monkeypatch.setitem(sys.modules, "nnsight", None)
-    assert set(rivals.load(folder, torch.float32, "cpu")) == set(RIVALS) - {"nnsight"}
-    assert "nnsight is not installed" in capsys.readouterr().out
-
-
-def test_a_batch_fits_the_prompt_and_the_candidates():
-    hooks = RIVALS["batched hooks"]
-    assert hooks.batches_for(27, 1024) == [16, 64, 256]
-    assert hooks.batches_for(200, 1024) == [16]
-    assert hooks.batches_for(5, 8) == [16]
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["speed"], "unknown suite 'speed'; use replay, stages"),
-        (["stages", "--model", "random:huge"], "unknown shape 'random:huge'; use random:small"),
-        (["stages", "--model", "random:small:13"], "must end in a number of layers from 2 to 12"),
-        (["stages", "--prompts", "0"], "--prompts must be at least 1"),
-        (["replay", "--lengths", "5", "1"], "--lengths must be at least 2"),
-    ],
-)
-def test_mistakes(words, message, capsys, tmp_path):
-    assert main([*words, "--output", str(tmp_path / "out")]) == 2
-    assert message in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_random_shape_is_written_and_measured(monkeypatch, tmp_path, capsys):
-    monkeypatch.setitem(random_models.SHAPES, "tiny", TINY)
-    sizes = ["--candidates", "8", "--prompts", "2", "--repeats", "1", "--lengths", "5"]
-    assert main(["stages", "--model", "random:tiny", *sizes, "--output", str(tmp_path / "out")]) == 0
-    table = pd.read_parquet(tmp_path / "out/bench.parquet")
-    assert set(table["suite"]) == {"stages"}
-    assert "random:tiny" in capsys.readouterr().out
-
-
-def test_replay_without_transformer_lens(monkeypatch, folder, tmp_path, capsys):
-    monkeypatch.setitem(sys.modules, "transformer_lens.model_bridge", None)
-    assert main(["replay", "--model", str(folder), "--output", str(tmp_path / "out")]) == 2
-    assert "TransformerLens cannot be imported" in capsys.readouterr().err

@@ -281,14 +281,6 @@ def test_downloads_are_the_tables(opened, results, tmp_path):
     assert one["model"] == MODEL
 
 
-@pytest.mark.parametrize("operator", ["addition", WORDS])
-def test_nothing_overflows(open_from_disk, results, operator):
-    tab = open_from_disk(results / f"browser/{MODEL}.html", f"#operator={operator}")
-    tab.set_viewport_size({"width": 480, "height": 900})
-    tab.wait_for_selector("canvas.map" if operator == "addition" else "#detail td.text")
-    assert tab.evaluate("document.documentElement.scrollWidth") <= 480
-
-
 def test_an_operator_without_shared_neurons(open_from_disk, results, tmp_path):
     """Where the formats share no neuron, the list is empty and the page says so."""
     whole = read_cell(results / MODEL / "code/addition")

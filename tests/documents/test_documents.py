@@ -86,18 +86,6 @@ def test_the_citation_has_the_packages_version():
     assert citation["version"] == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
 
-def test_every_limit_has_its_test():
-    section = TEXTS["docs/troubleshooting.md"].split("## Undefined values")[1]
-    rows = [line for line in section.splitlines() if line.startswith("|")][2:]
-    assert len(rows) > 10
-    for row in rows:
-        named = re.findall(r"`(test_\w+\.py)(?: -k (\w+))?`", row)
-        assert named, row
-        for file, words in named:
-            (path,) = ROOT.glob(f"tests/**/{file}")
-            assert re.search(rf"^def test_\w*{words}", path.read_text(), re.MULTILINE), (file, words)
-
-
 def test_the_developers_page_has_the_codes_stages():
     page = TEXTS["docs/develop.md"]
     made = stage_graph.filled(page, stage_graph.picture(stage_graph.jobs_of_the_small_grid()))

@@ -15,7 +15,6 @@ from form_invariance import stages
 from form_invariance.drawing import style
 from form_invariance.drawing.figures import figure_of
 from form_invariance.errors import UserError
-from form_invariance.stages.agreement import figure as heuristics
 from form_invariance.stages.agreement.table import AGREEMENT, LABELLED
 from form_invariance.stages.family_knockout.figure import KINDS
 from form_invariance.stages.family_knockout.table import FAMILY_KNOCKOUT
@@ -291,21 +290,6 @@ def test_the_summary_has_every_question_with_its_operators_and_verdict():
             )
 
 
-@pytest.mark.parametrize("which", [["division"], ["addition", "division"]])
-def test_operators_without_shared_neurons_have_no_column(which):
-    cell, agreement, labelled = heuristic_tables()
-    operators = ["addition", "division"]
-    cells = joined({("s", o): cell.iloc[:0] if o in which else cell for o in operators}, "format", "operator")
-    agreed = joined(
-        {o: agreement.assign(observed=np.nan) if o in which else agreement for o in operators}, "operator"
-    )
-    counts = joined({o: labelled.assign(neurons=0) if o in which else labelled for o in operators}, "operator")
-    tables = {"heuristics": cells, "agreement": agreed, "labelled": counts}
-    figure = heuristics.heuristics(tables, "m", SHOWN)
-    assert [axes.get_title().split("\n")[0] for axes in figure.axes[:1]] == ["addition"] * (len(which) == 1)
-    assert len(figure.axes) == 2 * (len(which) == 1)
-
-
 def test_an_unknown_ending_is_refused_before_anything_is_written(tmp_path):
     figure, _ = style.panels(1, 1, height=1)
     with pytest.raises(UserError, match="must end in"):
@@ -355,7 +339,3 @@ def test_intervals_are_drawn(paper):
             for axes in paper[name].axes
         ]
         assert set(panels) == {count}, (name, panels)
-
-
-def test_tokens_show_spaces_and_line_breaks():
-    assert style.visible(" a\n") == "␣a↵"

@@ -5,19 +5,16 @@ FAULTS=5 make test-faults      # fewer
 """
 
 import os
-import shutil
 import signal
 import subprocess
-import sys
 import time
 from itertools import islice
 
 import numpy as np
 import pytest
 from damages import damages
-from stub_checkout import environment
 
-from faults.commands import contents, finished_jobs, input_kinds, run, start
+from faults.commands import contents, input_kinds, run, start
 from faults.damage import DAMAGES, KILLS, restore, try_damaged
 
 
@@ -124,24 +121,3 @@ def test_a_full_disk_is_told(finished_run, jobs, small_disk):
         assert not [path for path in written if path.name.startswith(".")], rule
         for path in written:
             path.unlink()
-
-
-def test_two_snakemakes_in_one_folder(finished_run, tmp_path):
-    """The second is refused, and the first ends as if there had been none."""
-    folder = tmp_path / "checkout"
-    shutil.copytree(finished_run, folder, symlinks=True)
-    target = next(job for job in finished_jobs(folder) if job.rule == "census").outputs[0]
-    good = (folder / target).read_bytes()
-    (folder / target).unlink()
-    words = [sys.executable, "-m", "snakemake", target, "--configfile", "my.yaml"]
-    options = {"cwd": folder, "env": environment(folder), "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    first = subprocess.Popen(words, text=True, **options)
-    lock = folder / ".snakemake/locks"
-    while first.poll() is None and not (lock.exists() and any(lock.iterdir())):
-        time.sleep(0.02)
-    second = subprocess.run(words, text=True, timeout=120, **options)
-    out, _ = first.communicate(timeout=120)
-    assert first.returncode == 0, out
-    assert second.returncode != 0
-    assert "Directory cannot be locked" in second.stdout
-    assert (folder / target).read_bytes() == good

@@ -38,7 +38,8 @@ def complete(words):
         required |= options.keys() & OPERANDS
     left_out = sorted(required - given)
     words += [word for name in left_out if name in SETTINGS for word in (name, SETTINGS[name])]
-    return [*words, *(["--center-logits"] if "--center-logits" in left_out and "--no-center-logits" not in given else [])]
+    centred = "--center-logits" in left_out and "--no-center-logits" not in given
+    return [*words, *(["--center-logits"] if centred else [])]
 
 
 def options_of(function):

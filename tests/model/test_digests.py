@@ -1,6 +1,5 @@
 """A model's files: the checksum, and damage that the jobs which come later find."""
 
-import argparse
 import hashlib
 import json
 import os
@@ -18,8 +17,7 @@ from form_invariance.model import digests as model_digests
 from form_invariance.model.digests import MODEL_FILES
 from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.stages.model_options import load_model
-from form_invariance.stages.options import add_model_arguments
-from form_invariance.stages.tokenizer_options import load_tokenizer_alone
+from form_invariance.stages.options import ModelOptions
 from form_invariance.tables.files import provenance_of, read_table, write_table
 
 SHARDS = ["model-1.safetensors", "model-2.safetensors"]
@@ -48,14 +46,12 @@ def folder(tiny_folder, tmp_path):
 
 def recorded(folder):
     path = folder.parent / "model_files.parquet"
-    write_table(model_digests.record(folder), path, MODEL_FILES, {})
+    write_table(model_digests.record(folder), path, MODEL_FILES, {}, {"model": "m"})
     return path
 
 
-def options(folder, *words):
-    parser = argparse.ArgumentParser()
-    add_model_arguments(parser)
-    return parser.parse_args(["--model", str(folder), "--device", "cpu", *words])
+def options(folder, record):
+    return ModelOptions(model=str(folder), device="cpu", model_files=record)
 
 
 def replace(path, content):
@@ -83,7 +79,7 @@ def test_the_record_tells_every_file_that_is_read(folder):
 )
 def test_damage_is_found_before_the_model_is_read(folder, name, damage):
     record = recorded(folder)
-    arguments = options(folder, "--model-files", str(record))
+    arguments = options(folder, record)
     load_model(arguments)
     path, content = folder / name, (folder / name).read_bytes()
     if damage == "gone":
@@ -95,20 +91,14 @@ def test_damage_is_found_before_the_model_is_read(folder, name, damage):
     what = "is gone" if damage == "gone" else "has changed"
     with pytest.raises(UserError, match=rf"^{path} {what} since {record} was made, [^\n]*$"):
         load_model(arguments)
-    if name in TOKENIZER:
-        with pytest.raises(UserError, match=f"^{path} {what}"):
-            load_tokenizer_alone(arguments)
-    else:
-        load_tokenizer_alone(arguments)
 
 
 def test_a_file_that_comes_later_is_found(folder):
     (folder / "tokenizer_config.json").rename(folder / "away")
-    arguments = options(folder, "--model-files", str(recorded(folder)))
+    arguments = options(folder, recorded(folder))
     (folder / "away").rename(folder / "tokenizer_config.json")
-    for load in (load_model, load_tokenizer_alone):
-        with pytest.raises(UserError, match=r"tokenizer.*\.json is new since"):
-            load(arguments)
+    with pytest.raises(UserError, match=r"tokenizer.*\.json is new since"):
+        load_model(arguments)
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", SHARDS[1]])
@@ -144,7 +134,7 @@ def test_the_command_records_the_files(folder, tmp_path):
     path = tmp_path / "by_command.parquet"
     assert main(["model-files", f"--model={folder}", "--output", str(path)]) == 0
     assert read_table(path, MODEL_FILES).equals(model_digests.record(folder))
-    kept = load_tokenizer_alone(options(folder, "--model-files", str(path)))
+    kept = load_model(options(folder, path))[1]
     assert kept.tokenizer.to_str() == load_tokenizer(folder).tokenizer.to_str()
     assert provenance_of(path)["model"] == str(folder)
 

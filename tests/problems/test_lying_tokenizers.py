@@ -189,11 +189,6 @@ def test_a_file_that_is_no_tokenizer(folder, text):
         check(folder)
 
 
-def test_a_token_that_cannot_be_decoded(folder):
-    with pytest.raises(UserError, match=r"tokenizer\.json cannot decode the token -1: "):
-        tokenizers.load_tokenizer(folder).text(-1)
-
-
 IN_SOME_PAIRS = {
     "7+8": r"splits '7\+8=' as \['7\+8', '='\]: other tokens than the operands' differ from '6\+6='",
     "8=15": r"splits '7\+8=15' as .*: the answer is not the next token",

@@ -1,5 +1,4 @@
 import llama3
-import numpy as np
 import pytest
 
 from form_invariance.errors import UserError
@@ -35,12 +34,6 @@ def test_all_templates_hold_the_rules_and_have_the_methods_lengths(tokenizer, te
 def test_a_template_that_breaks_a_rule_is_refused_with_its_tokens(tokenizer, template, words):
     with pytest.raises(UserError, match=words):
         check_template(tokenizer, template, "here", LIMITS)
-
-
-def test_numbers_of_several_tokens_are_refused(tokenizer):
-    with pytest.raises(UserError, match="number 1000"):
-        tokenizer.number_tokens(np.array([5, 1000]))
-    assert tokenizer.number_tokens([]).shape == (0,)
 
 
 def test_shorter_prompts_are_padded_on_the_left_and_bos_comes_once(tokenizer):

@@ -82,11 +82,6 @@ def test_few_answers_are_split_by_pair():
     assert distinct_answers(dataset) == {"train": 2, "eval": 2}
 
 
-def test_too_few_correct_pairs():
-    with pytest.raises(UserError, match="only 0 distinct ones right"):
-        choose_dataset(census_of("a + b", 5, wrong=1.1), 10, 10, 0, "addition", "{a}{b}")
-
-
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=7), st.integers(0, 5))
 def test_derangements_exist_exactly_where_brute_force_finds_one(answers, seed):

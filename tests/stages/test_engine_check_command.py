@@ -10,7 +10,6 @@ from small_cells import MODEL, attribute, write_prompts
 from test_engine_check import ERRORS
 
 from form_invariance.cli import main
-from form_invariance.model.transformer_lens_bridge import NotSupportedError, boot
 from form_invariance.stages.engine_check import answer, compute
 from form_invariance.stages.engine_check.table import ENGINE_CHECK
 from form_invariance.tables.files import read_table
@@ -101,18 +100,6 @@ def test_a_model_that_transformer_lens_cannot_run(words, tmp_path, monkeypatch, 
     assert len(table) == 2 * len(compute.CHECKS)
     assert not table["within"].any()
     assert reason in answer_of(output).sentence
-
-
-def test_other_errors_of_the_reference_are_not_taken_for_a_missing_architecture(tiny_folder, monkeypatch):
-    from transformer_lens.model_bridge import TransformerBridge
-
-    def fail(*_, **__):
-        raise ValueError("something else")
-
-    monkeypatch.setattr(TransformerBridge, "boot_transformers", fail)
-    with pytest.raises(ValueError, match="something else") as raised:
-        boot(tiny_folder)
-    assert not isinstance(raised.value, NotSupportedError)
 
 
 def test_wrong_options(words, tmp_path, capsys):

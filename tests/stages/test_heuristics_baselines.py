@@ -41,6 +41,14 @@ def test_matched_neurons_are_drawn_by_a_stream_for_each_kind_operator_and_layer(
             assert rows["neuron"].tolist() == np.flatnonzero(drawn).tolist()
 
 
+def test_too_few_known_effects_leave_a_kind_out():
+    variance, effects = values()
+    scarce = {layer: np.where(np.arange(80) < 1, own, np.nan) for layer, own in effects.items()}
+    assert "matched_effect" not in set(
+        labelled_neurons(SHARED_NEURONS, variance, scarce, 5, "addition")["neurons"]
+    )
+
+
 def test_directions_mix_neurons_of_their_own_stream():
     found = mixed_neurons([1, 3], 80, 5, "addition")
     for layer in (1, 3):

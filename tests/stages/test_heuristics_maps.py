@@ -20,7 +20,6 @@ from form_invariance.stages.circuit.table import CIRCUIT
 from form_invariance.stages.heuristics import map_files, published, strict
 from form_invariance.stages.heuristics import null as nulls
 from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
-from form_invariance.stages.heuristics.baselines import labelled_neurons
 from form_invariance.stages.heuristics.classes import members_of
 from form_invariance.stages.heuristics.labels import label_maps, shuffled
 from form_invariance.stages.heuristics.names import BASELINES, SHARED, family
@@ -158,14 +157,6 @@ def test_the_table_of_a_cell_is_both_modes_scores_of_observed_and_of_shuffled_ma
     assert not np.array_equal(shuffled(maps, 7, "x"), shuffled(maps, 8, "x"))
 
 
-def test_the_table_of_no_neurons_is_empty():
-    grid = make_grid("a + b", 4)
-    table = label_maps(np.empty((0, 16)), np.empty((0, 16)), grid, ROWS.iloc[:0], 0.6, None, 0, "x")
-    assert len(table) == 0
-    assert list(table.columns) == list(HEURISTICS.columns)
-    assert table[["layer", "neuron", "label"]].dtypes.astype(str).tolist() == ["int64", "int64", "bool"]
-
-
 def test_draw_label_and_agreement_commands(tiny_folder, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(nulls, "SCALE_MAPS", 150)
     monkeypatch.setattr(nulls, "MAPS", 400)
@@ -228,28 +219,6 @@ def test_draw_label_and_agreement_commands(tiny_folder, tmp_path, monkeypatch, c
     assert map_files.from_arrays(read_tensors(tmp_path / "none.safetensors", map_files.KIND)[0]).maps.shape[0] == 0
     assert run("heuristics", "label", *chosen, *empty, "--max-operand", 25) == 2
     assert "the random maps are of max_operand 20, not 25" in capsys.readouterr().err
-
-
-def test_baselines_are_as_many_in_each_layer_and_matched():
-    rng = np.random.default_rng(0)
-    shared = pd.DataFrame({"layer": [2] * 8 + [5] * 3, "neuron": [*range(8), 4, 60, 99]})
-    variance = {layer: np.exp(3 * rng.normal(size=300)) for layer in (2, 5)}
-    effects = {layer: np.where(np.arange(300) < 150, rng.normal(size=300), np.nan) for layer in (2, 5)}
-    table = labelled_neurons(shared, variance, effects, 3, "addition")
-    counts = table.groupby(["neurons", "layer"]).size().unstack()
-    assert counts.index.tolist() == sorted(POPULATIONS)
-    assert (counts == [8, 3]).all(axis=None)
-    assert not table.duplicated().any()
-    for kind, values in {"matched_variance": variance, "matched_effect": effects}.items():
-        for layer, rows in table[table["neurons"] == kind].groupby("layer"):
-            own = shared[shared["layer"] == layer]["neuron"]
-            assert not set(rows["neuron"]) & set(own)
-            ordered = [np.argsort(np.argsort(values[layer]))[np.sort(part)] for part in (rows["neuron"], own)]
-            assert np.abs(np.sort(ordered[0]) - np.sort(ordered[1])).max() <= 20, "places in the order of values"
-    assert table.equals(labelled_neurons(shared, variance, effects, 3, "addition"))
-    assert not table.equals(labelled_neurons(shared, variance, effects, 4, "addition"))
-    scarce = {layer: np.where(np.arange(300) < 9, values, np.nan) for layer, values in effects.items()}
-    assert "matched_effect" not in set(labelled_neurons(shared, variance, scarce, 3, "addition")["neurons"])
 
 
 def test_maps_come_back_from_their_file(tmp_path):

@@ -26,7 +26,6 @@ from form_invariance.stages.controls import (
 from form_invariance.stages.interventions import compute as interventions
 from form_invariance.stages.interventions.table import INTERVENTIONS, INTERVENTIONS_PROMPTS
 from form_invariance.stages.mean_cache import compute as mean_cache
-from form_invariance.stages.mean_cache.compute import aligned
 from form_invariance.stages.run import Run
 
 CACHE_PROMPTS = {
@@ -211,21 +210,6 @@ def test_full_ablation_equals_hooks(tiny, tiny_folder):
     run = next(ablation.start_runs(model, tokens, answers, 2))
     got = ablation.run_all_ablated(model, run, means, center=True)
     np.testing.assert_allclose(got.normalized_logit, oracles.normalized_logit(z, answers, True), atol=1e-4)
-
-
-def test_mean_cache_over_unequal_lengths_counts_from_the_last_token(tiny):
-    model, tokenizer = tiny
-    short, long = ["226+68=", "17+33="], CACHE_PROMPTS["word"]
-    sums = [mean_cache.activation_sums(model, tokenizer, group, batch=2) for group in (short, long)]
-    cache = mean_cache.means_of(sums, model.config.n_layers)
-    alone = mean_cache.compute(model, tokenizer, [long])
-    assert cache.count.tolist() == [5.0] * 4 + [3.0] * 22
-    torch.testing.assert_close(cache.neurons[1][4:], alone.neurons[1][4:])
-    parts = mean_cache.compute(model, tokenizer, [short])
-    expected = (2 * parts.neurons[3][0] + 3 * alone.neurons[3][0]) / 5
-    torch.testing.assert_close(cache.neurons[3][0], expected)
-    laid = aligned(cache.neurons[0], 5)
-    torch.testing.assert_close(laid[1:], cache.neurons[0][:4].flip(0))
 
 
 @pytest.mark.parametrize(("family", "skip"), [("llama", 1), ("gemma2", 0), ("gpt2", 1), ("gpt-neox", 0)])

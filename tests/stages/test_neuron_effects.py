@@ -44,12 +44,3 @@ def test_effects_of_single_neurons_equal_hooks(tiny, tiny_folder, circuit):
             expected = (knocked[measure] - whole[measure]).mean()
             assert getattr(row, f"knockout_{measure}") == pytest.approx(float(expected), abs=atol)
     assert (table["knockout_normalized_logit"].abs() > 1e-4).any(), "else the comparison says nothing"
-
-
-def test_an_empty_circuit_gives_an_empty_table(tiny):
-    model, tokenizer = tiny
-    tokens, answers, means = prepare(model, tokenizer, "symbolic")
-    empty = np.zeros((2, model.config.d_mlp), dtype=bool)
-    table = neuron_effects(Run(model, tokenizer, FIRST), tokens, answers, empty, means, True)
-    assert len(table) == 0
-    assert set(table.columns) == set(NEURON_EFFECTS.columns)

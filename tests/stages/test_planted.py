@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
-import torch
 from constructed_run import ConstructedRun
 from planted_models import LATE, PLANTED, TEMPLATES, planted_neurons, write_model
 
 from form_invariance.model import indirect_effect
-from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.stages.contrasts import overall
 from form_invariance.stages.interventions.answer import answer
 
@@ -31,32 +29,11 @@ def found(folder):
     return ConstructedRun(folder, PLANTED, seed=0)
 
 
-def test_formats_share_all_neurons_or_the_part_that_is_asked_for():
-    assert len({tuple(planted_neurons(True, 3)[name, LATE[0]]) for name in TEMPLATES}) == 1
-    for share in (0, 0.25, 1):
-        planted = planted_neurons(share, 3)
-        for layer in LATE:
-            own = [set(planted[name, layer]) for name in TEMPLATES]
-            assert len(set.intersection(*own)) == len(own[0] & own[1]) == PLANTED * share
-    assert planted_neurons(True, seed=4) != planted_neurons(True, seed=3)
-
-
 def test_the_model_adds_but_for_what_it_was_made_to_misread(found):
     for name, cell in found.cells.items():
         wrong = (cell.census["answer"] > 90) & (name == "word")
         assert (cell.census["predicted"].astype(int) == cell.census["answer"] + 7 * wrong).all()
         assert cell.census["correct"].mean() > 0.8
-
-
-def test_hugging_face_reads_the_folder_alike(folder, found):
-    from transformers import AutoModelForCausalLM
-
-    model, tokenizer = AutoModelForCausalLM.from_pretrained(folder), load_tokenizer(folder)
-    for cell in found.cells.values():
-        census = cell.census.sample(50, random_state=0)
-        with torch.no_grad():
-            logits = model(torch.from_numpy(tokenizer.encode_batch(census["prompt"].tolist()))).logits
-        assert logits[:, -1].argmax(-1).tolist() == census["predicted_token"].tolist()
 
 
 def test_both_stages_rank_the_planted_neurons_first(found, shared):

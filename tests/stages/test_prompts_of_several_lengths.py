@@ -93,12 +93,6 @@ def test_census(run, task):
             np.testing.assert_allclose(together[name][row], values[0], atol=1e-5, rtol=1e-5, err_msg=name)
 
 
-def test_partners_have_another_first_token(dataset):
-    table, corrupt = dataset
-    own = table[table["split"] == "train"].set_index("index")["answer_token"]
-    assert (corrupt["answer_token"].to_numpy() != own.loc[corrupt["index"]].to_numpy()).all()
-
-
 def test_attribution_and_patching(run, train, tiny_folder):
     neurons = {layer: torch.arange(0, run.width, 3) for layer in run.late}
     together = patch_candidates(run, train, neurons)

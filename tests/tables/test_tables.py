@@ -107,31 +107,6 @@ def test_of_two_writers_at_once_one_writes_and_the_other_is_told(tmp_path, when)
     assert [one.name for one in tmp_path.iterdir()] == ["file.txt"]
 
 
-def test_writers_in_many_processes_leave_one_whole_file(tmp_path):
-    path = tmp_path / "file.txt"
-    code = f"""
-import sys
-from itertools import islice
-from pathlib import Path
-from pathlib import Path
-from form_invariance import stages
-from form_invariance.errors import UserError
-from form_invariance.tables.files import write_atomically
-for _ in range(50):
-    try:
-        write_atomically(Path({str(path)!r}), lambda to: to.write_text(sys.argv[1] * 100_000))
-    except UserError as error:
-        assert "at the same time" in str(error), error
-"""
-    writers = [subprocess.Popen([sys.executable, "-c", code, letter]) for letter in "abc"]
-    while any(writer.poll() is None for writer in writers):
-        content = path.read_text() if path.exists() else "a" * 100_000
-        assert len(content) == 100_000
-        assert len(set(content)) == 1
-    assert not any(writer.returncode for writer in writers)
-    assert [one.name for one in tmp_path.iterdir()] == ["file.txt"]
-
-
 @pytest.mark.parametrize("blocked", ["folder", "parent"])
 def test_a_place_that_cannot_be_written_is_named(tmp_path, blocked):
     path = tmp_path / "parent/file.txt"

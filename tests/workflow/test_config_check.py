@@ -17,7 +17,7 @@ from stub_checkout import ROOT
 from form_invariance.errors import UserError
 from form_invariance.model.files import PACKAGED
 from form_invariance.stages import options
-from form_invariance.workflow import config_check, config_schema, model_checks
+from form_invariance.workflow import config_check
 from form_invariance.workflow.undefined import undefined_verdicts
 
 pytestmark = pytest.mark.slow
@@ -140,20 +140,6 @@ def test_mistakes(path, value, said):
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        *((f"{MODEL}/device", value) for value in ("auto", "cpu", "cuda:12", "mps", "xpu:1")),
-        *(
-            (f"{MODEL}/revision", value)
-            for value in ("main", "refs/pr/7", "v1.0+b", "4e20de362430cd3b72f300e6b0f18e50")
-        ),
-    ],
-)
-def test_devices_and_revisions(path, value):
-    config_schema.check_schema(changed(path, value), SCHEMA)
-
-
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
         *(
             (key, value)
             for key, empty in (("variant_operators", []), ("specificity_tasks", {}))
@@ -186,10 +172,6 @@ def test_two_directions_of_transfer_with_one_name():
         config_check.check(config, SCHEMA)
 
 
-def test_one_format_is_not_enough():
-    assert "formats: " in sentence(changed("formats", {"code": CODE}))
-
-
 PLACES = ["models", "operators", "formats", "formats/symbolic/templates", "formats/symbolic/variants"]
 
 
@@ -213,11 +195,6 @@ def test_a_model_folder_without_a_file(packaged_copy, name):
     assert text.startswith("config key models.embedded-shared.source: ")
     assert str(packaged_copy) in text
     assert name.removeprefix("model") in text
-
-
-def test_a_folder_in_the_home_folder(packaged_copy, monkeypatch):
-    monkeypatch.setenv("HOME", str(packaged_copy.parent))
-    assert model_checks.local_folder("~/model") == packaged_copy
 
 
 @pytest.mark.parametrize(

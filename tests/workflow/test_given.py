@@ -73,13 +73,7 @@ def test_shipped_experiments_have_results_of_their_own(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("item", "sentence"),
-    [
-        ("seed=1_0", "error: --config seed: '1_0' is not valid YAML"),
-    ],
-)
-def test_snakemake_reads_its_command_line_so(finished, item, sentence):
-    status, out = snakemake(finished, "-n", "--config", item)
+def test_snakemake_reads_its_command_line_so(finished):
+    status, out = snakemake(finished, "-n", "--config", "seed=1_0")
     assert status != 0
-    assert sentence in out
+    assert "error: --config seed: '1_0' is not valid YAML" in out

@@ -188,16 +188,6 @@ def test_more_late_layers_cost_more():
     assert last < half / 20
 
 
-def test_a_job_of_all_cells_costs_the_sum_of_its_cells():
-    whole = job_costs.operations("transfer", CONFIG, "m", {"model": "m"})
-    cells = [
-        job_costs.operations("transfer", CONFIG, "m", {"model": "m", "format": form, "operator": operator})
-        for form in CONFIG["formats"]
-        for operator in CONFIG["operators"]
-    ]
-    assert whole == pytest.approx(sum(cells))
-
-
 @pytest.fixture
 def run_plan(finished, monkeypatch, capsys):
     """Run the command in a finished checkout; returns its exit status and what it printed."""
@@ -262,7 +252,8 @@ def test_jobs_without_records_are_named(run_plan, finished, tmp_path):
     [
         (["-d", "none"], "--directory: there is no folder 'none'"),
         (["--configfile", "code.yaml"], "code.yaml .*__use_yte__"),
-        (["--config", "k=[10]"], r"--config k=\[10\]: Snakemake refuses keys of one letter there; write the key"),
+        (["--config", "k=[10]"], r"--config k=\[10\]: write KEY=VALUE; Snakemake refuses keys of one letter"),
+        (["--config", "seed"], "--config seed: write KEY=VALUE"),
     ],
 )
 def test_a_mistake_is_one_sentence(run_plan, finished, words, sentence):

@@ -1,6 +1,5 @@
 """The graph: what a dry run lists, what re-runs after which change, and what a user sees after a mistake."""
 
-import argparse
 import ast
 import json
 import re
@@ -9,12 +8,14 @@ import subprocess
 import sys
 import tomllib
 from itertools import chain, product
+from types import SimpleNamespace
 
 import pytest
 import yaml
 from stub_checkout import ROOT, job_counts, make_checkout, pending, snakemake
 
-from form_invariance.cli import command_module, command_modules
+from form_invariance.cli import command_line, command_modules
+from form_invariance.stages.options import recorded
 from form_invariance.workflow import source_digest
 from form_invariance.workflow.job_costs import OPERATIONS
 
@@ -133,9 +134,9 @@ def parsed(checkout):
     """Each call as its command and the arguments that the command reads."""
     for line in (checkout / "calls.jsonl").read_text().splitlines():
         command, *words = json.loads(line)
-        parser = argparse.ArgumentParser()
-        command_module(command).add_arguments(parser)
-        yield command, parser.parse_args(words)
+        app = command_line([command])
+        _, bound, _ = app.parse_args([command, *words], exit_on_error=False, print_error=False)
+        yield command, SimpleNamespace(**recorded(bound.arguments))
 
 
 def test_every_command_that_the_rules_call_takes_their_options(finished):

@@ -13,7 +13,7 @@ import pandas as pd
 import xxhash
 
 from form_invariance.errors import UserError
-from form_invariance.model.folders import INDEX, files_read, tokenizer_files
+from form_invariance.model.folders import files_read
 from form_invariance.tables.columns import Schema, integer, text
 from form_invariance.tables.files import read_table
 from form_invariance.tables.progress import Progress
@@ -70,13 +70,12 @@ def _name(path: Path, folder: Path, file: Path | None) -> str:
     return path.name if path == file else os.path.relpath(path, folder)
 
 
-def check(folder: Path, recorded: Path, file: Path | None = None, *, weights: bool = True) -> None:
+def check(folder: Path, recorded: Path, file: Path | None = None) -> None:
     """Check that a model's files are the recorded ones.
 
     Args:
         recorded: table model_files.
         file: the GGUF file of which the folder was made.
-        weights: False checks the files of the tokenizer alone.
 
     Raises:
         UserError: with the first file that differs.
@@ -92,12 +91,10 @@ def check(folder: Path, recorded: Path, file: Path | None = None, *, weights: bo
 
     for name in known.index:
         path = file if file and name == file.name else folder / name
-        if not weights and (name == INDEX or not name.endswith(".json")):
-            continue
         if not path.exists():
             refuse(path, "is gone")
         if _digest(path, xxhash.xxh3_128) != known[name]:
             refuse(path, "has changed")
-    for path in files_read(folder) if weights else tokenizer_files(folder):
+    for path in files_read(folder):
         if _name(path, folder, None) not in known.index:
             refuse(path, "is new")

@@ -1,5 +1,6 @@
 """What is pending."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -42,10 +43,10 @@ def plan(
     rate = tflops * 1e12 if tflops else None
     if not directory.is_dir():
         raise UserError(f"--directory: there is no folder {str(directory)!r}")
-    if short := [item for item in config if item[1:2] == "="]:
+    if odd := [item for item in config if not re.match(r"[A-Za-z_][\w-]*\w=", item)]:
         raise UserError(
-            f"--config {short[0]}: Snakemake refuses keys of one letter there; write the key into a file and give "
-            "the file with --configfile"
+            f"--config {odd[0]}: write KEY=VALUE; Snakemake refuses keys of one letter there, so write such a key "
+            "into a file and give the file with --configfile"
         )
     given = merged(configfile, config)
     words = [*targets, f"--directory={directory}"]

@@ -86,5 +86,5 @@ def probe_positions(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> F
         axes.set(title=name, xlabel="token", ylabel="")
     grid[0, 0].set_ylabel("layer")
     figure.colorbar(grid[0, -1].collections[0], ax=grid[0, -1], label="probe accuracy")
-    figure.suptitle(f"{title}: {_tested(rows)}")
+    figure.suptitle(f"{title}: all operators, {_tested(rows)}")
     return figure

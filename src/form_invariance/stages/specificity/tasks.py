@@ -98,7 +98,7 @@ def read_text(path: Path, sha256: str | None = None) -> str:
         UserError: it cannot be read as UTF-8, or is not the one that is meant.
     """
     try:
-        return io.StringIO(read_bytes(path, sha256).decode("utf-8"), newline=None).read()
+        return io.StringIO(read_bytes(path, sha256).decode("utf-8-sig"), newline=None).read()
     except (OSError, ValueError) as error:
         raise UserError(f"the plain text {path} cannot be read as UTF-8: {one_line(error)}") from None
 
