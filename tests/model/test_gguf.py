@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from form_invariance.stages.tokenizer_options import folder_of
 from gguf_files import (
     BOS,
     fields_of,
@@ -23,7 +24,6 @@ from form_invariance.model import decoder, loading, tokenizers
 from form_invariance.model.files import resolve
 from form_invariance.model.gguf import write_folder
 from form_invariance.problems.prompts import render
-from form_invariance.stages.tokenizer_options import folder_of
 
 PRES = ("smollm", "llama-bpe")
 """Whose rules for splitting texts transformers does not know."""

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from form_invariance.stages.options import Files, Seed
+from form_invariance.stages.options import Files, Seed, recorded
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,16 +64,17 @@ def agreement(
         labelled_output: table of labelled neurons
         correlation_output: table of activation correlations
     """
+    settings = recorded(locals())
+
     from form_invariance.stages.agreement.compute import operator_tables
     from form_invariance.stages.agreement.correlation import correlation_table
     from form_invariance.stages.agreement.table import ACTIVATION_CORRELATION, AGREEMENT, LABELLED
     from form_invariance.stages.heuristics.names import MODES
     from form_invariance.stages.heuristics.table import HEURISTICS, LABELLED_NEURONS
-    from form_invariance.stages.options import recorded
     from form_invariance.tables.files import provenance_of, read_table, read_tables, write_table
     from form_invariance.tables.keys import by_key, common_keys
 
-    settings, keys = recorded(locals()), common_keys(neurons)
+    keys = common_keys(neurons)
     tables = read_tables(by_key(heuristics, "format"), HEURISTICS)
     chosen = read_table(neurons, LABELLED_NEURONS)
     ordered = chosen.sort_values(["neurons", "layer", "neuron"])

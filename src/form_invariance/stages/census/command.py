@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from form_invariance.stages.options import ModelOptions, Seed
+from form_invariance.stages.options import ModelOptions, Seed, recorded
 from form_invariance.stages.task_options import NO_TASK, TaskOptions
 
 
@@ -28,14 +28,14 @@ def census(
         pairs: problems in the uniform sample; default: the whole pool
         output: census table
     """
+    settings = recorded(locals())
+
     from form_invariance.stages.census.compute import take_census
     from form_invariance.stages.census.table import CENSUS
     from form_invariance.stages.model_options import load_model
-    from form_invariance.stages.options import recorded
     from form_invariance.stages.task_options import task_of, task_provenance
     from form_invariance.tables.files import write_table
 
-    settings = recorded(locals())
     asked = task_of(task)
     decoder, tokenizer = load_model(model)
     table = take_census(decoder, tokenizer, template, operator, asked, pairs, seed)

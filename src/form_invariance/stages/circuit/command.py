@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from form_invariance.stages.options import Files, MembershipRule, Seed, Sizes
+from form_invariance.stages.options import Files, MembershipRule, Seed, Sizes, recorded
 
 
 def circuit(*, effects: Files, membership: MembershipRule, k: Sizes, seed: Seed, output: Path) -> None:
@@ -12,14 +12,14 @@ def circuit(*, effects: Files, membership: MembershipRule, k: Sizes, seed: Seed,
         effects: indirect effects of every format
         output: circuit table
     """
+    settings = recorded(locals())
+
     from form_invariance.stages.circuit.compute import circuit_table
     from form_invariance.stages.circuit.table import CIRCUIT
     from form_invariance.stages.membership import Membership, read_effects
-    from form_invariance.stages.options import recorded
     from form_invariance.tables.files import write_table
     from form_invariance.tables.keys import by_key, common_keys
 
-    settings = recorded(locals())
     cells, models = read_effects(by_key(effects, "format"), Membership(membership, seed))
     provenance = {**settings, "models": models}
     write_table(circuit_table(cells, sorted(set(k))), output, CIRCUIT, provenance, common_keys(*effects))

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from form_invariance.stages.options import Files, Seed
+from form_invariance.stages.options import Files, Seed, recorded
 
 
 def dataset(
@@ -27,14 +27,14 @@ def dataset(
         output: dataset table
         corrupt_output: table of corrupt partners
     """
+    settings = recorded(locals())
+
     from form_invariance.stages.census.table import CENSUS
     from form_invariance.stages.dataset.compute import Choice, distinct_answers, make_dataset
     from form_invariance.stages.dataset.table import CORRUPT, DATASET
-    from form_invariance.stages.options import recorded
     from form_invariance.tables.files import provenance_of, read_table, write_table
     from form_invariance.tables.keys import by_key, common_keys
 
-    settings = recorded(locals())
     keys = common_keys(census)
     paths = by_key([*other_census, census], "operator")
     censuses = {name: (read_table(path, CENSUS), provenance_of(path)["template"]) for name, path in paths.items()}

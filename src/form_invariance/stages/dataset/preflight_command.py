@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from form_invariance.stages.options import Files, Seed
+from form_invariance.stages.options import Files, Seed, recorded
 
 
 def preflight(
@@ -26,17 +26,17 @@ def preflight(
         corrupt: where partners come from
         output: preflight table
     """
+    settings = recorded(locals())
+
     import sys
 
     from form_invariance.stages.census.table import CENSUS
     from form_invariance.stages.dataset.compute import Choice
     from form_invariance.stages.dataset.preflight import check, check_left, preflight_table
     from form_invariance.stages.dataset.table import PREFLIGHT
-    from form_invariance.stages.options import recorded
     from form_invariance.tables.files import provenance_of, read_table, write_table
     from form_invariance.tables.keys import by_cell, common_keys
 
-    settings = recorded(locals())
     censuses = {
         cell: (read_table(path, CENSUS), provenance_of(path)["template"]) for cell, path in by_cell(census).items()
     }

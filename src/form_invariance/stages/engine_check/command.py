@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from form_invariance.errors import UserError
-from form_invariance.stages.options import Files, ModelOptions
+from form_invariance.stages.options import Files, ModelOptions, recorded
 
 if TYPE_CHECKING:
     from form_invariance.stages.engine_check.sample import Cell, Sample, Values
@@ -31,17 +31,17 @@ def engine_check(
         prompts: train prompts of each cell
         output: engine check table
     """
+    settings = recorded(locals())
+
     from form_invariance.model.transformer_lens_bridge import NotSupportedError, boot
     from form_invariance.stages.engine_check import compute
     from form_invariance.stages.engine_check.hooked import hooked_values
     from form_invariance.stages.engine_check.table import ENGINE_CHECK
     from form_invariance.stages.model_options import device_of, dtype_of, folder_of
-    from form_invariance.stages.options import recorded
     from form_invariance.tables.files import write_table
     from form_invariance.tables.keys import common_keys, matching_cells
     from form_invariance.tables.progress import track
 
-    settings = recorded(locals())
     cells = matching_cells(dataset=dataset, corrupt_table=corrupt_table, attribution=attribution)
     samples, fast = _run_fast(model, cells, mean_cache, prompts)
     dtype, device = dtype_of(model.dtype), device_of(model.device)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from form_invariance.stages.heuristics.names import MATCHED, SHARED
-from form_invariance.stages.options import Bootstrap, Centred, Files, RunOptions, Seed, Size
+from form_invariance.stages.options import Bootstrap, Centred, Files, RunOptions, Seed, Size, recorded
 
 
 def family_knockout(
@@ -30,6 +30,8 @@ def family_knockout(
         prompts: eval prompts of a cell
         output: family knockout table
     """
+    settings = recorded(locals())
+
     import pandas as pd
 
     from form_invariance.stages.dataset.table import DATASET
@@ -37,14 +39,12 @@ def family_knockout(
     from form_invariance.stages.family_knockout.table import FAMILY_KNOCKOUT
     from form_invariance.stages.heuristics.pairs import grid_of_task
     from form_invariance.stages.heuristics.table import HEURISTICS, strict_labels
-    from form_invariance.stages.options import recorded
     from form_invariance.stages.run import load_run, of_run
     from form_invariance.stages.task_options import recorded_arithmetic
     from form_invariance.tables.files import provenance_of, read_tables, write_table
     from form_invariance.tables.keys import common_keys, matching_cells
     from form_invariance.tables.progress import track
 
-    settings = recorded(locals())
     labelled, problems, censuses = matching_cells(heuristics=heuristics, datasets=datasets, census=census)
     run = load_run(model)
     cells = {}

@@ -21,6 +21,8 @@ def draw(*, circuit: Path, rankings: Files, mean_caches: Files, k: Size, seed: S
         mean_caches: mean caches, for the neurons' variances
         output: table of the neurons
     """
+    settings = recorded(locals())
+
     import numpy as np
 
     from form_invariance.stages.circuit.table import CIRCUIT, neurons_of
@@ -30,7 +32,7 @@ def draw(*, circuit: Path, rankings: Files, mean_caches: Files, k: Size, seed: S
     from form_invariance.tables.files import read_table, read_tables, read_tensors, write_table
     from form_invariance.tables.keys import by_key, common_keys
 
-    settings, keys = recorded(locals()), common_keys(circuit)
+    keys = common_keys(circuit)
     shared = neurons_of(read_table(circuit, CIRCUIT), k)
     caches = [read_tensors(path, "mean_cache")[0] for path in mean_caches]
     layers = shared["layer"].unique().tolist()
@@ -79,6 +81,8 @@ def label(
         output: heuristics table
         maps_output: activation maps, as safetensors
     """
+    settings = recorded(locals())
+
     from form_invariance.stages.heuristics import map_files
     from form_invariance.stages.heuristics.labels import label_cell
     from form_invariance.stages.heuristics.table import HEURISTICS, LABELLED_NEURONS
@@ -86,7 +90,6 @@ def label(
     from form_invariance.tables.files import read_table, write_table, write_tensors
     from form_invariance.tables.keys import common_keys
 
-    settings = recorded(locals())
     keys = {**common_keys(neurons), "format": format}
     decoder, tokenizer = load_model(model)
     pairs, chosen = grid_of(grid), read_table(neurons, LABELLED_NEURONS)
@@ -124,11 +127,12 @@ def score(
         reference: the published scores, faults included, without labels
         output: table of scores
     """
+    settings = recorded(locals())
+
     from form_invariance.stages.heuristics import maps, published, strict
     from form_invariance.stages.heuristics.table import PUBLISHED_SCORES, STRICT_SCORES
     from form_invariance.tables.files import write_table
 
-    settings = recorded(locals())
     grid, names, operand_maps, result_maps = maps.read_both(
         activations, result_activations, operator, max_operand, threshold
     )

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from form_invariance.stages.heuristics.grid_options import GridOptions, grid_of
-from form_invariance.stages.options import Seed
+from form_invariance.stages.options import Seed, recorded
 
 
 def heuristic_null(*, grid: GridOptions, seed: Seed, output: Path) -> None:
@@ -12,9 +12,9 @@ def heuristic_null(*, grid: GridOptions, seed: Seed, output: Path) -> None:
     Args:
         output: random maps of the grid, as safetensors
     """
+    settings = recorded(locals())
+
     from form_invariance.stages.heuristics import null
-    from form_invariance.stages.options import recorded
     from form_invariance.tables.files import write_tensors
 
-    settings = recorded(locals())
     write_tensors(null.to_arrays(null.make_null(grid_of(grid), seed)), output, null.KIND, settings)

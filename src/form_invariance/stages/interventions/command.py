@@ -2,7 +2,16 @@
 
 from pathlib import Path
 
-from form_invariance.stages.options import Bootstrap, Centred, MatchedSeeds, RandomSeeds, RunOptions, Seed, Sizes
+from form_invariance.stages.options import (
+    Bootstrap,
+    Centred,
+    MatchedSeeds,
+    RandomSeeds,
+    RunOptions,
+    Seed,
+    Sizes,
+    recorded,
+)
 
 
 def interventions(
@@ -30,6 +39,8 @@ def interventions(
         output: summary table
         prompts_output: table by prompt
     """
+    settings = recorded(locals())
+
     from form_invariance.stages.circuit.compute import read_circuits
     from form_invariance.stages.controls import Draws
     from form_invariance.stages.dataset.prompts import read_eval
@@ -41,13 +52,12 @@ def interventions(
         TEMPLATE_MEANS,
     )
     from form_invariance.stages.mean_cache.compute import read_means
-    from form_invariance.stages.options import recorded
     from form_invariance.stages.patching.table import RANKING
     from form_invariance.stages.run import load_run, of_run
     from form_invariance.tables.files import read_table, write_table
     from form_invariance.tables.keys import common_keys
 
-    settings, keys, run = recorded(locals()), common_keys(dataset), load_run(model)
+    keys, run = common_keys(dataset), load_run(model)
     paths = {FORMAT_MEANS: mean_cache, TEMPLATE_MEANS: template_mean_cache}
     summary, prompts = cell(
         run,

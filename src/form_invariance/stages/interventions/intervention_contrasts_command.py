@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from form_invariance.stages.options import Bootstrap, Files, Seed
+from form_invariance.stages.options import Bootstrap, Files, Seed, recorded
 
 
 def intervention_contrasts(
@@ -16,6 +16,8 @@ def intervention_contrasts(
         dataset: their datasets, with the problems of the prompts
         output: contrasts
     """
+    settings = recorded(locals())
+
     from form_invariance.stages.dataset.table import DATASET
     from form_invariance.stages.interventions.contrasts import cell_of, contrast_table
     from form_invariance.stages.interventions.table import (
@@ -23,11 +25,9 @@ def intervention_contrasts(
         INTERVENTIONS,
         INTERVENTIONS_PROMPTS,
     )
-    from form_invariance.stages.options import recorded
     from form_invariance.tables.files import read_table, write_table
     from form_invariance.tables.keys import common_keys, matching_cells
 
-    settings = recorded(locals())
     tables, prompts, problems = matching_cells(interventions=interventions, by_prompt=by_prompt, dataset=dataset)
     # One cell's table by prompt at a time: all of them together are large.
     cells = {

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from form_invariance.errors import UserError
-from form_invariance.stages.options import Files, ModelOptions, Seed
+from form_invariance.stages.options import Files, ModelOptions, Seed, recorded
 
 
 def mean_cache(
@@ -25,15 +25,15 @@ def mean_cache(
         output: mean cache (safetensors)
         template_outputs: those of one template each, one for each census, in their order
     """
+    settings = recorded(locals())
+
     from form_invariance.stages.census.table import CENSUS
     from form_invariance.stages.dataset.table import DATASET
     from form_invariance.stages.mean_cache import compute
     from form_invariance.stages.model_options import load_model
-    from form_invariance.stages.options import recorded
     from form_invariance.tables.files import read_table, read_tables, write_tensors
     from form_invariance.tables.keys import by_key, common_keys
 
-    settings = recorded(locals())
     paths = by_key(census, "operator")
     if template_outputs and len(template_outputs) != len(paths):
         raise UserError(f"--template-outputs: give one file for each of the {len(paths)} tables of --census")

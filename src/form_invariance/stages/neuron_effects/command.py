@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from form_invariance.stages.options import Centred, RunOptions, Size
+from form_invariance.stages.options import Centred, RunOptions, Size, recorded
 
 
 def neuron_effects(
@@ -21,18 +21,19 @@ def neuron_effects(
         mean_cache: mean cache of the format
         output: table of the neurons
     """
+    settings = recorded(locals())
+
     from form_invariance.stages.circuit.compute import circuit_members
     from form_invariance.stages.circuit.table import CIRCUIT
     from form_invariance.stages.dataset.prompts import read_eval
     from form_invariance.stages.mean_cache.compute import read_means
     from form_invariance.stages.neuron_effects import compute
     from form_invariance.stages.neuron_effects.table import NEURON_EFFECTS
-    from form_invariance.stages.options import recorded
     from form_invariance.stages.run import load_run, of_run
     from form_invariance.tables.files import read_table, write_table
     from form_invariance.tables.keys import common_keys
 
-    settings, run = recorded(locals()), load_run(model)
+    run = load_run(model)
     tokens, answers = read_eval(dataset, run.tokenizer, run.model.device)
     members = circuit_members(read_table(circuit, CIRCUIT), k, run.late, run.width)
     means = read_means(mean_cache, run.model)

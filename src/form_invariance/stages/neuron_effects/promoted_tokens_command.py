@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from form_invariance.stages.options import Files, ModelOptions, Size
+from form_invariance.stages.options import Files, ModelOptions, Size, recorded
 
 
 def promoted_tokens(*, model: ModelOptions, circuits: Files, k: Size, output: Path) -> None:
@@ -12,17 +12,17 @@ def promoted_tokens(*, model: ModelOptions, circuits: Files, k: Size, output: Pa
         circuits: circuit table of each operator
         output: table of the tokens
     """
+    settings = recorded(locals())
+
     import pandas as pd
 
     from form_invariance.stages.circuit.table import CIRCUIT, by_layer
     from form_invariance.stages.model_options import load_model
     from form_invariance.stages.neuron_effects import promoted
     from form_invariance.stages.neuron_effects.table import PROMOTED_TOKENS
-    from form_invariance.stages.options import recorded
     from form_invariance.tables.files import read_table, write_table
     from form_invariance.tables.keys import common_keys
 
-    settings = recorded(locals())
     decoder, tokenizer = load_model(model)
     every = pd.concat([read_table(path, CIRCUIT) for path in circuits]).drop_duplicates()
     table = promoted.promoted_tokens(decoder, tokenizer, by_layer(every, k))

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from form_invariance.stages.options import ModelOptions, Size
+from form_invariance.stages.options import ModelOptions, Size, recorded
 
 
 def row_activations(*, model: ModelOptions, census: Path, circuit: Path, k: Size, output: Path) -> None:
@@ -12,16 +12,16 @@ def row_activations(*, model: ModelOptions, census: Path, circuit: Path, k: Size
         census: census table of the cell, whose rows are shown
         output: table of the activations
     """
+    settings = recorded(locals())
+
     from form_invariance.stages.census.table import CENSUS
     from form_invariance.stages.circuit.table import CIRCUIT, by_layer
     from form_invariance.stages.model_options import load_model
     from form_invariance.stages.neuron_effects import rows
     from form_invariance.stages.neuron_effects.table import ROW_ACTIVATIONS
-    from form_invariance.stages.options import recorded
     from form_invariance.tables.files import read_table, write_table
     from form_invariance.tables.keys import common_keys
 
-    settings = recorded(locals())
     decoder, tokenizer = load_model(model)
     neurons = by_layer(read_table(circuit, CIRCUIT), k)
     table = rows.row_activations(decoder, tokenizer, read_table(census, CENSUS), neurons)

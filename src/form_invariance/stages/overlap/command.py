@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from form_invariance.stages.options import Bootstrap, Files, MembershipRule, Seed, Sizes
+from form_invariance.stages.options import Bootstrap, Files, MembershipRule, Seed, Sizes, recorded
 
 
 def overlap(
@@ -22,14 +22,14 @@ def overlap(
         output: overlap table
         reliability_output: reliability table
     """
+    settings = recorded(locals())
+
     from form_invariance.stages.membership import Membership, read_effects
-    from form_invariance.stages.options import recorded
     from form_invariance.stages.overlap.compute import by_both_rules, reliability_table
     from form_invariance.stages.overlap.table import OVERLAP, RELIABILITY
     from form_invariance.tables.files import write_table
     from form_invariance.tables.keys import by_key, common_keys
 
-    settings = recorded(locals())
     cells, models = read_effects(by_key(effects, "format"), Membership(membership, seed))
     ks, keys, provenance = sorted(set(k)), common_keys(*effects), {**settings, "models": models}
     table = by_both_rules(cells, ks, bootstrap, seed)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from form_invariance.stages.options import Bootstrap, Files, MembershipRule, Seed, Sizes
+from form_invariance.stages.options import Bootstrap, Files, MembershipRule, Seed, Sizes, recorded
 
 
 def operator_overlap(
@@ -30,16 +30,16 @@ def operator_overlap(
         differing_output: overlap by what differs between two cells
         correlation_output: correlation of two formats' effects
     """
+    settings = recorded(locals())
+
     from form_invariance.stages.dataset.pairs import read_train_pairs
     from form_invariance.stages.membership import Membership, name_of, read_effects
-    from form_invariance.stages.options import recorded
     from form_invariance.stages.overlap.correlation import Measured, answers_of, format_correlation_table
     from form_invariance.stages.overlap.differing import differing_table, operator_overlap_table
     from form_invariance.stages.overlap.table import DIFFERING, FORMAT_CORRELATION, OPERATOR_OVERLAP
     from form_invariance.tables.files import write_table
     from form_invariance.tables.keys import by_cell, common_keys, matching_cells
 
-    settings = recorded(locals())
     own, problems, partners = matching_cells(effects=effects, datasets=datasets, corrupt_tables=corrupt_tables)
     of_variants = by_cell(variant_effects)
     every, models = read_effects({**own, **of_variants}, Membership(membership, seed))

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from form_invariance.errors import UserError
-from form_invariance.stages.options import Files, RunOptions
+from form_invariance.stages.options import Files, RunOptions, recorded
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,16 +22,16 @@ def precision(
         prompts: train prompts of the sample
         output: precision tables, one for each dataset, in their order
     """
+    settings = recorded(locals())
+
     from form_invariance.stages.attribution.candidates import read_candidates
     from form_invariance.stages.dataset.prompts import read_train
-    from form_invariance.stages.options import recorded
     from form_invariance.stages.precision import compute
     from form_invariance.stages.precision.table import PRECISION
     from form_invariance.stages.run import load_run
     from form_invariance.tables.files import write_table
     from form_invariance.tables.keys import common_keys, matching_cells
 
-    settings = recorded(locals())
     cells, partners, attributions = matching_cells(
         datasets=datasets, corrupt_tables=corrupt_tables, attribution=attribution
     )

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from form_invariance.stages.options import Files, ModelOptions, Seed
+from form_invariance.stages.options import Files, ModelOptions, Seed, recorded
 
 
 def probe(*, model: ModelOptions, census: Files, prompts: int, seed: Seed, output: Path) -> None:
@@ -13,16 +13,16 @@ def probe(*, model: ModelOptions, census: Files, prompts: int, seed: Seed, outpu
         prompts: prompts of each operator, over all formats
         output: probe table
     """
+    settings = recorded(locals())
+
     from form_invariance.stages.census.table import CENSUS
     from form_invariance.stages.contrasts import ALL
     from form_invariance.stages.model_options import load_model
-    from form_invariance.stages.options import recorded
     from form_invariance.stages.probe import compute
     from form_invariance.stages.probe.table import PROBE
     from form_invariance.tables.files import read_tables, write_table
     from form_invariance.tables.keys import by_cell, common_keys
 
-    settings = recorded(locals())
     chosen = compute.choose_prompts(read_tables(by_cell(census), CENSUS), prompts, seed)
     formats = list(chosen["format"].unique())
     decoder, tokenizer = load_model(model)

@@ -4,7 +4,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from form_invariance.stages.options import Bootstrap, Centred, Files, MatchedSeeds, RunOptions, Seed, Sizes
+from form_invariance.stages.options import (
+    Bootstrap,
+    Centred,
+    Files,
+    MatchedSeeds,
+    RunOptions,
+    Seed,
+    Sizes,
+    recorded,
+)
 from form_invariance.stages.task_options import NO_LIMITS, OperandOptions
 
 if TYPE_CHECKING:
@@ -53,11 +62,13 @@ def specificity(
         contrasts_output: table of the contrasts
         prompts_output: table of the damage by prompt
     """
+    settings = recorded(locals())
+
     import pandas as pd
 
     from form_invariance.stages.controls import Draws
     from form_invariance.stages.mean_cache.compute import read_means
-    from form_invariance.stages.options import json_object, recorded
+    from form_invariance.stages.options import json_object
     from form_invariance.stages.run import load_run, of_run
     from form_invariance.stages.specificity.compute import damages, matrix
     from form_invariance.stages.specificity.contrasts import contrasts_table
@@ -70,7 +81,7 @@ def specificity(
     from form_invariance.tables.keys import by_key, common_keys, matching_cells
     from form_invariance.tables.progress import track
 
-    settings, given, operands = recorded(locals()), json_object(tasks, "--tasks"), limits_of(limits, "--tasks")
+    given, operands = json_object(tasks, "--tasks"), limits_of(limits, "--tasks")
     run = load_run(model)
     circuits = by_key(circuit, "operator")
     caches, ranked, datasets = matching_cells(mean_cache=mean_cache, rankings=rankings, dataset=dataset)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from form_invariance.stages.options import Files
+from form_invariance.stages.options import Files, recorded
 
 
 def summary(*, tables: Files, k_shown: int, output: Path) -> None:
@@ -13,8 +13,9 @@ def summary(*, tables: Files, k_shown: int, output: Path) -> None:
         k_shown: circuit size that is printed by default; the table has all
         output: verdicts table
     """
+    settings = recorded(locals())
+
     from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS
-    from form_invariance.stages.options import recorded
     from form_invariance.stages.overlap.table import DIFFERING, OVERLAP
     from form_invariance.stages.specificity.table import SPECIFICITY_CONTRASTS
     from form_invariance.stages.summary.compute import verdicts_table
@@ -24,7 +25,6 @@ def summary(*, tables: Files, k_shown: int, output: Path) -> None:
     from form_invariance.tables.inputs import input_paths, read_inputs
     from form_invariance.tables.keys import common_keys
 
-    settings = recorded(locals())
     schemas = (OVERLAP, DIFFERING, INTERVENTION_CONTRASTS, TRANSFER_CONTRASTS, SPECIFICITY_CONTRASTS)
     inputs = {schema.name: schema for schema in schemas}
     found = read_inputs(input_paths(tables, inputs, "the verdicts need"), inputs)

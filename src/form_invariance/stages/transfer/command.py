@@ -2,7 +2,16 @@
 
 from pathlib import Path
 
-from form_invariance.stages.options import Centred, Files, MatchedSeeds, RandomSeeds, RunOptions, Seed, Sizes
+from form_invariance.stages.options import (
+    Centred,
+    Files,
+    MatchedSeeds,
+    RandomSeeds,
+    RunOptions,
+    Seed,
+    Sizes,
+    recorded,
+)
 
 
 def transfer(
@@ -33,6 +42,8 @@ def transfer(
         output_folder: receives DONOR_to_TARGET.parquet of every direction
         pairs_output: table by pair
     """
+    settings = recorded(locals())
+
     import pandas as pd
 
     from form_invariance.stages.census.table import CENSUS
@@ -40,7 +51,6 @@ def transfer(
     from form_invariance.stages.controls import Draws
     from form_invariance.stages.dataset.table import DATASET
     from form_invariance.stages.mean_cache.compute import read_means
-    from form_invariance.stages.options import recorded
     from form_invariance.stages.patching.table import RANKING
     from form_invariance.stages.run import load_run, of_run
     from form_invariance.stages.transfer.conditions import plan
@@ -50,7 +60,7 @@ def transfer(
     from form_invariance.tables.files import read_table, read_tables, write_table
     from form_invariance.tables.keys import by_key, common_keys
 
-    settings, keys = recorded(locals()), common_keys(*census)
+    keys = common_keys(*census)
     operator, caches = keys["operator"], by_key(mean_caches, "format")
     censuses = read_tables(by_key(census, "format"), CENSUS)
     ranked = read_tables(by_key(rankings, "format"), RANKING)
