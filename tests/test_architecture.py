@@ -76,5 +76,6 @@ def test_no_module_is_long():
     assert max(long.values()) <= 300, max(long, key=long.get)
 
 
-def test_the_helpers_of_the_rules_fit_on_two_screens():
-    assert len((ROOT / "workflow/rules/common.smk").read_text().splitlines()) < 120
+def test_every_file_of_rules_fits_on_two_screens():
+    for path in (ROOT / "workflow/rules").glob("*.smk"):
+        assert len(path.read_text().splitlines()) <= 80, path

@@ -230,7 +230,7 @@ def test_bfloat16_finds_the_planted_circuit(in_bfloat16):
 
 
 def test_lower_precision_on_a_card(finished, tmp_path):
-    inputs = {"datasets": "dataset", "corrupt-tables": "corrupt", "attribution": "attribution"}
+    inputs = {"dataset": "dataset", "corrupt-table": "corrupt", "attribution": "attribution"}
     files = [f"--{option}={finished.cell('code', f'{table}.parquet')}" for option, table in inputs.items()]
     tables = {}
     for device in ("cpu", CARD.type):

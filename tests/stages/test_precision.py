@@ -39,7 +39,7 @@ def test_correlation_and_overlap_by_hand(monkeypatch):
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_command(cell, tmp_path, dtype, monkeypatch):
     folder, patching = cell
-    names = {"--datasets": "dataset", "--corrupt-tables": "corrupt", "--attribution": "attribution"}
+    names = {"--dataset": "dataset", "--corrupt-table": "corrupt", "--attribution": "attribution"}
     tables = [word for option, name in names.items() for word in (option, f"{folder / name}.parquet")]
     compared = []
     compare = precision.compare

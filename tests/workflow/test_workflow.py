@@ -194,7 +194,7 @@ def test_a_lower_precision_is_measured(clean):
     (clean / "mine.yaml").write_text("models: {mine: {source: 'embedded:embedded-shared', dtype: bfloat16}}")
     target = "results/mine/code/addition/precision.parquet"
     _, out = snakemake(clean, "-n", "-p", "--configfile", "mine.yaml")
-    assert job_counts(out)["precision"] == 1
+    assert job_counts(out)["precision"] == 12
     assert re.search(
         r"precision --model=embedded:embedded-shared .* --dtype=bfloat16 .* --output .*" + target, out
     )

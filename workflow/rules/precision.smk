@@ -1,24 +1,23 @@
-"""The ranking of a model in a lower precision, compared with the ranking in float32, on some train prompts."""
+"""The ranking in a lower precision compared with that in float32, on some train prompts, per (model, format, operator)."""
 
 # Models that do not run in float32; none if no prompts are given.
 LOWER = [name for name, model in config["models"].items() if model.get("dtype", "float32") != "float32"]
-PRECISION = every_cell("<results>/{model}/{format}/{operator}/precision.parquet")
 if config["precision_prompts"]:
-    TABLES += expand(PRECISION, model=LOWER)
+    TABLES += expand(every_cell("<results>/{model}/{format}/{operator}/precision.parquet"), model=LOWER)
 
 
 rule precision:
     input:
         model_files="<results>/{model}/model_files.parquet",
-        datasets=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
-        corrupt=every_cell("<results>/{model}/{format}/{operator}/corrupt.parquet"),
-        attribution=every_cell("<results>/{model}/{format}/{operator}/attribution.parquet"),
+        dataset="<results>/{model}/{format}/{operator}/dataset.parquet",
+        corrupt="<results>/{model}/{format}/{operator}/corrupt.parquet",
+        attribution="<results>/{model}/{format}/{operator}/attribution.parquet",
     output:
-        PRECISION,
+        "<results>/{model}/{format}/{operator}/precision.parquet",
     log:
-        "<results>/logs/precision/{model}.log",
+        "<results>/logs/precision/{model}/{format}/{operator}.log",
     benchmark:
-        "<results>/benchmarks/precision/{model}.tsv"
+        "<results>/benchmarks/precision/{model}/{format}/{operator}.tsv"
     conda:
         "../../envs/gpu.yaml"
     params:
@@ -29,5 +28,5 @@ rule precision:
         **model_job("precision"),
     shell:
         "python -m form_invariance precision {params.model:q} --model-files {input.model_files:q}"
-        " --datasets {input.datasets:q} --corrupt-tables {input.corrupt:q} --attribution {input.attribution:q}"
+        " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q} --attribution {input.attribution:q}"
         " {params.settings:q} --output {output:q} 2> {log:q}"

@@ -1,9 +1,9 @@
 """Figures."""
 
-from form_invariance.stages.options import Files
 
-
-def figure(stage: str, name: str, /, *, tables: Files, title: str, k: int, output: Files) -> None:
+def figure(
+    stage: str, name: str, /, *, tables: tuple[Path, ...], title: str, k: int, output: tuple[Path, ...]
+) -> None:
     """Draw a figure of a stage from its tables.
 
     Args:

@@ -231,7 +231,7 @@ def _precision(cell: Cell) -> float:
 
 GROUPED_RULES = (
     *("census", "probe", "attribution", "patching", "mean_cache", "interventions", "neuron_effects"),
-    *("row_activations", "transfer", "heuristics"),
+    *("row_activations", "transfer", "heuristics", "precision"),
 )
 """Rules of which one job of a cluster runs several cells."""
 

@@ -1,26 +1,20 @@
 """Lower precision against float32."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from form_invariance.errors import UserError
-from form_invariance.stages.options import Files, RunOptions, recorded
-
-if TYPE_CHECKING:
-    import numpy as np
+from form_invariance.stages.options import RunOptions, recorded
 
 
 def precision(
-    *, model: RunOptions, datasets: Files, corrupt_tables: Files, attribution: Files, prompts: int, output: Files
+    *, model: RunOptions, dataset: Path, corrupt_table: Path, attribution: Path, prompts: int, output: Path
 ) -> None:
-    """Compare the rankings in a lower precision with those in float32, on a sample of prompts of every cell.
+    """Compare the ranking of one cell in a lower precision with that in float32, on a sample of its prompts.
 
     Args:
-        datasets: dataset table of each cell
-        corrupt_tables: corrupt partners of each cell
-        attribution: attribution table of each cell
+        corrupt_table: corrupt partners of the cell
         prompts: train prompts of the sample
-        output: precision tables, one for each dataset, in their order
+        output: precision table
     """
     settings = recorded(locals())
 
@@ -28,26 +22,19 @@ def precision(
     from form_invariance.stages.dataset.prompts import read_train
     from form_invariance.stages.precision import compute
     from form_invariance.stages.precision.table import PRECISION
-    from form_invariance.stages.run import load_run
+    from form_invariance.stages.run import load_run, of_run
     from form_invariance.tables.files import write_table
-    from form_invariance.tables.keys import common_keys, matching_cells
+    from form_invariance.tables.keys import common_keys
 
-    cells, partners, attributions = matching_cells(
-        datasets=datasets, corrupt_tables=corrupt_tables, attribution=attribution
-    )
-    if len(output) != len(cells):
-        raise UserError("--output: give one file for each of --datasets")
-    effects: dict[tuple[str, str], list[dict[int, np.ndarray]]] = {cell: [] for cell in cells}
-    neurons = {}
+    effects = []
     for dtype in (model.dtype, "float32"):
         run = load_run(replace(model, dtype=dtype))
-        for cell, path in cells.items():
-            train = read_train(path, partners[cell], run.tokenizer, run.model.device)
-            candidates = read_candidates(attributions[cell], run.late, run.model.device)
-            effects[cell].append(compute.sample_effects(run, train, candidates, prompts))
-            neurons[cell] = {layer: chosen.cpu().numpy() for layer, chosen in candidates.items()}
-        provenance = {**settings, "device": str(run.model.device)}
-        del run, train
-    for (cell, (lower, exact)), path in zip(effects.items(), output, strict=True):
-        table = compute.compare(exact, lower, neurons[cell]).assign(dtype=model.dtype)
-        write_table(table, path, PRECISION, provenance, common_keys(cells[cell]))
+        train = read_train(dataset, corrupt_table, run.tokenizer, run.model.device)
+        candidates = read_candidates(attribution, run.late, run.model.device)
+        effects.append(compute.sample_effects(run, train, candidates, prompts))
+        neurons = {layer: chosen.cpu().numpy() for layer, chosen in candidates.items()}
+        provenance = {**settings, **of_run(run)}
+        del run, train  # both precisions together may not fit
+    lower, exact = effects
+    table = compute.compare(exact, lower, neurons).assign(dtype=model.dtype)
+    write_table(table, output, PRECISION, provenance, common_keys(dataset))

@@ -1,0 +1,51 @@
+"""The configuration, checked before any rule is made of it."""
+
+import os
+import sys
+from pathlib import Path, PurePosixPath
+
+ROOT = Path(str(workflow.current_basedir)).parents[1]
+# The source of this checkout, if it has one, before what is installed.
+sys.path[:0] = [str(source) for source in [ROOT / "src"] if source.exists()]
+
+from form_invariance.errors import UserError
+from form_invariance.workflow import (
+    config_check,
+    file_digests,
+    job_costs,
+    job_server,
+    job_sizes,
+    records,
+    table_costs,
+)
+from form_invariance.workflow.given import with_items
+from form_invariance.workflow.paths import check_folders, shell_prefix
+from form_invariance.workflow.source_digest import source_digest
+
+# Jobs run with the interpreter that runs Snakemake, even where its environment is not activated, and with the source
+# whose digest they record. A job's conda environment brings its own interpreter, but not this source.
+os.environ.update(PATH=os.pathsep.join([str(Path(sys.executable).parent), *os.get_exec_path()]))
+shell.prefix(shell_prefix(Path(config_check.__file__).parents[2], Path(".snakemake")))
+
+try:
+    check_folders(checkout=ROOT, working_folder=Path.cwd())
+    # The configuration of a module comes from the Snakefile that uses it, not from the command line.
+    items = workflow.config_settings.config_args if workflow.modifier.is_main_snakefile() else []
+    config = config_check.read(
+        workflow.configfiles, with_items(config, workflow.configfiles, items), ROOT / "config"
+    )
+    # In the jobs of a cluster, those that the run began with.
+    FILES = file_digests.digests(config, {} if workflow.is_main_process else records.begun())
+    SITE = job_sizes.read_site(ROOT / "config/cluster.yaml")
+    # Not in the jobs of a cluster; nor in a module, whose results have a prefix that is unknown here.
+    if workflow.is_main_process and workflow.modifier.is_main_snakefile():
+        records.check(config, FILES)
+except UserError as error:
+    # Snakemake would report an exception with the location of this line.
+    sys.exit(f"error: {error}")
+
+# The cells of a group on a cluster import the libraries once, unless they have a conda environment.
+if not workflow.is_main_process and workflow.local_exec and not workflow.deployment_settings.deployment_method:
+    # Snakemake names a group's jobs on its command line, as RULE:WILDCARDS.
+    if sum(word.partition(":")[0] in job_costs.GROUPED_RULES for word in sys.argv) > 1:
+        job_server.begin()
