@@ -10,7 +10,7 @@ from form_invariance.errors import UserError
 from form_invariance.model import in_memory
 from form_invariance.model import loading as models
 from form_invariance.model.decoder import Decoder
-from form_invariance.model.readouts import Readouts
+from form_invariance.model.near_readout import Readouts
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.stages.options import settings
 from form_invariance.stages.tokenizer_options import checked_folder, tokenizer_in
