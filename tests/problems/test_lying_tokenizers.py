@@ -6,7 +6,7 @@ import shutil
 import pytest
 from configurations import SCHEMA, SMALL, places, with_value
 from hostile_values import FUZZ, VALUES, refusal
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
@@ -210,7 +210,7 @@ PLAIN = {key: value for key, value in HONEST.items() if key != "added_tokens"}
 PLAIN["model"] = {key: value for key, value in HONEST["model"].items() if key not in ("vocab", "merges")}
 
 
-@FUZZ
+@settings(FUZZ, max_examples=100)
 @given(st.sampled_from(sorted(places(PLAIN), key=str)), VALUES)
 def test_any_value_anywhere(tmp_path_factory, path, value):
     folder = tmp_path_factory.mktemp("any") / "model"
