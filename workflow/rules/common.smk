@@ -13,12 +13,12 @@ sys.path[:0] = [str(source) for source in [ROOT / "src"] if source.exists()]
 from form_invariance.errors import UserError
 from form_invariance.workflow import (
     config_check,
+    cpu_costs,
     file_digests,
     job_costs,
     job_server,
     job_sizes,
     records,
-    table_costs,
 )
 from form_invariance.workflow.given import with_items
 from form_invariance.workflow.paths import check_folders, shell_prefix
@@ -113,6 +113,6 @@ def gpu_here() -> bool:
 
 
 model_job = partial(
-    job_sizes.model_job, config["models"], SITE, gpu_here, on_cluster, partial(job_costs.expected_seconds, config)
+    job_sizes.model_job, config["models"], SITE, gpu_here, on_cluster, partial(cpu_costs.expected_seconds, config)
 )
-table_job = partial(job_sizes.table_job, SITE, on_cluster, partial(table_costs.seconds, config))
+table_job = partial(job_sizes.table_job, SITE, on_cluster, partial(cpu_costs.cpu_seconds, config))
