@@ -207,7 +207,7 @@ def _total(jobs: pd.DataFrame) -> list[str]:
     timed = pending[pending["seconds"].notna()]
     lines += _time(timed)
     if len(pending) > len(timed):
-        lines.append(f"{len(pending) - len(timed)} jobs that read tables alone never ran; each takes seconds.")
+        lines.append(f"{len(pending) - len(timed)} jobs that read tables alone never ran; most take seconds.")
     return lines
 
 
