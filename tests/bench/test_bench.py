@@ -14,7 +14,7 @@ from benchmark.random_models import SYMBOLIC, WORD, Shape, write_random_model
 from benchmark.rivals import RIVALS
 from form_invariance.model.decoder import embed, logits, run_layers
 from form_invariance.model.loading import load
-from form_invariance.model.readouts import Readouts
+from form_invariance.model.near_readout import Readouts
 from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.prompts import render

@@ -209,16 +209,6 @@ def test_the_digits_of_a_held_out_pair_are_never_trained(digit_problems):
     assert not hidden & {tuple(row) for tokens in batches for row in tokens.tolist()}
 
 
-def test_the_command_trains_a_digit_model_and_writes_its_card(tmp_path, monkeypatch):
-    monkeypatch.setitem(RECIPES, DIGITS, TINY_DIGITS)
-    folder = tmp_path / "made"
-    words = ["--config", str(ROOT / "config/digits.yaml"), "--output", str(folder)]
-    main(["--name", DIGITS, *words])
-    text = (folder / "README.md").read_text()
-    assert "| steps | 6 |" in text
-    assert len(re.findall(r"\| (sum|difference)_(tens|units) \| (symbolic|code|word) \| 0\.", text)) == 12
-
-
 def test_the_shipped_digit_model_is_right_about_pairs_that_it_has_not_seen(packaged):
     model, _, folder = packaged[DIGITS]
     assert sum(path.stat().st_size for path in folder.iterdir()) < 2e6

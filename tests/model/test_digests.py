@@ -101,15 +101,6 @@ def test_a_file_that_comes_later_is_found(folder):
         load_model(arguments)
 
 
-@pytest.mark.parametrize("name", ["tokenizer.json", SHARDS[1]])
-def test_a_model_without_a_file_is_not_recorded(folder, name, capsys):
-    (folder / name).unlink()
-    path = folder.parent / "model_files.parquet"
-    assert main(["model-files", f"--model={folder}", "--output", str(path)]) == 2
-    assert name in capsys.readouterr().err
-    assert not path.exists()
-
-
 def test_what_the_hub_gave_is_checked(folder):
     blobs, snapshot = folder.parent / "blobs", folder.parent / "snapshots/main"
     blobs.mkdir()
@@ -140,19 +131,21 @@ def test_the_command_records_the_files(folder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "sentence"),
+    ("change", "gone", "sentence"),
     [
-        ({"hidden_act": "relu"}, "has the activation ReLU"),
-        ({"num_hidden_layers": 5}, "weight 'model.layers.4.* is missing"),
+        ({"hidden_act": "relu"}, None, "has the activation ReLU"),
+        ({"num_hidden_layers": 5}, None, "weight 'model.layers.4.* is missing"),
+        ({}, "tokenizer.json", "has no tokenizer.json"),
+        ({}, SHARDS[1], f"{SHARDS[1]}, which its index names, is missing"),
     ],
 )
-def test_a_model_that_cannot_be_loaded_ends_its_first_job(
-    tiny_folder, tmp_path, capsys, monkeypatch, change, sentence
-):
-    copy, path = shutil.copytree(tiny_folder, tmp_path / "model"), tmp_path / "model_files.parquet"
-    config = json.loads((copy / "config.json").read_text())
-    (copy / "config.json").write_text(json.dumps({**config, **change}))
+def test_a_model_that_cannot_be_loaded_ends_its_first_job(folder, capsys, monkeypatch, change, gone, sentence):
+    path = folder.parent / "model_files.parquet"
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **change}))
+    if gone:
+        (folder / gone).unlink()
     monkeypatch.setattr(model_digests, "record", pytest.fail)  # it reads every byte
-    assert main(["model-files", f"--model={copy}", "--output", str(path)]) == 2
+    assert main(["model-files", f"--model={folder}", "--output", str(path)]) == 2
     assert re.fullmatch(f"error: [^\n]*{sentence}[^\n]*\n", capsys.readouterr().err)
     assert not path.exists()

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from form_invariance.model import near_readout as module
-from form_invariance.model.near_readout import log_probabilities_near, near_readout
-from form_invariance.model.readouts import Readouts
+from form_invariance.model.near_readout import Readouts, log_probabilities_near, near_readout
 
 VOCABULARY, WIDTH, PROMPTS, RUNS = 20_000, 48, 3, 40
 

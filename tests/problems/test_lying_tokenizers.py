@@ -6,7 +6,7 @@ import shutil
 import pytest
 from configurations import SCHEMA, SMALL, places, with_value
 from hostile_values import FUZZ, VALUES, refusal
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
@@ -166,9 +166,10 @@ REFUSED = [
     ),
     (lying("normalizer", value=STRIPPED), r"formats\.code\.templates\.addition .*must be the next token after"),
     (added("7+"), r"formats\.symbolic.* 6\.\.12 is one token in place of \{a\}"),
+    # This one panics in Rust.
     (lying("pre_tokenizer", value={"type": "FixedLength", "length": 0}), "cannot encode '0': chunk size"),
+    *((one, r"cannot be read as a tokenizer: .") for one in (None, {}, {"version": "1.0", "model": {}})),
 ]
-"""The last one panics in Rust."""
 
 
 @pytest.mark.parametrize(("tokenizer", "sentence"), REFUSED, ids=[sentence[:30] for _, sentence in REFUSED])
@@ -180,13 +181,6 @@ def test_refused_before_a_job_starts(folder, tokenizer, sentence):
     assert "\n" not in said
     keys = f"models.m.source: {path}", f"operands with the tokenizer of m: {path}", "formats."
     assert said.startswith(tuple(f"config key {key}" for key in keys))
-
-
-@pytest.mark.parametrize("text", ["", "null", "[" * 10**5, '{"version": "1.0", "model": {}}'])
-def test_a_file_that_is_no_tokenizer(folder, text):
-    (folder / "tokenizer.json").write_text(text)
-    with pytest.raises(UserError, match=r"tokenizer\.json cannot be read as a tokenizer: ."):
-        check(folder)
 
 
 IN_SOME_PAIRS = {
@@ -210,7 +204,7 @@ PLAIN = {key: value for key, value in HONEST.items() if key != "added_tokens"}
 PLAIN["model"] = {key: value for key, value in HONEST["model"].items() if key not in ("vocab", "merges")}
 
 
-@FUZZ
+@settings(FUZZ, max_examples=100)
 @given(st.sampled_from(sorted(places(PLAIN), key=str)), VALUES)
 def test_any_value_anywhere(tmp_path_factory, path, value):
     folder = tmp_path_factory.mktemp("any") / "model"

@@ -119,7 +119,7 @@ def test_the_table_of_a_cell_is_both_modes_scores_of_observed_and_of_shuffled_ma
     upper = (answer >= answer.max() - 30) & (answer < answer.max() - 10)
     logits[4] = np.sign(maps[4]) * (1 + 6 * upper)
     places = [(1, 3), (1, 60), (3, 0), (3, 11), (3, 79)]
-    null = make_null(grid, maps=(200, 400))
+    null = make_null(grid, maps=(60, 120))
     table = label_maps(maps, logits, grid, ROWS, 0.6, null, 7, "x")
     check_columns(table, HEURISTICS)
     order = ["mode", "neurons", "activations", "layer", "neuron", "heuristic"]

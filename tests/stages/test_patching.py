@@ -7,7 +7,7 @@ import torch
 
 from form_invariance.model import decoder
 from form_invariance.model.indirect_effect import indirect_effect
-from form_invariance.model.readouts import Readouts
+from form_invariance.model.near_readout import Readouts
 from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.stages.patching import compute as patching
 from form_invariance.stages.patching.compute import patch_layers, patch_neurons

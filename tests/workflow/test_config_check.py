@@ -308,10 +308,11 @@ def test_files_that_cannot_be_read(tmp_path, text, said):
 def test_the_slow_checks_are_remembered_and_only_for_what_they_saw(tmp_path, packaged_copy):
     remembered = tmp_path / "remembered"
     config = changed("models/embedded-shared/source", str(packaged_copy))
+    remembered.write_bytes(b"\xff\xfe")  # damaged
     config_check.check(config, SCHEMA, remembered)
-    first = remembered.read_text()
+    first = remembered.read_text(errors="replace")
     config_check.check(config, SCHEMA, remembered)
-    assert remembered.read_text() == first
+    assert remembered.read_text(errors="replace") == first
     # As long as before, and with its times.
     path = packaged_copy / "tokenizer.json"
     stamps = path.stat().st_atime_ns, path.stat().st_mtime_ns
@@ -319,7 +320,7 @@ def test_the_slow_checks_are_remembered_and_only_for_what_they_saw(tmp_path, pac
     os.utime(path, ns=stamps)
     with pytest.raises(UserError, match="tokenizer"):
         config_check.check(config, SCHEMA, remembered)
-    assert remembered.read_text() == first
+    assert remembered.read_text(errors="replace") == first
 
 
 def test_the_slow_checks_are_repeated_for_the_keys_that_they_read(tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """What a run knows of the user's files."""
 
 import hashlib
+import json
 import os
 import shutil
 
@@ -77,6 +78,14 @@ def test_a_file_is_read_once(config, tmp_path, monkeypatch):
     (tmp_path / "text.txt").touch()
     assert file_digests.digests(config, {}) == first
     assert read == ["text.txt"]
+
+
+@pytest.mark.parametrize("kept", ["{", "[]", '{"table.csv": 5, "text.txt": ["x"]}'])
+def test_a_damaged_memory_of_digests_is_made_again(config, kept):
+    first = file_digests.digests(config, {})
+    file_digests._KEPT.write_text(kept)
+    assert file_digests.digests(config, {}) == first
+    assert json.loads(file_digests._KEPT.read_text())["table.csv"][0] == first["table.csv"]
 
 
 def test_in_the_jobs_of_a_run_files_have_the_digests_with_which_it_began(config, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from snakemake.iocontainers import Wildcards
 from stub_checkout import ROOT
 
-from form_invariance.workflow import config_check, job_costs, job_sizes, partitions, plan, table_costs
+from form_invariance.workflow import config_check, cpu_costs, job_costs, job_sizes, partitions, plan
 
 CONFIG = config_check.load(ROOT / "config/config.yaml") | {"models": {"m": {"source": "meta-llama/Llama-3.2-1B"}}}
 LARGE = CONFIG | {"train_prompts": 1000, "candidates": 8192}
@@ -16,7 +16,7 @@ CELL = {"model": "m", "format": "word", "operator": "addition"}
 
 def asked(config, rule, wildcards, attempt=1):
     """Minutes that a rule's job asks for, as Snakemake computes it."""
-    seconds = partial(job_costs.expected_seconds, config)
+    seconds = partial(cpu_costs.expected_seconds, config)
     site = {"cpu": {}, "gpu": {}}
     resources = job_sizes.model_job(config["models"], site, lambda: True, lambda: False, seconds, rule)
     return resources["runtime"](Wildcards(fromdict=wildcards), attempt)
@@ -38,7 +38,7 @@ def test_the_limit_follows_the_work():
 
 
 def asked_of_tables(config, rule, attempt=1):
-    job = job_sizes.table_job({"cpu": {}}, lambda: False, partial(table_costs.seconds, config), rule, mem_mb=1)
+    job = job_sizes.table_job({"cpu": {}}, lambda: False, partial(cpu_costs.cpu_seconds, config), rule, mem_mb=1)
     return job["runtime"](Wildcards(fromdict=CELL), attempt)
 
 
@@ -69,10 +69,17 @@ def test_more_formats_and_operators_give_a_job_on_tables_more_time():
             assert asked_of_tables(config | {key: more}, rule) > asked_of_tables(config, rule)
 
 
+def test_labels_of_a_large_grid_take_longer_than_the_model():
+    """In the paper's configuration they take a CPU core 0.7 s for each shared neuron and its baselines."""
+    paper = CONFIG | {"heuristic_max_operand": 300, "k_shown": 200}
+    small = CONFIG | {"heuristic_max_operand": 20, "k_shown": 200}
+    assert asked(paper, "heuristics", CELL) - asked(small, "heuristics", CELL) > 3 * 0.6 * 100 * 8 / 60
+
+
 def test_the_random_maps_of_a_grid_are_counted():
     from form_invariance.stages.heuristics import null
 
-    assert null.MAPS + null.SCALE_MAPS == table_costs.MAPS
+    assert null.MAPS + null.SCALE_MAPS == cpu_costs.MAPS
 
 
 @pytest.mark.parametrize(

@@ -202,29 +202,36 @@ def run_plan(finished, monkeypatch, capsys):
     return run
 
 
-@pytest.mark.parametrize(
-    ("words", "row", "idle"),
-    [
-        ([], r"census 0 of \d+", True),
-        (
-            ["--config", "random_seeds=4", "matched_seeds=1"],
-            r"interventions 6 of 6 [0-9.]+ settings, source or files of the user have changed \(6\)",
-            False,
-        ),
-    ],
-)
-def test_command(run_plan, words, row, idle):
+def shown(run_plan, *words):
+    """The lines of the plan, and how many jobs are pending, of how many."""
     status, said = run_plan(*words)
     assert status == 0, said.err
     lines = [" ".join(line.split()) for line in said.out.splitlines()]
-    assert any(re.fullmatch(row, line) for line in lines)
-    assert "records" not in said.out
     (counts,) = filter(None, (re.match(r"(\d+) of (\d+) jobs are pending", line) for line in lines))
-    pending, total = map(int, counts.groups())
-    assert (pending == 0) == idle
-    assert pending < total
+    return lines, *map(int, counts.groups())
+
+
+def test_the_plan_of_a_change(run_plan):
+    lines, pending, total = shown(run_plan, "--config", "random_seeds=4", "matched_seeds=1")
+    row = r"interventions 6 of 6 [0-9.]+ settings, source or files of the user have changed \(6\)"
+    assert any(re.fullmatch(row, line) for line in lines)
+    assert not any("records" in line for line in lines)
+    assert 0 < pending < total
     # A verdict that stays undefined is named.
-    assert idle or lines[-1].startswith("warning: config key matched_seeds: a control with one draw")
+    assert lines[-1].startswith("warning: config key matched_seeds: a control with one draw")
+
+
+def test_the_plan_of_a_finished_run_names_jobs_without_records(run_plan, finished, tmp_path):
+    (finished / ".snakemake").rename(tmp_path / "records")
+    try:
+        lines, pending, _ = shown(run_plan)
+    finally:
+        shutil.rmtree(finished / ".snakemake", ignore_errors=True)
+        (tmp_path / "records").rename(finished / ".snakemake")
+    assert pending == 0
+    assert any(re.fullmatch(r"census 0 of \d+", line) for line in lines)
+    named = r"\d+ finished jobs have no records by Snakemake \(.*\bcensus\b.*\), so that.*"
+    assert any(re.fullmatch(named, line) for line in lines)
 
 
 def test_a_run_says_at_its_start_how_long_it_takes(tmp_path):
@@ -234,17 +241,6 @@ def test_a_run_says_at_its_start_how_long_it_takes(tmp_path):
     assert status == 0, out
     assert re.search(r"^Time: 0\.00 GPU hours, 0\.\d\d CPU hours\. On the \d+ cores of this machine", out, re.M)
     assert "0 jobs have this time from past runs, 1 from an estimate." in out
-
-
-def test_jobs_without_records_are_named(run_plan, finished, tmp_path):
-    (finished / ".snakemake").rename(tmp_path / "records")
-    try:
-        status, said = run_plan()
-    finally:
-        shutil.rmtree(finished / ".snakemake", ignore_errors=True)
-        (tmp_path / "records").rename(finished / ".snakemake")
-    assert status == 0, said.err
-    assert re.search(r"\d+ finished jobs have no records by Snakemake \(.*\bcensus\b.*\), so that", said.out)
 
 
 @pytest.mark.parametrize(

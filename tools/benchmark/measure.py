@@ -8,7 +8,7 @@ from typing import Any
 from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 from form_invariance.model.decoder import Decoder
-from form_invariance.model.readouts import Readouts
+from form_invariance.model.near_readout import Readouts
 from form_invariance.model.sizes import DecoderConfig
 from form_invariance.scouting.rate import fastest
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from benchmark.measure import Machine, Row, matrix_operations
-from form_invariance.model.readouts import Readouts
+from form_invariance.model.near_readout import Readouts
 from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import PromptTokenizer, render

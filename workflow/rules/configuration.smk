@@ -11,12 +11,12 @@ sys.path[:0] = [str(source) for source in [ROOT / "src"] if source.exists()]
 from form_invariance.errors import UserError
 from form_invariance.workflow import (
     config_check,
+    cpu_costs,
     file_digests,
     job_costs,
     job_server,
     job_sizes,
     records,
-    table_costs,
 )
 from form_invariance.workflow.given import with_items
 from form_invariance.workflow.paths import check_folders, shell_prefix

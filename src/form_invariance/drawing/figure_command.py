@@ -1,5 +1,7 @@
 """Figures."""
 
+from pathlib import Path
+
 
 def figure(
     stage: str, name: str, /, *, tables: tuple[Path, ...], title: str, k: int, output: tuple[Path, ...]

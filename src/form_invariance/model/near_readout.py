@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from form_invariance.model.decoder import Decoder, final_residual, unembed
-from form_invariance.model.readouts import Readouts
 from form_invariance.model.replay import log_probabilities
 
 TOLERANCE = 1e-6
@@ -31,6 +30,17 @@ _PROMPTS = 16
 """Prompts whose whole distributions are in memory at once."""
 _WRONG = {"float32": 5e-6, "tf32": 5e-3, "bfloat16": 5e-3}
 """A difference from the full readout that cannot be rounding, for each unit of the largest logit and one more."""
+
+
+@dataclass
+class Readouts:
+    """How a job reads out its runs, and how many it has read out."""
+
+    full: bool = False  # each of them in full
+    runs: int = 0
+    in_full: int = 0
+    calls: int = 0
+    largest_difference: float = 0.0  # of the runs that were read out in both ways
 
 
 @dataclass

@@ -7,12 +7,26 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from form_invariance.errors import UserError
 from form_invariance.model.batches import in_order
 from form_invariance.model.decoder import Decoder, logits
-from form_invariance.model.finite import check_finite
 from form_invariance.model.memory import working_bytes
 
 _READOUT_BYTES = 2**28
+
+
+def check_finite(values: Tensor, what: str) -> Tensor:
+    """Return the values if all of them are finite.
+
+    Args:
+        what: a plural noun for the message, such as "the model's logits".
+
+    Raises:
+        UserError: a value is infinite or NaN.
+    """
+    if not values.isfinite().all():
+        raise UserError(f"{what} are not finite numbers in {values.dtype}; use dtype float32, or another model")
+    return values
 
 
 @dataclass

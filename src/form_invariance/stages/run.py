@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from form_invariance.model.decoder import Decoder
-from form_invariance.model.readouts import Readouts
+from form_invariance.model.near_readout import Readouts
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.stages.late_layers import first_late_layer
 from form_invariance.stages.model_options import load_model

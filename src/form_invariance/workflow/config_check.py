@@ -230,7 +230,7 @@ def check(config: Mapping[str, Any], schema: Mapping[str, Any], remembered: Path
     check_sources(config)
     seen = {key: config[key] for key in _READ_SLOWLY if key in config}
     digest = _digest(seen)
-    known = remembered.read_text().split() if remembered and remembered.exists() else []
+    known = remembered.read_text(errors="replace").split() if remembered and remembered.exists() else []
     if digest in known:
         return
     _check_slowly(seen, tasks)

@@ -44,11 +44,19 @@ def digests(config: Mapping[str, Any], begun: Digests) -> dict[str, str]:
     """
     models = [path for model in config["models"].values() for path in of_model(model)]
     paths = dict.fromkeys([*tables_and_text(config), *models])
-    kept = read_json(_KEPT) if _KEPT.exists() else {}
+    kept = _kept()
     found = {path: [begun[path]] if path in begun else _digest(path, kept.get(path)) for path in paths}
     if new := {path: one for path, one in found.items() if len(one) > 1 and one != kept.get(path)}:
         write_text(_KEPT, json.dumps({**kept, **new}))
     return {path: one[0] for path, one in found.items()}
+
+
+def _kept() -> dict[str, list[str]]:
+    """The digests of earlier runs with the states of their files; none where this cannot be read."""
+    try:
+        return {path: one for path, one in read_json(_KEPT).items() if isinstance(one, list)}
+    except UserError:
+        return {}
 
 
 def state_of(file: os.stat_result) -> str:

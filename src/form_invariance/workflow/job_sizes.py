@@ -171,7 +171,7 @@ def table_job(
     Args:
         on_cluster: whether the jobs are a cluster's.
         seconds: that a rule's job is expected to take, by its wildcards.
-        rule: where its time grows with the configuration (`table_costs`).
+        rule: where its time grows with the configuration (`cpu_costs`).
         minutes: of the job with the smallest work.
     """
     return {

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from form_invariance.workflow import job_costs, machine
+from form_invariance.workflow import cpu_costs, job_costs, machine
 
 EVERY_MODEL = "all models"
 NOT_THERE = "not there yet"
@@ -162,7 +162,12 @@ def _estimates(
             speed = work[ran].sum() / past[ran].sum()
         else:
             speed = rate or job_costs.rate_of(settings, bool(on_gpu))
-        found[own.index] = work / speed + [job_costs.reading_seconds(settings, str(rule)) for rule in own["rule"]]
+        rest = [
+            job_costs.reading_seconds(settings, every[i].rule)
+            + cpu_costs.cpu_seconds(config, every[i].rule, every[i].wildcards)
+            for i in own.index
+        ]
+        found[own.index] = work / speed + rest
     return found
 
 
@@ -202,7 +207,7 @@ def _total(jobs: pd.DataFrame) -> list[str]:
     timed = pending[pending["seconds"].notna()]
     lines += _time(timed)
     if len(pending) > len(timed):
-        lines.append(f"{len(pending) - len(timed)} jobs that read tables alone never ran; each takes seconds.")
+        lines.append(f"{len(pending) - len(timed)} jobs that read tables alone never ran; most take seconds.")
     return lines
 
 

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from form_invariance.errors import UserError
 from form_invariance.model.decoder import Decoder, logits
-from form_invariance.model.near_readout import near_readout
-from form_invariance.model.readouts import Readouts
+from form_invariance.model.near_readout import Readouts, near_readout
 from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.stages.ablation import ablate_all_positions, start_runs
 from form_invariance.stages.attribution.compute import attribute

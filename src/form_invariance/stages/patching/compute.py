@@ -9,8 +9,7 @@ from form_invariance.model.batches import by_length
 from form_invariance.model.decoder import Decoder
 from form_invariance.model.indirect_effect import effects_beside_clean
 from form_invariance.model.memory import rows_at_once
-from form_invariance.model.near_readout import NearReadout, near_readout
-from form_invariance.model.readouts import Readouts
+from form_invariance.model.near_readout import NearReadout, Readouts, near_readout
 from form_invariance.model.replay import (
     LastTokenCache,
     build_cache,

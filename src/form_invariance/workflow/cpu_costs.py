@@ -1,6 +1,6 @@
-"""Seconds of jobs that read tables alone and whose time grows with a key of the configuration.
+"""Expected seconds of a job: on a GPU, and on one CPU core where that time grows with a key of the configuration.
 
-The constants are seconds on one CPU core, measured on random tables.
+The constants are seconds, measured on random tables and maps.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,8 @@ from typing import Any
 
 from form_invariance.stages.heuristics.names import BASELINES, MODES
 from form_invariance.workflow.config_check import measured_variants
-from form_invariance.workflow.job_costs import Size, size_of
+from form_invariance.workflow.job_costs import OPERATIONS, Size, operations, rate_of, reading_seconds, size_of
+from form_invariance.workflow.job_sizes import kind
 
 RANK, COMPARE = 2e-7, 1e-9
 """Of one candidate's rank in one resample, and of looking whether one neuron is in one set."""
@@ -21,6 +22,8 @@ MAP, PAIR = 1e-3, 1.3e-7
 """Of one random map, and of each of its pairs of operands."""
 MAPS = 15_000
 """Random maps of a grid."""
+LABEL, LABEL_PAIR = 0.022, 7.5e-6
+"""Of labelling a shared neuron and those that it is compared with, and of each pair of their maps."""
 
 
 def _rankings(config: Mapping[str, Any], size: Size, cells: int, compared: int) -> float:
@@ -45,20 +48,41 @@ def _operator_overlap(config: Mapping[str, Any], size: Size) -> float:
     return formats * _overlaps(config, size, operators) + _rankings(config, size, halves, halves)
 
 
+def _neurons(config: Mapping[str, Any], size: Size) -> float:
+    """Shared neurons of an operator, as many as are likely."""
+    return float(config["k_shown"]) / 2 * size.late
+
+
 def _agreement(config: Mapping[str, Any], size: Size) -> float:
     tables = len(MODES) * (2 + len(BASELINES))
-    neurons = config["k_shown"] / 2 * size.late
-    return SHUFFLE * tables * config["permutations"] * neurons * len(config["formats"])
+    return SHUFFLE * tables * config["permutations"] * _neurons(config, size) * len(config["formats"])
 
 
-_SECONDS = {"overlap": _overlap, "operator_overlap": _operator_overlap, "agreement": _agreement}
+def _heuristics(config: Mapping[str, Any], size: Size) -> float:
+    return _neurons(config, size) * (LABEL + LABEL_PAIR * config["heuristic_max_operand"] ** 2)
 
 
-def seconds(config: Mapping[str, Any], rule: str, wildcards: Mapping[str, str]) -> float:
-    """Seconds that a job on tables is expected to take; 0 where only its start counts."""
+_SECONDS = {
+    "overlap": _overlap,
+    "operator_overlap": _operator_overlap,
+    "agreement": _agreement,
+    "heuristics": _heuristics,
+}
+
+
+def cpu_seconds(config: Mapping[str, Any], rule: str, wildcards: Mapping[str, str]) -> float:
+    """Seconds that a job computes on a CPU core wherever its model runs; 0 where they do not matter."""
     if rule == "heuristic_null":
         return MAPS * (MAP + PAIR * config["heuristic_max_operand"] ** 2)
     if rule not in _SECONDS:
         return 0.0
     size = replace(size_of(config["models"][wildcards["model"]]), late_from=config["late_from"])
     return _SECONDS[rule](config, size)
+
+
+def expected_seconds(config: Mapping[str, Any], rule: str, wildcards: Mapping[str, str]) -> float:
+    """Assumed seconds of a job that runs a model on a cluster: on a GPU, unless the configuration says the CPU."""
+    model = config["models"][wildcards["model"]]
+    work = operations(rule, config, wildcards["model"], wildcards) if rule in OPERATIONS else 0
+    on_gpu = work / rate_of(model, kind(model) == "gpu") + reading_seconds(model, rule)
+    return on_gpu + cpu_seconds(config, rule, wildcards)
