@@ -5,16 +5,21 @@ import re
 import pytest
 from stub_checkout import ROOT
 
+from form_invariance.stage_folders import ROOMS, stage_folders
 from form_invariance.workflow.source_digest import file_of, imports_of
 
 PACKAGE = ROOT / "src/form_invariance"
 FLOORS = (
     {"errors", "randomness"},
+    {"stage_folders"},
     {"user_files"},
     {"json_yaml", "statistics", "tables", "problems"},
     {"model", "drawing"},
     {"embedded"},
+    {"experiment"},
     {"stages"},
+    {"beyond"},
+    {"verdicts"},
     {"page"},
     {"report", "browser", "explainer", "paper"},
     {"cli"},
@@ -43,7 +48,7 @@ def stages_in_order():
     )
     # One rule runs attribution and patching.
     included.insert(included.index("patching"), "attribution")
-    return [name for name in included if (PACKAGE / "stages" / name).is_dir()]
+    return [name for name in included if name in stage_folders()]
 
 
 @pytest.mark.parametrize("module", [name for name in modules() if name.count(".")])
@@ -57,18 +62,27 @@ def test_imports_point_down(module):
 def test_a_stage_imports_earlier_stages_alone():
     order = stages_in_order()
     for module in modules():
-        _, room, *rest = (*module.split("."), "")
-        if room != "stages" or len(rest) < 3:
-            continue
+        own = stage_of(module)
+        for name in imported(module) if own else ():
+            if other := stage_of(name):
+                assert order.index(other) <= order.index(own), (module, name)
+
+
+def stage_of(module):
+    parts = module.split(".")
+    return parts[2] if len(parts) > 3 and parts[1] in ROOMS else None
+
+
+def test_what_the_paper_does_not_have_can_be_deleted():
+    """No stage of `beyond` imports another of them, and none of the paper imports one."""
+    for module in modules():
         for name in imported(module):
-            parts = name.split(".")
-            if parts[1] == "stages" and len(parts) > 3:
-                assert order.index(parts[2]) <= order.index(rest[0]), (module, name)
+            if name.split(".")[1] == "beyond" and module.split(".")[1] in ("experiment", "stages", "beyond"):
+                assert stage_of(module) == stage_of(name), (module, name)
 
 
 def test_every_stage_has_its_rules():
-    folders = {path.name for path in (PACKAGE / "stages").iterdir() if any(path.glob("*.py"))}
-    assert folders == set(stages_in_order())
+    assert set(stage_folders()) == set(stages_in_order())
 
 
 def test_no_module_is_long():

@@ -15,10 +15,10 @@ import form_invariance
 from conftest import ROOT
 from form_invariance import library
 from form_invariance.errors import UserError
+from form_invariance.experiment.model_options import load_model as load_for_a_command
+from form_invariance.experiment.options import ModelOptions
 from form_invariance.library import prompts as library_prompts
 from form_invariance.model.files import PACKAGED
-from form_invariance.stages.model_options import load_model as load_for_a_command
-from form_invariance.stages.options import ModelOptions
 
 SOURCE = "embedded:embedded-shared"
 LATE = range(3, 6)

@@ -18,12 +18,12 @@ from safetensors.torch import load_file
 from settings import complete
 
 from form_invariance.cli import main
+from form_invariance.experiment.questions import QUESTIONS
 from form_invariance.stages.agreement.table import LABELLED
 from form_invariance.stages.census.table import CENSUS
 from form_invariance.stages.dataset.table import CORRUPT, DATASET
 from form_invariance.stages.heuristics import null as nulls
 from form_invariance.stages.patching.ranking import recall_of_attribution
-from form_invariance.stages.questions import QUESTIONS
 from form_invariance.tables.files import provenance_of, read_table, read_tensors, write_table, write_tensors
 
 pytestmark = pytest.mark.slow

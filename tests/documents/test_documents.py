@@ -15,8 +15,8 @@ import yaml
 from stub_checkout import ROOT, snakemake
 
 from form_invariance.cli import command_line
+from form_invariance.experiment.questions import QUESTIONS
 from form_invariance.model.files import PACKAGED
-from form_invariance.stages.questions import QUESTIONS
 
 pytestmark = pytest.mark.slow
 

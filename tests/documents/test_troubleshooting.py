@@ -10,11 +10,11 @@ import torch
 from stub_checkout import ROOT
 
 from form_invariance.errors import UserError
+from form_invariance.experiment.model_options import device_of
 from form_invariance.model import indirect_effect, tokenizers
 from form_invariance.model import loading as models
 from form_invariance.model.near_readout import Readouts
 from form_invariance.model.replay import last_token_neurons
-from form_invariance.stages.model_options import device_of
 from form_invariance.stages.patching import compute as patching
 
 GUIDE = (ROOT / "docs/troubleshooting.md").read_text()

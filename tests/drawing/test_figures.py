@@ -2,7 +2,6 @@
 
 import itertools
 from importlib import import_module
-from pathlib import Path
 from typing import get_type_hints
 
 import numpy as np
@@ -11,25 +10,25 @@ import pytest
 from example_tables import crossed, filled, groups_of, joined
 from matplotlib.figure import Figure
 
-from form_invariance import stages
+from form_invariance.beyond.family_knockout.figure import KINDS
+from form_invariance.beyond.family_knockout.table import FAMILY_KNOCKOUT
+from form_invariance.beyond.specificity.table import SPECIFICITY
 from form_invariance.drawing import style
 from form_invariance.drawing.figures import figure_of
 from form_invariance.errors import UserError
+from form_invariance.experiment.questions import QUESTIONS
+from form_invariance.stage_folders import part_of, stage_folders
 from form_invariance.stages.agreement.table import AGREEMENT, LABELLED
-from form_invariance.stages.family_knockout.figure import KINDS
-from form_invariance.stages.family_knockout.table import FAMILY_KNOCKOUT
 from form_invariance.stages.heuristics.table import HEURISTICS
 from form_invariance.stages.interventions import figure as interventions
 from form_invariance.stages.interventions.table import INTERVENTIONS
 from form_invariance.stages.overlap.table import DIFFERING, OPERATOR_OVERLAP, OVERLAP, RELIABILITY
 from form_invariance.stages.probe.table import PROBE
-from form_invariance.stages.questions import QUESTIONS
-from form_invariance.stages.specificity.table import SPECIFICITY
-from form_invariance.stages.summary import figure as summary
-from form_invariance.stages.summary.lines import verdicts_at
-from form_invariance.stages.summary.table import BEYOND_OPERATOR, VERDICTS
 from form_invariance.stages.transfer import figure as transfer
 from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_CONTRASTS
+from form_invariance.verdicts.summary import figure as summary
+from form_invariance.verdicts.summary.lines import verdicts_at
+from form_invariance.verdicts.summary.table import BEYOND_OPERATOR, VERDICTS
 
 pytestmark = pytest.mark.slow
 
@@ -180,7 +179,13 @@ def tables_of(formats, operators, models, ks=KS):
     """Every table that a figure needs, by the name of the input; directions have pairs in turn."""
     directions = [f"{a}_to_{b}" for a, b in itertools.permutations(formats, 2)]
     pairs = itertools.cycle((600, 0))
-    moved = {(o, d): transfer_table(next(pairs), ks) for o in operators for d in directions}
+    moved = {
+        (o, d): transfer_table(next(pairs), ks).assign(
+            **dict(zip(("donor", "target"), d.split("_to_"), strict=True))
+        )
+        for o in operators
+        for d in directions
+    }
     cells = list(itertools.product(formats, operators))
     cell, agreement, labelled = heuristic_tables()
     made = {
@@ -194,8 +199,7 @@ def tables_of(formats, operators, models, ks=KS):
         "interventions": joined(dict.fromkeys(cells, intervention_table(ks)), "format", "operator"),
         "heuristics": joined(dict.fromkeys(cells, cell), "format", "operator"),
         **{name: joined(dict.fromkeys(operators, table), "operator") for name, table in made.items()},
-        "probe": joined(probes, "format"),
-        "across": probe_table("+".join(formats), operators, 1),
+        "probe": joined({**probes, "all": probe_table("+".join(formats), operators, 1)}, "format"),
         "transfer": joined(moved, "operator", "direction"),
         "transfer_contrasts": contrasts_table(operators, directions, ks),
         "operator_overlap": operator_overlap(formats, operators, ks),
@@ -208,11 +212,13 @@ def tables_of(formats, operators, models, ks=KS):
 
 def every_figure(tables):
     """Each figure of each stage, by name."""
-    for path in sorted(Path(stages.__path__[0]).glob("*/figure.py")):
-        module = import_module(f"form_invariance.stages.{path.parent.name}.figure")
+    for stage, folder in sorted(stage_folders().items()):
+        if not (folder / "figure.py").exists():
+            continue
+        module = import_module(f"form_invariance.{part_of(stage, 'figure')}")
         for name, value in list(vars(module).items()):
             if callable(value) and not name.startswith("_") and get_type_hints(value).get("return") is Figure:
-                draw, inputs = figure_of(path.parent.name, name)
+                draw, inputs = figure_of(stage, name)
                 yield name, draw({one: tables[one] for one in inputs}, "m", SHOWN)
 
 

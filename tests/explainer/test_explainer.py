@@ -10,10 +10,10 @@ from example_tables import crossed, filled
 from stub_checkout import ROOT
 
 from form_invariance.cli import main
+from form_invariance.experiment.answers import Answer, write_answers
 from form_invariance.explainer import pictures, steps
 from form_invariance.explainer.example import choose_example, choose_neuron
 from form_invariance.report import page as report
-from form_invariance.stages.answers import Answer, write_answers
 from form_invariance.stages.census import answer as census_answer
 from form_invariance.stages.census.table import CENSUS
 from form_invariance.stages.circuit.table import CIRCUIT
@@ -24,8 +24,8 @@ from form_invariance.stages.heuristics.table import HEURISTICS
 from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS, INTERVENTIONS
 from form_invariance.stages.overlap.table import OVERLAP
 from form_invariance.stages.patching.table import RANKING
-from form_invariance.stages.summary.table import VERDICTS
 from form_invariance.tables.files import provenance_of, write_table, write_tensors
+from form_invariance.verdicts.summary.table import VERDICTS
 
 FIRST, SECOND = "symbolic", 'wo"rd <i>'
 FORMATS = [FIRST, SECOND]

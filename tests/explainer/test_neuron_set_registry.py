@@ -4,7 +4,7 @@ import ast
 
 from stub_checkout import ROOT
 
-from form_invariance.stages.neuron_sets import CIRCUIT, CONTROLS, KINDS
+from form_invariance.experiment.neuron_sets import CIRCUIT, CONTROLS, KINDS
 
 
 def test_kinds_can_be_told_apart():
@@ -16,7 +16,7 @@ def test_kinds_can_be_told_apart():
 
 
 def test_no_other_module_lists_the_controls():
-    own = ROOT / "src/form_invariance/stages/neuron_sets.py"
+    own = ROOT / "src/form_invariance/experiment/neuron_sets.py"
     names = {*CONTROLS} - {"random"}
     titles = {text for kind in CONTROLS.values() for text in (kind.label, kind.title)}
     for path in sorted((ROOT / "src").rglob("*.py")):

@@ -1,6 +1,6 @@
 """The engine's ablation at the last token, with the arguments that its ablation at all positions has."""
 
-from form_invariance.stages.intervene import read_replaced
+from form_invariance.experiment.intervene import read_replaced
 
 
 def at_last_token(model, part, masks, means, center):

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from form_invariance.beyond.neuron_effects.table import NEURON_EFFECTS, PROMOTED_TOKENS, ROW_ACTIVATIONS
 from form_invariance.browser import neurons
 from form_invariance.cli import main
 from form_invariance.stages.heuristics import map_files
 from form_invariance.stages.heuristics.pairs import make_grid
 from form_invariance.stages.heuristics.table import HEURISTICS
-from form_invariance.stages.neuron_effects.table import NEURON_EFFECTS, PROMOTED_TOKENS, ROW_ACTIVATIONS
 from form_invariance.stages.patching.table import RANKING
 from form_invariance.tables.files import read_tensors, write_table, write_tensors
 

@@ -8,6 +8,14 @@ import pandas as pd
 import torch
 from planted_models import EXPRESSION, LATE, LIMITS, TEMPLATES
 
+from form_invariance.beyond.specificity.compute import damages
+from form_invariance.beyond.specificity.compute import neuron_sets as exchanged_sets
+from form_invariance.beyond.specificity.contrasts import contrasts_table
+from form_invariance.beyond.specificity.tasks import operator_task
+from form_invariance.beyond.specificity.verdicts import exchanged
+from form_invariance.experiment.controls import Draws
+from form_invariance.experiment.membership import from_tensors, to_tensors
+from form_invariance.experiment.run import Run
 from form_invariance.model import loading
 from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.tasks import Arithmetic
@@ -15,7 +23,6 @@ from form_invariance.stages.attribution.candidates import candidates_of
 from form_invariance.stages.attribution.compute import first_stage
 from form_invariance.stages.census.compute import take_census
 from form_invariance.stages.circuit.compute import circuit_members, circuit_table
-from form_invariance.stages.controls import Draws
 from form_invariance.stages.dataset.compute import Choice, make_dataset
 from form_invariance.stages.dataset.prompts import eval_prompts, train_prompts
 from form_invariance.stages.interventions.compute import Choices
@@ -24,16 +31,9 @@ from form_invariance.stages.interventions.contrasts import cell_of
 from form_invariance.stages.interventions.contrasts import contrast_table as intervention_contrasts
 from form_invariance.stages.interventions.table import FORMAT_MEANS
 from form_invariance.stages.mean_cache import compute as mean_cache
-from form_invariance.stages.membership import from_tensors, to_tensors
 from form_invariance.stages.overlap.compute import overlap_table, reliability_table
 from form_invariance.stages.patching.compute import patch_candidates
 from form_invariance.stages.patching.ranking import rank_cell
-from form_invariance.stages.run import Run
-from form_invariance.stages.specificity.compute import damages
-from form_invariance.stages.specificity.compute import neuron_sets as exchanged_sets
-from form_invariance.stages.specificity.contrasts import contrasts_table
-from form_invariance.stages.specificity.tasks import operator_task
-from form_invariance.stages.specificity.verdicts import exchanged
 from form_invariance.stages.transfer.conditions import plan
 from form_invariance.stages.transfer.contrasts import contrast_table as transfer_contrasts
 from form_invariance.stages.transfer.directions import transfer_tables

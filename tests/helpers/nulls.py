@@ -8,18 +8,18 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
+from form_invariance.beyond.specificity.contrasts import contrasts_table
+from form_invariance.beyond.specificity.damages import KEEP_ONLY, KNOCKOUT, Damages
+from form_invariance.beyond.specificity.table import CONTROLS
+from form_invariance.beyond.specificity.verdicts import exchanged, specific
+from form_invariance.experiment.contrasts import overall, problems_of, resampled, resampling, strongest
+from form_invariance.experiment.controls import NOT_DRAWN, NeuronSet
+from form_invariance.experiment.intervention_kinds import ASKED
+from form_invariance.experiment.neuron_sets import BEST_IN, CIRCUIT
+from form_invariance.experiment.questions import SERVES
 from form_invariance.randomness import generator
-from form_invariance.stages.contrasts import overall, problems_of, resampled, resampling, strongest
-from form_invariance.stages.controls import NOT_DRAWN, NeuronSet
-from form_invariance.stages.intervention_kinds import ASKED
 from form_invariance.stages.interventions.contrasts import cell_of
 from form_invariance.stages.interventions.contrasts import contrast_table as intervention_contrasts
-from form_invariance.stages.neuron_sets import BEST_IN, CIRCUIT
-from form_invariance.stages.questions import SERVES
-from form_invariance.stages.specificity.contrasts import contrasts_table
-from form_invariance.stages.specificity.damages import KEEP_ONLY, KNOCKOUT, Damages
-from form_invariance.stages.specificity.table import CONTROLS
-from form_invariance.stages.specificity.verdicts import exchanged, specific
 from form_invariance.stages.transfer.contrasts import contrast_table as transfer_contrasts
 from form_invariance.stages.transfer.names import DRAWN
 

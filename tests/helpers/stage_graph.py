@@ -11,6 +11,7 @@ from job_graph import Job, whole
 from stub_checkout import ROOT
 
 from form_invariance.cli import command_modules
+from form_invariance.stage_folders import ROOMS
 
 PAGE = ROOT / "docs/develop.md"
 
@@ -18,7 +19,7 @@ PAGE = ROOT / "docs/develop.md"
 def home(job: Job) -> str | None:
     """The stage whose command a job runs; None for figures and pages."""
     parts = command_modules()[job.command[0]].split(".")
-    return parts[2] if parts[1] == "stages" else None
+    return parts[2] if parts[1] in ROOMS else None
 
 
 def _reduced(edges: set[tuple[str, str]]) -> set[tuple[str, str]]:

@@ -8,12 +8,12 @@ import torch
 from ablations import at_last_token
 from pretended_gpu import CARD, pretended_gpu
 
+from form_invariance.experiment import ablation
+from form_invariance.experiment.means import MeanCache
 from form_invariance.model.replay import build_cache, log_probabilities, replay, select
-from form_invariance.stages import ablation
 from form_invariance.stages.attribution.compute import attribute
 from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
 from form_invariance.stages.heuristics.pairs import grid_prompts, make_grid
-from form_invariance.stages.mean_cache.compute import MeanCache
 
 FIRST, TOKENS, PROMPTS = 2, 6, 3
 

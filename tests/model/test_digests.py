@@ -13,11 +13,11 @@ from safetensors.torch import load_file, save_file
 
 from form_invariance.cli import main
 from form_invariance.errors import UserError
+from form_invariance.experiment.model_options import load_model
+from form_invariance.experiment.options import ModelOptions
 from form_invariance.model import digests as model_digests
 from form_invariance.model.digests import MODEL_FILES
 from form_invariance.model.tokenizers import load_tokenizer
-from form_invariance.stages.model_options import load_model
-from form_invariance.stages.options import ModelOptions
 from form_invariance.tables.files import provenance_of, read_table, write_table
 
 SHARDS = ["model-1.safetensors", "model-2.safetensors"]

@@ -10,11 +10,11 @@ from safetensors.torch import load_file
 
 from conftest import FAMILIES
 from form_invariance.errors import UserError
+from form_invariance.experiment import ablation
+from form_invariance.experiment.means import MeanCache
 from form_invariance.model import decoder
 from form_invariance.model import loading as models
 from form_invariance.model.replay import build_cache, last_token_neurons
-from form_invariance.stages import ablation
-from form_invariance.stages.mean_cache import compute as mean_cache
 from form_invariance.stages.patching.compute import patch_neurons
 from form_invariance.workflow import job_sizes
 
@@ -138,7 +138,7 @@ def test_ablation(pair, positions):
     clean, _, answers = inputs(model)
     generator = torch.Generator().manual_seed(5)
     tokens, c = clean.shape[1], model.config
-    means = mean_cache.MeanCache(
+    means = MeanCache(
         neurons=[torch.randn(tokens, c.d_mlp, generator=generator) for _ in range(c.n_layers)],
         heads=[torch.zeros(tokens, c.n_heads, c.d_head) for _ in range(c.n_layers)],
         variance=[torch.ones(c.d_mlp) for _ in range(c.n_layers)],

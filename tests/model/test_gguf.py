@@ -160,7 +160,7 @@ def test_a_file_as_source(original, tmp_path):
     assert main(["model-files", f"--model={path}", "--output", str(record)]) == 0
     from test_digests import options
 
-    from form_invariance.stages.model_options import load_model
+    from form_invariance.experiment.model_options import load_model
 
     arguments = options(path, "--model-files", str(record))
     assert folder_of(arguments) == tokenizers.imported_folder(record)

@@ -8,13 +8,13 @@ import pytest
 from example_tables import filled
 
 from form_invariance.errors import UserError
+from form_invariance.experiment.answers import Answer, method_of, read_answers, write_answers
+from form_invariance.experiment.questions import QUESTIONS
 from form_invariance.paper.tables import CAPTIONS
 from form_invariance.report import page
 from form_invariance.report.verdicts import verdict_rows
-from form_invariance.stages.answers import Answer, method_of, read_answers, write_answers
-from form_invariance.stages.questions import QUESTIONS
-from form_invariance.stages.summary.answer import QUESTION
-from form_invariance.stages.summary.table import VERDICTS
+from form_invariance.verdicts.summary.answer import QUESTION
+from form_invariance.verdicts.summary.table import VERDICTS
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width="9" height="9"/></svg>'
 

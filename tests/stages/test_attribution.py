@@ -8,6 +8,7 @@ from schema_checks import check_columns
 from test_patching import CORRUPT, PROMPTS, prepared
 
 from form_invariance.errors import UserError
+from form_invariance.experiment.run import Run
 from form_invariance.model import decoder
 from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.stages.attribution.candidates import read_candidates
@@ -21,7 +22,6 @@ from form_invariance.stages.attribution.compute import (
 from form_invariance.stages.attribution.table import ATTRIBUTION
 from form_invariance.stages.dataset.prompts import TrainPrompts
 from form_invariance.stages.patching.compute import patch_neurons
-from form_invariance.stages.run import Run
 from form_invariance.tables.files import write_table
 
 FIRST = 2

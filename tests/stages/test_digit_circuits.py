@@ -9,6 +9,12 @@ import torch
 from digit_circuits import TEMPLATES, TENS, UNITS, planted, write_model
 from planted_models import LATE, PLANTED, WIDTH
 
+from form_invariance.beyond.family_knockout.compute import carriers, cell_pairs, losses, paired_sets, right_prompts
+from form_invariance.beyond.family_knockout.table import ALL
+from form_invariance.beyond.specificity.compute import damages
+from form_invariance.beyond.specificity.tasks import Task
+from form_invariance.experiment.controls import circuit_set
+from form_invariance.experiment.run import Run
 from form_invariance.model import loading
 from form_invariance.model.batches import by_length
 from form_invariance.model.tokenizers import load_tokenizer
@@ -16,20 +22,14 @@ from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.randomness import generator
 from form_invariance.stages.census.compute import take_census
-from form_invariance.stages.controls import circuit_set
 from form_invariance.stages.dataset.compute import Choice, make_dataset
 from form_invariance.stages.dataset.prompts import eval_prompts, train_prompts
-from form_invariance.stages.family_knockout.compute import carriers, cell_pairs, losses, paired_sets, right_prompts
-from form_invariance.stages.family_knockout.table import ALL
 from form_invariance.stages.heuristics.names import SHARED, family
 from form_invariance.stages.heuristics.pairs import make_digit_grid
 from form_invariance.stages.mean_cache.compute import last_token_means
 from form_invariance.stages.patching.compute import patch_candidates
 from form_invariance.stages.probe import compute as probe
 from form_invariance.stages.probe.summary import curve
-from form_invariance.stages.run import Run
-from form_invariance.stages.specificity.compute import damages
-from form_invariance.stages.specificity.tasks import Task
 
 LIMITS = OperandRange(10, 99, 10, 99)
 NAMES = {TENS: "tens", UNITS: "units"}

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from form_invariance.experiment.controls import draw_control
 from form_invariance.randomness import generator
-from form_invariance.stages.controls import draw_control
 from form_invariance.stages.heuristics import labels, pairs
 from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
 from form_invariance.stages.heuristics.baselines import (

@@ -12,21 +12,22 @@ import torch
 from ablations import at_last_token
 from test_patching import PAIRS, prepared
 
-from form_invariance.model import decoder, readout
-from form_invariance.model import loading as models
-from form_invariance.model.replay import last_token_neurons, select
-from form_invariance.problems.prompts import PromptTokenizer
-from form_invariance.stages import ablation, intervene
-from form_invariance.stages.controls import (
+from form_invariance.experiment import ablation, intervene
+from form_invariance.experiment.controls import (
     Draws,
     circuit_set,
     draw_control,
     match_distance,
 )
+from form_invariance.experiment.means import MeanCache
+from form_invariance.experiment.run import Run
+from form_invariance.model import decoder, readout
+from form_invariance.model import loading as models
+from form_invariance.model.replay import last_token_neurons, select
+from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.stages.interventions import compute as interventions
 from form_invariance.stages.interventions.table import INTERVENTIONS, INTERVENTIONS_PROMPTS
 from form_invariance.stages.mean_cache import compute as mean_cache
-from form_invariance.stages.run import Run
 
 CACHE_PROMPTS = {
     "symbolic": [f"{a}+{b}=" for a, b in [(5, 9), (123, 456), (700, 12), (31, 32)]],
@@ -114,7 +115,7 @@ def test_biases_parallel_layers_and_norms_after_the_neurons(family_folders, fami
     tokens[:, 0] = 0
     late = range(c.n_layers // 2, c.n_layers)
     neurons = [torch.randn(6, c.d_mlp, generator=rng) for _ in range(c.n_layers)]
-    means = mean_cache.MeanCache(neurons, [], [], torch.ones(6))
+    means = MeanCache(neurons, [], [], torch.ones(6))
     few = torch.rand(2, len(late), c.d_mlp, generator=rng) < 0.3
     masks = torch.cat([few, ~few])
     with torch.no_grad():

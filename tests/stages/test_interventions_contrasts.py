@@ -9,8 +9,8 @@ from scipy.stats import t
 
 from form_invariance.cli import main
 from form_invariance.errors import UserError
+from form_invariance.experiment.contrasts import ALL, SEVERAL, verdict
 from form_invariance.randomness import generator
-from form_invariance.stages.contrasts import ALL, SEVERAL, verdict
 from form_invariance.stages.dataset.table import DATASET
 from form_invariance.stages.interventions.answer import answer
 from form_invariance.stages.interventions.contrasts import METRICS, cell_of, contrast_table

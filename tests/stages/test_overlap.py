@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from form_invariance.errors import UserError
+from form_invariance.experiment.membership import Effects, Membership
 from form_invariance.stages.circuit.compute import circuit_table
-from form_invariance.stages.membership import Effects, Membership
 from form_invariance.stages.overlap import answer
 from form_invariance.stages.overlap.compute import by_both_rules, overlap_table, reliability_table
 from form_invariance.stages.overlap.correlation import Measured, format_correlation_table

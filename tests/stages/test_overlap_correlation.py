@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from form_invariance.errors import UserError
+from form_invariance.experiment.membership import Effects
 from form_invariance.randomness import generator
-from form_invariance.stages.membership import Effects
 from form_invariance.stages.overlap.correlation import Measured, answers_of, format_correlation_table, mean_where
 from form_invariance.stages.overlap.jaccard import halves
 from form_invariance.statistics import bootstrap_weights

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from form_invariance.experiment.membership import Effects, Membership
 from form_invariance.randomness import generator
-from form_invariance.stages.membership import Effects, Membership
 from form_invariance.stages.overlap import jaccard
 from form_invariance.stages.overlap.differing import differing_table
 

@@ -6,20 +6,21 @@ import pandas as pd
 import pytest
 import torch
 
+from form_invariance.beyond.neuron_effects.compute import neuron_effects
+from form_invariance.experiment.controls import circuit_set
+from form_invariance.experiment.intervene import start
+from form_invariance.experiment.means import aligned
+from form_invariance.experiment.run import Run
 from form_invariance.model.batches import by_length
 from form_invariance.model.replay import last_token_neurons
 from form_invariance.problems.tasks import TableTask, pool, stated, targets
 from form_invariance.stages.attribution.compute import attribute, corrupt_activations
 from form_invariance.stages.census.compute import ask, take_census
-from form_invariance.stages.controls import circuit_set
 from form_invariance.stages.dataset.compute import Choice, make_dataset
 from form_invariance.stages.dataset.prompts import TrainPrompts, eval_prompts, train_prompts
-from form_invariance.stages.intervene import start
 from form_invariance.stages.interventions.compute import run_cell
 from form_invariance.stages.mean_cache import compute as mean_cache
-from form_invariance.stages.neuron_effects.compute import neuron_effects
 from form_invariance.stages.patching.compute import patch_candidates
-from form_invariance.stages.run import Run
 from form_invariance.stages.transfer.compute import Donors, run_group
 from form_invariance.stages.transfer.conditions import Condition, Group
 from form_invariance.stages.transfer.names import CIRCUIT
@@ -153,7 +154,7 @@ def test_interventions(run, dataset, means):
 def test_a_prompt_longer_than_those_of_the_means_repeats_the_farthest(run, census):
     short = mean_cache.compute(run.model, run.tokenizer, [[min(census["prompt"], key=len)]])
     positions = len(short.count)
-    laid = mean_cache.aligned(short.neurons[3], positions + 3)
+    laid = aligned(short.neurons[3], positions + 3)
     assert torch.equal(laid[3:], short.neurons[3].flip(0))
     assert (laid[:3] == short.neurons[3][-1]).all()
 

@@ -9,6 +9,9 @@ import torch
 from planted_models import EXPRESSION, LATE, LIMITS, PLANTED, TEMPLATES, WIDTH
 from scipy.stats import t
 
+from form_invariance.experiment.contrasts import ALL, FEWEST, overall
+from form_invariance.experiment.controls import Draws
+from form_invariance.experiment.run import Run
 from form_invariance.model import loading as models
 from form_invariance.model.files import resolve
 from form_invariance.model.tokenizers import load_tokenizer
@@ -16,10 +19,7 @@ from form_invariance.problems.tasks import Arithmetic
 from form_invariance.randomness import generator
 from form_invariance.stages.census.compute import take_census
 from form_invariance.stages.circuit.compute import circuit_members
-from form_invariance.stages.contrasts import ALL, FEWEST, overall
-from form_invariance.stages.controls import Draws
 from form_invariance.stages.mean_cache.compute import last_token_means
-from form_invariance.stages.run import Run
 from form_invariance.stages.transfer.conditions import plan
 from form_invariance.stages.transfer.contrasts import CONTRASTS, contrast_table
 from form_invariance.stages.transfer.directions import transfer_tables

@@ -4,7 +4,6 @@ import signal
 import subprocess
 import sys
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,10 +11,11 @@ import pytest
 import torch
 from damages import damages
 
-from form_invariance import cli, stages
+from form_invariance import cli
 from form_invariance.errors import UserError
+from form_invariance.experiment.late_layers import first_late_layer
+from form_invariance.stage_folders import part_of, stage_folders
 from form_invariance.stages.circuit.table import CIRCUIT
-from form_invariance.stages.late_layers import first_late_layer
 from form_invariance.stages.overlap.table import OVERLAP
 from form_invariance.stages.transfer.table import TRANSFER
 from form_invariance.tables import files as tables_io
@@ -224,8 +224,8 @@ def test_options_of_files_have_the_same_cells(tmp_path):
 
 
 def test_no_schema_has_a_column_with_the_name_of_a_key():
-    folders = [path.parent.name for path in Path(next(iter(stages.__path__))).glob("*/table.py")]
-    modules = [importlib.import_module(f"{stages.__name__}.{folder}.table") for folder in folders]
+    having = [stage for stage, folder in stage_folders().items() if (folder / "table.py").exists()]
+    modules = [importlib.import_module(f"form_invariance.{part_of(stage, 'table')}") for stage in having]
     schemas = [value for module in modules for value in vars(module).values() if isinstance(value, Schema)]
     assert len(schemas) > 20
     for schema in schemas:

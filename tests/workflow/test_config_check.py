@@ -15,8 +15,8 @@ from huggingface_hub import constants
 from stub_checkout import ROOT
 
 from form_invariance.errors import UserError
+from form_invariance.experiment import options
 from form_invariance.model.files import PACKAGED
-from form_invariance.stages import options
 from form_invariance.workflow import config_check
 from form_invariance.workflow.undefined import undefined_verdicts
 

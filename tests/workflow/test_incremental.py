@@ -11,9 +11,9 @@ from fnmatch import fnmatch
 import pytest
 import yaml
 from job_graph import following, planned, select, whole
-from stub_checkout import ROOT
 
 from form_invariance.cli import command_modules
+from form_invariance.stage_folders import ROOMS, part_of, stage_folders
 from form_invariance.workflow.source_digest import modules_of
 
 pytestmark = pytest.mark.slow
@@ -154,7 +154,7 @@ def test_every_setting_is_recorded_by_name(finished):
     [
         ("drawing/style.py", "figure* summary_figure explainer"),
         (
-            "stages/intervene.py",
+            "experiment/intervene.py",
             "interventions specificity family_knockout neuron_effects transfer engine_check",
         ),
         # Each reaches few jobs, the last two none.
@@ -187,17 +187,17 @@ def modules_by_rule(jobs):
     found = {}
     for job in {name_of(job): job for job in jobs if job.command}.values():
         command, *words = job.command
-        more = [f"stages.{words[0]}.figure"] if command == "figure" else []
+        more = [part_of(words[0], "figure")] if command == "figure" else []
         if command == "answers":
             stages = words[words.index("--stages") + 1 : words.index("--tables")]
-            more = [f"stages.{stage}.answer" for stage in stages]
+            more = [part_of(stage, "answer") for stage in stages]
         found[name_of(job)] = modules_of(command, *more)
     return found
 
 
 def stage_of(module):
     parts = module.split(".")
-    return parts[2] if len(parts) > 3 and parts[1] == "stages" else None
+    return parts[2] if len(parts) > 3 and parts[1] in ROOMS else None
 
 
 # Stages that call the computation of an earlier stage though they do not read its tables.
@@ -214,8 +214,7 @@ def test_a_stages_module_reaches_only_what_follows_from_the_stage(jobs):
         for job in jobs
         if job.command
     }
-    stages = {path.parent.name for path in (ROOT / "src/form_invariance/stages").glob("*/*.py")}
-    for stage in stages:
+    for stage in stage_folders():
         own = {job for job in jobs if stage == homes.get(name_of(job))}
         keys = following(jobs, own)
         allowed = {name_of(job) for job in jobs if job.key in keys} | {"answers", "report"}
@@ -227,7 +226,7 @@ def test_a_stages_module_reaches_only_what_follows_from_the_stage(jobs):
 
 def test_shared_modules_reach_no_stage(jobs):
     """What every stage reads (its options, the readers of tables) imports none of them."""
-    for module in ("stages.options", "tables.files", "tables.inputs", "stages.answers", "drawing.style"):
+    for module in ("experiment.options", "tables.files", "tables.inputs", "experiment.answers", "drawing.style"):
         names = [name for name in modules_of("plan", module) if stage_of(name)]
         assert not names, (module, names)
 

@@ -15,7 +15,7 @@ import yaml
 from stub_checkout import ROOT, job_counts, make_checkout, pending, snakemake
 
 from form_invariance.cli import command_line, command_modules
-from form_invariance.stages.options import recorded
+from form_invariance.experiment.options import recorded
 from form_invariance.workflow import source_digest
 from form_invariance.workflow.job_costs import OPERATIONS
 
@@ -258,7 +258,7 @@ def forget():
 def test_digest_follows_lazy_imports_and_no_others(package):
     commands = ["interventions", "ranking", "overlap", "census", "figure"]
     before = {command: source_digest.source_digest(command) for command in commands}
-    with (package / "stages/ablation.py").open("a") as file:
+    with (package / "experiment/ablation.py").open("a") as file:
         file.write("\nCHANGED = True\n")
     forget()
     changed = {command for command in commands if source_digest.source_digest(command) != before[command]}

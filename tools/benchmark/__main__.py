@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from form_invariance.errors import UserError
-from form_invariance.stages.options import add_model_arguments
+from form_invariance.experiment.options import add_model_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> None:
     import torch
 
     from benchmark import random_models
-    from form_invariance.stages.model_options import device_of, dtype_of
+    from form_invariance.experiment.model_options import device_of, dtype_of
 
     unknown = [suite for suite in arguments.suites if suite not in SUITES]
     if unknown:
@@ -93,8 +93,8 @@ def run(arguments: argparse.Namespace) -> None:
 def _measure(arguments: argparse.Namespace, label: str | None = None) -> None:
     """Measure a model in a folder or of the hub; `label` is its name in the table."""
     from benchmark import measure, report
+    from form_invariance.experiment.model_options import load_model, model_provenance, readouts_of
     from form_invariance.scouting.rate import matmul_rate
-    from form_invariance.stages.model_options import load_model, model_provenance, readouts_of
 
     model, tokenizer = load_model(arguments)
     width = model.config.d_mlp
@@ -137,8 +137,8 @@ def _suite(
 def _rivals(arguments: argparse.Namespace) -> dict[str, Any]:
     """The model in the library of each rival that is installed."""
     from benchmark import rivals
+    from form_invariance.experiment.model_options import device_of, dtype_of
     from form_invariance.model.files import resolve
-    from form_invariance.stages.model_options import device_of, dtype_of
 
     folder = resolve(arguments.model, arguments.revision)
     return rivals.load(folder, dtype_of(arguments), device_of(arguments))

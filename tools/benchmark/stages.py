@@ -8,6 +8,10 @@ import torch
 from torch import Tensor
 
 from benchmark.measure import Machine, Row, matrix_operations
+from form_invariance.experiment.controls import circuit_set
+from form_invariance.experiment.intervene import read_replaced, start
+from form_invariance.experiment.means import MeanCache
+from form_invariance.experiment.run import Run
 from form_invariance.model.near_readout import Readouts
 from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.problems.operands import OperandRange
@@ -16,15 +20,12 @@ from form_invariance.problems.tasks import Arithmetic
 from form_invariance.randomness import generator
 from form_invariance.stages.attribution.compute import attribute
 from form_invariance.stages.census.compute import take_census
-from form_invariance.stages.controls import circuit_set
 from form_invariance.stages.heuristics.activations import operand_maps
 from form_invariance.stages.heuristics.pairs import grid_prompts, make_grid
-from form_invariance.stages.intervene import read_replaced, start
 from form_invariance.stages.interventions import compute as interventions
-from form_invariance.stages.mean_cache.compute import MeanCache, compute
+from form_invariance.stages.mean_cache.compute import compute
 from form_invariance.stages.patching.compute import patch_layers
 from form_invariance.stages.probe import compute as probe
-from form_invariance.stages.run import Run
 
 CIRCUITS = 6
 """Number of circuits in transfer and of sets in interventions (the paper's grid has about sixty)."""

@@ -13,7 +13,7 @@ rule answers:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=source_digest("answers", *[f"stages.{stage}.answer" for stage in ANSWERS]),
+        code=source_digest("answers", *[part_of(stage, "answer") for stage in ANSWERS]),
         stages=lambda wildcards: [stage for stage, (models, _) in ANSWERS.items() if wildcards.model in models],
         k=settings(k="k_shown"),
     resources:

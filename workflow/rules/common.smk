@@ -4,6 +4,7 @@ import json
 from functools import partial
 from itertools import permutations
 
+from form_invariance.stage_folders import part_of
 from form_invariance.workflow.rule_options import (
     asked_of,
     expression_of,

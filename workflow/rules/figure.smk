@@ -28,7 +28,7 @@ rule figure:
     conda:
         "../../envs/plot.yaml"
     params:
-        code=lambda wildcards: source_digest("figure", f"stages.{FIGURES[wildcards.figure][0]}.figure"),
+        code=lambda wildcards: source_digest("figure", part_of(FIGURES[wildcards.figure][0], "figure")),
         stage=lambda wildcards: FIGURES[wildcards.figure][0],
         k=settings(k="k_shown"),
     resources:

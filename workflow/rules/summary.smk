@@ -49,7 +49,7 @@ rule summary_figure:
     conda:
         "../../envs/plot.yaml"
     params:
-        code=source_digest("figure", "stages.summary.figure"),
+        code=source_digest("figure", "verdicts.summary.figure"),
         k=settings(k="k_shown"),
     resources:
         **table_job(mem_mb=1000, minutes=3),

@@ -2,19 +2,17 @@
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from pathlib import Path
 from typing import get_type_hints
 
 import pandas as pd
 from matplotlib.figure import Figure
 
 from form_invariance.errors import UserError
+from form_invariance.stage_folders import part_of
 from form_invariance.tables.columns import Schema
 
 Draw = Callable[[Mapping[str, pd.DataFrame], str, int], Figure]
 """From one table for each input, the title, and the circuit size of figures that show one."""
-
-_STAGES = Path(__file__).parents[1] / "stages"
 
 
 def figure_of(stage: str, name: str) -> tuple[Draw, dict[str, Schema]]:
@@ -23,10 +21,7 @@ def figure_of(stage: str, name: str) -> tuple[Draw, dict[str, Schema]]:
     Raises:
         UserError: there is no such stage or figure.
     """
-    stages = sorted(path.parent.name for path in _STAGES.glob("*/figure.py"))
-    if stage not in stages:
-        raise UserError(f"figure: {stage!r} is not a stage with figures; these are {', '.join(stages)}")
-    module = import_module(f"form_invariance.stages.{stage}.figure")
+    module = import_module(f"form_invariance.{part_of(stage, 'figure')}")
     figures: dict[str, Draw] = {
         key: value
         for key, value in vars(module).items()

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from form_invariance.errors import UserError
-from form_invariance.stages.options import Files
+from form_invariance.experiment.options import Files
 
 
 def explainer(
@@ -20,8 +20,8 @@ def explainer(
         answers: the report's answers, as JSON
         output: HTML file
     """
+    from form_invariance.experiment.answers import read_answers
     from form_invariance.explainer.page import Explained, render
-    from form_invariance.stages.answers import read_answers
     from form_invariance.stages.census.table import CENSUS
     from form_invariance.stages.circuit.table import CIRCUIT
     from form_invariance.stages.dataset.table import CORRUPT, DATASET
@@ -30,10 +30,10 @@ def explainer(
     from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS, INTERVENTIONS
     from form_invariance.stages.overlap.table import OVERLAP
     from form_invariance.stages.patching.table import RANKING
-    from form_invariance.stages.summary.table import VERDICTS
     from form_invariance.tables.files import read_tensors, write_text
     from form_invariance.tables.inputs import input_paths, read_inputs
     from form_invariance.tables.keys import by_key, common_keys
+    from form_invariance.verdicts.summary.table import VERDICTS
 
     schemas = [CENSUS, RANKING, INTERVENTIONS, DATASET, CORRUPT, CIRCUIT, OVERLAP]
     schemas += [INTERVENTION_CONTRASTS, VERDICTS, *([HEURISTICS] if maps else [])]

@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.drawing import style
+from form_invariance.experiment.answers import Answer
+from form_invariance.experiment.neuron_sets import CONTROLS
 from form_invariance.explainer import pictures, steps
 from form_invariance.explainer.example import choose_example, choose_neuron, labelled_everywhere
 from form_invariance.page.make import data_uri, make_page
-from form_invariance.stages.answers import Answer
 from form_invariance.stages.census.answer import QUESTION as CENSUS_QUESTION
 from form_invariance.stages.circuit.table import neurons_of
 from form_invariance.stages.heuristics.map_files import ActivationMaps
-from form_invariance.stages.neuron_sets import CONTROLS
 from form_invariance.stages.overlap.table import all_formats
 
 

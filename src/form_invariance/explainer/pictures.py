@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from form_invariance.drawing import style
+from form_invariance.experiment.intervention_kinds import INTERVENED
 from form_invariance.stages.heuristics.map_files import ActivationMaps
-from form_invariance.stages.intervention_kinds import INTERVENED
 
 _WIDTH = 4.4
 """Inches; the page shows it as wide as a phone, or half as wide again."""

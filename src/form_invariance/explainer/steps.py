@@ -7,13 +7,13 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.drawing.style import visible
+from form_invariance.experiment.intervention_kinds import INTERVENED
+from form_invariance.experiment.membership import POSITIVE
+from form_invariance.experiment.neuron_sets import KINDS
+from form_invariance.experiment.questions import QUESTIONS
 from form_invariance.explainer.example import Example, Neuron, labels
-from form_invariance.stages.intervention_kinds import INTERVENED
 from form_invariance.stages.interventions.table import rows_of
-from form_invariance.stages.membership import POSITIVE
-from form_invariance.stages.neuron_sets import KINDS
-from form_invariance.stages.questions import QUESTIONS
-from form_invariance.stages.summary.lines import verdicts_at
+from form_invariance.verdicts.summary.lines import verdicts_at
 
 Tables = Mapping[str, pd.DataFrame]
 Records = list[dict[Any, Any]]

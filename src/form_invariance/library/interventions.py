@@ -7,12 +7,13 @@ import pandas as pd
 from torch import Tensor
 
 from form_invariance.errors import UserError
+from form_invariance.experiment.intervene import intervene, start
+from form_invariance.experiment.means import MeanCache
+from form_invariance.experiment.run import Run
 from form_invariance.library.models import as_loaded
 from form_invariance.library.prompts import CENTER, mask_of, prompts_of, same_number, tensors_of, told
 from form_invariance.model.replay import last_token_neurons
-from form_invariance.stages.intervene import intervene, start
-from form_invariance.stages.mean_cache.compute import MeanCache, compute
-from form_invariance.stages.run import Run
+from form_invariance.stages.mean_cache.compute import compute
 
 
 @as_loaded

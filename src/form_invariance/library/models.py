@@ -8,13 +8,13 @@ from typing import Any, TypeVar, cast
 import torch
 
 from form_invariance.errors import UserError
+from form_invariance.experiment.model_options import load_decoder
+from form_invariance.experiment.run import Run
 from form_invariance.library.tables import shown, whole
 from form_invariance.model import files, tokenizers
 from form_invariance.model.decoder import Decoder
 from form_invariance.model.precision import precision_of
 from form_invariance.problems.prompts import PromptTokenizer
-from form_invariance.stages.model_options import load_decoder
-from form_invariance.stages.run import Run
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 
 from form_invariance.errors import UserError
+from form_invariance.experiment.intervene import answer as answer_prompts
+from form_invariance.experiment.run import Run
 from form_invariance.library.models import as_loaded
 from form_invariance.library.tables import (
     column,
@@ -21,8 +23,6 @@ from form_invariance.model.readout import Readout
 from form_invariance.problems.prompts import encode_prompts
 from form_invariance.problems.tasks import first_tokens
 from form_invariance.problems.templates import check_fields, fields_of, fill
-from form_invariance.stages.intervene import answer as answer_prompts
-from form_invariance.stages.run import Run
 
 CENTER = True
 """Normalised logits are those of centred logits, as `center_logits` says in config/config.yaml."""

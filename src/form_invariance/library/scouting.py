@@ -6,11 +6,11 @@ from pathlib import Path
 import pandas as pd
 
 from form_invariance.errors import UserError
+from form_invariance.experiment.run import Run
 from form_invariance.library.models import as_loaded
 from form_invariance.library.tables import shown, whole
 from form_invariance.scouting import questions
 from form_invariance.scouting.choice import SAME, counts_of, search
-from form_invariance.stages.run import Run
 
 
 @as_loaded

@@ -9,7 +9,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from form_invariance import __version__
-from form_invariance.stages.answers import UNDEFINED, percent
+from form_invariance.experiment.answers import UNDEFINED, percent
 
 _LAYOUT = Path(__file__).parent
 _LINKS = {"report": "report.html", "explained": "explained.html", "browser": "browser/{}.html"}

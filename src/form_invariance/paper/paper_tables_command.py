@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from form_invariance.errors import UserError
+from form_invariance.experiment.options import Files
 from form_invariance.stages.heuristics.names import SHARED
-from form_invariance.stages.options import Files
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from form_invariance.stages.contrasts import ALL
+from form_invariance.experiment.contrasts import ALL
 from form_invariance.stages.probe.summary import EVERY_OPERATOR, curve, of_all_formats, peak
 
 PAPER_MODELS = {

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from form_invariance.stages.options import Files
+from form_invariance.experiment.options import Files
 
 
 def answers(*, stages: list[str], tables: Files, k: int, output: Path) -> None:
@@ -17,11 +17,12 @@ def answers(*, stages: list[str], tables: Files, k: int, output: Path) -> None:
     from dataclasses import replace
     from importlib import import_module
 
-    from form_invariance.stages.answers import method_of, write_answers
+    from form_invariance.experiment.answers import method_of, write_answers
+    from form_invariance.stage_folders import part_of
     from form_invariance.tables.inputs import input_paths, read_inputs
     from form_invariance.tables.keys import common_keys
 
-    modules = [import_module(f"form_invariance.stages.{stage}.answer") for stage in stages]
+    modules = [import_module(f"form_invariance.{part_of(stage, 'answer')}") for stage in stages]
     every = {name: one for module in modules for name, one in module.INPUTS.items()}
     paths = input_paths(tables, every, "these stages need")
     found = []

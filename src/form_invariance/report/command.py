@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from form_invariance.stages.options import Files
+from form_invariance.experiment.options import Files
 
 
 def report(
@@ -30,10 +30,10 @@ def report(
         configuration: the run's configuration, for the record
         output: HTML file
     """
+    from form_invariance.experiment.answers import read_answers
+    from form_invariance.experiment.options import json_object
     from form_invariance.report.page import Files as Shown
     from form_invariance.report.page import render
-    from form_invariance.stages.answers import read_answers
-    from form_invariance.stages.options import json_object
     from form_invariance.tables.files import write_text
 
     drawn = {(path.parent.name, path.stem): path for path in figures}

@@ -11,12 +11,12 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from form_invariance import __version__
+from form_invariance.experiment.answers import Answer
+from form_invariance.experiment.questions import QUESTIONS
 from form_invariance.page.make import data_uri, make_page
 from form_invariance.report.verdicts import verdict_of, verdict_rows
-from form_invariance.stages.answers import Answer
-from form_invariance.stages.questions import QUESTIONS
-from form_invariance.stages.summary.answer import QUESTION
 from form_invariance.tables.files import reading
+from form_invariance.verdicts.summary.answer import QUESTION
 
 _METHODS = (
     "Two-stage ranking of MLP neurons at the last token (an estimate of each effect, then exact patching by "

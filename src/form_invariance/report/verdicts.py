@@ -7,10 +7,10 @@ from typing import Any
 
 from markupsafe import Markup
 
-from form_invariance.stages.answers import Answer
-from form_invariance.stages.questions import QUESTIONS
-from form_invariance.stages.summary.answer import QUESTION
-from form_invariance.stages.summary.lines import numbers
+from form_invariance.experiment.answers import Answer
+from form_invariance.experiment.questions import QUESTIONS
+from form_invariance.verdicts.summary.answer import QUESTION
+from form_invariance.verdicts.summary.lines import numbers
 
 _WIDTH, _HEIGHT, _MARGIN = 132, 18, 6
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from form_invariance.errors import UserError
-from form_invariance.stages.options import Files, Flag, ModelOptions, Seed
+from form_invariance.experiment.options import Files, Flag, ModelOptions, Seed
 
 if TYPE_CHECKING:
     from form_invariance.scouting.questions import Question
@@ -82,8 +82,8 @@ def scout(
     """
     from tempfile import TemporaryDirectory
 
+    from form_invariance.experiment.model_options import load_model
     from form_invariance.scouting import choice, proposal, questions, sizes, writing
-    from form_invariance.stages.model_options import load_model
     from form_invariance.tables.files import write_text
     from form_invariance.workflow.config_check import check, load
     from form_invariance.workflow.paths import default_folder

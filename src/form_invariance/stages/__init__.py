@@ -1,1 +1,1 @@
-"""The stages of the experiment, a folder each."""
+"""The stages of the paper, a folder each."""

@@ -9,11 +9,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from form_invariance.errors import UserError
+from form_invariance.experiment.groups import VARIANT
 from form_invariance.json_yaml import read_yaml
 from form_invariance.problems.operands import OperandRange, operand_pool
 from form_invariance.problems.tasks import Arithmetic, TableTask, Task, check_places, check_wording, is_whole, pool
 from form_invariance.problems.templates import check_task_fields
-from form_invariance.stages.groups import VARIANT
 from form_invariance.workflow.config_schema import check_schema, check_spelling, hint
 from form_invariance.workflow.file_digests import state_of
 from form_invariance.workflow.model_checks import (

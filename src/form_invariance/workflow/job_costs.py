@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from form_invariance.stages.intervention_kinds import INTERVENED
-from form_invariance.stages.neuron_sets import CONTROLS, MATCHED
+from form_invariance.experiment.intervention_kinds import INTERVENED
+from form_invariance.experiment.neuron_sets import CONTROLS, MATCHED
 from form_invariance.workflow import machine
 from form_invariance.workflow.config_check import template_of
 from form_invariance.workflow.job_sizes import known_sizes, parameters

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from form_invariance.errors import UserError
+from form_invariance.experiment.groups import VARIANT
 from form_invariance.model import files as model_files
 from form_invariance.model import hub
 from form_invariance.model.files import check_hub_id, is_gguf, is_hub_id
@@ -21,7 +22,6 @@ from form_invariance.problems.prompts import (
     render,
 )
 from form_invariance.problems.tasks import Arithmetic, TableTask, Task, check_task, is_whole
-from form_invariance.stages.groups import VARIANT
 
 Variants = Mapping[tuple[str, str], str]
 """Texts of the measured variants, by (FORMAT~N, operator)."""

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from form_invariance.stages.options import Files, Seed, recorded
+from form_invariance.experiment.options import Files, Seed, recorded
 
 if TYPE_CHECKING:
     import numpy as np

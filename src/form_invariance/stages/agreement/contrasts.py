@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from form_invariance.stages.contrasts import (
+from form_invariance.experiment.contrasts import (
     ALL,
     Pair,
     Problem,

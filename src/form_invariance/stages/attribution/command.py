@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from form_invariance.stages.options import RunOptions, recorded
+from form_invariance.experiment.options import RunOptions, recorded
 
 
 def attribution(*, model: RunOptions, dataset: Path, corrupt_table: Path, candidates: int, output: Path) -> None:
@@ -15,10 +15,10 @@ def attribution(*, model: RunOptions, dataset: Path, corrupt_table: Path, candid
     """
     settings = recorded(locals())
 
+    from form_invariance.experiment.run import load_run, of_run
     from form_invariance.stages.attribution.compute import first_stage
     from form_invariance.stages.attribution.table import ATTRIBUTION
     from form_invariance.stages.dataset.prompts import read_train
-    from form_invariance.stages.run import load_run, of_run
     from form_invariance.tables.files import write_table
     from form_invariance.tables.keys import common_keys
 

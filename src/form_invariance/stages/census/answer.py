@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from form_invariance.stages.answers import Answer
+from form_invariance.experiment.answers import Answer
 from form_invariance.stages.census.table import CENSUS
 
 QUESTION = "Can the model do the problems?"

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from form_invariance.stages.options import Files, MembershipRule, Seed, Sizes, recorded
+from form_invariance.experiment.options import Files, MembershipRule, Seed, Sizes, recorded
 
 
 def circuit(*, effects: Files, membership: MembershipRule, k: Sizes, seed: Seed, output: Path) -> None:
@@ -14,9 +14,9 @@ def circuit(*, effects: Files, membership: MembershipRule, k: Sizes, seed: Seed,
     """
     settings = recorded(locals())
 
+    from form_invariance.experiment.membership import Membership, read_effects
     from form_invariance.stages.circuit.compute import circuit_table
     from form_invariance.stages.circuit.table import CIRCUIT
-    from form_invariance.stages.membership import Membership, read_effects
     from form_invariance.tables.files import write_table
     from form_invariance.tables.keys import by_key, common_keys
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from form_invariance.experiment.membership import Effects, common_layers
 from form_invariance.stages.circuit.table import CIRCUIT
-from form_invariance.stages.membership import Effects, common_layers
 from form_invariance.tables.files import read_table
 
 

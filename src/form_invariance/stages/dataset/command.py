@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from form_invariance.stages.options import Files, Seed, recorded
+from form_invariance.experiment.options import Files, Seed, recorded
 
 
 def dataset(

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from form_invariance.stages.options import Files, Seed, recorded
+from form_invariance.experiment.options import Files, Seed, recorded
 
 
 def preflight(

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from form_invariance.experiment.controls import draw_control
 from form_invariance.randomness import generator
-from form_invariance.stages.controls import draw_control
 from form_invariance.stages.heuristics.names import DIRECTION, MATCHED, NOISE, SHARED
 from form_invariance.stages.heuristics.pairs import Grid
 from form_invariance.stages.heuristics.smoothness import random_maps

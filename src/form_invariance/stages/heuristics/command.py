@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from form_invariance.errors import UserError
+from form_invariance.experiment.options import Files, Flag, ModelOptions, Seed, Size, recorded
 from form_invariance.stages.heuristics.grid_options import GridOptions, grid_of
 from form_invariance.stages.heuristics.names import NULL_SETTINGS, SHARED
-from form_invariance.stages.options import Files, Flag, ModelOptions, Seed, Size, recorded
 
 if TYPE_CHECKING:
     from form_invariance.stages.heuristics.null import Null
@@ -83,10 +83,10 @@ def label(
     """
     settings = recorded(locals())
 
+    from form_invariance.experiment.model_options import load_model
     from form_invariance.stages.heuristics import map_files
     from form_invariance.stages.heuristics.labels import label_cell
     from form_invariance.stages.heuristics.table import HEURISTICS, LABELLED_NEURONS
-    from form_invariance.stages.model_options import load_model
     from form_invariance.tables.files import read_table, write_table, write_tensors
     from form_invariance.tables.keys import common_keys
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from cyclopts import Parameter
 
-from form_invariance.stages.task_options import NO_LIMITS, OperandOptions, limits_of
+from form_invariance.experiment.task_options import NO_LIMITS, OperandOptions, limits_of
 
 if TYPE_CHECKING:
     from form_invariance.stages.heuristics.pairs import Grid

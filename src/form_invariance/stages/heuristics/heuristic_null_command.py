@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from form_invariance.experiment.options import Seed, recorded
 from form_invariance.stages.heuristics.grid_options import GridOptions, grid_of
-from form_invariance.stages.options import Seed, recorded
 
 
 def heuristic_null(*, grid: GridOptions, seed: Seed, output: Path) -> None:

@@ -6,12 +6,12 @@ from typing import Any
 
 import pandas as pd
 
-from form_invariance.stages.answers import Answer
-from form_invariance.stages.contrasts import ALL, overall
-from form_invariance.stages.intervention_kinds import INTERVENED, Intervention
+from form_invariance.experiment.answers import Answer
+from form_invariance.experiment.contrasts import ALL, overall
+from form_invariance.experiment.intervention_kinds import INTERVENED, Intervention
+from form_invariance.experiment.questions import QUESTIONS
+from form_invariance.experiment.verdicts import deciding
 from form_invariance.stages.interventions.table import INTERVENTION_CONTRASTS
-from form_invariance.stages.questions import QUESTIONS
-from form_invariance.stages.verdicts import deciding
 
 INPUTS = {"intervention_contrasts": INTERVENTION_CONTRASTS}
 

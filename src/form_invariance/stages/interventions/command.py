@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from form_invariance.stages.options import (
+from form_invariance.experiment.options import (
     Bootstrap,
     Centred,
     MatchedSeeds,
@@ -41,8 +41,10 @@ def interventions(
     """
     settings = recorded(locals())
 
+    from form_invariance.experiment.controls import Draws
+    from form_invariance.experiment.means import read_means
+    from form_invariance.experiment.run import load_run, of_run
     from form_invariance.stages.circuit.compute import read_circuits
-    from form_invariance.stages.controls import Draws
     from form_invariance.stages.dataset.prompts import read_eval
     from form_invariance.stages.interventions.compute import Choices, cell
     from form_invariance.stages.interventions.table import (
@@ -51,9 +53,7 @@ def interventions(
         INTERVENTIONS_PROMPTS,
         TEMPLATE_MEANS,
     )
-    from form_invariance.stages.mean_cache.compute import read_means
     from form_invariance.stages.patching.table import RANKING
-    from form_invariance.stages.run import load_run, of_run
     from form_invariance.tables.files import read_table, write_table
     from form_invariance.tables.keys import common_keys
 

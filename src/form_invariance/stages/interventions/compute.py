@@ -15,8 +15,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from form_invariance.model.readout import Readout
-from form_invariance.stages.controls import (
+from form_invariance.experiment.controls import (
     NOT_DRAWN,
     Draws,
     NeuronSet,
@@ -26,12 +25,13 @@ from form_invariance.stages.controls import (
     masks_of,
     match_distance,
 )
-from form_invariance.stages.intervene import Started, all_ablated, intervene, start, unmodified
-from form_invariance.stages.intervention_kinds import INTERVENED
+from form_invariance.experiment.intervene import Started, all_ablated, intervene, start, unmodified
+from form_invariance.experiment.intervention_kinds import INTERVENED
+from form_invariance.experiment.means import MeanCache
+from form_invariance.experiment.neuron_sets import CIRCUIT, CONTROLS, KINDS
+from form_invariance.experiment.run import Run
+from form_invariance.model.readout import Readout
 from form_invariance.stages.interventions.table import FORMAT_MEANS, TEMPLATE_MEANS
-from form_invariance.stages.mean_cache.compute import MeanCache
-from form_invariance.stages.neuron_sets import CIRCUIT, CONTROLS, KINDS
-from form_invariance.stages.run import Run
 from form_invariance.statistics import bootstrap_weights
 from form_invariance.tables.progress import Progress
 

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.errors import UserError
-from form_invariance.stages.contrasts import NO_CONTROL, Pair, paired, problems_of, rows, strongest
-from form_invariance.stages.intervention_kinds import INTERVENED
+from form_invariance.experiment.contrasts import NO_CONTROL, Pair, paired, problems_of, rows, strongest
+from form_invariance.experiment.intervention_kinds import INTERVENED
+from form_invariance.experiment.neuron_sets import CIRCUIT
 from form_invariance.stages.interventions.table import FORMAT_MEANS, rows_of
-from form_invariance.stages.neuron_sets import CIRCUIT
 
 METRICS = ("faithfulness", "accuracy", "probability")
 

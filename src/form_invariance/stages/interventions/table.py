@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from form_invariance.stages.contrasts import COLUMNS
-from form_invariance.stages.neuron_sets import KINDS, described
+from form_invariance.experiment.contrasts import COLUMNS
+from form_invariance.experiment.neuron_sets import KINDS, described
 from form_invariance.tables.columns import CELL, Schema, flag, integer, number, text
 
 FORMAT_MEANS, TEMPLATE_MEANS = "format", "template"

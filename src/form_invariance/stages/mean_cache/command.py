@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from form_invariance.errors import UserError
-from form_invariance.stages.options import Files, ModelOptions, Seed, recorded
+from form_invariance.experiment.options import Files, ModelOptions, Seed, recorded
 
 
 def mean_cache(
@@ -27,10 +27,11 @@ def mean_cache(
     """
     settings = recorded(locals())
 
+    from form_invariance.experiment.means import to_tensors
+    from form_invariance.experiment.model_options import load_model
     from form_invariance.stages.census.table import CENSUS
     from form_invariance.stages.dataset.table import DATASET
     from form_invariance.stages.mean_cache import compute
-    from form_invariance.stages.model_options import load_model
     from form_invariance.tables.files import read_table, read_tables, write_tensors
     from form_invariance.tables.keys import by_key, common_keys
 
@@ -54,4 +55,4 @@ def mean_cache(
             "prompts": {name: len(chosen[name]) for name in operators},
             "positions": len(cache.count),
         }
-        write_tensors(compute.to_tensors(cache), path, "mean_cache", provenance, keys)
+        write_tensors(to_tensors(cache), path, "mean_cache", provenance, keys)

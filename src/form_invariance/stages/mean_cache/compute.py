@@ -6,8 +6,6 @@ out: its activations do not depend on the prompt, so it is never ablated.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,6 +13,7 @@ import torch
 from torch import Tensor
 
 from form_invariance.errors import UserError
+from form_invariance.experiment.means import MeanCache
 from form_invariance.model.batches import by_length
 from form_invariance.model.decoder import Decoder, embed, run_layers
 from form_invariance.model.prefixes import for_each, run_beginning, shared_beginning
@@ -22,25 +21,6 @@ from form_invariance.model.readout import check_finite
 from form_invariance.model.replay import last_token_neurons
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.randomness import generator
-from form_invariance.tables.files import read_tensors
-
-
-@dataclass
-class MeanCache:
-    """Means by layer and by position from the last token (0 = the last), over P positions."""
-
-    neurons: list[Tensor]  # per layer (P, m)
-    heads: list[Tensor]  # per layer (P, H, D)
-    variance: list[Tensor]  # per layer (m,): of the last token's activations
-    count: Tensor  # (P,): prompts that have the position
-
-    def last_token(self, first: int) -> Tensor:
-        """The means at the last token in the layers from `first` on, (late layers, m)."""
-        return torch.stack([mean[0] for mean in self.neurons[first:]])
-
-    def late_variance(self, first: int) -> np.ndarray:
-        """The variance in the layers from `first` on, (late layers, m)."""
-        return torch.stack(self.variance[first:]).float().cpu().numpy()
 
 
 def choose_prompts(
@@ -160,45 +140,3 @@ def last_token_means(model: Decoder, tokens: Tensor, first: int) -> MeanCache:
     means = last_token_neurons(model, tokens, first).mean(1)  # (late layers, m)
     earlier = [means.new_empty(0, model.config.d_mlp)] * first
     return MeanCache([*earlier, *means[:, None]], [], [], means.new_full((1,), len(tokens)))
-
-
-def to_tensors(cache: MeanCache) -> dict[str, Tensor]:
-    """Named tensors for a file; `from_tensors` reads them back."""
-    tensors = {"count": cache.count}
-    for layer in range(len(cache.neurons)):
-        tensors[f"neurons.{layer}"] = cache.neurons[layer]
-        tensors[f"heads.{layer}"] = cache.heads[layer]
-        tensors[f"variance.{layer}"] = cache.variance[layer]
-    return tensors
-
-
-def from_tensors(tensors: dict[str, Tensor], model: Decoder) -> MeanCache:
-    """The mean cache of a file's tensors, in the model's precision and on its device.
-
-    Raises:
-        UserError: it was made with a model of another shape.
-    """
-    layers = model.config.n_layers
-    names = [f"{kind}.{layer}" for kind in ("neurons", "heads", "variance") for layer in range(layers)]
-    if set(tensors) != {"count", *names} or tensors["neurons.0"].shape[1] != model.config.d_mlp:
-        raise UserError("the mean cache was made with a model of another shape; make it again with this model")
-
-    def of(kind: str) -> list[Tensor]:
-        return [tensors[f"{kind}.{layer}"].to(model.device, model.dtype) for layer in range(layers)]
-
-    return MeanCache(of("neurons"), of("heads"), of("variance"), tensors["count"])
-
-
-def read_means(path: Path, model: Decoder) -> MeanCache:
-    """Read a mean cache's file, in the model's precision and on its device."""
-    arrays, _ = read_tensors(path, "mean_cache")
-    return from_tensors({name: torch.from_numpy(array) for name, array in arrays.items()}, model)
-
-
-def aligned(means: Tensor, tokens: int) -> Tensor:
-    """Means (P, ...) by position from the last token, laid out for a prompt: (tokens, ...), first token first.
-
-    Tokens before the cache's farthest position take the mean of that one; one is BOS, which is not ablated.
-    """
-    position = torch.arange(tokens - 1, -1, -1, device=means.device)
-    return means[position.clamp_max(len(means) - 1)]

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from form_invariance.stages.options import Source, recorded
+from form_invariance.experiment.options import Source, recorded
 
 
 def model_files(
@@ -24,12 +24,12 @@ def model_files(
     """
     settings = recorded(locals())
 
+    from form_invariance.experiment.model_options import dtype_of
     from form_invariance.model import loading as models
     from form_invariance.model.digests import MODEL_FILES, record
     from form_invariance.model.files import resolve
     from form_invariance.model.gguf import write_folder
     from form_invariance.model.tokenizers import imported_folder, kept_path, load_tokenizer
-    from form_invariance.stages.model_options import dtype_of
     from form_invariance.tables.files import write_table, write_text
 
     folder = source = resolve(model.model, model.revision)

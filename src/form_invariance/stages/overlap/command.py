@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from form_invariance.stages.options import Bootstrap, Files, MembershipRule, Seed, Sizes, recorded
+from form_invariance.experiment.options import Bootstrap, Files, MembershipRule, Seed, Sizes, recorded
 
 
 def overlap(
@@ -24,7 +24,7 @@ def overlap(
     """
     settings = recorded(locals())
 
-    from form_invariance.stages.membership import Membership, read_effects
+    from form_invariance.experiment.membership import Membership, read_effects
     from form_invariance.stages.overlap.compute import by_both_rules, reliability_table
     from form_invariance.stages.overlap.table import OVERLAP, RELIABILITY
     from form_invariance.tables.files import write_table

@@ -15,9 +15,9 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
+from form_invariance.experiment.groups import groups_of, joined
+from form_invariance.experiment.membership import POSITIVE, TOP_K, Effects, Membership, common_layers
 from form_invariance.randomness import generator
-from form_invariance.stages.groups import groups_of, joined
-from form_invariance.stages.membership import POSITIVE, TOP_K, Effects, Membership, common_layers
 from form_invariance.stages.overlap.jaccard import RanksOf, halves, jaccard, parts, pooled_jaccards, set_sizes
 from form_invariance.statistics import UNSEEN, bootstrap_weights, expected_jaccard, normal_interval, trimmed_mean
 from form_invariance.tables.columns import EVERY_LAYER

@@ -15,9 +15,9 @@ import pandas as pd
 from scipy.stats import rankdata
 
 from form_invariance.errors import UserError
-from form_invariance.stages.contrasts import ALL
-from form_invariance.stages.groups import every_two, joined
-from form_invariance.stages.membership import Effects, common_layers
+from form_invariance.experiment.contrasts import ALL
+from form_invariance.experiment.groups import every_two, joined
+from form_invariance.experiment.membership import Effects, common_layers
 from form_invariance.stages.overlap.table import FORMAT_CORRELATION, RELIABLE
 from form_invariance.statistics import bootstrap_weights, resampled_interval
 from form_invariance.tables.columns import EVERY_LAYER

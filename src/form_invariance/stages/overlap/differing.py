@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from form_invariance.experiment.contrasts import ALL
+from form_invariance.experiment.groups import VARIANT, every_two, joined
+from form_invariance.experiment.membership import Effects, common_layers, name_of
 from form_invariance.randomness import generator
-from form_invariance.stages.contrasts import ALL
-from form_invariance.stages.groups import VARIANT, every_two, joined
-from form_invariance.stages.membership import Effects, common_layers, name_of
 from form_invariance.stages.overlap.compute import overlap_table
 from form_invariance.stages.overlap.jaccard import between_halves, halves
 from form_invariance.stages.overlap.table import (

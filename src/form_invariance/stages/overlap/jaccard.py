@@ -9,8 +9,8 @@ from functools import partial
 
 import numpy as np
 
+from form_invariance.experiment.membership import Effects, Key
 from form_invariance.randomness import generator
-from form_invariance.stages.membership import Effects, Key
 
 HALVES = 20
 """Random splits of the train prompts into halves, or into as many parts as there are formats."""

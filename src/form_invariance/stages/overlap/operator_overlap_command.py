@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from form_invariance.stages.options import Bootstrap, Files, MembershipRule, Seed, Sizes, recorded
+from form_invariance.experiment.options import Bootstrap, Files, MembershipRule, Seed, Sizes, recorded
 
 
 def operator_overlap(
@@ -32,8 +32,8 @@ def operator_overlap(
     """
     settings = recorded(locals())
 
+    from form_invariance.experiment.membership import Membership, name_of, read_effects
     from form_invariance.stages.dataset.pairs import read_train_pairs
-    from form_invariance.stages.membership import Membership, name_of, read_effects
     from form_invariance.stages.overlap.correlation import Measured, answers_of, format_correlation_table
     from form_invariance.stages.overlap.differing import differing_table, operator_overlap_table
     from form_invariance.stages.overlap.table import DIFFERING, FORMAT_CORRELATION, OPERATOR_OVERLAP

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from form_invariance.stages.groups import of_all_formats
+from form_invariance.experiment.groups import of_all_formats
 from form_invariance.tables.columns import COMPARED_SETS, EVERY_LAYER, Schema, flag, integer, number, text
 
 OVERLAP = Schema(

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from form_invariance.stages.options import RunOptions, recorded
+from form_invariance.experiment.options import RunOptions, recorded
 
 
 def patching(*, model: RunOptions, dataset: Path, corrupt_table: Path, attribution: Path, output: Path) -> None:
@@ -14,11 +14,11 @@ def patching(*, model: RunOptions, dataset: Path, corrupt_table: Path, attributi
     """
     settings = recorded(locals())
 
+    from form_invariance.experiment.membership import to_tensors
+    from form_invariance.experiment.run import load_run, of_run
     from form_invariance.stages.attribution.candidates import read_candidates
     from form_invariance.stages.dataset.prompts import read_train
-    from form_invariance.stages.membership import to_tensors
     from form_invariance.stages.patching.compute import patch_candidates
-    from form_invariance.stages.run import load_run, of_run
     from form_invariance.tables.files import write_tensors
     from form_invariance.tables.keys import common_keys
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from form_invariance.experiment.run import Run
 from form_invariance.model.batches import by_length
 from form_invariance.model.decoder import Decoder
 from form_invariance.model.indirect_effect import effects_beside_clean
@@ -20,7 +21,6 @@ from form_invariance.model.replay import (
 )
 from form_invariance.stages.attribution.compute import corrupt_activations
 from form_invariance.stages.dataset.prompts import TrainPrompts
-from form_invariance.stages.run import Run
 from form_invariance.tables.progress import Progress
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.errors import UserError
-from form_invariance.stages.membership import layers_in
+from form_invariance.experiment.membership import layers_in
 from form_invariance.statistics import ranks, trimmed_mean
 
 CHECKED = 50

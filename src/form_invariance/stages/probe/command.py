@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from form_invariance.stages.options import Files, ModelOptions, Seed, recorded
+from form_invariance.experiment.options import Files, ModelOptions, Seed, recorded
 
 
 def probe(*, model: ModelOptions, census: Files, prompts: int, seed: Seed, output: Path) -> None:
@@ -15,9 +15,9 @@ def probe(*, model: ModelOptions, census: Files, prompts: int, seed: Seed, outpu
     """
     settings = recorded(locals())
 
+    from form_invariance.experiment.contrasts import ALL
+    from form_invariance.experiment.model_options import load_model
     from form_invariance.stages.census.table import CENSUS
-    from form_invariance.stages.contrasts import ALL
-    from form_invariance.stages.model_options import load_model
     from form_invariance.stages.probe import compute
     from form_invariance.stages.probe.table import PROBE
     from form_invariance.tables.files import read_tables, write_table

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pandas as pd
 
-from form_invariance.stages.answers import Answer, percent
-from form_invariance.stages.contrasts import overall
-from form_invariance.stages.questions import QUESTIONS
+from form_invariance.experiment.answers import Answer, percent
+from form_invariance.experiment.contrasts import overall
+from form_invariance.experiment.questions import QUESTIONS
 from form_invariance.stages.transfer.names import CEILINGS, NO_DONOR, NONE
 from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_CONTRASTS
 

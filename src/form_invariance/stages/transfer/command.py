@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from form_invariance.stages.options import (
+from form_invariance.experiment.options import (
     Centred,
     Files,
     MatchedSeeds,
@@ -46,13 +46,13 @@ def transfer(
 
     import pandas as pd
 
+    from form_invariance.experiment.controls import Draws
+    from form_invariance.experiment.means import read_means
+    from form_invariance.experiment.run import load_run, of_run
     from form_invariance.stages.census.table import CENSUS
     from form_invariance.stages.circuit.compute import read_circuits
-    from form_invariance.stages.controls import Draws
     from form_invariance.stages.dataset.table import DATASET
-    from form_invariance.stages.mean_cache.compute import read_means
     from form_invariance.stages.patching.table import RANKING
-    from form_invariance.stages.run import load_run, of_run
     from form_invariance.stages.transfer.conditions import plan
     from form_invariance.stages.transfer.directions import transfer_tables
     from form_invariance.stages.transfer.neuron_sets import measure, neuron_sets

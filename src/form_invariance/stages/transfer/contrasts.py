@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from form_invariance.stages.contrasts import NO_CONTROL, Pair, paired, problems_of, rows, strongest
+from form_invariance.experiment.contrasts import NO_CONTROL, Pair, paired, problems_of, rows, strongest
 from form_invariance.stages.transfer.names import BASELINES, DRAWN
 from form_invariance.stages.transfer.table import with_direction
 

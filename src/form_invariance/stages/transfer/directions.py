@@ -7,8 +7,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from form_invariance.stages.controls import NeuronSet, labels_of
-from form_invariance.stages.run import Run
+from form_invariance.experiment.controls import NeuronSet, labels_of
+from form_invariance.experiment.run import Run
 from form_invariance.stages.transfer.compute import Donors, Transferred, run_donors, run_group
 from form_invariance.stages.transfer.conditions import Condition, Group, Plans
 from form_invariance.stages.transfer.names import RESIDUAL

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from form_invariance.drawing import style
 from form_invariance.drawing.lines import DASH_DOT, DASHED, DOTTED, Look, line, line_grid, looks_of
 from form_invariance.drawing.style import COLOURS, GREY, LIGHT
-from form_invariance.stages.contrasts import ALL
+from form_invariance.experiment.contrasts import ALL
 from form_invariance.stages.transfer.names import CEILINGS, CONTROLS, NO_DONOR
 from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_CONTRASTS, with_direction
 from form_invariance.statistics import wilson

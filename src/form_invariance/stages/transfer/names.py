@@ -1,7 +1,7 @@
 """Names that the tables of transfer share with what makes and reads them."""
 
-from form_invariance.stages.neuron_sets import CIRCUIT as CIRCUIT
-from form_invariance.stages.neuron_sets import KINDS, MATCHED
+from form_invariance.experiment.neuron_sets import CIRCUIT as CIRCUIT
+from form_invariance.experiment.neuron_sets import KINDS, MATCHED
 
 ALL_LATE, RESIDUAL = "all_late", "residual"
 

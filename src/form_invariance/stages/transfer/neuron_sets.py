@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from form_invariance.stages.controls import Draws, NeuronSet, as_many_best, circuit_set, controls
-from form_invariance.stages.run import Run
+from form_invariance.experiment.controls import Draws, NeuronSet, as_many_best, circuit_set, controls
+from form_invariance.experiment.run import Run
 from form_invariance.stages.transfer.names import ALL_LATE, CIRCUIT, DRAWN, NONE, RESIDUAL
 
 Sets = dict[str, list[NeuronSet]]

@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from form_invariance.stages.contrasts import COLUMNS
-from form_invariance.stages.neuron_sets import described
+from form_invariance.experiment.contrasts import COLUMNS
+from form_invariance.experiment.neuron_sets import described
 from form_invariance.stages.transfer.names import DRAWN
 from form_invariance.tables.columns import Schema, flag, integer, number, text
 

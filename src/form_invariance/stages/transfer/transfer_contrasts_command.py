@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from form_invariance.stages.options import Bootstrap, Files, Seed, recorded
+from form_invariance.experiment.options import Bootstrap, Files, Seed, recorded
 
 
 def transfer_contrasts(*, tables: Files, bootstrap: Bootstrap, seed: Seed, output: Path) -> None:

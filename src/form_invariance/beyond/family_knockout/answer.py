@@ -1,0 +1,50 @@
+"""Do the labels say on which prompts a neuron matters?"""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from form_invariance.beyond.family_knockout.table import ALL, FAMILY_KNOCKOUT
+from form_invariance.experiment.answers import Answer
+from form_invariance.experiment.contrasts import overall
+from form_invariance.experiment.verdicts import deciding
+from form_invariance.stages.heuristics.names import SHARED
+
+INPUTS = {"family_knockout": FAMILY_KNOCKOUT}
+
+QUESTION = "Do the labels say on which prompts a neuron matters?"
+
+
+def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
+    """Loss where the ablated neurons' rules hold, compared with where they do not."""
+    table = tables["family_knockout"]
+    over = overall(table).drop(columns=["format", "operator"])
+    every = over[(over["family"] == ALL) & (over["cells"] > 0)]
+    whole = every[every["neurons"] == SHARED]
+    if whole.empty:
+        return [
+            Answer(
+                QUESTION, "Undefined: no shared neuron has a label that can be tried.", over, ("family_knockout",)
+            )
+        ]
+    row = whole[whole["metric"] == "accuracy"].iloc[0]
+    matching, other, difference, low, high = (
+        f"{100 * row[name]:.1f} %" for name in ("first", "second", "difference", "low", "high")
+    )
+    sentence = (
+        f"{row['labelled']} labelled neurons in {row['cells']} cells (k = {row['k']}). If neurons are ablated "
+        f"whose rule holds for the prompt ({row['ablated']:.1f} in the mean), {matching} of the answers are lost; "
+        f"if as many of the same layers are whose rules do not hold, {other}. Difference {difference} [{low}, "
+        f"{high}] by accuracy{_not_shared(every)}. By the probability of the "
+        f"answer, the primary metric: {deciding(whole)['verdict']}."
+    )
+    return [Answer(QUESTION, sentence, over, ("family_knockout",))]
+
+
+def _not_shared(every: pd.DataFrame) -> str:
+    """The same difference of the neurons that are not shared, as a part of a sentence."""
+    rows = every[(every["metric"] == "accuracy") & (every["neurons"] != SHARED)]
+    said = [
+        f"{100 * row['difference']:.1f} % ({row['neurons'].replace('_', ' by ')})" for _, row in rows.iterrows()
+    ]
+    return f"; of neurons that are not shared {' and '.join(said)}" if said else ""

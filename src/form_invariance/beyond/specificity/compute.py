@@ -1,0 +1,124 @@
+"""Is it a circuit of one operator? Each circuit is kept and knocked out on every task (method, section 13).
+
+Everything is done at the last token, where the neurons were ranked. An ablated neuron takes its mean over prompts
+of the task itself. The mean over other tasks would move a neuron that is at rest in this one, and do damage
+that is not the loss of what the neuron does here.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from form_invariance.beyond.specificity.damages import INTERVENTIONS, Damages
+from form_invariance.beyond.specificity.table import CONTROLS as CONTROLS
+from form_invariance.beyond.specificity.table import METRICS
+from form_invariance.beyond.specificity.tasks import Task
+from form_invariance.experiment.contrasts import resampled, resampling
+from form_invariance.experiment.controls import (
+    NOT_DRAWN,
+    Draws,
+    NeuronSet,
+    as_many_best,
+    circuit_set,
+    controls,
+    labels_of,
+    masks_of,
+)
+from form_invariance.experiment.intervene import intervene, start, unmodified
+from form_invariance.experiment.intervention_kinds import INTERVENED
+from form_invariance.experiment.neuron_sets import BEST_IN
+from form_invariance.experiment.run import Run
+from form_invariance.model.readout import Readout
+
+NOTHING_SHARED = "no neuron is shared"
+
+_SMALLEST = np.finfo(float).tiny
+
+
+def neuron_sets(
+    operator: str,
+    circuits: Mapping[int, np.ndarray],
+    values: Mapping[str, np.ndarray],
+    rank: Mapping[str, np.ndarray],
+    draws: Draws,
+) -> list[NeuronSet]:
+    """An operator's circuits, every format's best neurons, and matched controls: as many in the same layers.
+
+    A circuit without neurons has neither, and one with too few neurons outside it has no control.
+
+    Args:
+        circuits: mask of each k, bool, (late layers, m).
+        values: what controls are matched by (variance, effect), (late layers, m), NaN = not available.
+        rank: of the neurons in each format, (late layers, m), 1 = best, NaN = not ranked.
+    """
+    sets = []
+    for k, members in circuits.items():
+        sets.append(circuit_set(members, k))
+        if not members.any():
+            continue
+        for name, ranked in rank.items():
+            best = as_many_best(members, ranked)
+            if best is not None:
+                sets.append(NeuronSet({"neurons": BEST_IN + name, "k": k, "seed": NOT_DRAWN}, best))
+        sets += controls(members, k, CONTROLS, values, draws, operator)
+    return [NeuronSet({"operator": operator, **some.label}, some.members) for some in sets]
+
+
+def _values(readout: Readout) -> dict[str, np.ndarray]:
+    """The metrics of a readout, of its shape."""
+    metrics = readout.metrics()
+    return {**metrics, "loss": -np.log(np.maximum(metrics["probability"], _SMALLEST))}
+
+
+def damages(
+    run: Run, name: str, task: Task, sets: Sequence[NeuronSet], resamples: int, seed: int, center: bool
+) -> Iterator[Damages]:
+    """Both interventions of every set on one task; nothing is run where the task is undefined.
+
+    Args:
+        name: the format.
+        resamples: bootstrap resamples over the prompts, the same for all sets.
+    """
+    shape = len(sets), len(task.tokens)
+    members = masks_of(sets)
+    present = members.any(axis=(1, 2))
+    weights = resampling(task.problems, resamples, seed)
+    measured = present.any() and not task.undefined
+    if measured:
+        started = start(run, task.tokens, task.answers, center)
+        before = _values(unmodified(started))
+    for intervention in INTERVENTIONS:
+        ablated = {metric: np.full(shape, np.nan) for metric in METRICS}
+        damage = {metric: np.full(shape, np.nan) for metric in METRICS}
+        means = {metric: np.full((1 + resamples, len(sets)), np.nan) for metric in METRICS}
+        if measured:
+            masks = INTERVENED[intervention].ablated(members[present])
+            for metric, values in _values(intervene(started, masks, task.means, at_once=len(masks))).items():
+                ablated[metric][present] = values
+                change = before[metric] - ablated[metric]
+                damage[metric] = -change if metric == "loss" else change
+                means[metric] = resampled(damage[metric], weights)
+        yield Damages(name, task.name, task.problems, task.undefined, intervention, ablated, damage, means)
+
+
+def matrix(measured: Damages, sets: Sequence[NeuronSet], center: bool) -> pd.DataFrame:
+    """The specificity table's rows of one task, one a set."""
+    sizes = list(map(len, sets))
+    table = labels_of(sets).assign(
+        format=measured.format,
+        intervention=measured.intervention,
+        task=measured.task,
+        n_neurons=sizes,
+        prompts=len(measured.problems),
+        undefined=[measured.undefined or ("" if size else NOTHING_SHARED) for size in sizes],
+        centered=center,
+    )
+    for metric in METRICS:
+        damage, *drawn = measured.resampled[metric]
+        low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
+        ablated = measured.ablated[metric]
+        table[metric] = ablated.mean(1) if ablated.shape[1] else np.nan
+        for column, values in zip(("damage", "low", "high"), (damage, low, high), strict=True):
+            table[f"{metric}_{column}"] = values
+    return table

@@ -1,0 +1,139 @@
+"""The damage matrices as heat maps: whose neurons are knocked out, and what that does to every task or format."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+
+from form_invariance.beyond.specificity.damages import KEEP_ONLY, KNOCKOUT
+from form_invariance.beyond.specificity.table import CONTROLS, SPECIFICITY
+from form_invariance.drawing import style
+from form_invariance.experiment.neuron_sets import BEST_IN, CIRCUIT, KINDS, MATCHED
+
+INPUTS = {name: {"specificity": SPECIFICITY} for name in ("specificity", "exchange")}
+"""By figure."""
+
+COLUMNS = {
+    CIRCUIT: KINDS[CIRCUIT].label,
+    **{name: f"control, equal {KINDS[name].matched_by}" for name in reversed(CONTROLS)},
+}
+"""Titles of the columns of panels, by the neurons that are knocked out."""
+
+
+def damage_matrix(rows: pd.DataFrame, operators: list[str], tasks: list[str]) -> pd.DataFrame:
+    """Mean loss of accuracy over the draws, operators in rows and tasks in columns; NaN where it is undefined."""
+    matrix = rows.pivot_table(index="operator", columns="task", values="accuracy_damage", dropna=False)
+    return matrix.reindex(index=operators, columns=tasks).astype(float)
+
+
+def _draw(axes: Axes, values: pd.DataFrame, darkest: float = 1.0) -> None:
+    shown = values.map(lambda value: "–" if np.isnan(value) else str(round(100 * value)))
+    axes.set_facecolor("#E8E8E8")
+    sns.heatmap(
+        values, ax=axes, vmin=0, vmax=darkest, cmap="rocket_r", cbar=False, linewidths=0.5, linecolor="white"
+    )
+    for (row, column), text in np.ndenumerate(shown.to_numpy()):
+        value = values.to_numpy()[row, column]
+        colour = "white" if value > 0.5 * darkest else "black"
+        axes.text(column + 0.5, row + 0.5, text, ha="center", va="center", fontsize=6.5, color=colour)
+    axes.set(xlabel="", ylabel="")
+
+
+def specificity(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
+    """Rows of panels are formats, columns the circuit and its controls; answers lost in percent."""
+    table = tables["specificity"]
+    table = table[(table["k"] == k) & (table["intervention"] == KNOCKOUT)]
+    heading = f"{title}: knockout of each operator's circuit, k = {k}"
+    if not table.loc[table["neurons"] == CIRCUIT, "n_neurons"].any():
+        return style.nothing(heading, "no neuron is shared")
+    formats = table["format"].unique().tolist()
+    operators, tasks = table["operator"].unique().tolist(), table["task"].unique().tolist()
+    height = 0.45 + 0.17 * len(operators)
+    figure, panels = style.panels(len(formats), len(COLUMNS), height=height)
+    figure.set_size_inches(style.TWO_COLUMNS, len(formats) * height + 1.1)
+    for row, name in enumerate(formats):
+        for column, (neurons, knocked_out) in enumerate(COLUMNS.items()):
+            axes = panels[row, column]
+            chosen = table[(table["format"] == name) & (table["neurons"] == neurons)]
+            _draw(axes, damage_matrix(chosen, operators, tasks))
+            axes.set_title(knocked_out if row == 0 else "")
+            axes.set_ylabel(f"{name}\ncircuit of" if column == 0 else "")
+            axes.tick_params(length=0)
+            axes.set_xticks(np.arange(len(tasks)) + 0.5, tasks if row == len(formats) - 1 else [], rotation=90)
+            axes.set_yticks(np.arange(len(operators)) + 0.5, operators if column == 0 else [], rotation=0)
+    bar = figure.colorbar(ScalarMappable(Normalize(0, 100), "rocket_r"), ax=panels, fraction=0.02, pad=0.02)
+    bar.set_label("answers lost, percentage points")
+    bar.outline.set_visible(False)
+    figure.supxlabel("on prompts of", fontsize=7)
+    figure.suptitle(f"{heading}\n{_prompts(table)}; – undefined")
+    return figure
+
+
+def _prompts(table: pd.DataFrame) -> str:
+    """How many prompts an operator's means are over: those that the unmodified model answers correctly."""
+    prompts = table.loc[table["task"].isin(table["operator"]), "prompts"]
+    return f"n = {style.extent(prompts)} right answers of an operator in a format"
+
+
+def exchange_matrix(table: pd.DataFrame, operator: str, column: str) -> pd.DataFrame:
+    """Means of a column on an operator's prompts: rows are the ablated or kept neurons, columns the formats.
+
+    Args:
+        table: rows of one k and one intervention.
+    """
+    prompts = table[table["task"] == operator]
+    of_operator = prompts[prompts["operator"] == operator]
+    formats = table["format"].unique().tolist()
+    rows = {
+        **{f"best in {name}": of_operator["neurons"] == BEST_IN + name for name in formats},
+        "shared by all": of_operator["neurons"] == CIRCUIT,
+        "other operators', mean": (prompts["neurons"] == CIRCUIT) & (prompts["operator"] != operator),
+        **{f"equal {kind.matched_by}": of_operator["neurons"] == name for name, kind in MATCHED.items()},
+    }
+    means = {
+        name: prompts[chosen.reindex(prompts.index, fill_value=False)].groupby("format")[column].mean()
+        for name, chosen in rows.items()
+    }
+    return pd.DataFrame(means).T.reindex(columns=formats).astype(float)
+
+
+_EXCHANGED = {
+    KNOCKOUT: ("probability_damage", "knocked out:\nprobability lost"),
+    KEEP_ONLY: ("probability", "kept alone:\nprobability left"),
+}
+"""What is drawn of each intervention: the column, and its name."""
+
+
+def exchange(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
+    """A panel for each operator: what each format's best neurons do in each format.
+
+    Above, probability of the answer that their knockout costs; below, what is left where they are kept alone.
+    """
+    table = tables["specificity"]
+    table = table[table["k"] == k]
+    heading = f"{title}: probability of the answer, percentage points, k = {k} best of each layer"
+    if not table.loc[table["neurons"].str.startswith(BEST_IN), "n_neurons"].any():
+        return style.nothing(heading, "no neuron is shared")
+    operators, formats = table["operator"].unique().tolist(), table["format"].unique().tolist()
+    figure, panels = style.panels(len(_EXCHANGED), len(operators), height=0.3 + 0.17 * (len(formats) + 4))
+    figure.set_size_inches(style.TWO_COLUMNS, 1.1 + len(_EXCHANGED) * (0.15 + 0.2 * (len(formats) + 4)))
+    for place, (intervention, (shown, label)) in enumerate(_EXCHANGED.items()):
+        of, below = table[table["intervention"] == intervention], place == len(_EXCHANGED) - 1
+        matrices = [exchange_matrix(of, operator, shown) for operator in operators]
+        darkest = max(np.nanmax([matrix.to_numpy() for matrix in matrices], initial=0.0), 0.2)
+        for column, (axes, values) in enumerate(zip(panels[place], matrices, strict=True)):
+            _draw(axes, values, darkest)
+            axes.tick_params(length=0)
+            axes.set_xticks(np.arange(len(formats)) + 0.5, formats if below else [], rotation=90)
+            axes.set_yticks(np.arange(len(values)) + 0.5, [] if column else values.index.tolist(), rotation=0)
+        panels[place, 0].set_ylabel(label)
+    for axes, operator in zip(panels[0], operators, strict=True):
+        axes.set_title(operator)
+    figure.supxlabel("prompts in", fontsize=7)
+    figure.suptitle(f"{heading}\n{_prompts(table)}")
+    return figure

@@ -1,0 +1,1 @@
+"""What the stages share: options, runs, sets of neurons, interventions, contrasts, questions and answers."""

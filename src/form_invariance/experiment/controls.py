@@ -1,0 +1,164 @@
+"""Sets of neurons for an intervention, and the random ones that a circuit is compared with (method, section 7)."""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from form_invariance.experiment.neuron_sets import CIRCUIT, KINDS
+from form_invariance.randomness import generator
+
+NEAREST = 10
+"""A matched control is drawn among this many nearest neurons outside the circuit."""
+
+
+NOT_DRAWN = -1
+"""The value of `seed` in rows of sets that are not drawn."""
+
+
+@dataclass(frozen=True)
+class NeuronSet:
+    """Neurons that an intervention replaces or keeps.
+
+    Attributes:
+        label: the columns that tell it apart in tables, such as neurons (its kind), k and seed (its draw).
+        members: (late layers, m), bool.
+    """
+
+    label: Mapping[str, Any]
+    members: np.ndarray
+
+    def __len__(self) -> int:
+        """Neurons of the set."""
+        return int(self.members.sum())
+
+
+@dataclass(frozen=True)
+class Draws:
+    """How often each control is drawn: the uniform ones, and those that are matched by a value."""
+
+    random: int
+    matched: int
+    seed: int
+
+
+def masks_of(sets: Sequence[NeuronSet]) -> np.ndarray:
+    """The members of sets, (sets, late layers, m)."""
+    return np.stack([some.members for some in sets])
+
+
+def labels_of(sets: Sequence[NeuronSet]) -> pd.DataFrame:
+    """The labels of sets, a row each."""
+    return pd.DataFrame([some.label for some in sets])
+
+
+def circuit_set(members: np.ndarray, k: int) -> NeuronSet:
+    """The circuit at one k; members bool, (late layers, m)."""
+    return NeuronSet({"neurons": CIRCUIT, "k": k, "seed": NOT_DRAWN}, members)
+
+
+def controls(
+    circuit: np.ndarray,
+    k: int,
+    kinds: Iterable[str],
+    values: Mapping[str, np.ndarray],
+    draws: Draws,
+    *names: object,
+) -> Iterator[NeuronSet]:
+    """Controls of a circuit: as many neurons in each layer, none of them in it.
+
+    A control is absent where too few neurons lie outside the circuit.
+
+    Args:
+        circuit: bool, (late layers, m).
+        kinds: of `neuron_sets.KINDS`.
+        values: what kinds are matched by (variance, effect), (late layers, m), NaN = not available.
+        names: of the random streams.
+    """
+    for kind in kinds:
+        matched = values[KINDS[kind].matched_by] if KINDS[kind].matched_by else None
+        for draw in range(draws.random if matched is None else draws.matched):
+            control = draw_controls(circuit, matched, draws.seed, *names, kind, k, draw)
+            if control is not None:
+                yield NeuronSet({"neurons": kind, "k": k, "seed": draw}, control)
+
+
+def draw_control(circuit: np.ndarray, values: np.ndarray | None, rng: np.random.Generator) -> np.ndarray | None:
+    """As many neurons of one layer as the circuit has there, none of them in it.
+
+    Args:
+        circuit: True where a neuron is in the circuit, bool, (m,).
+        values: what the control is matched by (variance, effect), (m,), NaN = not available; None draws
+            uniformly.
+
+    Returns:
+        The control, bool, (m,), or None where too few neurons lie outside the circuit.
+    """
+    available = ~circuit if values is None else ~circuit & np.isfinite(values)
+    outside, wanted = np.flatnonzero(available), np.flatnonzero(circuit)
+    if len(outside) < len(wanted):
+        return None
+    control = np.zeros_like(circuit)
+    if values is None:
+        control[rng.choice(outside, size=len(wanted), replace=False)] = True
+        return control
+    order = outside[np.argsort(values[outside], kind="stable")]
+    free, keys = order.tolist(), values[order].tolist()
+    for neuron in rng.permutation(wanted):
+        low = max(0, min(bisect_left(keys, values[neuron]) - NEAREST // 2, len(free) - NEAREST))
+        chosen = int(rng.integers(low, min(low + NEAREST, len(free))))
+        keys.pop(chosen)
+        control[free.pop(chosen)] = True
+    return control
+
+
+def draw_controls(circuit: np.ndarray, values: np.ndarray | None, seed: int, *names: object) -> np.ndarray | None:
+    """A control in every late layer; circuit and result are bool, (late layers, m).
+
+    None where a layer has too few neurons outside the circuit.
+    """
+    drawn = [
+        draw_control(
+            circuit[layer], None if values is None else values[layer], generator(seed, "control", layer, *names)
+        )
+        for layer in range(len(circuit))
+    ]
+    present = [control for control in drawn if control is not None]
+    return np.stack(present) if len(present) == len(drawn) else None
+
+
+def as_many_best(circuit: np.ndarray, rank: np.ndarray) -> np.ndarray | None:
+    """The neurons of the lowest rank, as many in each layer as the circuit has; all (late layers, m).
+
+    None where a layer has too few neurons with a rank; NaN = no rank.
+    """
+    chosen = np.zeros_like(circuit)
+    for layer, wanted in enumerate(circuit.sum(1)):
+        best = np.argsort(rank[layer], kind="stable")[:wanted]
+        if np.isnan(rank[layer, best]).any():
+            return None
+        chosen[layer, best] = True
+    return chosen
+
+
+def match_distance(circuit: np.ndarray, control: np.ndarray, values: np.ndarray) -> float:
+    """How far a control's values are from the circuit's: 0 is a perfect match.
+
+    The mean over the circuit's neurons of |value - control's value|, in standard deviations of the values of all
+    neurons of the layer that have one. Neurons are paired within a layer in the order of their values, which is
+    the pairing of the smallest mean.
+
+    Args:
+        circuit: bool, (late layers, m).
+        control: as many neurons in each layer, bool, (late layers, m).
+        values: what the control is matched by, (late layers, m), NaN = not available.
+    """
+    distances = []
+    for chosen, drawn, measured in zip(circuit, control, values, strict=True):
+        difference = np.abs(np.sort(measured[chosen]) - np.sort(measured[drawn]))
+        deviation = np.nanstd(measured) if len(difference) else 0.0
+        distances.append(difference / deviation if deviation else difference)
+    return float(np.concatenate(distances).mean())

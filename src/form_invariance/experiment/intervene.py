@@ -1,0 +1,149 @@
+"""The experiment of every stage: neurons of the late layers take other values, and the answers are read out.
+
+What they take is their mean over prompts (ablation; paper, section 4.3), or their activations in another prompt
+(transfer; section 4.4), at every position or at the last token alone.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from form_invariance.experiment.ablation import (
+    BATCH,
+    Part,
+    ablate_all_positions,
+    run_all_ablated,
+    run_unmodified,
+    start_runs,
+)
+from form_invariance.experiment.means import MeanCache
+from form_invariance.experiment.run import Run
+from form_invariance.model.decoder import Decoder
+from form_invariance.model.memory import rows_at_once
+from form_invariance.model.readout import Readout, join_prompts, read_out, stack
+from form_invariance.model.replay import LastTokenCache, replay_neurons, select
+
+SETS = 8
+"""Sets that run between two looks at the clock: what no set changes runs once for all of them."""
+
+
+def replace_last(model: Decoder, cache: LastTokenCache, masks: Tensor, given: Tensor) -> Tensor:
+    """Replace neurons of the late layers at the last token, by replay.
+
+    Args:
+        masks: True where a neuron takes what is given, (sets, late layers, m), or for each prompt
+            (B, sets, late layers, m).
+        given: (late layers, m), or for each prompt (late layers, B, m).
+
+    Returns:
+        Residual stream after the last layer, (B, sets, d).
+    """
+    given = given[:, None] if given.dim() == 2 else given
+
+    def on_neurons(layer: int, post: Tensor) -> Tensor:
+        late = layer - cache.first
+        return torch.where(masks[..., late, :], given[late][:, None], post)
+
+    return replay_neurons(model, cache, on_neurons)
+
+
+def read_replaced(
+    model: Decoder, cache: LastTokenCache, answers: Tensor, masks: Tensor, given: Tensor, center: bool
+) -> Readout:
+    """The answers (B,) with neurons replaced at the last token, as in `replace_last`; shape (sets, B)."""
+    pieces = []
+    every = torch.arange(len(answers), device=answers.device)
+    for prompts in every.split(max(1, rows_at_once(model) // masks.shape[-3])):
+        x = replace_last(
+            model,
+            select(cache, prompts),
+            masks[prompts] if masks.dim() == 4 else masks,
+            given[:, prompts] if given.dim() == 3 else given,
+        )
+        pieces.append(read_out(model, x.transpose(0, 1), answers[prompts], center))
+    return stack(pieces)
+
+
+@dataclass(frozen=True)
+class Started:
+    """Prompts whose unmodified run is known up to the first late layer, and of the last token beyond it."""
+
+    run: Run
+    parts: list[Part]
+    center: bool  # subtract the mean logit over the vocabulary
+
+    def join(self, read: Callable[[Part], Readout]) -> Readout:
+        """The readouts (..., b) of the parts, joined in the order of the prompts: (..., P)."""
+        return join_prompts([part.rows for part in self.parts], [read(part) for part in self.parts])
+
+
+@torch.no_grad()
+def start(run: Run, tokens: Tensor, answers: Tensor, center: bool, size: int = BATCH) -> Started:
+    """Run prompts up to what the interventions change; arguments as in `start_runs`."""
+    return Started(run, list(start_runs(run.model, tokens, answers, run.first, size)), center)
+
+
+@torch.no_grad()
+def answer(run: Run, tokens: Tensor, answers: Tensor, center: bool = False) -> Readout:
+    """The unmodified model's answers to many prompts, (P,); nothing is kept of their runs."""
+    parts = start_runs(run.model, tokens, answers, run.first)
+    rows, readouts = zip(*((part.rows, run_unmodified(run.model, part, center)) for part in parts), strict=True)
+    return join_prompts(rows, readouts)
+
+
+@torch.no_grad()
+def unmodified(started: Started) -> Readout:
+    """The unmodified model's answers, (P,)."""
+    return started.join(lambda part: run_unmodified(started.run.model, part, started.center))
+
+
+@torch.no_grad()
+def all_ablated(started: Started, means: MeanCache) -> Readout:
+    """The answers with every head and neuron of all layers at its mean, (P,)."""
+    return started.join(lambda part: run_all_ablated(started.run.model, part, means, started.center))
+
+
+@torch.no_grad()
+def intervene(
+    started: Started,
+    masks: np.ndarray,
+    given: MeanCache | Tensor,
+    everywhere: bool = False,
+    at_once: int = SETS,
+    done: Callable[[int], None] = lambda sets: None,
+) -> Readout:
+    """The answers with sets of neurons replaced; equal sets run once.
+
+    Args:
+        masks: True where a neuron takes another value, (sets, late layers, m).
+        given: means by position, or last-token values (late layers, m), or (late layers, P, m).
+        everywhere: replace at every position but BOS, by means; else at the last token.
+        at_once: sets that run between two calls of `done`.
+        done: called with the number of sets that have run.
+
+    Returns:
+        Readout of shape (sets, P).
+    """
+    run, device = started.run, started.run.model.device
+    values = given.last_token(run.first) if isinstance(given, MeanCache) else given
+
+    def read(part: Part, some: Tensor) -> Readout:
+        if everywhere and isinstance(given, MeanCache):
+            bos = run.tokenizer.bos is not None
+            return ablate_all_positions(run.model, part, some, given, bos, started.center)
+        here = values[:, part.rows] if values.dim() == 3 else values
+        return read_replaced(run.model, part.last_token, part.answers, some, here, started.center)
+
+    _, first, which = np.unique(
+        np.packbits(masks.reshape(len(masks), -1), axis=1), axis=0, return_index=True, return_inverse=True
+    )
+    pieces = []
+    for some in torch.from_numpy(masks[first]).to(device).split(at_once):
+        pieces.append(started.join(partial(read, some=some)))
+        done(len(some))
+    done(len(masks) - len(first))
+    return stack(pieces, dim=0)[torch.from_numpy(which.reshape(-1)).to(device)]

@@ -1,0 +1,76 @@
+"""All models in one figure: each question's difference by its deciding metric, with every operator."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from form_invariance.beyond.specificity.table import ALL
+from form_invariance.drawing import style
+from form_invariance.drawing.style import COLOURS, GREY
+from form_invariance.experiment.questions import QUESTIONS
+from form_invariance.verdicts.summary.lines import verdicts_at
+from form_invariance.verdicts.summary.table import VERDICTS
+
+INPUTS = {"summary": {"verdicts": VERDICTS}}
+"""By figure."""
+
+_WHOLE: dict[str, Any] = {"color": COLOURS[0], "lw": 1.6, "solid_capstyle": "butt"}
+_OPERATOR: dict[str, Any] = {"color": GREY, "ls": "", "marker": "|", "ms": 5, "mew": 0.8}
+
+
+def summary(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
+    """Rows are questions, panels models; a point whose line lies above zero means yes."""
+    table = tables["verdicts"]
+    models = list(dict.fromkeys(table["model"]))
+    across = min(len(models), 3)
+    figure, grid = style.panels(-(-len(models) // across), across, height=0.31 * len(QUESTIONS) + 0.3)
+    for axes in grid.flat[len(models) :]:
+        axes.set_visible(False)
+    for place, (model, axes) in enumerate(zip(models, grid.flat, strict=False)):
+        _draw(axes, table[table["model"] == model], k)
+        axes.set(title=model, xlabel="difference" if place + across >= len(models) else "")
+        axes.set_yticks(range(len(QUESTIONS)), [""] * len(QUESTIONS))
+        if place % across == 0:
+            axes.set_yticklabels([question.label for question in QUESTIONS.values()], va="bottom")
+            _say_what_is_compared(axes)
+    figure.suptitle(f"{title}: k = {k} best neurons of each layer")
+    whole = Line2D([], [], marker="o", label="all operators, with the 95 % interval", **_WHOLE)
+    style.legend_below(figure, [whole, Line2D([], [], label="each operator", **_OPERATOR)])
+    return figure
+
+
+def _draw(axes: Axes, table: pd.DataFrame, k: int) -> None:
+    """One model: by the contrast that decides, the interval, a grey mark for each operator, and the verdict."""
+    pooled = verdicts_at(table, k).set_index("question")
+    table = table[(table["k"] == k) & (table["metric"] == table["question"].map(pooled["metric"]))]
+    axes.axvline(0, color="black", lw=0.6, zorder=0.5)
+    # At least a tenth on either side: smaller differences are drawn as none.
+    drawn = [*table["difference"], *pooled["low"], *pooled["high"]]
+    low, high = np.nanmin([*drawn, -0.1]), np.nanmax([*drawn, 0.1])
+    room = high - low
+    axes.set_xlim(low - 0.05 * room, high + 0.45 * room)
+    axes.set_ylim(len(QUESTIONS) - 0.4, -0.6)
+    for place, question in enumerate(QUESTIONS):
+        row: dict[Any, Any] = (
+            {"verdict": "undefined"} if question not in pooled.index else dict(pooled.loc[question])
+        )
+        each = table.loc[(table["question"] == question) & (table["operator"] != ALL), "difference"]
+        axes.plot(each, [place] * len(each), **_OPERATOR)
+        if "difference" in row:
+            axes.plot([row["low"], row["high"]], [place, place], **_WHOLE)
+            axes.plot(row["difference"], place, "o", color=COLOURS[0])
+        axes.text(0.99, place, row["verdict"], transform=axes.get_yaxis_transform(), ha="right", va="center")
+
+
+def _say_what_is_compared(axes: Axes) -> None:
+    """Below each question, its difference in words."""
+    for place, question in enumerate(QUESTIONS.values()):
+        at = axes.get_yaxis_transform()
+        axes.annotate(
+            question.drawn, (0, place), (-7, -4), at, "offset points", ha="right", va="top", fontsize=6, color=GREY
+        )

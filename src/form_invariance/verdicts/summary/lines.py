@@ -1,0 +1,77 @@
+"""The verdicts on one model as a few lines of text."""
+
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from form_invariance.beyond.specificity.table import ALL
+from form_invariance.experiment.questions import QUESTIONS
+from form_invariance.experiment.verdicts import deciding
+
+
+def verdicts_at(table: pd.DataFrame, k: int) -> pd.DataFrame:
+    """One row a question at one circuit size, by the contrast that decides it.
+
+    Args:
+        table: the verdicts table of a model.
+    """
+    own = table[(table["k"] == k) & (table["operator"] == ALL)]
+    return pd.DataFrame([deciding(of) for _, of in own.groupby("question", sort=False)])
+
+
+def by_operator(table: pd.DataFrame, k: int, question: str, metric: str) -> str:
+    """The difference, or the ratio, and the verdict for each operator; empty where there is one operator.
+
+    Args:
+        table: the verdicts table of a model.
+    """
+    rows = table[(table["k"] == k) & (table["question"] == question) & (table["metric"] == metric)]
+    rows = rows[(rows["operator"] != ALL) & (rows["verdict"] != "undefined")]
+    if len(rows) < 2:
+        return ""
+    margin = QUESTIONS[question].margin
+    values = (rows["difference"] + margin).map("{:.2f}".format) if margin else rows["difference"].map(signed)
+    return ", ".join(rows["operator"] + " " + values + " " + rows["verdict"])
+
+
+def verdict_lines(table: pd.DataFrame, model: str, k: int) -> Iterator[str]:
+    """A heading, and a line a question: verdict, difference with its interval, and what the difference is."""
+    yield f"{model}, k = {k} neurons of each late layer"
+    for row in verdicts_at(table, k).to_dict("records"):
+        question = QUESTIONS[row["question"]]
+        compared = f"{question.compared} ({row['metric']})"
+        yield f"  {question.label:<42} {row['verdict']:<10} {numbers(row, question.margin):<48} {compared}"
+        if operators := by_operator(table, k, row["question"], row["metric"]):
+            yield f"    {operators}"
+
+
+def numbers(row: Mapping[Hashable, Any], margin: float) -> str:
+    """The two values and their difference with its limits, or why there is none; `margin` as in `Question`."""
+    if row["verdict"] != "undefined":
+        return f"{sides(row)}: {interval(row, margin)}"
+    if margin and not np.isnan(row["control_value"]):
+        return f"{sides(row)}: no ratio, the latter may be zero"
+    return "nothing to compare"
+
+
+def signed(value: float) -> str:
+    """A number with its sign and two decimals, or as many more as two digits need; never minus zero."""
+    decimals = 4 if 5e-5 <= abs(value) < 0.0095 else 3 if 5e-5 <= abs(value) < 0.095 else 2
+    return f"{round(value, 4) + 0.0:+.{decimals}f}"
+
+
+def sides(row: Mapping[Hashable, Any]) -> str:
+    """The two values that are compared."""
+    return " against ".join(signed(row[name]).removeprefix("+") for name in ("value", "control_value"))
+
+
+def interval(row: Mapping[Hashable, Any], margin: float) -> str:
+    """The difference with its limits; with a margin the ratio with its own, and the margin."""
+    values = [row[name] for name in ("difference", "low", "high")]
+    if margin:
+        value, low, high = (f"{one + margin:.2f}" for one in values)
+        return f"ratio {value} [{low}, {high}], needed {margin}"
+    value, low, high = map(signed, values)
+    return f"{value} [{low}, {high}]"

@@ -1,0 +1,29 @@
+"""The verdicts on the screen."""
+
+from pathlib import Path
+
+from form_invariance.errors import UserError
+
+
+def verdicts(*tables: Path, k: int | None = None) -> None:
+    """Print the verdicts of one or several models.
+
+    Args:
+        tables: verdicts tables
+        k: circuit size; default: the run's k_shown
+    """
+    from form_invariance.tables.files import provenance_of, read_tables
+    from form_invariance.tables.keys import by_key
+    from form_invariance.verdicts.summary.lines import verdict_lines
+    from form_invariance.verdicts.summary.table import VERDICTS
+
+    if not tables:
+        raise UserError("verdicts: give a table, for instance results/MODEL/shared/verdicts.parquet")
+    paths = by_key(tables, "model")
+    for model, table in read_tables(paths, VERDICTS).items():
+        shown: int = k or provenance_of(paths[model]).get("k_shown", 0)
+        sizes = sorted(set(table["k"]))
+        if shown not in sizes:
+            has = ", ".join(map(str, sizes))
+            raise UserError(f"--k: {paths[model]} has no verdicts at k = {shown}; it has {has}")
+        print(*verdict_lines(table, model, shown), "", sep="\n")

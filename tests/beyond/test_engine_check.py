@@ -1,0 +1,256 @@
+"""The fast engine against TransformerLens: they agree on every family, and each check finds a deliberate error."""
+
+from dataclasses import replace
+
+import numpy as np
+import oracles
+import pandas as pd
+import pytest
+import torch
+from nights import at_night
+
+from conftest import FAMILIES
+from form_invariance.beyond.engine_check import compute
+from form_invariance.beyond.engine_check.hooked import hooked_values
+from form_invariance.beyond.engine_check.sample import NO_LAYER, Sample, build_samples, choose_neurons
+from form_invariance.errors import UserError
+from form_invariance.experiment import ablation
+from form_invariance.experiment.means import MeanCache
+from form_invariance.model import decoder
+from form_invariance.model import loading as models
+from form_invariance.model.replay import last_token_neurons
+from form_invariance.model.transformer_lens_bridge import boot
+from form_invariance.stages.attribution import compute as attribution
+from form_invariance.stages.dataset.prompts import TrainPrompts
+from form_invariance.stages.patching import compute as patching
+
+FIRST, CELL = 2, ("code", "addition")
+
+
+def ranked(effects):
+    """An attribution table of effects (late layers, m)."""
+    layers, width = effects.shape
+    rank = (-effects).argsort(1).argsort(1) + 1
+    layer = np.repeat(np.arange(FIRST, FIRST + layers), width)
+    return pd.DataFrame({"layer": layer, "neuron": np.tile(np.arange(width), layers), "rank": rank.flatten()})
+
+
+def sample_of(model, prompts=3, length=13):
+    """Random prompts, and random means that differ from position to position."""
+    c, generator = model.config, torch.Generator().manual_seed(1)
+
+    def tokens(*shape):
+        return torch.randint(0, c.vocabulary, shape, generator=generator)
+
+    means = [0.3 * torch.randn(length - 1, c.d_mlp, generator=generator) for _ in range(c.n_layers)]
+    clean, partners = tokens(prompts, length), [tokens(1, length + row) for row in range(prompts)]
+    answers = torch.randperm(c.vocabulary, generator=generator)[: 2 * prompts].view(prompts, 2)
+    corrupt = torch.cat([last_token_neurons(model, partner, FIRST) for partner in partners], dim=1)
+    effects = attribution.attribute(model, clean, corrupt, answers, FIRST)
+    neurons, chosen = choose_neurons(ranked(effects.mean(1)), model.device)
+    return Sample(
+        tokens=clean,
+        answers=answers,
+        partners=partners,
+        donors=tokens(prompts, length - 2),
+        layers=range(FIRST, c.n_layers),
+        neurons=neurons,
+        chosen=chosen,
+        means=MeanCache([mean.to(model.dtype) for mean in means], [], [], torch.ones(length - 1)),
+        bos=True,
+    )
+
+
+def compared(fast, slow, dtype="float32"):
+    return compute.compare({CELL: fast}, {CELL: slow}, dtype)
+
+
+def tell(family, table, model):
+    """Print the largest error of each check, and the largest of all in units of u sqrt(2L) (`pytest -s`)."""
+    unit = torch.finfo(model.dtype).eps / 2 * (2 * model.config.n_layers) ** 0.5
+    errors = table.groupby("check", sort=False)["error"].max()
+    print(f"\n{family}:", ", ".join(f"{check} {error:.1e}" for check, error in errors.items()), end="")
+    print(f"; {errors.max() / unit:.0f} units")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_agrees(family_folders, family):
+    folder = family_folders[family]
+    model = models.load(folder)
+    sample = sample_of(model)
+    fast, slow = compute.fast_values(model, sample), hooked_values(boot(folder), sample)
+    assert fast.keys() == slow.keys()
+    table = compared(fast, slow)
+    tell(family, table, model)
+    compute.require_exact(table, family, "float32")
+    assert set(table["check"]) == set(compute.CHECKS)
+    by_layer = table[table["check"].isin(["patch", "no_op", "attribution"])]
+    assert (by_layer.groupby("check")["layer"].agg(list) == [[FIRST, FIRST + 1]] * 3).all()
+    # Nothing that is compared is all but zero, except for the patches that change nothing.
+    scale = table.groupby("check")["scale"].min()
+    assert (scale.drop("no_op") > 1e-3).all()
+    # The agreement is much better than the tolerance.
+    assert table["error"].max() < compute.TOLERANCE["float32"] / 10
+
+
+@pytest.mark.parametrize("family", at_night(["gemma2", *sorted({*FAMILIES} - {"gemma2"})]))
+def test_every_family_agrees_in_bfloat16(family_folders, family):
+    folder = family_folders[family]
+    model = models.load(folder, dtype=torch.bfloat16)
+    sample = sample_of(model)
+    fast, slow = compute.fast_values(model, sample), hooked_values(boot(folder, torch.bfloat16), sample)
+    table = compared(fast, slow, "bfloat16")
+    tell(family, table, model)
+    compute.require_exact(table, family, "bfloat16")
+    # It did run in bfloat16, for which float32's tolerance is too small.
+    assert not compared(fast, slow)["within"].all()
+
+
+def test_the_cells_divide_the_layers(tiny):
+    """Every late layer is patched in one cell, also where cells outnumber the layers."""
+    model, tokenizer = tiny
+    table = ranked(torch.rand(3, model.config.d_mlp))
+    prompts = TrainPrompts(torch.tensor([[5, 6, 7]]), [["1+2="]], torch.tensor([[[5, 6]]]))
+    for count in (1, 2, 4):
+        cells = [(f"format {n}", "addition") for n in range(count)]
+        means = {name: MeanCache([], [], [], torch.ones(1)) for name, _ in cells}
+        samples = build_samples(dict.fromkeys(cells, prompts), dict.fromkeys(cells, table), means, tokenizer, 1)
+        patched = [layer for cell in cells for layer in samples[cell].neurons]
+        assert sorted(patched) == list(samples[cells[0]].layers) == [FIRST, FIRST + 1, FIRST + 2]
+
+
+def test_hooked_patches_are_those_of_one_pass_a_neuron(tiny, tiny_folder):
+    model, _ = tiny
+    sample = sample_of(model)
+    corrupt = sample.tokens.flip(1)
+    sample = replace(sample, partners=list(corrupt[:, None]))
+    bridge = boot(tiny_folder)
+    values = hooked_values(bridge, sample)
+    first = sample.tokens[:1], corrupt[:1], sample.answers[:1]
+    for layer, neurons in sample.neurons.items():
+        alone = oracles.patched_effects(bridge, *first, layer, neurons.tolist())[0]
+        np.testing.assert_allclose(values["patch", layer], alone, atol=2e-6)
+        assert (values["patch", layer].abs().amax(0) > 1e-4).all()
+
+
+def forgets_the_final_norm(monkeypatch):
+    monkeypatch.setattr(compute, "logits", lambda model, x: decoder.unembed(model, x, model.unembedding))
+
+
+def writes_a_down_vector_one_percent_too_long(monkeypatch):
+    change = patching.change_neurons
+    monkeypatch.setattr(
+        patching,
+        "change_neurons",
+        lambda model, layer, after, post, by: change(model, layer, after, post, 1.01 * by),
+    )
+
+
+def patches_another_neuron(monkeypatch):
+    patch = compute.patch_neurons
+    monkeypatch.setattr(
+        compute,
+        "patch_neurons",
+        lambda model, cache, layer, candidates, *rest: patch(model, cache, layer, candidates - 1, *rest),
+    )
+
+
+def takes_the_gradient_one_percent_too_large(monkeypatch):
+    gradient = attribution.effect_gradient
+    monkeypatch.setattr(attribution, "effect_gradient", lambda *given: 1.01 * gradient(*given))
+
+
+def takes_the_means_of_the_position_before(monkeypatch):
+    aligned = ablation.aligned
+    monkeypatch.setattr(ablation, "aligned", lambda means, tokens: aligned(means, tokens).roll(1, 0))
+
+
+def transfers_from_another_donor(monkeypatch):
+    transfer = compute.read_replaced
+    monkeypatch.setattr(
+        compute,
+        "read_replaced",
+        lambda model, cache, answers, masks, donors, **options: transfer(
+            model, cache, answers, masks, donors.roll(1, 1), **options
+        ),
+    )
+
+
+def scales_attention_one_percent_too_much(monkeypatch):
+    scale = decoder.DecoderConfig.score_scale.fget
+    monkeypatch.setattr(decoder.DecoderConfig, "score_scale", property(lambda config: 1.01 * scale(config)))
+
+
+ERRORS = [
+    (forgets_the_final_norm, {"logits"}),
+    (writes_a_down_vector_one_percent_too_long, {"patch"}),
+    (patches_another_neuron, {"patch", "no_op"}),
+    (takes_the_gradient_one_percent_too_large, {"attribution"}),
+    (takes_the_means_of_the_position_before, {"keep_only"}),
+    (transfers_from_another_donor, {"transfer"}),
+    (scales_attention_one_percent_too_much, {"logits", "patch", "attribution", "keep_only", "transfer"}),
+]
+
+
+@pytest.fixture(scope="module")
+def reference(tiny, tiny_folder):
+    """A sample of the small Llama, and what TransformerLens gives."""
+    sample = sample_of(tiny[0])
+    return sample, hooked_values(boot(tiny_folder), sample)
+
+
+@pytest.mark.parametrize(("error", "found"), ERRORS, ids=[error.__name__ for error, _ in ERRORS])
+def test_each_check_finds_an_error_of_its_own(tiny, reference, monkeypatch, error, found):
+    sample, slow = reference
+    compute.require_exact(compared(compute.fast_values(tiny[0], sample), slow), "tiny", "float32")
+    error(monkeypatch)
+    table = compared(compute.fast_values(tiny[0], sample), slow)
+    assert set(table.loc[~table["within"], "check"]) == found
+    with pytest.raises(UserError) as raised:
+        compute.require_exact(table, "tiny", "float32")
+    first = next(check for check in compute.CHECKS if check in found)
+    worst = table[table["check"] == first].sort_values("error").iloc[-1]
+    words = ["model tiny", f"({first}, code addition)", f"{worst['difference']:.1e}", "1e-04"]
+    if worst["layer"] != NO_LAYER:
+        words.append(f"in layer {worst['layer']} ")
+    assert all(word in str(raised.value) for word in words), str(raised.value)
+
+
+def test_a_value_that_is_not_a_number_is_an_error(tiny, reference):
+    sample, slow = reference
+    fast = compute.fast_values(tiny[0], sample)
+    fast["transfer", NO_LAYER][0] = float("nan")
+    with pytest.raises(UserError, match="transfer"):
+        compute.require_exact(compared(fast, slow), "tiny", "float32")
+
+
+def test_distances_by_hand():
+    fast, slow = torch.tensor([1.0, -4.5]).double(), torch.tensor([1.5, -4.0]).double()
+    assert compute.distance("logits", fast, slow) == (0.5, 4, 0.125)
+    assert compute.distance("attribution", fast, slow) == (0.5, 4, 0.125)
+    assert compute.distance("attribution", fast, slow, largest=8) == (0.5, 4, 0.0625)
+    assert compute.distance("patch", fast, slow) == (0.5, 4, 0.2)
+    # Both engines' patches that change nothing are compared with 0.
+    assert compute.distance("no_op", fast, slow) == (4.5, 0, 4.5)
+    assert compute.distance("no_op", slow - slow, fast) == (4.5, 0, 4.5)
+    assert compute.distance("attribution", slow - slow, slow - slow) == (0, 0, 0)
+
+
+def test_attributions_are_measured_by_the_largest_of_all_layers():
+    slow = {("attribution", layer): torch.full((2, 3), size).double() for layer, size in ((2, 0.01), (3, 2.0))}
+    fast = {key: values + 1e-5 for key, values in slow.items()}
+    table = compared(fast, slow)
+    assert table["error"].tolist() == pytest.approx([5e-6, 5e-6])
+    assert table["scale"].tolist() == pytest.approx([0.01, 2])
+    assert table["within"].all()
+
+
+def test_neurons_by_hand():
+    table = pd.DataFrame(
+        {"layer": [4] * 6 + [5] * 6, "neuron": [*range(6)] * 2, "rank": [3, 1, 2, 6, 5, 4, *range(1, 7)]}
+    )
+    neurons, chosen = choose_neurons(table, torch.device("cpu"))
+    assert {layer: own.tolist() for layer, own in neurons.items()} == {4: [1, 3], 5: [0, 5]}
+    assert chosen.tolist() == [[True] * 3 + [False] * 3] * 2
+    narrow, _ = choose_neurons(table[table["neuron"] == 1].assign(rank=1), torch.device("cpu"))
+    assert {layer: own.tolist() for layer, own in narrow.items()} == {4: [1], 5: [1]}

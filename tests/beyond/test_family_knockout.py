@@ -1,0 +1,282 @@
+"""Family knockout: rules by hand, sets by brute force, losses against hooks, and labels that mean nothing."""
+
+import numpy as np
+import oracles
+import pandas as pd
+import pytest
+import torch
+from schema_checks import check_columns
+from test_interventions import CACHE_PROMPTS, plain_means, prepare
+
+from form_invariance.beyond.family_knockout import compute
+from form_invariance.beyond.family_knockout.answer import answer
+from form_invariance.beyond.family_knockout.compute import Carriers, GridPrompts, carriers, cell_pairs, paired_sets
+from form_invariance.beyond.family_knockout.figure import family_knockout
+from form_invariance.beyond.family_knockout.table import FAMILY_KNOCKOUT, METRICS
+from form_invariance.experiment.contrasts import ALL, described, over_cells, paired, problems_of
+from form_invariance.experiment.run import Run
+from form_invariance.problems.prompts import render
+from form_invariance.randomness import generator
+from form_invariance.stages.heuristics.names import MATCHED, SHARED, family
+from form_invariance.stages.heuristics.pairs import Grid, make_grid
+
+TEMPLATE = "{a}+{b}="
+
+
+def labels(*rows):
+    """Labels from (layer, neuron, heuristic)."""
+    table = pd.DataFrame(rows, columns=["layer", "neuron", "heuristic"])
+    return table.assign(family=table["heuristic"].map(family))
+
+
+LABELS = labels(
+    (2, 5, "op1_1mod3"),
+    (2, 5, "op2_2mod3"),
+    (2, 5, "result_range_20_50"),
+    (2, 9, "op1_0mod2"),
+    (3, 1, "op2_0mod5"),
+    (3, 4, "op1_range_0_10"),
+)
+HOLDS = {
+    "op1_1mod3": lambda a, b: a % 3 == 1,
+    "op2_2mod3": lambda a, b: b % 3 == 2,
+    "result_range_20_50": lambda a, b: 20 <= a + b < 50,
+    "op1_0mod2": lambda a, b: a % 2 == 0,
+    "op2_0mod5": lambda a, b: b % 5 == 0,
+    "op1_range_0_10": lambda a, b: a < 10,
+}
+
+
+def test_carriers_match_where_one_of_their_rules_holds():
+    grid = make_grid("a + b", 30)
+    found = {one.family: one for one in carriers(LABELS, grid)}
+    assert set(found) == {ALL, *LABELS["family"]}
+    pairs = list(zip(grid.a.tolist(), grid.b.tolist(), strict=True))
+    for name, one in found.items():
+        rows = LABELS if name == ALL else LABELS[LABELS["family"] == name]
+        assert len(one.layers) == len(rows[["layer", "neuron"]].drop_duplicates())
+        for place, (layer, neuron) in enumerate(zip(one.layers, one.neurons, strict=True)):
+            whole = LABELS[(LABELS["layer"] == layer) & (LABELS["neuron"] == neuron)]["heuristic"]
+            own = rows[(rows["layer"] == layer) & (rows["neuron"] == neuron)]["heuristic"]
+            assert one.matching[place].tolist() == [any(HOLDS[rule](*pair) for rule in own) for pair in pairs]
+            assert one.not_matching[place].tolist() == [
+                not any(HOLDS[rule](*pair) for rule in whole) for pair in pairs
+            ]
+    assert list(carriers(LABELS.iloc[:0], grid)) == []
+
+
+def test_paired_sets_have_as_many_neurons_of_each_layer():
+    rng = np.random.default_rng(0)
+    layers = np.repeat([2, 3, 5], [7, 1, 12])
+    matching = rng.random((20, 300)) < 0.3
+    other = ~matching & (rng.random((20, 300)) < 0.6)
+    own = Carriers("any", layers, np.arange(20), matching, other)
+    holds, not_holds = paired_sets(own, np.random.default_rng(1))
+    assert not (holds & ~matching).any()
+    assert not (not_holds & ~other).any()
+    for prompt in range(300):
+        for layer in (2, 3, 5):
+            where = layers == layer
+            smaller = min(matching[where, prompt].sum(), other[where, prompt].sum())
+            assert holds[where, prompt].sum() == not_holds[where, prompt].sum() == smaller
+    # Which of the larger side are taken is random: in every place about as often.
+    larger = matching.sum(0) > other.sum(0)
+    assert np.unique(holds[:, larger].sum(1)[matching[:, larger].any(1)]).size > 1
+    again = paired_sets(own, np.random.default_rng(1))
+    assert all((one == two).all() for one, two in zip((holds, not_holds), again, strict=True))
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_losses_equal_hooks(tiny, tiny_folder, center):
+    model, tokenizer = tiny
+    tokens, answers, means = prepare(model, tokenizer, "word")
+    plain = plain_means(tiny_folder, tokenizer, CACHE_PROMPTS["word"], 4)
+    nothing = Grid(*np.zeros((3, 0), dtype=np.int64), "addition", 10)
+    rng = np.random.default_rng(4)
+    layers, neurons = np.repeat([2, 3], 6), np.concatenate([rng.permutation(model.config.d_mlp)[:6] for _ in "ab"])
+    own = Carriers("any", layers, neurons, *np.zeros((2, 12, len(tokens)), dtype=bool))
+    sets = [(own, rng.random((12, len(tokens))) < 0.5) for _ in range(3)]
+    lost = compute.losses(Run(model, tokenizer, 2), GridPrompts(nothing, tokens, answers, means), sets, center)
+    bridge = oracles.bridge(tiny_folder)
+
+    for prompt in range(len(tokens)):
+        one, wanted = tokens[prompt : prompt + 1], answers[prompt : prompt + 1]
+        before = oracles.readout(oracles.last_logits(bridge, one), wanted, center)
+        for number, (_, chosen) in enumerate(sets):
+            mask = torch.zeros(2, model.config.d_mlp, dtype=torch.bool)
+            mask[layers[chosen[:, prompt]] - 2, neurons[chosen[:, prompt]]] = True
+            z = oracles.ablated(bridge, one, 2, mask, plain[2:], slice(-1, None))
+            after = oracles.readout(z, wanted, center)
+            for metric in METRICS:
+                expected = before[metric] - after[metric]
+                np.testing.assert_allclose(lost[metric][number, prompt], expected, atol=2e-4)
+    assert np.abs(lost["probability"]).max() > 1e-6, "the ablation did nothing"
+
+
+def prompts_of(count, seed):
+    """Pairs without a model."""
+    grid = make_grid("a + b", 60)
+    chosen = np.random.default_rng(seed).permutation(len(grid.a))[:count]
+    pairs = Grid(grid.a[chosen], grid.b[chosen], grid.answer[chosen], grid.kind, grid.max_operand)
+    return GridPrompts(pairs, torch.zeros(count, 1), torch.zeros(count), None)
+
+
+def simulated(monkeypatch, where_it_holds):
+    """The table of four cells if an ablated neuron costs its own importance, and more where its rule holds."""
+    many = labels(*((2 + n % 2, n, f"op{1 + n % 2}_{n % 7}mod7") for n in range(28)))
+    importance = np.random.default_rng(5).exponential(size=(4, 28)) / 50
+
+    def losses(run, prompts, sets, center):
+        noise = np.random.default_rng(6)
+        values = []
+        for own, chosen in sets:
+            cost = importance[own.layers, own.neurons][:, None] + where_it_holds * own.matching
+            values.append((chosen * cost).sum(0) + 0.02 * noise.normal(size=chosen.shape[1]))
+        return dict.fromkeys(METRICS, np.stack(values))
+
+    monkeypatch.setattr(compute, "losses", losses)
+    cells = {}
+    for cell in range(4):
+        labelled = {SHARED: many, **dict.fromkeys(MATCHED, many.iloc[:6])}
+        names = ("symbolic", "word")[cell % 2], ("addition", "subtraction")[cell // 2]
+        cells[names] = dict(cell_pairs(None, prompts_of(300, cell), labelled, names, True, 200, 0))
+    return compute.family_knockout_table(cells, 100)
+
+
+@pytest.mark.parametrize(("where_it_holds", "verdict"), [(0.05, "yes"), (0, "undecided"), (-0.05, "no")])
+def test_only_a_loss_where_the_rule_holds_counts(monkeypatch, where_it_holds, verdict):
+    table = simulated(monkeypatch, where_it_holds)
+    check_columns(table, FAMILY_KNOCKOUT)
+    assert (table["k"] == 100).all()
+    whole = table.query("format == 'all' and operator == 'all' and neurons == 'shared' and family == 'all'")
+    assert whole["verdict"].eq(verdict).all()
+    row = whole.iloc[0]
+    expected = where_it_holds * row["ablated"]
+    assert row["difference"] == pytest.approx(expected, abs=0.01)
+    assert row["low"] <= expected <= row["high"]
+    assert row["first"] - row["second"] == pytest.approx(row["difference"])
+    cells = table.query("format != 'all' and neurons == 'shared' and family == 'all' and metric == 'accuracy'")
+    assert row["cells"] == len(cells) == 4
+    assert row["labelled"] == cells["labelled"].sum() == 4 * 28
+    assert row["prompts"] == cells["prompts"].sum()
+    (found,) = answer({"family_knockout": table}, 100)
+    assert found.sentence.endswith(f"By the probability of the answer, the primary metric: {verdict}.")
+    assert "% (matched by variance) and " in found.sentence
+
+
+def test_without_labels_nothing_is_told(tmp_path):
+    assert list(cell_pairs(None, prompts_of(5, 0), {SHARED: LABELS.iloc[:0]}, ("f", "o"), True, 10, 0)) == []
+    table = compute.family_knockout_table({}, 100)
+    check_columns(table, FAMILY_KNOCKOUT)
+    (found,) = answer({"family_knockout": table}, 100)
+    assert found.sentence == "Undefined: no shared neuron has a label that can be tried."
+    family_knockout({"family_knockout": table}, "m", 10).savefig(tmp_path / "figure.png")
+
+
+def test_prompts_are_right_and_their_means_come_from_others(tiny, monkeypatch):
+    model, tokenizer = tiny
+    run, grid = Run(model, tokenizer, 2), make_grid("a + b", 12)
+    dataset = pd.DataFrame({"a": [1, 7, 3], "b": [2, 7, 9], "split": ["train", "train", "eval"]})
+    seen = []
+    real = compute.last_token_means
+    monkeypatch.setattr(compute, "last_token_means", lambda *given: seen.append(given[1]) or real(*given))
+    real_answer = compute.answer
+
+    def answer(*given):
+        found = real_answer(*given)
+        found.correct[:] = torch.arange(len(found.correct)) % 3 == 0
+        return found
+
+    monkeypatch.setattr(compute, "answer", answer)
+    prompts = compute.right_prompts(run, TEMPLATE, grid, [dataset], 8, 0, "addition")
+    assert len(prompts.tokens) == len(prompts.answers) == len(prompts.pairs.a) == 11
+    wanted = [render(TEMPLATE, a, b) for a, b in zip(prompts.pairs.a, prompts.pairs.b, strict=True)]
+    assert torch.equal(prompts.tokens, run.tokens(wanted))
+    assert torch.equal(prompts.answers, run.answer_tokens(prompts.pairs.answer))
+    mean_of = {tuple(row) for row in seen[0].tolist()}
+    assert len(mean_of) == 4 * 8
+    both = {*mean_of, *(tuple(row) for row in run.tokens([render(TEMPLATE, 3, 9)]).tolist())}
+    for a, b in ((1, 2), (2, 1), (7, 7)):
+        (row,) = run.tokens([render(TEMPLATE, a, b)]).tolist()
+        assert tuple(row) not in {*both, *map(tuple, prompts.tokens.tolist())}, "it ranked the neurons"
+    assert not mean_of & {tuple(row) for row in prompts.tokens.tolist()}
+
+
+def test_a_cells_rows_are_of_the_streams_of_their_seed(monkeypatch):
+    prompts, names = prompts_of(80, 3), ("word", "addition")
+    modulo = [(2 + n % 2, n, f"op{1 + n % 2}_{n % 7}mod7") for n in range(14)]
+    ranges = [(2 + n % 2, 20 + n, f"op1_range_{10 * n}_{10 * n + 20}") for n in range(4)]
+    given = {SHARED: labels(*modulo, *ranges), MATCHED[0]: labels(*modulo[3:], *ranges)}
+    seen, noise = [], np.random.default_rng(1)
+    values = {metric: noise.normal(size=(2 * 6, 80)) for metric in METRICS}
+    monkeypatch.setattr(compute, "losses", lambda *four: seen.append(four) or values)
+    pairs = list(cell_pairs("run", prompts, given, names, "center", 50, 7))
+    ((run, own_prompts, sets, center),) = seen
+    assert (run, own_prompts, center) == ("run", prompts, "center")
+    expected = iter(pairs)
+    number, partly = 0, False
+    for kind, labelled in given.items():
+        for own in carriers(labelled, prompts.pairs):
+            rng = generator(7, "family-knockout", *names, kind, own.family)
+            holds, not_holds = paired_sets(own, rng)
+            for place, chosen in enumerate((holds, not_holds)):
+                np.testing.assert_array_equal(sets[2 * number + place][1], chosen)
+            sizes = holds.sum(0)
+            used = sizes > 0
+            assert used.any()
+            partly |= not used.all()
+            for metric in METRICS:
+                one, two = values[metric][2 * number : 2 * number + 2, used]
+                key, tried = next(expected)
+                assert key == (kind, own.family, metric)
+                assert (tried.labelled, tried.ablated) == (len(own.layers), sizes[used].mean())
+                problems = problems_of("addition", prompts.pairs.a[used], prompts.pairs.b[used])
+                same = paired(one, two, problems, 50, 7)
+                np.testing.assert_array_equal([tried.pair.first, tried.pair.second], [same.first, same.second])
+                assert tried.pair.prompts == (used.sum(),)
+            number += 1
+    assert next(expected, None) is None
+    assert number == 6
+    assert partly, "prompts without a rule that holds are left out"
+    cells = {names: dict(pairs), ("code", "addition"): dict(pairs[:3])}
+    table = compute.family_knockout_table(cells, 100)
+    assert len(table) == 3 * (2 + 1 + 1) + (len(pairs) - 3) * (1 + 1 + 1)
+    for row in table[table["format"] == ALL].to_dict("records"):
+        key = row["neurons"], row["family"], row["metric"]
+        tried = [cell[key] for cell in cells.values() if key in cell]
+        wanted = described(over_cells(some.pair for some in tried))
+        assert {name: row[name] for name in wanted} == wanted
+        assert row["labelled"] == sum(some.labelled for some in tried)
+        assert row["ablated"] == np.mean([some.ablated for some in tried])
+
+
+def test_a_family_whose_rule_never_holds_has_no_numbers(monkeypatch):
+    never = labels((2, 5, "op1_range_500_600"))
+    monkeypatch.setattr(compute, "losses", lambda *_: {metric: np.ones((4, 10)) for metric in METRICS})
+    cell = dict(cell_pairs(None, prompts_of(10, 0), {SHARED: never}, ("f", "o"), True, 10, 0))
+    table = compute.family_knockout_table({("f", "o"): cell}, 100)
+    assert len(table) == 2 * len(METRICS) * 3
+    assert (table[["cells", "prompts"]] == 0).all(axis=None)
+    assert table[["ablated", "first", "second", "difference", "low", "high"]].isna().all(axis=None)
+
+
+def test_the_grids_prompts_are_of_the_stream_of_their_seed(tiny, monkeypatch):
+    model, tokenizer = tiny
+    run, grid = Run(model, tokenizer, 2), make_grid("a + b", 12)
+    real = compute.answer
+
+    def answer(*given):
+        found = real(*given)
+        found.correct[:] = True
+        return found
+
+    monkeypatch.setattr(compute, "answer", answer)
+    nothing = pd.DataFrame({"a": [], "b": [], "split": []}).astype({"a": int, "b": int})
+    prompts = compute.right_prompts(run, TEMPLATE, grid, [nothing], 8, 7, "addition")
+    order = generator(7, "family-knockout", "addition").permutation(144)
+    assert prompts.pairs.a.tolist() == grid.a[order[:32]].tolist()
+    assert prompts.pairs.b.tolist() == grid.b[order[:32]].tolist()
+    assert (prompts.pairs.kind, prompts.pairs.max_operand) == (grid.kind, 12)
+    others = [render(TEMPLATE, grid.a[place], grid.b[place]) for place in order[72:104]]
+    expected = compute.last_token_means(model, run.tokens(others), 2)
+    torch.testing.assert_close(prompts.means.neurons[2:], expected.neurons[2:])

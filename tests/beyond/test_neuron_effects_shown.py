@@ -1,0 +1,129 @@
+"""The tokens that neurons promote, and their activations by row of a table, against Hugging Face's own modules."""
+
+import numpy as np
+import oracles
+import pandas as pd
+import pytest
+import torch
+from schema_checks import check_columns
+
+from conftest import FAMILIES
+from form_invariance.beyond.neuron_effects import promoted
+from form_invariance.beyond.neuron_effects.table import PROMOTED_TOKENS, ROW_ACTIVATIONS
+from form_invariance.cli import main
+from form_invariance.model import loading as models
+from form_invariance.stages.circuit.table import CIRCUIT
+from form_invariance.tables.files import read_table, write_table
+
+NEURONS = {2: np.array([3, 60]), 3: np.array([0, 11, 79])}
+PLACES = [(layer, int(neuron)) for layer, own in NEURONS.items() for neuron in own]
+
+
+class Decoded:
+    """A tokenizer whose tokens have their number as text."""
+
+    def text(self, token):
+        return f"<{token}>"
+
+
+def expected_logits(theirs, layer, neuron):
+    """What a unit of a neuron adds to the logits of all tokens, by the modules of a Llama, (V,)."""
+    write = theirs.model.layers[layer].mlp.down_proj.weight[:, neuron]
+    z = theirs.lm_head(theirs.model.norm.weight * write)
+    return (z - z.mean()).detach().numpy()
+
+
+def test_promoted_tokens_are_those_of_hugging_faces_head(tiny, tiny_folder, monkeypatch):
+    from transformers import AutoModelForCausalLM
+
+    theirs = AutoModelForCausalLM.from_pretrained(tiny_folder).eval()
+    # Layers with more neurons, and vocabularies with more tokens, than are computed at once.
+    monkeypatch.setattr(promoted, "_NEURONS", 2)
+    monkeypatch.setattr(promoted, "_TOKENS", 7)
+    table = promoted.promoted_tokens(tiny[0], Decoded(), NEURONS)
+    assert len(table) == len(PLACES) * 2 * promoted.TOP
+    assert (table["text"] == "<" + table["token"].astype(str) + ">").all()
+    for layer, neuron in PLACES:
+        z = expected_logits(theirs, layer, neuron)
+        own = table[(table["layer"] == layer) & (table["neuron"] == neuron)].sort_values("rank")
+        for direction, order in (("promotes", np.argsort(-z)), ("suppresses", np.argsort(z))):
+            found = own[own["direction"] == direction]
+            assert found["token"].tolist() == order[: promoted.TOP].tolist()
+            np.testing.assert_allclose(found["logit"], z[order[: promoted.TOP]], atol=1e-6)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_promoted_tokens_logit_is_how_the_models_own_moves(family_folders, family):
+    """Against Hugging Face's final norm and head before and after a small write of the neuron."""
+    model = models.load(family_folders[family])
+    layer = model.config.n_layers - 1
+    neurons = {layer: np.array([1, 5])}
+    table = promoted.promoted_tokens(model, Decoded(), neurons)
+    theirs = oracles.bridge(family_folders[family]).original_model
+    last = ("norm", "ln_f", "final_layer_norm")
+    norm = next(module for name, module in theirs.named_modules() if name.split(".")[-1] in last)
+    head = theirs.get_output_embeddings()
+    for neuron in neurons[layer]:
+        write = model.layers[layer].down[:, neuron]
+        if model.layers[layer].mlp_post_norm is not None:
+            write = write * model.layers[layer].mlp_post_norm.weight
+        # Around a stream of mean 0 and mean square 1, orthogonal to what is written, the norm's scale is 1.
+        stream = torch.randn(model.config.d_model, generator=torch.Generator().manual_seed(1)).double()
+        for taken in (torch.ones_like(stream), (write - write.mean()).double()):
+            stream = stream - taken * (stream @ taken) / (taken @ taken)
+        stream = (stream / stream.square().mean().sqrt()).float()
+        with torch.no_grad():
+            before, after = (head(norm(x[None])) for x in (stream, stream + 1e-3 * write))
+        z = ((after - after.mean()) - (before - before.mean()))[0] / 1e-3
+        own = table[table["neuron"] == neuron]
+        np.testing.assert_allclose(own["logit"], z[own["token"].tolist()], atol=0.02 * float(z.abs().max()))
+
+
+def circuit(folder, neurons):
+    rows = [(4, layer, int(neuron)) for layer, own in neurons.items() for neuron in own]
+    path = folder / "circuit.parquet"
+    write_table(
+        pd.DataFrame(rows, columns=["k", "layer", "neuron"], dtype="int64"),
+        path,
+        CIRCUIT,
+        {},
+        {"model": "m", "operator": "a"},
+    )
+    return path
+
+
+def test_activations_by_row_are_those_of_hooks(tiny, tiny_folder, tmp_path):
+    """The command, on a table of words whose prompts differ in length; and without neurons."""
+    (tmp_path / "task.csv").write_text("n,answer\n" + "".join(f"{n},{n + 1}\n" for n in range(5, 25)))
+    model = ["--model", str(tiny_folder)]
+    task = ["--table", str(tmp_path / "task.csv"), "--format", "code", "--operator", "next", "--template={n}+1="]
+    task += ["--seed", "1"]
+    census = tmp_path / "census.parquet"
+    assert main(["census", *model, *task, "--output", str(census)]) == 0
+    words = ["--census", str(census), "--circuit", str(circuit(tmp_path, NEURONS)), "--k", "4", "--output"]
+    assert main(["row-activations", *model, *words, str(tmp_path / "rows.parquet")]) == 0
+    table = read_table(tmp_path / "rows.parquet", ROW_ACTIVATIONS)
+    check_columns(table, ROW_ACTIVATIONS)
+    assert len(table) == len(PLACES) * 20
+    bridge = oracles.bridge(tiny_folder)
+    for row, own in table.groupby("row"):
+        assert set(own["fields"]) == {f'{{"n": "{5 + row}"}}'}
+        assert set(own["target"]) == {str(6 + row)}
+        tokens = torch.from_numpy(tiny[1].encode_batch([f"{5 + row}+1="]))
+        _, cache = bridge.run_with_cache(tokens)
+        expected = [float(cache[f"blocks.{layer}.mlp.hook_post"][0, -1, neuron]) for layer, neuron in PLACES]
+        assert list(zip(own["layer"], own["neuron"], strict=True)) == PLACES
+        np.testing.assert_allclose(own["activation"], expected, atol=5e-6)
+    circuit(tmp_path, {})
+    assert main(["row-activations", *model, *words, str(tmp_path / "none.parquet")]) == 0
+    assert read_table(tmp_path / "none.parquet", ROW_ACTIVATIONS).empty
+
+
+@pytest.mark.parametrize("neurons", [NEURONS, {}])
+def test_the_command_takes_a_neuron_of_several_circuits_once(tiny_folder, tmp_path, neurons):
+    path, output = str(circuit(tmp_path, neurons)), tmp_path / "tokens.parquet"
+    words = ["--model", str(tiny_folder), "--circuits", path, path, "--k", "4", "--output", str(output)]
+    assert main(["promoted-tokens", *words]) == 0
+    tokens = read_table(output, PROMOTED_TOKENS)
+    check_columns(tokens, PROMOTED_TOKENS)
+    assert len(tokens) == sum(map(len, neurons.values())) * 2 * promoted.TOP

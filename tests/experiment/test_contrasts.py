@@ -1,0 +1,312 @@
+"""Contrasts and their intervals, against loops, simulations and closed forms."""
+
+from itertools import count
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import beta, t
+
+from form_invariance.experiment.contrasts import (
+    ALL,
+    FEWEST,
+    NO_CONTROL,
+    SEVERAL,
+    Pair,
+    described,
+    half_of,
+    limits,
+    over_cells,
+    overall,
+    paired,
+    problems_of,
+    resampled,
+    resampling,
+    rows,
+    strongest,
+    verdict,
+)
+from form_invariance.randomness import generator
+
+RESAMPLES = 400
+
+
+def named(size, cell="cell"):
+    """Problems that no other cell has."""
+    return [(cell, place) for place in range(size)]
+
+
+def drawn(problems, seed):
+    """The prompts of each resample, by the stream of each problem; all prompts where none was drawn."""
+    times = np.array([generator(seed, "bootstrap", *problem).poisson(1, RESAMPLES) for problem in problems]).T
+    return [np.repeat(np.arange(len(problems)), row if row.any() else 1) for row in times]
+
+
+def pair_of(first, second, seed=0, cell="cell", **more):
+    """A pair whose problems no other cell has."""
+    return paired(first, second, named(len(first), cell), RESAMPLES, seed, **more)
+
+
+def test_a_pair_equals_loops_over_the_resamples():
+    rng = np.random.default_rng(0)
+    first, second = rng.random(9), rng.random(9)
+    first[2], second[5] = np.nan, np.nan
+    problems = named(9)
+    pair = paired(first, second, problems, RESAMPLES, 3)
+    kept = [place for place in range(9) if place not in (2, 5)]
+    assert pair.problems == ([problems[place] for place in kept],)
+    assert pair.first[0] == pytest.approx(np.mean([first[place] for place in kept]))
+    for resample, chosen in enumerate(drawn(pair.problems[0], 3)):
+        assert pair.first[1 + resample] == pytest.approx(np.mean([first[kept[place]] for place in chosen]))
+        assert pair.second[1 + resample] == pytest.approx(np.mean([second[kept[place]] for place in chosen]))
+
+
+def test_a_pair_and_its_reverse_are_one_problem_of_an_operator():
+    assert problems_of("+", np.array([3, 9, 2]), np.array([9, 3, -1])) == [("+", 3, 9), ("+", 3, 9), ("+", -1, 2)]
+
+
+def test_a_resample_without_any_problem_of_a_cell_is_the_sample():
+    weights = resampling(named(1), RESAMPLES, 0)
+    assert (weights > 0).all(), "of one problem, 37 % of the resamples draw none"
+    assert resampled(np.array([[5.0]]), weights).ravel().tolist() == [5.0] * (1 + RESAMPLES)
+
+
+def formats_with_common_problems(rng, size=40, common=30, cells=4):
+    """Values of problems (cells, size) whose truth is 1, and the number of each: the first ones are common to all.
+
+    Four fifths of a value's variance are the problem's own.
+    """
+    numbers, others = np.tile(np.arange(size), (cells, 1)), count(size)
+    numbers[:, common:] = [[next(others) for _ in range(size - common)] for _ in range(cells)]
+    own = rng.normal(1, 1, numbers.max() + 1)
+    return own[numbers] + rng.normal(0, 0.5, numbers.shape), numbers
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_only_problems_that_are_drawn_together_give_the_right_interval(together):
+    """Four formats that share most problems: cells that are resampled one by one are far too sure."""
+    rng, hits = np.random.default_rng(7), []
+    for trial in range(300):
+        values, numbers = formats_with_common_problems(rng)
+        cells = []
+        for cell, (own, places) in enumerate(zip(values, numbers.tolist(), strict=True)):
+            problems = [("+" if together else f"+{cell}", place) for place in places]
+            cells.append(paired(own, np.zeros(len(own)), problems, RESAMPLES, trial))
+        row = described(over_cells(cells))
+        hits.append(row["low"] <= 1 <= row["high"])
+    covered = np.mean(hits)
+    assert 0.92 <= covered <= 0.98 if together else covered <= 0.85
+
+
+def test_the_spread_over_cells_is_that_of_the_problems():
+    """Closed form: each problem adds its deviations in all cells, by what it counts in them."""
+    values, numbers = formats_with_common_problems(np.random.default_rng(8))
+    cells = [
+        paired(own, np.zeros(len(own)), [("+", place) for place in places], 4000, 0)
+        for own, places in zip(values, numbers.tolist(), strict=True)
+    ]
+    added = np.zeros(numbers.max() + 1)
+    for own, places in zip(values, numbers, strict=True):
+        added[places] += (own - own.mean()) / len(own) / len(values)
+    assert over_cells(cells).first[1:].std() == pytest.approx(np.sqrt((added**2).sum()), rel=0.05)
+
+
+def test_cells_with_the_same_problems_are_one_cell_of_their_means():
+    values = np.random.default_rng(9).random((3, 12))
+    together = over_cells([paired(own, np.zeros(12), named(12), RESAMPLES, 0) for own in values])
+    np.testing.assert_allclose(together.first, pair_of(values.mean(0), np.zeros(12)).first)
+
+
+def test_a_pair_without_a_second_value_has_its_first_and_no_difference():
+    pair = pair_of(np.array([1.0, 0.0]), np.full(2, np.nan))
+    assert (pair.first[0], pair.prompts, pair.defined) == (0.5, (0,), False)
+    row = described(pair)
+    assert (row["first"], row["cells"], row["prompts"], row["verdict"]) == (0.5, 0, 0, "undefined")
+    assert np.isnan([row[name] for name in ("second", "difference", "low", "high", "limit_error")]).all()
+
+
+def test_cells_are_fixed_and_only_prompts_are_drawn():
+    rng = np.random.default_rng(1)
+    cells = [rng.random(6) + 10, rng.random(8) - 10, np.empty(0)]
+    pairs = [pair_of(cell, np.zeros(len(cell)), cell=n) for n, cell in enumerate(cells)]
+    both = over_cells(pairs)
+    assert both.prompts == (6, 8)
+    means = [
+        np.mean([cell[chosen].mean() for cell, chosen in zip(cells[:2], draws, strict=True)])
+        for draws in zip(drawn(named(6, 0), 0), drawn(named(8, 1), 0), strict=True)
+    ]
+    np.testing.assert_allclose(both.first[1:], means)
+    low, high, _ = limits(both.first, both.problems)
+    assert (low, high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])))
+    assert high - low < 1, "the cells differ by 20, so they were not drawn"
+
+
+def test_without_a_cell_that_has_both_values_nothing_is_defined():
+    assert np.isnan(resampled(np.empty((3, 0)), resampling([], 5, 0))).all()
+    row = described(over_cells([pair_of(np.empty(0), np.empty(0))]))
+    assert (row["cells"], row["prompts"], row["control"], row["verdict"]) == (0, 0, NO_CONTROL, "undefined")
+
+
+@pytest.mark.parametrize(("controls", "name"), [(("a", "a"), "a"), (("a", "b"), SEVERAL), (("", ""), "")])
+def test_the_control_over_cells_is_named_where_it_is_the_same(controls, name):
+    values = np.arange(5.0)
+    pairs = [pair_of(values, values + 1, control=control) for control in controls]
+    assert over_cells(pairs).control == name
+
+
+def test_a_circuit_that_is_one_more_draw_is_rarely_told_from_the_draws():
+    """Draws differ in what they do on all prompts: an interval over prompts alone would say yes or no in most."""
+    rng, words = np.random.default_rng(5), []
+    for trial in range(300):
+        pairs = []
+        for cell in range(4):
+            # Two cells share their neurons, as the formats of one operator do.
+            if cell != 1:
+                effects = rng.normal(0, 1, 6)
+            sets = effects[:, None] + 0.1 * rng.normal(size=(6, 30))
+            circuit, draws = sets[0], sets[1:]
+            stream = "shared" if cell < 2 else str(cell)
+            pairs.append(pair_of(circuit, draws.mean(0), trial, cell, draws={stream: draws.mean(1)}))
+        words.append(described(over_cells(pairs))["verdict"])
+    assert 0.01 * len(words) <= words.count("yes") + words.count("no") <= 0.08 * len(words)
+
+
+def test_the_spread_of_draws_is_students():
+    means = np.array([0.1, 0.4, 0.3])
+    half = half_of({"a": means})
+    assert half == pytest.approx(t.ppf(0.975, 2) * means.std(ddof=1) * np.sqrt(4 / 3))
+    assert half_of({}) == half_of({"a": np.ones(3)}) == 0
+    values = np.random.default_rng(0).random(20)
+    plain, wide = (described(pair_of(values, values[::-1], draws=some)) for some in ({}, {"a": means}))
+    for limit in ("low", "high"):
+        beyond = abs(plain[limit] - plain["difference"])
+        assert abs(wide[limit] - wide["difference"]) == pytest.approx(np.hypot(beyond, half))
+
+
+@pytest.mark.parametrize("draws", [np.array([0.3]), np.array([0.1, np.nan])])
+def test_one_draw_tells_no_spread_so_there_is_no_interval(draws):
+    values = np.random.default_rng(0).random(20)
+    row = described(pair_of(values, values + 1, draws={"a": draws}))
+    assert row["difference"] == pytest.approx(-1)
+    assert np.isnan([row["low"], row["high"]]).all()
+    assert row["verdict"] == "undefined"
+
+
+def test_draws_of_one_stream_are_the_same_neurons_in_every_cell():
+    rng, values = np.random.default_rng(0), np.random.default_rng(0).random(20)
+    first, second, third = rng.random(4), rng.random(4), rng.random(3)
+    names = {"plus": first}, {"plus": second}, {"minus": third}
+    both = over_cells([pair_of(values, values, draws=some) for some in names])
+    assert half_of(both.draws) == pytest.approx(welch([(first + second) / 3, third / 3]))
+
+
+def welch(samples):
+    """Half of the prediction interval of a sum of independent draws, by Welch's degrees of freedom."""
+    squares = [np.var(values, ddof=1) * (1 + 1 / len(values)) for values in samples]
+    freedom = sum(squares) ** 2 / sum(
+        square**2 / (len(values) - 1) for square, values in zip(squares, samples, strict=True)
+    )
+    return t.ppf(0.975, freedom) * np.sqrt(sum(squares))
+
+
+def test_the_limit_error_is_the_spread_of_the_limits_over_seeds():
+    values = np.random.default_rng(3).normal(size=50)
+    rows_by_seed = [described(pair_of(values, np.zeros(50), seed)) for seed in range(200)]
+    spread = max(np.std([row[name] for row in rows_by_seed]) for name in ("low", "high"))
+    told = np.mean([row["limit_error"] for row in rows_by_seed])
+    assert 0.7 < told / spread < 1.5
+
+
+def test_a_cell_of_fewer_than_five_prompts_has_no_interval_and_no_weight():
+    values = np.random.default_rng(0).random(20)
+    few, many = (pair_of(values[:n], -values[:n]) for n in (FEWEST - 1, 20))
+    row = described(few)
+    assert row["difference"] > 0
+    assert np.isnan([row["low"], row["high"]]).all()
+    assert (row["cells"], row["verdict"]) == (0, "undefined")
+    assert described(over_cells([few, many])) == described(many)
+
+
+@pytest.mark.parametrize("prompts", [10, 30, 200])
+def test_a_bootstrap_of_no_width_gives_way_to_the_rule_of_three(prompts):
+    row = described(pair_of(np.ones(prompts), np.ones(prompts)))
+    assert (row["low"], row["limit_error"]) == (-row["high"], 0)
+    assert row["verdict"] == "undecided"
+    # The exact bound of a share that was not seen once (Clopper-Pearson, two-sided) is a little below it.
+    assert 0.8 * row["high"] <= beta.ppf(0.975, 1, prompts) <= row["high"]
+    # A value without bounds has no such rule.
+    row = described(pair_of(np.ones(prompts), np.ones(prompts), bounded=False))
+    assert np.isnan([row["low"], row["high"]]).all()
+    assert row["verdict"] == "undefined"
+
+
+def test_the_rule_of_three_of_several_cells_is_that_of_the_worst_division_of_the_risk():
+    sizes = (10, 20)
+    pairs = [pair_of(np.zeros(n), np.zeros(n), cell=n) for n in sizes]
+    half = described(over_cells(pairs))["high"]
+    # Risks p of the cells whose joint chance of nothing is 2.5 %; the largest mean risk.
+    risks = np.linspace(0, 0.35, 300)
+    other = 1 - (0.025 / (1 - risks) ** sizes[0]) ** (1 / sizes[1])
+    worst = ((risks + np.clip(other, 0, 1)) / 2)[other >= 0].max()
+    assert worst <= half <= 1.2 * worst
+
+
+def test_what_was_not_seen_on_common_problems_may_be_so_in_every_cell():
+    """Three cells that ask the same problems bound no more than one cell; one common problem changes little."""
+    same = [pair_of(np.zeros(20), np.zeros(20)) for _ in range(3)]
+    assert described(over_cells(same))["high"] == pytest.approx(-np.log(0.025) / 20)
+    cells = [[("+", 0), *named(19, cell)] for cell in range(10)]
+    alike = [paired(np.zeros(20), np.zeros(20), problems, RESAMPLES, 0) for problems in cells]
+    assert described(over_cells(alike))["high"] == pytest.approx((1 + (-np.log(0.025) - 1) / 10) / 20)
+
+
+@pytest.mark.parametrize(
+    ("interval", "word"),
+    [
+        ((0.1, 0.3, 0.04), "yes"),
+        ((0.1, 0.3, 0.06), "undecided"),
+        ((-0.3, -0.1, 0.04), "no"),
+        ((-0.3, -0.1, 0.06), "undecided"),
+        ((-0.1, 0.1, 0.0), "undecided"),
+        ((np.nan, np.nan, np.nan), "undefined"),
+    ],
+)
+def test_a_limit_within_two_errors_of_zero_is_undecided(interval, word):
+    assert verdict(*interval) == word
+
+
+def test_less_is_more_turns_the_difference():
+    values = np.random.default_rng(4).random(20)
+    ahead, behind = (described(pair_of(values, values + 1), sign) for sign in (1, -1))
+    assert (ahead["difference"], behind["difference"]) == pytest.approx((-1, 1))
+    assert (ahead["first"], ahead["second"]) == (behind["first"], behind["second"])
+    half = -np.log(0.025) / 20
+    assert (ahead["low"], ahead["high"]) == pytest.approx((-1 - half, -1 + half)), "rounding is no spread"
+    assert (ahead["verdict"], behind["verdict"]) == ("no", "yes")
+
+
+def test_the_strongest_has_the_largest_mean():
+    values = {"b": np.array([0.5, 0.5]), "a": np.array([0.5, 0.5]), "c": np.array([0.4]), "d": np.empty(0)}
+    assert strongest(values) == "a"
+    assert strongest(values, sign=-1) == "c"
+    assert strongest({"d": np.empty(0), "e": np.array([np.nan])}) == NO_CONTROL
+
+
+def test_rows_of_cells_operators_and_all():
+    cells = {
+        (form, operator): Pair(np.full(5, value), np.zeros(5), (named(FEWEST),))
+        for (form, operator, value) in (("symbolic", "+", 1.0), ("word", "+", 3.0), ("word", "-", 8.0))
+    }
+    table = pd.DataFrame(rows(cells, "format", more=lambda some: {"of": len(some)}))
+    values = {(row.format, row.operator): (row.first, row.of) for row in table.itertuples()}
+    assert values == {
+        ("symbolic", "+"): (1, 1),
+        ("word", "+"): (3, 1),
+        ("word", "-"): (8, 1),
+        (ALL, "+"): (2, 2),
+        (ALL, "-"): (8, 1),
+        (ALL, ALL): (4, 3),
+    }
+    assert overall(table)["first"].tolist() == [4]
+    renamed = table.rename(columns={"format": "direction"})
+    assert overall(renamed)["first"].tolist() == [4]

@@ -1,0 +1,123 @@
+"""What a Jaccard means and which verdicts find it, on models that share a known part of each format's neurons."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from constructed_run import ConstructedRun
+from graded_models import PLANTED, STRATUM, carriers, write_model
+from planted_models import LATE, TEMPLATES
+from shared_part import estimate, reliability_of, shared_part
+
+from form_invariance.experiment.contrasts import overall
+from form_invariance.experiment.questions import SERVES
+
+SHARES, SEEDS = (0, 0.25, 0.5, 0.75, 1), 5
+KS = (PLANTED // 2, PLANTED, 2 * PLANTED)
+LIMITS = ("value", "low", "high")
+
+
+def test_the_formats_share_the_part_that_is_asked_for_at_every_size():
+    for share, layer in product(SHARES, LATE):
+        found = carriers(share, seed=7)
+        own = np.stack([found[name, layer] for name in TEMPLATES])
+        same = (own == own[0]).all(0)
+        assert (same.reshape(-1, STRATUM).sum(1) == share * STRATUM).all()
+        assert len(np.unique(own)) == same.sum() + own[:, ~same].size
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+@pytest.mark.parametrize("share", [0, 0.3, 1])
+def test_the_shared_part_of_sets_drawn_with_a_known_overlap(n, share):
+    size, p, rng, fresh = 20_000, 0.8, np.random.default_rng(0), iter(range(10**9))
+    common = [next(fresh) for _ in range(round(share * size))]
+    own = [[*common, *(next(fresh) for _ in range(size - len(common)))] for _ in range(n)]
+
+    def noisy(members):
+        return {one if rng.random() < p else next(fresh) for one in members}
+
+    def jaccard(sets):
+        return len(set.intersection(*sets)) / len(set.union(*sets))
+
+    assert shared_part(jaccard([set(one) for one in own]), n) == pytest.approx(share, abs=1e-12)
+    found = reliability_of(jaccard([noisy(own[0]) for _ in range(n)]), n)
+    assert found == pytest.approx(p, abs=0.01)
+    assert shared_part(jaccard([noisy(one) for one in own]), n, found) == pytest.approx(share, abs=0.02)
+
+
+def measured(folder, share, seed, late_failures=False):
+    """A row for each measure of one model: value, limits, verdict, and the share that the value estimates."""
+    write_model(folder, share, seed, late_failures)
+    run, rows = ConstructedRun(folder, PLANTED, seed, census=600, pairs=100), []
+    overlap, reliability = run.overlap(KS), run.reliability(KS)
+    for k in KS:
+        own, again = overlap[overlap["k"] == k], reliability[reliability["k"] == k]
+        every = own[(own["layer"] == -1) & (own["formats"] == "+".join(TEMPLATES))].iloc[0]
+        ceiling = np.exp(np.log(again.loc[again["kind"] == "parts", "jaccard"]).mean())
+        alone = shared_part(every[["jaccard", "low", "high"]].to_numpy(float), len(TEMPLATES))
+        values = {"jaccard": [every["jaccard"]], "ceiling": [ceiling]}
+        values |= {"uncorrected": alone, "shared part": estimate(own, again)}
+        rows += [
+            {"measure": name, "k": k, **dict(zip(LIMITS, some, strict=False))} for name, some in values.items()
+        ]
+    for table in (run.contrasts, run.exchange, run.transfer_contrasts):
+        for row in overall(table).to_dict("records"):
+            what = [row[name] for name in ("question", "intervention", "contrast", "metric") if name in row]
+            limits = {"value": row["difference"], "low": row["low"], "high": row["high"]}
+            rows.append({"measure": " ".join(what), "k": PLANTED, **limits, "verdict": row["verdict"]})
+    table = pd.DataFrame(rows)
+    inside = (table["low"] <= share) & (share <= table["high"])
+    known = table["measure"].isin(["uncorrected", "shared part"])
+    return table.assign(share=share, covered=inside.where(known))
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory):
+    """The measures at the planted size of a half, of all, and of all with failures in late layers."""
+    folder, found = tmp_path_factory.mktemp("constructed"), []
+    for number, given in enumerate([(0.5, 300), (1, 300), (1, 300, True)]):
+        table = measured(folder / str(number), *given)
+        found.append(table[table["k"] == PLANTED].set_index("measure"))
+    return found
+
+
+@pytest.mark.slow
+def test_effects_grow_with_the_shared_part_and_exchange_tells_a_half_from_the_whole(few):
+    half, whole, _ = few
+    moved = "matched_minus_baseline"
+    for name in ("keep_only faithfulness", "knockout faithfulness", moved, "jaccard", "shared part"):
+        assert whole.loc[name, "value"] > half.loc[name, "value"] + 0.1
+    for metric in ("probability", "probability kept"):
+        assert half.filter(like="exchange", axis=0).filter(regex=f"{metric}$", axis=0)["verdict"].eq("no").all()
+        assert whole.filter(like="exchange", axis=0).filter(regex=f"{metric}$", axis=0)["verdict"].eq("yes").all()
+
+
+@pytest.mark.slow
+def test_transfer_corrects_failures_before_the_shared_neurons_and_none_in_other_neurons(few):
+    _, early, late = few
+    assert early.loc["matched_minus_baseline", "verdict"] == "yes"
+    assert abs(late.loc["matched_minus_baseline", "value"]) < 0.02
+    assert early.loc["jaccard", "value"] == pytest.approx(late.loc["jaccard", "value"], abs=0.1)
+
+
+@pytest.mark.nightly
+def test_the_table_of_power_and_coverage(tmp_path):
+    table = pd.concat(
+        measured(tmp_path / f"{share}-{seed}", share, seed) for share, seed in product(SHARES, range(SEEDS))
+    )
+    own = table[table["k"] == PLANTED].assign(
+        value=lambda rows: rows["value"] + SERVES * rows["measure"].str.contains("exchange")
+    )
+    print(own.pivot_table(index="measure", columns="share", values="value").round(2).to_string())
+    words = own.dropna(subset="verdict")
+    for word in ("yes", "no"):
+        said = words.assign(said=words["verdict"] == word)
+        print(word, said.pivot_table(index="measure", columns="share", values="said", aggfunc="sum").to_string())
+    hits = table.dropna(subset="covered").groupby("measure")["covered"]
+    print(hits.agg(["sum", "size"]).to_string())
+    assert hits.mean()["shared part"] >= 0.95
+    said = words.set_index(["measure", "share"])["verdict"].groupby(level=[0, 1]).agg(list)
+    for name in ("keep_only probability", "knockout probability", "matched_minus_baseline"):
+        assert said[name, 1].count("yes") == SEEDS
+        assert "no" not in said[name, 0.25]
