@@ -131,8 +131,14 @@ def test_bad_activations_and_options_end_the_command_in_a_sentence(table, option
         path.write_text(table)
     elif table is not None:
         table.to_parquet(path)
-    base = ["heuristics", "score", "--operator", "addition", "--max-operand", "100"]
-    assert main([*base, "--activations", str(path), "--output", str(output), *options]) == 2
+    needed = {
+        "--operator": "addition",
+        "--max-operand": "100",
+        "--activations": str(path),
+        "--output": str(output),
+    }
+    words = [word for name, value in needed.items() if name not in options for word in (name, value)]
+    assert main(["heuristics", "score", *words, *options]) == 2
     error = capsys.readouterr().err
     assert sentence in error
     assert error.count("\n") == 1

@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from typing import get_args
 
 import pytest
 from configurations import SCHEMA, SHIPPED, with_value
@@ -42,7 +43,8 @@ def sentence(config: dict) -> str:
 
 
 def test_the_schema_and_the_commands_have_the_same_choices():
-    assert set(options._OPTIONS["--membership"]["choices"]) == set(SCHEMA["properties"]["membership"]["enum"])
+    choices = get_args(get_args(options.MembershipRule)[0])
+    assert set(choices) == set(SCHEMA["properties"]["membership"]["enum"])
 
 
 def test_shipped_configurations_are_right():

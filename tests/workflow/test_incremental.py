@@ -227,7 +227,7 @@ def test_a_stages_module_reaches_only_what_follows_from_the_stage(jobs):
 def test_shared_modules_reach_no_stage(jobs):
     """What every stage reads (its options, the readers of tables) imports none of them."""
     for module in ("experiment.options", "tables.files", "tables.inputs", "experiment.answers", "drawing.style"):
-        names = [name for name in modules_of("plan", module) if stage_of(name)]
+        names = [name for name in modules_of("job-server", module) if stage_of(name)]
         assert not names, (module, names)
 
 

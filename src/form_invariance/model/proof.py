@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import torch
@@ -134,6 +135,7 @@ def _compare(
     modules: Modules, path: str, ours: Tensor, theirs: Tensor, limit: float, size: float | None = None
 ) -> None:
     """Refuse the model if the engine's output differs from a module's by more than a part of its size."""
-    error = _size(ours.float() - theirs.float()) / (size or _size(theirs))
+    difference, size = _size(ours.float() - theirs.float()), size or _size(theirs)
+    error = difference / size if size else 0.0 if difference == 0 else inf
     if not error <= limit:
         modules.refuse(path, f"computes what this engine does not: its output differs by {error:.2g} of its size")
