@@ -54,8 +54,10 @@ def command_line(words: list[str]) -> App:
         help_format="plaintext",
         result_action="return_none",
         suppress_keyboard_interrupt=False,
-        # A list takes every word up to the next option, and may be empty.
-        default_parameter=Parameter(consume_multiple=True, negative_iterable=(), show_default=False),
+        # A list takes every word up to the next option, and may be empty; of an option given twice the last one counts.
+        default_parameter=Parameter(
+            consume_multiple=True, allow_repeating=True, negative_iterable=(), show_default=False
+        ),
     )
     modules = command_modules()
     for name in words[:1] if words and words[0] in modules else modules:

@@ -32,7 +32,7 @@ def words(tmp_path_factory):
             options[option].append(str(files[kind]))
         options["--mean-cache"].append(str(means))
     tables = [word for key, values in options.items() for word in (key, *values)]
-    return ["engine-check", *MODEL, "--prompts", "3", *tables]
+    return ["engine-check", *MODEL, *tables, "--prompts", "3"]
 
 
 def answer_of(path):
@@ -47,7 +47,7 @@ def test_command(words, tmp_path, dtype, monkeypatch, capfd):
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     output = tmp_path / "engine_check.parquet"
-    assert main([*words, "--dtype", dtype, "--prompts", "2", "--output", str(output)]) == 0
+    assert main([*words[:-1], "2", "--dtype", dtype, "--output", str(output)]) == 0
     out, told = capfd.readouterr()
     assert not out
     assert all("cells with TransformerLens, " in line for line in told.splitlines())
@@ -104,7 +104,7 @@ def test_a_model_that_transformer_lens_cannot_run(words, tmp_path, monkeypatch, 
 
 def test_wrong_options(words, tmp_path, capsys):
     output = ["--output", str(tmp_path / "x.parquet")]
-    assert main([*words, "--prompts", "0", *output]) == 2
+    assert main([*words[:-1], "0", *output]) == 2
     assert "--prompts: must be at least 1" in capsys.readouterr().err
     for option, key in (("--corrupt-table", "cell"), ("--attribution", "cell"), ("--mean-cache", "format")):
         place = words.index(option) + 1

@@ -55,7 +55,7 @@ def write_tables(folder):
 @pytest.mark.parametrize(
     ("stage", "name", "tables", "sentence"),
     [
-        ("overlaps", "overlap", TABLES, "'overlaps' is not a stage with figures; these are agreement, "),
+        ("overlaps", "overlap", TABLES, "'overlaps' is not a stage with a figure; these are agreement, "),
         ("overlap", "jaccard", TABLES, "'jaccard' is not a figure of overlap; it has differing, overlap"),
         (
             "overlap",

@@ -381,7 +381,10 @@ def test_a_neuron_that_a_format_did_not_try_has_no_number(tmp_path):
 @pytest.mark.parametrize(
     ("lost", "said"),
     [
-        ("heuristics_1.parquet", f"--tables: the table heuristics of m&m/{SECOND}/addition is missing"),
+        (
+            "heuristics_1.parquet",
+            "--tables: there must be a table of heuristics for each format of the ranking tables",
+        ),
         ("maps_1.safetensors", "--maps must have a file for each format of the ranking tables and no other"),
     ],
 )

@@ -157,8 +157,7 @@ class ConstructedRun:
         plans = plan(censuses, self.datasets, self.pairs, self.seed, OPERATOR)
         averages = {name: cache.last_token(self.run.first) for name, cache in self.means.items()}
         moved = [
-            (rates.assign(direction="_to_".join(direction)), pairs)
-            for direction, rates, pairs in transfer_tables(self.run, plans, averages, sets, center=True)
+            (rates, pairs) for _, rates, pairs in transfer_tables(self.run, plans, averages, sets, center=True)
         ]
         return tuple(pd.concat(tables).assign(operator=OPERATOR) for tables in zip(*moved, strict=True))
 

@@ -63,7 +63,7 @@ def ablation_trials(cells, resamples, seed):
 def transfer_trials(transfer, pairs, resamples, seed):
     """Other neurons in the circuit's place, permuted donors, and two donors that change places.
 
-    `transfer` and `pairs` are the tables of all operators; `transfer` has the column direction, both operator.
+    `transfer` and `pairs` are the tables of all operators; both have the column operator.
     """
 
     def verdicts(changed, questions, null):

@@ -48,7 +48,7 @@ def probe_tables():
         for folder, table in {
             "symbolic": probe_table("symbolic", [0.2, 0.5, 0.51, 0.8, 0.8]),
             "code": probe_table("code", [0.2, 0.3]),
-            "shared": pd.concat(together, ignore_index=True),
+            "all": pd.concat(together, ignore_index=True),
         }.items()
     }
 
@@ -131,8 +131,7 @@ def test_peak_and_onset_of_the_probes():
 
 def test_the_probe_figures_draw_the_tables(tmp_path):
     given = {name: table for (model, name), table in probe_tables().items() if model == "own"}
-    across = given.pop("all")
-    both = {"probe": pd.concat([table.assign(format=name) for name, table in given.items()]), "across": across}
+    both = {"probe": pd.concat([table.assign(format=name) for name, table in given.items()])}
     figure = probe_figures.probe(both, "own", 10)
     axes = figure.axes[0]
     lines = {line.get_label(): line for line in axes.lines}

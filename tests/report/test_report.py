@@ -21,15 +21,17 @@ SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width=
 
 def test_answers_are_read_as_they_were_written(tmp_path):
     table = pd.DataFrame({"format": ["word", "code"], "share": [0.1 + 0.2, None], "n": [1, 2]})
-    write_answers(
-        [Answer("Why?", "So: é", table, ("overlap",)), Answer("No table?", "Yes.", table[:0])], tmp_path / "a"
-    )
-    first, second = read_answers(tmp_path / "a")
+    given = [Answer("Why?", "So: é", table, ("overlap",)), Answer("No table?", "Yes.", table[:0])]
+    write_answers("m", given, tmp_path / "a")
+    model, (first, second) = read_answers(tmp_path / "a")
+    assert model == "m"
     assert (first.question, first.sentence, first.figures, len(second.table)) == ("Why?", "So: é", ("overlap",), 0)
     pd.testing.assert_frame_equal(first.table, table)
 
 
-@pytest.mark.parametrize("text", ["", '[{"question": "?"}]', "[1]", '{"a": 1}', "\0\xff"])
+@pytest.mark.parametrize(
+    "text", ["", '{"model": "m", "answers": [{"question": "?"}]}', "[1]", '{"a": 1}', "\0\xff"]
+)
 def test_broken_answers_are_named(tmp_path, text):
     path = tmp_path / "answers.json"
     path.write_text(text, encoding="latin-1")
@@ -69,8 +71,8 @@ def render(folder, answers=None, models=("m",)):
     nasty = Answer("Is 1 < 2?", "<script>alert(1)</script>", wide, ("overlap",))
     files = page.Files(
         {(model, "overlap"): folder / "figures/m/overlap.svg" for model in models},
-        {"summary": folder / "figures/summary.svg"},
-        {name: folder / f"tables/{name}.csv" for name in sorted(CAPTIONS)},
+        [folder / "figures/summary.svg"],
+        [folder / f"tables/{name}.csv" for name in sorted(CAPTIONS)],
         folder / "benchmarks",
     )
     captions = {"overlap": "How <much> they share.", "summary": "All of it."}

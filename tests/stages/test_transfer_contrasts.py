@@ -36,7 +36,7 @@ def tables():
     for operator in ("+", "-"):
         for donor, target in (("D", "T"), ("T", "D")):
             for k in (10, 50):
-                cells.append((operator, f"{donor}_to_{target}", k, "matched", 0.5))
+                cells.append((operator, donor, target, k, "matched", 0.5))
                 if (operator, donor, k) == ("-", "T", 10):
                     continue  # nothing is shared there
                 pairs = [(a, a + 1) for a in rng.permutation(40)[: rng.integers(8, 20)]]
@@ -50,7 +50,7 @@ def tables():
                             rows.append((operator, donor, target, k, condition, seed, a, b, *flags, rng.random()))
     names = ["operator", "donor", "target", "k", "condition", "seed", "a", "b"]
     names += ["recovered", "donor_answer", "permuted_answer"]
-    transfer = pd.DataFrame(cells, columns=["operator", "direction", "k", "condition", "recovered"])
+    transfer = pd.DataFrame(cells, columns=["operator", "donor", "target", "k", "condition", "recovered"])
     return transfer, pd.DataFrame(rows, columns=names)
 
 
@@ -169,7 +169,7 @@ def built(request, tmp_path_factory):
         for name, census in censuses.items()
     }
     moved = list(transfer_tables(run, plan(censuses, [], 200, 0, "addition"), means, sets, center=True))
-    rates = pd.concat([one.assign(direction="_to_".join(direction)) for direction, one, _ in moved])
+    rates = pd.concat([one for _, one, _ in moved])
     rates, pairs = rates.assign(operator="addition"), pd.concat([one for _, _, one in moved])
     table = contrast_table(rates, pairs.assign(operator="addition"), 300, 0)
     whole = overall(table).set_index("contrast")

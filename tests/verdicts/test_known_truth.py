@@ -239,7 +239,7 @@ def contrasts_by_pair(interchanged, drawn, resamples, seed):
             cell = {"donor": donor, "target": target, "k": k, "condition": "interchange", "seed": -1}
             tables.append(some[["a", "b"]].assign(operator="sum", **cell, **values))
     every = pd.concat(tables)
-    cells = every.assign(direction=every["donor"] + "_to_" + every["target"], condition="matched")
+    cells = every.assign(condition="matched")
     table = contrast_table(cells, every, resamples, seed, ["interchange"])
     return overall(table).set_index("k")[["difference", "low", "high", "verdict"]]
 

@@ -62,7 +62,9 @@ def pairs_of(rng):
 def test_in_transfer_nothing_is_left_of_what_was_there(monkeypatch):
     monkeypatch.setattr(nulls, "TRIALS", 20)
     pairs = pairs_of(np.random.default_rng(1))
-    transfer = pd.DataFrame({"operator": "+", "direction": ["x_to_y", "y_to_x"], "k": 10, "condition": "matched"})
+    transfer = pd.DataFrame(
+        {"operator": "+", "donor": ["x", "y"], "target": ["y", "x"], "k": 10, "condition": "matched"}
+    )
     found = nulls.rates(nulls.transfer_trials(transfer, pairs, 200, 0)).droplevel("metric")
     assert found["trials"].to_dict() == {
         ("repaired", "a control is the circuit"): 4 * len(DRAWN),
@@ -133,14 +135,9 @@ def test_where_the_truth_is_known_circuits_are_rarely_called_specific_or_exchang
     assert {trial["verdict"] for trial in nulls.specificity_trials(lost_answers(rng), 200, 0)} == {"yes"}
 
 
-def read(folder, pattern, **keys):
-    """The tables of a run as one, with columns named after parts of their paths."""
-    paths = sorted(folder.glob(pattern))
-    parts = (
-        pd.read_parquet(path).assign(**{key: path.with_suffix("").parts[place] for key, place in keys.items()})
-        for path in paths
-    )
-    return pd.concat(parts, ignore_index=True)
+def read(folder, pattern):
+    """The tables of a run as one."""
+    return pd.concat(map(pd.read_parquet, sorted(folder.glob(pattern))), ignore_index=True)
 
 
 def false_verdicts(folder, resamples, seed):
@@ -149,8 +146,8 @@ def false_verdicts(folder, resamples, seed):
         path.parts[-3:-1]: [pd.read_parquet(path.with_name(f"{name}.parquet")) for name in TABLES]
         for path in sorted(folder.glob("*/*/interventions.parquet"))
     }
-    transfer = read(folder, "transfer/*/*.parquet", operator=-2, direction=-1)
-    pairs = read(folder, "shared/*/transfer_pairs.parquet", operator=-2)
+    transfer = read(folder, "transfer/*/*.parquet")
+    pairs = read(folder, "shared/*/transfer_pairs.parquet")
     lost = pd.read_parquet(folder / "shared/specificity_prompts.parquet")
     how = resamples, seed
     trials = nulls.ablation_trials(cells, *how), nulls.transfer_trials(transfer, pairs, *how)

@@ -39,9 +39,12 @@ def explainer(
     schemas += [INTERVENTION_CONTRASTS, VERDICTS, *([HEURISTICS] if maps else [])]
     inputs = {schema.name: schema for schema in schemas}
     paths = input_paths(tables, inputs, "the explained page needs")
-    of_formats = by_key(maps, "format")
-    if of_formats and of_formats.keys() != by_key(paths["ranking"], "format").keys():
+    of_formats, formats = by_key(maps, "format"), by_key(paths["ranking"], "format").keys()
+    if maps and of_formats.keys() != formats:
         raise UserError("--maps must have a file for each format of the ranking tables and no other")
+    for name in ("census", "interventions", *(["heuristics"] if maps else [])):
+        if by_key(paths[name], "format").keys() != formats:
+            raise UserError(f"--tables: there must be a table of {name} for each format of the ranking tables")
     mapped = {
         name: map_files.from_arrays(read_tensors(path, map_files.KIND)[0]) for name, path in of_formats.items()
     }

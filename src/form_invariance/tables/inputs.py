@@ -60,7 +60,7 @@ def _check_complete(paths: Sequence[Path], schema: Schema) -> None:
     Raises:
         UserError: naming the first table that is missing.
     """
-    found = [tuple(common_keys(path).values()) for path in paths]
+    found = [tuple(common_keys(path)[name] for name in schema.keys) for path in paths]
     for key in product(*(dict.fromkeys(values) for values in zip(*found, strict=True))):
         if key not in found:
             raise UserError(f"--tables: the table {schema.name} of {'/'.join(key)} is missing; give one of each")

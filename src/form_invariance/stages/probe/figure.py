@@ -66,7 +66,7 @@ def probe_positions(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> F
 
     Where there are more positions than labels have room for, each second, third, ... is labelled.
     """
-    table = tables["probe"]
+    table = tables["probe"][tables["probe"]["format"] != ALL]
     rows = table[(table["operator"] == EVERY_OPERATOR) & (table["trained"] == table["tested"])]
     formats = rows["format"].unique()
     widths = (rows.groupby("format")["position"].max() + 1).loc[formats].tolist()
