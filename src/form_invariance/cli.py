@@ -54,7 +54,7 @@ def command_line(words: list[str]) -> App:
         help_format="plaintext",
         result_action="return_none",
         suppress_keyboard_interrupt=False,
-        # A list takes every word up to the next option, and may be empty. Of an option given twice the last counts.
+        # A list takes every word up to the next option, or none. Of an option given twice the last one counts.
         default_parameter=Parameter(
             consume_multiple=True, allow_repeating=True, negative_iterable=(), show_default=False
         ),
