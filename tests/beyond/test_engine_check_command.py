@@ -21,16 +21,16 @@ TEMPLATES = {"symbolic": "{a}+{b}=", "code": "a = {a}\nb = {b}\nprint(a + b)  # 
 def words(tmp_path_factory):
     """The command's options for the tables of one operator in two formats, without the output."""
     folder = tmp_path_factory.mktemp("cells")
-    options = {"--dataset": [], "--corrupt-table": [], "--attribution": [], "--mean-cache": []}
+    options = {"--datasets": [], "--corrupt-tables": [], "--attributions": [], "--mean-caches": []}
     for name, template in TEMPLATES.items():
         files = write_prompts(folder / name, template, train=4)
         attribute(files, candidates=9)
         means = folder / name / "mean_cache.safetensors"
-        sample = ("--census", files["census"], "--exclude", files["dataset"], "--prompts", 20)
+        sample = ("--censuses", files["census"], "--exclude", files["dataset"], "--prompts", 20)
         run("mean-cache", *MODEL, *sample, "--output", means)
         for option, kind in zip(options, ("dataset", "corrupt", "attribution"), strict=False):
             options[option].append(str(files[kind]))
-        options["--mean-cache"].append(str(means))
+        options["--mean-caches"].append(str(means))
     tables = [word for key, values in options.items() for word in (key, *values)]
     return ["engine-check", *MODEL, *tables, "--prompts", "3"]
 
@@ -106,7 +106,7 @@ def test_wrong_options(words, tmp_path, capsys):
     output = ["--output", str(tmp_path / "x.parquet")]
     assert main([*words[:-1], "0", *output]) == 2
     assert "--prompts: must be at least 1" in capsys.readouterr().err
-    for option, key in (("--corrupt-table", "cell"), ("--attribution", "cell"), ("--mean-cache", "format")):
+    for option, key in (("--corrupt-tables", "cell"), ("--attributions", "cell"), ("--mean-caches", "format")):
         place = words.index(option) + 1
         assert main([*words[:place], *words[place + 1 :], *output]) == 2
-        assert f"{option} must have a file for each {key} of --dataset" in capsys.readouterr().err
+        assert f"{option} must have a file for each {key} of --datasets" in capsys.readouterr().err

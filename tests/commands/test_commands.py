@@ -250,7 +250,7 @@ def test_the_templates_own_means_are_tried_too(finished, tmp_path):
     keys = {**provenance_of(path)["keys"], "operator": "x"}
     write_table(read_table(path, CENSUS), tmp_path / "x.parquet", CENSUS, provenance_of(path), keys)
     censuses = [finished.cell("word", "census.parquet"), tmp_path / "x.parquet"]
-    sample = ("--census", *censuses, "--exclude", finished.cell("word", "dataset.parquet"), "--prompts", 200)
+    sample = ("--censuses", *censuses, "--exclude", finished.cell("word", "dataset.parquet"), "--prompts", 200)
     outputs = ("--output", together, "--template-outputs", own, other)
     run("mean-cache", *finished.on_model, *sample, *outputs)
     tensors = {path: read_tensors(path, "mean_cache") for path in (together, own, other)}
@@ -322,7 +322,7 @@ def interventions_with_a_narrow_cache(finished, to):
 
 
 def census_of(finished):
-    return "--census", finished.cell("word", "census.parquet")
+    return "--censuses", finished.cell("word", "census.parquet")
 
 
 def tables_without_labels(finished, to):
@@ -346,7 +346,7 @@ REFUSALS = [
             *("mean-cache", *run.on_model, *census_of(run)),
             *("--template-outputs", to, to, "--output"),
         ),
-        "--template-outputs: give one file for each of the 1 tables of --census",
+        "--template-outputs: give one file for each of the 1 tables of --censuses",
     ),
     (
         lambda run, to: (
@@ -355,7 +355,7 @@ REFUSALS = [
         ),
         "is left to t",
     ),
-    (tables_without_labels, "--census or --labelled: tables of --agreement are missing"),
+    (tables_without_labels, "--censuses or --labelled: tables of --agreement are missing"),
 ]
 
 

@@ -56,7 +56,7 @@ def run(words: list[str]) -> int:
         names = ("census", "probe", "agreement", "heuristic_summary", "significance", "families")
         outputs += [f"{folder}/{name}.{suffix}" for name in names for suffix in ("csv", "md", "tex")]
     for folder in values.get("--output-folder", []) if words[0] == "transfer" else []:
-        formats = [Path(path).parts[-3] for path in values["--census"]]
+        formats = [Path(path).parts[-3] for path in values["--censuses"]]
         outputs += [
             f"{folder}/{donor}_to_{target}.parquet" for donor, target in itertools.permutations(formats, 2)
         ]

@@ -149,7 +149,7 @@ def test_the_probe_figures_draw_the_tables(tmp_path):
 
 def test_tables_command(inputs, tmp_path):
     options = []
-    names = (("heuristics", HEURISTICS), ("agreement", AGREEMENT), ("labelled", LABELLED), ("census", CENSUS))
+    names = (("heuristics", HEURISTICS), ("agreement", AGREEMENT), ("labelled", LABELLED), ("censuses", CENSUS))
     names = (*names, ("probes", PROBE))
     for (option, schema), found in zip(names, (*inputs, probe_tables()), strict=True):
         options.append(f"--{option}")

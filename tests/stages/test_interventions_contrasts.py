@@ -208,7 +208,7 @@ def test_a_circuit_without_a_control_has_its_value_and_no_difference(cells):
 
 def test_the_command_writes_what_the_function_gives(cells, table, tmp_path):
     words = ["intervention-contrasts", "--bootstrap", str(RESAMPLES), "--seed", str(SEED)]
-    paths = {"--interventions": [], "--by-prompt": [], "--dataset": []}
+    paths = {"--interventions": [], "--by-prompt": [], "--datasets": []}
     for key, tables in cells.items():
         for option, schema, own in zip(paths, SCHEMAS, tables, strict=True):
             path = tmp_path / f"{schema.name}_{'_'.join(key)}.parquet"

@@ -95,7 +95,7 @@ def test_problems_are_left_for_the_means_as_the_mean_cache_needs_them(rows, left
 
 def run(tmp_path, censuses):
     words = ["preflight", "--train", "20", "--eval", "30", "--corrupt-seeds", "1", "--corrupt", "within_operator"]
-    words += ["--seed", "0", "--output", str(tmp_path / "x.parquet"), "--census"]
+    words += ["--seed", "0", "--output", str(tmp_path / "x.parquet"), "--censuses"]
     for (name, operator), (census, template) in censuses.items():
         path = tmp_path / f"{name}_{operator}.parquet"
         zeros = {"int64": 0, "float64": 0.0, "bool": False, "string": ""}

@@ -1,12 +1,11 @@
 """Whether the shared neurons do the same in every format, per (model, operator)."""
 
-every_grid = partial(expand, operator=list(GRIDS), allow_missing=True)
 AGREEMENT = every_grid("<results>/{model}/shared/{operator}/agreement.parquet")
 LABELLED = every_grid("<results>/{model}/shared/{operator}/labelled.parquet")
 CORRELATIONS = every_grid("<results>/{model}/shared/{operator}/activation_correlation.parquet")
-FIGURES["heuristics"] = "agreement", GRID_MODELS, [*HEURISTICS, *AGREEMENT, *LABELLED]
-ANSWERS["agreement"] = GRID_MODELS, [*AGREEMENT, *LABELLED, *CORRELATIONS]
-TABLES += expand([*AGREEMENT, *LABELLED, *CORRELATIONS], model=GRID_MODELS)
+FIGURES["heuristics"] = Figure("agreement", GRID_MODELS, [*HEURISTICS, *AGREEMENT, *LABELLED])
+ANSWERS["agreement"] = Answer(GRID_MODELS, [*AGREEMENT, *LABELLED, *CORRELATIONS])
+TARGETS += expand([*AGREEMENT, *LABELLED, *CORRELATIONS], model=GRID_MODELS)
 
 
 rule agreement:
@@ -22,6 +21,8 @@ rule agreement:
         "<results>/logs/agreement/{model}/{operator}.log",
     benchmark:
         "<results>/benchmarks/agreement/{model}/{operator}.tsv"
+    wildcard_constraints:
+        operator=one_of(GRIDS),
     conda:
         "../../envs/cpu.yaml"
     params:

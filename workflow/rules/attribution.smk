@@ -1,6 +1,6 @@
 """Stage 1 of the ranking, per (model, format, operator): attribution to every late neuron."""
 
-TABLES += expand("<results>/{model}/{format}/{operator}/attribution.parquet", **CELLS)
+TARGETS += expand("<results>/{model}/{format}/{operator}/attribution.parquet", **CELLS)
 
 
 rule attribution:

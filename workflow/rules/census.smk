@@ -1,16 +1,8 @@
 """Census: what the model answers, per (model, format, operator)."""
 
 CENSUS = expand("<results>/{model}/{format}/{operator}/census.parquet", **CELLS)
-TABLES += CENSUS
-ANSWERS["census"] = MODELS, every_cell("<results>/{model}/{format}/{operator}/census.parquet")
-# The tables of the operators that are tables.
-TASK_TABLES = {
-    name: operator["table"]
-    for name, operator in config["operators"].items()
-    if not isinstance(operator, str) and "table" in operator
-}
-# The options that say what each operator asks.
-ASKED = {name: task_options(operator, config["operands"], FILES) for name, operator in config["operators"].items()}
+TARGETS += CENSUS
+ANSWERS["census"] = Answer(MODELS, every_cell("<results>/{model}/{format}/{operator}/census.parquet"))
 
 
 rule census:

@@ -3,7 +3,7 @@
 # The circuit whose neurons are classified has a file of its own, so that a change of k does not re-run the heuristics.
 CIRCUITS = {"circuit": config["k"], "classified_circuit": [config["k_shown"]]}
 EFFECTS = every_format("<results>/{model}/{format}/{operator}/indirect_effects.safetensors")
-TABLES += expand(
+TARGETS += expand(
     "<results>/{model}/shared/{operator}/{circuit}.parquet", model=MODELS, operator=OPERATORS, circuit=CIRCUITS
 )
 

@@ -1,6 +1,7 @@
 """What several rules share."""
 
 import json
+from collections import namedtuple
 from functools import partial
 from itertools import permutations
 
@@ -8,6 +9,7 @@ from form_invariance.stage_folders import part_of
 from form_invariance.workflow.rule_options import (
     asked_of,
     expression_of,
+    is_table,
     one_of,
     option,
     run_options,
@@ -23,17 +25,31 @@ OPERATORS = list(config["operators"])
 VARIANTS = config_check.measured_variants(config)
 # Operators that are whole-number arithmetic; the others are tables, or ask a digit.
 NUMBER_OPERATORS = [name for name, operator in config["operators"].items() if expression_of(operator)]
+TASK_OPERATORS = [name for name, operator in config["operators"].items() if is_table(operator)]
+# The options that say what each operator asks.
+ASKED = {name: task_options(operator, config["operands"], FILES) for name, operator in config["operators"].items()}
+# The grid of every operator that is an expression, for the heuristics. One that asks a digit keeps its own limits.
+GRIDS = {
+    name: [f"--expression={expression_of(config['operators'][name])}"] if name in NUMBER_OPERATORS else ASKED[name]
+    for name in OPERATORS
+    if name not in TASK_OPERATORS
+}
+GRID_MODELS = MODELS if GRIDS else []
 CELLS = dict(model=MODELS, format=FORMATS, operator=OPERATORS)
 every_format = partial(expand, format=FORMATS, allow_missing=True)
 every_operator = partial(expand, operator=OPERATORS, allow_missing=True)
 every_cell = partial(expand, format=FORMATS, operator=OPERATORS, allow_missing=True)
+every_grid = partial(expand, operator=list(GRIDS), allow_missing=True)
+every_grid_cell = partial(expand, format=FORMATS, operator=list(GRIDS), allow_missing=True)
 DIRECTIONS = [f"{donor}_to_{target}" for donor, target in permutations(FORMATS, 2)]
+# settings("seed", pairs="census_pairs") is --seed SEED --pairs CENSUS_PAIRS.
 settings = partial(settings_of, config)
 
-# What `all` makes; each rule file adds its own.
-TABLES, PAGES = [], []
-# By name, the figures of a model (their stage, models and tables), and by stage, the questions of the report (models
-# and tables).
+# What `all` makes: tables and figures, and pages. Each rule file adds its own.
+TARGETS, PAGES = [], []
+# The figures of a model, by name, and the questions of the report, by stage: which models have them, and their tables.
+Figure = namedtuple("Figure", ["stage", "models", "tables"])
+Answer = namedtuple("Answer", ["models", "tables"])
 FIGURES, ANSWERS = {}, {}
 FIGURE_KINDS = ["png", "svg", "pdf"]
 
@@ -45,7 +61,7 @@ def model_options(wildcards) -> list[str]:
 
 def answered(model: str) -> list[str]:
     """The tables that the questions about a model need."""
-    return list(dict.fromkeys(path for models, tables in ANSWERS.values() if model in models for path in tables))
+    return list(dict.fromkeys(path for one in ANSWERS.values() if model in one.models for path in one.tables))
 
 
 def on_cluster() -> bool:

@@ -20,7 +20,7 @@ from form_invariance.workflow import (
 )
 from form_invariance.workflow.given import with_items
 from form_invariance.workflow.paths import check_folders, shell_prefix
-from form_invariance.workflow.source_digest import source_digest
+from form_invariance.workflow.source_digest import source_digest, text_digest
 
 # Jobs run with the interpreter that runs Snakemake, even where its environment is not activated, and with the source
 # whose digest they record. A job's conda environment brings its own interpreter, but not this source.

@@ -1,7 +1,7 @@
 """Dataset: correctly answered pairs, split, with corrupt partners, per (model, format, operator)."""
 
-TABLES += expand("<results>/{model}/{format}/{operator}/{table}.parquet", table=["dataset", "corrupt"], **CELLS)
-TABLES += expand("<results>/{model}/preflight.parquet", model=MODELS)
+TARGETS += expand("<results>/{model}/{format}/{operator}/{table}.parquet", table=["dataset", "corrupt"], **CELLS)
+TARGETS += expand("<results>/{model}/preflight.parquet", model=MODELS)
 # Operators besides its own from which a dataset takes corrupt partners.
 OTHERS = OPERATORS if config["corrupt"] == "across_operators" else []
 
@@ -26,7 +26,7 @@ rule preflight:
     resources:
         **table_job(mem_mb=1000, minutes=3),
     shell:
-        "python -m form_invariance preflight --census {input.census:q} {params.settings:q} --output {output:q}"
+        "python -m form_invariance preflight --censuses {input.census:q} {params.settings:q} --output {output:q}"
         " 2> {log:q}"
 
 
@@ -53,6 +53,6 @@ rule dataset:
     resources:
         **table_job(mem_mb=1000, minutes=3),
     shell:
-        "python -m form_invariance dataset --census {input.census:q} --other-census {input.others:q}"
+        "python -m form_invariance dataset --census {input.census:q} --other-censuses {input.others:q}"
         " {params.settings:q} --output {output.table:q} --corrupt-output {output.corrupt:q}"
         " 2> {log:q}"

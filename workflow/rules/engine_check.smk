@@ -1,8 +1,8 @@
 """The fast engine against TransformerLens, on a few prompts of a model, in one operator of each format."""
 
 ENGINE_CHECK = "<results>/{model}/engine_check.parquet"
-ANSWERS["engine_check"] = MODELS, [ENGINE_CHECK]
-TABLES += expand(ENGINE_CHECK, model=MODELS)
+ANSWERS["engine_check"] = Answer(MODELS, [ENGINE_CHECK])
+TARGETS += expand(ENGINE_CHECK, model=MODELS)
 # Each format with another operator, as long as there are operators.
 CHECKED_CELLS = [f"{name}/{OPERATORS[n % len(OPERATORS)]}" for n, name in enumerate(FORMATS)]
 every_checked_cell = partial(expand, cell=CHECKED_CELLS, allow_missing=True)
@@ -31,5 +31,5 @@ rule engine_check:
         **model_job("engine_check"),
     shell:
         "python -m form_invariance engine-check {params.model:q} --model-files {input.model_files:q}"
-        " --dataset {input.datasets:q} --corrupt-table {input.corrupt:q} --attribution {input.attribution:q}"
-        " --mean-cache {input.means:q} {params.prompts:q} --output {output:q} 2> {log:q}"
+        " --datasets {input.datasets:q} --corrupt-tables {input.corrupt:q} --attributions {input.attribution:q}"
+        " --mean-caches {input.means:q} {params.prompts:q} --output {output:q} 2> {log:q}"

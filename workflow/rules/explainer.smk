@@ -13,7 +13,12 @@ rule explainer:
         tables=[
             *explained(table=[f"{name}.parquet" for name in EXPLAINED_CELLS], format=FORMATS),
             *explained(table=["dataset.parquet", "corrupt.parquet"], format=FORMATS[0]),
-            *explained(table=["circuit.parquet", "overlap.parquet"], format="shared"),
+            *expand(
+                "<results>/{model}/shared/{operator}/{table}.parquet",
+                model=MODELS[0],
+                operator=OPERATORS[0],
+                table=["circuit", "overlap"],
+            ),
             *expand([CONTRASTS, VERDICTS], model=MODELS[0]),
         ],
         maps=EXPLAINED_MAPS,

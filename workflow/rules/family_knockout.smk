@@ -1,9 +1,9 @@
 """Knockout of the neurons of a heuristic's family where their rule holds, and where it does not, per model."""
 
 FAMILY_KNOCKOUT = ["<results>/{model}/shared/family_knockout.parquet"]
-FIGURES["family_knockout"] = "family_knockout", GRID_MODELS, FAMILY_KNOCKOUT
-ANSWERS["family_knockout"] = GRID_MODELS, FAMILY_KNOCKOUT
-TABLES += expand(FAMILY_KNOCKOUT, model=GRID_MODELS)
+FIGURES["family_knockout"] = Figure("family_knockout", GRID_MODELS, FAMILY_KNOCKOUT)
+ANSWERS["family_knockout"] = Answer(GRID_MODELS, FAMILY_KNOCKOUT)
+TARGETS += expand(FAMILY_KNOCKOUT, model=GRID_MODELS)
 
 
 rule family_knockout:
@@ -31,5 +31,5 @@ rule family_knockout:
         **model_job("family_knockout"),
     shell:
         "python -m form_invariance family-knockout {params.model:q} --model-files {input.model_files:q}"
-        " --census {input.census:q} --datasets {input.datasets:q} --heuristics {input.heuristics:q}"
+        " --censuses {input.census:q} --datasets {input.datasets:q} --heuristics {input.heuristics:q}"
         " {params.problems:q} {params.settings:q} --output {output:q} 2> {log:q}"

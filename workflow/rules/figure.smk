@@ -1,16 +1,16 @@
 """Every figure of a model that is drawn from tables."""
 
-TABLES += [
+TARGETS += [
     f"<results>/figures/{model}/{figure}.{kind}"
-    for figure, (_, models, _) in FIGURES.items()
-    for model in models
+    for figure, one in FIGURES.items()
+    for model in one.models
     for kind in FIGURE_KINDS
 ]
 
 
 rule figure:
     input:
-        lambda wildcards: FIGURES[wildcards.figure][2],
+        lambda wildcards: FIGURES[wildcards.figure].tables,
     output:
         multiext("<results>/figures/{model}/{figure}", ".png", ".pdf"),
         report(
@@ -28,8 +28,8 @@ rule figure:
     conda:
         "../../envs/plot.yaml"
     params:
-        code=lambda wildcards: source_digest("figure", part_of(FIGURES[wildcards.figure][0], "figure")),
-        stage=lambda wildcards: FIGURES[wildcards.figure][0],
+        code=lambda wildcards: source_digest("figure", part_of(FIGURES[wildcards.figure].stage, "figure")),
+        stage=lambda wildcards: FIGURES[wildcards.figure].stage,
         k=settings(k="k_shown"),
     resources:
         **table_job(mem_mb=1000, minutes=3),

@@ -1,12 +1,5 @@
 """Random activation maps, with which labels of heuristics are compared, per operator."""
 
-# The grid of every operator that is an expression. One that asks a digit keeps its own limits.
-GRIDS = {
-    name: ASKED[name][:1] if name in NUMBER_OPERATORS else ASKED[name]
-    for name in OPERATORS
-    if name not in TASK_TABLES
-}
-
 
 rule heuristic_null:
     output:
@@ -15,6 +8,8 @@ rule heuristic_null:
         "<results>/logs/heuristic_null/{operator}.log",
     benchmark:
         "<results>/benchmarks/heuristic_null/{operator}.tsv"
+    wildcard_constraints:
+        operator=one_of(GRIDS),
     conda:
         "../../envs/gpu.yaml"
     params:

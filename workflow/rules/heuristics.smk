@@ -1,9 +1,7 @@
 """Heuristics that the shared neurons follow: one choice of neurons per (model, operator), labels per format."""
 
-GRID_MODELS = MODELS if GRIDS else []
-every_grid_cell = partial(expand, format=FORMATS, operator=list(GRIDS), allow_missing=True)
 HEURISTICS = every_grid_cell("<results>/{model}/{format}/{operator}/heuristics.parquet")
-TABLES += expand(HEURISTICS, model=GRID_MODELS)
+TARGETS += expand(HEURISTICS, model=GRID_MODELS)
 
 
 rule labelled_neurons:
@@ -17,6 +15,10 @@ rule labelled_neurons:
         "<results>/logs/labelled_neurons/{model}/{operator}.log",
     benchmark:
         "<results>/benchmarks/labelled_neurons/{model}/{operator}.tsv"
+    wildcard_constraints:
+        operator=one_of(GRIDS),
+    # With what waits for it, the longest chain after the rankings.
+    priority: 1
     conda:
         "../../envs/gpu.yaml"
     params:
@@ -42,6 +44,8 @@ rule heuristics:
         "<results>/logs/heuristics/{model}/{format}/{operator}.log",
     benchmark:
         "<results>/benchmarks/heuristics/{model}/{format}/{operator}.tsv"
+    wildcard_constraints:
+        operator=one_of(GRIDS),
     # With what waits for it, the longest chain after the rankings.
     priority: 1
     conda:

@@ -1,8 +1,8 @@
 """The circuits compared with their strongest controls, over the cells of a model."""
 
 CONTRASTS = "<results>/{model}/shared/intervention_contrasts.parquet"
-ANSWERS["interventions"] = MODELS, [CONTRASTS]
-TABLES += expand(CONTRASTS, model=MODELS)
+ANSWERS["interventions"] = Answer(MODELS, [CONTRASTS])
+TARGETS += expand(CONTRASTS, model=MODELS)
 
 
 rule intervention_contrasts:
@@ -25,5 +25,5 @@ rule intervention_contrasts:
         **table_job(mem_mb=2000),
     shell:
         "python -m form_invariance intervention-contrasts --interventions {input.interventions:q}"
-        " --by-prompt {input.by_prompt:q} --dataset {input.dataset:q} {params.settings:q} --output {output:q}"
+        " --by-prompt {input.by_prompt:q} --datasets {input.dataset:q} {params.settings:q} --output {output:q}"
         " 2> {log:q}"

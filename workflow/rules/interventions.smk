@@ -2,8 +2,8 @@
 
 INTERVENTIONS = every_cell("<results>/{model}/{format}/{operator}/interventions.parquet")
 INTERVENTIONS_PROMPTS = every_cell("<results>/{model}/{format}/{operator}/interventions_prompts.parquet")
-FIGURES["keep_only"] = FIGURES["knockout"] = "interventions", MODELS, INTERVENTIONS
-TABLES += expand([*INTERVENTIONS, *INTERVENTIONS_PROMPTS], model=MODELS)
+FIGURES["keep_only"] = FIGURES["knockout"] = Figure("interventions", MODELS, INTERVENTIONS)
+TARGETS += expand([*INTERVENTIONS, *INTERVENTIONS_PROMPTS], model=MODELS)
 
 
 rule interventions:

@@ -23,5 +23,5 @@ rule mean_cache:
         **model_job("mean_cache"),
     shell:
         "python -m form_invariance mean-cache {params.model:q} --model-files {input.model_files:q}"
-        " --census {input.census:q} --exclude {input.exclude:q} {params.settings:q}"
+        " --censuses {input.census:q} --exclude {input.exclude:q} {params.settings:q}"
         " --output {output.of_format:q} --template-outputs {output.of_templates:q} 2> {log:q}"

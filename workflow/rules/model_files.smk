@@ -1,6 +1,6 @@
 """Check that a model is read correctly, and record digests of its files, which its other jobs check."""
 
-TABLES += expand("<results>/{model}/model_files.parquet", model=MODELS)
+TARGETS += expand("<results>/{model}/model_files.parquet", model=MODELS)
 
 
 rule model_files:

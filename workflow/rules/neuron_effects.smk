@@ -1,7 +1,7 @@
 """What each neuron of the shared circuit does alone, per (model, format, operator)."""
 
 NEURON_EFFECTS = every_cell("<results>/{model}/{format}/{operator}/neuron_effects.parquet")
-TABLES += expand(NEURON_EFFECTS, model=MODELS)
+TARGETS += expand(NEURON_EFFECTS, model=MODELS)
 
 
 rule neuron_effects:

@@ -3,10 +3,10 @@
 OPERATOR_OVERLAP = "<results>/{model}/shared/operator_overlap.parquet"
 DIFFERING = "<results>/{model}/shared/differing.parquet"
 FORMAT_CORRELATION = "<results>/{model}/shared/format_correlation.parquet"
-FIGURES["overlap"] = "overlap", MODELS, [*OVERLAP, *RELIABILITY, OPERATOR_OVERLAP]
-FIGURES["differing"] = "overlap", MODELS, [DIFFERING]
-ANSWERS["overlap"] = MODELS, [*OVERLAP, *RELIABILITY, FORMAT_CORRELATION]
-TABLES += expand([OPERATOR_OVERLAP, DIFFERING, FORMAT_CORRELATION], model=MODELS)
+FIGURES["overlap"] = Figure("overlap", MODELS, [*OVERLAP, *RELIABILITY, OPERATOR_OVERLAP])
+FIGURES["differing"] = Figure("overlap", MODELS, [DIFFERING])
+ANSWERS["overlap"] = Answer(MODELS, [*OVERLAP, *RELIABILITY, FORMAT_CORRELATION])
+TARGETS += expand([OPERATOR_OVERLAP, DIFFERING, FORMAT_CORRELATION], model=MODELS)
 
 
 rule operator_overlap:

@@ -2,7 +2,7 @@
 
 OVERLAP = every_operator("<results>/{model}/shared/{operator}/overlap.parquet")
 RELIABILITY = every_operator("<results>/{model}/shared/{operator}/reliability.parquet")
-TABLES += expand([*OVERLAP, *RELIABILITY], model=MODELS)
+TARGETS += expand([*OVERLAP, *RELIABILITY], model=MODELS)
 
 
 rule overlap:

@@ -2,7 +2,7 @@
 
 PAPER_TABLES = ["census", "probe", "agreement", "heuristic_summary", "significance", "families"]
 PAPER_FILES = expand("<results>/tables/{table}.{extension}", table=PAPER_TABLES, extension=["csv", "md", "tex"])
-TABLES += PAPER_FILES if NUMBER_OPERATORS else []
+TARGETS += PAPER_FILES if NUMBER_OPERATORS else []
 NUMBER_CELLS = CELLS | {"operator": NUMBER_OPERATORS}
 
 
@@ -27,6 +27,6 @@ rule paper_tables:
     resources:
         **table_job(mem_mb=2000),
     shell:
-        "python -m form_invariance paper-tables --census {input.census:q}"
+        "python -m form_invariance paper-tables --censuses {input.census:q}"
         " --probes {input.probes:q} --heuristics {input.heuristics:q} --agreement {input.agreement:q}"
         " --labelled {input.labelled:q} --output-folder {params.folder:q} 2> {log:q}"

@@ -1,7 +1,7 @@
 """Stage 2 of the ranking, per (model, format, operator): exact patching of the candidates; then the ranking."""
 
 RANKED = ["indirect_effects.safetensors", "ranking.parquet"]
-TABLES += expand("<results>/{model}/{format}/{operator}/{table}", table=RANKED, **CELLS)
+TARGETS += expand("<results>/{model}/{format}/{operator}/{table}", table=RANKED, **CELLS)
 
 
 rule patching:

@@ -3,7 +3,7 @@
 # Models that do not run in float32; none if no prompts are given.
 LOWER = [name for name, model in config["models"].items() if model.get("dtype", "float32") != "float32"]
 if config["precision_prompts"]:
-    TABLES += expand(every_cell("<results>/{model}/{format}/{operator}/precision.parquet"), model=LOWER)
+    TARGETS += expand(every_cell("<results>/{model}/{format}/{operator}/precision.parquet"), model=LOWER)
 
 
 rule precision:

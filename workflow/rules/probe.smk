@@ -4,10 +4,10 @@ PROBES = every_format("<results>/{model}/{format}/probe.parquet")
 # Over all formats together, if there are several.
 PROBE_ACROSS = "<results>/{model}/shared/probe.parquet"
 EVERY_PROBE = [*PROBES, *([PROBE_ACROSS] if FORMATS[1:] else [])]
-TABLES += expand(EVERY_PROBE, model=MODELS)
-FIGURES["probe"] = "probe", MODELS, EVERY_PROBE
-FIGURES["probe_positions"] = "probe", MODELS, PROBES
-ANSWERS["probe"] = MODELS, PROBES
+TARGETS += expand(EVERY_PROBE, model=MODELS)
+FIGURES["probe"] = Figure("probe", MODELS, EVERY_PROBE)
+FIGURES["probe_positions"] = Figure("probe", MODELS, PROBES)
+ANSWERS["probe"] = Answer(MODELS, PROBES)
 
 
 rule probe:
@@ -30,7 +30,7 @@ rule probe:
         **model_job("probe", extra_mb=2000),
     shell:
         "python -m form_invariance probe {params.model:q} --model-files {input.model_files:q}"
-        " --census {input.census:q} {params.settings:q} --output {output:q} 2> {log:q}"
+        " --censuses {input.census:q} {params.settings:q} --output {output:q} 2> {log:q}"
 
 
 use rule probe as probe_across with:

@@ -4,10 +4,10 @@ PROMOTED = "<results>/{model}/shared/promoted_tokens.parquet"
 ROW_ACTIVATIONS = expand(
     "<results>/{model}/{format}/{operator}/row_activations.parquet",
     format=FORMATS,
-    operator=list(TASK_TABLES),
+    operator=TASK_OPERATORS,
     allow_missing=True,
 )
-TABLES += expand([PROMOTED, *ROW_ACTIVATIONS], model=MODELS)
+TARGETS += expand([PROMOTED, *ROW_ACTIVATIONS], model=MODELS)
 
 
 rule promoted_tokens:

@@ -15,14 +15,12 @@ CAPTIONS = {
 
 rule report:
     input:
-        TABLES,
+        TARGETS,
         browsers=expand("<results>/browser/{model}.html", model=MODELS),
         explained="<results>/explained.html",
         answers=expand("<results>/{model}/answers.json", model=MODELS),
         figures=[
-            f"<results>/figures/{model}/{figure}.svg"
-            for figure, (_, models, _) in FIGURES.items()
-            for model in models
+            f"<results>/figures/{model}/{figure}.svg" for figure, one in FIGURES.items() for model in one.models
         ],
         compared="<results>/figures/summary.svg",
         paper=expand("<results>/tables/{table}.csv", table=PAPER_TABLES if NUMBER_OPERATORS else []),

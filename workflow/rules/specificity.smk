@@ -3,9 +3,9 @@
 SPECIFICITY = "<results>/{model}/shared/specificity.parquet"
 SPECIFICITY_CONTRASTS = "<results>/{model}/shared/specificity_contrasts.parquet"
 SPECIFICITY_PROMPTS = "<results>/{model}/shared/specificity_prompts.parquet"
-FIGURES["specificity"] = FIGURES["exchange"] = "specificity", MODELS, [SPECIFICITY]
-ANSWERS["specificity"] = MODELS, [SPECIFICITY, SPECIFICITY_CONTRASTS]
-TABLES += expand([SPECIFICITY, SPECIFICITY_CONTRASTS, SPECIFICITY_PROMPTS], model=MODELS)
+FIGURES["specificity"] = FIGURES["exchange"] = Figure("specificity", MODELS, [SPECIFICITY])
+ANSWERS["specificity"] = Answer(MODELS, [SPECIFICITY, SPECIFICITY_CONTRASTS])
+TARGETS += expand([SPECIFICITY, SPECIFICITY_CONTRASTS, SPECIFICITY_PROMPTS], model=MODELS)
 TEXT = [config["specificity_text"]] if config.get("specificity_text") else []
 
 
@@ -42,7 +42,7 @@ rule specificity:
         **model_job("specificity"),
     shell:
         "python -m form_invariance specificity {params.model:q} --model-files {input.model_files:q}"
-        " --dataset {input.dataset:q} --rankings {input.rankings:q} --circuit {input.circuits:q}"
-        " --mean-cache {input.means:q} --tasks {params.tasks:q}"
+        " --datasets {input.dataset:q} --rankings {input.rankings:q} --circuits {input.circuits:q}"
+        " --mean-caches {input.means:q} --tasks {params.tasks:q}"
         " {params.text:q} {params.operands:q} {params.settings:q} --output {output.table:q}"
         " --contrasts-output {output.contrasts:q} --prompts-output {output.by_prompt:q} 2> {log:q}"

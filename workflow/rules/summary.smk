@@ -2,9 +2,9 @@
 
 VERDICTS = "<results>/{model}/shared/verdicts.parquet"
 # The report opens with it.
-ANSWERS = {"summary": (MODELS, [VERDICTS]), **ANSWERS}
-TABLES += expand(VERDICTS, model=MODELS)
-TABLES += expand("<results>/figures/summary.{kind}", kind=FIGURE_KINDS)
+ANSWERS = {"summary": Answer(MODELS, [VERDICTS]), **ANSWERS}
+TARGETS += expand(VERDICTS, model=MODELS)
+TARGETS += expand("<results>/figures/summary.{kind}", kind=FIGURE_KINDS)
 
 
 rule summary:
@@ -49,7 +49,7 @@ rule summary_figure:
     conda:
         "../../envs/plot.yaml"
     params:
-        code=source_digest("figure", "verdicts.summary.figure"),
+        code=source_digest("figure", part_of("summary", "figure")),
         k=settings(k="k_shown"),
     resources:
         **table_job(mem_mb=1000, minutes=3),

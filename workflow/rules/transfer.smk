@@ -3,8 +3,8 @@
 ONE_TRANSFER = "<results>/{model}/transfer/{operator}/{direction}.parquet"
 TRANSFERS = expand(ONE_TRANSFER, operator=OPERATORS, direction=DIRECTIONS, allow_missing=True)
 TRANSFER_PAIRS = every_operator("<results>/{model}/shared/{operator}/transfer_pairs.parquet")
-FIGURES["transfer"] = "transfer", MODELS, TRANSFERS
-TABLES += expand([*TRANSFERS, *TRANSFER_PAIRS], model=MODELS)
+FIGURES["transfer"] = Figure("transfer", MODELS, TRANSFERS)
+TARGETS += expand([*TRANSFERS, *TRANSFER_PAIRS], model=MODELS)
 
 
 rule transfer:
@@ -35,7 +35,7 @@ rule transfer:
         **model_job("transfer"),
     shell:
         "python -m form_invariance transfer {params.model:q} --model-files {input.model_files:q}"
-        " --census {input.census:q} --exclude-train {input.datasets:q}"
+        " --censuses {input.census:q} --exclude-train {input.datasets:q}"
         " --rankings {input.rankings:q} --mean-caches {input.means:q} --circuit {input.circuit:q}"
         " {params.settings:q} --output-folder {params.folder:q} --pairs-output {output.by_pair:q} 2> {log:q}"
 

@@ -1,9 +1,9 @@
 """What transfer corrects beyond controls, over the cells of a model."""
 
 TRANSFER_CONTRASTS = "<results>/{model}/shared/transfer_contrasts.parquet"
-FIGURES["transfer_contrasts"] = "transfer", MODELS, [TRANSFER_CONTRASTS]
-ANSWERS["transfer"] = MODELS, [*TRANSFERS, TRANSFER_CONTRASTS]
-TABLES += expand(TRANSFER_CONTRASTS, model=MODELS)
+FIGURES["transfer_contrasts"] = Figure("transfer", MODELS, [TRANSFER_CONTRASTS])
+ANSWERS["transfer"] = Answer(MODELS, [*TRANSFERS, TRANSFER_CONTRASTS])
+TARGETS += expand(TRANSFER_CONTRASTS, model=MODELS)
 
 
 rule transfer_contrasts:

@@ -16,12 +16,12 @@ def _of_shared(tables: "dict[Any, pd.DataFrame]", column: str) -> "dict[Any, pd.
 
 
 def paper_tables(
-    *, census: Files, probes: Files, heuristics: Files, agreement: Files, labelled: Files, output_folder: Path
+    *, censuses: Files, probes: Files, heuristics: Files, agreement: Files, labelled: Files, output_folder: Path
 ) -> None:
     """Write the paper's tables as CSV, Markdown and LaTeX, with the paper's numbers next to ours.
 
     Args:
-        census: census table of each cell
+        censuses: census table of each cell
         probes: probe tables
         heuristics: heuristics table of each cell
         agreement: agreement table of each operator
@@ -37,7 +37,7 @@ def paper_tables(
     from form_invariance.tables.files import provenance_of, read_tables
     from form_invariance.tables.keys import by_key
 
-    paths = by_key(census, *CENSUS.keys)
+    paths = by_key(censuses, *CENSUS.keys)
     sources = {model: str(provenance_of(path)["model"]) for (model, *_), path in paths.items()}
     asked = read_tables(paths, CENSUS)
     probed = read_tables(by_key(probes, *PROBE.keys), PROBE)
@@ -47,7 +47,7 @@ def paper_tables(
     counts = _of_shared(read_tables(by_key(labelled, *LABELLED.keys), LABELLED), "kind")
     missing = {key[0] for key in (*probed, *followed, *agreements)} - sources.keys()
     if missing or counts.keys() != agreements.keys():
-        raise UserError(f"--census or --labelled: tables of {sorted(missing) or '--agreement'} are missing")
+        raise UserError(f"--censuses or --labelled: tables of {sorted(missing) or '--agreement'} are missing")
     rows = tables.agreement(agreements, counts, sources)
     made = {
         "census": tables.census(asked, sources),

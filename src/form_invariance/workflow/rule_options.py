@@ -6,8 +6,8 @@ from typing import Any
 
 
 def one_of(names: Iterable[str]) -> str:
-    """A pattern that matches these names and nothing else."""
-    return "|".join(map(re.escape, names))
+    """A pattern that matches these names and nothing else; without names it matches nothing."""
+    return "|".join(map(re.escape, names)) or "(?!)"
 
 
 def option(name: str, value: Any) -> list[str]:
@@ -55,6 +55,11 @@ def expression_of(operator: Any) -> str | None:
     if isinstance(operator, str):
         return operator
     return None if "digit" in operator else operator.get("expression")
+
+
+def is_table(operator: Any) -> bool:
+    """Whether an operator of the configuration asks the rows of a table."""
+    return not isinstance(operator, str) and "table" in operator
 
 
 def asked_of(operator: Any) -> str:

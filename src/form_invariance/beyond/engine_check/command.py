@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 def engine_check(
     *,
     model: ModelOptions,
-    dataset: Files,
-    corrupt_table: Files,
-    attribution: Files,
-    mean_cache: Files,
+    datasets: Files,
+    corrupt_tables: Files,
+    attributions: Files,
+    mean_caches: Files,
     prompts: int,
     output: Path,
 ) -> None:
     """Compare the fast engine with TransformerLens hooks over whole sequences, for one model.
 
     Args:
-        dataset: dataset table of each cell
-        corrupt_table: corrupt partners of each cell
-        attribution: attribution table of each cell
-        mean_cache: mean cache of each format
+        datasets: dataset table of each cell
+        corrupt_tables: corrupt partners of each cell
+        attributions: attribution table of each cell
+        mean_caches: mean cache of each format
         prompts: train prompts of each cell
         output: engine check table
     """
@@ -42,8 +42,8 @@ def engine_check(
     from form_invariance.tables.keys import common_keys, matching_cells
     from form_invariance.tables.progress import track
 
-    cells = matching_cells(dataset=dataset, corrupt_table=corrupt_table, attribution=attribution)
-    samples, fast = _run_fast(model, cells, mean_cache, prompts)
+    cells = matching_cells(datasets=datasets, corrupt_tables=corrupt_tables, attributions=attributions)
+    samples, fast = _run_fast(model, cells, mean_caches, prompts)
     dtype, device = dtype_of(model.dtype), device_of(model.device)
     try:
         bridge = boot(folder_of(model), dtype, device)
@@ -55,11 +55,11 @@ def engine_check(
         slow = {cell: hooked_values(bridge, sample) for cell, sample in every}
         table = compute.compare(fast, slow, model.dtype)
         compute.require_exact(table, model.model, model.dtype)
-    write_table(table, output, ENGINE_CHECK, {**settings, "device": device}, common_keys(*dataset))
+    write_table(table, output, ENGINE_CHECK, {**settings, "device": device}, common_keys(*datasets))
 
 
 def _run_fast(
-    options: ModelOptions, cells: list[dict[tuple[str, str], Path]], mean_cache: Files, prompts: int
+    options: ModelOptions, cells: list[dict[tuple[str, str], Path]], mean_caches: Files, prompts: int
 ) -> tuple[dict["Cell", "Sample"], dict["Cell", "Values"]]:
     """The samples, and the fast engine's values of each. On return the engine's weights are free again."""
     from form_invariance.beyond.engine_check.compute import fast_values
@@ -72,9 +72,9 @@ def _run_fast(
     from form_invariance.tables.keys import by_key
 
     datasets, partners, attributions = cells
-    means = by_key(mean_cache, "format")
+    means = by_key(mean_caches, "format")
     if means.keys() != {name for name, _ in datasets}:
-        raise UserError("--mean-cache must have a file for each format of --dataset and no other")
+        raise UserError("--mean-caches must have a file for each format of --datasets and no other")
     if prompts < 1:
         raise UserError("--prompts: must be at least 1")
     model, tokenizer = load_model(options)

@@ -11,7 +11,7 @@ def family_knockout(
     model: RunOptions,
     heuristics: Files,
     datasets: Files,
-    census: Files,
+    censuses: Files,
     max_operand: int,
     prompts: int,
     k: Size,
@@ -25,7 +25,7 @@ def family_knockout(
     Args:
         heuristics: heuristics table of each cell
         datasets: dataset table of each cell
-        census: census table of each cell, for its task and template
+        censuses: census table of each cell, for its task and template
         max_operand: operands of the grid are below it
         prompts: eval prompts of a cell
         output: family knockout table
@@ -45,7 +45,7 @@ def family_knockout(
     from form_invariance.tables.keys import common_keys, matching_cells
     from form_invariance.tables.progress import track
 
-    labelled, problems, censuses = matching_cells(heuristics=heuristics, datasets=datasets, census=census)
+    labelled, problems, asked_of = matching_cells(heuristics=heuristics, datasets=datasets, censuses=censuses)
     run = load_run(model)
     cells = {}
     by_operator: dict[str, list[pd.DataFrame]] = {}
@@ -55,7 +55,7 @@ def family_knockout(
     for (name, operator), table in track(tables.items(), len(tables), "cells"):
         strict = strict_labels(table)
         labels = {kind: strict[strict["neurons"] == kind] for kind in (SHARED, *MATCHED)}
-        asked = provenance_of(censuses[name, operator])
+        asked = provenance_of(asked_of[name, operator])
         grid = grid_of_task(recorded_arithmetic(asked), max_operand)
         right = right_prompts(run, asked["template"], grid, by_operator[operator], prompts, seed, operator)
         pairs = cell_pairs(run, right, labels, (name, operator), center_logits, bootstrap, seed)

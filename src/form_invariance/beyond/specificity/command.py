@@ -29,10 +29,10 @@ Cells = Mapping[tuple[str, str], Path]
 def specificity(
     *,
     model: RunOptions,
-    dataset: Files,
+    datasets: Files,
     rankings: Files,
-    circuit: Files,
-    mean_cache: Files,
+    circuits: Files,
+    mean_caches: Files,
     tasks: str = "{}",
     limits: OperandOptions = NO_LIMITS,
     text: Path | None = None,
@@ -50,10 +50,10 @@ def specificity(
     """Keep and knock out every operator's circuit on every operator, on tasks on numbers and on plain text.
 
     Args:
-        dataset: dataset table of each cell
+        datasets: dataset table of each cell
         rankings: ranking table of each cell
-        circuit: circuit table of each operator
-        mean_cache: mean cache of each cell's own template
+        circuits: circuit table of each operator
+        mean_caches: mean cache of each cell's own template
         tasks: tasks on numbers, as JSON: by name the expression, and the templates by format
         text: plain text, UTF-8; default: a short text of the package
         text_sha256: sha256 of --text; a file with another content is refused
@@ -83,15 +83,15 @@ def specificity(
 
     given, operands = json_object(tasks, "--tasks"), limits_of(limits, "--tasks")
     run = load_run(model)
-    circuits = by_key(circuit, "operator")
-    caches, ranked, datasets = matching_cells(mean_cache=mean_cache, rankings=rankings, dataset=dataset)
+    shared = by_key(circuits, "operator")
+    caches, ranked, problems = matching_cells(mean_caches=mean_caches, rankings=rankings, datasets=datasets)
     draws, most = Draws(0, matched_seeds, seed), max(FEWEST, prompts)
     plain = text_task(run, read_text(text, text_sha256) if text else PLAIN_TEXT, most)
     measured, parts, by_prompt, sets = [], [], [], {}
     for name in dict.fromkeys(name for name, _ in caches):
-        means = {operator: read_means(caches[name, operator], run.model) for operator in circuits}
-        sets[name] = _sets(run, name, circuits, k, means, ranked, draws)
-        every = [*_operator_tasks(run, name, datasets, means)]
+        means = {operator: read_means(caches[name, operator], run.model) for operator in shared}
+        sets[name] = _sets(run, name, shared, k, means, ranked, draws)
+        every = [*_operator_tasks(run, name, problems, means)]
         every += [
             number_task(run, task, asked["expression"], asked["templates"][name], operands, most, seed)
             for task, asked in given.items()
@@ -102,10 +102,10 @@ def specificity(
             for damage in damages(run, name, task, sets[name], bootstrap, seed, center_logits):
                 measured.append(damage)
                 parts.append(matrix(damage, sets[name], center_logits))
-                if damage.task in circuits:
+                if damage.task in shared:
                     by_prompt.append(damage_by_prompt(damage, sets[name]))
-    contrasts = contrasts_table(measured, sets, list(circuits))
-    keys, provenance = common_keys(*dataset), {**settings, **of_run(run), "text": text and str(text)}
+    contrasts = contrasts_table(measured, sets, list(shared))
+    keys, provenance = common_keys(*datasets), {**settings, **of_run(run), "text": text and str(text)}
     write_table(pd.concat(parts, ignore_index=True), output, SPECIFICITY, provenance, keys)
     every_prompt = pd.concat(by_prompt, ignore_index=True)
     write_table(every_prompt, prompts_output, SPECIFICITY_PROMPTS, provenance, keys)

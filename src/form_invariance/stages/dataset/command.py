@@ -8,7 +8,7 @@ from form_invariance.experiment.options import Files, Seed, recorded
 def dataset(
     *,
     census: Path,
-    other_census: Files = (),
+    other_censuses: Files = (),
     train: int,
     eval: int,
     corrupt_seeds: int,
@@ -20,7 +20,7 @@ def dataset(
 
     Args:
         census: census table of the cell
-        other_census: censuses of the other operators; corrupt partners then come from all operators
+        other_censuses: censuses of the other operators; corrupt partners then come from all operators
         train: train prompts
         eval: eval prompts
         corrupt_seeds: draws of corrupt partners
@@ -36,7 +36,7 @@ def dataset(
     from form_invariance.tables.keys import by_key, common_keys
 
     keys = common_keys(census)
-    paths = by_key([*other_census, census], "operator")
+    paths = by_key([*other_censuses, census], "operator")
     censuses = {name: (read_table(path, CENSUS), provenance_of(path)["template"]) for name, path in paths.items()}
     choice = Choice(train, eval, corrupt_seeds, seed)
     chosen, corrupt = make_dataset(censuses, keys["operator"], choice)

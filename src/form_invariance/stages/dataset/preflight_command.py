@@ -8,7 +8,7 @@ from form_invariance.experiment.options import Files, Seed, recorded
 
 def preflight(
     *,
-    census: Files,
+    censuses: Files,
     train: int,
     eval: int,
     corrupt_seeds: int,
@@ -19,7 +19,7 @@ def preflight(
     """Check that every cell of a model has enough right answers, before anything expensive runs.
 
     Args:
-        census: census table of every cell
+        censuses: census table of every cell
         train: train prompts
         eval: eval prompts
         corrupt_seeds: draws of corrupt partners
@@ -37,13 +37,14 @@ def preflight(
     from form_invariance.tables.files import provenance_of, read_table, write_table
     from form_invariance.tables.keys import by_cell, common_keys
 
-    censuses = {
-        cell: (read_table(path, CENSUS), provenance_of(path)["template"]) for cell, path in by_cell(census).items()
+    tables = {
+        cell: (read_table(path, CENSUS), provenance_of(path)["template"])
+        for cell, path in by_cell(censuses).items()
     }
     choice = Choice(train, eval, corrupt_seeds, seed)
     across = corrupt == "across_operators"
-    table = preflight_table(censuses, choice, across)
+    table = preflight_table(tables, choice, across)
     print(table.drop(columns="reason").to_string(index=False), file=sys.stderr)
     check(table, choice)
-    check_left(censuses, choice, across)
-    write_table(table, output, PREFLIGHT, settings, common_keys(*census))
+    check_left(tables, choice, across)
+    write_table(table, output, PREFLIGHT, settings, common_keys(*censuses))

@@ -6,14 +6,14 @@ from form_invariance.experiment.options import Bootstrap, Files, Seed, recorded
 
 
 def intervention_contrasts(
-    *, interventions: Files, by_prompt: Files, dataset: Files, bootstrap: Bootstrap, seed: Seed, output: Path
+    *, interventions: Files, by_prompt: Files, datasets: Files, bootstrap: Bootstrap, seed: Seed, output: Path
 ) -> None:
     """Compare keep-only and knockout of the circuits with the strongest control, over all cells of a model.
 
     Args:
         interventions: interventions tables of all cells
         by_prompt: their tables by prompt
-        dataset: their datasets, with the problems of the prompts
+        datasets: their datasets, with the problems of the prompts
         output: contrasts
     """
     settings = recorded(locals())
@@ -28,7 +28,7 @@ def intervention_contrasts(
     from form_invariance.tables.files import read_table, write_table
     from form_invariance.tables.keys import common_keys, matching_cells
 
-    tables, prompts, problems = matching_cells(interventions=interventions, by_prompt=by_prompt, dataset=dataset)
+    tables, prompts, problems = matching_cells(interventions=interventions, by_prompt=by_prompt, datasets=datasets)
     # One cell's table by prompt at a time: all of them together are large.
     cells = {
         key: cell_of(

@@ -9,7 +9,7 @@ from form_invariance.experiment.options import Files, ModelOptions, Seed, record
 def mean_cache(
     *,
     model: ModelOptions,
-    census: Files,
+    censuses: Files,
     exclude: Files = (),
     prompts: int,
     seed: Seed,
@@ -19,7 +19,7 @@ def mean_cache(
     """Compute the mean activation of every neuron and head, by position from the last token.
 
     Args:
-        census: census tables of one format
+        censuses: census tables of one format
         exclude: datasets whose operand pairs are left out
         prompts: prompts in all, shared by the operators
         output: mean cache (safetensors)
@@ -35,14 +35,14 @@ def mean_cache(
     from form_invariance.tables.files import read_table, read_tables, write_tensors
     from form_invariance.tables.keys import by_key, common_keys
 
-    paths = by_key(census, "operator")
+    paths = by_key(censuses, "operator")
     if template_outputs and len(template_outputs) != len(paths):
-        raise UserError(f"--template-outputs: give one file for each of the {len(paths)} tables of --census")
+        raise UserError(f"--template-outputs: give one file for each of the {len(paths)} tables of --censuses")
     excluded = [read_table(path, DATASET) for path in exclude]
     chosen = compute.choose_prompts(read_tables(paths, CENSUS), excluded, prompts, seed)
     decoder, tokenizer = load_model(model)
     sums = {name: compute.activation_sums(decoder, tokenizer, texts) for name, texts in chosen.items()}
-    of_format = {name: value for name, value in common_keys(*census).items() if name != "operator"}
+    of_format = {name: value for name, value in common_keys(*censuses).items() if name != "operator"}
     written = [(output, list(chosen), of_format)]
     written += [
         (path, [name], common_keys(paths[name])) for name, path in zip(chosen, template_outputs, strict=False)

@@ -5,11 +5,11 @@ from pathlib import Path
 from form_invariance.experiment.options import Files, ModelOptions, Seed, recorded
 
 
-def probe(*, model: ModelOptions, census: Files, prompts: int, seed: Seed, output: Path) -> None:
+def probe(*, model: ModelOptions, censuses: Files, prompts: int, seed: Seed, output: Path) -> None:
     """Fit linear probes of the answer to the residual stream.
 
     Args:
-        census: census tables; of one format to probe every position, of several to probe the last token
+        censuses: census tables; of one format to probe every position, of several to probe the last token
         prompts: prompts of each operator, over all formats
         output: probe table
     """
@@ -23,7 +23,7 @@ def probe(*, model: ModelOptions, census: Files, prompts: int, seed: Seed, outpu
     from form_invariance.tables.files import read_tables, write_table
     from form_invariance.tables.keys import by_cell, common_keys
 
-    chosen = compute.choose_prompts(read_tables(by_cell(census), CENSUS), prompts, seed)
+    chosen = compute.choose_prompts(read_tables(by_cell(censuses), CENSUS), prompts, seed)
     formats = list(chosen["format"].unique())
     decoder, tokenizer = load_model(model)
     table = compute.run(decoder, tokenizer, chosen, seed, last_only=len(formats) > 1)
@@ -36,5 +36,5 @@ def probe(*, model: ModelOptions, census: Files, prompts: int, seed: Seed, outpu
         "test_share": compute.TEST_SHARE,
     }
     tokens = table["position"].map(dict(enumerate(labels)))
-    keys = {"format": ALL, **common_keys(*census)}
+    keys = {"format": ALL, **common_keys(*censuses)}
     write_table(table.assign(token=tokens), output, PROBE, provenance, keys)

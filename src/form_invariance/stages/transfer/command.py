@@ -17,7 +17,7 @@ from form_invariance.experiment.options import (
 def transfer(
     *,
     model: RunOptions,
-    census: Files,
+    censuses: Files,
     exclude_train: Files,
     rankings: Files,
     circuit: Path,
@@ -34,7 +34,7 @@ def transfer(
     """Transfer the shared neurons' activations between formats, in all directions of one operator.
 
     Args:
-        census: census table of every format
+        censuses: census table of every format
         exclude_train: datasets whose train pairs are left out, in either order
         rankings: ranking table of every format
         mean_caches: mean cache of every format's own template
@@ -60,11 +60,11 @@ def transfer(
     from form_invariance.tables.files import read_table, read_tables, write_table
     from form_invariance.tables.keys import by_key, common_keys
 
-    keys = common_keys(*census)
+    keys = common_keys(*censuses)
     operator, caches = keys["operator"], by_key(mean_caches, "format")
-    censuses = read_tables(by_key(census, "format"), CENSUS)
+    answered = read_tables(by_key(censuses, "format"), CENSUS)
     ranked = read_tables(by_key(rankings, "format"), RANKING)
-    plans = plan(censuses, [read_table(path, DATASET) for path in exclude_train], pairs, seed, operator)
+    plans = plan(answered, [read_table(path, DATASET) for path in exclude_train], pairs, seed, operator)
     run = load_run(model)
     formats, means = {}, {}
     for name, ranking in ranked.items():
