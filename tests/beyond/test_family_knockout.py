@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import torch
 from schema_checks import check_columns
-from test_interventions import CACHE_PROMPTS, plain_means, prepare
+from small_prompts import CACHE_PROMPTS, plain_means, prepare
 
 from form_invariance.beyond.family_knockout import compute
 from form_invariance.beyond.family_knockout.answer import answer

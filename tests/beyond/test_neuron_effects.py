@@ -4,7 +4,7 @@ import numpy as np
 import oracles
 import pytest
 import torch
-from test_interventions import CACHE_PROMPTS, plain_means, prepare
+from small_prompts import CACHE_PROMPTS, plain_means, prepare
 
 from form_invariance.beyond.neuron_effects.compute import neuron_effects
 from form_invariance.beyond.neuron_effects.table import NEURON_EFFECTS

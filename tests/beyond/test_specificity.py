@@ -9,7 +9,7 @@ import two_operators
 from planted_models import LATE
 from schema_checks import check_columns
 from scipy.stats import t
-from test_interventions import CACHE_PROMPTS, plain_means, prepare
+from small_prompts import CACHE_PROMPTS, plain_means, prepare
 
 from form_invariance.beyond.specificity import compute, tasks
 from form_invariance.beyond.specificity.answer import answer

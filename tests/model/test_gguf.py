@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from form_invariance.stages.tokenizer_options import folder_of
 from gguf_files import (
     BOS,
     fields_of,
@@ -160,9 +159,9 @@ def test_a_file_as_source(original, tmp_path):
     assert main(["model-files", f"--model={path}", "--output", str(record)]) == 0
     from test_digests import options
 
-    from form_invariance.experiment.model_options import load_model
+    from form_invariance.experiment.model_options import folder_of, load_model
 
-    arguments = options(path, "--model-files", str(record))
+    arguments = options(path, record)
     assert folder_of(arguments) == tokenizers.imported_folder(record)
     found, tokenizer = load_model(arguments)
     run = library.load_model(resolve(str(path)), device="cpu")
@@ -172,7 +171,7 @@ def test_a_file_as_source(original, tmp_path):
     assert run.tokenizer.encode("12+7=") == tokenizer.encode("12+7=")
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     with pytest.raises(UserError, match=f"^{path} has changed since"):
-        load_model(options(path, "--model-files", str(record)))
+        load_model(options(path, record))
 
 
 REAL = {"smollm2-135m": "SMOLLM2_GGUF", "qwen2.5-coder-0.5b": "QWEN_GGUF", "gemma3-270m": "GEMMA3_GGUF"}

@@ -36,7 +36,7 @@ TABLE_RULES = {
     "labelled_neurons",
 }
 GROUPS = {
-    "rankings_embedded-shared_addition": ("4000M", "00:19:00"),
+    "rankings_embedded-shared_addition": ("4000M", "00:20:00"),
     "verdicts_embedded-shared": ("4000M", "00:20:00"),
     "figures_embedded-shared": ("1000M", "00:09:00"),
 }

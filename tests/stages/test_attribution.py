@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import torch
 from schema_checks import check_columns
-from test_patching import CORRUPT, PROMPTS, prepared
+from small_prompts import CORRUPT, PROMPTS, prepared
 
 from form_invariance.errors import UserError
 from form_invariance.experiment.run import Run

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import torch
 from ablations import at_last_token
-from test_patching import PAIRS, prepared
+from small_prompts import CACHE_PROMPTS, PAIRS, plain_means, prepare
 
 from form_invariance.experiment import ablation, intervene
 from form_invariance.experiment.controls import (
@@ -28,26 +28,6 @@ from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.stages.interventions import compute as interventions
 from form_invariance.stages.interventions.table import INTERVENTIONS, INTERVENTIONS_PROMPTS
 from form_invariance.stages.mean_cache import compute as mean_cache
-
-CACHE_PROMPTS = {
-    "symbolic": [f"{a}+{b}=" for a, b in [(5, 9), (123, 456), (700, 12), (31, 32)]],
-    "word": [
-        f"Jack has {a} apples. His friend gives him {b} more apples. How many apples does Jack have now? Answer: "
-        for a, b in [(5, 9), (123, 456), (700, 12)]
-    ],
-}
-
-
-def prepare(model, tokenizer, name):
-    tokens, _, _ = prepared(tokenizer, name)
-    answers = torch.from_numpy(tokenizer.number_tokens([a + b for a, b in PAIRS]))
-    return tokens, answers, mean_cache.compute(model, tokenizer, [CACHE_PROMPTS[name]])
-
-
-def plain_means(folder, tokenizer, prompts, layers):
-    """Means by the plain way: record everything, average, first token (BOS) left as it is."""
-    tokens = torch.from_numpy(tokenizer.encode_batch(prompts))
-    return oracles.all_neurons(oracles.bridge(folder), tokens, range(layers)).mean(1)  # (layers, T, m)
 
 
 @pytest.mark.parametrize(

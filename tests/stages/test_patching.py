@@ -4,6 +4,7 @@ import numpy as np
 import oracles
 import pytest
 import torch
+from small_prompts import PROMPTS, prepared
 
 from form_invariance.model import decoder
 from form_invariance.model.indirect_effect import indirect_effect
@@ -13,24 +14,6 @@ from form_invariance.stages.patching import compute as patching
 from form_invariance.stages.patching.compute import patch_layers, patch_neurons
 
 pytestmark = pytest.mark.slow
-
-PROMPTS = {
-    "symbolic": "{a}+{b}=",
-    "code": "a = {a}\nb = {b}\nprint(a + b)  # ",
-    "word": "Jack has {a} apples. His friend gives him {b} more apples. "
-    "How many apples does Jack have now? Answer: ",
-}
-PAIRS = [(226, 68), (17, 433), (99, 6), (505, 250)]
-CORRUPT = [(17, 433), (505, 250), (226, 68), (99, 6)]
-
-
-def prepared(tokenizer, name):
-    def encode(pairs):
-        return torch.from_numpy(tokenizer.encode_batch([PROMPTS[name].format(a=a, b=b) for a, b in pairs]))
-
-    sums = [[a + b for a, b in pairs] for pairs in (PAIRS, CORRUPT)]
-    answers = torch.from_numpy(np.stack([tokenizer.number_tokens(row) for row in sums], axis=1))
-    return encode(PAIRS), encode(CORRUPT), answers
 
 
 def compare(model, tokenizer, folder, name, neurons):

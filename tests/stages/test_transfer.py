@@ -4,7 +4,7 @@ import numpy as np
 import oracles
 import pandas as pd
 import torch
-from test_patching import PROMPTS
+from small_prompts import PROMPTS
 
 from form_invariance.experiment.controls import Draws, circuit_set, labels_of, masks_of
 from form_invariance.experiment.intervene import read_replaced

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from form_invariance.errors import UserError
-from form_invariance.experiment.options import add_model_arguments
+from form_invariance.experiment.options import ModelOptions, recorded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,9 +39,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "suites", nargs="*", default=SUITES, metavar="SUITE", help=f"{' or '.join(SUITES)}; default: both"
     )
-    add_model_arguments(parser, default="random:small")
+    parser.add_argument("--model", default="random:small", help="or a source as of the other commands")
+    parser.add_argument("--revision", help="hub branch, tag or commit")
+    parser.add_argument("--dtype", default="float32", choices=["float32", "tf32", "bfloat16"])
+    parser.add_argument("--device", default="auto", help="auto, or a torch device")
     # Random models are too flat for the near readout: of their patches most would be read out twice.
-    parser.set_defaults(readout="full")
+    parser.add_argument("--readout", default="full", choices=["near", "full"])
     parser.add_argument(
         "--lengths",
         type=int,
@@ -86,27 +89,30 @@ def run(arguments: argparse.Namespace) -> None:
         return _measure(arguments)
     shape = random_models.shape_named(arguments.model)
     with tempfile.TemporaryDirectory() as name:
-        random_models.write_random_model(Path(name), shape, dtype_of(arguments), device_of(arguments))
+        random_models.write_random_model(Path(name), shape, dtype_of(arguments.dtype), device_of(arguments.device))
         return _measure(argparse.Namespace(**{**vars(arguments), "model": name}), label=arguments.model)
 
 
 def _measure(arguments: argparse.Namespace, label: str | None = None) -> None:
     """Measure a model in a folder or of the hub; `label` is its name in the table."""
     from benchmark import measure, report
-    from form_invariance.experiment.model_options import load_model, model_provenance, readouts_of
+    from form_invariance.experiment.model_options import load_model
+    from form_invariance.model.near_readout import Readouts
     from form_invariance.scouting.rate import matmul_rate
 
-    model, tokenizer = load_model(arguments)
+    names = ("model", "revision", "dtype", "device", "readout")
+    options = ModelOptions(**{name: getattr(arguments, name) for name in names})
+    model, tokenizer = load_model(options)
     width = model.config.d_mlp
     arguments.candidates, arguments.hooked = min(arguments.candidates, width), min(arguments.hooked, width)
-    readouts = readouts_of(arguments)
+    readouts = Readouts(full=arguments.readout == "full")
     machine = measure.Machine(model, matmul_rate(model), arguments.repeats, readouts)
     provenance = {
-        **model_provenance(arguments),
+        **recorded({"model": options}),
+        "device": model.device.type,
         **({"model": label} if label else {}),
         "threads": arguments.threads,
         "matmul_rate": machine.rate,
-        "readout": arguments.readout,
     }
     rows = []
     # Garbage is collected before every measurement: what is imported by now need not be looked through again.
@@ -141,7 +147,7 @@ def _rivals(arguments: argparse.Namespace) -> dict[str, Any]:
     from form_invariance.model.files import resolve
 
     folder = resolve(arguments.model, arguments.revision)
-    return rivals.load(folder, dtype_of(arguments), device_of(arguments))
+    return rivals.load(folder, dtype_of(arguments.dtype), device_of(arguments.device))
 
 
 if __name__ == "__main__":
