@@ -53,7 +53,7 @@ def written(command: str, folder: Path) -> list[str]:
     for word in shlex.split(command):
         if word.startswith("--"):
             option = word
-        elif option.endswith("output"):
+        elif option.endswith(("output", "outputs")):
             outputs.append(word)
         elif option == "--output-folder":
             outputs += [
