@@ -152,7 +152,8 @@ def write_table(
     table = pa.Table.from_pandas(frame[list(schema.columns)], pa.schema(fields), preserve_index=False, safe=True)
     content = checksums.of_table(table.to_pandas())
     for name, value in reversed(own.items()):
-        table = table.add_column(0, pa.field(name, pa.string()), pa.array([value] * len(frame), pa.string()))
+        field = pa.field(name, pa.string(), metadata={"meaning": f"{name} of the whole table"})
+        table = table.add_column(0, field, pa.array([value] * len(frame), pa.string()))
     table = table.replace_schema_metadata(_metadata(schema.name, provenance, own, content))
     write_atomically(path, lambda to: pq.write_table(table, to, compression="zstd"))
 
