@@ -10,7 +10,7 @@ OTHERS = OPERATORS if config["corrupt"] == "across_operators" else []
 # input of the datasets, since a new cell must re-run no other; and `ancient` would hide what else re-runs them.
 rule preflight:
     input:
-        census=every_cell("<results>/{model}/{format}/{operator}/census.parquet"),
+        censuses=every_cell("<results>/{model}/{format}/{operator}/census.parquet"),
     output:
         "<results>/{model}/preflight.parquet",
     log:
@@ -26,7 +26,7 @@ rule preflight:
     resources:
         **table_job(mem_mb=1000, minutes=3),
     shell:
-        "python -m form_invariance preflight --censuses {input.census:q} {params.settings:q} --output {output:q}"
+        "python -m form_invariance preflight --censuses {input.censuses:q} {params.settings:q} --output {output:q}"
         " 2> {log:q}"
 
 

@@ -9,7 +9,7 @@ TARGETS += expand(FAMILY_KNOCKOUT, model=GRID_MODELS)
 rule family_knockout:
     input:
         model_files="<results>/{model}/model_files.parquet",
-        census=every_grid_cell("<results>/{model}/{format}/{operator}/census.parquet"),
+        censuses=every_grid_cell("<results>/{model}/{format}/{operator}/census.parquet"),
         datasets=every_grid_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
         heuristics=every_grid_cell("<results>/{model}/{format}/{operator}/heuristics.parquet"),
     output:
@@ -31,5 +31,5 @@ rule family_knockout:
         **model_job("family_knockout"),
     shell:
         "python -m form_invariance family-knockout {params.model:q} --model-files {input.model_files:q}"
-        " --censuses {input.census:q} --datasets {input.datasets:q} --heuristics {input.heuristics:q}"
+        " --censuses {input.censuses:q} --datasets {input.datasets:q} --heuristics {input.heuristics:q}"
         " {params.problems:q} {params.settings:q} --output {output:q} 2> {log:q}"

@@ -9,7 +9,7 @@ rule intervention_contrasts:
     input:
         interventions=INTERVENTIONS,
         by_prompt=INTERVENTIONS_PROMPTS,
-        dataset=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
+        datasets=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
     output:
         CONTRASTS,
     log:
@@ -25,5 +25,5 @@ rule intervention_contrasts:
         **table_job(mem_mb=2000),
     shell:
         "python -m form_invariance intervention-contrasts --interventions {input.interventions:q}"
-        " --by-prompt {input.by_prompt:q} --datasets {input.dataset:q} {params.settings:q} --output {output:q}"
+        " --by-prompt {input.by_prompt:q} --datasets {input.datasets:q} {params.settings:q} --output {output:q}"
         " 2> {log:q}"

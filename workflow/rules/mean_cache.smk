@@ -4,7 +4,7 @@
 rule mean_cache:
     input:
         model_files="<results>/{model}/model_files.parquet",
-        census=every_operator("<results>/{model}/{format}/{operator}/census.parquet"),
+        censuses=every_operator("<results>/{model}/{format}/{operator}/census.parquet"),
         exclude=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
     output:
         of_format="<results>/{model}/{format}/mean_cache.safetensors",
@@ -23,5 +23,5 @@ rule mean_cache:
         **model_job("mean_cache"),
     shell:
         "python -m form_invariance mean-cache {params.model:q} --model-files {input.model_files:q}"
-        " --censuses {input.census:q} --exclude {input.exclude:q} {params.settings:q}"
+        " --censuses {input.censuses:q} --exclude {input.exclude:q} {params.settings:q}"
         " --output {output.of_format:q} --template-outputs {output.of_templates:q} 2> {log:q}"

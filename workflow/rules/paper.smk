@@ -8,7 +8,7 @@ NUMBER_CELLS = CELLS | {"operator": NUMBER_OPERATORS}
 
 rule paper_tables:
     input:
-        census=expand("<results>/{model}/{format}/{operator}/census.parquet", **NUMBER_CELLS),
+        censuses=expand("<results>/{model}/{format}/{operator}/census.parquet", **NUMBER_CELLS),
         probes=expand(EVERY_PROBE, model=MODELS),
         heuristics=expand("<results>/{model}/{format}/{operator}/heuristics.parquet", **NUMBER_CELLS),
         agreement=expand("<results>/{model}/shared/{operator}/agreement.parquet", **NUMBER_CELLS),
@@ -27,6 +27,6 @@ rule paper_tables:
     resources:
         **table_job(mem_mb=2000),
     shell:
-        "python -m form_invariance paper-tables --censuses {input.census:q}"
+        "python -m form_invariance paper-tables --censuses {input.censuses:q}"
         " --probes {input.probes:q} --heuristics {input.heuristics:q} --agreement {input.agreement:q}"
         " --labelled {input.labelled:q} --output-folder {params.folder:q} 2> {log:q}"

@@ -13,7 +13,7 @@ ANSWERS["probe"] = Answer(MODELS, PROBES)
 rule probe:
     input:
         model_files="<results>/{model}/model_files.parquet",
-        census=every_operator("<results>/{model}/{format}/{operator}/census.parquet"),
+        censuses=every_operator("<results>/{model}/{format}/{operator}/census.parquet"),
     output:
         "<results>/{model}/{format}/probe.parquet",
     log:
@@ -30,13 +30,13 @@ rule probe:
         **model_job("probe", extra_mb=2000),
     shell:
         "python -m form_invariance probe {params.model:q} --model-files {input.model_files:q}"
-        " --censuses {input.census:q} {params.settings:q} --output {output:q} 2> {log:q}"
+        " --censuses {input.censuses:q} {params.settings:q} --output {output:q} 2> {log:q}"
 
 
 use rule probe as probe_across with:
     input:
         model_files="<results>/{model}/model_files.parquet",
-        census=every_cell("<results>/{model}/{format}/{operator}/census.parquet"),
+        censuses=every_cell("<results>/{model}/{format}/{operator}/census.parquet"),
     output:
         PROBE_ACROSS,
     log:

@@ -12,7 +12,7 @@ TEXT = [config["specificity_text"]] if config.get("specificity_text") else []
 rule specificity:
     input:
         model_files="<results>/{model}/model_files.parquet",
-        dataset=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
+        datasets=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
         rankings=every_cell("<results>/{model}/{format}/{operator}/ranking.parquet"),
         circuits=every_operator("<results>/{model}/shared/{operator}/circuit.parquet"),
         means=every_cell("<results>/{model}/{format}/{operator}/mean_cache.safetensors"),
@@ -42,7 +42,7 @@ rule specificity:
         **model_job("specificity"),
     shell:
         "python -m form_invariance specificity {params.model:q} --model-files {input.model_files:q}"
-        " --datasets {input.dataset:q} --rankings {input.rankings:q} --circuits {input.circuits:q}"
+        " --datasets {input.datasets:q} --rankings {input.rankings:q} --circuits {input.circuits:q}"
         " --mean-caches {input.means:q} --tasks {params.tasks:q}"
         " {params.text:q} {params.operands:q} {params.settings:q} --output {output.table:q}"
         " --contrasts-output {output.contrasts:q} --prompts-output {output.by_prompt:q} 2> {log:q}"

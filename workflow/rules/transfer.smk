@@ -10,7 +10,7 @@ TARGETS += expand([*TRANSFERS, *TRANSFER_PAIRS], model=MODELS)
 rule transfer:
     input:
         model_files="<results>/{model}/model_files.parquet",
-        census=every_format("<results>/{model}/{format}/{operator}/census.parquet"),
+        censuses=every_format("<results>/{model}/{format}/{operator}/census.parquet"),
         datasets=every_format("<results>/{model}/{format}/{operator}/dataset.parquet"),
         rankings=every_format("<results>/{model}/{format}/{operator}/ranking.parquet"),
         means=every_format("<results>/{model}/{format}/{operator}/mean_cache.safetensors"),
@@ -35,7 +35,7 @@ rule transfer:
         **model_job("transfer"),
     shell:
         "python -m form_invariance transfer {params.model:q} --model-files {input.model_files:q}"
-        " --censuses {input.census:q} --exclude-train {input.datasets:q}"
+        " --censuses {input.censuses:q} --exclude-train {input.datasets:q}"
         " --rankings {input.rankings:q} --mean-caches {input.means:q} --circuit {input.circuit:q}"
         " {params.settings:q} --output-folder {params.folder:q} --pairs-output {output.by_pair:q} 2> {log:q}"
 

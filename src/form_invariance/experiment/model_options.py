@@ -58,15 +58,20 @@ def load_decoder(source: Path | torch.nn.Module, dtype: str, device: str, *, pro
     return model
 
 
+def _located(options: ModelOptions) -> tuple[Path, Path]:
+    """The model's source, and its folder as `folder_of`."""
+    source, record = resolve(options.model, options.revision), options.model_files
+    return source, tokenizers.imported_folder(record) if source.is_file() and record else source
+
+
 def folder_of(options: ModelOptions) -> Path:
     """The model's folder. For a GGUF file: the imported folder next to --model-files, else the file itself."""
-    source, record = resolve(options.model, options.revision), options.model_files
-    return tokenizers.imported_folder(record) if source.is_file() and record else source
+    return _located(options)[1]
 
 
 def load_model(options: ModelOptions) -> tuple[Decoder, PromptTokenizer]:
     """The model and tokenizer that the options name, after a check of its files with --model-files."""
-    source, folder, record = resolve(options.model, options.revision), folder_of(options), options.model_files
+    (source, folder), record = _located(options), options.model_files
     if record:
         digests.check(folder, record, source if source.is_file() else None)
     model = load_decoder(folder, options.dtype, options.device)

@@ -10,23 +10,19 @@ from cyclopts import Parameter
 
 from form_invariance.errors import UserError
 
-
-def _option(text: str) -> Parameter:
-    return Parameter(help=text)
-
-
 Files = tuple[Path, ...]
 """Any number of files."""
-Seed = Annotated[int, _option("seed of every random choice")]
-Sizes = Annotated[list[int], _option("circuit sizes")]
-Size = Annotated[int, _option("circuit size")]
-Bootstrap = Annotated[int, _option("bootstrap resamples for the intervals")]
-Centred = Annotated[bool, _option("centre logits over the vocabulary")]
-RandomSeeds = Annotated[int, _option("draws of the uniform random control")]
-MatchedSeeds = Annotated[int, _option("draws of each matched control")]
+Seed = Annotated[int, Parameter(help="seed of every random choice")]
+Sizes = Annotated[list[int], Parameter(help="circuit sizes")]
+Size = Annotated[int, Parameter(help="circuit size")]
+Bootstrap = Annotated[int, Parameter(help="bootstrap resamples for the intervals")]
+Centred = Annotated[bool, Parameter(help="centre logits over the vocabulary")]
+RandomSeeds = Annotated[int, Parameter(help="draws of the uniform random control")]
+MatchedSeeds = Annotated[int, Parameter(help="draws of each matched control")]
 MembershipRule = Annotated[
-    Literal["positive", "top_k"], _option("which neurons of the top k are members of its set")
+    Literal["positive", "top_k"], Parameter(help="which neurons of the top k are members of its set")
 ]
+Precision = Literal["float32", "tf32", "bfloat16"]
 Flag = Annotated[bool, Parameter(negative=())]
 """False unless it is given."""
 
@@ -49,7 +45,7 @@ class ModelOptions(Source):
 
     model_files: Path | None = None
     """digests of the model's files (command model-files), to check them against"""
-    dtype: Literal["float32", "tf32", "bfloat16"] = "float32"
+    dtype: Precision = "float32"
     """precision; default: float32"""
     readout: Literal["near", "full"] = "near"
     """how a patch's log-probabilities are read out: full sums the whole vocabulary each time; default: near"""

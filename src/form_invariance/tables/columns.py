@@ -19,7 +19,7 @@ class Schema:
     """Name and columns of one kind of table, in order.
 
     Attributes:
-        keys: names of the further columns, first in the file, that say what the whole table is of (`tables.keys`).
+        keys: names of the columns that identify the whole table (`tables.keys`); they come first in the file.
     """
 
     name: str

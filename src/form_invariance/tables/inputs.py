@@ -9,7 +9,7 @@ import pandas as pd
 from form_invariance.errors import UserError
 from form_invariance.tables.columns import Schema
 from form_invariance.tables.files import provenance_of, read_table
-from form_invariance.tables.keys import common_keys
+from form_invariance.tables.keys import keys_of
 
 Paths = Mapping[str, Sequence[Path]]
 """Files by the name of an input."""
@@ -44,23 +44,23 @@ def read_inputs(paths: Paths, inputs: Mapping[str, Schema]) -> dict[str, pd.Data
     Raises:
         UserError: a table is missing.
     """
+    keys = {name: list(map(keys_of, paths[name])) for name in inputs}
     for name, schema in inputs.items():
-        _check_complete(paths[name], schema)
-    return {
-        name: pd.concat(
-            [read_table(path, schema).assign(**common_keys(path)) for path in paths[name]], ignore_index=True
-        )
+        _check_complete(keys[name], schema)
+    frames = {
+        name: [read_table(path, schema).assign(**own) for path, own in zip(paths[name], keys[name], strict=True)]
         for name, schema in inputs.items()
     }
+    return {name: pd.concat(own, ignore_index=True) for name, own in frames.items()}
 
 
-def _check_complete(paths: Sequence[Path], schema: Schema) -> None:
+def _check_complete(keys: Sequence[Mapping[str, str]], schema: Schema) -> None:
     """Check that there is a table for every combination of the keys that any table has.
 
     Raises:
         UserError: naming the first table that is missing.
     """
-    found = [tuple(common_keys(path)[name] for name in schema.keys) for path in paths]
+    found = [tuple(own[name] for name in schema.keys) for own in keys]
     for key in product(*(dict.fromkeys(values) for values in zip(*found, strict=True))):
         if key not in found:
             raise UserError(f"--tables: the table {schema.name} of {'/'.join(key)} is missing; give one of each")

@@ -1,4 +1,4 @@
-"""What files are of: the names of a model, a format and an operator, in their columns and their provenance."""
+"""The keys of files: the names of the model, format and operator to which a table or a file of tensors belongs."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,9 +8,15 @@ from form_invariance.errors import UserError
 from form_invariance.tables.files import provenance_of
 
 
+def keys_of(path: Path) -> dict[str, str]:
+    """The keys of a file."""
+    found: dict[str, str] = provenance_of(path).get("keys", {})
+    return found
+
+
 def common_keys(*paths: Path) -> dict[str, str]:
     """The keys that all of some files have with the same value."""
-    first, *others = (provenance_of(path).get("keys", {}) for path in paths)
+    first, *others = map(keys_of, paths)
     return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
 
 
@@ -22,7 +28,7 @@ def by_key(paths: Iterable[Path], *names: str) -> dict[Any, Path]:
     """
     found: dict[Any, Path] = {}
     for path in paths:
-        keys = provenance_of(path).get("keys", {})
+        keys = keys_of(path)
         if missing := [name for name in names if name not in keys]:
             raise UserError(f"{path} does not say its {missing[0]}; delete it and run snakemake again")
         values = tuple(keys[name] for name in names)

@@ -25,6 +25,7 @@ from form_invariance.workflow.model_checks import (
     under,
 )
 from form_invariance.workflow.names import NAME, RESERVED, check_name
+from form_invariance.workflow.rule_options import is_table
 
 _TEMPLATE_ENGINE = "__use_yte__"
 _SOURCES = ("config", "docs", "envs", "models", "profiles", "slurm", "src", "tests", "workflow")
@@ -197,7 +198,7 @@ def _digest(config: Mapping[str, Any]) -> str:
     """Digest of everything that the slow checks read, from their keys."""
     digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode())
     for operator in config["operators"].values():
-        if not isinstance(operator, str) and "table" in operator:
+        if is_table(operator):
             digest.update(Path(operator["table"]).read_bytes())
     for model in config["models"].values():
         folder = known_folder(model["source"], model.get("revision"))

@@ -16,6 +16,7 @@ from form_invariance.json_yaml import read_json
 from form_invariance.model.folders import files_read
 from form_invariance.tables.files import write_text
 from form_invariance.workflow.model_checks import local_folder
+from form_invariance.workflow.rule_options import is_table
 
 _KEPT = Path(".snakemake/form_invariance_files.json")
 
@@ -25,8 +26,7 @@ Digests = Mapping[str, str]
 
 def tables_and_text(config: Mapping[str, Any]) -> list[str]:
     """The files of the user that a configuration names, without its models."""
-    operators = config["operators"].values()
-    tables = [operator["table"] for operator in operators if "table" in operator and not isinstance(operator, str)]
+    tables = [operator["table"] for operator in config["operators"].values() if is_table(operator)]
     return [*tables, *filter(None, [config.get("specificity_text")])]
 
 

@@ -1,12 +1,14 @@
 """Heuristics of the shared neurons of a cell, or of activation maps from anywhere."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
 
 from form_invariance.errors import UserError
 from form_invariance.experiment.options import Files, Flag, ModelOptions, Seed, Size, recorded
 from form_invariance.stages.heuristics.grid_options import GridOptions, grid_of
-from form_invariance.stages.heuristics.names import NULL_SETTINGS, SHARED
+from form_invariance.stages.heuristics.names import KINDS, NULL_SETTINGS, SHARED
 
 if TYPE_CHECKING:
     from form_invariance.stages.heuristics.null import Null
@@ -110,7 +112,7 @@ def score(
     *,
     activations: Path,
     result_activations: Path | None = None,
-    operator: Literal["addition", "subtraction", "multiplication", "division", "other"],
+    operator: Annotated[str, Parameter(choices=KINDS)],
     max_operand: int,
     threshold: float = 0.6,
     reference: Flag = False,

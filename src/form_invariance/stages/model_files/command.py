@@ -1,15 +1,14 @@
 """Digests of a model's files."""
 
 from pathlib import Path
-from typing import Literal
 
-from form_invariance.experiment.options import Source, recorded
+from form_invariance.experiment.options import Precision, Source, recorded
 
 
 def model_files(
     *,
     model: Source,
-    dtype: Literal["float32", "tf32", "bfloat16"] = "float32",
+    dtype: Precision = "float32",
     model_name: str | None = None,
     output: Path,
     tokenizer_output: Path | None = None,
