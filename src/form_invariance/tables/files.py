@@ -197,8 +197,9 @@ def read_tables(paths: Mapping[Key, Path], schema: Schema) -> dict[Key, pd.DataF
     return tables
 
 
-def provenance_of(path: Path) -> dict[str, Any]:
+def provenance_of(path: Path | str) -> dict[str, Any]:
     """The provenance of a table or of tensors: kind, package version, model, seed, settings, keys."""
+    path = Path(path)
     if path.suffix == ".safetensors":
         with reading(path, "safetensors"), safe_open(path, framework="numpy") as file:
             found = (file.metadata() or {}).get(_PROVENANCE, "")
