@@ -78,8 +78,11 @@ def differing_table(ks=KS):
         low=lambda table: table["value"] - 0.02,
         high=lambda table: table["value"] + 0.02,
     )
-    whole = crossed(DIFFERING, k=ks, quantity="invariance", operators="all", value=0.75, low=0.6, high=0.9)
-    return pd.concat([overlaps, whole], ignore_index=True)
+    values = {"value": 0.75, "low": 0.6, "high": 0.9}
+    whole = crossed(DIFFERING, k=ks, quantity="invariance", operators="all", **values)
+    whole.loc[whole["k"] == ks[-1], [*values]] = np.nan
+    chance = crossed(DIFFERING, k=ks, quantity="shuffled", differs="nothing", operators="all", value=0.05)
+    return pd.concat([overlaps, chance, whole], ignore_index=True)
 
 
 def specificity_table(formats, operators, ks=KS):

@@ -91,6 +91,48 @@ def test_overlap_that_is_all_generic_has_no_invariance():
     assert row["high"] - row["low"] > 0.5
 
 
+def two_halves(layers, width):
+    """A cell with two prompts, from the effects (2, C) of each layer, whose candidates are its last ones."""
+    effects = {layer: np.array([own], dtype=np.float32) for layer, own in layers.items()}
+    candidates = {layer: np.arange(width - own.shape[-1], width) for layer, own in effects.items()}
+    return Effects(effects, candidates, width, "", Membership())
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_the_shuffled_ceiling_equals_all_permutations(k):
+    layers = {2: [[3, 2, 1, -1, 0], [1, -2, -3, -4, 5]], 3: [[-1, -2, 7, 8], [1, 2, 3, 4]]}
+    counts = np.zeros(2)
+    for first, second in layers.values():
+        sizes = []
+        for one, other in itertools.product(itertools.permutations(first), itertools.permutations(second)):
+            a, b = (
+                {place for place in sorted(range(len(own)), key=lambda place: -own[place])[:k] if own[place] > 0}
+                for own in (one, other)
+            )
+            sizes.append((len(a & b), len(a | b)))
+        counts += np.mean(sizes, axis=0)
+    found = jaccard.between_shuffled_halves(two_halves(layers, 9), np.eye(2)[None], [k])
+    assert found.tolist() == [[pytest.approx(counts[0] / counts[1])]]
+
+
+@pytest.mark.parametrize(("candidates", "given"), [(WIDTH, True), (2 * K, False)])
+def test_where_the_ceiling_is_chance_no_invariance_is_given(candidates, given):
+    """Effects of noise, and planted ones among many candidates: the halves of both overlap."""
+    cells = {}
+    for name, every in grid(lambda form, operator: [(operator, K)] if given else [], noise=0.05).items():
+        own = {layer: effects[..., :candidates] for layer, effects in every.effects.items()}
+        cells[name] = replace(every, effects=own, candidates=dict.fromkeys(LAYERS, np.arange(candidates)))
+    table = differing_table(cells, [K], 50, 0)
+    found, row = overall(table)
+    shuffled = table.query("quantity == 'shuffled'").set_index("operators")["value"]
+    assert list(shuffled.index) == ["all", "sum", "difference"]
+    assert found["nothing"] > 0.2
+    assert (shuffled["all"] < 0.1) == given
+    assert row[["value", "low", "high"]].notna().tolist() == [given] * 3
+    # The rows that are no share of the ceiling remain.
+    assert table.query("quantity == 'operators_own'")["value"].notna().all()
+
+
 REPEATS = 3
 
 

@@ -2,7 +2,8 @@
 
 Two formats of one operator share neurons for many reasons: both end in a number, and a layer has neurons that
 always matter. So their overlap is compared with that of cells that differ in the operator as well, and with that
-of two halves of one cell's prompts, which is the most that can be expected.
+of two halves of one cell's prompts, which is the most that can be expected. Both halves rank the same candidates.
+Where these are few, the halves overlap by chance, and this is no ceiling.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,18 +16,20 @@ from form_invariance.experiment.groups import VARIANT, every_two, joined
 from form_invariance.experiment.membership import Effects, common_layers, name_of
 from form_invariance.randomness import generator
 from form_invariance.stages.overlap.compute import overlap_table
-from form_invariance.stages.overlap.jaccard import between_halves, halves
+from form_invariance.stages.overlap.jaccard import between_halves, between_shuffled_halves, halves
 from form_invariance.stages.overlap.table import (
     BOTH,
     DIFFERENCES,
     DIFFERING,
     FORMAT,
     INVARIANCE,
+    LARGEST_CHANCE,
     NOTHING,
     OPERATOR,
     OPERATOR_OVERLAP,
     OPERATORS_OWN,
     OVERLAPS,
+    SHUFFLED,
     WORDING,
 )
 from form_invariance.statistics import UNSEEN, normal_limits
@@ -96,16 +99,17 @@ def differing_table(
 
     Returns:
         The differing table; empty if a cell has one prompt. Invariance is (format − both) / (nothing − both): 1 if
-        another format costs nothing, 0 if formats share no more of one operator than of different operators.
-        Its numerator has rows of its own. Both are over all operators, and of each operator with the others.
+        another format costs nothing, 0 if formats share no more of one operator than of different operators. It is
+        NaN where shuffled effects give more than `LARGEST_CHANCE` of nothing. Its numerator and the shuffled
+        Jaccard have rows of their own. All are over all operators, and of each operator (with the others).
     """
     variants = variants or {}
     layers = common_layers({**cells, **variants}, ks)
     rows = []
     if min(effects.prompts for effects in cells.values()) >= 2:
-        both = _jaccards(cells, ks, None, seed), _jaccards(cells, ks, resamples, seed)
-        for k, values, resampled in zip(ks, *both, strict=True):
-            rows += [(k, *row) for row in _of_size(list(cells), values, resampled, k * len(layers))]
+        every = _jaccards(cells, ks, None, seed), _jaccards(cells, ks, resamples, seed), _shuffled(cells, ks, seed)
+        for k, values, resampled, chance in zip(ks, *every, strict=True):
+            rows += [(k, *row) for row in _of_size(list(cells), values, resampled, chance, k * len(layers))]
         for name, values, resampled in _by_wording(cells, variants, ks, resamples, seed):
             for k, point, spread in zip(ks, values, resampled, strict=True):
                 value, half, _ = _mean(point, spread, k * len(layers))
@@ -113,13 +117,21 @@ def differing_table(
     return pd.DataFrame(rows, columns=list(DIFFERING.columns))
 
 
+def _weights(cell: Cell, effects: Effects, number: int | None, seed: int) -> np.ndarray:
+    """Weights of a cell's prompts in its halves, (R, 2, P); `number` as in `halves`."""
+    return halves(effects.prompts, generator(seed, "halves", str(number is not None), name_of(cell)), number)
+
+
 def _jaccards(cells: Mapping[Cell, Effects], ks: Sequence[int], number: int | None, seed: int) -> np.ndarray:
     """Jaccards between halves of the cells' prompts, (ks, R, cells, cells). Each cell has its own halves."""
-    weights = {}
-    for cell, effects in cells.items():
-        rng = generator(seed, "halves", str(number is not None), name_of(cell))
-        weights[cell] = halves(effects.prompts, rng, number)
+    weights = {cell: _weights(cell, effects, number, seed) for cell, effects in cells.items()}
     return between_halves(cells, weights, ks)
+
+
+def _shuffled(cells: Mapping[Cell, Effects], ks: Sequence[int], seed: int) -> np.ndarray:
+    """Jaccards between halves of each cell's prompts whose effects are shuffled, (ks, cells)."""
+    found = [between_shuffled_halves(own, _weights(cell, own, None, seed), ks) for cell, own in cells.items()]
+    return np.stack(found, axis=-1).mean(1)
 
 
 def _by_wording(
@@ -167,27 +179,34 @@ def _half(values: np.ndarray, unseen: float) -> float:
 
 
 def _of_size(
-    cells: Sequence[Cell], point: np.ndarray, spread: np.ndarray, neurons: int
+    cells: Sequence[Cell], point: np.ndarray, spread: np.ndarray, shuffled: np.ndarray, neurons: int
 ) -> Iterator[tuple[object, ...]]:
     """The rows of one k, without it.
 
     Args:
         point: the Jaccards of random halves, (R, cells, cells).
         spread: those of resampled halves, likewise.
+        shuffled: those of each cell's halves whose effects are shuffled, (cells,).
         neurons: of a cell's set.
     """
     halves_of: dict[tuple[str, str], float] = {}
     means: dict[tuple[str, str], np.ndarray] = {}  # the value, then that of every resample
+    chance: dict[str, float] = {}
     for differs, operators, mask in _pairs(cells):
         if mask.any():
             value, half, resampled = _mean(point[:, mask], spread[:, mask], neurons)
             means[differs, operators], halves_of[differs, operators] = np.array([value, *resampled]), half
             yield OVERLAPS, differs, operators, int(mask.sum()), value, value - half, value + half
+        if differs == NOTHING:
+            chance[operators] = float(shuffled[mask.diagonal()].mean())
+            yield SHUFFLED, NOTHING, operators, int(mask.sum()), chance[operators], np.nan, np.nan
     for name in (ALL, *dict.fromkeys(operator for _, operator in cells)):
         if (FORMAT, name) in means and (BOTH, name) in means:
             other = means[BOTH, name]
             beyond, room = means[FORMAT, name] - other, means[NOTHING, name] - other
             share = beyond / np.where(room != 0, room, np.nan)
+            if chance[name] > LARGEST_CHANCE * means[NOTHING, name][0]:
+                share = np.full_like(share, np.nan)
             unseen = float(np.hypot(halves_of[FORMAT, name], halves_of[BOTH, name]))
             for quantity, values, none in (
                 (OPERATORS_OWN, beyond, unseen),

@@ -30,6 +30,7 @@ from form_invariance.stages.overlap.table import (
     OVERLAP,
     OVERLAPS,
     RELIABILITY,
+    SHUFFLED,
     WORDING,
     all_formats,
     of_all_layers,
@@ -61,6 +62,7 @@ DIFFER = {
     FORMAT: Look(COLOURS[0], "o", width=1.6, label="the format"),
     OPERATOR: Look(COLOURS[1], "s", label="the operator"),
     BOTH: Look("black", "^", dashes=DOTTED, label="both"),
+    SHUFFLED: Look("black", dashes=DOTTED, width=0.7, label="nothing, but effects shuffled over the candidates"),
 }
 
 
@@ -70,9 +72,11 @@ def differing(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     table = table[table["operators"] == "all"]
     figure, ((left, right),) = style.panels(1, 2, height=2.0)
     figure.suptitle(f"{title}: do formats share more of one operator than of different ones?")
-    overlaps, invariance = (table[table["quantity"] == quantity] for quantity in (OVERLAPS, INVARIANCE))
+    overlaps = table[table["quantity"].isin([OVERLAPS, SHUFFLED])]
+    overlaps = overlaps.assign(name=overlaps["differs"].mask(overlaps["quantity"] == SHUFFLED, SHUFFLED))
+    invariance = table[table["quantity"] == INVARIANCE]
     if len(overlaps):
-        line_plot(left, line(overlaps, overlaps["differs"], "value", "low", "high"), "k", DIFFER)
+        line_plot(left, line(overlaps, overlaps["name"], "value", "low", "high"), "k", DIFFER)
     if len(invariance):
         look = {INVARIANCE: Look(COLOURS[0], "o", width=1.6)}
         line_plot(right, line(invariance, INVARIANCE, "value", "low", "high"), "k", look)
@@ -80,10 +84,13 @@ def differing(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     left.set_title("overlap, by what differs between the cells")
     right.set(xlabel="neurons per layer, k", ylabel="(format − both) / (nothing − both)", ylim=(-0.3, 1.3))
     right.set_title("operator-specific invariance")
+    if withheld := ", ".join(map(str, invariance.loc[invariance["value"].isna(), "k"])):
+        reason = f"not given at k = {withheld}: the ceiling is largely chance"
+        right.text(0.02, 0.02, reason, fontsize=6, transform=right.transAxes)
     for at, meaning in ((0, "formats share nothing of an operator's own"), (1, "another format costs nothing")):
         right.axhline(at, color="black", lw=0.6, zorder=0.5)
         right.text(0.02, at - 0.04, meaning, va="top", fontsize=6, transform=right.get_yaxis_transform())
-    drawn = set(overlaps["differs"]) | {NOTHING, FORMAT, OPERATOR, BOTH}
+    drawn = set(overlaps["name"]) | {NOTHING, FORMAT, OPERATOR, BOTH}
     style.legend_below(figure, legend_handles({name: look for name, look in DIFFER.items() if name in drawn}))
     return figure
 

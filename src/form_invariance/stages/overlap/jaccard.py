@@ -68,6 +68,26 @@ def parts(prompts: int, number: int, seed: int, name: str) -> np.ndarray:
     return weights
 
 
+def between_shuffled_halves(effects: Effects, weights: np.ndarray, ks: Sequence[int]) -> np.ndarray:
+    """Jaccard of a cell's top k by two halves if the effects of each half were shuffled over a layer's candidates.
+
+    Sets of a and b of the same n candidates then have ab/n neurons in common, in expectation.
+
+    Args:
+        weights: of the cell's prompts, (R, 2, P), from `halves`.
+
+    Returns:
+        Expected common neurons over the expected union, both summed over the layers, (ks, R).
+    """
+    counts = []
+    for layer, candidates in effects.candidates.items():
+        ranks = effects.ranks(layer, partial(np.matmul, weights))  # (R, 2, width)
+        sizes = np.stack([(ranks < k).sum(-1) for k in ks])  # (ks, R, 2)
+        common = sizes.prod(-1) / len(candidates)
+        counts.append([common, sizes.sum(-1) - common])
+    return jaccard(np.sum(counts, axis=0))
+
+
 def between_halves(
     cells: Mapping[Key, Effects], weights: Mapping[Key, np.ndarray], ks: Sequence[int]
 ) -> np.ndarray:

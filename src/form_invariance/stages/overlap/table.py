@@ -44,15 +44,20 @@ OPERATOR_OVERLAP = Schema(
     ("model",),
 )
 
-OVERLAPS, OPERATORS_OWN, INVARIANCE = "overlap", "operators_own", "invariance"
+OVERLAPS, SHUFFLED, OPERATORS_OWN, INVARIANCE = "overlap", "shuffled", "operators_own", "invariance"
 NOTHING, FORMAT, OPERATOR, BOTH = DIFFERENCES = ("nothing", "format", "operator", "both")
 WORDING = "wording"
+LARGEST_CHANCE = 0.5
+"""If shuffled effects reach more than this share of the ceiling, the invariance is not given."""
+
 DIFFERING = Schema(
     "differing",
     {
         "k": integer("circuit size: neurons per layer"),
         "quantity": text(
-            "overlap; operators_own: format - both of the overlaps; or invariance: this of nothing - both"
+            "overlap; shuffled: that of two halves of one cell if the effects of each half are shuffled over the "
+            "candidates of a layer; operators_own: format - both of the overlaps; or invariance: this of nothing "
+            f"- both, NaN where shuffled exceeds {LARGEST_CHANCE} of nothing"
         ),
         "differs": text(
             "what differs between the cells: nothing (halves of one cell's prompts), format, operator, both, or "
