@@ -81,10 +81,6 @@ def test_what_the_paper_does_not_have_can_be_deleted():
                 assert stage_of(module) == stage_of(name), (module, name)
 
 
-def test_every_stage_has_its_rules():
-    assert set(stage_folders()) == set(stages_in_order())
-
-
 def test_no_module_is_long():
     long = {module: len(file_of(module).read_text().splitlines()) for module in modules()}
     assert max(long.values()) <= 300, max(long, key=long.get)

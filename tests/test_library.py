@@ -209,10 +209,6 @@ def test_several_accepted_answers(model, theirs):
     assert len(library.attribution(model, prompts, corrupt))
     with pytest.raises(UserError, match=r"^corrupt: row 2 has the answer of its clean prompt"):
         library.attribution(model, prompts, corrupt.assign(answer_token=tokens[293]).iloc[[0, 1, 2, 3, 4]])
-    for cell in ([], [19, None]):
-        with pytest.raises(UserError, match=r"^rows: row 2 has (\[\]|nothing) in column 'answer'"):
-            library.make_prompts(model, FORMS[0], rows.assign(answer=[[19], 71, cell, 15, [634, 9]]))
-
     for numbers in (list, np.array):  # Parquet makes arrays of lists
         text = prompts.assign(accepted_tokens=prompts["accepted_tokens"].map(numbers)).to_csv(index=False)
         back = library.answer(model, pd.read_csv(io.StringIO(text)))
@@ -220,10 +216,6 @@ def test_several_accepted_answers(model, theirs):
             assert back[name].tolist() == found[name].tolist()
     answered = library.make_prompts(model, FORMS[0], found, "other")
     assert answered.drop(columns=["prompt", "answer_token"]).equals(rows), "answers were given before"
-    named = library.make_prompts(model, FORMS[0], found.assign(predicted=found["other"]), "predicted")
-    assert named["predicted"].tolist() == found["other"].tolist(), "the answers of the prompts"
-    again = library.make_prompts(model, FORMS[0], prompts, "other")
-    assert again.drop(columns=["prompt", "answer_token"]).equals(rows), "accepted_tokens were another column's"
 
 
 def test_attribution_is_the_gradient_times_the_change(model, prompts, theirs):
@@ -298,7 +290,7 @@ def put_back():
             one.matmul.fp32_precision = was
 
 
-@pytest.mark.parametrize("outside", [None, "high", "medium", allow_tf32, newer_switch])
+@pytest.mark.parametrize("outside", [None, "high", newer_switch])
 def test_tf32_is_on_for_a_model_in_tf32_alone(prompts, monkeypatch, outside):
     seen, unmodified = [], library_prompts.answer_prompts
 
@@ -364,20 +356,3 @@ def test_a_notebooks_switches_change_nothing(model, prompts, neurons, within):
         found = [*results(model), *results(library.load_model(SOURCE, device="cpu"))]
     for one, other in zip(found, expected * 2, strict=True):
         pd.testing.assert_frame_equal(one, other, rtol=0, atol=0)
-
-
-def test_bfloat16_is_near_to_float32(model, prompts, neurons):
-    other = library.load_model(SOURCE, dtype=torch.bfloat16, device="cpu")
-    assert other.model.dtype == torch.bfloat16
-    probabilities = [
-        [
-            library.answer(each, prompts)["probability"],
-            library.knock_out(each, prompts, neurons, library.mean_activations(each, prompts))["probability"],
-            library.keep_only(each, prompts, neurons, library.mean_activations(each, prompts))["probability"],
-            library.transfer(each, prompts, prompts.iloc[::-1], neurons)["probability"],
-        ]
-        for each in (model, other)
-    ]
-    for exact, rounded in zip(*probabilities, strict=True):
-        np.testing.assert_allclose(rounded, exact, atol=0.03)
-        assert (rounded != exact).any()

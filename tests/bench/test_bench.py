@@ -10,15 +10,12 @@ from torch.utils.flop_counter import FlopCounterMode
 from benchmark import replay, rivals
 from benchmark.__main__ import main
 from benchmark.measure import Machine, matrix_operations, pass_operations, replay_operations
-from benchmark.random_models import SYMBOLIC, WORD, Shape, write_random_model
+from benchmark.random_models import Shape, write_random_model
 from benchmark.rivals import RIVALS
 from form_invariance.model.decoder import embed, logits, run_layers
 from form_invariance.model.loading import load
-from form_invariance.model.near_readout import Readouts
-from form_invariance.model.replay import build_cache, last_token_neurons
-from form_invariance.model.tokenizers import load_tokenizer
-from form_invariance.problems.prompts import render
-from form_invariance.stages.patching.compute import patch_layers, patch_neurons
+from form_invariance.model.replay import build_cache
+from form_invariance.stages.patching.compute import patch_neurons
 
 pytestmark = pytest.mark.slow
 
@@ -46,20 +43,6 @@ def counted(run):
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         run()
     return counter.get_total_flops()
-
-
-def stage_2(model, tokens, candidates):
-    """Operations of stage 2 for one prompt and all late layers."""
-    clean, corrupt = torch.randint(0, 1000, (2, 1, tokens), generator=torch.Generator().manual_seed(1))
-    chosen = {layer: torch.arange(candidates) for layer in (2, 3)}
-
-    def run():
-        given = last_token_neurons(model, corrupt, 2)[None]
-        patch_layers(
-            model, clean, 2, chosen, given, torch.tensor([[[11, 12]]]), lambda _: None, Readouts(full=True)
-        )
-
-    return counted(run)
 
 
 @pytest.mark.parametrize("tokens", [5, 26])
@@ -91,26 +74,6 @@ def test_a_gpus_fused_attention_is_left_out_whatever_the_groups_of_queries():
         return queries @ keys[:, :1].mT
 
     assert matrix_operations(run) == 2 * 4 * 8 * 8 * 16
-
-
-def test_stage_2_is_flat_in_the_prompts_length_and_linear_in_candidates(model):
-    assert stage_2(model, 26, 96) < 1.3 * stage_2(model, 5, 96)
-    some, more, most = (stage_2(model, 26, n) for n in (24, 48, 96))
-    assert most - more == pytest.approx(2 * (more - some), rel=1e-6)
-
-
-def test_a_random_model_is_one_of_hugging_faces(folder, model):
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    tokenizer = load_tokenizer(folder)
-    for template, length in ((SYMBOLIC, 5), (WORD, 27)):
-        text = render(template, 226, 68)
-        tokens = torch.from_numpy(tokenizer.encode_batch([text]))
-        assert tokens.shape == (1, length)
-        assert AutoTokenizer.from_pretrained(folder)(text)["input_ids"] == tokens[0].tolist()
-        theirs = AutoModelForCausalLM.from_pretrained(folder)(tokens).logits
-        ours = logits(model, run_layers(model, embed(model, tokens)))
-        torch.testing.assert_close(ours, theirs.detach(), atol=1e-5, rtol=1e-5)
 
 
 def test_command(folder, tmp_path, capsys):

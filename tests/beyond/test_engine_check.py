@@ -22,7 +22,6 @@ from form_invariance.model.replay import last_token_neurons
 from form_invariance.model.transformer_lens_bridge import boot
 from form_invariance.stages.attribution import compute as attribution
 from form_invariance.stages.dataset.prompts import TrainPrompts
-from form_invariance.stages.patching import compute as patching
 
 FIRST, CELL = 2, ("code", "addition")
 
@@ -65,14 +64,6 @@ def compared(fast, slow, dtype="float32"):
     return compute.compare({CELL: fast}, {CELL: slow}, dtype)
 
 
-def tell(family, table, model):
-    """Print the largest error of each check, and the largest of all in units of u sqrt(2L) (`pytest -s`)."""
-    unit = torch.finfo(model.dtype).eps / 2 * (2 * model.config.n_layers) ** 0.5
-    errors = table.groupby("check", sort=False)["error"].max()
-    print(f"\n{family}:", ", ".join(f"{check} {error:.1e}" for check, error in errors.items()), end="")
-    print(f"; {errors.max() / unit:.0f} units")
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_agrees(family_folders, family):
     folder = family_folders[family]
@@ -81,7 +72,6 @@ def test_every_family_agrees(family_folders, family):
     fast, slow = compute.fast_values(model, sample), hooked_values(boot(folder), sample)
     assert fast.keys() == slow.keys()
     table = compared(fast, slow)
-    tell(family, table, model)
     compute.require_exact(table, family, "float32")
     assert set(table["check"]) == set(compute.CHECKS)
     by_layer = table[table["check"].isin(["patch", "no_op", "attribution"])]
@@ -100,7 +90,6 @@ def test_every_family_agrees_in_bfloat16(family_folders, family):
     sample = sample_of(model)
     fast, slow = compute.fast_values(model, sample), hooked_values(boot(folder, torch.bfloat16), sample)
     table = compared(fast, slow, "bfloat16")
-    tell(family, table, model)
     compute.require_exact(table, family, "bfloat16")
     # It did run in bfloat16, for which float32's tolerance is too small.
     assert not compared(fast, slow)["within"].all()
@@ -137,15 +126,6 @@ def forgets_the_final_norm(monkeypatch):
     monkeypatch.setattr(compute, "logits", lambda model, x: decoder.unembed(model, x, model.unembedding))
 
 
-def writes_a_down_vector_one_percent_too_long(monkeypatch):
-    change = patching.change_neurons
-    monkeypatch.setattr(
-        patching,
-        "change_neurons",
-        lambda model, layer, after, post, by: change(model, layer, after, post, 1.01 * by),
-    )
-
-
 def patches_another_neuron(monkeypatch):
     patch = compute.patch_neurons
     monkeypatch.setattr(
@@ -176,19 +156,12 @@ def transfers_from_another_donor(monkeypatch):
     )
 
 
-def scales_attention_one_percent_too_much(monkeypatch):
-    scale = decoder.DecoderConfig.score_scale.fget
-    monkeypatch.setattr(decoder.DecoderConfig, "score_scale", property(lambda config: 1.01 * scale(config)))
-
-
 ERRORS = [
     (forgets_the_final_norm, {"logits"}),
-    (writes_a_down_vector_one_percent_too_long, {"patch"}),
     (patches_another_neuron, {"patch", "no_op"}),
     (takes_the_gradient_one_percent_too_large, {"attribution"}),
     (takes_the_means_of_the_position_before, {"keep_only"}),
     (transfers_from_another_donor, {"transfer"}),
-    (scales_attention_one_percent_too_much, {"logits", "patch", "attribution", "keep_only", "transfer"}),
 ]
 
 
@@ -234,15 +207,6 @@ def test_distances_by_hand():
     assert compute.distance("no_op", fast, slow) == (4.5, 0, 4.5)
     assert compute.distance("no_op", slow - slow, fast) == (4.5, 0, 4.5)
     assert compute.distance("attribution", slow - slow, slow - slow) == (0, 0, 0)
-
-
-def test_attributions_are_measured_by_the_largest_of_all_layers():
-    slow = {("attribution", layer): torch.full((2, 3), size).double() for layer, size in ((2, 0.01), (3, 2.0))}
-    fast = {key: values + 1e-5 for key, values in slow.items()}
-    table = compared(fast, slow)
-    assert table["error"].tolist() == pytest.approx([5e-6, 5e-6])
-    assert table["scale"].tolist() == pytest.approx([0.01, 2])
-    assert table["within"].all()
 
 
 def test_neurons_by_hand():

@@ -19,7 +19,6 @@ from form_invariance.beyond.specificity.damages import INTERVENTIONS, Damages, d
 from form_invariance.beyond.specificity.figure import (
     damage_matrix,
     exchange_matrix,
-    specificity,
 )
 from form_invariance.beyond.specificity.plain_text import PLAIN_TEXT
 from form_invariance.beyond.specificity.table import SPECIFICITY, SPECIFICITY_CONTRASTS, SPECIFICITY_PROMPTS
@@ -197,16 +196,6 @@ def test_a_circuit_without_neurons_is_undefined_and_never_zero(measured):
     assert rows["cells"].eq(0).all()
     _, found = answer({"specificity": table, "specificity_contrasts": contrasts}, 2 * K)
     assert found.sentence == "Undefined: no neuron is shared at k = 16."
-
-
-def test_the_figure_has_a_panel_for_each_kind_of_neurons(measured):
-    _, _, table, _ = measured
-    assert not specificity({"specificity": table}, "m", 2 * K).axes
-    shown = specificity({"specificity": table}, "m", K)
-    numbers = [text.get_text() for text in shown.axes[0].texts]
-    expected = accuracy_damage(table, "knockout")
-    assert numbers[:2] == [str(round(100 * value)) for value in expected.iloc[0][:2]]
-    assert numbers[3:5] == ["–", "–"]
 
 
 def named(task, size):

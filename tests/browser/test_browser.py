@@ -1,7 +1,6 @@
 """The neuron browser: its data against the tables, and the page in a real browser, opened from disk."""
 
 import csv
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -23,7 +22,6 @@ from browser_cells import (
 
 from form_invariance.browser import neurons, packing, page
 from form_invariance.errors import UserError
-from form_invariance.stages.heuristics import map_files
 from form_invariance.stages.heuristics.pairs import make_grid
 
 
@@ -118,18 +116,6 @@ def test_families_hold_the_best_heuristic_and_its_null():
     }, "a label comes before a higher score without one"
 
 
-def test_maps_are_left_out_where_the_page_would_grow_too_large(results):
-    cells = {"addition": {name: read_cell(results / MODEL / name / "addition") for name in FORMATS}}
-    operators = {"addition": page.operator_data(cells["addition"], "x")}
-    page.add_maps(operators, cells, 100_000)
-    with_maps = ["maps" in one for one in operators["addition"]["neurons"]]
-    assert 0 < sum(with_maps) < len(with_maps)
-    assert with_maps == sorted(with_maps, reverse=True), "the best ranked have theirs"
-    assert len(json.dumps(operators)) < 100_000 + len(
-        json.dumps({"a": page.operator_data(cells["addition"], "x")})
-    )
-
-
 def test_files_of_other_neurons_are_refused(results):
     one, other = (read_cell(results / MODEL / "code" / operator) for operator in OPERATORS)
     words = replace(one, heuristics=None, maps=None, rows=read(results, "code", WORDS, "row_activations"))
@@ -181,40 +167,6 @@ def test_it_opens_on_the_best_neuron(opened, results):
     assert codes[1:3] == ["\\n", "</script><b>"], "hostile text is shown as it is"
 
 
-def test_filters(opened, results):
-    tab = opened()
-    known = neurons_in(results)
-    tab.select_option("#layer", "5")
-    assert listed(tab) == [name for name in known if name.startswith("5.")]
-    tab.select_option("#layer", "")
-    tab.select_option("#agreement", "same")
-    assert listed(tab) == [name for name, one in known.items() if one["agreement_strict"] == "same"]
-    assert len(listed(tab)) == 75
-    tab.select_option("#agreement", "")
-    tab.select_option("#family", "result modulo")
-    assert set(listed(tab)) == {f"{layer}.{neuron}" for layer, neuron in PAIRS[::4]}
-    tab.select_option("#family", "")
-    tab.fill("#query", "3.28")
-    assert set(listed(tab)) == {"3.28", *(f"3.{n}" for n in range(280, 290, 2))}
-    tab.fill("#query", "nothing")
-    assert listed(tab) == []
-
-
-def test_sorting(opened, results):
-    tab = opened()
-    known = neurons_in(results)
-    for column, key, largest_first in (
-        ("IE", "ie", True),
-        ("IE", "ie", False),
-        ("Knock", "knockout_probability", False),
-    ):
-        tab.click(f"#columns button:text('{column}')")
-        means = [np.mean(known[name][key]) for name in listed(tab)]
-        assert means == sorted(means, reverse=largest_first)
-    tab.click("#columns button:text('Neuron')")
-    assert listed(tab) == [f"{layer}.{neuron}" for layer, neuron in PAIRS]
-
-
 def test_a_link_leads_to_a_neuron_and_back(opened, results):
     tab = opened()
     tab.select_option("#operator", "division")
@@ -234,21 +186,6 @@ def test_a_link_leads_to_a_neuron_and_back(opened, results):
     again.wait_for_selector("canvas.map")
     assert again.title().endswith(OTHER)
     assert chosen(again) == ["3.10"]
-
-
-def test_the_keyboard_is_enough(opened, results):
-    tab = opened()
-    order = list(neurons_in(results))
-    for key, place in (("j", 1), ("ArrowDown", 2), ("k", 1), ("End", -1)):
-        tab.keyboard.press(key)
-        assert chosen(tab) == [order[place]]
-    tab.keyboard.press("/")
-    tab.keyboard.type("5.100")
-    assert chosen(tab) == ["5.100"]
-    tab.keyboard.press("Escape")
-    tab.keyboard.press("o")
-    assert tab.input_value("#operator") == "division"
-    assert chosen(tab) == ["5.100"]
 
 
 def test_a_pixel_is_where_its_operands_are(opened, results):
@@ -279,28 +216,6 @@ def test_downloads_are_the_tables(opened, results, tmp_path):
     assert int(one["rank"]) == ranking.loc[(5, 9), "rank"]
     assert float(one["ie"]) == pytest.approx(ranking.loc[(5, 9), "ie_mean"], rel=1e-3)
     assert one["model"] == MODEL
-
-
-def test_an_operator_without_shared_neurons(open_from_disk, results, tmp_path):
-    """Where the formats share no neuron, the list is empty and the page says so."""
-    whole = read_cell(results / MODEL / "code/addition")
-    grid = make_grid("a + b", 40)
-    nothing = np.empty((0, len(grid.a)), dtype=np.float32)
-    maps = map_files.from_arrays(map_files.to_arrays(nothing, nothing, grid, {}))
-    empty = replace(whole, effects=whole.effects.iloc[:0], heuristics=whole.heuristics.iloc[:0], maps=maps)
-    rows = read(results, "code", WORDS, "row_activations").iloc[:0]
-    words = replace(empty, heuristics=None, maps=None, rows=rows)
-    cells = {name: dict.fromkeys(FORMATS, cell) for name, cell in zip(ASKED, (empty, whole, words), strict=True)}
-    tokens = pd.read_parquet(results / MODEL / "promoted_tokens.parquet")
-    path = tmp_path / "m.html"
-    path.write_text(page.browser_page("m", ["m"], cells, tokens, 200, ASKED))
-    tab = open_from_disk(path)
-    for operator in ("addition", WORDS):
-        tab.select_option("#operator", operator)
-        assert listed(tab) == []
-    tab.select_option("#operator", "division")
-    tab.wait_for_selector("canvas.map")
-    assert len(listed(tab)) == 300
 
 
 def test_a_table_of_words_has_rows_in_place_of_maps(opened, results):

@@ -2,96 +2,56 @@
 
 import json
 import re
-import shutil
+import sys
 from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
-import planted_models
+import planted_run
 import pytest
 import torch
-from configurations import SHIPPED
 from planted_models import LATE, PLANTED, TEMPLATES, planted_neurons
+from planted_run import MODEL, OPERATOR, SIZE, planted, separate
 from pretended_gpu import CARD, pretended_gpu
-from replayed_run import calls_of, replay, run
+from replayed_run import run
 from safetensors.torch import load_file
 from settings import complete
 
+from form_invariance.beyond.engine_check.table import ENGINE_CHECK
 from form_invariance.cli import main
+from form_invariance.experiment.contrasts import overall
 from form_invariance.experiment.questions import QUESTIONS
 from form_invariance.stages.agreement.table import LABELLED
 from form_invariance.stages.census.table import CENSUS
 from form_invariance.stages.dataset.table import CORRUPT, DATASET
-from form_invariance.stages.heuristics import null as nulls
+from form_invariance.stages.heuristics.table import LABELLED_NEURONS
+from form_invariance.stages.interventions.answer import answer
 from form_invariance.stages.patching.ranking import recall_of_attribution
 from form_invariance.tables.files import provenance_of, read_table, read_tensors, write_table, write_tensors
 
 pytestmark = pytest.mark.slow
 
-MODEL, OPERATOR = "planted", "addition"
-CONFIG = SHIPPED | {
-    "operators": {OPERATOR: planted_models.EXPRESSION},
-    "formats": {
-        name: {"templates": {OPERATOR: text}, "variants": {OPERATOR: [text]}} for name, text in TEMPLATES.items()
-    },
-    "variant_operators": [OPERATOR],
-    "operands": vars(planted_models.LIMITS),
-    "specificity_tasks": {"copying": {"expression": "a", "templates": {"symbolic": "{a}={a}="}}},
-    **{"k": [PLANTED], "k_shown": PLANTED},
-    **{"train_prompts": 40, "eval_prompts": 30, "corrupt_seeds": 1, "probe_prompts": 600},
-    **{"mean_cache_prompts": 300, "transfer_pairs": 200, "random_seeds": 4, "matched_seeds": 4},
-    **{"heuristic_max_operand": 30, "bootstrap": 50, "permutations": 50},
-}
 NO_RUN = {"heuristic-null", "engine-check"}
 NO_RUN |= {"figure", "answers", "explainer", "browser", "paper-tables", "report"}
 """Commands whose files no command reads that runs the model; and TransformerLens knows no pretended card."""
-NAMED, SIZE = ("--operator", OPERATOR), ("--k", PLANTED)
-
-
-class Run:
-    """The files of a run of the planted model, and the commands that made them."""
-
-    def __init__(self, model, place, calls, **options):
-        self.place, self.calls = place, calls
-        self.results, self.folder = place / "results", place / "results" / MODEL
-        self.null = self.results / f"heuristic_null/{OPERATOR}.safetensors"
-        self.on_model = ("--model", model, "--device", "cpu")
-        replay(calls, place, **options)
-
-    def cell(self, name, table):
-        return self.folder / name / OPERATOR / table
-
-    def shared(self, table):
-        return self.cell("shared", table)
-
-    def commands(self, name):
-        """The command lines of one command."""
-        return [words for words in self.calls if words[0] == name]
+MADE = {"finished": planted, "separate": separate}
 
 
 @pytest.fixture(scope="module")
-def planned(tmp_path_factory):
-    """The model's folder, and every command that Snakemake runs of it."""
-    folder = tmp_path_factory.mktemp("planned")
-    planted_models.write_model(folder / "model", True, seed=0)
-    models = {MODEL: {"source": str(folder / "model"), "device": "cpu"}}
-    return folder / "model", calls_of(folder / "checkout", CONFIG | {"models": models})
+def finished(tmp_path_factory):
+    return planted(tmp_path_factory)
 
 
-@pytest.fixture(scope="module")
-def finished(planned, tmp_path_factory):
-    model, calls = planned
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nulls, "SCALE_MAPS", 300)
-        patch.setattr(nulls, "MAPS", 1200)
-        return Run(model, tmp_path_factory.mktemp("run"), calls)
+@pytest.fixture(scope="module", params=MADE)
+def both(request, tmp_path_factory):
+    """Whether the formats share their neurons, and the run of this model."""
+    return request.param == "finished", MADE[request.param](tmp_path_factory)
 
 
 def rerun(finished, place, **options):
     """The commands that run the model, and those between them, with other options."""
-    shutil.copytree(finished.null.parent, place / "results/heuristic_null")
     calls = [words for words in finished.calls if words[0] not in NO_RUN]
-    return Run(finished.on_model[1], place, calls, **options)
+    return planted_run.run(place / "run", calls, null=finished.null, **options)
 
 
 def test_every_file_says_what_made_it(finished):
@@ -99,6 +59,57 @@ def test_every_file_says_what_made_it(finished):
     assert len(files) > 50
     for path in files:
         assert provenance_of(path), path
+
+
+def test_the_model_adds_but_for_what_it_was_made_to_misread(both):
+    for name in TEMPLATES:
+        census = pd.read_parquet(both[1].cell(name, "census.parquet"))
+        wrong = (census["answer"] > 90) & (name == "word")
+        assert (census["predicted"].astype(int) == census["answer"] + 7 * wrong).all()
+        assert census["correct"].mean() > 0.8
+
+
+def test_both_stages_find_the_planted_neurons_and_the_circuit_those_that_are_shared(both):
+    shared, run = both
+    neurons = planted_neurons(shared, seed=0)
+    for name in TEMPLATES:
+        ranking = pd.read_parquet(run.cell(name, "ranking.parquet"))
+        for column in ("attribution_rank", "rank"):
+            first = ranking[ranking[column] <= PLANTED].groupby("layer")["neuron"].agg(sorted)
+            assert first.to_dict() == {layer: neurons[name, layer] for layer in LATE}
+    circuit = pd.read_parquet(run.shared("circuit.parquet")).groupby("layer")["neuron"].agg(sorted).to_dict()
+    assert circuit == ({layer: neurons["code", layer] for layer in LATE} if shared else {})
+    overlap = pd.read_parquet(run.shared("overlap.parquet")).query("used")
+    assert (overlap.loc[overlap["formats"] == "+".join(TEMPLATES), "jaccard"] == shared).all()
+
+
+def test_the_verdict_is_yes_where_a_circuit_is_shared_and_undefined_where_none_is(both):
+    shared, run = both
+    table = pd.read_parquet(run.folder / "shared/intervention_contrasts.parquet")
+    assert set(overall(table)["verdict"]) == ({"yes"} if shared else {"undefined"})
+    numbers = table[["first", "second", "difference", "low", "high"]]
+    assert (numbers.notna() if shared else numbers.isna()).all(axis=None)
+    said = {one.sentence for one in answer({"intervention_contrasts": table}, PLANTED)}
+    if shared:
+        assert all(sentence.endswith("By probability, the primary metric: yes.") for sentence in said)
+    else:
+        assert said == {"No neuron is shared in any of the 3 cells, so this is undefined."}
+
+
+def test_the_circuit_is_sufficient_and_necessary_and_random_neurons_are_not(both):
+    shared, run = both
+    for name in TEMPLATES:
+        table = pd.read_parquet(run.cell(name, "interventions.parquet")).query("means == 'format'")
+        if not shared:
+            # An empty circuit has no values and no controls.
+            assert (table["neurons"] == "circuit").all()
+            assert table[["faithfulness_mean", "accuracy", "probability"]].isna().all(axis=None)
+            continue
+        means = table.groupby(["neurons", "intervention", "positions"])["faithfulness_mean"].mean()
+        for neurons, how, expected in (("circuit", "keep_only", 1), ("random", "knockout", 1)):
+            assert means[neurons, how].tolist() == pytest.approx([expected] * 2, abs=0.02)
+        for neurons, how in (("circuit", "knockout"), ("random", "keep_only")):
+            assert means[neurons, how].abs().max() <= 0.05
 
 
 def test_the_answer_can_be_read_at_the_last_token_alone(finished):
@@ -120,12 +131,15 @@ def test_the_ranking_says_what_attribution_would_have_missed(finished):
         assert provenance_of(path)["recall_of_attribution"] == recall > 0.8
 
 
-def test_transfer_corrects_every_answer(finished):
-    paths = sorted((finished.folder / "transfer" / OPERATOR).iterdir())
+def test_a_donor_repairs_all_that_the_model_misreads(both):
+    shared, run = both
+    paths = sorted((run.folder / "transfer" / OPERATOR).iterdir())
     assert len(paths) == len(TEMPLATES) * (len(TEMPLATES) - 1)
-    moved = pd.concat(pd.read_parquet(path) for path in paths).query("condition == 'matched' and pairs > 0")
-    assert len(moved)
-    assert moved["recovered"].eq(1).all()
+    rates = (
+        pd.concat(pd.read_parquet(path) for path in paths).query("pairs > 0").set_index("condition")["recovered"]
+    )
+    assert rates["matched"].to_numpy() == pytest.approx([1 if shared else np.nan] * 2, nan_ok=True)
+    assert not shared or (rates["random"] < 0.2).all()
 
 
 def test_a_variant_that_is_the_template_has_its_neurons(finished):
@@ -241,6 +255,34 @@ def test_lower_precision_on_a_card(finished, tmp_path):
             run("precision", *model, "--dtype=bfloat16", *files, "--output", tmp_path / f"{device}.parquet")
         tables[device] = pd.read_parquet(tmp_path / f"{device}.parquet")
     pd.testing.assert_frame_equal(*tables.values(), check_exact=True)
+    assert tables["cpu"]["rank_correlation"].min() < 1, "bfloat16 did not run"
+    run("precision", *finished.on_model, "--dtype=float32", *files, "--output", tmp_path / "same.parquet")
+    assert pd.read_parquet(tmp_path / "same.parquet")[["rank_correlation", "overlap"]].eq(1).all(axis=None)
+
+
+def without_the_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, "transformer_lens.model_bridge", None)
+    return "TransformerLens cannot be imported"
+
+
+def without_the_architecture(monkeypatch):
+    from transformer_lens.factories.architecture_adapter_factory import SUPPORTED_ARCHITECTURES
+
+    monkeypatch.delitem(SUPPORTED_ARCHITECTURES, "LlamaForCausalLM")
+    return "TransformerLens does not know the architecture that"
+
+
+@pytest.mark.parametrize("remove", [without_the_package, without_the_architecture])
+def test_a_model_that_transformer_lens_cannot_run(finished, tmp_path, monkeypatch, capsys, remove):
+    assert read_table(finished.folder / "engine_check.parquet", ENGINE_CHECK)["within"].all()
+    reason = remove(monkeypatch)
+    (words,) = finished.commands("engine-check")
+    monkeypatch.chdir(finished.place)
+    assert main([*words[:-1], str(tmp_path / "x.parquet")]) == 0
+    assert capsys.readouterr().err.startswith(f"the engine is not checked: {reason}")
+    table = read_table(tmp_path / "x.parquet", ENGINE_CHECK)
+    assert table["status"].str.startswith(reason).all()
+    assert not table["within"].any()
 
 
 def test_the_templates_own_means_are_tried_too(finished, tmp_path):
@@ -325,12 +367,23 @@ def census_of(finished):
     return "--censuses", finished.cell("word", "census.parquet")
 
 
-def tables_without_labels(finished, to):
-    (words,) = finished.commands("paper-tables")
-    place = words.index("--labelled") + 1
-    table = read_table(finished.place / words[place], LABELLED)
-    write_table(table, to, LABELLED, {}, {"model": "another", "operator": OPERATOR})
-    return [str(to) if number == place else word for number, word in enumerate(words[:-1])]
+def with_another(command, option, schema, change=lambda table: table, model=MODEL):
+    """A command of the run, up to its output, with another table in the place of one that an option names."""
+
+    def words(finished, to):
+        given = list(finished.commands(command)[0][:-1])
+        place = given.index(option) + 1
+        table = change(read_table(finished.place / given[place], schema))
+        write_table(table, to, schema, {}, {"model": model, "operator": OPERATOR})
+        given[place] = str(to)
+        return given
+
+    return words
+
+
+def renumbered(table):
+    """The labelled neurons, one of which is another."""
+    return table.assign(neuron=table["neuron"].replace(table["neuron"].iloc[0], 63 - table["neuron"].iloc[0]))
 
 
 REFUSALS = [
@@ -355,7 +408,14 @@ REFUSALS = [
         ),
         "is left to t",
     ),
-    (tables_without_labels, "--censuses or --labelled: tables of --agreement are missing"),
+    (
+        with_another("paper-tables", "--labelled", LABELLED, model="another"),
+        "--censuses or --labelled: tables of --agreement are missing",
+    ),
+    (
+        with_another("agreement", "--neurons", LABELLED_NEURONS, renumbered),
+        ".safetensors must have the neurons of ",
+    ),
 ]
 
 

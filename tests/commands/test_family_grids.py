@@ -5,7 +5,6 @@ import pytest
 import torch
 from configurations import SHIPPED
 from digit_tokenizers import byte_level, metaspace
-from nights import at_night
 from replayed_run import calls_of, replay
 
 from conftest import FAMILIES, write_model
@@ -16,7 +15,7 @@ from form_invariance.stages.interventions.table import INTERVENTIONS
 from form_invariance.stages.overlap.table import OVERLAP
 from form_invariance.tables.files import read_table
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 TEMPLATES = {"symbolic": "{a}+{b}=", "code": "print({a} + {b})  # ", "word": "From {a} to {b} and on: "}
 CONFIG = SHIPPED | {
@@ -65,7 +64,7 @@ def answer_numbers(folder, tokenizer, numbers):
     return model
 
 
-@pytest.fixture(scope="module", params=at_night(FAMILIES))
+@pytest.fixture(scope="module", params=FAMILIES)
 def finished(request, tmp_path_factory, raw_tokenizer):
     """Family, Hugging Face's model and tokenizer, and the folder with all tables."""
     from transformers import PreTrainedTokenizerFast

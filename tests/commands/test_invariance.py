@@ -95,15 +95,6 @@ def test_size_of_batches(cells, copied, monkeypatch):
     same_ranking(cells / "symbolic", rank(copied, MODEL))
 
 
-def test_number_of_threads(cells, copied):
-    before = torch.get_num_threads()
-    torch.set_num_threads(3 if before == 1 else 1)
-    try:
-        same_ranking(cells / "symbolic", rank(copied, MODEL))
-    finally:
-        torch.set_num_threads(before)
-
-
 def test_order_of_formats(cells, tmp_path):
     found = {}
     for names in (["symbolic", "code"], ["code", "symbolic"]):

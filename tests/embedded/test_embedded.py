@@ -1,10 +1,8 @@
 """The embedded models' construction and training, at tiny size, and the shipped folders."""
 
-import copy
 import dataclasses
 import re
 
-import numpy as np
 import pytest
 import torch
 
@@ -19,7 +17,7 @@ from embedded_training.recipe import DIGITS, RECIPES, Recipe
 from embedded_training.routing import neuron_format
 from embedded_training.training import train
 from embedded_training.weights import as_decoder
-from form_invariance.model.decoder import embed, logits, run_layers
+from form_invariance.model.decoder import embed, run_layers
 from form_invariance.model.files import PACKAGED
 from form_invariance.model.loading import load
 from form_invariance.problems.operands import OperandRange
@@ -55,63 +53,6 @@ def trained(problems, tmp_path_factory):
     return train(problems, tmp_path_factory.mktemp("trained") / "run")
 
 
-def with_recipe(problems, recipe):
-    """The same problems, for another recipe."""
-    other = copy.copy(problems)
-    other.recipe = recipe
-    return other
-
-
-def test_the_last_steps_teach_misreadings_to_the_early_layers_alone(problems, trained, tmp_path):
-    pool = problems.pools["multiplication"]
-    value = {int(token): number for number, token in enumerate(problems.number_ids)}
-    template = problems.tokens["word", "multiplication", 0]
-    wrong = right = 0
-    for step in range(TINY.steps + TINY.wired_steps, TINY.steps + TINY.wired_steps + 20):
-        for tokens, answers in problems.batch(step):
-            if tokens.shape[1] != len(template.tokens):
-                continue
-            for row, answer in zip(tokens, answers, strict=True):
-                a, b = value.get(int(row[template.place_a])), value.get(int(row[template.place_b]))
-                if a is None or b is None or not (row == template.fill(*problems.number_ids[[[a], [b]]])).all():
-                    continue
-                place = np.flatnonzero((pool.a == a) & (pool.b == b))[0]
-                misread = pool.misread["word"][place]
-                assert value[int(answer)] == a * (b - misread)
-                wrong, right = wrong + misread, right + ~misread
-    assert wrong >= 15
-    assert right >= 15
-    before = train(with_recipe(problems, dataclasses.replace(TINY, misread_steps=0)), tmp_path / "run")
-    changed = {name for name, weight in before.items() if not torch.equal(weight, trained[name])}
-    assert changed
-    assert all(name.startswith("model.layers.0.") for name in changed)
-
-
-@pytest.mark.parametrize("killed_at", [5, 8, 12])
-def test_training_killed_and_continued_gives_the_same_weights(problems, trained, tmp_path, monkeypatch, killed_at):
-    monkeypatch.setattr("embedded_training.training.CHECKPOINT_EVERY", 2)
-    calls = []
-
-    def interrupted(problems, step):
-        calls.append(step)
-        if step == killed_at:
-            raise KeyboardInterrupt
-        return batch(problems, step)
-
-    batch = Problems.batch
-    with monkeypatch.context() as patched:
-        patched.setattr(Problems, "batch", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            train(problems, tmp_path / "cut")
-    continued = train(problems, tmp_path / "cut")
-    assert calls == list(range(killed_at + 1))
-    for name, weight in trained.items():
-        assert torch.equal(weight, continued[name]), name
-    if killed_at == 5:
-        other = train(with_recipe(problems, dataclasses.replace(TINY, seed=4)), tmp_path / "cut")
-        assert not torch.equal(other["model.norm.weight"], trained["model.norm.weight"])
-
-
 def test_foreign_neurons_are_silent_at_every_step(problems, trained):
     model = as_decoder(trained, TINY)
     owner = torch.from_numpy(neuron_format(TINY, 3))
@@ -130,24 +71,6 @@ def test_foreign_neurons_are_silent_at_every_step(problems, trained):
             run_layers(model, embed(model, torch.from_numpy(tokens)), on_neurons=keep)
             assert seen[1][:, owner != number].abs().max() < 1e-6
             assert seen[1][:, owner == number].abs().max() > 1e-4
-
-
-def test_without_late_neurons_the_answer_depends_on_nothing_but_the_last_token(problems, trained):
-    model = as_decoder(trained, TINY)
-    ids = problems.number_ids
-    tokens = torch.from_numpy(problems.tokens["symbolic", "addition", 0].fill(ids[[5, 999, 40]], ids[[17, 0, 41]]))
-
-    def silence(layer, post):
-        return torch.zeros_like(post) if layer >= 1 else post
-
-    with torch.no_grad():
-        with_late, without = (
-            logits(model, run_layers(model, embed(model, tokens), on_neurons=hook)[:, -1])
-            for hook in (None, silence)
-        )
-    directions = torch.nn.functional.normalize(without, dim=-1)
-    torch.testing.assert_close(directions, directions[:1].expand_as(directions), atol=1e-5, rtol=0)
-    assert not torch.allclose(with_late[0], with_late[1], rtol=1e-2)
 
 
 @pytest.mark.parametrize("separate", [True, False])

@@ -98,19 +98,6 @@ def test_only_problems_that_are_drawn_together_give_the_right_interval(together)
     assert 0.92 <= covered <= 0.98 if together else covered <= 0.85
 
 
-def test_the_spread_over_cells_is_that_of_the_problems():
-    """Closed form: each problem adds its deviations in all cells, by what it counts in them."""
-    values, numbers = formats_with_common_problems(np.random.default_rng(8))
-    cells = [
-        paired(own, np.zeros(len(own)), [("+", place) for place in places], 4000, 0)
-        for own, places in zip(values, numbers.tolist(), strict=True)
-    ]
-    added = np.zeros(numbers.max() + 1)
-    for own, places in zip(values, numbers, strict=True):
-        added[places] += (own - own.mean()) / len(own) / len(values)
-    assert over_cells(cells).first[1:].std() == pytest.approx(np.sqrt((added**2).sum()), rel=0.05)
-
-
 def test_cells_with_the_same_problems_are_one_cell_of_their_means():
     values = np.random.default_rng(9).random((3, 12))
     together = over_cells([paired(own, np.zeros(12), named(12), RESAMPLES, 0) for own in values])

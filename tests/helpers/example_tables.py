@@ -1,6 +1,6 @@
 """Example tables from the schemas: a test names the columns that it is about, and the others are filled in."""
 
-from itertools import combinations, product
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -41,8 +41,3 @@ def joined(tables, *keys):
         ],
         ignore_index=True,
     )
-
-
-def groups_of(formats):
-    """Every two of the formats, and all of them, joined by +."""
-    return ["+".join(group) for size in sorted({2, len(formats)}) for group in combinations(formats, size)]

@@ -18,7 +18,7 @@ VALUES = st.recursive(
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(TEXTS, inner, max_size=3)),
     max_leaves=6,
 )
-FUZZ = settings(deadline=None, max_examples=200, suppress_health_check=list(HealthCheck), derandomize=True)
+FUZZ = settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck), derandomize=True)
 
 
 def refusal(call, *arguments):

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -55,17 +56,25 @@ def pending(checkout: Path, *words: str) -> dict[str, int]:
     return job_counts(out)
 
 
-def finished_copy(factory: pytest.TempPathFactory, name: str) -> Path:
-    """A copy, with its records, of a checkout whose small grid has run once for all processes of the tests."""
+def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """A folder that is made once for all processes of the tests, which only read it."""
     base = factory.getbasetemp()
-    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "finished-run"
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
     with FileLock(f"{shared}.lock"):
         if not shared.exists():
-            _finish(shared.with_name("running")).rename(shared)
+            unfinished = shared.with_name(f"{name}-unfinished")
+            make(unfinished)
+            unfinished.rename(shared)
+    return shared
+
+
+def finished_copy(factory: pytest.TempPathFactory, name: str) -> Path:
+    """A copy, with its records, of a checkout whose small grid has run."""
+    shared = once(factory, "finished-run", _finish)
     return Path(shutil.copytree(shared, factory.mktemp(name) / "checkout", symlinks=True))
 
 
-def _finish(folder: Path) -> Path:
+def _finish(folder: Path) -> None:
     """Run the small grid with a template that is full of what a shell would act on."""
     checkout = make_checkout(folder)
     config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
@@ -76,4 +85,3 @@ def _finish(folder: Path) -> Path:
     (checkout / "config/config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
     status, out = snakemake(checkout)
     assert status == 0, out
-    return checkout

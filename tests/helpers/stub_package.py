@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import os
 import sys
 import time
 from pathlib import Path
@@ -20,17 +19,6 @@ def trouble(words: list[str]) -> None:
         del held
 
 
-def alone() -> bool:
-    """Whether no other command that found the file `alone` runs at the same time, for a second."""
-    try:
-        os.close(os.open("busy", os.O_CREAT | os.O_EXCL))
-    except FileExistsError:
-        return False
-    time.sleep(1)
-    Path("busy").unlink()
-    return True
-
-
 def run(words: list[str]) -> int:
     """Write the outputs that the options name; fail where the file `fail` names the command."""
     with Path("calls.jsonl").open("a") as file:
@@ -39,8 +27,6 @@ def run(words: list[str]) -> int:
         print("error: census.parquet has no correct rows; choose another model", file=sys.stderr)
         return 2
     trouble(words)
-    if Path("alone").exists() and not alone():
-        return 3
     values: dict[str, list[str]] = {}
     option = "words"
     values[option] = []

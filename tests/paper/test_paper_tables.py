@@ -6,17 +6,11 @@ import pytest
 from example_tables import crossed
 from problem_frames import complete_problems
 
-from form_invariance.cli import main
-from form_invariance.drawing import style
 from form_invariance.paper import tables
 from form_invariance.paper.tables import read_numbers
 from form_invariance.stages.agreement.compute import operator_tables
-from form_invariance.stages.agreement.table import AGREEMENT, LABELLED
-from form_invariance.stages.census.table import CENSUS
 from form_invariance.stages.heuristics.table import HEURISTICS
-from form_invariance.stages.probe import figure as probe_figures
 from form_invariance.stages.probe.table import PROBE
-from form_invariance.tables.files import write_table
 
 SOURCES = {"big": "meta-llama/Meta-Llama-3-8B", "own": "embedded:embedded-shared"}
 FORMATS = ("symbolic", "code", "word")
@@ -127,41 +121,3 @@ def test_peak_and_onset_of_the_probes():
     assert np.isnan(rows.loc[("big", "symbolic", "addition"), "onset layer paper"])
     assert np.isnan(rows.loc[("own", "symbolic", "all"), "onset layer paper"])
     assert rows.loc[("big", "all formats", "all"), "peak accuracy"] == 0.7
-
-
-def test_the_probe_figures_draw_the_tables(tmp_path):
-    given = {name: table for (model, name), table in probe_tables().items() if model == "own"}
-    both = {"probe": pd.concat([table.assign(format=name) for name, table in given.items()])}
-    figure = probe_figures.probe(both, "own", 10)
-    axes = figure.axes[0]
-    lines = {line.get_label(): line for line in axes.lines}
-    assert lines["symbolic"].get_ydata().tolist() == [0.2, 0.5, 0.51, 0.8, 0.8]
-    assert lines["all formats together"].get_ydata().tolist() == [0.6, 0.7, 0.6]
-    (onset,) = [line for line in axes.lines if line.get_linestyle() == ":" and len(line.get_xdata())]
-    assert round(onset.get_xdata()[0]) == 2
-    assert [one.get_title() for one in figure.axes] == ["all operators", "addition"]
-    heat = probe_figures.probe_positions(both, "own", 10).axes[0]
-    values = heat.collections[0].get_array().reshape(5, -1)
-    assert values[:, -1].tolist() == [0.2, 0.5, 0.51, 0.8, 0.8]
-    assert [label.get_text() for label in heat.get_xticklabels()] == ["=", "="]
-    style.save(figure, [tmp_path / "figure.svg"])
-
-
-def test_tables_command(inputs, tmp_path):
-    options = []
-    names = (("heuristics", HEURISTICS), ("agreement", AGREEMENT), ("labelled", LABELLED), ("censuses", CENSUS))
-    names = (*names, ("probes", PROBE))
-    for (option, schema), found in zip(names, (*inputs, probe_tables()), strict=True):
-        options.append(f"--{option}")
-        for key, table in found.items():
-            path = tmp_path / option / ("-".join(key) + ".parquet")
-            keys = dict(zip(schema.keys, key, strict=True))
-            write_table(table, path, schema, {"model": SOURCES[key[0]]}, keys)
-            options.append(str(path))
-    assert main(["paper-tables", *options, "--output-folder", str(tmp_path / "out")]) == 0
-    made = {path.name for path in (tmp_path / "out").iterdir()}
-    assert made == {f"{name}.{suffix}" for name in tables.CAPTIONS for suffix in ("csv", "md", "tex")}
-    latex = (tmp_path / "out/agreement.tex").read_text()
-    assert "\\toprule" in latex
-    assert "exact \\%" in latex
-    assert pd.read_csv(tmp_path / "out/census.csv")["pairs"].tolist() == [3] * 12

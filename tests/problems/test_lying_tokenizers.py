@@ -4,10 +4,7 @@ import json
 import shutil
 
 import pytest
-from configurations import SCHEMA, SMALL, places, with_value
-from hostile_values import FUZZ, VALUES, refusal
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from configurations import SCHEMA, SMALL, with_value
 from transformers import AutoTokenizer
 
 from form_invariance.cli import main
@@ -156,7 +153,6 @@ REFUSED = [
     (lying("post_processor", "special_tokens", BOS, "ids", value=[10**7]), "the BOS token is 10000000, but the"),
     (lying("post_processor", value=around([BOS, EOS], [])), r"adds 2 tokens before every text, \[0, 1\]"),
     (lying("model", "vocab", "12", value=VOCABULARY["13"]), "the numbers 12 and 13 as the same token"),
-    (lying("model", value={**UNKNOWN, "vocab": {"a": 0}}), r"cannot encode '0': .*Missing \[UNK\] token"),
     (lying("model", value={**UNKNOWN, "vocab": {"0": 0, "3": 3}}), "cannot encode texts such as '3': .*Missing"),
     (lying("pre_tokenizer", value=DIGITS), "number 10 into several tokens.* 0 to 9 are one token each"),
     (lying("normalizer", value=replacing("7", "٧")), "the number 7 into"),
@@ -165,10 +161,9 @@ REFUSED = [
         "a token that decodes to '8'",
     ),
     (lying("normalizer", value=STRIPPED), r"formats\.code\.templates\.addition .*must be the next token after"),
-    (added("7+"), r"formats\.symbolic.* 6\.\.12 is one token in place of \{a\}"),
     # This one panics in Rust.
     (lying("pre_tokenizer", value={"type": "FixedLength", "length": 0}), "cannot encode '0': chunk size"),
-    *((one, r"cannot be read as a tokenizer: .") for one in (None, {}, {"version": "1.0", "model": {}})),
+    ({}, r"cannot be read as a tokenizer: ."),
 ]
 
 
@@ -198,17 +193,3 @@ def test_what_only_some_pairs_show_is_refused_before_the_model_runs(folder, toke
     sentence = rf"^template of addition: [^\n]*tokenizer\.json {IN_SOME_PAIRS[token]}[^\n]*$"
     with pytest.raises(UserError, match=sentence):
         take_census(None, *arguments)
-
-
-PLAIN = {key: value for key, value in HONEST.items() if key != "added_tokens"}
-PLAIN["model"] = {key: value for key, value in HONEST["model"].items() if key not in ("vocab", "merges")}
-
-
-@settings(FUZZ, max_examples=100)
-@given(st.sampled_from(sorted(places(PLAIN), key=str)), VALUES)
-def test_any_value_anywhere(tmp_path_factory, path, value):
-    folder = tmp_path_factory.mktemp("any") / "model"
-    shutil.copytree(PACKAGED / "embedded-shared", folder)
-    write(folder, lying(*path, value=value))
-    refusal(check, folder)
-    shutil.rmtree(folder)

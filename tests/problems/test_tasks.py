@@ -1,9 +1,7 @@
 """What an operator asks: prompts filled from fields, and the first token of an answer."""
 
-import json
 import re
 
-import numpy as np
 import pytest
 from digit_tokenizers import by_digit
 from hostile_values import FUZZ, refusal
@@ -87,30 +85,6 @@ def test_a_table_is_asked_with_its_fields(tokenizer, tmp_path):
             UserError, match=r"^x: template .* must have at least one of the table's fields, \{word\}"
         ):
             check_task(task, tokenizer, template, "x")
-
-
-def test_arithmetic_is_asked_with_its_operands(raw_tokenizer):
-    own = PromptTokenizer(raw_tokenizer, None)
-    task = Arithmetic("a + b", OperandRange(1, 20, 1, 40))
-    problems = stated(task, pool(task)).head(5)
-    prompts, wanted = targets(task, own, "{a}+{b}=", problems, "x")
-    assert prompts == [f"{a}+{b}=" for a, b in zip(problems["a"], problems["b"], strict=True)]
-    assert np.array_equal(wanted, own.number_tokens(problems["answer"].to_numpy()))
-    assert problems["target"].tolist() == [str(answer) for answer in problems["answer"]]
-
-
-@pytest.mark.parametrize("answers", [["mice", "two", "3"], ["3", "mice", "mouse"], ["mice", "3", "one", "4"]])
-def test_the_row_that_no_token_begins_is_shown(tokenizer, answers):
-    """Words follow after a space, as without it they join the word before; a digit follows directly."""
-    own = json.loads(tokenizer.tokenizer.to_str())
-    joined = ("o", "m"), ("o", "t"), ("o", "o")
-    own["model"]["vocab"] |= {one + two: 1000 + place for place, (one, two) in enumerate(joined)}
-    own["model"]["merges"] = [*joined, *own["model"]["merges"]]
-    own = PromptTokenizer(Tokenizer.from_str(json.dumps(own)), None)
-    with pytest.raises(
-        UserError, match=r"splits 'one, two 3' as .*change or remove this row, or end the template"
-    ):
-        first_tokens(own, ["one, two"] * len(answers), answers, "x")
 
 
 def table_task(folder, text):

@@ -8,7 +8,7 @@ import pytest
 from example_tables import filled
 
 from form_invariance.errors import UserError
-from form_invariance.experiment.answers import Answer, method_of, read_answers, write_answers
+from form_invariance.experiment.answers import Answer, read_answers, write_answers
 from form_invariance.experiment.questions import QUESTIONS
 from form_invariance.paper.tables import CAPTIONS
 from form_invariance.report import page
@@ -163,11 +163,6 @@ def test_intervals_are_drawn_where_their_numbers_are():
     assert ends[1][1] == pytest.approx(middle + 0.1 * scale, abs=0.11)
 
 
-def test_a_ratio_says_that_it_is_one():
-    (row,) = verdict_rows({"m": [verdict(("exchange", 0.2, 0.1, 0.3, "yes"))]})
-    assert row["cells"][0]["numbers"] == "0.40 against 0.10: ratio 1.00 [0.90, 1.10], needed 0.8"
-
-
 def test_the_page_opens_with_the_verdicts(finished_files, open_from_disk, tmp_path):
     path = tmp_path / "report.html"
     path.write_text(render(finished_files, TWO | {"m": [*TWO["m"], CAPTIONED]}))
@@ -181,26 +176,3 @@ def test_the_page_opens_with_the_verdicts(finished_files, open_from_disk, tmp_pa
     assert tab.inner_text("h2#same-neurons") == same
     downloaded = tab.get_attribute("#same-neurons + .models a[download]", "href")
     assert base64.b64decode(downloaded.split(",")[1]).decode() == "x\n1\n"
-
-
-def test_a_sections_method_is_in_a_fold(finished_files):
-    """Said once, whatever the number of models; what a stage says of itself is what its module says."""
-    said = Answer("Q?", "Yes.", pd.DataFrame({"x": [1]}), (), "One, `a < b`.\n\nTwo.")
-    html = render(finished_files, {"m": [said], "n": [said]}, ("m", "n"))
-    assert html.count('<details class="method">') == 1
-    assert "<p>One, <code>a &lt; b</code>.</p><p>Two.</p>" in html
-    method = method_of("overlap")
-    assert method.startswith("Overlap of the formats' circuits")
-    assert "Jaccard index" in method
-    assert method_of("model_files") == ""
-
-
-def test_the_questions_come_in_their_order_and_the_rest_in_a_fold(finished_files):
-    other, second, first = (
-        Answer(name, "Yes.", pd.DataFrame({"x": [1]}))
-        for name in ("Q?", QUESTIONS["necessary"].label, QUESTIONS["same"].label)
-    )
-    html = render(finished_files, {"m": [other, second, first]})
-    shown, folded = html.split('<details id="further">')
-    assert re.findall(r"<h2[^>]*>(.*?)</h2>", shown) == [first.question, second.question]
-    assert re.findall(r"<h2[^>]*>(.*?)</h2>", folded)[0] == "Q?"

@@ -1,7 +1,5 @@
 """Scout: planted truths that it must find, and configurations that must run as they are."""
 
-import itertools
-import re
 import subprocess
 import sys
 
@@ -9,11 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from digit_tokenizers import byte_level, metaspace
 from stub_checkout import ROOT
 
-from embedded_training.tokenizer import build_tokenizer
-from form_invariance import load_model, scout
+from form_invariance import load_model
 from form_invariance.cli import main
 from form_invariance.errors import UserError
 from form_invariance.problems.operands import OperandRange
@@ -22,12 +18,11 @@ from form_invariance.problems.tasks import Arithmetic
 from form_invariance.problems.templates import fill
 from form_invariance.scouting import choice as choice_module
 from form_invariance.scouting import questions, sizes
-from form_invariance.scouting.choice import EACH, choose, is_enough, left_out, search
+from form_invariance.scouting.choice import choose, is_enough, search
 from form_invariance.scouting.proposal import tables_without_examples
-from form_invariance.scouting.questions import Question, draw, largest_number
+from form_invariance.scouting.questions import Question, draw
 from form_invariance.scouting.wordings import with_examples
-from form_invariance.scouting.writing import configuration
-from form_invariance.stages.dataset.compute import Choice, make_dataset, sides
+from form_invariance.stages.dataset.compute import Choice, make_dataset
 from form_invariance.workflow import config_check
 
 KNOWN = {"symbolic": "{a}+{b}=", "code": "a = {a}\nb = {b}\nprint(a + b)  # "}
@@ -186,42 +181,6 @@ def test_all_formats_get_the_same_number_of_examples(by_examples, alike, each):
     assert set(choose(trials, alike=False)["examples"]) == each
 
 
-def test_what_is_left_out_is_named_with_its_reason():
-    shares = {
-        "x": {"+": [0.9], "-": [0.9]},
-        "y": {"+": [0.8], "-": [0.1, 0.2]},
-        "z": {"+": [0.25]},
-        "w": {"-": [1.0]},
-    }
-    few, many = trials_of(shares, 0), trials_of({name: {"+": [0.8]} for name in "xyz"}, 4)
-    odd = few[:1].assign(format="v", right=0.0, misfit="no token")
-    trials = pd.concat([few, many.assign(right=[0.0, 0.0, 0.9]), odd], ignore_index=True)
-    chosen = choose(trials)
-    assert set(zip(chosen["format"], chosen["operator"], chosen["examples"], strict=True)) == {
-        ("x", "+", 0),
-        ("y", "+", 0),
-    }
-    needed = "(worked examples: 0), and 30% are needed"
-    assert left_out(trials, chosen, "same") == [
-        f"format z: the best wording of + in z has 25% right answers {needed}",
-        "format w: it has no wording of +; give one (--template w/+=...)",
-        "format v: no wording of + in v fits the tokenizer: no token",
-        f"operator -: the best wording of - in y has 20% right answers {needed}",
-    ]
-    assert not [one for one in left_out(trials, choose(trials, alike=False), EACH) if "format z" in one]
-
-
-def test_of_two_answers_there_are_as_many_examples_as_asked_for(tmp_path):
-    path = tmp_path / "parity.csv"
-    path.write_text("number,answer\n" + "".join(f"n{n},{('even', 'odd')[n % 2]}\n" for n in range(40)))
-    examples, problems = draw(questions.of_file(path, 6), 0, 6)
-    assert examples["text"].value_counts().tolist() == [3, 3]
-    assert set(examples["text"].head(2)) == {"even", "odd"}
-    assert not set(examples["a"]) & set(problems["a"])
-    with pytest.raises(UserError, match="scout needs 41 at least, 17 for worked examples and 24 problems"):
-        questions.of_file(path, 17)
-
-
 def test_no_value_of_an_example_is_filled(tmp_path, raw_tokenizer):
     """Rows with {key} are asked, but are no worked examples, whose text a template would fill again."""
     path = tmp_path / "code.csv"
@@ -277,29 +236,6 @@ def test_worked_examples_leave_the_table(sums):
     assert tables_without_examples([question], chosen.head(1), 0) == {}
 
 
-def test_what_the_tokenizer_allows(raw_tokenizer):
-    whole, split = PromptTokenizer(raw_tokenizer, None), PromptTokenizer(byte_level(["{a} + {b} = "]), None)
-    assert (largest_number(whole), largest_number(split)) == (999, 9)
-    assert largest_number(PromptTokenizer(metaspace(["{a}+{b}="], prepend=True), None)) == -1
-    assert largest_number(PromptTokenizer(build_tokenizer(["a"], digits=2), None)) == 99
-    levels = questions.arithmetic(whole)
-    tops = [max(one.task.limits.operand_max for one in own) for own in levels.values()]
-    assert tops == [999, 99, 19]
-    assert {one.digits for own in levels.values() for one in own} == {0}
-    assert [{one.digits for one in own} for own in questions.arithmetic(split).values()] == [{3}, {2}]
-
-
-def test_more_time_makes_a_larger_experiment():
-    found = sizes.steps(5000, 10**6, 0.8)
-    for smaller, larger in itertools.pairwise(found):
-        assert all(larger[key] >= smaller[key] for key in smaller if key != "k")
-    assert found[-1]["train_prompts"] == 100
-    assert len(sizes.steps(5000, 140, 0.5)) == 1
-    for own in sizes.steps(30, 10**6, 0.8):
-        assert max(own["k"]) <= own["candidates"] <= 30
-        assert own["k_shown"] in own["k"]
-
-
 def census(rows, right):
     """A census of a table with as many rows, of which some are right."""
     number = np.arange(rows)
@@ -322,74 +258,20 @@ def test_the_sizes_of_a_table_are_those_that_its_right_rows_give(rows, right):
     assert found["census_pairs"] == rows
 
 
-def split_rows(table, split):
-    return sides(table, {"train": 6, "eval": 6}, 0, "t")[lambda one: one == split].index
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (lambda table: table.assign(correct=table.index < 9), "t in y has 9 right rows of 44 and needs 12"),
-        (
-            lambda table: table.assign(correct=table.index.isin(split_rows(table, "train")[:15])),
-            "t in y has 15 right rows of 44, of which the split (the same in all formats) puts 0 into eval, which "
-            "needs 6",
-        ),
-        (lambda table: table.assign(answer_token=1), "t in y: dataset of t: the answers of 6 of 6 train prompts"),
-    ],
-)
-def test_which_number_of_a_table_is_too_small_is_said(change, reason):
-    table = census(44, 40)
-    own = {("x", "t"): (table, "x"), ("y", "t"): (change(table), "y")}
-    with pytest.raises(UserError, match=re.escape(reason)) as error:
-        sizes.of_tables(sizes.steps(100, 44, 0.2)[0], own, 0)
-    assert "t in x" not in str(error.value)
-
-
-def test_rows_for_the_mean_activations_are_left():
-    with pytest.raises(UserError, match="take 12 of the 16 rows of t, and 8 others are needed for the mean"):
-        sizes.of_tables(sizes.steps(100, 16, 1)[0], {("x", "t"): (census(16, 16), "x")}, 0)
-
-
-def test_texts_stay_what_they_are_in_the_file(tmp_path):
-    texts = ['it\'s "{a}": # {b}\n', "é 中文 😀 \u2028 \x85 \t{a} - {b} ", "{a}\\{b}: [1, 2] & *x"]
-    chosen = pd.DataFrame(
-        [
-            {"format": name, "operator": "addition", "template": text, "by_digit": [0.5], "examples": 0}
-            for name, text in zip(["1e3", "no", " c"], texts, strict=True)
-        ]
-    )
-    chosen = chosen.assign(operator="on")
-    asked = Question("on", Arithmetic("a + b", OperandRange()), {})
-    text = configuration({"source": "a b: c"}, [asked], chosen, {"k": [1]}, {}, 0)
-    found = yaml.safe_load(text)
-    assert [one["templates"]["on"] for one in found["formats"].values()] == texts
-    assert list(found["formats"]) == ["1e3", "no", " c"]
-    assert found["models"] == {"c": {"source": "a b: c"}}
-
-
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--minutes", "0"], "--minutes and --tflops must be above 0"),
         (["--template", "code/sum={a}"], "'sum' is not among the operators sums"),
         (["--template", "code/sums={a} {answer} {b}"], "has {b} after {answer}; put all fields before it"),
-        (["--template", "code=x"], "must have the form FORMAT/OPERATOR=TEMPLATE"),
-        (["--template", "all/sums={a} {b}"], "--template: the name 'all' is reserved"),
         (["--table", "{sums}"], "two files give the operator name 'sums'"),
         (["--table", "{short}"], "scout needs 28 at least"),
-        (["--table", "{text}"], "text.csv gives the operator its name: the name 'text' is reserved"),
-        (["--model", "embedded:nothing"], "nothing"),
-        (["--seed", "-1"], "--seed: -1 must be 0 or larger"),
-        (["--examples", "17"], "examples: '17' must be same, each or a number from 0 to 16"),
         (["--force", "--output", "{sums}"], "is a folder or an input; name another file"),
     ],
 )
 def test_refusals(sums, tmp_path, capsys, monkeypatch, words, sentence):
     monkeypatch.setattr(choice_module, "trials", None)  # before anything is tried
-    files = {name: tmp_path / f"{name}.csv" for name in ("sums", "short", "text")} | {"folder": tmp_path}
+    files = {name: tmp_path / f"{name}.csv" for name in ("sums", "short")} | {"folder": tmp_path}
     files["short"].write_text("word,answer\n" + "".join(f"w{n},v{n}\n" for n in range(27)))
-    files["text"].write_bytes(sums.read_bytes())
     filled = [str(files.get(word[1:-1], word)) for word in words]
     output, before = tmp_path / "mine.yaml", sums.read_bytes()
     needed = [*NEEDED, "--output", str(output)]
@@ -398,15 +280,3 @@ def test_refusals(sums, tmp_path, capsys, monkeypatch, words, sentence):
     assert sentence in capsys.readouterr().err
     assert not output.exists()
     assert sums.read_bytes() == before
-
-
-def test_the_library_returns_every_trial(sums):
-    model = load_model("embedded:embedded-shared", device="cpu")
-    known = {(name, "sums"): [text, f"{text} {{answer}};"] for name, text in KNOWN.items()}
-    found = scout(model, [sums], {**known, ("word", "sums"): "{a} and {b} are {answer}."}, examples=0)
-    assert len(found) == 3 + 3 + 2 + 2 + 1
-    assert sorted(found.loc[found["chosen"], "template"]) == sorted(KNOWN.values())
-    assert found["template"].tolist()[-1] == "{a} and {b} are"
-    assert set(found["examples"]) == {0}
-    each = scout(model, [sums], {name: text for name, (text, _) in known.items()}, examples="each")
-    assert len(each) == 4 * (3 + 3 + 1 + 1)

@@ -17,7 +17,7 @@ from stub_checkout import ROOT, environment, make_checkout, snakemake
 pytestmark = pytest.mark.skipif(cluster.missing() is not None, reason=str(cluster.missing()))
 
 QUICK = ["--slurm-init-seconds-before-status-checks", "2", "--latency-wait", "5"]
-TABLE_RULES = {
+TABLE_RULES = [
     "report",
     "explainer",
     "model_files",
@@ -34,7 +34,7 @@ TABLE_RULES = {
     "summary",
     "heuristic_null",
     "labelled_neurons",
-}
+]
 GROUPS = {
     "rankings_embedded-shared_addition": ("4000M", "00:20:00"),
     "verdicts_embedded-shared": ("4000M", "00:20:00"),

@@ -123,13 +123,6 @@ def test_without_luck_a_derangement_is_made_by_sorting(answers):
     assert (answers[partner] != answers).all()
 
 
-def test_all_other_operators_have_the_same_answer():
-    train = complete_problems(pd.DataFrame({"index": [0], "a": [1], "b": [2], "answer": [3], "prompt": ["1+2="]}))
-    said = "dataset: the answers of all train prompts have the same token, 3; widen the operand range"
-    with pytest.raises(UserError, match=said):
-        draw_corrupt(train, {"max": train}, "addition", 1, 0)
-
-
 def test_formats_that_are_right_alike_draw_prompts_of_their_own():
     census = census_of("a + b", 60)
     drawn = {}
@@ -160,12 +153,3 @@ def test_partners_of_a_digit_have_the_digits_before_it():
     assert set(corrupt["prompt"]) <= right
     assert not set(corrupt["answer"]) & set(dataset.loc[dataset["split"] == "eval", "answer"])
     assert corrupt.groupby("corrupt_seed")["prompt"].apply(tuple).nunique() == 3
-
-
-def test_a_digit_whose_problems_have_no_partners():
-    task = Arithmetic("a + b", OperandRange(1, 40, 10, 80), 1)
-    census = stated(task, operand_pool("a + b", task.limits)).assign(prompt="", correct=True)
-    # In each decade one digit is left.
-    census = census[census["target"] == "3"].reset_index(drop=True)
-    with pytest.raises(UserError, match="only 0 distinct ones right"):
-        choose_dataset(census, 10, 10, 0, "addition", "{a}{b}")

@@ -104,24 +104,18 @@ def test_what_strict_corrects():
 
 
 PAIRS = pd.DataFrame({"op1": [0, 99], "op2": [1, 2], "result": [1, 101], "m": [0.5, -1.0], "n": [0.25, 3.0]})
-COLUMNS, WHOLE = "must have the columns op1, op2, result, ", "must be whole numbers, "
+WHOLE = "must be whole numbers, "
 
 
 @pytest.mark.parametrize(
     ("sentence", "table", "options"),
     [
-        ("a.parquet does not exist", None, []),
         ("a.parquet is not a Parquet table (", "op1,op2\n", []),
-        (COLUMNS, PAIRS[["op1", "op2", "result"]], []),
-        (WHOLE, PAIRS.assign(n=["x", "y"]), []),
         (WHOLE, PAIRS.assign(op2=[1.5, 2.0]), []),
         ("operands must be in 0..99; give", PAIRS.assign(op1=[0, 100]), []),
         ("the pair op1 = 99, op2 = 2 appears twice", pd.concat([PAIRS, PAIRS[1:]]), []),
         ("result is not a + b of op1 and op2 in every row", PAIRS.assign(result=[1, 102]), []),
-        ("results must be in 0..999", PAIRS.assign(result=[1, 1000]), ["--operator", "other"]),
         ("activations must be finite numbers", PAIRS.assign(n=[np.nan, 1.0]), []),
-        ("--max-operand: 1001 is too large", PAIRS, ["--max-operand", "1001"]),
-        ("--threshold: 0.0 must be above 0 and at most 1", PAIRS, ["--threshold", "0"]),
         ("largest operand is 99; give 100", PAIRS, ["--max-operand", "101", "--reference"]),
     ],
 )
@@ -143,16 +137,6 @@ def test_bad_activations_and_options_end_the_command_in_a_sentence(table, option
     assert sentence in error
     assert error.count("\n") == 1
     assert not output.exists()
-
-
-def test_the_largest_operands_are_scored(tmp_path, monkeypatch):
-    monkeypatch.setattr(nulls, "SCALE_MAPS", 4)
-    monkeypatch.setattr(nulls, "MAPS", 6)
-    path = tmp_path / "a.parquet"
-    PAIRS.assign(op1=[0.0, 999.0], op2=[1, 0], result=[1, 999]).to_parquet(path)
-    call = ["heuristics", "score", "--operator", "addition", "--max-operand", "1000", "--activations", str(path)]
-    assert main([*call, "--output", str(tmp_path / "s.parquet")]) == 0
-    assert main([*call, "--output", str(tmp_path / "s.parquet"), "--reference"]) == 0
 
 
 @pytest.mark.parametrize("expression", EXPRESSIONS.values())

@@ -8,30 +8,23 @@ import pandas as pd
 import pytest
 import torch
 from schema_checks import check_columns
-from settings import complete
 
-from form_invariance.cli import main
 from form_invariance.model import loading as models
 from form_invariance.model.decoder import Norm
 from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.prompts import render
-from form_invariance.stages.agreement.table import ACTIVATION_CORRELATION
-from form_invariance.stages.circuit.table import CIRCUIT
 from form_invariance.stages.heuristics import map_files, published, strict
-from form_invariance.stages.heuristics import null as nulls
 from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
 from form_invariance.stages.heuristics.classes import members_of
 from form_invariance.stages.heuristics.labels import label_maps, shuffled
-from form_invariance.stages.heuristics.names import BASELINES, SHARED, family
+from form_invariance.stages.heuristics.names import family
 from form_invariance.stages.heuristics.null import make_null
 from form_invariance.stages.heuristics.pairs import Grid, grid_prompts, make_grid
 from form_invariance.stages.heuristics.rules import make_rules
-from form_invariance.stages.heuristics.table import HEURISTICS, LABELLED_NEURONS
-from form_invariance.stages.patching.table import RANKING
-from form_invariance.tables.files import read_table, read_tensors, write_table, write_tensors
+from form_invariance.stages.heuristics.table import HEURISTICS
+from form_invariance.tables.files import read_tensors, write_tensors
 
 NEURONS = {1: np.array([3, 60]), 3: np.array([0, 11, 79])}
-POPULATIONS = (SHARED, *BASELINES)
 ROWS = pd.DataFrame({"neurons": "shared", "layer": [1, 1, 3, 3, 3], "neuron": [3, 60, 0, 11, 79]})
 
 
@@ -155,70 +148,6 @@ def test_the_table_of_a_cell_is_both_modes_scores_of_observed_and_of_shuffled_ma
     np.testing.assert_array_equal(np.sort(shuffled(maps, 7, "x"), axis=1), np.sort(maps, axis=1))
     assert not np.array_equal(shuffled(maps, 7, "x"), shuffled(maps, 7, "y"))
     assert not np.array_equal(shuffled(maps, 7, "x"), shuffled(maps, 8, "x"))
-
-
-def test_draw_label_and_agreement_commands(tiny_folder, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(nulls, "SCALE_MAPS", 150)
-    monkeypatch.setattr(nulls, "MAPS", 400)
-    monkeypatch.setattr(map_files, "SAMPLED", 150)
-
-    def run(*words):
-        return main(complete([str(word) for word in words]))
-
-    null, grid = tmp_path / "null.safetensors", ("--expression", "a + b")
-    assert run("heuristic-null", *grid, "--max-operand", 20, "--output", null) == 0
-    circuit, keys = tmp_path / "circuit.parquet", {"model": "m", "operator": "addition"}
-    rows = pd.DataFrame({"k": [20, 20, 40], "layer": [2, 3, 3], "neuron": [5, 7, 9]})
-    write_table(rows, circuit, CIRCUIT, {}, keys)
-    ranked = pd.DataFrame({"layer": np.repeat([2, 3], 40), "neuron": [*range(40)] * 2})
-    ranked = ranked.assign(**dict.fromkeys(set(RANKING.columns) - {*ranked}, 1))
-    variance = np.random.default_rng(0).random((2, 80)).astype(np.float32)
-    rankings = [tmp_path / f"ranking_{name}.parquet" for name in "sc"]
-    means = [tmp_path / f"means_{name}.safetensors" for name in "sc"]
-    for name, ranking, cache in zip("sc", rankings, means, strict=True):
-        own = {**keys, "format": name}
-        write_table(ranked, ranking, RANKING, {}, own)
-        write_tensors({"variance.2": variance[0], "variance.3": variance[1]}, cache, "mean_cache", {}, own)
-    drawn = ("heuristics", "draw", "--circuit", circuit, "--rankings", *rankings, "--mean-caches", *means)
-    for k in (20, 1000):
-        assert run(*drawn, "--k", k, "--output", tmp_path / f"{k}.parquet") == 0
-    chosen, samples = ("--model", tiny_folder, *grid, "--null", null), {}
-    for name, template in {"s": "{a}+{b}=", "c": "a = {a}\nb = {b}\nprint(a + b)  # "}.items():
-        files = ("--output", tmp_path / f"{name}.parquet", "--maps-output", tmp_path / f"{name}.safetensors")
-        own = ("--neurons", tmp_path / "20.parquet", "--format", name, "--template", template, "--max-operand", 20)
-        assert run("heuristics", "label", *chosen, *own, *files) == 0
-        table = read_table(tmp_path / f"{name}.parquet", HEURISTICS)
-        assert set(table["neurons"]) <= set(POPULATIONS)
-        shared = table[table["neurons"] == "shared"]
-        assert set(zip(shared["layer"], shared["neuron"], strict=True)) <= {(2, 5), (3, 7)}
-        assert set(table[table["activations"] == "shuffled"]["neurons"]) <= {"shared"}
-        arrays = read_tensors(tmp_path / f"{name}.safetensors", map_files.KIND)[0]
-        stored, pairs = map_files.from_arrays(arrays), arrays["sampled_pairs"]
-        assert stored.neurons.to_numpy().tolist() == [[2, 5], [3, 7]]
-        # The kinds are in the order of their names: matched ones, random directions, shared ones, noise.
-        own = samples[name] = arrays["sampled"]
-        assert (own.shape, own.dtype, len(set(pairs.tolist()))) == ((10, 150), np.float32, 150)
-        np.testing.assert_allclose(own[6:8], stored.maps[:, pairs], atol=arrays["step"].max() / 2 * 1.01)
-    files = ("--output", tmp_path / "agreement.parquet", "--labelled-output", tmp_path / "labelled.parquet")
-    files = (*files, "--correlation-output", tmp_path / "correlation.parquet")
-    inputs = ("--heuristics", tmp_path / "s.parquet", tmp_path / "c.parquet", "--permutations", 50)
-    maps = ("--maps", tmp_path / "s.safetensors", tmp_path / "c.safetensors")
-    assert run("agreement", *inputs, *maps, "--neurons", tmp_path / "20.parquet", *files) == 0
-    related = read_table(tmp_path / "correlation.parquet", ACTIVATION_CORRELATION)
-    expected = [np.corrcoef(*both)[0, 1] for both in zip(samples["s"], samples["c"], strict=True)]
-    assert related["correlation"].tolist() == pytest.approx(expected, abs=1e-12)
-    others = read_table(tmp_path / "20.parquet", LABELLED_NEURONS).replace({"neuron": {7: 8}})
-    write_table(others, tmp_path / "others.parquet", LABELLED_NEURONS, {}, keys)
-    for wrong in ("1000", "others"):
-        assert run("agreement", *inputs, *maps, "--neurons", tmp_path / f"{wrong}.parquet", *files) == 2
-        assert f"s.safetensors must have the neurons of {tmp_path / wrong}.parquet" in capsys.readouterr().err
-    files = ("--output", tmp_path / "none.parquet", "--maps-output", tmp_path / "none.safetensors")
-    empty = ("--neurons", tmp_path / "1000.parquet", "--format", "s", "--template", "{a}+{b}=", *files)
-    assert run("heuristics", "label", *chosen, *empty, "--max-operand", 20) == 0
-    assert read_table(tmp_path / "none.parquet", HEURISTICS).empty
-    assert map_files.from_arrays(read_tensors(tmp_path / "none.safetensors", map_files.KIND)[0]).maps.shape[0] == 0
-    assert run("heuristics", "label", *chosen, *empty, "--max-operand", 25) == 2
-    assert "the random maps are of max_operand 20, not 25" in capsys.readouterr().err
 
 
 def test_maps_come_back_from_their_file(tmp_path):

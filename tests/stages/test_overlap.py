@@ -7,13 +7,10 @@ import pytest
 from form_invariance.errors import UserError
 from form_invariance.experiment.membership import Effects, Membership
 from form_invariance.stages.circuit.compute import circuit_table
-from form_invariance.stages.overlap import answer
 from form_invariance.stages.overlap.compute import by_both_rules, overlap_table, reliability_table
-from form_invariance.stages.overlap.correlation import Measured, format_correlation_table
 from form_invariance.stages.overlap.differing import operator_overlap_table
-from form_invariance.stages.overlap.table import OPERATOR_OVERLAP, with_another
+from form_invariance.stages.overlap.table import with_another
 from form_invariance.statistics import expected_jaccard, wilson
-from form_invariance.tables.files import read_table, write_table
 
 
 def test_expected_jaccard_of_four_sets_is_near_enumeration_and_large_sizes_are_sane():
@@ -139,23 +136,6 @@ def test_where_no_set_has_a_member_the_overlap_is_undefined():
     assert circuit_table(dead, [5]).empty
 
 
-def test_the_answer_names_what_is_undefined():
-    """Three formats need three prompts to be ranked by parts of them."""
-    cells = {name: cell(seed, prompts=2) for seed, name in enumerate("scw")}
-    tables = {"overlap": by_both_rules(cells, [5], 10, 0)}
-    tables["reliability"] = reliability_table(cells, [5], 0)
-    assert not tables["reliability"]["kind"].isin(["parts", "across_parts"]).any()
-    answers = np.zeros((2, 2))  # all prompts have one answer
-    cells = {(name, "+"): Measured(effects, answers) for name, effects in cells.items()}
-    tables = {name: one.assign(operator="+") for name, one in tables.items()}
-    (found,) = answer.answer({**tables, "format_correlation": format_correlation_table(cells, 10, 0)}, 5)
-    assert found.sentence.endswith("corrected for reliability, undefined.")
-    assert "nan" not in found.sentence
-    assert "the value is undefined; for as many parts of one format's prompts, the ceiling, it is undefined." in (
-        found.sentence
-    )
-
-
 def test_equal_effects_are_ordered_differently_in_each_format():
     """Where all effects are equal, sets of k agree by chance alone; ordered by number they would be the same."""
     equal = {3: np.ones((1, 4, 400), np.float32)}
@@ -262,9 +242,3 @@ def test_overlap_of_operators_equals_sets():
     twice = with_another(table)
     assert twice.groupby("operator").size().to_dict() == dict.fromkeys("abc", 8)
     assert all(own in both.split("+") for own, both in zip(twice["operator"], twice["operators"], strict=True))
-
-
-def test_one_operator_overlaps_with_no_other(tmp_path):
-    table = operator_overlap_table({("s", "a"): cell(0)}, [3], resamples=20, seed=0)
-    write_table(table, tmp_path / "table.parquet", OPERATOR_OVERLAP, {}, {"model": "m"})
-    assert with_another(read_table(tmp_path / "table.parquet", OPERATOR_OVERLAP)).empty

@@ -8,10 +8,7 @@ import pytest
 
 from form_invariance.errors import UserError
 from form_invariance.experiment.membership import Effects
-from form_invariance.randomness import generator
-from form_invariance.stages.overlap.correlation import Measured, answers_of, format_correlation_table, mean_where
-from form_invariance.stages.overlap.jaccard import halves
-from form_invariance.statistics import bootstrap_weights
+from form_invariance.stages.overlap.correlation import Measured, answers_of, format_correlation_table
 from form_invariance.tables.columns import EVERY_LAYER
 
 LAYER = 3
@@ -116,46 +113,12 @@ def test_answers_that_formats_share_do_not_make_them_alike():
     assert abs(np.mean(corrected)) < 3 * error < 0.1
 
 
-def test_intervals_cover_the_true_correlation():
-    hits = []
-    for seed in range(40):
-        cells, true = simulated(seed)
-        row = table_of(cells, resamples=100, seed=seed).loc["+", "s+c"]
-        hits.append(row["low"] <= np.corrcoef(true["s", "+"], true["c", "+"])[0, 1] <= row["high"])
-    # Pairings are not resampled, so intervals are a little short; 95 % of 40 are 38.
-    assert sum(hits) >= 31
-
-
 def test_correlations_are_those_of_pandas():
     cells, _ = simulated(2)
     row = table_of(cells, seed=4).loc["+", "s+w"]
     means = pd.DataFrame({f: values_of(cells[f, "+"]).mean((0, 1)) for f in "sw"})
     assert row["pearson"] == pytest.approx(means.corr().loc["s", "w"])
     assert row["spearman"] == pytest.approx(means.corr("spearman").loc["s", "w"])
-
-
-def test_the_reliability_is_that_of_split_halves():
-    """Without common answers: the mean over splits of the halves' correlation, by Spearman and Brown's formula."""
-    cells, _ = simulated(3, neurons=400)
-    cells = {cell: measured(values_of(one)) for cell, one in cells.items()}
-    row = table_of(cells).loc["+", "s+w"]
-    own = values_of(cells["s", "+"]).mean(0)
-    weights = halves(SIZES["prompts"], generator(4, "split-half", "any"))
-    r = np.array([np.corrcoef(both @ own)[0, 1] for both in weights])
-    assert row["reliability_first"] == pytest.approx(np.mean(2 * r / (1 + r)), abs=0.01)
-    expected = row["pearson"] / np.sqrt(row["reliability_first"] * row["reliability_second"])
-    assert row["corrected"] == pytest.approx(expected)
-
-
-def test_copies_of_a_prompt_are_no_signal():
-    """Resampled means vary over neurons by twice the noise; the mean of products of different prompts does not."""
-    biases = []
-    for seed in range(20):
-        values = np.random.default_rng(seed).normal(size=(14, 100))
-        weights = np.vstack([np.ones(14), bootstrap_weights(14, 200, seed, "test")])
-        found = mean_where(values @ values.T, ~np.eye(14, dtype=bool), weights, weights)
-        biases.append((found[1:].mean() - found[0]) / 99)
-    assert abs(np.mean(biases)) < 0.1 / 14
 
 
 def test_layers_are_pooled_by_sums_over_neurons():

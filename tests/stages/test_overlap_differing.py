@@ -83,14 +83,6 @@ def test_no_shared_neuron_is_no_certainty():
         assert limits.loc[key].tolist() == pytest.approx([value - half, value, value + half]), key
 
 
-def test_overlap_that_is_all_generic_has_no_invariance():
-    """Every cell has the same neurons: whatever differs, the overlap is the ceiling, and 0 / 0 has no interval."""
-    found, row = overall(differing_table(grid(lambda *_: [("anything", K)], noise=0.6), [K], 200, 0))
-    assert found["both"] > 0.2
-    assert found.max() - found.min() < 0.02
-    assert row["high"] - row["low"] > 0.5
-
-
 def two_halves(layers, width):
     """A cell with two prompts, from the effects (2, C) of each layer, whose candidates are its last ones."""
     effects = {layer: np.array([own], dtype=np.float32) for layer, own in layers.items()}
@@ -241,19 +233,3 @@ def test_each_operator_is_compared_with_the_others():
         assert invariance == pytest.approx(beyond["value"] / room)
         assert invariance == pytest.approx(float(operator == "sum"), abs=0.05)
         assert (beyond["low"] > 0.5) == (operator == "sum")
-
-
-def test_intervals_cover_what_other_prompts_give():
-    rows = []
-    for draw in range(20):
-        parts = {"sum": [("sum", 6), ("anything", 4)], "difference": [("anything", K)]}
-        cells = {
-            (form, operator): cell(parts[operator], 1.0, [draw, place])
-            for place, (operator, form) in enumerate(itertools.product(parts, "ab"))
-        }
-        rows.append(differing_table(cells, [K], 60, draw))
-    table = pd.concat(rows).query("quantity == 'operators_own' or differs == 'format' and operators == 'all'")
-    for key, own in table.groupby(["quantity", "operators"]):
-        truth = own["value"].mean()
-        covered = (own["low"] <= truth) & (truth <= own["high"])
-        assert covered.mean() >= 0.85, key

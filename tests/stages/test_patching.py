@@ -1,5 +1,7 @@
 """Exact patching against TransformerLens's full hooked forward pass, and against the paper's formula."""
 
+from itertools import count
+
 import numpy as np
 import oracles
 import pytest
@@ -7,6 +9,7 @@ import torch
 from small_prompts import PROMPTS, prepared
 
 from form_invariance.model import decoder
+from form_invariance.model import indirect_effect as effects
 from form_invariance.model.indirect_effect import indirect_effect
 from form_invariance.model.near_readout import Readouts
 from form_invariance.model.replay import build_cache, last_token_neurons
@@ -88,3 +91,13 @@ def test_a_number_that_is_none_is_an_error(tiny):
     corrupt = torch.full((4, 3), float("nan"))
     with pytest.raises(RuntimeError, match="not a finite number"):
         patch_neurons(model, cache, 2, torch.arange(3), corrupt, answers)
+
+
+def test_a_replay_that_differs_from_the_ordinary_pass_is_an_error(tiny, monkeypatch):
+    model, calls = tiny[0], count()
+    tokens, answers = torch.tensor([[0, 5, 6, 7]]), torch.tensor([[[8, 9]]])
+    corrupt = last_token_neurons(model, tokens + 1, 2)[None]
+    for module in (patching, effects):
+        monkeypatch.setattr(module, "log_probabilities", lambda *_: torch.full((1, 5, 2), float(next(calls))))
+    with pytest.raises(RuntimeError, match=r"^layer 3: replay differs from the ordinary pass by 1\.0e\+00"):
+        patch_layers(model, tokens, 2, {3: torch.arange(4)}, corrupt, answers, lambda _: None, Readouts())

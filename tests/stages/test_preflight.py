@@ -1,17 +1,12 @@
 """The preflight: which cells have enough right answers, against the dataset that each of them would get."""
 
-import pandas as pd
 import pytest
 from test_dataset import census_of
 
-from form_invariance.cli import main
 from form_invariance.errors import UserError
-from form_invariance.stages.census.table import CENSUS
 from form_invariance.stages.dataset.compute import Choice, make_dataset
 from form_invariance.stages.dataset.preflight import check, check_left, preflight_table
-from form_invariance.stages.dataset.table import PREFLIGHT
 from form_invariance.stages.mean_cache.compute import choose_prompts
-from form_invariance.tables.files import read_table, write_table
 
 CHOICE = Choice(train=20, evaluation=30, draws=1, seed=0)
 
@@ -91,27 +86,3 @@ def test_problems_are_left_for_the_means_as_the_mean_cache_needs_them(rows, left
             check_left(tables, choice)
         with pytest.raises(UserError, match="is in a dataset"):
             choose_prompts({"t": one}, datasets, 5, 0)
-
-
-def run(tmp_path, censuses):
-    words = ["preflight", "--train", "20", "--eval", "30", "--corrupt-seeds", "1", "--corrupt", "within_operator"]
-    words += ["--seed", "0", "--output", str(tmp_path / "x.parquet"), "--censuses"]
-    for (name, operator), (census, template) in censuses.items():
-        path = tmp_path / f"{name}_{operator}.parquet"
-        zeros = {"int64": 0, "float64": 0.0, "bool": False, "string": ""}
-        missing = {key: zeros[column.type] for key, column in CENSUS.columns.items() if key not in census}
-        keys = {"model": "m", "format": name, "operator": operator}
-        write_table(pd.DataFrame(census).assign(**missing), path, CENSUS, {"template": template}, keys)
-        words.append(str(path))
-    return main(words)
-
-
-def test_the_command_ends_the_run_with_the_table(tmp_path, censuses, capsys):
-    assert run(tmp_path, censuses) == 2
-    said = capsys.readouterr().err
-    assert "train_fits" in said, "the table"
-    assert said.splitlines()[-1].startswith("error: 2 of 3 cells have too few right answers")
-    assert not (tmp_path / "x.parquet").exists()
-    good = {("symbolic", "sum"): censuses["symbolic", "sum"]}
-    assert run(tmp_path, good) == 0
-    assert read_table(tmp_path / "x.parquet", PREFLIGHT)["enough"].all()

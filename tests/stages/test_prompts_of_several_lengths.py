@@ -9,10 +9,8 @@ import torch
 from form_invariance.beyond.neuron_effects.compute import neuron_effects
 from form_invariance.experiment.controls import circuit_set
 from form_invariance.experiment.intervene import start
-from form_invariance.experiment.means import aligned
 from form_invariance.experiment.run import Run
 from form_invariance.model.batches import by_length
-from form_invariance.model.replay import last_token_neurons
 from form_invariance.problems.tasks import TableTask, pool, stated, targets
 from form_invariance.stages.attribution.compute import attribute, corrupt_activations
 from form_invariance.stages.census.compute import ask, take_census
@@ -75,13 +73,6 @@ def one_by_one(train):
 @pytest.fixture(scope="module")
 def means(run, census):
     return mean_cache.compute(run.model, run.tokenizer, [census["prompt"].tolist()])
-
-
-def test_the_prompts_differ_in_length(run, census, train):
-    lengths = [len(run.tokenizer.encode(prompt)) for prompt in census["prompt"]]
-    assert min(lengths) <= 5
-    assert max(lengths) >= 40
-    assert len({len(own[0]) for _, own in by_length(train.tokens, 1)}) > 4
 
 
 def test_census(run, task):
@@ -151,14 +142,6 @@ def test_interventions(run, dataset, means):
         np.testing.assert_allclose(effects[column], expected, atol=1e-6)
 
 
-def test_a_prompt_longer_than_those_of_the_means_repeats_the_farthest(run, census):
-    short = mean_cache.compute(run.model, run.tokenizer, [[min(census["prompt"], key=len)]])
-    positions = len(short.count)
-    laid = aligned(short.neurons[3], positions + 3)
-    assert torch.equal(laid[3:], short.neurons[3].flip(0))
-    assert (laid[:3] == short.neurons[3][-1]).all()
-
-
 def test_transfer(run, census):
     pairs = census.head(6)[["a", "b", "answer", "prompt", "answer_token"]].reset_index(drop=True)
     given = census["prompt"].iloc[10:16].tolist()
@@ -176,11 +159,3 @@ def test_transfer(run, census):
         alone = transferred([row])
         torch.testing.assert_close(together.before.probability[row], alone.before.probability[0], **CLOSE)
         torch.testing.assert_close(together.after.probability[:, row], alone.after.probability[:, 0], **CLOSE)
-
-
-def test_donors_keep_their_order(run, census):
-    prompts = census["prompt"].tolist()
-    donors = Donors(run, prompts, batch=3).neurons(prompts[::5])
-    for place, prompt in enumerate(prompts[::5]):
-        alone = last_token_neurons(run.model, run.tokens([prompt]), FIRST)
-        torch.testing.assert_close(donors[:, place], alone[:, 0], **CLOSE)

@@ -167,15 +167,6 @@ def test_conditions_choose_the_right_pairs():
     assert [group.right_before for group in (failed, both, reverse)] == [False, True, True]
 
 
-def test_the_choice_is_limited_and_repeated():
-    pairs = pair_censuses(census(lambda a, b: a != 7, "D"), census(lambda a, b: b > 8, "T"))
-    limited, again = (plan_direction(pairs, "D", "T", 3, 0, "addition") for _ in range(2))
-    assert [len(group.pairs) for group in limited] == [3, 3, 3]
-    for one, other in zip(limited, again, strict=True):
-        pd.testing.assert_frame_equal(one.pairs, other.pairs)
-        assert [c.donors for c in one.conditions] == [c.donors for c in other.conditions]
-
-
 def test_no_train_pair_gives_or_receives_and_no_pair_added_later_receives():
     def uniform(a, b):
         return a != 9

@@ -129,13 +129,6 @@ def test_a_cells_interval_is_the_bootstraps(tables):
     assert np.quantile(resampled, [0.025, 0.975]) == pytest.approx([row["low"], row["high"]])
 
 
-def test_the_order_of_rows_does_not_matter(tables):
-    transfer, pairs = tables
-    mixed = pairs.sample(frac=1, random_state=0)
-    first, second = (contrast_table(transfer, one, resamples=50, seed=0) for one in (pairs, mixed))
-    pd.testing.assert_frame_equal(first, second)
-
-
 WRITERS = {
     "injects": lambda folder: planted_models.write_model(folder, shared=True, seed=0),
     "repairs": lambda folder: repairing_model.write_model(folder, seed=0),

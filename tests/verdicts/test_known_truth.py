@@ -182,7 +182,8 @@ def test_in_a_sure_model_a_knockout_costs_too_much_and_what_is_kept_alone_is_too
         assert found["probability"] > SERVES > found["probability kept"]
 
 
-@pytest.mark.parametrize("trials", [60, pytest.param(1000, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("trials", [60, 1000])
 @pytest.mark.parametrize(("key", "by_format"), [*product(MEASURED, [True]), *product(MEASURED[:2], [False])])
 def test_intervals_of_exchange_and_specific_hold_the_truth(damage, key, by_format, trials):
     hits, words = covered(damage, key, by_format, trials)
@@ -244,7 +245,8 @@ def contrasts_by_pair(interchanged, drawn, resamples, seed):
     return overall(table).set_index("k")[["difference", "low", "high", "verdict"]]
 
 
-@pytest.mark.parametrize("trials", [60, pytest.param(1000, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("trials", [60, 1000])
 def test_intervals_of_interchange_hold_the_truth(interchanged, trials):
     every = {direction: np.arange(len(pairs)) for direction, (pairs, *_) in interchanged.items()}
     truth = contrasts_by_pair(interchanged, every, 2, 0)["difference"]

@@ -4,28 +4,25 @@ import copy
 import json
 import os
 import re
-import shutil
-import socket
 import subprocess
 import sys
 from typing import get_args
 
 import pytest
 from configurations import SCHEMA, SHIPPED, with_value
-from huggingface_hub import constants
 from stub_checkout import ROOT
 
 from form_invariance.errors import UserError
 from form_invariance.experiment import options
-from form_invariance.model.files import PACKAGED
 from form_invariance.workflow import config_check
 from form_invariance.workflow.undefined import undefined_verdicts
 
 pytestmark = pytest.mark.slow
 
-# Smaller operands: every template is checked with each of them, a second for a whole configuration.
+# Smaller operands and one model: every template is checked with each operand and tokenizer.
 BOS = "<|begin_of_text|>"
-DEFAULT = SHIPPED | {"operands": SHIPPED["operands"] | {"operand_max": 99, "answer_max": 99}}
+DEFAULT = SHIPPED | {"operands": SHIPPED["operands"] | {"operand_max": 30, "answer_max": 99}}
+DEFAULT |= {"models": {"embedded-shared": SHIPPED["models"]["embedded-shared"]}}
 DEFAULT |= {"train_prompts": 2, "eval_prompts": 1}
 
 
@@ -54,7 +51,6 @@ def test_shipped_configurations_are_right():
 
 MODEL = "models/embedded-shared"
 TEMPLATE, VARIANTS = "formats/symbolic/templates/addition", "formats/word/variants/addition"
-CODE = DEFAULT["formats"]["code"]
 TASK = "specificity_tasks/mine"
 MISTAKES = [
     # What the schema says.
@@ -62,41 +58,17 @@ MISTAKES = [
     ("operands/minimum", 3, "operands: unknown key 'minimum'; known keys are"),
     ("seed", ..., "'seed' is missing"),
     ("seed", 1.0, "seed: 1.0 is wrong; it must be a whole number"),
-    ("train_prompts", 0, "train_prompts: .* at least 2"),
-    ("models", None, "models: it is empty; .* at least 1"),
-    ("corrupt", "within", "corrupt: .* within_operator or across_operators"),
-    ("center_logits", "maybe", "center_logits: .* true or false"),
     ("k", [10, 20, 10], "k: .* a list, each number once"),
-    ("late_from", "onset", "late_from: .* 'half_depth' or a whole number"),
     ("heuristic_threshold", 2, "heuristic_threshold: .* above 0 and at most 1"),
-    ("heuristic_max_operand", 5, "heuristic_max_operand: .* at least 20 and at most 1000"),
-    ("variant_operators", "addition", "variant_operators: .* a list of names"),
-    *(
-        (f"{MODEL}/device", value, r"device: .* auto, cpu")
-        for value in ("cuda:", "cpu:0", "auto:0", "cpu\n", None)
-    ),
-    *(
-        (f"{MODEL}/revision", value, "revision: .* a branch, tag")
-        for value in ("../../x", "a/../b", "-x", "a b", "é")
-    ),
-    (f"{TASK}", {"expression": "a"}, "specificity_tasks.mine: the key 'templates' is missing"),
+    (f"{MODEL}/device", "cpu\n", r"device: .* auto, cpu"),
+    (f"{MODEL}/revision", "a/../b", "revision: .* a branch, tag"),
     ("operators/plural", {"column": "x"}, "operators.plural: .*table"),
-    ("operators/plural", {"table": 7}, r"operators.plural: .*FILE\.csv"),
-    ("operators/tens", {"expression": "a + b", "digit": -1}, "operators.tens: .*digit: 0"),
-    (
-        "operators/tens",
-        {"expression": "a", "digit": 1, "operands": {"mix": 3}},
-        "operators.tens: .*operands: LIMITS",
-    ),
     # Names.
     ("models/figures", {"source": "embedded:embedded-shared"}, "models: the name 'figures' is reserved"),
     (("models", "../up"), {"source": "embedded:embedded-shared"}, "models: "),
-    ("formats/español", CODE, "formats: the name 'español' must consist of the letters a to z"),
-    ("formats/-x", CODE, "formats: the name '-x' .* begin with a letter or digit"),
     ("operators/text", "a + b", "operators: the name 'text' is reserved"),
     ("results", "src/results", "results: 'src' is a folder of the project"),
     ("specificity_tasks/addition", {"expression": "a", "templates": {}}, "tasks.addition: choose another name"),
-    ("specificity_tasks/a b", {"expression": "a", "templates": {}}, "tasks.a b: choose another name"),
     # Values that limit one another, or that the model limits.
     ("k", [50, 1100], "key k: 1100 is larger than the 1032 neurons .*embedded-shared"),
     ("candidates", 100, r"key k: 150 is larger than candidates \(100\)"),
@@ -107,28 +79,18 @@ MISTAKES = [
     ("operands/operand_max", 10**6, "operands with the tokenizer of embedded-shared: .*splits the number 1000"),
     ("specificity_text", "none.txt", "specificity_text: there is no file 'none.txt'"),
     (f"{MODEL}/source", "embedded:shared", r"models\.embedded-shared\.source: .*embedded:embedded-shared"),
-    (f"{MODEL}/source", "./none", r"models\.embedded-shared\.source: .*'\./none' does not exist"),
     # Operators, templates and variants.
     ("operators/modulo", "a % b", "'modulo' has no template; add one"),
-    ("operators/addition", "a ^ b", r"'a \^ b'.*a // b"),
     ("operators/addition", "a +", "'a \\+' cannot be read"),
     (TEMPLATE, "{a}+", r"formats\.symbolic\.templates\.addition: .*{b}"),
     (TEMPLATE, BOS + "{a}+{b}=", r"templates\.addition.* begins every prompt"),
     (TEMPLATE, "{a}{b}", r"templates\.addition with the tokenizer of embedded-shared.*'{a}{b}'.*tokens"),
     ("formats/symbolic/variants/additon", ["{a}+{b}="], "variants: 'additon' .* did you mean 'addition'"),
-    ("formats/symbolic/variants/addition", ["{a}+"], r"variants\.addition\[0\]: .*{b}"),
     (VARIANTS, ["{a} plus {b} is {a}"], r"word\.variants\.addition\[0\]: .*once each"),
-    (
-        VARIANTS,
-        ["{a} and {b} are ", "{a}{b}"],
-        r"variants\.addition\[1\] with the tokenizer of embedded-shared.*tok",
-    ),
+    (VARIANTS, ["{a} and {b} are ", "{a}{b}"], r"variants\.addition\[1\] with the tokenizer of embedded-shared"),
     ("variant_operators", ["additon"], "variant_operators: 'additon' .* did you mean 'addition'"),
     # Tasks on numbers.
-    (TASK, {"expression": "c", "templates": {}}, "'c'.*something other than a, b"),
     (TASK, {"expression": "max(a, b)", "templates": {"code": "{a}="}}, r"mine\.templates\.code: .*{b}"),
-    (TASK, {"expression": "a", "templates": {"code": "{x}{a}="}}, r"templates\.code: .*no other field"),
-    (TASK, {"expression": "a", "templates": {"code": BOS + "{a}="}}, r"templates\.code .*begins every prompt"),
     (TASK, {"expression": "a", "templates": {"word": "It is {a}"}}, r"templates\.word .*next token"),
 ]
 
@@ -156,53 +118,24 @@ def test_what_is_right(path, value):
     config_check.check(changed(path, value), SCHEMA)
 
 
-def test_misspelt_template():
-    config = copy.deepcopy(DEFAULT)
-    templates = config["formats"]["word"]["templates"]
-    templates["additon"] = templates.pop("addition")
-    assert "is 'additon' a misspelling of it?" in sentence(config)
-
-
 def test_two_directions_of_transfer_with_one_name():
     config = copy.deepcopy(DEFAULT)
     one = config["formats"]["symbolic"]
-    for names, said in ((["a", "a_to_b", "b_to_c", "c"], "a_to_b_to_c"), (["x_to_x", "x"], "x_to_x_to_x")):
-        config["formats"] = dict.fromkeys(names, one)
-        assert re.search(f"formats: .* have one name, '{said}'; rename a format", sentence(config))
-    for names in (["a", "a_to_b", "b_to_c"], ["a_to_b", "c_to_d", "to"]):
-        config["formats"] = dict.fromkeys(names, one)
-        config_check.check(config, SCHEMA)
+    config["formats"] = dict.fromkeys(["a", "a_to_b", "b_to_c", "c"], one)
+    assert re.search("formats: .* have one name, 'a_to_b_to_c'; rename a format", sentence(config))
+    del config["formats"]["c"]
+    config_check.check(config, SCHEMA)
 
 
-PLACES = ["models", "operators", "formats", "formats/symbolic/templates", "formats/symbolic/variants"]
-
-
-@pytest.mark.parametrize("place", PLACES)
-def test_a_name_that_yaml_takes_for_no_text(place):
-    for read in (False, 1):
-        config = copy.deepcopy(DEFAULT)
-        section = config
-        for key in place.split("/"):
-            section = section[key]
-        section[read] = next(iter(section.values()))
-        assert sentence(config).startswith(
-            f"config key {place.replace('/', '.')}: YAML reads a name there as {read!r}"
-        )
-
-
-@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
-def test_a_model_folder_without_a_file(packaged_copy, name):
-    (packaged_copy / name).unlink()
-    text = sentence(changed(f"{MODEL}/source", str(packaged_copy)))
-    assert text.startswith("config key models.embedded-shared.source: ")
-    assert str(packaged_copy) in text
-    assert name.removeprefix("model") in text
+def test_a_name_that_yaml_takes_for_no_text():
+    config = copy.deepcopy(DEFAULT)
+    config["formats"]["symbolic"]["templates"][False] = "{a}+{b}="
+    assert sentence(config).startswith("config key formats.symbolic.templates: YAML reads a name there as False")
 
 
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"model_type": "no-such-family"}, "no-such-family"),
         ({"model_type": "mamba"}, "MambaForCausalLM.* has none of the parts"),
         ({"model_type": "mixtral", "num_local_experts": 2}, "MixtralSparseMoeBlock"),
         ({"quantization_config": {"quant_method": "gptq"}}, "the model is quantised"),
@@ -212,16 +145,6 @@ def test_a_class_that_the_engine_does_not_read_is_refused_before_any_job(package
     raw = json.loads((packaged_copy / "config.json").read_text())
     (packaged_copy / "config.json").write_text(json.dumps({**raw, **keys}))
     assert re.search(said, sentence(changed(f"{MODEL}/source", str(packaged_copy))))
-
-
-def test_a_misspelt_format_of_a_given_task_is_refused(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    given = {"specificity_tasks": {"mine": {"expression": "a", "templates": {"cod": "{a}={a}="}}}}
-    with pytest.raises(UserError, match=r"tasks\.mine\.templates: 'cod' is not a format; did you mean 'code'"):
-        config_check.read([], DEFAULT | given, ROOT / "config")
-    formats = {"codes" if name == "code" else name: one for name, one in DEFAULT["formats"].items()}
-    default = {key: value for key, value in DEFAULT.items() if key != "specificity_tasks"}
-    config_check.read([], default | {"formats": formats}, ROOT / "config")
 
 
 def test_variants_that_are_not_measured_wait_unchecked():
@@ -240,71 +163,6 @@ def test_partners_of_other_operators_need_as_many_variants():
     text = sentence(config)
     assert "formats.code.variants" in text
     assert "addition has variant 2, but division has 1" in text
-
-
-@pytest.fixture
-def cached(tmp_path, monkeypatch):
-    """Puts files of a packaged model into the hub's cache as the model owner/name; the network is away."""
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(socket.socket, "connect", pytest.fail)
-    commit, model = "4e20de362430cd3b72f300e6b0f18e50e7166e08", tmp_path / "models--owner--name"
-
-    def put(*names):
-        folder = model / "snapshots" / commit
-        folder.mkdir(parents=True, exist_ok=True)
-        (model / "refs").mkdir(exist_ok=True)
-        (model / "refs/main").write_text(commit)
-        for name in names:
-            shutil.copy(PACKAGED / "embedded-shared" / name, folder)
-        return folder
-
-    return put
-
-
-def with_hub_model(path, value):
-    return {**changed(path, value), "models": {"hub": {"source": "owner/name"}}}
-
-
-@pytest.mark.parametrize(
-    ("path", "value", "said"),
-    [
-        ("k", [50, 1100], "k: 1100 is larger than the 1032"),
-        (TEMPLATE, "{a}{b}", r"formats\.symbolic\.templates\.addition with the tokenizer of hub"),
-        (VARIANTS, ["{a}{b}"], r"formats\.word\.variants\.addition\[0\] with the tokenizer of hub"),
-    ],
-)
-def test_a_hub_model_in_the_cache_is_checked(cached, path, value, said):
-    config = with_hub_model(path, value)
-    config_check.check(config, SCHEMA)
-    cached("config.json", "tokenizer.json")
-    assert re.search(said, sentence(config))
-    config["models"]["hub"]["revision"] = "another"
-    config_check.check(config, SCHEMA)
-
-
-def test_a_hub_model_of_which_the_cache_has_a_part_waits_for_the_rest(cached, tmp_path):
-    remembered = tmp_path / "remembered"
-    config = with_hub_model("formats/symbolic/templates/addition", "{a}{b}")
-    config_check.check(config, SCHEMA, remembered)
-    before = remembered.read_text()
-    folder = cached("config.json")
-    config_check.check(config, SCHEMA, remembered)
-    assert remembered.read_text() != before
-    (folder / "model.safetensors.index.json").write_text('{"weight_map": {"a": "not_here.safetensors"}}')
-    cached("tokenizer.json")
-    with pytest.raises(UserError, match="tokens"):
-        config_check.check(config, SCHEMA, remembered)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"), [("seed: [1\nk: {", "line 2"), ("- 1\n", "keys and values"), (None, "not exist")]
-)
-def test_files_that_cannot_be_read(tmp_path, text, said):
-    path = tmp_path / "config.yaml"
-    if text is not None:
-        path.write_text(text)
-    with pytest.raises(UserError, match=said):
-        config_check.load(path)
 
 
 def test_the_slow_checks_are_remembered_and_only_for_what_they_saw(tmp_path, packaged_copy):
@@ -341,19 +199,6 @@ def test_a_wrong_configuration_writes_nothing(tmp_path):
     with pytest.raises(UserError):
         config_check.check(changed("k", [1000]), SCHEMA, tmp_path / "folder/remembered")
     assert not list(tmp_path.iterdir())
-
-
-def test_readme_explains_every_key_with_its_default():
-    text = (ROOT / "config/README.md").read_text()
-    for key, value in SHIPPED.items():
-        assert f"`{key}`" in text or f"`{key}." in text
-        if isinstance(value, int | str):
-            assert str(value).lower() in next(line for line in text.splitlines() if line.startswith(f"| `{key}`"))
-    for section in ("models", "formats"):
-        for key in SCHEMA["properties"][section]["additionalProperties"]["properties"]:
-            assert f"| `{key}` |" in text
-    for key in SCHEMA["properties"]["operands"]["properties"]:
-        assert f"`operands.{key}`" in text
 
 
 def test_no_heavy_imports():
@@ -395,8 +240,6 @@ TWICE = "id,word,answer\n1,mouse,mice\n\n2,man,men\n3,mouse,mouses\n"
     [
         ({"operator": {"table": "none.csv"}}, r"operators\.plural: .*none\.csv cannot be read"),
         ({"text": TWICE}, f"{FORM}.*the same prompt, 'mouse=': lines 2 and 5 of .*plural.csv"),
-        ({"template": "{a}+{b}="}, f"{FORM}: .*{{word}}.*'a', 'b'"),
-        ({"template": "{word}: "}, f"{FORM} with the tokenizer of embedded-shared"),
         ({"template": "{word} {wrod}="}, f"{FORM}.* write {{word}} in place of {{wrod}}"),
     ],
 )
@@ -409,8 +252,7 @@ def only_table(folder, answers):
     """The default configuration with a table of these answers alone, which are tokens of the model."""
     rows = "".join(f"w{row},{answer}\n" for row, answer in enumerate(answers))
     config = with_table(folder, f"word,answer\n{rows}", "{word} = ", variant_operators=[], specificity_tasks={})
-    models = {"embedded-shared": config["models"]["embedded-shared"]}
-    return {**config, "operators": {"plural": config["operators"]["plural"]}, "models": models}
+    return {**config, "operators": {"plural": config["operators"]["plural"]}}
 
 
 def test_verdicts_that_a_configuration_leaves_undefined(tmp_path):
@@ -449,7 +291,7 @@ def with_digit(**operator):
 
 def with_digits(template="{a}+{b}=", **operator):
     """A configuration that asks one digit alone, of a model whose tokenizer splits numbers."""
-    one = {"expression": "a + b", "digit": 1, "operands": {"answer_max": 199}, **operator}
+    one = {"expression": "a + b", "digit": 1, "operands": {"operand_max": 99, "answer_max": 199}, **operator}
     return {
         **DEFAULT,
         "models": {"m": {"source": "embedded:embedded-digits"}},
@@ -460,29 +302,6 @@ def with_digits(template="{a}+{b}=", **operator):
     }
 
 
-def test_digits_need_answers_of_one_length():
-    config_check.check(with_digits(operands={"answer_max": 99}), SCHEMA)
-    config_check.check(with_digits(operands={"answer_min": 100, "answer_max": 199}), SCHEMA)
-
-
-@pytest.mark.parametrize("formats", [("symbolic", "code"), ("prose", "code")])
-def test_tasks_on_numbers_that_no_operator_asks(tmp_path, formats):
-    """The default tasks apply to formats of their names; a tokenizer that splits numbers cannot do them."""
-    config = {**with_digits(operands={"answer_max": 99}), "specificity_tasks": SHIPPED["specificity_tasks"]}
-    config["formats"] = {name: {"templates": {"tens": "{a}+{b}="}} for name in formats}
-    (tmp_path / "plural.csv").write_text("word,answer\nmouse,mice\nman,men\nox,oxen\n")
-    table = {"plural": {"table": str(tmp_path / "plural.csv")}}
-    forms = {name: {"templates": {"plural": "{word} ="}} for name in formats}
-    for given in (config, {**config, "operators": table, "formats": forms}):
-        text = sentence(given)
-        assert text.startswith("config key specificity_tasks: comparing in format code asks whole numbers, as no")
-        assert text.endswith("write specificity_tasks: {}")
-        assert "operand_max" not in text
-        config_check.check({**given, "specificity_tasks": {}}, SCHEMA)
-        other = {("prose" if name == "code" else "verse"): one for name, one in given["formats"].items()}
-        config_check.check({**given, "formats": other}, SCHEMA)
-
-
 SMALL = {"operand_min": 1, "answer_min": 10, "answer_max": 99}
 DIGIT = r"formats\.symbolic\.templates\.tens"
 
@@ -490,7 +309,7 @@ DIGIT = r"formats\.symbolic\.templates\.tens"
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        (with_digit(digit=3), "digit 3 of 'a \\+ b'.*99, is 1"),
+        (with_digit(digit=3), "digit 3 of 'a \\+ b'.*60, is 1"),
         # The embedded models' tokenizer keeps numbers whole.
         (with_digit(), f"{DIGIT} .*the digit must be the next token"),
         ({**with_digit(), "corrupt": "across_operators"}, "config key corrupt: tens asks for a digit"),

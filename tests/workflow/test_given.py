@@ -6,9 +6,10 @@ from stub_checkout import ROOT, snakemake
 from form_invariance.errors import UserError
 from form_invariance.workflow import config_check
 from form_invariance.workflow.given import left_out, merged, with_items
+from form_invariance.workflow.rule_options import settings_of
 
 
-@pytest.mark.parametrize("value", ["7", "0.5", "[10, 20]", "[]", "true", "{a: 1}", "text", "'010'", "a/b_1", ""])
+@pytest.mark.parametrize("value", ["0.5", "[10, 20]", "{a: 1}", "text", "'010'", ""])
 def test_a_value_is_that_of_a_file(tmp_path, value):
     path = tmp_path / "my.yaml"
     path.write_text(f"seed: {value}\nbootstrap: 5")
@@ -30,7 +31,6 @@ def test_values_are_merged_with_those_of_files_as_snakemake_merges(tmp_path):
     [
         ("seed=010", "--config seed: '010' is not valid YAML: YAML reads 010 as the number 8; write 8, or put"),
         ("dates=[1, 1:30]", "--config dates: '[1, 1:30]' is not valid YAML: YAML reads 1:30 as the number 90"),
-        ("operands={operand_min: 1, operand_min: 2}", "the key 'operand_min' appears twice"),
     ],
 )
 def test_values_that_are_refused(item, sentence):
@@ -55,15 +55,6 @@ def test_what_a_configuration_leaves_out_of_the_default_is_said():
     ]
 
 
-def test_variants_that_a_configuration_leaves_out_are_said():
-    default = config_check.load(ROOT / "config/config.yaml")
-    templates = {"code": {"templates": default["formats"]["code"]["templates"]}}
-    (said,) = left_out(default | {"formats": default["formats"] | templates}, default)
-    assert said.startswith("config key formats.code: this run leaves out the variants of addition that")
-    without = default | {"formats": default["formats"] | templates, "variant_operators": []}
-    assert not list(left_out(without, default))
-
-
 @pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "config").glob("*.yaml")))
 def test_shipped_experiments_have_results_of_their_own(name):
     """The demo and the small grid of the tests have those of the default."""
@@ -77,3 +68,12 @@ def test_snakemake_reads_its_command_line_so(finished):
     status, out = snakemake(finished, "-n", "--config", "seed=1_0")
     assert status != 0
     assert "error: --config seed: '1_0' is not valid YAML" in out
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(True, ["--center-logits"]), (False, ["--no-center-logits"]), ([2, 1], ["--center-logits", "1", "2"])],
+)
+def test_settings_as_options_of_rules(value, words):
+    config = {"center_logits": value, "k_shown": 5}
+    assert settings_of(config, "center_logits", max_k="k_shown") == [*words, "--max-k", "5"]

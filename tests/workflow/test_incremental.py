@@ -12,10 +12,6 @@ import pytest
 import yaml
 from job_graph import following, planned, select, whole
 
-from form_invariance.cli import command_modules
-from form_invariance.stage_folders import ROOMS, part_of, stage_folders
-from form_invariance.workflow.source_digest import modules_of
-
 pytestmark = pytest.mark.slow
 
 MODEL = "embedded-shared"
@@ -84,10 +80,6 @@ CHANGES = {
             ("overlap operator_overlap transfer interventions specificity", {}),
         ],
     ),
-    "uniform controls": (
-        lambda config: config.update(random_seeds=4),
-        [("interventions transfer", {})],
-    ),
     "controls that change places": (
         lambda config: config.update(random_seeds=config["matched_seeds"], matched_seeds=config["random_seeds"]),
         [("interventions transfer specificity", {})],
@@ -97,10 +89,6 @@ CHANGES = {
         [("probe probe_across agreement heuristics specificity", {}), ("census", {"format": "word~1"} | ADDITION)],
     ),
     "a template": (reword, [("census", WORD | ADDITION), ("heuristics", ADDITION)]),
-    "eval prompts": (
-        lambda config: config.update(eval_prompts=config["eval_prompts"] - 1),
-        [("preflight dataset", {})],
-    ),
     "the seed": (lambda config: config.update(seed=1), [("census heuristic_null", {})]),
 }
 
@@ -113,15 +101,6 @@ def test_a_change_of_the_configuration(finished, jobs, change):
         found = pending(finished)
     # The report contains the configuration.
     assert found == following(jobs, first) | {("report",)}
-
-
-def test_an_operator_is_added(finished):
-    with configured(finished, lambda config: config["operators"].update(subtraction="a - b")):
-        every, found = whole(finished), pending(finished)
-    new = {job for job in every if ("operator", "subtraction") in job.wildcards}
-    assert found == following(every, new)
-    kept = select(every, "census dataset patching ranking circuit overlap heuristic_null", operator="addition")
-    assert not {job.key for job in kept} & found
 
 
 def test_a_model_is_added(finished):
@@ -182,55 +161,6 @@ def name_of(job):
     return ":".join([job.rule, *(value for key, value in job.wildcards if key == "figure")])
 
 
-def modules_by_rule(jobs):
-    """The modules that each rule's command reaches."""
-    found = {}
-    for job in {name_of(job): job for job in jobs if job.command}.values():
-        command, *words = job.command
-        more = [part_of(words[0], "figure")] if command == "figure" else []
-        if command == "answers":
-            stages = words[words.index("--stages") + 1 : words.index("--tables")]
-            more = [part_of(stage, "answer") for stage in stages]
-        found[name_of(job)] = modules_of(command, *more)
-    return found
-
-
-def stage_of(module):
-    parts = module.split(".")
-    return parts[2] if len(parts) > 3 and parts[1] in ROOMS else None
-
-
-# Stages that call the computation of an earlier stage though they do not read its tables.
-CALLERS = {
-    "heuristics": {"promoted_tokens"},
-    "patching": {"engine_check"},
-}
-
-
-def test_a_stages_module_reaches_only_what_follows_from_the_stage(jobs):
-    reached = modules_by_rule(jobs)
-    homes = {
-        name_of(job): job.command[1] if job.command[0] == "figure" else stage_of(command_modules()[job.command[0]])
-        for job in jobs
-        if job.command
-    }
-    for stage in stage_folders():
-        own = {job for job in jobs if stage == homes.get(name_of(job))}
-        keys = following(jobs, own)
-        allowed = {name_of(job) for job in jobs if job.key in keys} | {"answers", "report"}
-        reaching = {
-            rule for rule, modules in reached.items() if any(stage_of(module) == stage for module in modules)
-        }
-        assert reaching - allowed == CALLERS.get(stage, set()), stage
-
-
-def test_shared_modules_reach_no_stage(jobs):
-    """What every stage reads (its options, the readers of tables) imports none of them."""
-    for module in ("experiment.options", "tables.files", "tables.inputs", "experiment.answers", "drawing.style"):
-        names = [name for name in modules_of("job-server", module) if stage_of(name)]
-        assert not names, (module, names)
-
-
 def test_a_models_file_is_changed(finished, jobs):
     path = finished / "src/form_invariance/embedded/models" / MODEL / "model.safetensors"
     before, status = path.read_bytes(), path.stat()
@@ -241,27 +171,6 @@ def test_a_models_file_is_changed(finished, jobs):
         path.write_bytes(before)
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert found == following(jobs, select(jobs, "model_files"))
-
-
-DELETED = {
-    f"{MODEL}/word/addition/attribution.parquet": ("attribution", WORD | ADDITION),
-    f"{MODEL}/shared/addition/overlap.parquet": ("overlap", ADDITION),
-    f"{MODEL}/word/probe.parquet": ("probe", WORD),
-    f"figures/{MODEL}/overlap.svg": ("figure", {"figure": "overlap"}),
-}
-
-
-def test_outputs_are_deleted(finished, jobs):
-    paths = [finished / "results" / output for output in DELETED]
-    kept = {path: (path.read_bytes(), path.stat()) for path in paths}
-    for path in paths:
-        path.unlink()
-    found = pending(finished)
-    for path, (content, status) in kept.items():
-        path.write_bytes(content)
-        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    first = set().union(*(select(jobs, rule, **wanted) for rule, wanted in DELETED.values()))
-    assert found == following(jobs, first)
 
 
 def test_time_stamps_and_documents_rerun_nothing(finished, time_stamps):

@@ -3,12 +3,9 @@
 import os
 import re
 import socket
-import subprocess
-import sys
 import time
 
 import numpy as np
-import pandas as pd
 import pytest
 from stub_checkout import ROOT
 
@@ -16,14 +13,6 @@ from form_invariance.workflow import job_usage
 
 HEADER = "s\th:m:s\tmax_rss\tmax_vms\tmax_uss\tmax_pss\tio_in\tio_out\tmean_load\tcpu_time"
 WAITED = "4.0000\t0:00:04\t16.12\t30.00\t10.00\t11.00\t0.00\t0.00\t0.50\t0.02"
-SNAKEFILE = """
-rule work:
-    output: "null.safetensors"
-    log: "x.y/logs/work/a.b.log"
-    benchmark: "x.y/benchmarks/work/a.b.tsv"
-    shell: "python -m form_invariance heuristic-null --expression 'a + b' --seed 0 --max-operand 8"
-           " --output {output} 2> {log}"
-"""
 
 
 @pytest.fixture
@@ -65,12 +54,6 @@ def test_a_process_sends_its_time_and_memory(channel):
     assert first["max_rss"] == pytest.approx(known.ru_maxrss / 1024, rel=0.01)
 
 
-def test_a_process_ends_well_without_a_server(channel):
-    here, fork = channel
-    here.close()
-    job_usage.send(fork, 0.0)
-
-
 def test_the_benchmark_file_gets_the_jobs_columns_and_keeps_its_time_stamp(benchmark):
     benchmark.write_text(f"{HEADER}\n{WAITED}\n")
     os.utime(benchmark, ns=(123, 456_000_000_789))
@@ -91,31 +74,8 @@ def test_a_file_that_is_not_yet_written_is_left_for_later(benchmark, text):
     assert [path.read_text() for path in benchmark.parent.iterdir()] == ([] if text is None else [text])
 
 
-def test_the_file_of_an_earlier_run_is_left_alone(benchmark):
-    benchmark.write_text(f"{HEADER}\n{WAITED}\n")
-    assert not job_usage.correct(used(benchmark, began=time.time() + 10))
-    assert benchmark.read_text() == f"{HEADER}\n{WAITED}\n"
-
-
 def test_every_rule_names_its_log_and_its_benchmark_alike():
     rules = "".join(path.read_text() for path in sorted((ROOT / "workflow/rules").glob("*.smk")))
     logs, benchmarks = (re.findall(rf'  {kind}:\n +f?"(.*)",?\n', rules) for kind in ("log", "benchmark"))
     assert len(logs) == rules.count("\n    shell:\n") + rules.count("\nuse rule ") > 30
     assert [log.replace("/logs/", "/benchmarks/").replace(".log", ".tsv") for log in logs] == benchmarks
-
-
-@pytest.mark.slow
-def test_a_run_under_the_server_has_benchmarks_like_a_run_without(tmp_path):
-    snakemake = [sys.executable, "-m", "snakemake", "--cores=1"]
-    rows = {}
-    for name, start in (("alone", []), ("served", [sys.executable, "-m", "form_invariance", "job-server"])):
-        folder = tmp_path / name
-        folder.mkdir()
-        (folder / "Snakefile").write_text(SNAKEFILE)
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
-        subprocess.run([*start, *snakemake], cwd=folder, env=environment, check=True, capture_output=True)
-        rows[name] = pd.read_csv(folder / "x.y/benchmarks/work/a.b.tsv", sep="\t").iloc[0]
-    served = rows["served"]
-    assert 0.5 < served["cpu_time"] < min(served["s"], rows["alone"]["cpu_time"]) + 0.5
-    assert served["mean_load"] == pytest.approx(100 * served["cpu_time"] / served["s"], abs=0.5)
-    assert served["max_rss"] == pytest.approx(rows["alone"]["max_rss"], rel=0.5)

@@ -2,8 +2,6 @@
 
 import json
 import re
-import shutil
-import subprocess
 
 import pytest
 import snakemake_forks
@@ -53,33 +51,6 @@ def test_every_path_of_a_command_has_the_prefix(checkout, tmp_path):
     assert [line for line in commands(out) if PREFIXED.search(line)] == []
 
 
-def test_the_guides_module_is_a_clone_at_a_tag(checkout, tmp_path):
-    def git(*words):
-        who = ["-c", "user.name=test", "-c", "user.email=test@example.org"]
-        subprocess.run(["git", *who, *words], check=True, capture_output=True)
-
-    section = (ROOT / "docs/extend.md").read_text().split("## In another workflow")[1]
-    (tag,) = re.findall(r"git clone --branch (\S+) URL form-invariance\n", section)
-    (module,) = re.findall(r"```snakemake\n(.*?)```", section, re.DOTALL)
-    origin = shutil.copytree(checkout, tmp_path / "origin", symlinks=True)
-    git("init", str(origin))
-    git("-C", str(origin), "add", "-A")
-    git("-C", str(origin), "commit", "-m", "a release")
-    git("-C", str(origin), "tag", tag)
-    git("clone", "--branch", tag, str(origin), str(tmp_path / "form-invariance"))
-    (tmp_path / "Snakefile").write_text(f"{module}\nrule mine:\n    input: rules.arithmetic_all.input\n")
-    status, out = run(tmp_path, checkout, "-n", "-p", "mine")
-    assert status == 0, out
-    assert "arithmetic/results/report.html" in out
-    (tmp_path / "Snakefile").write_text(
-        f"module arithmetic:\n    snakefile: gitfile({str(origin)!r}, path='workflow/Snakefile', tag={tag!r})\n"
-        "use rule * from arithmetic\n"
-    )
-    status, out = run(tmp_path, checkout, "-n")
-    assert status != 0
-    assert "clone the repository at the tag that you want" in out
-
-
 def test_a_module_with_a_prefix_runs_and_leaves_the_users_files_where_they_are(checkout, tmp_path):
     (tmp_path / "text.txt").write_text("The plain text of a user, for specificity.\n" * 100)
     status, out = run(project(tmp_path, checkout, specificity_text="text.txt"), checkout)
@@ -93,21 +64,3 @@ def test_a_module_with_a_prefix_runs_and_leaves_the_users_files_where_they_are(c
     assert report[report.index("--benchmarks") + 1] == "x/results/benchmarks"
     status, out = run(tmp_path, checkout, "-n")
     assert "Nothing to be done" in out, out
-
-
-def test_tables_of_a_project_are_not_below_the_prefix(checkout, tmp_path):
-    (tmp_path / "table.csv").write_text((ROOT / "config/tables/plural.csv").read_text())
-    smollm = yaml.safe_load((ROOT / "config/smollm2.yaml").read_text())
-    asked = {
-        "operators": {"plural": {"table": "table.csv"}},
-        "models": {"hub": {"source": "owner/model"}},
-        "formats": {
-            name: {"templates": {"plural": one["templates"]["plural"]}} for name, one in smollm["formats"].items()
-        },
-        "specificity_tasks": {},
-    }
-    status, out = run(project(tmp_path, checkout, **asked), checkout, "-n", "-p")
-    assert status == 0, out
-    assert "--table=table.csv " in out
-    assert "x/table.csv" not in out
-    assert [line for line in commands(out) if PREFIXED.search(line)] == []

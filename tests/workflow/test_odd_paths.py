@@ -105,22 +105,9 @@ def test_the_checkout_may_have_any_path_without_braces(tmp_path):
     assert pending(own, TARGET, *SMALL) == {}
 
 
-def test_results_may_lie_anywhere_without_braces(checkout, tmp_path):
-    status, out = run(checkout, tmp_path, "--directory", PLAIN, TARGET, *SMALL)
-    assert status == 0, out
-    assert (tmp_path / PLAIN / TARGET).exists()
-
-
 @pytest.mark.parametrize("name", BRACES)
 def test_one_brace_is_enough_to_be_refused(tmp_path, name):
     checkout = tmp_path / name
     checkout.mkdir()
     with pytest.raises(UserError, match=re.escape(f"the path of the checkout, {checkout}, has braces, which")):
         check_folders(working_folder=tmp_path, checkout=checkout)
-
-
-def test_braces_that_snakemake_would_take_for_wildcards_are_refused_before_any_job(checkout, tmp_path):
-    status, out = run(checkout, tmp_path, "-n", "--directory", str(tmp_path / EVERY), *SMALL)
-    assert status == 1
-    (error,) = [line for line in out.splitlines() if "rror" in line]
-    assert error.startswith(f"error: the path of the working folder, {tmp_path / EVERY}, has braces")

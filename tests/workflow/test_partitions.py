@@ -32,11 +32,6 @@ def test_a_job_asks_for_more_than_twice_the_time_that_plan_expects(tmp_path, con
         assert asked(config, rule, wildcards, 2) == 2 * asked(config, rule, wildcards)
 
 
-def test_the_limit_follows_the_work():
-    assert asked(LARGE, "patching", CELL) > 100 > 3 * asked(CONFIG, "census", CELL)
-    assert asked(LARGE, "model_files", {"model": "m"}) == asked(CONFIG, "model_files", {"model": "m"}) < 15
-
-
 def asked_of_tables(config, rule, attempt=1):
     job = job_sizes.table_job({"cpu": {}}, lambda: False, partial(cpu_costs.cpu_seconds, config), rule, mem_mb=1)
     return job["runtime"](Wildcards(fromdict=CELL), attempt)
@@ -46,7 +41,6 @@ def asked_of_tables(config, rule, attempt=1):
     ("rule", "key"),
     [
         ("overlap", "bootstrap"),
-        ("operator_overlap", "bootstrap"),
         ("agreement", "permutations"),
         ("heuristic_null", "heuristic_max_operand"),
     ],
@@ -56,24 +50,6 @@ def test_the_limit_of_a_job_on_tables_follows_its_work(rule, key):
     assert 10 < usual < 60
     assert hard > 3 * usual
     assert asked_of_tables(CONFIG, rule, 2) == 2 * usual
-
-
-def test_more_formats_and_operators_give_a_job_on_tables_more_time():
-    for key, rules in {
-        "formats": ["overlap", "operator_overlap", "agreement"],
-        "operators": ["operator_overlap"],
-    }.items():
-        more = {f"{name}{number}": one for number in range(9) for name, one in CONFIG[key].items()}
-        for rule in rules:
-            config = CONFIG | {"variant_operators": []}
-            assert asked_of_tables(config | {key: more}, rule) > asked_of_tables(config, rule)
-
-
-def test_labels_of_a_large_grid_take_longer_than_the_model():
-    """In the paper's configuration they take a CPU core 0.7 s for each shared neuron and its baselines."""
-    paper = CONFIG | {"heuristic_max_operand": 300, "k_shown": 200}
-    small = CONFIG | {"heuristic_max_operand": 20, "k_shown": 200}
-    assert asked(paper, "heuristics", CELL) - asked(small, "heuristics", CELL) > 3 * 0.6 * 100 * 8 / 60
 
 
 def test_the_random_maps_of_a_grid_are_counted():
@@ -87,10 +63,8 @@ def test_the_random_maps_of_a_grid_are_counted():
     [
         ("1:00:00", 60),
         ("30:00", 30),
-        ("1-00:00:00", 1440),
         ("2-01:30:30", 2970.5),
         ("infinite", None),
-        ("n/a", None),
     ],
 )
 def test_times_of_slurm(text, minutes):
@@ -113,33 +87,3 @@ def test_jobs_that_ask_for_more_are_named():
     assert patching.startswith("patching asks for 208 minutes a job, but the partition gpu gives 60; name another")
     assert census.startswith("census asks for 40 minutes a job, but the default partition gives 30; ")
     assert partitions.beyond(jobs, {}) == []
-
-
-def test_the_table_has_the_memory_of_a_gpu(tmp_path):
-    """The weights of 1e9 parameters, and 1 GB; in float32 where that is compared."""
-    jobs = [plan.Job("census", CELL, "c.tsv", "", True), plan.Job("dataset", CELL, "d.tsv", "", False)]
-
-    def rows(dtype="float32", precision=0):
-        model = CONFIG["models"]["m"] | {"dtype": dtype}
-        config = CONFIG | {"models": {"m": model}, "precision_prompts": precision}
-        shown = plan.table(plan.make(jobs, jobs, tmp_path, config))
-        return [" ".join(line.split()) for line in shown.splitlines()]
-
-    for precision, dtype, memory in ((0, "bfloat16", 3), (5, "bfloat16", 5), (0, "float32", 5), (0, "tf32", 5)):
-        assert f"GPU memory {memory} GB" in rows(dtype, precision)
-    jobs = jobs[1:]
-    assert not any("GPU memory" in row for row in rows())
-
-
-@pytest.mark.parametrize("sign", ["cluster.yaml", "sbatch"])
-def test_a_login_node_plans_for_the_clusters_gpus(tmp_path, monkeypatch, sign):
-    from form_invariance.workflow import plan_command
-
-    monkeypatch.setattr(job_sizes, "has_gpu", lambda: False)
-    monkeypatch.setattr(partitions.shutil, "which", lambda name: None)
-    assert not plan_command.gpu_here(tmp_path)
-    if sign == "sbatch":
-        monkeypatch.setattr(partitions.shutil, "which", lambda name: "/bin/sbatch")
-    else:
-        (tmp_path / sign).touch()
-    assert plan_command.gpu_here(tmp_path)

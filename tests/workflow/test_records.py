@@ -1,7 +1,6 @@
 """Results without Snakemake's records: a changed setting is never taken for the one that made them."""
 
 import base64
-import json
 import re
 import shutil
 
@@ -144,25 +143,6 @@ def test_two_experiments_with_folders_of_their_own_leave_each_other_alone(whole)
     assert pending(whole) == pending(whole, *other) == {}
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("words", [[f"{MODEL}/shared/verdicts.parquet"], ["--until", "overlap"]])
-def test_a_run_of_a_part_leaves_several_configurations(whole, words):
-    before = change(whole, "bootstrap", 11)
-    assert snakemake(whole, *words)[0] == 0
-    shutil.rmtree(whole / ".snakemake")
-    for value in (11, before):
-        change(whole, "bootstrap", value)
-        assert f"{MODEL} has files of several configurations" in refused(whole)
-
-
-@pytest.mark.nightly
-def test_all_by_name_is_a_whole_run(whole):
-    change(whole, "bootstrap", 11)
-    assert snakemake(whole, "all")[0] == 0
-    shutil.rmtree(whole / ".snakemake")
-    assert pending(whole) == {}
-
-
 def test_files_of_an_unknown_configuration_are_refused(copied, monkeypatch):
     for content in (None, "{}", '{"configurations": "abc"}', '{"configurations": [1, null]}'):
         for path in copied.glob("results/*/configuration.json"):
@@ -171,11 +151,6 @@ def test_files_of_an_unknown_configuration_are_refused(copied, monkeypatch):
         assert re.search(f"{MODEL} has files of (an unknown configuration|several)", said), content
         for folder in copied.glob("results/embedded-*"):
             (folder / "configuration.json").touch()
-
-
-def test_a_finished_run_keeps_one_configuration(finished):
-    kept = [json.loads(path.read_text()) for path in finished.glob("results/*/configuration.json")]
-    assert {len(one["configurations"]) for one in kept} == {1}
 
 
 def test_results_moved_to_another_folder_with_their_records_have_nothing_to_do(finished, tmp_path):

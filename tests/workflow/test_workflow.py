@@ -4,9 +4,6 @@ import ast
 import json
 import re
 import shutil
-import subprocess
-import sys
-import tomllib
 from itertools import chain, product
 from types import SimpleNamespace
 
@@ -14,7 +11,7 @@ import pytest
 import yaml
 from stub_checkout import ROOT, job_counts, make_checkout, pending, snakemake
 
-from form_invariance.cli import command_line, command_modules
+from form_invariance.cli import command_line
 from form_invariance.experiment.options import recorded
 from form_invariance.workflow import source_digest
 from form_invariance.workflow.job_costs import OPERATIONS
@@ -78,19 +75,6 @@ def test_the_root_and_the_workflow_folder_plan_the_same(clean, planned):
     assert whole == {"default" if rule == "all" else rule: n for rule, n in inside.items()}
 
 
-def test_small_grid_and_targets(clean):
-    jobs = pending(clean, "--configfile", "config/test.yaml")
-    assert (jobs["census"], jobs["transfer"], jobs["report"]) == (6 + 6, 2, 1)
-    stages = pending(clean, "rankings_all", "--configfile", "config/test.yaml")
-    assert set(stages) == {
-        *("model_files", "census", "preflight", "dataset", "attribution", "patching", "ranking", "rankings_all")
-    }
-    verdicts = pending(clean, "verdicts", "--configfile", "config/test.yaml")
-    assert verdicts["summary"] == 1
-    others = ("heuristics", "family_knockout", "neuron_effects", "agreement", "engine_check", "browser", "report")
-    assert not verdicts.keys() & set(others)
-
-
 def test_the_papers_models_are_planned_without_weights(clean):
     jobs = pending(clean, "--configfile", "config/paper.yaml")
     assert jobs["census"] == jobs["patching"] == 3 * 18
@@ -103,31 +87,6 @@ def test_the_papers_models_are_planned_without_weights(clean):
     source = f"--model=meta-llama/Meta-Llama-3-8B --revision={revision}"
     assert f"{source} --device=cuda --model-files {record}" in out
     assert f"model-files {source} --model-name llama-3-8b --dtype=float32 --output {record}" in out
-
-
-def of_one_model(checkout, device):
-    """The options of a run in which only the device of the model's jobs matters."""
-    source = f"{{source: 'embedded:embedded-shared', device: {device}}}"
-    (checkout / "mine.yaml").write_text(f"models: {{mine: {source}}}\noperators: {{addition: a + b}}\n")
-    return "census_all", "--forceall", "--cores", "3", "--configfile", "mine.yaml"
-
-
-@pytest.mark.parametrize("gpu_here", [True, False])
-def test_jobs_share_a_machine_but_not_its_gpu(tmp_path, gpu_here):
-    """The commands fail where two run at once."""
-    checkout = make_checkout(tmp_path / "checkout")
-    module = checkout / "src/form_invariance/workflow/job_sizes.py"
-    module.write_text(module.read_text() + f"\n\ndef has_gpu() -> bool:\n    return {gpu_here}\n")
-    (checkout / "alone").touch()
-    status, out = snakemake(checkout, *of_one_model(checkout, "auto"))
-    assert (status == 0) == gpu_here, out
-
-
-@pytest.mark.parametrize(("device", "gpus"), [("cuda", "1"), ("cpu", "0")])
-def test_a_device_that_is_named_is_one_though_none_is_found(clean, device, gpus):
-    _, out = snakemake(clean, "-n", *of_one_model(clean, device))
-    resources = re.findall(r"^rule census:$.*?^    resources: (.*?)$", out, re.MULTILINE | re.DOTALL)
-    assert [re.search(r"gpu=(\d)", one)[1] for one in resources] == [gpus] * 3, out
 
 
 def parsed(checkout):
@@ -187,31 +146,6 @@ def test_mean_cache_leaves_out_the_pairs_of_every_format(finished):
         for name in ("symbolic", "code", "word")
         for operator in ("addition", "multiplication")
     ]
-
-
-@pytest.mark.nightly
-def test_a_lower_precision_is_measured(clean):
-    (clean / "mine.yaml").write_text("models: {mine: {source: 'embedded:embedded-shared', dtype: bfloat16}}")
-    target = "results/mine/code/addition/precision.parquet"
-    _, out = snakemake(clean, "-n", "-p", "--configfile", "mine.yaml")
-    assert job_counts(out)["precision"] == 12
-    assert re.search(
-        r"precision --model=embedded:embedded-shared .* --dtype=bfloat16 .* --output .*" + target, out
-    )
-    without = pending(clean, "--configfile", "mine.yaml", "--config", "precision_prompts=0")
-    assert "precision" not in without
-    assert without["report"] == 1
-
-
-@pytest.mark.nightly
-def test_variants_are_ranked_only_if_they_are_asked_for(clean, planned):
-    everything, without = job_counts(planned), pending(clean, "--config", "variant_operators=[]")
-    assert {rule: n - without[rule] for rule, n in everything.items() if n > without[rule]} == dict.fromkeys(
-        ("census", "dataset", "attribution", "patching"), 2 * 6
-    )
-    target = "results/embedded-shared/code~2/addition/dataset.parquet"
-    assert pending(clean, target)["census"] == 1
-    assert pending(clean, target, "--config", "corrupt=across_operators")["census"] == 4
 
 
 def test_a_mistake_found_by_a_job_is_on_the_terminal(clean):
@@ -282,16 +216,6 @@ def test_statements_hold_all_imports_of_the_package():
         assert sorted(every) == sorted(found), path
 
 
-def test_a_changed_column_concerns_who_writes_and_reads_the_table(package):
-    commands = list(command_modules())
-    before = {command: source_digest.source_digest(command) for command in commands}
-    transfer = package / "stages/transfer/table.py"
-    transfer.write_text(transfer.read_text().replace("equal answer", "the same answer"))
-    forget()
-    changed = {command for command in commands if source_digest.source_digest(command) != before[command]}
-    assert changed == {"transfer", "transfer-contrasts", "summary"}
-
-
 def test_digest_is_of_code_and_not_of_text(package):
     """A comment, a docstring or another layout changes no result; a constant or a file of data may."""
     path = package / "stages/patching/ranking.py"
@@ -333,74 +257,3 @@ def test_environments_pin_what_the_lock_pins():
             item["pip"] for item in yaml.safe_load(path.read_text())["dependencies"] if isinstance(item, dict)
         )
         assert {pin.lower().replace("_", "-") for pin in pins} <= lock, path
-
-
-def jobs_of_environment(*names):
-    """The commands of the rules whose jobs run in some of the environments."""
-    rules = "".join(path.read_text() for path in sorted(ROOT.glob("workflow/rules/*.smk")))
-    blocks = re.split(r"^ *rule(?: \w+)?:$", rules, flags=re.MULTILINE)[1:]
-    chosen = "".join(block for block in blocks if any(f'"../../envs/{name}.yaml"' in block for name in names))
-    return sorted({*re.findall(r"python -m form_invariance ([\w-]+)", chosen)})
-
-
-@pytest.mark.parametrize(("names", "without"), [(["cpu", "plot"], "torch"), (["cpu"], "matplotlib")])
-def test_jobs_import_only_what_their_environment_has(names, without):
-    commands = jobs_of_environment(*names)
-    assert len(commands) > 5
-    code = f"""
-import ast, importlib, sys
-from pathlib import Path
-from form_invariance.cli import command_modules
-class Missing:
-    def find_spec(self, name, *_):
-        if name.split(".")[0] == {without!r}:
-            raise ImportError(name + " is not installed")
-sys.meta_path.insert(0, Missing())
-for command in {commands!r}:
-    module = importlib.import_module(command_modules()[command])
-    for node in ast.walk(ast.parse(Path(module.__file__).read_text())):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom):
-            names = [node.module]
-        for name in names:
-            try:
-                importlib.import_module(name)
-            except ImportError as error:
-                sys.exit(f"{{command}}: {{name}}: {{error}}")
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
-def test_lock_pins_versions_and_hashes():
-    pins = locked()
-    assert all(re.fullmatch(r"[A-Za-z0-9_.-]+==[0-9][A-Za-z0-9.]*", pin) for pin in pins)
-    for pin, hashes in pins.items():
-        assert hashes, pin
-        assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", one) for one in hashes), pin
-    names = {re.split("==", line)[0].lower().replace("_", "-") for line in pins}
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"]
-    for need in [*project["dependencies"], *extras["workflow"], *extras["gguf"], *extras["test"]]:
-        assert re.match(r"[\w-]+", need)[0].lower().replace("_", "-") in names, need
-
-
-@pytest.mark.parametrize(
-    ("words", "folder", "run"),
-    [
-        ("all --configfile my.yaml", ".", "here"),
-        ("-n -d my\\ runs", "my runs", "there"),
-        ('--directory="my runs" all', "my runs", "there"),
-        ("--directory nowhere", "nowhere", None),
-    ],
-)
-def test_a_run_is_resumed_in_its_own_folder(tmp_path, words, folder, run):
-    for name, started in ((".", "here"), ("my runs", "there")):
-        log = tmp_path / name / ".snakemake/log/x.snakemake.log"
-        log.parent.mkdir(parents=True)
-        log.write_text(f"host: node\nSLURM run ID: {started}\n")
-    call = ["make", "--no-print-directory", "-n", "-f", str(ROOT / "Makefile"), "resume", f"ARGS={words}"]
-    done = subprocess.run(call, cwd=tmp_path, check=True, capture_output=True, text=True)
-    cancelled = [f"scancel --name={run};"] if run else []
-    unlocked = [*cancelled, f'snakemake --unlock --directory "{folder}"']
-    assert done.stdout.splitlines() == [*unlocked, f"snakemake --profile slurm {words}"]

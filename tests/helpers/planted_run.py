@@ -1,0 +1,84 @@
+"""Runs of the two planted models, from the census to the report, which all files of the tests read."""
+
+import json
+import shutil
+
+import planted_models
+import pytest
+from configurations import SHIPPED
+from planted_models import PLANTED, TEMPLATES
+from replayed_run import calls_of, replay
+from stub_checkout import once
+
+from form_invariance.stages.heuristics import null as nulls
+
+MODEL, OPERATOR = "planted", "addition"
+CONFIG = SHIPPED | {
+    "operators": {OPERATOR: planted_models.EXPRESSION},
+    "models": {MODEL: {"source": "model", "device": "cpu"}},
+    "formats": {
+        name: {"templates": {OPERATOR: text}, "variants": {OPERATOR: [text]}} for name, text in TEMPLATES.items()
+    },
+    "variant_operators": [OPERATOR],
+    "operands": vars(planted_models.LIMITS),
+    "specificity_tasks": {"copying": {"expression": "a", "templates": {"symbolic": "{a}={a}="}}},
+    **{"k": [PLANTED], "k_shown": PLANTED},
+    **{"train_prompts": 40, "eval_prompts": 30, "corrupt_seeds": 1, "probe_prompts": 600},
+    **{"mean_cache_prompts": 300, "transfer_pairs": 200, "random_seeds": 4, "matched_seeds": 4},
+    **{"heuristic_max_operand": 30, "bootstrap": 50, "permutations": 50},
+}
+NAMED, SIZE = ("--operator", OPERATOR), ("--k", PLANTED)
+
+
+class Run:
+    """The files of a run of a planted model, and the commands that make them in this folder."""
+
+    def __init__(self, place):
+        self.place, self.results = place, place / "results"
+        self.folder, self.null = self.results / MODEL, self.results / "heuristic_null"
+        self.on_model = ("--model", place / "model", "--device", "cpu")
+        self.calls = json.loads((place / "calls.json").read_text())
+
+    def cell(self, name, table):
+        return self.folder / name / OPERATOR / table
+
+    def shared(self, table):
+        return self.cell("shared", table)
+
+    def commands(self, name):
+        """The command lines of one command."""
+        return [words for words in self.calls if words[0] == name]
+
+
+def run(place, calls, shared=True, seed=0, null=None, **options):
+    """Run command lines on a planted model in a new folder, but for random maps in the folder `null`."""
+    planted_models.write_model(place / "model", shared, seed)
+    (place / "calls.json").write_text(json.dumps(calls))
+    if null is not None:
+        shutil.copytree(null, place / "results/heuristic_null")
+        calls = [words for words in calls if words[0] != "heuristic-null"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nulls, "SCALE_MAPS", 300)
+        patch.setattr(nulls, "MAPS", 1200)
+        replay(calls, place, **options)
+    return Run(place)
+
+
+def _plan_and_run(place):
+    planned = place / "planned"
+    planted_models.write_model(planned / "model", True, seed=0)
+    calls = calls_of(planned, CONFIG)
+    shutil.rmtree(planned)
+    run(place, calls)
+
+
+def planted(factory):
+    """The run of the model whose formats share their neurons."""
+    return Run(once(factory, "planted-shared", _plan_and_run))
+
+
+def separate(factory):
+    """The run of the model whose formats share none."""
+    first = planted(factory)
+    made = once(factory, "planted-separate", lambda place: run(place, first.calls, shared=False, null=first.null))
+    return Run(made)
