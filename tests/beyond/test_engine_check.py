@@ -13,13 +13,13 @@ from conftest import FAMILIES
 from form_invariance.beyond.engine_check import compute
 from form_invariance.beyond.engine_check.hooked import hooked_values
 from form_invariance.beyond.engine_check.sample import NO_LAYER, Sample, build_samples, choose_neurons
+from form_invariance.beyond.engine_check.transformer_lens_bridge import boot
 from form_invariance.errors import UserError
 from form_invariance.experiment import ablation
 from form_invariance.experiment.means import MeanCache
 from form_invariance.model import decoder
 from form_invariance.model import loading as models
 from form_invariance.model.replay import last_token_neurons
-from form_invariance.model.transformer_lens_bridge import boot
 from form_invariance.stages.attribution import compute as attribution
 from form_invariance.stages.dataset.prompts import TrainPrompts
 

@@ -9,9 +9,8 @@ import torch
 from ablations import at_last_token
 
 from form_invariance.errors import UserError
-from form_invariance.experiment import ablation
-from form_invariance.model import readout
-from form_invariance.model.indirect_effect import indirect_effect
+from form_invariance.experiment import ablation, readout
+from form_invariance.experiment.indirect_effect import indirect_effect
 from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.stages.attribution import compute as attribution
 from form_invariance.stages.heuristics.activations import operand_maps

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from form_invariance.model.transformer_lens_bridge import boot, neurons_at
+from form_invariance.beyond.engine_check.transformer_lens_bridge import boot, neurons_at
 
 
 def bridge(folder) -> Any:

@@ -12,7 +12,7 @@ import torch
 from ablations import at_last_token
 from small_prompts import CACHE_PROMPTS, PAIRS, plain_means, prepare
 
-from form_invariance.experiment import ablation, intervene
+from form_invariance.experiment import ablation, intervene, readout
 from form_invariance.experiment.controls import (
     Draws,
     circuit_set,
@@ -21,7 +21,7 @@ from form_invariance.experiment.controls import (
 )
 from form_invariance.experiment.means import MeanCache
 from form_invariance.experiment.run import Run
-from form_invariance.model import decoder, readout
+from form_invariance.model import decoder
 from form_invariance.model import loading as models
 from form_invariance.model.replay import last_token_neurons, select
 from form_invariance.problems.prompts import PromptTokenizer

@@ -6,12 +6,12 @@ import pandas as pd
 import torch
 from small_prompts import PROMPTS
 
+from form_invariance.beyond.engine_check.transformer_lens_bridge import residual_before
 from form_invariance.experiment.controls import Draws, circuit_set, labels_of, masks_of
 from form_invariance.experiment.intervene import read_replaced
+from form_invariance.experiment.readout import read_out
 from form_invariance.experiment.run import Run
-from form_invariance.model.readout import read_out
 from form_invariance.model.replay import build_cache
-from form_invariance.model.transformer_lens_bridge import residual_before
 from form_invariance.stages.dataset.pairs import without_train
 from form_invariance.stages.transfer.compute import Donors, run_group, transfer_residual
 from form_invariance.stages.transfer.conditions import (

@@ -20,9 +20,9 @@ import torch
 from torch import Tensor
 
 from benchmark.measure import pass_operations, replay_operations
-from form_invariance.model.indirect_effect import indirect_effect
+from form_invariance.beyond.engine_check.transformer_lens_bridge import boot, neurons_at
+from form_invariance.experiment.indirect_effect import indirect_effect
 from form_invariance.model.sizes import DecoderConfig
-from form_invariance.model.transformer_lens_bridge import boot, neurons_at
 
 Patch = Callable[[int, Tensor], Tensor]
 """Indirect effects (n,) of the first n neurons of a layer, each set to its value (n,) alone."""

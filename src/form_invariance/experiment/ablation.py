@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from form_invariance.experiment.means import MeanCache, aligned
+from form_invariance.experiment.readout import Readout, read_out, stack
 from form_invariance.model.batches import by_length
 from form_invariance.model.decoder import (
     Decoder,
@@ -20,7 +21,6 @@ from form_invariance.model.decoder import (
     run_layers,
 )
 from form_invariance.model.prefixes import for_each, run_beginning, shared_beginning
-from form_invariance.model.readout import Readout, read_out, stack
 from form_invariance.model.replay import LastTokenCache, continue_cache
 
 BATCH = 100

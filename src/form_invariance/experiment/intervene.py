@@ -21,10 +21,10 @@ from form_invariance.experiment.ablation import (
     start_runs,
 )
 from form_invariance.experiment.means import MeanCache
+from form_invariance.experiment.readout import Readout, join_prompts, read_out, stack
 from form_invariance.experiment.run import Run
 from form_invariance.model.decoder import Decoder
 from form_invariance.model.memory import rows_at_once
-from form_invariance.model.readout import Readout, join_prompts, read_out, stack
 from form_invariance.model.replay import LastTokenCache, replay_neurons, select
 
 SETS = 8

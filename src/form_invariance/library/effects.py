@@ -5,11 +5,11 @@ import pandas as pd
 import torch
 
 from form_invariance.errors import UserError
+from form_invariance.experiment.indirect_effect import METRICS
 from form_invariance.experiment.run import Run
 from form_invariance.library.models import as_loaded
 from form_invariance.library.prompts import accepted_of, mask_of, same_number, tensors_of
 from form_invariance.library.tables import refusal, shown
-from form_invariance.model.indirect_effect import METRICS
 from form_invariance.stages.attribution.compute import attribute, corrupt_activations
 from form_invariance.stages.dataset.prompts import TrainPrompts
 from form_invariance.stages.patching.compute import patch_candidates

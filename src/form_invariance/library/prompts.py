@@ -7,6 +7,7 @@ from torch import Tensor
 
 from form_invariance.errors import UserError
 from form_invariance.experiment.intervene import answer as answer_prompts
+from form_invariance.experiment.readout import Readout
 from form_invariance.experiment.run import Run
 from form_invariance.library.models import as_loaded
 from form_invariance.library.tables import (
@@ -19,7 +20,6 @@ from form_invariance.library.tables import (
     texts,
     whole_numbers,
 )
-from form_invariance.model.readout import Readout
 from form_invariance.problems.prompts import encode_prompts
 from form_invariance.problems.tasks import first_tokens
 from form_invariance.problems.templates import check_fields, fields_of, fill

@@ -36,8 +36,8 @@ def engine_check(
     from form_invariance.beyond.engine_check import compute
     from form_invariance.beyond.engine_check.hooked import hooked_values
     from form_invariance.beyond.engine_check.table import ENGINE_CHECK
+    from form_invariance.beyond.engine_check.transformer_lens_bridge import NotSupportedError, boot
     from form_invariance.experiment.model_options import device_of, dtype_of, folder_of
-    from form_invariance.model.transformer_lens_bridge import NotSupportedError, boot
     from form_invariance.tables.files import write_table
     from form_invariance.tables.keys import common_keys, matching_cells
     from form_invariance.tables.progress import track

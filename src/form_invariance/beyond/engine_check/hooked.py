@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from form_invariance.beyond.engine_check.sample import NO_LAYER, Sample, Values
-from form_invariance.model.transformer_lens_bridge import neurons_at, residual_before
+from form_invariance.beyond.engine_check.transformer_lens_bridge import neurons_at, residual_before
 
 Hook = Callable[..., Tensor]
 

@@ -20,8 +20,8 @@ from form_invariance.experiment.ablation import Part
 from form_invariance.experiment.contrasts import Pair, paired, problems_of, rows
 from form_invariance.experiment.intervene import answer, read_replaced, start, unmodified
 from form_invariance.experiment.means import MeanCache
+from form_invariance.experiment.readout import Readout
 from form_invariance.experiment.run import Run
-from form_invariance.model.readout import Readout
 from form_invariance.randomness import generator
 from form_invariance.stages.dataset.pairs import without_train
 from form_invariance.stages.heuristics.classes import members_of

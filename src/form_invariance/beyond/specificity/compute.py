@@ -28,8 +28,8 @@ from form_invariance.experiment.controls import (
 from form_invariance.experiment.intervene import intervene, start, unmodified
 from form_invariance.experiment.intervention_kinds import INTERVENED
 from form_invariance.experiment.neuron_sets import BEST_IN
+from form_invariance.experiment.readout import Readout
 from form_invariance.experiment.run import Run
-from form_invariance.model.readout import Readout
 
 NOTHING_SHARED = "no neuron is shared"
 

@@ -5,10 +5,10 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from form_invariance.experiment.readout import check_finite
 from form_invariance.experiment.run import Run
 from form_invariance.model.batches import by_length, in_order
 from form_invariance.model.decoder import Decoder, logits
-from form_invariance.model.readout import check_finite
 from form_invariance.model.replay import LastTokenCache, build_cache, last_token_neurons, replay
 from form_invariance.stages.dataset.prompts import TrainPrompts
 from form_invariance.statistics import ranks

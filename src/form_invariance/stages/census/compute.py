@@ -13,10 +13,10 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from form_invariance.experiment.readout import look_up
 from form_invariance.model.batches import by_length
 from form_invariance.model.decoder import Decoder, logits
 from form_invariance.model.prefixes import run_prompts
-from form_invariance.model.readout import look_up
 from form_invariance.problems.operands import sample_pairs
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import Arithmetic, Task, pool, stated, targets

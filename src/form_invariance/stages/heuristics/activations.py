@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from form_invariance.experiment.readout import check_finite
 from form_invariance.model.decoder import Decoder
 from form_invariance.model.prefixes import run_prompts
-from form_invariance.model.readout import check_finite
 from form_invariance.problems.prompts import PromptTokenizer
 
 

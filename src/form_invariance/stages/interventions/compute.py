@@ -29,8 +29,8 @@ from form_invariance.experiment.intervene import Started, all_ablated, intervene
 from form_invariance.experiment.intervention_kinds import INTERVENED
 from form_invariance.experiment.means import MeanCache
 from form_invariance.experiment.neuron_sets import CIRCUIT, CONTROLS, KINDS
+from form_invariance.experiment.readout import Readout
 from form_invariance.experiment.run import Run
-from form_invariance.model.readout import Readout
 from form_invariance.stages.interventions.table import FORMAT_MEANS, TEMPLATE_MEANS
 from form_invariance.statistics import bootstrap_weights
 from form_invariance.tables.progress import Progress

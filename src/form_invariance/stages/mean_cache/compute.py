@@ -14,10 +14,10 @@ from torch import Tensor
 
 from form_invariance.errors import UserError
 from form_invariance.experiment.means import MeanCache
+from form_invariance.experiment.readout import check_finite
 from form_invariance.model.batches import by_length
 from form_invariance.model.decoder import Decoder, embed, run_layers
 from form_invariance.model.prefixes import for_each, run_beginning, shared_beginning
-from form_invariance.model.readout import check_finite
 from form_invariance.model.replay import last_token_neurons
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.randomness import generator

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from form_invariance.experiment.indirect_effect import effects_beside_clean
 from form_invariance.experiment.run import Run
 from form_invariance.model.batches import by_length
 from form_invariance.model.decoder import Decoder
-from form_invariance.model.indirect_effect import effects_beside_clean
 from form_invariance.model.memory import rows_at_once
 from form_invariance.model.near_readout import NearReadout, Readouts, near_readout
 from form_invariance.model.replay import (

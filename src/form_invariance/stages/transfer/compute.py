@@ -15,11 +15,11 @@ from torch import Tensor
 
 from form_invariance.experiment.controls import NeuronSet, masks_of
 from form_invariance.experiment.intervene import read_replaced
+from form_invariance.experiment.readout import Readout, join_prompts, read_out
 from form_invariance.experiment.run import Run
 from form_invariance.model.batches import by_length, in_order
 from form_invariance.model.decoder import Decoder
 from form_invariance.model.memory import rows_at_once
-from form_invariance.model.readout import Readout, join_prompts, read_out
 from form_invariance.model.replay import LastTokenCache, build_cache, replay, select
 from form_invariance.stages.transfer.conditions import Condition, Group, Plans
 from form_invariance.stages.transfer.names import RESIDUAL
