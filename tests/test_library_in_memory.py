@@ -48,9 +48,13 @@ def change(model):
         weight += 0.05 * torch.randn(weight.shape, generator=generator)
 
 
-@torch.no_grad()
-def logits(run):
-    return decoder.logits(run.model, decoder.run_layers(run.model, decoder.embed(run.model, TOKENS)))
+def assert_logits(source, expected, tokenizer=None):
+    """The logits of a source are these. Returns what was loaded."""
+    run = library.load_model(source, tokenizer=tokenizer, device="cpu")
+    with torch.no_grad():
+        found = decoder.logits(run.model, decoder.run_layers(run.model, decoder.embed(run.model, TOKENS)))
+    torch.testing.assert_close(found, expected.float(), atol=1e-4 * float(expected.abs().max()), rtol=0)
+    return run
 
 
 @pytest.mark.parametrize(
@@ -60,10 +64,9 @@ def test_logits_are_those_of_the_weights_in_memory(family_folders, monkeypatch, 
     model, tokenizer = in_memory(family_folders[family])
     change(model.to(dtype))
     monkeypatch.setattr(Path, "open", None)  # nothing is read from disk
-    run = library.load_model(model, tokenizer=tokenizer, device="cpu")
     with torch.no_grad():
         expected = model(TOKENS).logits
-    torch.testing.assert_close(logits(run), expected.float(), atol=1e-4, rtol=0)
+    run = assert_logits(model, expected, tokenizer)
     if dtype == torch.float32:
         own = {weight.untyped_storage().data_ptr() for weight in model.parameters()}
         assert run.model.layers[0].down.untyped_storage().data_ptr() in own  # a view
@@ -75,11 +78,11 @@ def test_logits_are_those_of_the_weights_in_memory(family_folders, monkeypatch, 
 def test_bridges(family_folders, family):
     bridge = boot(family_folders[family])
     change(bridge.original_model.get_submodule("lm_head"))
-    bridge.train()
-    run = library.load_model(bridge, device="cpu")
-    assert bridge.training
     with torch.no_grad():
-        torch.testing.assert_close(logits(run), bridge.eval()(TOKENS), atol=1e-4, rtol=0)
+        expected = bridge.eval()(TOKENS)
+    bridge.train()
+    run = assert_logits(bridge, expected)
+    assert bridge.training
     assert run.tokens(["12+7="]).tolist() == [bridge.tokenizer("12+7=")["input_ids"]]
 
 
@@ -90,9 +93,7 @@ def test_a_bridge_whose_own_weights_were_changed(family_folders):
         bridge.blocks[1].attn.q.weight.data.mul_(1.5)
     with torch.no_grad():
         expected = changed["llama"](TOKENS)
-    torch.testing.assert_close(
-        logits(library.load_model(changed["llama"], device="cpu")), expected, atol=1e-4, rtol=0
-    )
+    assert_logits(changed["llama"], expected)
     with pytest.raises(UserError, match="computes what this engine does not"):
         library.load_model(changed["gpt-neox"], device="cpu")
 
@@ -157,8 +158,7 @@ def test_a_model_that_was_changed_after_it_was_built(family_folders, name):
         before = model(TOKENS).logits
         alter(model)
         expected = model(TOKENS).logits
-    found = logits(library.load_model(model, tokenizer=tokenizer, device="cpu"))
-    torch.testing.assert_close(found, expected, atol=1e-4 * float(expected.abs().max()), rtol=0)
+    assert_logits(model, expected, tokenizer)
     assert torch.equal(before, expected) == (name == "rope_theta")
 
 
@@ -192,8 +192,7 @@ def test_a_compiled_model(tuned, whole):
         model = torch.compile(model)
     else:
         model.model.layers[1] = torch.compile(model.model.layers[1])
-    found = logits(library.load_model(model, tokenizer=tokenizer, device="cpu"))
-    torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
+    assert_logits(model, expected, tokenizer)
 
 
 SAME_MODULES = {
@@ -228,9 +227,8 @@ def test_classes_with_llamas_modules(family_folders, tmp_path, name):
         expected = model(TOKENS).logits
     model.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
-    for source, given in ((model, tokenizer), (tmp_path, None)):
-        found = logits(library.load_model(source, tokenizer=given, device="cpu"))
-        torch.testing.assert_close(found, expected, atol=1e-4 * float(expected.abs().max()), rtol=0)
+    assert_logits(model, expected, tokenizer)
+    assert_logits(tmp_path, expected)
 
 
 class Adapter(nn.Module):

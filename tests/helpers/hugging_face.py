@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from form_invariance.errors import UserError
 from form_invariance.model import decoder
 from form_invariance.model import loading as models
-from form_invariance.model.folders import OLD_BUFFERS
+from form_invariance.model.loading import OLD_BUFFERS
 
 TOKENS = torch.arange(3, 87, 7)[None]
 

@@ -105,19 +105,16 @@ def test_what_the_hub_gave_is_checked(folder):
     blobs, snapshot = folder.parent / "blobs", folder.parent / "snapshots/main"
     blobs.mkdir()
     snapshot.mkdir(parents=True)
-    for path in sorted(folder.iterdir()):
+    for path in folder.iterdir():
         sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-        shutil.copy(path, blobs / (sha256 if path.suffix == ".safetensors" else sha256[:40]))
-        (snapshot / path.name).symlink_to(blobs / (sha256 if path.suffix == ".safetensors" else sha256[:40]))
-    table = model_digests.record(snapshot)
-    assert sorted(table["file"]) == FILES
-    blob = (snapshot / SHARDS[1]).resolve()
-    flipped = bytearray(blob.read_bytes())
-    flipped[-1] ^= 1
-    replace(blob, bytes(flipped))
-    with pytest.raises(
-        UserError, match=rf"^{snapshot / SHARDS[1]} differs from the hub's file[^\n]*delete {blob} and"
-    ):
+        blob = blobs / (sha256 if path.suffix == ".safetensors" else sha256[:40])
+        shutil.copy(path, blob)
+        (snapshot / path.name).symlink_to(blob)
+    assert sorted(model_digests.record(snapshot)["file"]) == FILES
+    path = snapshot / SHARDS[1]
+    replace(path.resolve(), path.read_bytes()[:-1] + b"?")
+    said = rf"^{path} differs from the hub's file[^\n]*delete {path.resolve()} and"
+    with pytest.raises(UserError, match=said):
         model_digests.record(snapshot)
 
 
@@ -134,7 +131,6 @@ def test_the_command_records_the_files(folder, tmp_path):
     ("change", "gone", "sentence"),
     [
         ({"hidden_act": "relu"}, None, "has the activation ReLU"),
-        ({"num_hidden_layers": 5}, None, "weight 'model.layers.4.* is missing"),
         ({}, "tokenizer.json", "has no tokenizer.json"),
         ({}, SHARDS[1], f"{SHARDS[1]}, which its index names, is missing"),
     ],

@@ -6,7 +6,6 @@ import numpy as np
 import oracles
 import pytest
 import torch
-from torch.utils.flop_counter import FlopCounterMode
 
 from conftest import FAMILIES
 from form_invariance.model import loading as models
@@ -73,21 +72,3 @@ def test_the_cut_is_that_with_the_fewest_tokens(seed):
     beginnings = tokens[chosen.order, : chosen.cut].tolist()
     assert chosen.new.tolist() == [True, *(one != other for one, other in pairwise(beginnings))]
     assert sorted(chosen.order) == list(range(len(tokens)))
-
-
-def test_what_is_shared_is_not_run_again(tiny, monkeypatch):
-    monkeypatch.setattr(prefixes, "rows_at_once", lambda model: 400 * 20)
-    model, _ = tiny
-    tokens = np.tile(np.arange(20), (400, 1))
-    tokens[:, [3, 12]] = list(product(range(20), range(20)))
-
-    def operations(run):
-        with FlopCounterMode(display=False) as counter:
-            run()
-        return counter.get_total_flops()
-
-    saved = operations(lambda: list(prefixes.run_prompts(model, tokens)))
-    with torch.no_grad():
-        full = operations(lambda: run_layers(model, embed(model, torch.from_numpy(tokens)), last_only=True))
-    # 20 beginnings of 12 tokens, and 400 rests of 8, where there were 400 prompts of 20.
-    assert saved < 0.5 * full

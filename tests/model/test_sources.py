@@ -18,6 +18,8 @@ from form_invariance.model.files import PACKAGED, resolve
 from form_invariance.model.folders import files_read
 from form_invariance.workflow import config_check
 
+NO_SOURCE = ["gpt2", "owner/name--x", "owner/name.", "owner/name@v1", "models/x", "elsewhere/models/fetched"]
+NO_SOURCE += ["hf.co/owner", "https://huggingface.co/owner/name"]
 COMMIT = "4e20de362430cd3b72f300e6b0f18e50e7166e08"
 
 
@@ -46,15 +48,8 @@ def refusal(source, revision=None):
     [
         ("/no/such/X.GGUF", "the GGUF file '/no/such/X.GGUF' does not exist"),
         ("models/llama-1b/config.json", "is a file; give the folder that contains it"),
-        ("owner/name@v1", "give the hub id 'owner/name' and, as its revision, 'v1'"),
-        ("http://hf.co/owner/na.me/", "is not a hub id; give the hub id 'owner/na.me'"),
-        ("https://huggingface.co/owner/name/tree/refs%2Fpr%2F1?x=y", "as its revision, 'refs/pr/1'"),
-        ("hf://owner/name@v1", "'owner/name' and, as its revision, 'v1'"),
-        ("https://huggingface.co/datasets/owner/name", "does not exist; give a Hugging Face folder"),
-        ("owner/name--x", "does not exist; give a Hugging Face folder"),
-        ("gpt2", "'gpt2' does not exist; give a Hugging Face folder"),
+        *((source, f"'{source}' does not exist; give a Hugging Face folder") for source in NO_SOURCE),
         ("./models/fetched/", "does not exist; 'make models/fetched' fetches it"),
-        ("elsewhere/models/fetched", "'elsewhere/models/fetched' does not exist; give a Hugging Face folder"),
         ("config/llama-1b", "'config/llama-1b' does not exist, but the folder 'config' does"),
     ],
 )

@@ -8,9 +8,9 @@ import pytest
 import torch
 from small_prompts import PROMPTS, prepared
 
+from form_invariance.experiment import indirect_effect as effects
 from form_invariance.experiment.indirect_effect import indirect_effect
 from form_invariance.model import decoder
-from form_invariance.model import indirect_effect as effects
 from form_invariance.model.near_readout import Readouts
 from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.stages.patching import compute as patching

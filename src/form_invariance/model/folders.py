@@ -1,11 +1,8 @@
 """The files of a model's folder that are read. No torch here."""
 
-import re
 from pathlib import Path
 
-from safetensors import safe_open
-
-from form_invariance.errors import UserError, in_one_sentence
+from form_invariance.errors import UserError
 from form_invariance.json_yaml import read_json
 from form_invariance.model.sizes import read_config
 
@@ -18,10 +15,6 @@ WHOLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 ADAPTER = "adapter_config.json"
 
-OLD_BUFFERS = re.compile(r"\b(rotary_emb\.inv_freq|(attn|attention)\.(masked_)?bias)$")
-"""Buffers that old checkpoints store with the weights; transformers computes them."""
-_FLOATS = ("F64", "F32", "F16", "BF16")
-
 
 def files_read(folder: Path) -> list[Path]:
     """The files from which a model and its tokenizer are read, sorted by name; for a GGUF file, that file.
@@ -31,8 +24,7 @@ def files_read(folder: Path) -> list[Path]:
     """
     if folder.is_file():
         return [folder]
-    index = [] if (folder / WHOLE).is_file() else [folder / INDEX]
-    return sorted({*tokenizer_files(folder), *index, *weight_files(folder)})
+    return sorted({*tokenizer_files(folder), *weight_files(folder)})
 
 
 def tokenizer_files(folder: Path) -> list[Path]:
@@ -58,7 +50,7 @@ def shards(folder: Path) -> list[str]:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The files that transformers reads: model.safetensors, else those of the index.
+    """The files that transformers reads: model.safetensors, else the index and the files that it names.
 
     Raises:
         UserError: there are none, one is missing, or the folder has an adapter.
@@ -84,26 +76,4 @@ def weight_files(folder: Path) -> list[Path]:
         raise UserError(
             f"model folder {folder}: {missing[0]}, which its index names, is missing; download it again"
         )
-    return [folder / name for name in names]
-
-
-def check_weights(folder: Path) -> None:
-    """Check that all stored weights are floating-point numbers of at least 16 bits.
-
-    Raises:
-        UserError: a file is missing or damaged, or the weights are quantised.
-    """
-    for path in weight_files(folder):
-        with in_one_sentence(f"{path} cannot be read as safetensors"), safe_open(path, "numpy") as stored:
-            names = [name for name in stored.keys() if not OLD_BUFFERS.search(name)]  # noqa: SIM118
-            kinds = {name: stored.get_slice(name).get_dtype() for name in names}
-        for name, kind in kinds.items():
-            if kind not in _FLOATS:
-                raise quantised(str(path), f"weight {name!r} has type {kind}")
-
-
-def quantised(where: str, why: str) -> UserError:
-    """The refusal of a quantised model."""
-    return UserError(
-        f"{where}: the model is quantised ({why}), and quantised weights are not read; give the unquantised model"
-    )
+    return [folder / INDEX, *(folder / name for name in names)]

@@ -26,13 +26,6 @@ def _missing(folder: Path) -> list[str]:
     return [name for name in ("config.json", "tokenizer.json", *weights) if not (folder / name).is_file()]
 
 
-def _incomplete(hub_id: str, missing: str, why: str) -> UserError:
-    return UserError(
-        f"model {hub_id!r}: {missing} is not in the hub's cache and cannot be downloaded ({why}); run "
-        f"'hf download {hub_id}' where there is a network"
-    )
-
-
 def check_offline(hub_id: str, revision: str | None) -> None:
     """Check that the hub's cache has all of a model of which it has a part, if HF_HUB_OFFLINE is set.
 
@@ -41,9 +34,8 @@ def check_offline(hub_id: str, revision: str | None) -> None:
     """
     from huggingface_hub.constants import is_offline_mode
 
-    folder = cached(hub_id, revision) if is_offline_mode() else None
-    if folder is not None and (missing := _missing(folder)):
-        raise _incomplete(hub_id, missing[0], "HF_HUB_OFFLINE is set")
+    if is_offline_mode() and cached(hub_id, revision):
+        download(hub_id, revision)
 
 
 def download(hub_id: str, revision: str | None) -> Path:
@@ -64,12 +56,14 @@ def download(hub_id: str, revision: str | None) -> Path:
         if missing:
             list_repo_files(hub_id, revision=folder.name)
     except Exception as error:
-        part = cached(hub_id, revision)
-        if part is not None and (missing := _missing(part)):
-            raise _incomplete(hub_id, missing[0], type(error).__name__) from error
+        why = type(error).__name__
+        if (part := cached(hub_id, revision)) and (missing := _missing(part)):
+            raise UserError(
+                f"model {hub_id!r}: {missing[0]} is not in the hub's cache and cannot be downloaded ({why}); run "
+                f"'hf download {hub_id}' where there is a network"
+            ) from error
         raise UserError(
-            f"model {hub_id!r} is not a local folder and cannot be downloaded from the hub "
-            f"({type(error).__name__}); check the spelling and the network, and for a gated model accept "
-            "its licence and log in with 'hf auth login'"
+            f"model {hub_id!r} is not a local folder and cannot be downloaded from the hub ({why}); check the "
+            "spelling and the network, and for a gated model accept its licence and log in with 'hf auth login'"
         ) from error
     return folder

@@ -1,5 +1,6 @@
 """A model's folder, or GGUF file, as a transformers model and as a `Decoder`. No pickle or code is read."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,10 @@ import torch
 from form_invariance.errors import UserError, in_one_sentence
 from form_invariance.model import families, proof
 from form_invariance.model.decoder import Decoder
-from form_invariance.model.folders import OLD_BUFFERS, check_weights
+from form_invariance.model.folders import weight_files
+
+OLD_BUFFERS = re.compile(r"\b(rotary_emb\.inv_freq|(attn|attention)\.(masked_)?bias)$")
+"""Buffers that old checkpoints store with the weights; transformers computes them."""
 
 
 @contextmanager
@@ -57,7 +61,7 @@ def in_transformers(source: Path, dtype: torch.dtype, device: str) -> Any:
     if source.is_file():
         folder, options = source.parent, dict[str, Any](gguf_file=source.name)
     else:
-        check_weights(source)
+        weight_files(source)
     if torch.device(device).type != "cpu":
         options["device_map"] = device
     from transformers import AutoModelForCausalLM

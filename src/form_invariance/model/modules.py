@@ -8,12 +8,18 @@ from torch import Tensor, nn
 
 from form_invariance.errors import UserError
 from form_invariance.model.decoder import ACTIVATIONS, Norm
-from form_invariance.model.folders import quantised
 
 PLAIN: tuple[type, ...] = (Tensor, nn.Parameter)
 """Types of weights that are read; a subclass may compute something else."""
 _LOW = 0.02
 """Largest error of a norm in 16 bits. The wrong weight (Gemma adds 1) or epsilon gives a far larger one."""
+
+
+def quantised(where: str, why: str) -> UserError:
+    """The refusal of a quantised model."""
+    return UserError(
+        f"{where}: the model is quantised ({why}), and quantised weights are not read; give the unquantised model"
+    )
 
 
 def unwrapped(module: Any) -> Any:
@@ -30,7 +36,7 @@ class Modules:
 
     def __init__(self, model: nn.Module, where: str, dtype: torch.dtype, device: torch.device) -> None:
         """Weights will be views, unless another device or precision is asked for; `where` is for messages."""
-        self.model, self.where, self._form = model, where, (device, dtype)
+        self.model, self.where, self.device, self.dtype = model, where, device, dtype
         self.settings: dict[str, Any] = {}
         """Settings, which must be the same in all layers."""
         self._taken: dict[int, tuple[Tensor, Tensor]] = {}
@@ -74,7 +80,7 @@ class Modules:
                 f"{self.where}: {path!r} is a {type(weight).__name__}, not a plain tensor; give the model before "
                 "it was quantised or distributed"
             )
-        if weight.is_meta and self._form[0].type != "meta":
+        if weight.is_meta and self.device.type != "meta":
             raise UserError(
                 f"{self.where}: weight {path!r} is not in memory (device meta); load the model without offloading"
             )
@@ -83,7 +89,7 @@ class Modules:
         # A tied weight has two names and one tensor. A tensor of inference mode has no gradients, so it is copied.
         if id(weight) not in self._taken:
             own = weight.clone() if weight.is_inference() else weight.detach()
-            self._taken[id(weight)] = weight, own.to(*self._form)
+            self._taken[id(weight)] = weight, own.to(self.device, self.dtype)
         return self._taken[id(weight)][1]
 
     def linear(self, path: str) -> tuple[Tensor, Tensor | None]:
@@ -154,4 +160,4 @@ class Modules:
         rope = types.get(kind) if isinstance(types, dict) else types
         if scaling != 1 or "dynamic" in str(rope) or "longrope" in str(rope):
             self.refuse(path, f"has rope scaling {rope!r} with attention_scaling {scaling:g}")
-        return inverse.detach().float().to(self._form[0])
+        return inverse.detach().float().to(self.device)

@@ -59,7 +59,6 @@ def _watched(modules: Modules, paths: list[str], decoder: Decoder) -> Iterator[S
         yield seen
 
 
-@torch.no_grad()
 def check(model: nn.Module, decoder: Decoder, where: str) -> None:
     """Check that the engine computes what the modules of a model compute on a few tokens.
 
@@ -90,23 +89,16 @@ def check(model: nn.Module, decoder: Decoder, where: str) -> None:
         for layer in layers:
             if layer not in seen:
                 modules.refuse(layer, "does not run")
-        limit = _LAYER[decoder.dtype]
         embedded = embed(decoder, tokens.to(decoder.device))
-        _compare(modules, family.embedding, embedded, seen[layers[0]][0], limit * _ONE_STEP)
+        _compare(modules, family.embedding, embedded, seen[layers[0]][0], _ONE_STEP)
         for number, layer in enumerate(layers):
             following = seen[layers[number + 1]][0] if number + 1 < c.n_layers else seen[layer][1]
-            _check_layer(modules, decoder, number, (layer, f"{layer}.{family.attention}"), seen, following, limit)
-        _compare(modules, family.final_norm, logits(decoder, following), theirs, limit * _ONE_STEP)
+            _check_layer(modules, decoder, number, (layer, f"{layer}.{family.attention}"), seen, following)
+        _compare(modules, family.final_norm, logits(decoder, following), theirs, _ONE_STEP)
 
 
 def _check_layer(
-    modules: Modules,
-    decoder: Decoder,
-    number: int,
-    paths: tuple[str, str],
-    seen: Seen,
-    following: Tensor,
-    limit: float,
+    modules: Modules, decoder: Decoder, number: int, paths: tuple[str, str], seen: Seen, following: Tensor
 ) -> None:
     """Check a layer's attention, its MLP and then what the next layer reads, if both are right."""
     (layer, at), w = paths, decoder.layers[number]
@@ -114,16 +106,16 @@ def _check_layer(
     heads = attention(decoder, number, x)[0]
     # A bridge computes attention and MLP itself.
     if at in seen:
-        _compare(modules, at, F.linear(heads.flatten(-2), w.output, w.output_bias), seen[at][1], limit)
+        _compare(modules, at, F.linear(heads.flatten(-2), w.output, w.output_bias), seen[at][1])
     if mlp in seen:
         bare = replace(decoder, layers=[replace(w, mlp_norm=None, mlp_post_norm=None)])
         read, wrote = seen[mlp]
         ours = after_neurons(bare, 0, torch.zeros_like(read), neurons(bare, 0, read))
-        _compare(modules, mlp, ours, wrote, limit * _ONE_STEP)
+        _compare(modules, mlp, ours, wrote, _ONE_STEP)
     after = finish_layer(decoder, number, x, heads, None, None)
     # The sum itself is rounded.
     rounding = torch.finfo(following.dtype).eps * _size(x)
-    _compare(modules, layer, after, following, limit, _size(following.float() - x.float()) + rounding)
+    _compare(modules, layer, after, following, size=_size(following.float() - x.float()) + rounding)
 
 
 def _size(x: Tensor) -> float:
@@ -132,10 +124,10 @@ def _size(x: Tensor) -> float:
 
 
 def _compare(
-    modules: Modules, path: str, ours: Tensor, theirs: Tensor, limit: float, size: float | None = None
+    modules: Modules, path: str, ours: Tensor, theirs: Tensor, part: float = 1, size: float | None = None
 ) -> None:
-    """Refuse the model if the engine's output differs from a module's by more than a part of its size."""
+    """Refuse the model if the engine's output differs from a module's by more than a part of the limit."""
     difference, size = _size(ours.float() - theirs.float()), size or _size(theirs)
     error = difference / size if size else 0.0 if difference == 0 else inf
-    if not error <= limit:
+    if not error <= part * _LAYER[modules.dtype]:
         modules.refuse(path, f"computes what this engine does not: its output differs by {error:.2g} of its size")

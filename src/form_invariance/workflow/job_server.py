@@ -103,9 +103,11 @@ def _start() -> tuple["subprocess.Popen[bytes]", str]:
         code = f"import sys; sys.path.insert(0, {str(_PACKAGE.parent)!r}); "
         code += "from form_invariance.workflow import job_server; "
         code += f"job_server.listen({listener.fileno()}, {str(folder)!r})"
+        # torch makes a folder for compiled code when it is imported.
+        own = {THREADS: "1", "MPLBACKEND": "agg", "TORCHINDUCTOR_CACHE_DIR": str(folder)}
         server = subprocess.Popen(
             [sys.executable, "-c", code],
-            env={**os.environ, **MEMORY, THREADS: "1", "MPLBACKEND": "agg"},
+            env={**os.environ, **MEMORY, **own},
             stdin=subprocess.PIPE,
             pass_fds=[listener.fileno()],
             start_new_session=True,

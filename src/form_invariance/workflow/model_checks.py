@@ -11,7 +11,7 @@ from form_invariance.experiment.groups import VARIANT
 from form_invariance.model import files as model_files
 from form_invariance.model import hub
 from form_invariance.model.files import check_hub_id, is_gguf, is_hub_id
-from form_invariance.model.folders import check_weights, tokenizer_files
+from form_invariance.model.folders import tokenizer_files, weight_files
 from form_invariance.model.sizes import Sizes, read_sizes
 from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.operands import OperandRange
@@ -95,7 +95,7 @@ def _check_folder(
     with under(f"models.{name}.source"):
         shape = read_sizes(folder)
         if local:
-            check_weights(folder)
+            weight_files(folder)
         _check_class(folder)
     _check_shape(name, shape, config)
     if not local and not (folder / "tokenizer.json").is_file():
