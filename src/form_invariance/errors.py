@@ -1,4 +1,4 @@
-"""The exception for a mistake of the user, and a guard that turns errors of Rust libraries into it."""
+"""The exception for a mistake of the user, and a guard that turns errors of libraries into it."""
 
 import textwrap
 from collections.abc import Iterator
@@ -14,10 +14,10 @@ class UserError(Exception):
 
 @contextmanager
 def in_one_sentence(opening: str) -> Iterator[None]:
-    """Turn any error of a library written in Rust into a UserError of one line that begins with `opening`."""
+    """Turn any error of a library into a UserError of one line that begins with `opening`."""
     try:
         yield
-    except (KeyboardInterrupt, SystemExit):
+    except (KeyboardInterrupt, SystemExit, UserError):
         raise
     except BaseException as error:  # a panic in Rust is a BaseException
         raise UserError(f"{opening}: {one_line(error)}") from None

@@ -1,12 +1,13 @@
 """From a transformers model to a `Decoder` that holds views of its weights, by the names of its modules."""
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from form_invariance.errors import UserError, one_line
+from form_invariance.errors import in_one_sentence
 from form_invariance.model.decoder import Decoder, LayerWeights
 from form_invariance.model.modules import Modules, quantised, unwrapped
 from form_invariance.model.sizes import DecoderConfig
@@ -169,12 +170,8 @@ def read(model: nn.Module, where: str, dtype: torch.dtype, device: torch.device)
         UserError: the model has a part that the engine does not compute.
     """
     modules = Modules(unwrapped(model), where, dtype, device)
-    try:
+    with _readable(modules):
         return _assembled(modules)
-    except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
-        raise UserError(
-            f"{where}: this {type(modules.model).__name__} cannot be read ({one_line(error)})"
-        ) from None
 
 
 def check(model: nn.Module, where: str) -> None:
@@ -184,8 +181,14 @@ def check(model: nn.Module, where: str) -> None:
         UserError: it cannot.
     """
     modules = Modules(model, where, torch.float32, torch.device("meta"))
-    family = family_of(modules)
-    _layer(modules, family, f"{family.layers}.0")
+    with _readable(modules):
+        family = family_of(modules)
+        _layer(modules, family, f"{family.layers}.0")
+
+
+def _readable(modules: Modules) -> AbstractContextManager[None]:
+    """Turn what goes wrong with a model of unknown parts into one sentence."""
+    return in_one_sentence(f"{modules.where}: this {type(modules.model).__name__} cannot be read")
 
 
 def _assembled(modules: Modules) -> Decoder:
