@@ -120,7 +120,8 @@ def _layer(modules: Modules, family: Family, at: str) -> LayerWeights:
     modules.activation(*(f"{at}.mlp.{name}" for name in ("act_fn", "activation_fn", "act")))
     around = modules.find(f"{at}.post_feedforward_layernorm") is not None
     norms = family.norms | (_AROUND if around else {})
-    return LayerWeights(**parts, **{name: modules.norm(f"{at}.{stored}") for name, stored in norms.items()})
+    parts |= {name: modules.norm(f"{at}.{stored}") for name, stored in norms.items()}
+    return LayerWeights(**parts)
 
 
 def _split(joint: Tensor, names: list[str], width: int, config: Any, by_head: bool) -> list[Tensor]:
