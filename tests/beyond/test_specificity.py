@@ -1,5 +1,8 @@
 """Damage matrices: circuits of their own give a diagonal, a common circuit a flat one; values against hooks."""
 
+from itertools import combinations, product
+from types import SimpleNamespace
+
 import numpy as np
 import oracles
 import pandas as pd
@@ -11,31 +14,44 @@ from schema_checks import check_columns
 from scipy.stats import t
 from small_prompts import CACHE_PROMPTS, plain_means, prepare
 
-from form_invariance.beyond.specificity import compute, tasks
+from form_invariance.beyond.specificity import tasks
 from form_invariance.beyond.specificity.answer import answer
-from form_invariance.beyond.specificity.compute import damages, matrix, neuron_sets
+from form_invariance.beyond.specificity.compute import damages, matrix
 from form_invariance.beyond.specificity.contrasts import contrasts_table
 from form_invariance.beyond.specificity.damages import INTERVENTIONS, Damages, damage_by_prompt
 from form_invariance.beyond.specificity.figure import (
     damage_matrix,
     exchange_matrix,
 )
+from form_invariance.beyond.specificity.neuron_sets import best_sets, circuit_sets
 from form_invariance.beyond.specificity.plain_text import PLAIN_TEXT
-from form_invariance.beyond.specificity.table import SPECIFICITY, SPECIFICITY_CONTRASTS, SPECIFICITY_PROMPTS
-from form_invariance.beyond.specificity.tasks import Task, number_task, text_task
+from form_invariance.beyond.specificity.table import (
+    CONTROLS,
+    METRICS,
+    SPECIFICITY,
+    SPECIFICITY_CONTRASTS,
+    SPECIFICITY_PROMPTS,
+)
+from form_invariance.beyond.specificity.tasks import Task, other_task, text_task
 from form_invariance.errors import UserError
 from form_invariance.experiment.controls import Draws, NeuronSet
+from form_invariance.experiment.membership import Effects
 from form_invariance.experiment.neuron_sets import KINDS
 from form_invariance.experiment.run import Run
 from form_invariance.model import loading
 from form_invariance.model.tokenizers import load_tokenizer
+from form_invariance.problems.configured import task_of
 from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.prompts import render
+from form_invariance.problems.tasks import Arithmetic
 from form_invariance.randomness import generator
 from form_invariance.stages.mean_cache import compute as mean_cache
+from form_invariance.workflow.model_checks import known_folder
 
 LIMITS = OperandRange(6, 60, 12, 140)
 K, DRAWS, RESAMPLES = 8, 3, 100
+COPY = Arithmetic("a", LIMITS)
+SYMBOLIC, WORD = ("symbolic", True), ("word", False)
 
 
 def pairs(seed, count):
@@ -50,9 +66,13 @@ def prompts(run, operator, chosen):
     return tokens, run.answer_tokens(np.array([sum(pair) + 20 * (operator == "shifted") for pair in chosen]))
 
 
-def ranks_of(circuit, good):
-    """Ranks in which the circuit's neurons are the best of their layer, or the worst."""
-    return np.argsort(np.argsort(circuit == (not good), axis=1, kind="stable"), axis=1, kind="stable") + 1
+def effects_of(circuit, good, name):
+    """Effects (2 draws, 6 prompts) by which the circuit's neurons are the best of their layer, or no members."""
+    noise = np.random.default_rng(good).random((len(circuit), 2, 6, circuit.shape[1])) / 10
+    effects = np.where((circuit == good)[:, None, None], 1 + noise, -noise)
+    layers = range(LATE[0], LATE[0] + len(circuit))
+    everyone = dict.fromkeys(layers, np.arange(circuit.shape[1]))
+    return Effects(dict(zip(layers, effects, strict=True)), everyone, circuit.shape[1], name)
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["own", "common"])
@@ -70,21 +90,20 @@ def measured(request, tmp_path_factory):
         chosen.append(Task(operator, *prompts(run, operator, evaluation), means, problems))
         values = {
             KINDS[kind].matched_by: np.random.default_rng(place).random(members[operator].shape)
-            for kind in compute.CONTROLS
+            for kind in CONTROLS
         }
         circuits = {K: members[operator], 2 * K: np.zeros_like(members[operator])}
-        rank = {
-            "symbolic": ranks_of(members[operator], good=True),
-            "word": ranks_of(members[operator], good=False),
-        }
-        sets += neuron_sets(operator, circuits, values, rank, Draws(0, DRAWS, 0))
+        formats = {name: effects_of(members[operator], good, name) for name, good in (SYMBOLIC, WORD)}
+        draws = Draws(0, DRAWS, 0)
+        sets += circuit_sets(operator, circuits, values, draws)
+        sets += best_sets(operator, "symbolic", formats, [K], values, draws, list(two_operators.OPERATORS))
     for name, expression in (("sum", "a + b"), ("copying", "a")):
-        chosen.append(number_task(run, name, expression, "{a}+{b}=", LIMITS, 25, seed=0))
+        chosen.append(other_task(run, name, Arithmetic(expression, LIMITS), "{a}+{b}=", 25, seed=0))
     chosen.append(text_task(run, PLAIN_TEXT, 25))
     for task in chosen:
         found += damages(run, "symbolic", task, sets, RESAMPLES, 0, center=True)
     table = pd.concat([matrix(one, sets, True) for one in found], ignore_index=True)
-    contrasts = contrasts_table(found, {"symbolic": sets}, list(two_operators.OPERATORS))
+    contrasts = contrasts_table(found, {"symbolic": sets}, list(two_operators.OPERATORS), ["copying"])
     return request.param, sets, table, contrasts
 
 
@@ -102,7 +121,7 @@ def test_circuits_of_their_own_give_a_diagonal_and_a_common_one_a_flat_matrix(me
     own = np.array([[1, 0, 1], [0, 1, 0]])
     np.testing.assert_allclose(lost, ones if common else own, atol=0.1)
     np.testing.assert_allclose(kept, 0 * ones if common else 1 - own, atol=0.1)
-    for kind in compute.CONTROLS:
+    for kind in CONTROLS:
         controls = accuracy_damage(table, "knockout", kind)
         if common:
             np.testing.assert_allclose(controls, 0 * ones, atol=0.1)
@@ -115,7 +134,7 @@ def test_contrasts_say_whether_a_circuit_is_the_operators_own(measured):
     check_columns(contrasts, SPECIFICITY_CONTRASTS)
     chosen = contrasts.query("format == 'all' and operator == 'all' and metric == 'accuracy' and k == @K")
     found = chosen.set_index(["intervention", "contrast", "task"])
-    _, told = answer({"specificity": table, "specificity_contrasts": contrasts}, K)
+    *_, told = answer({"specificity": table, "specificity_contrasts": contrasts}, K)
     row = found.loc[("knockout", "own_minus_other", "other_operators")]
     low, high = (f"{round(100 * row[name]):+d}" for name in ("low", "high"))
     difference = f"{round(100 * row['difference']):+d} points (95 % interval {low} to {high}): {row['verdict']}."
@@ -144,29 +163,73 @@ def test_the_best_neurons_of_a_format_are_knocked_out_in_another(measured):
             if (one.label["operator"], one.label["k"]) == (operator, K)
         }
         assert (own["best_in_symbolic"] == own["circuit"]).all()
-        assert (own["best_in_word"].sum(1) == own["circuit"].sum(1)).all()
+        assert (own["best_in_word"].sum(1) == K).all()
         assert not (own["best_in_word"] & own["circuit"]).any()
         knockout = table[(table["k"] == K) & (table["intervention"] == "knockout")]
         matrix = exchange_matrix(knockout, operator, "probability_damage")
         assert matrix.loc["best in symbolic", "symbolic"] == matrix.loc["shared by all", "symbolic"] > 0.02
-    exchanged = contrasts.query("contrast == 'exchanged_minus_own_beyond_control' and k == @K")
-    exchanged = exchanged.query("operator == 'addition' and format == 'symbolic'")
-    row = exchanged.query("intervention == 'knockout' and metric == 'accuracy'").iloc[0]
-    damage = table.query("k == @K and intervention == 'knockout' and task == operator == 'addition'")
-    means = damage.groupby("neurons")["accuracy_damage"].mean()
-    control = max(means[kind] for kind in compute.CONTROLS)
-    assert row["first"] == pytest.approx(means["best_in_word"] - control)
-    assert row["second"] == pytest.approx(means["best_in_symbolic"] - control)
-    assert row["ratio_low"] <= row["ratio"] <= row["ratio_high"]
-    # Kept alone, compared with the control that loses least.
-    row = exchanged.query("intervention == 'keep_only' and metric == 'probability'").iloc[0]
-    damage = table.query("k == @K and intervention == 'keep_only' and task == operator == 'addition'")
-    means = damage.groupby("neurons")["probability_damage"].mean()
-    control = min(means[kind] for kind in compute.CONTROLS)
-    assert row["first"] == pytest.approx(control - means["best_in_word"])
-    assert row["second"] == pytest.approx(control - means["best_in_symbolic"])
-    assert row["difference"] == pytest.approx(row["first"] - row["second"])
-    assert row["ratio"] == pytest.approx(row["first"] / row["second"]) or row["second"] < 0.01
+    exchanged = contrasts.query("k == @K and operator == 'addition' and format == 'symbolic'")
+    exchanged = exchanged.set_index(["intervention", "contrast", "metric"])
+    for intervention, metric, sign in (("knockout", "accuracy", 1), ("keep_only", "probability", -1)):
+        rows = table.query("k == @K and intervention == @intervention and task == 'addition'")
+        means = sign * rows.groupby(["operator", "neurons"])[f"{metric}_damage"].mean()
+        own, control = means["addition"], max(means["addition", f"{kind}_of_own_best"] for kind in CONTROLS)
+        row = exchanged.loc[intervention, "exchanged_minus_own_beyond_control", metric]
+        assert row["first"] == pytest.approx(own["best_in_word"] - control)
+        assert row["second"] == pytest.approx(own["best_in_symbolic"] - control)
+        assert row["difference"] == pytest.approx(row["first"] - row["second"])
+        assert row["ratio"] == pytest.approx(row["first"] / row["second"]) or row["second"] < 0.01
+        row = exchanged.loc[intervention, "half_minus_own_beyond_control", metric]
+        assert row["first"] == pytest.approx((own["half_1"] + own["half_2"]) / 2 - control)
+        row = exchanged.loc[intervention, "exchanged_minus_other_operators_best", metric]
+        assert (row["first"], row["second"]) == pytest.approx(
+            (own["best_in_word"], means["shifted", "best_in_word"])
+        )
+        row = exchanged.loc[intervention, "other_only_minus_control", metric]
+        control = max(own[f"{kind}_of_only_in_word"] for kind in CONTROLS)
+        assert (row["first"], row["second"]) == pytest.approx((own["only_in_word"], control))
+        # They have nothing in common.
+        assert np.isnan(exchanged.loc[intervention, "common_minus_control", metric]["first"])
+
+
+def test_parts_of_two_formats_best_are_cut_by_membership_and_prompts():
+    rng = np.random.default_rng(0)
+    layers, width, k = (4, 5), 30, 6
+    formats = {
+        name: Effects(
+            {layer: rng.normal(size=(2, 8, width)) for layer in layers},
+            dict.fromkeys(layers, np.arange(width)),
+            width,
+            name,
+        )
+        for name in "xyz"
+    }
+    values = {key: rng.random((2, width)) for key in ("variance", "effect")}
+    found = list(best_sets("+", "x", formats, [k], values, Draws(0, 3, 0), ["+", "-"]))
+    own = {(one.label["neurons"], one.label["seed"]): one.members for one in found}
+    assert len(own) == len(found)
+
+    def best(name, chosen=slice(None)):
+        means = np.stack([formats[name].effects[layer].mean(0)[chosen].mean(0) for layer in layers])
+        return (means >= np.sort(means, axis=1)[:, [-k]]) & (means > 0)
+
+    for name in "xyz":
+        assert (own["best_in_" + name, -1] == best(name)).all()
+    for name in "yz":
+        assert (own["common_with_" + name, -1] == (best("x") & best(name))).all()
+        assert (own["not_in_" + name, -1] == (best("x") & ~best(name))).all()
+        assert (own["only_in_" + name, -1] == (best(name) & ~best("x"))).all()
+        for part, kind, draw in product(("not_in_", "only_in_"), CONTROLS, range(2)):
+            control = own[f"{kind}_of_{part}{name}", draw]
+            assert (control.sum(1) == own[part + name, -1].sum(1)).all()
+            assert not (control & (best("x") | best(name))).any()
+    assert not (own["random_effect_of_own_best", 2] & best("x")).any()
+    split = [half for half in combinations(range(8), 4) if (own["half_1", -1] == best("x", list(half))).all()]
+    rest = [[place for place in range(8) if place not in half] for half in split]
+    assert any((own["half_2", -1] == best("x", other)).all() for other in rest)
+    tasks = {one.label["neurons"]: one.tasks for one in found}
+    assert tasks["best_in_y"] == ("+", "-")
+    assert {some for name, some in tasks.items() if not name.startswith("best_in_")} == {("+",)}
 
 
 def test_what_the_model_cannot_do_is_undefined_with_its_number(measured):
@@ -176,11 +239,10 @@ def test_what_the_model_cannot_do_is_undefined_with_its_number(measured):
     assert cannot[measures].isna().all(axis=None)
     assert cannot.loc[cannot["task"] == "copying", "undefined"].str.startswith("fewer than 20").all()
     assert cannot.loc[cannot["task"] == "copying", "prompts"].lt(20).all()
-    assert cannot.loc[cannot["task"] == "text", "undefined"].str.contains("uniform guess").all()
+    assert cannot.loc[cannot["task"] == "text", "undefined"].str.startswith("fewer than 20").all()
     assert contrasts[contrasts["task"] == "copying"]["verdict"].eq("undefined").all()
     text = answer({"specificity": table, "specificity_contrasts": contrasts}, K)[1].sentence
-    assert "Copying: undefined, n = " in text
-    assert "Plain text: undefined, n = 25" in text
+    assert text == "Undefined at k = 8: no neuron is shared, or the model cannot copy."
 
 
 def test_a_circuit_without_neurons_is_undefined_and_never_zero(measured):
@@ -194,7 +256,7 @@ def test_a_circuit_without_neurons_is_undefined_and_never_zero(measured):
     rows = contrasts[contrasts["k"] == 2 * K]
     assert rows["verdict"].eq("undefined").all()
     assert rows["cells"].eq(0).all()
-    _, found = answer({"specificity": table, "specificity_contrasts": contrasts}, 2 * K)
+    *_, found = answer({"specificity": table, "specificity_contrasts": contrasts}, 2 * K)
     assert found.sentence == "Undefined: no neuron is shared at k = 16."
 
 
@@ -246,17 +308,26 @@ def test_damages_equal_hooks(tiny, tiny_folder, center):
     compare(oracles.bridge(tiny_folder), found, sets, task, plain, center)
 
 
+def all_count_as_right(monkeypatch):
+    """A model without training predicts nothing."""
+
+    def every(run, tokens, answers):
+        return SimpleNamespace(correct=torch.ones(len(tokens), dtype=torch.bool))
+
+    monkeypatch.setattr(tasks, "answer", every)
+
+
 def test_plain_text_is_cut_in_windows_and_its_damage_equals_hooks(tiny, tiny_folder, monkeypatch):
     model, tokenizer = tiny
     run, bridge = Run(model, tokenizer, 2), oracles.bridge(tiny_folder)
-    assert "uniform guess" in text_task(run, PLAIN_TEXT, 6).undefined
-    monkeypatch.setattr(tasks, "GUESSING", np.inf)
+    assert text_task(run, PLAIN_TEXT, 6).undefined.startswith("fewer than 20")
+    all_count_as_right(monkeypatch)
+    monkeypatch.setattr(tasks, "FEWEST", 6)
     task, sets = text_task(run, PLAIN_TEXT, 6), random_sets(model.config.d_mlp)
     whole = tokenizer.encode(PLAIN_TEXT)
-    bos, *first = task.tokens[0].tolist()
     assert task.tokens.shape == (6, 1 + tasks.CONTEXT)
-    assert (bos, first, int(task.answers[0])) == (tokenizer.bos, whole[:32], whole[32])
-    assert [*task.tokens[-1].tolist()[1:], int(task.answers[-1])] == whole[-33:]
+    for row, wanted, (_, place) in zip(task.tokens.tolist(), task.answers.tolist(), task.problems, strict=True):
+        assert [*row, wanted] == [tokenizer.bos, *whole[place : place + 33]]
     assert not task.undefined
     seen = []
 
@@ -266,7 +337,7 @@ def test_plain_text_is_cut_in_windows_and_its_damage_equals_hooks(tiny, tiny_fol
 
     monkeypatch.setattr(tasks, "last_token_means", remember)
     text_task(run, PLAIN_TEXT, 6)
-    assert len(seen[0]) == 5 * 6
+    assert len(seen[0]) == 5 * 6, "as many windows as were tried"
     measured = {tuple(row) for row in task.tokens.tolist()}
     assert not measured & {tuple(row) for row in seen[0].tolist()}, "the means come from other windows"
     plain = oracles.all_neurons(bridge, seen[0], range(2, 4))[:, :, -1].mean(1)
@@ -284,9 +355,9 @@ def test_plain_text_is_cut_in_windows_and_its_damage_equals_hooks(tiny, tiny_fol
             lambda run, folder: tasks.read_text(folder / "binary", "0" * 64),
             "binary has changed since the run began",
         ),
-        (lambda run, _: number_task(run, "copying", "a", "{a} is 0", LIMITS, 20, 0), "next token"),
+        (lambda run, _: other_task(run, "copying", COPY, "{a} is 0", 20, 0), "next token"),
         (
-            lambda run, _: number_task(run, "copying", "a", "{c}{a}=", LIMITS, 20, 0),
+            lambda run, _: other_task(run, "copying", COPY, "{c}{a}=", 20, 0),
             r"^the task copying: template .* must have the field \{a\}",
         ),
     ],
@@ -297,6 +368,38 @@ def test_a_task_that_cannot_be_used_is_refused(tiny, tmp_path, make, sentence):
         make(Run(*tiny, 2), tmp_path)
 
 
+def test_a_task_asks_a_digit_or_the_rows_of_a_table(tmp_path, monkeypatch):
+    all_count_as_right(monkeypatch)
+    folder = known_folder("embedded:embedded-digits", None)
+    run = Run(loading.load(folder), load_tokenizer(folder), 2)
+    two_digits = {"operand_min": 10, "operand_max": 99, "answer_min": 10, "answer_max": 99}
+    (tmp_path / "counting.csv").write_text(
+        "first,second,answer\n" + "".join(f"1{n},1{n + 1},{n + 2}\n" for n in range(8))
+    )
+    product = {"expression": "a * b", "digit": 1, "operands": {"operand_min": 2, "operand_max": 9}}
+    for asked, template, ends in (
+        ({"expression": "a", "digit": 1}, "{a}={a}=", lambda a, b: (f"{a}={a}={a // 10}", a % 10)),
+        ({"expression": "max(a, b)", "digit": 0}, "{a}+{b}=", lambda a, b: (f"{a}+{b}=", max(a, b) // 10)),
+        (product, "{a}+{b}=", lambda a, b: (f"{a}+{b}={a * b // 10}", a * b % 10)),
+        (
+            {"table": str(tmp_path / "counting.csv")},
+            "{first}={second}=1",
+            lambda row, _: (f"1{row}=1{row + 1}=1", row + 2),
+        ),
+    ):
+        task = other_task(run, "mine", task_of(asked, two_digits), template, 40, 0)
+        texts = ["".join(map(run.tokenizer.text, row[1:])) for row in task.tokens.tolist()]
+        found = zip(texts, map(run.tokenizer.text, task.answers.tolist()), strict=True)
+        # A problem has the smaller operand first; a template may have the other one first.
+        wanted = (
+            [{(text, str(digit)) for text, digit in (ends(a, b), ends(b, a))} for _, a, b in task.problems]
+            if "table" not in asked
+            else [{(text, str(digit)) for text, digit in [ends(b, a)]} for _, a, b in task.problems]
+        )
+        assert all(one in some for one, some in zip(found, wanted, strict=True))
+        assert len(texts) == len(set(texts)) == (8 if "table" in asked else 40)
+
+
 def test_a_text_of_windows_has_the_same_lines(tmp_path):
     (tmp_path / "windows").write_bytes(b"\xef\xbb\xbfone\r\ntwo\n")
     assert tasks.read_text(tmp_path / "windows") == "one\ntwo\n"
@@ -305,7 +408,7 @@ def test_a_text_of_windows_has_the_same_lines(tmp_path):
 def test_prompts_that_count_are_answered_correctly_and_come_once(measured, tmp_path):
     two_operators.write_model(tmp_path, True, seed=0)
     run = Run(loading.load(tmp_path), load_tokenizer(tmp_path), LATE[0])
-    task = number_task(run, "sum", "a + b", "{a}+{b}=", LIMITS, 30, seed=0)
+    task = other_task(run, "sum", Arithmetic("a + b", LIMITS), "{a}+{b}=", 30, seed=0)
     rows = task.tokens.tolist()
     assert len(rows) == len({tuple(row) for row in rows}) == 30
     number = {run.tokenizer.encode(str(n))[0]: n for n in range(141)}
@@ -322,12 +425,12 @@ def made_up(seed, cells=("s", "c"), operators=("one", "two"), draws=2):
     sets = []
     for operator in operators:
         sets.append(labelled(operator, "circuit", -1, np.ones((1, 4), dtype=bool)))
-        for kind in compute.CONTROLS:
+        for kind in CONTROLS:
             sets += [labelled(operator, kind, draw, np.ones((1, 4), dtype=bool)) for draw in range(draws)]
     found = []
     for name in cells:
         for place, task in enumerate((*operators, "copying")):
-            values = {m: rng.normal(size=(len(sets), 30 + 10 * place)) for m in compute.METRICS}
+            values = {m: rng.normal(size=(len(sets), 30 + 10 * place)) for m in METRICS}
             size = 30 + 10 * place
             drawn = generator(7, "bootstrap", name, task).integers(size, size=(50, size))
             every = np.arange(size)
@@ -401,6 +504,53 @@ def test_contrasts_equal_a_plain_computation():
     assert not table.duplicated(["format", "operator", "k", "intervention", "contrast", "task", "metric"]).any()
 
 
+def test_copying_is_spared_what_it_does_not_lose():
+    found, sets = made_up(3)
+    for one in found:
+        for metric in METRICS:
+            one.resampled[metric][:] += {"one": 5, "two": 4, "copying": 1}[one.task]
+            one.resampled[metric][:, [1, 2, 3, 4, 6, 7, 8, 9]] -= 3
+    table = contrasts_table(found, sets, ["one", "two"], ["copying"]).query("intervention == 'knockout'")
+    rows = table.query("contrast == 'own_minus_copied_of_own' and format == 'all' and operator == 'all'")
+    by = {(one.format, one.task): one.resampled for one in found if one.intervention == "knockout"}
+    for row in rows.to_dict("records"):
+        shares = []
+        for part in (lambda own, copied: own - copied, lambda own, copied: own):
+            values = []
+            for (name, operator), place in product(product("sc", ("one", "two")), [0, 5]):
+                if (operator == "one") == (place == 0):
+                    beyond = []
+                    for task in (operator, "copying"):
+                        means = by[name, task][row["metric"]]
+                        kinds = [
+                            means[:, [place + 1, place + 2]].mean(1),
+                            means[:, [place + 3, place + 4]].mean(1),
+                        ]
+                        beyond.append(means[:, place] - max(kinds, key=lambda kind: kind[0]))
+                    values.append(part(*beyond))
+            shares.append(np.mean(values, axis=0))
+        ratio = shares[0] / shares[1]
+        assert row["task"] == "all_copying"
+        assert [row["first"], row["second"], row["ratio"]] == pytest.approx([shares[0][0], shares[1][0], ratio[0]])
+        assert [row["ratio_low"], row["ratio_high"]] == pytest.approx(np.quantile(ratio[1:], [0.025, 0.975]))
+
+
+def test_the_strongest_of_several_other_circuits_is_subtracted():
+    found, sets = made_up(4, operators=("one", "two", "three"))
+    table = contrasts_table(found, sets, ["one", "two", "three"]).query("metric == 'probability'")
+    rows = table.set_index(["intervention", "format", "operator", "contrast", "task"])
+    by = {(one.intervention, one.format): one.damage["probability"] for one in found if one.task == "one"}
+    for (intervention, name), damage in by.items():
+        means = {"two": damage[5].mean(), "three": damage[10].mean()}
+        pick = max if intervention == "knockout" else min
+        strongest = pick(means, key=means.get)
+        row = rows.loc[intervention, name, "one", "own_minus_other_circuits", "own"]
+        assert (row["control"], row["second"]) == (strongest, pytest.approx(means[strongest]))
+        for other, mean in means.items():
+            row = rows.loc[intervention, name, "one", "own_minus_circuit_of", other]
+            assert row["second"] == pytest.approx(mean)
+
+
 def test_over_cells_every_cell_counts_once():
     found, sets = made_up(2)
     table = contrasts_table(found, sets, ["one", "two"])
@@ -425,7 +575,7 @@ def test_over_cells_every_cell_counts_once():
 def test_a_ratio_needs_a_damage_above_zero():
     found, sets = made_up(1)
     for one in found:
-        for metric in compute.METRICS:
+        for metric in METRICS:
             one.damage[metric][:] = {"one": 3.0, "two": 2.0, "copying": 0.0}[one.task]
             one.resampled[metric][:] = {"one": 3.0, "two": 2.0, "copying": 0.0}[one.task]
     rows = contrasts_table(found, sets, ["one", "two"]).query("contrast == 'own_minus_other'")

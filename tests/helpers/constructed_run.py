@@ -9,10 +9,10 @@ import torch
 from planted_models import EXPRESSION, LATE, LIMITS, TEMPLATES
 
 from form_invariance.beyond.specificity.compute import damages
-from form_invariance.beyond.specificity.compute import neuron_sets as exchanged_sets
 from form_invariance.beyond.specificity.contrasts import contrasts_table
+from form_invariance.beyond.specificity.neuron_sets import best_sets, circuit_sets
 from form_invariance.beyond.specificity.tasks import operator_task
-from form_invariance.beyond.specificity.verdicts import exchanged
+from form_invariance.beyond.specificity.verdicts import ratios
 from form_invariance.experiment.controls import Draws
 from form_invariance.experiment.membership import from_tensors, to_tensors
 from form_invariance.experiment.run import Run
@@ -141,13 +141,14 @@ class ConstructedRun:
     @cached_property
     def exchange(self):
         """What each format's best neurons do in the others: the verdicts *exchange*."""
-        rank, found, sets = {name: neurons.rank for name, neurons in self.measured.items()}, [], {}
+        found, sets = [], {}
         for name, cell in self.cells.items():
             values = {"variance": self.measured[name].variance, "effect": self.measured[name].effect}
-            sets[name] = exchanged_sets(OPERATOR, self.circuits, values, rank, self.draws)
+            sets[name] = circuit_sets(OPERATOR, self.circuits, values, self.draws)
+            sets[name] += best_sets(OPERATOR, name, self.effects, [self.k], values, self.draws, [OPERATOR])
             task = operator_task(self.run, OPERATOR, cell.dataset, self.means[name])
             found += damages(self.run, name, task, sets[name], RESAMPLES, self.seed, center=True)
-        return exchanged(contrasts_table(found, sets, [OPERATOR]))
+        return ratios(contrasts_table(found, sets, [OPERATOR])).query("question == 'exchange'")
 
     @cached_property
     def transfer(self):

@@ -10,13 +10,13 @@ import pandas as pd
 
 from form_invariance.beyond.specificity.contrasts import contrasts_table
 from form_invariance.beyond.specificity.damages import KEEP_ONLY, KNOCKOUT, Damages
-from form_invariance.beyond.specificity.table import CONTROLS
-from form_invariance.beyond.specificity.verdicts import exchanged, specific
+from form_invariance.beyond.specificity.table import CONTROL_OF, CONTROLS, OWN_BEST
+from form_invariance.beyond.specificity.verdicts import ratios, specific
 from form_invariance.experiment.contrasts import overall, problems_of, resampled, resampling, strongest
 from form_invariance.experiment.controls import NOT_DRAWN, NeuronSet
 from form_invariance.experiment.intervention_kinds import ASKED
 from form_invariance.experiment.neuron_sets import BEST_IN, CIRCUIT
-from form_invariance.experiment.questions import SERVES
+from form_invariance.experiment.questions import DIFFERENCE, SERVES
 from form_invariance.randomness import generator
 from form_invariance.stages.interventions.contrasts import cell_of
 from form_invariance.stages.interventions.contrasts import contrast_table as intervention_contrasts
@@ -26,6 +26,10 @@ from form_invariance.stages.transfer.names import DRAWN
 TRIALS = 40
 """Of a null that is drawn."""
 SET = ["operator", "k", "neurons", "seed"]
+OF_BEST = [kind + CONTROL_OF + OWN_BEST for kind in CONTROLS]
+"""The controls of a format's best neurons."""
+COPIED = "copying"
+"""A task whose answer is a number of the prompt."""
 
 
 def rates(trials):
@@ -144,17 +148,45 @@ def thinned(lost, rng, sign=1):
             of = kinds[places]
             own, best = of == BEST_IN + name, of.str.startswith(BEST_IN)
             if own.any():
-                draws = {kind: values[places[of == kind]] for kind in CONTROLS}
-                control = draws.get(strongest(draws, sign))
-                floor = np.nan if control is None else control.mean(0)
+                floor = _strongest({kind: values[places[of == kind]] for kind in OF_BEST}, sign)
                 changed[places[best & ~own]] = np.where(part, values[places[own]], floor)
         found[name, task] = pd.DataFrame(changed, rows.index, rows.columns)
     return found
 
 
+def _strongest(draws, sign=1):
+    """What the strongest control (draws, P) does on every problem; NaN without one."""
+    control = draws.get(strongest(draws, sign))
+    return np.nan if control is None else control.mean(0)
+
+
+def copying(lost, rng):
+    """A task that copies loses what the own operator loses, on exactly the share of problems where it may.
+
+    On the others the circuit does what its strongest control does.
+    """
+    found = dict(lost)
+    for name in dict.fromkeys(name for name, _ in lost):
+        tasks = {task: rows for (form, task), rows in lost.items() if form == name}
+        size, parts = min(rows.shape[1] for rows in tasks.values()), []
+        for task, rows in tasks.items():
+            own = rows[rows.index.get_level_values("operator") == task]
+            own = own.iloc[:, rng.integers(own.shape[1], size=size)]
+            values, kinds = own.to_numpy().copy(), own.index.get_level_values("neurons")
+            for places in own.groupby(level="k").indices.values():
+                of = kinds[places]
+                floor = _strongest({kind: values[places[of == kind]] for kind in CONTROLS})
+                circuit = places[of == CIRCUIT]
+                values[circuit] = np.where(rng.random(size) < SERVES, floor, values[circuit])
+            parts.append(pd.DataFrame(values, own.index))
+        columns = pd.MultiIndex.from_product([[NOT_DRAWN], range(size)], names=["a", "b"])
+        found[name, COPIED] = pd.concat(parts).set_axis(columns, axis=1).reindex(rows.index)
+    return found
+
+
 def placebo(lost, rng):
     """Draws of one kind of control are each format's best neurons, and no longer controls."""
-    kind, found = CONTROLS[rng.integers(len(CONTROLS))], {}
+    kind, found = OF_BEST[rng.integers(len(OF_BEST))], {}
     best = list(dict.fromkeys(BEST_IN + name for name, _ in lost))
     draws = {seed for rows in lost.values() for *_, neurons, seed in rows.index if neurons == kind}
     taken = dict(zip(rng.permutation(sorted(draws)).tolist(), best, strict=False))
@@ -179,15 +211,27 @@ def contrasts_of(lost, intervention, metric, operators, resamples, seed):
         damages.append(Damages(name, task, problems, "", intervention, *measured))
         one_neuron = np.ones(1, dtype=bool)
         sets[name] = [NeuronSet(dict(zip(SET, label, strict=True)), one_neuron) for label in rows.index]
-    return contrasts_table(damages, sets, operators)
+    return contrasts_table(damages, sets, operators, [task for _, task in lost if task == COPIED][:1])
+
+
+def asked(question, difference=False):
+    """The rows of a question that a ratio decides, or of its difference."""
+
+    def rows(contrasts):
+        table = ratios(contrasts)
+        return table[(table["question"] == question) & (table["metric"].str.endswith(DIFFERENCE) == difference)]
+
+    return rows
 
 
 NULLS = {
     "operators relabelled": (relabelled, specific, KNOCKOUT, ["accuracy", "probability"]),
-    "a fifth of the losses is missing": (thinned, exchanged, KNOCKOUT, ["accuracy", "probability"]),
-    "a fifth of the gains is missing": (partial(thinned, sign=-1), exchanged, KEEP_ONLY, ["probability"]),
-    "controls are the best": (placebo, exchanged, KNOCKOUT, ["probability"]),
-    "controls are the best, kept": (placebo, exchanged, KEEP_ONLY, ["probability"]),
+    "operators relabelled, exchanged": (relabelled, asked("exchange", True), KNOCKOUT, ["probability"]),
+    "a fifth of the losses is missing": (thinned, asked("exchange"), KNOCKOUT, ["accuracy", "probability"]),
+    "a fifth of the gains is missing": (partial(thinned, sign=-1), asked("exchange"), KEEP_ONLY, ["probability"]),
+    "controls are the best": (placebo, asked("exchange"), KNOCKOUT, ["probability"]),
+    "controls are the best, kept": (placebo, asked("exchange"), KEEP_ONLY, ["probability"]),
+    "copying loses a fifth": (copying, asked("computed"), KNOCKOUT, ["accuracy", "probability"]),
 }
 """By name: what makes it true, the question, and the intervention and the metrics that it is asked of."""
 
@@ -197,12 +241,13 @@ def specificity_trials(prompts, resamples, seed):
 
     `prompts` is a specificity_prompts table.
     """
-    operators = list(dict.fromkeys(prompts["task"]))
-    for null, (change, asked, intervention, metrics) in NULLS.items():
+    operators = list(dict.fromkeys(prompts["operator"]))
+    prompts = prompts[prompts["task"].isin(operators)]
+    for null, (change, verdicts, intervention, metrics) in NULLS.items():
         for metric in metrics:
             cells = lost_by_cell(prompts, intervention, metric)
             for trial in range(TRIALS):
                 changed = change(cells, generator(seed, "nulls-specificity", null, trial))
-                table = asked(contrasts_of(changed, intervention, metric, operators, resamples, seed))
+                table = verdicts(contrasts_of(changed, intervention, metric, operators, resamples, seed))
                 for row in overall(table).to_dict("records"):
                     yield {**{name: row[name] for name in ("question", "metric", "k", "verdict")}, "null": null}

@@ -13,12 +13,12 @@ import pytest
 import torch
 from constructed_run import start as model_of
 from graded_models import PLANTED, WIDTH, carriers, write_model
-from nulls import contrasts_of
+from nulls import OF_BEST, asked, contrasts_of
 from planted_models import EXPRESSION, LATE, LIMITS, TEMPLATES
 from safetensors.torch import load_file, save_file
 
 from form_invariance.beyond.specificity.table import CONTROLS
-from form_invariance.beyond.specificity.verdicts import exchanged, specific
+from form_invariance.beyond.specificity.verdicts import specific
 from form_invariance.experiment.contrasts import overall
 from form_invariance.experiment.controls import NeuronSet
 from form_invariance.experiment.intervene import intervene, start, unmodified
@@ -112,7 +112,8 @@ def lost(damage, key, drawn, by_format):
         labels = [("sum", PLANTED, BEST_IN + one, -1) for one in FORMATS]
         if not by_format:
             labels = [(one, PLANTED, "circuit", -1) for one in FORMATS]
-        labels += [(one, PLANTED, CONTROLS[0], draw) for one in operators for draw in range(DRAWS)]
+        kind = OF_BEST[0] if by_format else CONTROLS[0]
+        labels += [(one, PLANTED, kind, draw) for one in operators for draw in range(DRAWS)]
         every = np.concatenate([rows[: len(FORMATS)], *[rows[len(FORMATS) :]] * len(operators)])
         cell = (name, "sum") if by_format else ("one", name)
         index = pd.MultiIndex.from_tuples(labels, names=SET)
@@ -124,7 +125,7 @@ def said(damage, key, drawn, by_format, resamples, seed):
     """The pooled verdicts by metric."""
     cells = lost(damage, key, drawn, by_format)
     operators = ["sum"] if by_format else FORMATS
-    table = (exchanged if by_format else specific)(contrasts_of(cells, *key, operators, resamples, seed))
+    table = (asked("exchange") if by_format else specific)(contrasts_of(cells, *key, operators, resamples, seed))
     return overall(table).set_index("metric")[["difference", "low", "high", "verdict"]]
 
 

@@ -76,7 +76,12 @@ def test_in_transfer_nothing_is_left_of_what_was_there(monkeypatch):
 
 
 SETS = [("circuit", -1), ("best_in_s", -1), ("best_in_c", -1)]
-SETS += [(kind, draw) for kind in ("random_variance", "random_effect") for draw in range(3)]
+SETS += [
+    (kind + of, draw)
+    for kind in ("random_variance", "random_effect")
+    for of in ("", "_of_own_best")
+    for draw in range(3)
+]
 
 
 def lost_answers(rng, operators=("+", "-", "*"), problems=60):
@@ -118,6 +123,9 @@ def test_where_the_truth_is_known_circuits_are_rarely_called_specific_or_exchang
         ("exchange", "probability kept", "a fifth of the gains is missing"),
         ("exchange", "probability", "controls are the best"),
         ("exchange", "probability kept", "controls are the best, kept"),
+        ("exchange", "probability beyond operator", "operators relabelled, exchanged"),
+        ("computed", "accuracy", "copying loses a fifth"),
+        ("computed", "probability", "copying loses a fifth"),
     }
     expected |= {
         ("specific", f"{metric}{beyond}", "operators relabelled")
@@ -125,7 +133,8 @@ def test_where_the_truth_is_known_circuits_are_rarely_called_specific_or_exchang
         for beyond in ("", " beyond control")
     }
     assert table["trials"].to_dict() == dict.fromkeys(expected, 32)
-    assert (table[["yes", "no"]] <= 0.05).all(axis=None)
+    # Of 32 trials, four or more are 1 % of tests where 2.5 % say yes; the nightly test has more trials.
+    assert (table[["yes", "no"]] <= 3 / 32).all(axis=None)
     controls = table.index.get_level_values("null").str.startswith("controls")
     # Neurons that do no more than controls do not make a ratio.
     assert (table["undefined"] == 0).eq(~controls).all()

@@ -62,6 +62,9 @@ MISTAKES = [
     ("heuristic_threshold", 2, "heuristic_threshold: .* above 0 and at most 1"),
     (f"{MODEL}/device", "cpu\n", r"device: .* auto, cpu"),
     (f"{MODEL}/revision", "a/../b", "revision: .* a branch, tag"),
+    ("specificity_tasks/mine", {"templates": {}}, "specificity_tasks.mine: write one of expression .* and table"),
+    ("specificity_tasks/mine", {"expression": "a", "digit": 3, "templates": {}}, "tasks.mine: digit 3 of 'a'"),
+    ("specificity_tasks/mine", {"table": "none.csv", "templates": {}}, "none.csv"),
     ("operators/plural", {"column": "x"}, "operators.plural: .*table"),
     # Names.
     ("models/figures", {"source": "embedded:embedded-shared"}, "models: the name 'figures' is reserved"),
@@ -300,6 +303,23 @@ def with_digits(template="{a}+{b}=", **operator):
         "k": [10, 50],
         "specificity_tasks": {},
     }
+
+
+def test_tasks_on_numbers_that_no_operator_asks(tmp_path):
+    """The default tasks apply to formats of their names; a tokenizer that splits numbers cannot do them."""
+    config = {**with_digits(operands={"answer_max": 99}), "specificity_tasks": SHIPPED["specificity_tasks"]}
+    formats = "prose", "code"
+    config["formats"] = {name: {"templates": {"tens": "{a}+{b}="}} for name in formats}
+    (tmp_path / "plural.csv").write_text("word,answer\nmouse,mice\nman,men\nox,oxen\n")
+    table = {"plural": {"table": str(tmp_path / "plural.csv")}}
+    forms = {name: {"templates": {"plural": "{word} ="}} for name in formats}
+    for given in (config, {**config, "operators": table, "formats": forms}):
+        text = sentence(given)
+        assert text.startswith("config key specificity_tasks.copying.templates.code with the tokenizer of m: ")
+        assert text.endswith("or leave it out (specificity_tasks: {} has none)")
+        config_check.check({**given, "specificity_tasks": {}}, SCHEMA)
+        other = {("prose" if name == "code" else "verse"): one for name, one in given["formats"].items()}
+        config_check.check({**given, "formats": other}, SCHEMA)
 
 
 SMALL = {"operand_min": 1, "answer_min": 10, "answer_max": 99}

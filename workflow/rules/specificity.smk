@@ -1,9 +1,10 @@
-"""Every operator's circuit on every operator, on copying, comparing and plain text, per model."""
+"""Every operator's circuit on every operator, on other tasks and on plain text, per model."""
 
 SPECIFICITY = "<results>/{model}/shared/specificity.parquet"
 SPECIFICITY_CONTRASTS = "<results>/{model}/shared/specificity_contrasts.parquet"
 SPECIFICITY_PROMPTS = "<results>/{model}/shared/specificity_prompts.parquet"
 FIGURES["specificity"] = FIGURES["exchange"] = Figure("specificity", MODELS, [SPECIFICITY])
+FIGURES["tasks"] = Figure("specificity", MODELS, [SPECIFICITY_CONTRASTS])
 ANSWERS["specificity"] = Answer(MODELS, [SPECIFICITY, SPECIFICITY_CONTRASTS])
 TARGETS += expand([SPECIFICITY, SPECIFICITY_CONTRASTS, SPECIFICITY_PROMPTS], model=MODELS)
 TEXT = [config["specificity_text"]] if config.get("specificity_text") else []
@@ -13,7 +14,7 @@ rule specificity:
     input:
         model_files="<results>/{model}/model_files.parquet",
         datasets=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
-        rankings=every_cell("<results>/{model}/{format}/{operator}/ranking.parquet"),
+        effects=every_cell("<results>/{model}/{format}/{operator}/indirect_effects.safetensors"),
         circuits=every_operator("<results>/{model}/shared/{operator}/circuit.parquet"),
         means=every_cell("<results>/{model}/{format}/{operator}/mean_cache.safetensors"),
     output:
@@ -30,19 +31,20 @@ rule specificity:
         code=source_digest("specificity"),
         model=model_options,
         # A function, because Snakemake would take the fields of a template for wildcards.
-        tasks=lambda wildcards: json.dumps(config.get("specificity_tasks", {})),
+        tasks=lambda wildcards: OTHER_TASKS,
         text=lambda wildcards: [
             f"--{word}" for path in TEXT for word in (f"text={path}", f"text-sha256={FILES[path]}")
         ],
         operands=[f"--{key.replace('_', '-')}={value}" for key, value in config["operands"].items()],
         settings=settings(
-            "late_from", "k", "matched_seeds", "center_logits", "bootstrap", "seed", prompts="eval_prompts"
+            *("late_from", "k", "membership", "matched_seeds", "center_logits", "bootstrap", "seed"),
+            prompts="eval_prompts",
         ),
     resources:
         **model_job("specificity"),
     shell:
         "python -m form_invariance specificity {params.model:q} --model-files {input.model_files:q}"
-        " --datasets {input.datasets:q} --rankings {input.rankings:q} --circuits {input.circuits:q}"
+        " --datasets {input.datasets:q} --effects {input.effects:q} --circuits {input.circuits:q}"
         " --mean-caches {input.means:q} --tasks {params.tasks:q}"
         " {params.text:q} {params.operands:q} {params.settings:q} --output {output.table:q}"
         " --contrasts-output {output.contrasts:q} --prompts-output {output.by_prompt:q} 2> {log:q}"

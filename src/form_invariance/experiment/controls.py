@@ -26,10 +26,12 @@ class NeuronSet:
     Attributes:
         label: the columns that tell it apart in tables, such as neurons (its kind), k and seed (its draw).
         members: (late layers, m), bool.
+        tasks: on which it is tried, where that depends on the set.
     """
 
     label: Mapping[str, Any]
     members: np.ndarray
+    tasks: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         """Neurons of the set."""

@@ -3,7 +3,12 @@
 from dataclasses import dataclass
 
 SERVES = 0.8
-"""Other formats' neurons serve a format if they do this share of what its own do."""
+"""Other formats' neurons serve a format if they do this share of what its own do; a circuit is only for what is
+computed if copying is spared this share of its loss."""
+
+SMALLEST = 0.05
+"""The smallest effect of interest: a difference of probabilities, rates or Jaccards that is surely not zero and
+smaller than this is *tiny*."""
 
 NOTHING_OWN = 0.1
 """Formats share nothing of an operator if their operator-specific invariance is surely below this."""
@@ -25,6 +30,13 @@ class Question:
     drawn: str
     margin: float = 0.0
 
+    def margin_of(self, metric: str) -> float:
+        """The margin of one of the question's metrics: 0 where it is a difference."""
+        return 0.0 if metric.endswith(DIFFERENCE) else self.margin
+
+
+DIFFERENCE = "beyond operator"
+"""The end of a metric's name that is a difference, whatever the question."""
 
 QUESTIONS = {
     "same": Question(
@@ -68,9 +80,15 @@ QUESTIONS = {
         f"by others' best / by own best − {SERVES}",
         SERVES,
     ),
+    "computed": Question(
+        "Only where it is computed?",
+        f"loss by knockout: share of the own loss that copying is spared, beyond controls, minus {SERVES}",
+        f"own loss that copying is spared − {SERVES}",
+        SERVES,
+    ),
     "specific": Question(
         "Specific to this operator?",
-        "knockout: loss by the operator's neurons minus by the other operators', on its prompts",
+        "knockout: loss by the operator's neurons minus by another operator's (the strongest), on its prompts",
         "lost by own circuit − by other operators'",
     ),
 }

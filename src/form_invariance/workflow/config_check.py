@@ -11,9 +11,8 @@ from typing import Any
 from form_invariance.errors import UserError
 from form_invariance.experiment.groups import VARIANT
 from form_invariance.json_yaml import read_yaml
-from form_invariance.problems.operands import OperandRange, operand_pool
+from form_invariance.problems.configured import check_template_fields, task_of
 from form_invariance.problems.tasks import Arithmetic, TableTask, Task, check_places, check_wording, is_whole, pool
-from form_invariance.problems.templates import check_task_fields
 from form_invariance.workflow.config_schema import check_schema, check_spelling, hint
 from form_invariance.workflow.file_digests import state_of
 from form_invariance.workflow.model_checks import (
@@ -21,11 +20,10 @@ from form_invariance.workflow.model_checks import (
     check_models,
     check_sources,
     known_folder,
-    task_of,
     under,
 )
 from form_invariance.workflow.names import NAME, RESERVED, check_name
-from form_invariance.workflow.rule_options import is_table
+from form_invariance.workflow.rule_options import tables_of
 
 _TEMPLATE_ENGINE = "__use_yte__"
 _SOURCES = ("config", "docs", "envs", "models", "profiles", "slurm", "src", "tests", "workflow")
@@ -187,8 +185,14 @@ def _check_tasks(config: Mapping[str, Any]) -> None:
                 f"{key}: choose another name, of letters, digits, '_', '-' and '.', that is not an operator's and "
                 f"none of {', '.join(RESERVED['operators'])}"
             )
+        if ("expression" in task) == ("table" in task):
+            raise UserError(f"{key}: write one of expression (with digit or operands) and table (with answer)")
+        with under(f"specificity_tasks.{name}"):
+            asked = task_of(task, config["operands"])
+            if isinstance(asked, TableTask):
+                pool(asked)
         for format_name, template in task["templates"].items():
-            check_task_fields(template, f"{key}.templates.{format_name}", task["expression"])
+            check_template_fields(asked, template, f"{key}.templates.{format_name}")
     text = config.get("specificity_text")
     if text and not Path(text).is_file():
         raise UserError(f"config key specificity_text: there is no file {text!r}; name a file with plain text")
@@ -197,9 +201,8 @@ def _check_tasks(config: Mapping[str, Any]) -> None:
 def _digest(config: Mapping[str, Any]) -> str:
     """Digest of everything that the slow checks read, from their keys."""
     digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode())
-    for operator in config["operators"].values():
-        if is_table(operator):
-            digest.update(Path(operator["table"]).read_bytes())
+    for table in tables_of(config):
+        digest.update(Path(table).read_bytes())
     for model in config["models"].values():
         folder = known_folder(model["source"], model.get("revision"))
         for path in sorted(filter(Path.is_file, folder.iterdir())) if folder else []:
@@ -249,8 +252,9 @@ def _check_slowly(config: Mapping[str, Any], tasks: Mapping[str, Task]) -> None:
         with under(f"operators.{name}"):
             check_places(task)
             check_enough(len(problems), config)
-    for task in config.get("specificity_tasks", {}).values():
-        operand_pool(task["expression"], OperandRange(**config["operands"]))
+    for name, task in config.get("specificity_tasks", {}).items():
+        with under(f"specificity_tasks.{name}"):
+            pool(task_of(task, config["operands"]))
     if config["k_shown"] not in config["k"]:
         raise UserError(
             f"config key k_shown: {config['k_shown']} is not in k ({sorted(config['k'])}); add it there, "

@@ -16,7 +16,7 @@ from form_invariance.json_yaml import read_json
 from form_invariance.model.folders import files_read
 from form_invariance.tables.files import write_text
 from form_invariance.workflow.model_checks import local_folder
-from form_invariance.workflow.rule_options import is_table
+from form_invariance.workflow.rule_options import tables_of
 
 _KEPT = Path(".snakemake/form_invariance_files.json")
 
@@ -26,8 +26,7 @@ Digests = Mapping[str, str]
 
 def tables_and_text(config: Mapping[str, Any]) -> list[str]:
     """The files of the user that a configuration names, without its models."""
-    tables = [operator["table"] for operator in config["operators"].values() if is_table(operator)]
-    return [*tables, *filter(None, [config.get("specificity_text")])]
+    return [*tables_of(config), *filter(None, [config.get("specificity_text")])]
 
 
 def of_model(model: Mapping[str, Any]) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from form_invariance.beyond.specificity.table import MOST, TRIED
 from form_invariance.experiment.intervention_kinds import INTERVENED
 from form_invariance.experiment.neuron_sets import CONTROLS, MATCHED
 from form_invariance.workflow import machine
@@ -209,9 +210,12 @@ def _heuristics(cell: Cell) -> float:
 
 def _specificity(cell: Cell) -> float:
     config = cell.config
-    tasks = len(config["operators"]) + len(config.get("specificity_tasks") or {}) + 1
-    sets = len(config["k"]) * (1 + len(MATCHED) * config["matched_seeds"])
-    return 2 * tasks * sets * config["eval_prompts"] * cell.size.late_token
+    operators, others = len(config["operators"]), len(config.get("specificity_tasks") or {}) + 1
+    controls, formats = len(MATCHED) * config["matched_seeds"], len(config["formats"])
+    # Circuits are tried on every task, a format's best on every operator, its parts on their own operator.
+    circuits = (operators * config["eval_prompts"] + others * MOST) * (1 + controls)
+    best = (operators * formats + 2 + controls + 11 * (formats - 1)) * config["eval_prompts"]
+    return 2 * len(config["k"]) * (circuits + best) * cell.size.late_token + cell.passes(others * TRIED * MOST)
 
 
 def _family_knockout(cell: Cell) -> float:

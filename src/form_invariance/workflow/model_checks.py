@@ -14,14 +14,10 @@ from form_invariance.model.files import check_hub_id, is_gguf, is_hub_id
 from form_invariance.model.folders import tokenizer_files, weight_files
 from form_invariance.model.sizes import Sizes, read_sizes
 from form_invariance.model.tokenizers import load_tokenizer
+from form_invariance.problems.configured import check_other_task, task_of
 from form_invariance.problems.operands import OperandRange
-from form_invariance.problems.prompts import (
-    PromptTokenizer,
-    check_next_token,
-    check_numbers,
-    render,
-)
-from form_invariance.problems.tasks import Arithmetic, TableTask, Task, check_task, is_whole
+from form_invariance.problems.prompts import PromptTokenizer, check_numbers
+from form_invariance.problems.tasks import check_task, is_whole
 
 Variants = Mapping[tuple[str, str], str]
 """Texts of the measured variants, by (FORMAT~N, operator)."""
@@ -51,20 +47,6 @@ def known_folder(source: str, revision: str | None) -> Path | None:
     if folder is None:
         return hub.cached(source, revision)
     return None if is_gguf(source) else folder
-
-
-def task_of(operator: Any, limits: Mapping[str, int]) -> Task:
-    """What an operator of the configuration asks.
-
-    Args:
-        limits: of all operators; an operator may have limits of its own.
-    """
-    if isinstance(operator, str):
-        operator = {"expression": operator}
-    if "table" in operator:
-        return TableTask(Path(operator["table"]), operator.get("answer", "answer"))
-    own = {**limits, **operator.get("operands", {})}
-    return Arithmetic(operator["expression"], OperandRange(**own), operator.get("digit"))
 
 
 @contextmanager
@@ -125,27 +107,6 @@ def _check_shape(name: str, shape: Sizes, config: Mapping[str, Any]) -> None:
         )
 
 
-def _check_number_tasks(
-    name: str, tokenizer: PromptTokenizer, config: Mapping[str, Any], limits: OperandRange
-) -> None:
-    """Where no operator needs numbers of one token: check that the tasks on numbers, perhaps the default, fit."""
-    measured = {
-        (task, format_name)
-        for task, one in config.get("specificity_tasks", {}).items()
-        for format_name in set(one["templates"]) & set(config["formats"])
-    }
-    if not measured:
-        return
-    try:
-        check_numbers(tokenizer, limits)
-    except UserError as error:
-        task, format_name = min(measured)
-        raise UserError(
-            f"config key specificity_tasks: {task} in format {format_name} asks whole numbers, as no operator "
-            f"does, and the tokenizer of {name} does not encode each as one token; write specificity_tasks: {{}}"
-        ) from error
-
-
 def _check_prompts(name: str, tokenizer: PromptTokenizer, config: Mapping[str, Any], variants: Variants) -> None:
     """Check the numbers, the templates and the measured variants with a model's tokenizer."""
     limits = OperandRange(**config["operands"])
@@ -153,8 +114,6 @@ def _check_prompts(name: str, tokenizer: PromptTokenizer, config: Mapping[str, A
     if any(map(is_whole, tasks.values())):
         with under(f"operands with the tokenizer of {name}"):
             check_numbers(tokenizer, limits)
-    else:
-        _check_number_tasks(name, tokenizer, config, limits)
     for format_name, one in config["formats"].items():
         for operator, task in tasks.items():
             where = f"config key formats.{format_name}.templates.{operator} with the tokenizer of {name}"
@@ -164,11 +123,13 @@ def _check_prompts(name: str, tokenizer: PromptTokenizer, config: Mapping[str, A
         key = f"config key formats.{format_name}.variants.{operator}[{int(number) - 1}]"
         check_task(tasks[operator], tokenizer, text, f"{key} with the tokenizer of {name}")
     for task, one in config.get("specificity_tasks", {}).items():
-        for format_name in set(one["templates"]) & set(config["formats"]):
+        for format_name in sorted(set(one["templates"]) & set(config["formats"])):
             where = f"config key specificity_tasks.{task}.templates.{format_name} with the tokenizer of {name}"
-            a, b = limits.operand_min, limits.operand_max
-            prompts = [render(one["templates"][format_name], *pair) for pair in ((a, b), (b, a))]
-            check_next_token(tokenizer, prompts, [limits.answer_min, limits.answer_max], where)
+            try:
+                check_other_task(task_of(one, config["operands"]), tokenizer, one["templates"][format_name], where)
+            except UserError as error:
+                said = str(error).removeprefix(f"{where}: ")
+                raise UserError(f"{where}: {said}; or leave it out (specificity_tasks: {{}} has none)") from error
 
 
 def check_models(config: Mapping[str, Any], variants: Variants) -> None:

@@ -1,5 +1,6 @@
 """Options and patterns that rules are made of: pure functions of names and paths."""
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -60,6 +61,20 @@ def expression_of(operator: Any) -> str | None:
 def is_table(operator: Any) -> bool:
     """Whether an operator of the configuration asks the rows of a table."""
     return not isinstance(operator, str) and "table" in operator
+
+
+def tables_of(config: Mapping[str, Any]) -> list[str]:
+    """The tables of operators and of other tasks, each once."""
+    every = [*config["operators"].values(), *config.get("specificity_tasks", {}).values()]
+    return list(dict.fromkeys(one["table"] for one in every if is_table(one)))
+
+
+def other_tasks(config: Mapping[str, Any], digests: Mapping[str, str]) -> str:
+    """The other tasks of a configuration as JSON, each table with its sha256."""
+    tasks = config.get("specificity_tasks", {})
+    return json.dumps(
+        {name: {**one, "sha256": digests[one["table"]]} if is_table(one) else one for name, one in tasks.items()}
+    )
 
 
 def asked_of(operator: Any) -> str:

@@ -6,10 +6,11 @@ from typing import Any
 
 from form_invariance.experiment.questions import QUESTIONS
 from form_invariance.model.tokenizers import load_tokenizer
+from form_invariance.problems.configured import task_of
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import TableTask, Task, pool, stated, targets
 from form_invariance.verdicts.summary.table import FEWEST_PAIRS
-from form_invariance.workflow.model_checks import known_folder, task_of
+from form_invariance.workflow.model_checks import known_folder
 
 
 def undefined_verdicts(config: Mapping[str, Any]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Does one format's circuit serve another, and is it a circuit of this operator?"""
+"""Does one format's circuit serve another, is it only for what is computed, is it of this operator?"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,16 +8,22 @@ import pandas as pd
 
 from form_invariance.beyond.specificity.damages import KEEP_ONLY, KNOCKOUT
 from form_invariance.beyond.specificity.table import (
+    ANY_OPERATOR,
+    BEYOND,
+    COMMON,
+    COPYING,
     EXCHANGED,
+    HALF,
     OTHER_CIRCUITS,
     OTHER_OPERATORS,
     OWN,
+    SPARED,
     SPECIFICITY,
     SPECIFICITY_CONTRASTS,
-    TEXT,
 )
 from form_invariance.experiment.answers import Answer, percent
-from form_invariance.experiment.contrasts import overall
+from form_invariance.experiment.contrasts import ALL, overall
+from form_invariance.experiment.neuron_sets import BEST_IN
 from form_invariance.experiment.questions import QUESTIONS
 from form_invariance.experiment.verdicts import PRIMARY
 
@@ -43,52 +49,78 @@ def _ratio(row: Mapping[Any, Any], names: str = "own / other") -> str:
     return f"{names} {row['ratio']:.2f} ({row['ratio_low']:.2f} to {row['ratio_high']:.2f})"
 
 
-def _other_task(task: str, rows: pd.DataFrame, over: _Rows) -> str:
-    """What the knockout does to a task that is no operator, or why that is undefined."""
-    name = "Plain text" if task == TEXT else task.capitalize()
-    if not (rows["undefined"] == "").any():
-        reason = rows.loc[rows["n_neurons"] > 0, "undefined"].iloc[0]
-        least, most = rows["prompts"].min(), rows["prompts"].max()
-        return f"{name}: undefined, n = {least if least == most else f'{least} to {most}'} ({reason})."
-    if task == TEXT:
-        row = over["loss", "own_minus_other", task]
-        limits = f"{row['difference']:.2f} (95 % interval {row['low']:.2f} to {row['high']:.2f})"
-        return (
-            f"{name}: its loss rises by {row['second']:.2f} nats per token, that of the own answers by "
-            f"{row['first']:.2f}; own minus text {limits}: {row['verdict']}."
-        )
-    row = over["accuracy", "own_minus_other", task]
-    return f"{name}: {percent(row['second'])} are lost; own minus {task} {_points(row)}."
-
-
 _EXCHANGE = {
-    KNOCKOUT: "As many neurons that are the best in another format cost",
-    KEEP_ONLY: "Kept alone, neurons that are the best in another format leave",
+    KNOCKOUT: "Knocked out, other formats' best cost",
+    KEEP_ONLY: "Kept alone, other formats' best leave",
 }
 """How the sentence on exchanged neurons begins, by intervention."""
 
 
-def _exchanged(contrasts: pd.DataFrame, k: int) -> Answer:
+def _exchanged(table: pd.DataFrame, contrasts: pd.DataFrame, k: int) -> Answer:
     """What other formats' best neurons do, and the own best; a sentence for each intervention that is defined.
 
     Args:
-        contrasts: of one k.
+        table: specificity rows of one k.
+        contrasts: of one k, by the primary metric.
     """
-    table = contrasts[(contrasts["contrast"] == EXCHANGED) & (contrasts["metric"] == PRIMARY)]
-    rows = overall(table)
-    rows = rows[rows["cells"] > 0]
-    sentences = [
-        f"{opening} the right answer {row['first']:.3f} more probability than the strongest matched control does, "
-        f"the own best {row['second']:.3f}; {_ratio(row, 'other / own')}."
-        for intervention, opening in _EXCHANGE.items()
-        for row in rows[rows["intervention"] == intervention].to_dict("records")
-    ]
-    shown = table.drop(columns=["k", "contrast", "metric", "task"])
-    opening = f"With as many of the best neurons as are shared at k = {k}:"
+    rows = overall(contrasts)
+    by = {(row["intervention"], row["contrast"]): row for row in rows[rows["cells"] > 0].to_dict("records")}
+    sentences = []
+    for intervention, opening in _EXCHANGE.items():
+        if (row := by.get((intervention, EXCHANGED))) is not None:
+            half = by.get((intervention, HALF))
+            noise = f"; by half of the train prompts the own best reach {half['ratio']:.2f}" if half else ""
+            sentences.append(
+                f"{opening} the right answer {row['first']:.3f} more probability than a control does, the own "
+                f"best {row['second']:.3f}; {_ratio(row, 'other / own')}{noise}."
+            )
+    label, shown = QUESTIONS["exchange"].label, contrasts[contrasts["task"] == OWN]
+    shown = shown[shown["contrast"].isin([EXCHANGED, HALF, ANY_OPERATOR])].drop(columns=["k", "task", "metric"])
     if not sentences:
-        why = f"Undefined at k = {k}: no neuron is shared, or the model cannot do the problems."
-        return Answer(QUESTIONS["exchange"].label, why, shown)
-    return Answer(QUESTIONS["exchange"].label, " ".join([opening, *sentences]), shown, ("exchange",))
+        return Answer(label, f"Undefined at k = {k}: the model cannot do the problems.", shown)
+    if (row := by.get((KNOCKOUT, ANY_OPERATOR))) is not None:
+        sentences.append(
+            f"Knocked out, other operators' best in these formats cost {row['second']:.3f}; the operator's own "
+            f"minus theirs: {row['difference']:.3f} [{row['low']:.3f}, {row['high']:.3f}] ({row['verdict']})."
+        )
+    opening = f"The best {k} of every late layer in two formats have {_in_common(table)} in common."
+    return Answer(label, " ".join([opening, *sentences]), shown, ("exchange",))
+
+
+def _in_common(table: pd.DataFrame) -> str:
+    """The share of a format's best neurons that are among another format's, as a mean over pairs of formats."""
+    own = table[(table["task"] == table["operator"]) & (table["intervention"] == KNOCKOUT)]
+    cell = ["format", "operator"]
+    best = own[own["neurons"] == BEST_IN + own["format"]].set_index(cell)["n_neurons"]
+    common = own[own["neurons"].str.startswith(COMMON)].groupby(cell)["n_neurons"].sum()
+    pairs = best * (table["format"].nunique() - 1)
+    return percent(float((common.reindex(best.index, fill_value=0) / pairs).mean()))
+
+
+def _computed(contrasts: pd.DataFrame, k: int) -> Answer:
+    """What the circuit's knockout costs on every task, own arithmetic first.
+
+    Args:
+        contrasts: of one k, of the knockout, by the primary metric.
+    """
+    label = QUESTIONS["computed"].label
+    tasks = contrasts[(contrasts["contrast"] == "circuit_minus_control") & (contrasts["operator"] == ALL)]
+    shown = tasks[tasks["format"] == ALL].drop(columns=["k", "intervention", "contrast", "metric"])
+    rows = overall(contrasts)
+    (row,) = rows[rows["contrast"] == SPARED].to_dict("records") or [{"cells": 0}]
+    if not row["cells"]:
+        why = "no neuron is shared, or the model cannot copy" if COPYING in set(rows["task"]) else "no task copies"
+        return Answer(label, f"Undefined at k = {k}: {why}.", shown, ("tasks",))
+    own, copied = row["second"], row["second"] - row["first"]
+    return Answer(
+        label,
+        f"Knocked out, the shared neurons (k = {k}) cost the operator's own answers {own:.3f} more probability "
+        f"than a control does, and answers that copy a number of the prompt {copied:.3f}: copying is spared "
+        f"{percent(row['ratio'])} of the loss (95 % interval {percent(row['ratio_low'])} to "
+        f"{percent(row['ratio_high'])}).",
+        shown,
+        ("tasks",),
+    )
 
 
 def _sentences(knockout: pd.DataFrame, over: _Rows, k: int) -> list[str]:
@@ -99,7 +131,7 @@ def _sentences(knockout: pd.DataFrame, over: _Rows, k: int) -> list[str]:
     """
     control = over["accuracy", "circuit_minus_control", OWN]
     other = over["accuracy", "own_minus_other", OTHER_OPERATORS]
-    beyond = over["accuracy", "own_minus_other_beyond_control", OTHER_OPERATORS]
+    beyond = over["accuracy", BEYOND, OTHER_OPERATORS]
     lost = percent(knockout.loc[knockout["task"] == knockout["operator"], "accuracy_damage"].mean())
     parts = [
         f"If an operator's shared neurons (k = {k}) are knocked out at the last token, {lost} of its own answers"
@@ -117,8 +149,8 @@ def _sentences(knockout: pd.DataFrame, over: _Rows, k: int) -> list[str]:
     others = over.get(("accuracy", OTHER_CIRCUITS, OWN))
     if others is not None and others["cells"]:
         parts.append(
-            f"The other operators' shared neurons lose {percent(others['second'])} of the own answers; own minus "
-            f"theirs {_points(others)}."
+            f"The strongest other operator's shared neurons lose {percent(others['second'])} of the own answers; "
+            f"own minus theirs {_points(others)}."
         )
     if beyond["cells"]:
         parts.append(f"Own minus other, of what the circuit does beyond its control: {_points(beyond)}.")
@@ -126,20 +158,20 @@ def _sentences(knockout: pd.DataFrame, over: _Rows, k: int) -> list[str]:
 
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
-    """The damage of a knockout to the own operator, to other tasks, and by matched controls."""
-    contrasts, table = tables["specificity_contrasts"], tables["specificity"]
-    contrasts = contrasts[contrasts["k"] == k]
-    exchanged = _exchanged(contrasts, k)
+    """What is exchanged between formats; the damage to other tasks; own operator against others."""
+    contrasts, table = (tables[name][tables[name]["k"] == k] for name in ("specificity_contrasts", "specificity"))
+    primary = contrasts[contrasts["metric"] == PRIMARY]
     chosen = contrasts[contrasts["intervention"] == KNOCKOUT]
+    found = [
+        _exchanged(table, primary, k),
+        _computed(chosen[chosen["metric"] == PRIMARY], k),
+    ]
     named = chosen["task"].isin([OWN, OTHER_OPERATORS]) & (chosen["metric"] == "accuracy")
-    shown = chosen[named].drop(columns=["k", "intervention", "metric"]).reset_index(drop=True)
+    shown = chosen[named & ~chosen["contrast"].isin([EXCHANGED, HALF, ANY_OPERATOR])]
+    shown = shown.drop(columns=["k", "intervention", "metric"]).reset_index(drop=True)
     label = QUESTIONS["specific"].label
-    knockout = table[(table["k"] == k) & (table["neurons"] == "circuit") & (table["intervention"] == KNOCKOUT)]
+    knockout = table[(table["neurons"] == "circuit") & (table["intervention"] == KNOCKOUT)]
     if not knockout["n_neurons"].any():
-        return [exchanged, Answer(label, f"Undefined: no neuron is shared at k = {k}.", shown)]
-    rows = overall(chosen).to_dict("records")
-    over = {(row["metric"], row["contrast"], row["task"]): row for row in rows}
-    others = knockout[~knockout["task"].isin(knockout["operator"])].groupby("task", sort=False)
-    sentences = _sentences(knockout, over, k)
-    sentences += [_other_task(str(task), part, over) for task, part in others]
-    return [exchanged, Answer(label, " ".join(sentences), shown, ("specificity",))]
+        return [*found, Answer(label, f"Undefined: no neuron is shared at k = {k}.", shown)]
+    over = {(row["metric"], row["contrast"], row["task"]): row for row in overall(chosen).to_dict("records")}
+    return [*found, Answer(label, " ".join(_sentences(knockout, over, k)), shown, ("specificity",))]

@@ -9,6 +9,7 @@ from form_invariance.experiment.options import (
     Centred,
     Files,
     MatchedSeeds,
+    MembershipRule,
     RunOptions,
     Seed,
     Sizes,
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from form_invariance.beyond.specificity.tasks import Task
     from form_invariance.experiment.controls import Draws, NeuronSet
     from form_invariance.experiment.means import MeanCache
+    from form_invariance.experiment.membership import Effects
     from form_invariance.experiment.run import Run
 
 Cells = Mapping[tuple[str, str], Path]
@@ -30,7 +32,7 @@ def specificity(
     *,
     model: RunOptions,
     datasets: Files,
-    rankings: Files,
+    effects: Files,
     circuits: Files,
     mean_caches: Files,
     tasks: str = "{}",
@@ -38,6 +40,7 @@ def specificity(
     text: Path | None = None,
     text_sha256: str | None = None,
     prompts: int,
+    membership: MembershipRule,
     k: Sizes,
     matched_seeds: MatchedSeeds,
     center_logits: Centred,
@@ -51,18 +54,20 @@ def specificity(
 
     Args:
         datasets: dataset table of each cell
-        rankings: ranking table of each cell
+        effects: indirect effects of each cell
         circuits: circuit table of each operator
         mean_caches: mean cache of each cell's own template
-        tasks: tasks on numbers, as JSON: by name the expression, and the templates by format
+        tasks: other tasks, as JSON: what each asks, and its templates by format, as in a configuration
         text: plain text, UTF-8; default: a short text of the package
         text_sha256: sha256 of --text; a file with another content is refused
-        prompts: prompts of a task that is no operator, at most
+        prompts: right answers of a task that is no operator, at most; at least 40 are wanted
         output: specificity table
         contrasts_output: table of the contrasts
         prompts_output: table of the damage by prompt
     """
     settings = recorded(locals())
+
+    from dataclasses import asdict
 
     import pandas as pd
 
@@ -70,13 +75,21 @@ def specificity(
     from form_invariance.beyond.specificity.contrasts import contrasts_table
     from form_invariance.beyond.specificity.damages import damage_by_prompt
     from form_invariance.beyond.specificity.plain_text import PLAIN_TEXT
-    from form_invariance.beyond.specificity.table import SPECIFICITY, SPECIFICITY_CONTRASTS, SPECIFICITY_PROMPTS
-    from form_invariance.beyond.specificity.tasks import FEWEST, number_task, read_text, text_task
+    from form_invariance.beyond.specificity.table import (
+        MOST,
+        SPECIFICITY,
+        SPECIFICITY_CONTRASTS,
+        SPECIFICITY_PROMPTS,
+        TEXT,
+    )
+    from form_invariance.beyond.specificity.tasks import other_task, read_text, text_task
     from form_invariance.experiment.controls import Draws
     from form_invariance.experiment.means import read_means
+    from form_invariance.experiment.membership import Membership, read_effects
     from form_invariance.experiment.options import json_object
     from form_invariance.experiment.run import load_run, of_run
     from form_invariance.experiment.task_options import limits_of
+    from form_invariance.problems.configured import copies, task_of
     from form_invariance.tables.files import write_table
     from form_invariance.tables.keys import by_key, common_keys, matching_cells
     from form_invariance.tables.progress import track
@@ -84,8 +97,13 @@ def specificity(
     given, operands = json_object(tasks, "--tasks"), limits_of(limits, "--tasks")
     run = load_run(model)
     shared = by_key(circuits, "operator")
-    caches, ranked, problems = matching_cells(mean_caches=mean_caches, rankings=rankings, datasets=datasets)
-    draws, most = Draws(0, matched_seeds, seed), max(FEWEST, prompts)
+    caches, patched, problems = matching_cells(mean_caches=mean_caches, effects=effects, datasets=datasets)
+    rule = Membership(membership, seed)
+    ranked = {
+        operator: read_effects({name: path for (name, of), path in patched.items() if of == operator}, rule)[0]
+        for operator in shared
+    }
+    draws, most = Draws(0, matched_seeds, seed), max(MOST, prompts)
     plain = text_task(run, read_text(text, text_sha256) if text else PLAIN_TEXT, most)
     measured, parts, by_prompt, sets = [], [], [], {}
     for name in dict.fromkeys(name for name, _ in caches):
@@ -93,7 +111,7 @@ def specificity(
         sets[name] = _sets(run, name, shared, k, means, ranked, draws)
         every = [*_operator_tasks(run, name, problems, means)]
         every += [
-            number_task(run, task, asked["expression"], asked["templates"][name], operands, most, seed)
+            other_task(run, task, task_of(asked, asdict(operands)), asked["templates"][name], most, seed)
             for task, asked in given.items()
             if name in asked["templates"]
         ]
@@ -102,9 +120,10 @@ def specificity(
             for damage in damages(run, name, task, sets[name], bootstrap, seed, center_logits):
                 measured.append(damage)
                 parts.append(matrix(damage, sets[name], center_logits))
-                if damage.task in shared:
+                if damage.task != TEXT and damage.problems:
                     by_prompt.append(damage_by_prompt(damage, sets[name]))
-    contrasts = contrasts_table(measured, sets, list(shared))
+    copying = [name for name, asked in given.items() if copies(asked)]
+    contrasts = contrasts_table(measured, sets, list(shared), copying)
     keys, provenance = common_keys(*datasets), {**settings, **of_run(run), "text": text and str(text)}
     write_table(pd.concat(parts, ignore_index=True), output, SPECIFICITY, provenance, keys)
     every_prompt = pd.concat(by_prompt, ignore_index=True)
@@ -130,26 +149,26 @@ def _sets(
     circuits: Mapping[str, Path],
     k: list[int],
     means: Mapping[str, "MeanCache"],
-    rankings: Cells,
+    effects: Mapping[str, Mapping[str, "Effects"]],
     draws: "Draws",
 ) -> list["NeuronSet"]:
-    """Every operator's circuits, and their controls in one format."""
-    from form_invariance.beyond.specificity.compute import neuron_sets
-    from form_invariance.stages.circuit.compute import read_circuits
-    from form_invariance.stages.patching.table import RANKING
-    from form_invariance.tables.files import read_table
+    """Every operator's circuits, every format's best neurons, and their controls in one format.
 
-    sets = []
+    Args:
+        effects: by operator and format.
+    """
+    import numpy as np
+
+    from form_invariance.beyond.specificity.neuron_sets import best_sets, circuit_sets
+    from form_invariance.stages.circuit.compute import read_circuits
+
+    sets, sizes = [], sorted(set(k))
     for operator, path in circuits.items():
-        members = read_circuits(path, sorted(set(k)), run.late, run.width)
-        values = {
-            "variance": means[operator].late_variance(run.first),
-            "effect": run.by_neuron(read_table(rankings[name, operator], RANKING), "ie_mean"),
-        }
-        ranked = {
-            form: run.by_neuron(read_table(ranking, RANKING), "rank")
-            for (form, of), ranking in rankings.items()
-            if of == operator
-        }
-        sets += neuron_sets(operator, members, values, ranked, draws)
+        own = effects[operator][name]
+        effect = np.full((len(run.late), run.width), np.nan)
+        for place, layer in enumerate(run.late):
+            effect[place, own.candidates[layer]] = own.by_prompt(layer).mean(0)
+        values = {"variance": means[operator].late_variance(run.first), "effect": effect}
+        sets += circuit_sets(operator, read_circuits(path, sizes, run.late, run.width), values, draws)
+        sets += best_sets(operator, name, effects[operator], sizes, values, draws, list(circuits))
     return sets

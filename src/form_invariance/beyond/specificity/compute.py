@@ -5,64 +5,25 @@ of the task itself. The mean over other tasks would move a neuron that is at res
 that is not the loss of what the neuron does here.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
 
 from form_invariance.beyond.specificity.damages import INTERVENTIONS, Damages
-from form_invariance.beyond.specificity.table import CONTROLS as CONTROLS
+from form_invariance.beyond.specificity.neuron_sets import tried
 from form_invariance.beyond.specificity.table import METRICS
 from form_invariance.beyond.specificity.tasks import Task
 from form_invariance.experiment.contrasts import resampled, resampling
-from form_invariance.experiment.controls import (
-    NOT_DRAWN,
-    Draws,
-    NeuronSet,
-    as_many_best,
-    circuit_set,
-    controls,
-    labels_of,
-    masks_of,
-)
+from form_invariance.experiment.controls import NeuronSet, labels_of, masks_of
 from form_invariance.experiment.intervene import intervene, start, unmodified
 from form_invariance.experiment.intervention_kinds import INTERVENED
-from form_invariance.experiment.neuron_sets import BEST_IN
 from form_invariance.experiment.readout import Readout
 from form_invariance.experiment.run import Run
 
 NOTHING_SHARED = "no neuron is shared"
 
 _SMALLEST = np.finfo(float).tiny
-
-
-def neuron_sets(
-    operator: str,
-    circuits: Mapping[int, np.ndarray],
-    values: Mapping[str, np.ndarray],
-    rank: Mapping[str, np.ndarray],
-    draws: Draws,
-) -> list[NeuronSet]:
-    """An operator's circuits, every format's best neurons, and matched controls: as many in the same layers.
-
-    A circuit without neurons has neither, and one with too few neurons outside it has no control.
-
-    Args:
-        circuits: mask of each k, bool, (late layers, m).
-        values: what controls are matched by (variance, effect), (late layers, m), NaN = not available.
-        rank: of the neurons in each format, (late layers, m), 1 = best, NaN = not ranked.
-    """
-    sets = []
-    for k, members in circuits.items():
-        sets.append(circuit_set(members, k))
-        if not members.any():
-            continue
-        for name, ranked in rank.items():
-            best = as_many_best(members, ranked)
-            if best is not None:
-                sets.append(NeuronSet({"neurons": BEST_IN + name, "k": k, "seed": NOT_DRAWN}, best))
-        sets += controls(members, k, CONTROLS, values, draws, operator)
-    return [NeuronSet({"operator": operator, **some.label}, some.members) for some in sets]
 
 
 def _values(readout: Readout) -> dict[str, np.ndarray]:
@@ -74,7 +35,7 @@ def _values(readout: Readout) -> dict[str, np.ndarray]:
 def damages(
     run: Run, name: str, task: Task, sets: Sequence[NeuronSet], resamples: int, seed: int, center: bool
 ) -> Iterator[Damages]:
-    """Both interventions of every set on one task; nothing is run where the task is undefined.
+    """Both interventions of the sets that are tried on a task; nothing is run where the task is undefined.
 
     Args:
         name: the format.
@@ -82,7 +43,7 @@ def damages(
     """
     shape = len(sets), len(task.tokens)
     members = masks_of(sets)
-    present = members.any(axis=(1, 2))
+    present = np.array([len(some) > 0 and tried(some, task.name) for some in sets])
     weights = resampling(task.problems, resamples, seed)
     measured = present.any() and not task.undefined
     if measured:
@@ -103,9 +64,10 @@ def damages(
 
 
 def matrix(measured: Damages, sets: Sequence[NeuronSet], center: bool) -> pd.DataFrame:
-    """The specificity table's rows of one task, one a set."""
-    sizes = list(map(len, sets))
-    table = labels_of(sets).assign(
+    """The specificity table's rows of one task, one for each set that is tried on it."""
+    chosen = [tried(some, measured.task) for some in sets]
+    sizes = [len(some) for some, wanted in zip(sets, chosen, strict=True) if wanted]
+    table = labels_of(sets)[chosen].assign(
         format=measured.format,
         intervention=measured.intervention,
         task=measured.task,
@@ -117,8 +79,8 @@ def matrix(measured: Damages, sets: Sequence[NeuronSet], center: bool) -> pd.Dat
     for metric in METRICS:
         damage, *drawn = measured.resampled[metric]
         low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
-        ablated = measured.ablated[metric]
+        ablated = measured.ablated[metric][chosen]
         table[metric] = ablated.mean(1) if ablated.shape[1] else np.nan
         for column, values in zip(("damage", "low", "high"), (damage, low, high), strict=True):
-            table[f"{metric}_{column}"] = values
+            table[f"{metric}_{column}"] = values[chosen]
     return table

@@ -15,59 +15,91 @@ import pandas as pd
 
 from form_invariance.beyond.specificity.damages import KNOCKOUT, Damages
 from form_invariance.beyond.specificity.table import (
+    ANY_OPERATOR,
     BEYOND,
+    CIRCUIT_OF,
+    COMMON,
+    CONTROL_OF,
     CONTROLS,
+    COPYING,
     EXCHANGED,
+    HALF,
+    HALVES,
     OTHER_CIRCUITS,
     OTHER_OPERATORS,
     OWN,
+    OWN_BEST,
+    PARTS,
     RATIO,
+    SPARED,
 )
-from form_invariance.experiment.contrasts import Draws, Pair, Problem, described, limits, rows, strongest
+from form_invariance.experiment.contrasts import (
+    NO_CONTROL,
+    Draws,
+    Pair,
+    Problem,
+    described,
+    limits,
+    rows,
+    strongest,
+)
 from form_invariance.experiment.controls import NeuronSet
 from form_invariance.experiment.neuron_sets import BEST_IN, CIRCUIT
 
 CONTRASTED = ("accuracy", "probability", "loss")
 """Metrics that are contrasted; the normalised logit saturates."""
 
+_SIGNED = ("own_minus_other", "circuit_minus_control", OTHER_CIRCUITS, CIRCUIT_OF, BEYOND)
+"""Contrasts of damages; in the others more is always more."""
+
 Contrasts = dict[tuple[str, str], Pair]
 """By contrast and task."""
 
 
+Places = Mapping[str, list[int]]
+"""Positions of the sets of each kind; a kind without sets is absent."""
+
+
 @dataclass(frozen=True)
 class _Cell:
-    """One circuit in one format under one intervention, in one metric."""
+    """One operator's neurons in one format under one intervention, in one metric."""
 
     format: str
     operator: str
     damages: Mapping[str, np.ndarray]  # by task, (1 + R, sets)
     problems: Mapping[str, Sequence[Problem]]  # by task
-    operators: Sequence[str]
-    sets: Mapping[str, list[int]]  # positions of the circuit, of the others', each format's best, and each control
+    several: Mapping[str, Sequence[str]]  # the tasks that OWN, OTHER_OPERATORS and COPYING mean
+    own: Places
+    others: Mapping[str, Places]  # of every other operator
     sign: int  # of a knockout 1; of keep-only -1: less damage is better
     bounded: bool  # a prompt's damage lies between -1 and 1
 
-    def _of(self, task: str, kind: str) -> np.ndarray:
-        """Mean damage by the sets of one kind, (1 + R,)."""
-        damages = [self.damages[one][:, self.sets[kind]] for one in self._tasks(task)]
-        if not damages or not self.sets[kind]:
-            return np.full(len(next(iter(self.damages.values()))), np.nan)
-        return np.mean([damage.mean(1) for damage in damages], axis=0)
+    def _of(self, task: str, *places: list[int]) -> np.ndarray:
+        """Mean damage by groups of sets, (1 + R,): every group counts once, and so does every task."""
+        damages = [self.damages[one][:, some].mean(1) for one in self._tasks(task) for some in places if some]
+        return np.mean(damages, axis=0) if damages else np.full(len(next(iter(self.damages.values()))), np.nan)
 
-    def _tasks(self, task: str) -> list[str]:
+    def _tasks(self, task: str) -> Sequence[str]:
         """The tasks that a name means."""
-        if task == OTHER_OPERATORS:
-            return [other for other in self.operators if other != self.operator]
-        return [self.operator if task == OWN else task]
+        return self.several.get(task, [task])
+
+    def _strongest(self, task: str, places: Places) -> str:
+        """The kind of sets that do most, or in keep-only least; `NO_CONTROL` without any."""
+        return strongest({kind: self._of(task, some)[0] for kind, some in places.items() if some}, self.sign)
+
+    def _controls(self, of: str = "") -> Places:
+        """The controls of the circuit, or of another set."""
+        every = {kind: self.own.get(kind + of, []) for kind in CONTROLS}
+        return {kind: some for kind, some in every.items() if some}
 
     def _control(self, task: str) -> tuple[np.ndarray, str, Draws]:
-        """The strongest control on a task, its name, and the mean damage by each of its draws."""
-        every = {kind: self._of(task, kind) for kind in CONTROLS}
-        control = strongest({kind: values[0] for kind, values in every.items()}, self.sign)
-        if control not in every:
-            return np.full_like(self._of(task, CIRCUIT), np.nan), control, {}
-        draws = np.mean([self.damages[one][0, self.sets[control]] for one in self._tasks(task)], axis=0)
-        return every[control], control, {f"{self.operator} {control}": draws}
+        """The circuit's strongest control on a task, its name, and the mean damage by each of its draws."""
+        places = self._controls()
+        control = self._strongest(task, places)
+        if control == NO_CONTROL or not self._tasks(task):
+            return self._of(task), control, {}
+        draws = np.mean([self.damages[one][0, places[control]] for one in self._tasks(task)], axis=0)
+        return self._of(task, places[control]), control, {f"{self.operator} {control}": draws}
 
     def _pair(
         self, task: str, first: np.ndarray, second: np.ndarray, control: str = "", draws: Draws | None = None
@@ -84,27 +116,68 @@ class _Cell:
 
     def contrasts(self) -> Contrasts:
         """Every contrast of the cell."""
-        own, (own_control, own_kind, own_draws) = self._of(OWN, CIRCUIT), self._control(OWN)
+        return {**self._of_circuit(), **self._of_other_circuits(), **self._of_best()}
+
+    def _of_circuit(self) -> Contrasts:
+        """The circuit on its own operator and on every other task, and its controls."""
+        circuit = self.own.get(CIRCUIT, [])
+        own, (own_control, own_kind, own_draws) = self._of(OWN, circuit), self._control(OWN)
         contrasts = {("circuit_minus_control", OWN): self._pair(OWN, own, own_control, own_kind, own_draws)}
-        best = {name: self._of(OWN, name) for name in self.sets if name.startswith(BEST_IN)}
-        at_home = best.pop(BEST_IN + self.format, np.full_like(own, np.nan))
-        if best:
-            others = np.mean(list(best.values()), axis=0)
-            beyond = [self.sign * (damage - own_control) for damage in (others, at_home)]
-            contrasts[EXCHANGED, OWN] = self._pair(OWN, beyond[0], beyond[1], own_kind)
-        contrasts[OTHER_CIRCUITS, OWN] = self._pair(OWN, own, self._of(OWN, OTHER_CIRCUITS))
-        for task in [OTHER_OPERATORS, *(task for task in self.damages if task != self.operator)]:
-            other, (control, kind, draws) = self._of(task, CIRCUIT), self._control(task)
+        for task in [OTHER_OPERATORS, COPYING, *(task for task in self.damages if task != self.operator)]:
+            other, (control, kind, draws) = self._of(task, circuit), self._control(task)
+            fewer, beyond = self._fewer(task), (own - own_control, other - control)
             contrasts["circuit_minus_control", task] = self._pair(task, other, control, kind, draws)
-            contrasts["own_minus_other", task] = self._pair(self._fewer(task), own, other)
+            contrasts["own_minus_other", task] = self._pair(fewer, own, other)
             # A stream of both tasks drew the same neurons for both.
             both = {
                 **own_draws,
                 **draws,
                 **{name: own_draws[name] - draws[name] for name in own_draws if name in draws},
             }
-            contrasts[BEYOND, task] = self._pair(self._fewer(task), own - own_control, other - control, draws=both)
+            contrasts[BEYOND, task] = self._pair(fewer, *beyond, draws=both)
+            if task == COPYING:
+                whole = self.sign * beyond[0]
+                contrasts[SPARED, task] = self._pair(fewer, whole - self.sign * beyond[1], whole, own_kind)
         return contrasts
+
+    def _of_other_circuits(self) -> Contrasts:
+        """The circuit and each other operator's circuit on the own operator's prompts."""
+        own = self._of(OWN, self.own.get(CIRCUIT, []))
+        others = {name: places.get(CIRCUIT, []) for name, places in self.others.items()}
+        most = self._strongest(OWN, others)
+        found = {(CIRCUIT_OF, name): self._pair(OWN, own, self._of(OWN, some)) for name, some in others.items()}
+        return {(OTHER_CIRCUITS, OWN): self._pair(OWN, own, self._of(OWN, others.get(most, [])), most), **found}
+
+    def _of_best(self) -> Contrasts:
+        """The best neurons of this format, of other formats and of other operators, on the own prompts."""
+        here = BEST_IN + self.format
+        elsewhere = [kind for kind in self.own if kind.startswith(BEST_IN) and kind != here]
+        controls = self._controls(CONTROL_OF + OWN_BEST)
+        control = self._strongest(OWN, controls)
+        level = self._of(OWN, controls.get(control, []))
+        theirs = [places[kind] for places in self.others.values() for kind in elsewhere if kind in places]
+        others, own, halves, foreign = (
+            self.sign * self._of(OWN, *places)
+            for places in (
+                [self.own[kind] for kind in elsewhere],
+                [self.own.get(here, [])],
+                [self.own.get(half, []) for half in HALVES],
+                theirs,
+            )
+        )
+        level = self.sign * level
+        found = {
+            (EXCHANGED, OWN): self._pair(OWN, others - level, own - level, control),
+            (HALF, OWN): self._pair(OWN, halves - level, own - level, control),
+            (ANY_OPERATOR, OWN): self._pair(OWN, others, foreign),
+        }
+        for part, contrast in PARTS.items():
+            kinds = [kind for kind in self.own if kind.startswith(part)]
+            matched = [self._controls(CONTROL_OF + (OWN_BEST if part == COMMON else kind)) for kind in kinds]
+            beside = [some[kind] for some in matched if (kind := self._strongest(OWN, some)) in some]
+            whole = self._of(OWN, *(self.own[kind] for kind in kinds))
+            found[contrast, OWN] = self._pair(OWN, self.sign * whole, self.sign * self._of(OWN, *beside))
+        return found
 
 
 def _described(pair: Pair, sign: int) -> dict[str, Any]:
@@ -121,23 +194,25 @@ def _described(pair: Pair, sign: int) -> dict[str, Any]:
     return described(pair, sign) | dict(zip(RATIO, values, strict=True))
 
 
-def _positions(sets: Sequence[NeuronSet], operator: str, k: int) -> dict[str, list[int]]:
-    """Which of the sets are of each kind, at one k: those of the operator, and the other operators' circuits."""
-    places: dict[str, list[int]] = {kind: [] for kind in (CIRCUIT, OTHER_CIRCUITS, *CONTROLS)}
+def _positions(sets: Sequence[NeuronSet], k: int) -> dict[str, dict[str, list[int]]]:
+    """The positions of the sets with neurons at one k, by operator and kind."""
+    places: dict[str, dict[str, list[int]]] = {}
     for place, some in enumerate(sets):
-        if some.label["k"] == k and some.label["operator"] == operator:
-            places.setdefault(some.label["neurons"], []).append(place)
-        elif some.label["k"] == k and some.label["neurons"] == CIRCUIT and len(some):
-            places[OTHER_CIRCUITS].append(place)
+        if some.label["k"] == k and len(some):
+            places.setdefault(some.label["operator"], {}).setdefault(some.label["neurons"], []).append(place)
     return places
 
 
 def contrasts_table(
-    damages: Sequence[Damages], sets: Mapping[str, Sequence[NeuronSet]], operators: Sequence[str]
+    damages: Sequence[Damages],
+    sets: Mapping[str, Sequence[NeuronSet]],
+    operators: Sequence[str],
+    copying: Sequence[str] = (),
 ) -> pd.DataFrame:
     """The specificity_contrasts table of one model.
 
     Args:
+        copying: tasks whose answer is a number of the prompt.
         damages: of every format, task and intervention that is contrasted.
         sets: of each format, in the order of the damages' arrays.
     """
@@ -152,14 +227,20 @@ def contrasts_table(
             for name in sets
         }
         for k in ks:
+            places = {name: _positions(of_format, k) for name, of_format in sets.items()}
             cells = {
                 (name, operator): _Cell(
                     name,
                     operator,
                     {task: one.resampled[metric] for task, one in by_task[name].items()},
                     {task: one.problems for task, one in by_task[name].items()},
-                    operators,
-                    _positions(sets[name], operator, k),
+                    {
+                        OWN: [operator],
+                        OTHER_OPERATORS: [other for other in operators if other != operator],
+                        COPYING: [task for task in copying if not by_task[name][task].undefined],
+                    },
+                    places[name].get(operator, {}),
+                    {other: own for other, own in places[name].items() if other != operator},
                     sign,
                     metric != "loss",
                 ).contrasts()
@@ -183,8 +264,8 @@ def _rows(
     """Rows of every contrast in every cell, and over cells where the task is the same for all operators."""
     for key in {key: None for contrasts in cells.values() for key in contrasts}:
         pairs = {cell: contrasts[key] for cell, contrasts in cells.items() if key in contrasts}
-        describe = partial(_described, sign=1 if key[0] == EXCHANGED else sign)
-        if key[1] in operators:
+        describe = partial(_described, sign=sign if key[0] in _SIGNED else 1)
+        if key[1] in operators and key[0] != CIRCUIT_OF:
             for (name, operator), pair in pairs.items():
                 yield key, {"format": name, "operator": operator, **describe(pair)}
         else:

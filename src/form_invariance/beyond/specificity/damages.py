@@ -27,7 +27,7 @@ class Damages:
 
 
 def damage_by_prompt(found: Damages, sets: Sequence[NeuronSet]) -> pd.DataFrame:
-    """The specificity_prompts table's rows of one operator's prompts: the damage by every set."""
+    """The specificity_prompts table's rows of one task on numbers or words: the damage by every set."""
     place, prompt = np.nonzero(~np.isnan(found.damage["accuracy"]))
     _, a, b = zip(*found.problems, strict=True)
     return (

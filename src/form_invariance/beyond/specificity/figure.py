@@ -11,11 +11,25 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from form_invariance.beyond.specificity.damages import KEEP_ONLY, KNOCKOUT
-from form_invariance.beyond.specificity.table import CONTROLS, SPECIFICITY
+from form_invariance.beyond.specificity.table import (
+    CONTROLS,
+    COPYING,
+    OTHER_OPERATORS,
+    OWN,
+    SPECIFICITY,
+    SPECIFICITY_CONTRASTS,
+    TEXT,
+)
 from form_invariance.drawing import style
+from form_invariance.drawing.style import COLOURS, GREY
+from form_invariance.experiment.contrasts import overall
 from form_invariance.experiment.neuron_sets import BEST_IN, CIRCUIT, KINDS, MATCHED
+from form_invariance.experiment.verdicts import PRIMARY
 
-INPUTS = {name: {"specificity": SPECIFICITY} for name in ("specificity", "exchange")}
+INPUTS = {
+    **{name: {"specificity": SPECIFICITY} for name in ("specificity", "exchange")},
+    "tasks": {"specificity_contrasts": SPECIFICITY_CONTRASTS},
+}
 """By figure."""
 
 COLUMNS = {
@@ -136,4 +150,37 @@ def exchange(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
         axes.set_title(operator)
     figure.supxlabel("prompts in", fontsize=7)
     figure.suptitle(f"{heading}\n{_prompts(table)}")
+    return figure
+
+
+_CALLED = {OWN: "own operator", OTHER_OPERATORS: "other operators", TEXT: "plain text"}
+"""Names of tasks in the figure."""
+
+
+def tasks(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
+    """What the knockout of the circuits costs on every task, the most first; a mark for the strongest control."""
+    table = overall(tables["specificity_contrasts"])
+    rows = table[(table["k"] == k) & (table["intervention"] == KNOCKOUT) & (table["metric"] == PRIMARY)]
+    rows = rows[(rows["contrast"] == "circuit_minus_control") & (rows["task"] != COPYING)]
+    heading = f"{title}: knockout of the shared neurons, k = {k}"
+    known = rows[rows["cells"] > 0].sort_values("first", ascending=False)
+    if known.empty:
+        return style.nothing(heading, "no neuron is shared")
+    known = known.assign(place=range(len(known)))
+    figure, panels = style.panels(1, 1, height=0.5 + 0.19 * len(known))
+    axes = panels[0, 0]
+    axes.axvline(0, color="black", lw=0.6, zorder=0.5)
+    # The interval is that of the difference from the control.
+    axes.hlines(known["place"], known["second"] + known["low"], known["second"] + known["high"], lw=1.6)
+    axes.plot(
+        known["first"], known["place"], "o", color=COLOURS[0], label="shared neurons, with the 95 % interval"
+    )
+    axes.plot(known["second"], known["place"], "|", color=GREY, ms=7, mew=1.5, label="strongest matched control")
+    for value, place in zip(known["first"], known["place"], strict=True):
+        axes.annotate(f"{value:.2f}", (value, place), (0, 4), textcoords="offset points", ha="center", fontsize=6)
+    names = known["task"].map(lambda task: _CALLED.get(task, task.replace("_", " ")))
+    axes.set_yticks(known["place"], names + known["prompts"].map(" (n = {})".format))
+    axes.set(xlabel="probability of the answer lost", ylim=(len(known) - 0.5, -0.7))
+    figure.suptitle(heading)
+    style.legend_below(figure, axes.get_legend_handles_labels()[0])
     return figure

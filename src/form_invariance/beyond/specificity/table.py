@@ -5,18 +5,43 @@ from form_invariance.experiment.contrasts import COLUMNS
 from form_invariance.experiment.neuron_sets import BEST_IN, CIRCUIT, MATCHED, described
 from form_invariance.tables.columns import Column, Schema, flag, integer, number, text
 
+MOST = 40
+"""Right answers wanted of a task that is no operator."""
+TRIED = 5
+"""Prompts of such a task that the model answers, for each one wanted; as many others give the means."""
 CONTROLS = tuple(MATCHED)
 """The controls that every circuit is compared with."""
 TEXT = "text"
 """The task of predicting the next token of plain text."""
+OWN_BEST, CONTROL_OF = "own_best", "_of_"
+"""The best neurons in the format of the prompts, and what comes between a control and what it is a control of."""
+COMMON, OWN_ONLY, OTHER_ONLY = "common_with_", "not_in_", "only_in_"
+"""Before the name of another format: what the own best have in common with its best, and what only either has."""
+HALVES = "half_1", "half_2"
+"""The own best by either half of the train prompts."""
 EXCHANGED = "exchanged_minus_own_beyond_control"
 """The contrast of other formats' best neurons with the format's own, of what either does beyond the control."""
+HALF = "half_minus_own_beyond_control"
+"""The same of the own best by half of the train prompts: the noise of the ranking."""
+ANY_OPERATOR = "exchanged_minus_other_operators_best"
+"""The contrast of other formats' best neurons with other operators' best neurons in these formats."""
+SPARED = "own_minus_copied_of_own"
+"""The contrast of the own operator's damage that copying is spared with all of it, either beyond the control."""
+PARTS = {
+    COMMON: "common_minus_control",
+    OWN_ONLY: "own_only_minus_control",
+    OTHER_ONLY: "other_only_minus_control",
+}
+"""The contrasts of the parts of two formats' best neurons with controls."""
 BEYOND = "own_minus_other_beyond_control"
 """The contrast of the damage to the own operator and to others, of what a circuit does beyond its control."""
 OTHER_CIRCUITS = "own_minus_other_circuits"
-"""The contrast of the operator's circuit with the other operators' circuits, on the operator's prompts."""
-OTHER_OPERATORS, OWN = "other_operators", "own"
-"""Tasks of the contrasts: the mean over the other operators' prompts, and the circuit's own operator's prompts."""
+"""The contrast of the operator's circuit with the strongest one of another operator, on the operator's prompts."""
+CIRCUIT_OF = "own_minus_circuit_of"
+"""The same with the circuit of one other operator."""
+OTHER_OPERATORS, OWN, COPYING = "other_operators", "own", "all_copying"
+"""Tasks of the contrasts: the mean over the other operators' prompts, the own operator's, the mean over the tasks
+whose answer is a number of the prompt."""
 
 METRICS = {
     "accuracy": "fraction of prompts whose most probable token is the answer",
@@ -57,8 +82,11 @@ SPECIFICITY = Schema(
         **_CIRCUIT,
         "task": text("an operator (its eval prompts), a task of specificity_tasks, or text (next token)"),
         "neurons": text(
-            f"{described(CIRCUIT, *CONTROLS)}, {BEST_IN}FORMAT (the operator's best neurons in this format); as "
-            "many of each in every layer"
+            f"{described(CIRCUIT, *CONTROLS)}, {BEST_IN}FORMAT (the operator's best k of every layer in this "
+            f"format), {COMMON}FORMAT, {OWN_ONLY}FORMAT, {OTHER_ONLY}FORMAT (of the best in the format of the "
+            "prompts and in this one: both, the first alone, the second alone), "
+            f"{', '.join(HALVES)} (the best by half of the train prompts), "
+            f"CONTROL{CONTROL_OF}SET (controls of {OWN_BEST} and of these parts)"
         ),
         "seed": integer("draw of the control; else -1"),
         "n_neurons": integer("neurons kept or knocked out, over all late layers"),
@@ -75,7 +103,7 @@ SPECIFICITY_PROMPTS = Schema(
         "format": text("format of the prompts"),
         "operator": text("operator whose shared circuit, and its controls, the neurons are"),
         "k": integer("circuit size: neurons per layer and format"),
-        "task": text("operator whose eval prompts are answered"),
+        "task": text("operator whose eval prompts are answered, or a task of specificity_tasks"),
         "neurons": text("as in the specificity table; sets without neurons have no rows"),
         "seed": integer("draw of the control; else -1"),
         "a": integer("smaller operand; of a table -1"),
@@ -96,14 +124,18 @@ SPECIFICITY_CONTRASTS = Schema(
             "first and second are mean damages; the difference is second - first for keep_only, so above zero is "
             "specific: own_minus_other (the circuit's damage to its own operator, and to another task), "
             "circuit_minus_control (damage by the circuit and by its strongest matched control, same prompts), "
-            "exchanged_minus_own_beyond_control (what the other formats' best neurons, and the format's own, do "
-            "beyond that control: more damage for knockout, less for keep_only, here first - second), "
-            "own_minus_other_circuits (damage by the circuit, and by the other operators', same prompts), "
-            "or own_minus_other_beyond_control (own_minus_other of what the circuit does beyond that control)"
+            f"{OTHER_CIRCUITS} (damage by the circuit, and the strongest other operator's, same prompts), "
+            f"{CIRCUIT_OF} (the same with each other operator's circuit), {BEYOND} (own_minus_other of what the "
+            f"circuit does beyond that control), {SPARED} (first: {BEYOND} of the task {COPYING}; second: the "
+            f"damage to the own operator). First - second for keep_only, too: {EXCHANGED} (what other formats' "
+            f"best neurons, and the format's own, do beyond the own best's control), {HALF} (the same of the own "
+            f"best by half of the prompts), {ANY_OPERATOR} (what other formats' best and other operators' best "
+            f"in them do), {', '.join(PARTS.values())} (parts of two formats' best, and controls)"
         ),
         "task": text(
-            "the other task; for circuit_minus_control the task: own, another operator, other_operators (their "
-            "mean), a task of specificity_tasks, or text"
+            f"the other task; for circuit_minus_control the task: {OWN}, another operator, {OTHER_OPERATORS} "
+            f"(their mean), a task of specificity_tasks, {COPYING} (the mean of those whose answer is a number of "
+            f"the prompt), or text; for {CIRCUIT_OF} the circuit's operator"
         ),
         "metric": text("accuracy, probability or loss"),
         **COLUMNS,

@@ -1,7 +1,6 @@
-"""The tasks on which a circuit is tried: eval prompts of operators, copying, comparing, plain text."""
+"""The tasks on which a circuit is tried: eval prompts of operators, other tasks, plain text."""
 
 import io
-import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,15 +9,14 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from form_invariance.beyond.specificity.table import TEXT
+from form_invariance.beyond.specificity.table import TEXT, TRIED
 from form_invariance.errors import UserError, one_line
 from form_invariance.experiment.contrasts import Problem, problems_of
 from form_invariance.experiment.intervene import answer
 from form_invariance.experiment.means import MeanCache
 from form_invariance.experiment.run import Run
-from form_invariance.problems.operands import OperandRange, operand_pool
-from form_invariance.problems.prompts import check_next_token, rendered
-from form_invariance.problems.templates import check_task_fields
+from form_invariance.problems.configured import prepare, problems_for
+from form_invariance.problems.tasks import Task as Asked
 from form_invariance.randomness import generator
 from form_invariance.stages.dataset.prompts import eval_prompts, eval_rows
 from form_invariance.stages.mean_cache.compute import last_token_means
@@ -26,12 +24,8 @@ from form_invariance.user_files import read_bytes
 
 FEWEST = 20
 """With fewer correct prompts a task is undefined."""
-TRIED = 5
-"""Prompts of copying or comparing that the model answers, for each one wanted; as many others give the means."""
 CONTEXT = 32
 """Tokens of plain text before the predicted one."""
-GUESSING = 0.7
-"""A model whose loss on plain text is above this share of log(vocabulary) cannot read it."""
 
 
 @dataclass(frozen=True)
@@ -55,36 +49,41 @@ def operator_task(run: Run, operator: str, dataset: pd.DataFrame, means: MeanCac
     return Task(operator, *prompts, means, problems_of(operator, rows["a"], rows["b"]))
 
 
-def number_task(
-    run: Run, name: str, expression: str, template: str, limits: OperandRange, most: int, seed: int
-) -> Task:
-    """A task on numbers: the prompts of a template that the unmodified model answers correctly.
+def other_task(run: Run, name: str, asked: Asked, template: str, most: int, seed: int) -> Task:
+    """A task that no circuit is ranked on: the prompts of a template that the unmodified model answers correctly.
 
     Args:
-        expression: of the answer, for instance ``max(a, b)``.
-        template: with the field ``{a}``, and ``{b}`` if the answer depends on it; a field may come twice.
+        template: as in `prepare`.
         most: prompts at most; at least `FEWEST`.
 
     Raises:
-        UserError: the answer is not the next single token after a prompt, or the prompts differ in length.
+        UserError: the template lacks a field, or a target is not the next single token after its prompt.
     """
-    where = f"the task {name}"
-    check_task_fields(template, where, expression)
-    pool = operand_pool(expression, limits)
-    pool = pool[pool["a"] != pool["b"]]  # of two equal numbers none is the larger one
-    pool = pool if "{b}" in template else pool.drop_duplicates("a")
-    order = generator(seed, "specificity", name).permutation(len(pool))
-    tried, others = (pool.iloc[order[start : start + TRIED * most]] for start in (0, TRIED * most))
+    problems = problems_for(asked, template)
+    order = generator(seed, "specificity", name).permutation(len(problems))
+    tried, others = (problems.iloc[order[start : start + TRIED * most]] for start in (0, TRIED * most))
     others = others if len(others) else tried
-    prompts = rendered(template, tried)
-    check_next_token(run.tokenizer, prompts, tried["answer"].to_numpy(), where)
-    tokens, answers = run.tokens(prompts), run.answer_tokens(tried["answer"].to_numpy())
+    (tokens, answers), (unmeasured, _) = (
+        _tokens(run, asked, template, some, f"the task {name}") for some in (tried, others)
+    )
+    means = last_token_means(run.model, unmeasured, run.first)
+    return _answered_right(run, name, tokens, answers, means, problems_of(name, tried["a"], tried["b"]), most)
+
+
+def _tokens(run: Run, asked: Asked, template: str, problems: pd.DataFrame, where: str) -> tuple[Tensor, Tensor]:
+    """The tokens (P, T) of problems' prompts, and their targets' token ids (P,)."""
+    prompts, targets = prepare(asked, run.tokenizer, template, problems, where)
+    return run.tokens(prompts), torch.from_numpy(targets).to(run.model.device)
+
+
+def _answered_right(
+    run: Run, name: str, tokens: Tensor, answers: Tensor, means: MeanCache, problems: list[Problem], most: int
+) -> Task:
+    """The first prompts that the unmodified model answers correctly, at most so many."""
     right = answer(run, tokens, answers).correct
-    means = last_token_means(run.model, run.tokens(rendered(template, others)), run.first)
-    kept = tried[right.cpu().numpy()][:most]
-    problems = problems_of(name, kept["a"], kept["b"])
-    task = Task(name, tokens[right][:most], answers[right][:most], means, problems)
-    if len(task.tokens) < FEWEST:
+    kept = right.nonzero()[:most, 0]
+    task = Task(name, tokens[kept], answers[kept], means, [problems[place] for place in kept.tolist()])
+    if len(kept) < FEWEST:
         return replace(task, undefined=f"fewer than {FEWEST} of {len(tokens)} prompts are answered correctly")
     return task
 
@@ -105,7 +104,9 @@ def read_text(path: Path, sha256: str | None = None) -> str:
 
 
 def text_task(run: Run, text: str, most: int) -> Task:
-    """Plain text: the next token after windows of `CONTEXT` tokens, evenly spaced. Other windows give the means.
+    """Plain text: the next token after windows of `CONTEXT` tokens, where the unmodified model predicts it.
+
+    The windows are evenly spaced; every other one gives the means.
 
     Args:
         most: predicted tokens at most.
@@ -120,18 +121,13 @@ def text_task(run: Run, text: str, most: int) -> Task:
             "thousands"
         )
     windows = np.lib.stride_tricks.sliding_window_view(np.array(tokens), CONTEXT + 1)
-    chosen = np.unique(np.linspace(0, len(windows) - 1, min(most, len(windows) // 2)).round().astype(int))
-    rest = np.setdiff1d(np.arange(len(windows)), chosen)
-    spaced = rest[np.linspace(0, len(rest) - 1, min(TRIED * most, len(rest))).round().astype(int)]
-    measured, others = (_with_bos(run, windows[where]) for where in (chosen, spaced))
+    number = min(2 * TRIED * most, len(windows))
+    chosen = np.unique(np.linspace(0, len(windows) - 1, number).round().astype(int))
+    tried = generator(0, "text").permutation(chosen[::2])
+    measured, others = (_with_bos(run, windows[where]) for where in (tried, chosen[1::2]))
     means = last_token_means(run.model, others[:, :-1], run.first)
-    places: list[Problem] = [(TEXT, place) for place in chosen.tolist()]
-    task = Task(TEXT, measured[:, :-1], measured[:, -1], means, places)
-    probability = answer(run, task.tokens, task.answers).probability
-    loss, guess = float(-probability.log().mean()), math.log(run.model.config.vocabulary)
-    if loss > GUESSING * guess:
-        return replace(task, undefined=f"loss {loss:.2f} is near that of a uniform guess, {guess:.2f}")
-    return task
+    places: list[Problem] = [(TEXT, place) for place in tried.tolist()]
+    return _answered_right(run, TEXT, measured[:, :-1], measured[:, -1], means, places, most)
 
 
 def _with_bos(run: Run, windows: np.ndarray) -> Tensor:

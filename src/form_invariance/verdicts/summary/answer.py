@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import pandas as pd
 
 from form_invariance.experiment.answers import Answer
-from form_invariance.experiment.questions import QUESTIONS
-from form_invariance.verdicts.summary.lines import by_operator, verdicts_at
+from form_invariance.experiment.questions import QUESTIONS, SMALLEST
+from form_invariance.verdicts.summary.lines import by_operator, said, verdicts_at
 from form_invariance.verdicts.summary.table import FEWEST_PAIRS, VERDICTS
 
 QUESTION = "What is the verdict?"
@@ -16,9 +16,8 @@ INPUTS = {"verdicts": VERDICTS}
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """Every question in a word, by the contrast that decides it."""
     table = verdicts_at(tables["verdicts"], k)
-    said = " ".join(
-        f"{QUESTIONS[name].label} {word.capitalize()}."
-        for name, word in zip(table["question"], table["verdict"], strict=True)
+    words = " ".join(
+        f"{QUESTIONS[row['question']].label} {said(row).capitalize()}." for row in table.to_dict("records")
     )
     operators = [
         by_operator(tables["verdicts"], k, question, metric)
@@ -27,11 +26,11 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     compared = [QUESTIONS[name].compared for name in table["question"]]
     shown = table.assign(question=compared, operator=operators)
     sentence = (
-        f"At k = {k}: {said} Each is a difference from the strongest control with a 95 % interval over operators, "
+        f"At k = {k}: {words} Each is a difference from the strongest control with a 95 % interval over operators, "
         "formats or directions and prompts: yes if the interval is above zero, no if it is below, undecided if it "
-        "contains zero or nearly does (within two Monte Carlo errors of a limit), mixed if it is yes for one "
-        f"operator and no for another, undefined if no neuron is shared or fewer than {FEWEST_PAIRS} pairs can be "
-        "tried. Ablations are judged by the probability of the answer, other questions by their least favourable "
-        "null."
+        "contains zero or nearly does (within two Monte Carlo errors of a limit), mixed if operators disagree, "
+        f"tiny if the difference is below {SMALLEST}, undefined if no neuron is shared or fewer than "
+        f"{FEWEST_PAIRS} pairs can be tried. Ablations are judged by the probability of the answer, other "
+        "questions by their least favourable null."
     )
     return [Answer(QUESTION, sentence, shown, ())]

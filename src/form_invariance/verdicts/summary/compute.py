@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pandas as pd
 
-from form_invariance.beyond.specificity.verdicts import exchanged, specific
+from form_invariance.beyond.specificity.verdicts import ratios, specific
 from form_invariance.experiment.contrasts import ALL, verdict
 from form_invariance.experiment.intervention_kinds import ASKED
 from form_invariance.experiment.questions import NOTHING_OWN, QUESTIONS
@@ -96,11 +96,11 @@ def verdicts_table(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     said = pd.Series([*map(verdict, same["low"], same["high"])], dtype=object)
     # With one operator there is no invariance.
     none = (said == "undecided") & (same.reindex(columns=["most"])["most"] < NOTHING_OWN)
-    same = same.assign(limit_error=0.0, verdict=said.mask(none, "no"))
+    same = same.assign(limit_error=0.0, prompts=0, verdict=said.mask(none, "no"))
     parts = [
         _ablated(tables["intervention_contrasts"]),
         _transferred(tables["transfer_contrasts"]),
-        exchanged(tables["specificity_contrasts"]),
+        ratios(tables["specificity_contrasts"]),
         specific(tables["specificity_contrasts"]),
     ]
     # The rows over formats, or over directions.

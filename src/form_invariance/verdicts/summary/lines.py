@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.beyond.specificity.table import ALL
-from form_invariance.experiment.questions import QUESTIONS
+from form_invariance.experiment.questions import QUESTIONS, SMALLEST
 from form_invariance.experiment.verdicts import deciding
 
 
@@ -31,7 +31,7 @@ def by_operator(table: pd.DataFrame, k: int, question: str, metric: str) -> str:
     rows = rows[(rows["operator"] != ALL) & (rows["verdict"] != "undefined")]
     if len(rows) < 2:
         return ""
-    margin = QUESTIONS[question].margin
+    margin = QUESTIONS[question].margin_of(metric)
     values = (rows["difference"] + margin).map("{:.2f}".format) if margin else rows["difference"].map(signed)
     return ", ".join(rows["operator"] + " " + values + " " + rows["verdict"])
 
@@ -42,9 +42,16 @@ def verdict_lines(table: pd.DataFrame, model: str, k: int) -> Iterator[str]:
     for row in verdicts_at(table, k).to_dict("records"):
         question = QUESTIONS[row["question"]]
         compared = f"{question.compared} ({row['metric']})"
-        yield f"  {question.label:<42} {row['verdict']:<10} {numbers(row, question.margin):<48} {compared}"
+        told = numbers(row, question.margin_of(row["metric"]))
+        yield f"  {question.label:<42} {said(row):<10} {told:<48} {compared}"
         if operators := by_operator(table, k, row["question"], row["metric"]):
             yield f"    {operators}"
+
+
+def said(row: Mapping[Hashable, Any]) -> str:
+    """The verdict in words; of a yes also that the difference is too small to be of interest."""
+    tiny = not QUESTIONS[row["question"]].margin_of(row["metric"]) and abs(row["difference"]) < SMALLEST
+    return f"{row['verdict']}, tiny" if tiny and row["verdict"] == "yes" else str(row["verdict"])
 
 
 def numbers(row: Mapping[Hashable, Any], margin: float) -> str:

@@ -22,12 +22,13 @@ VERDICTS = Schema(
         "operator": text("operator; all = over all operators"),
         "k": integer("circuit size: neurons per layer and format"),
         "cells": integer("cells that have a value: operators, with formats, or with directions"),
+        "prompts": integer("prompts or pairs that have both values, over the cells; 0 of same"),
         "value": number("of the shared neurons, mean over cells"),
         "control": text("what it is compared with"),
         "control_value": number("the same of the control; 0 where there is none"),
         "difference": number(
-            f"value - control_value, mean over cells (exchange: value / control_value - {SERVES}); NaN where no "
-            "neuron is shared or too few pairs can be tried"
+            "value - control_value, mean over cells (ratios of exchange and computed: value / control_value - "
+            f"{SERVES}); NaN where no neuron is shared or too few pairs can be tried"
         ),
         "low": number("lower 95 % limit: bootstrap over the prompts of each cell; the cells are fixed"),
         "high": number("upper 95 % limit"),

@@ -1,0 +1,110 @@
+"""The neurons that are kept and knocked out: circuits, each format's best and parts of these, and controls."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from form_invariance.beyond.specificity.table import (
+    COMMON,
+    CONTROL_OF,
+    CONTROLS,
+    HALVES,
+    OTHER_ONLY,
+    OWN_BEST,
+    OWN_ONLY,
+)
+from form_invariance.experiment.controls import NOT_DRAWN, Draws, NeuronSet, circuit_set, controls
+from form_invariance.experiment.membership import Effects, Summary, mean_over_prompts
+from form_invariance.experiment.neuron_sets import BEST_IN, CIRCUIT
+from form_invariance.randomness import generator
+
+PART_DRAWS = 2
+"""Draws of each control of a part."""
+Values = Mapping[str, np.ndarray]
+"""What controls are matched by (variance, effect), (late layers, m), NaN = not available."""
+
+
+def tried(some: NeuronSet, task: str) -> bool:
+    """Whether a set is tried on a task: circuits on all, a format's best on operators, its parts on its own.
+
+    The sets of a format's best name the operators on which they are tried.
+    """
+    return some.label["neurons"] in (CIRCUIT, *CONTROLS) or task in some.tasks
+
+
+def circuit_sets(
+    operator: str, circuits: Mapping[int, np.ndarray], values: Values, draws: Draws
+) -> list[NeuronSet]:
+    """An operator's circuits and their matched controls: as many neurons in the same layers.
+
+    A circuit without neurons has no control, and neither has one with too few neurons outside it.
+
+    Args:
+        circuits: mask of each k, bool, (late layers, m).
+    """
+    sets = []
+    for k, members in circuits.items():
+        sets.append(circuit_set(members, k))
+        if members.any():
+            sets += controls(members, k, CONTROLS, values, draws, operator)
+    return [_of(operator, some) for some in sets]
+
+
+def _of(operator: str, some: NeuronSet, tasks: Sequence[str] = ()) -> NeuronSet:
+    return NeuronSet({"operator": operator, **some.label}, some.members, tuple(tasks))
+
+
+def best(effects: Effects, k: int, summary: Summary = mean_over_prompts) -> np.ndarray:
+    """The best k neurons of a format in each late layer, (late layers, m); fewer where fewer are members."""
+    return np.stack([effects.ranks(layer, summary) < k for layer in effects.candidates])
+
+
+def best_sets(
+    operator: str,
+    name: str,
+    formats: Mapping[str, Effects],
+    ks: Sequence[int],
+    values: Values,
+    draws: Draws,
+    operators: Sequence[str],
+) -> Iterator[NeuronSet]:
+    """Every format's best neurons for the prompts of one format: whole, in parts, by halves of the train prompts.
+
+    The parts are what the own best have in common with another format's, and what only either of the two has. The
+    controls of a part contain neither format's best. Sets without neurons are left out.
+
+    Args:
+        name: the format of the prompts.
+        formats: the operator's effects in every format.
+        operators: all of them; a format's best are also tried on the prompts of other operators.
+    """
+    for k in ks:
+        masks = {form: best(effects, k) for form, effects in formats.items()}
+        own = masks[name]
+        found = [(BEST_IN + form, mask, operators) for form, mask in masks.items()]
+        found += [(half, mask, [operator]) for half, mask in zip(HALVES, _halves(formats[name], k), strict=True)]
+        matched = [(OWN_BEST, own, own, draws)]
+        for form, mask in masks.items():
+            if form != name:
+                apart = [(OWN_ONLY + form, own & ~mask), (OTHER_ONLY + form, mask & ~own)]
+                found += [(kind, part, [operator]) for kind, part in [(COMMON + form, own & mask), *apart]]
+                matched += [(kind, part, own | mask, replace(draws, matched=PART_DRAWS)) for kind, part in apart]
+        for kind, mask, tasks in found:
+            if mask.any():
+                yield _of(operator, NeuronSet({"neurons": kind, "k": k, "seed": NOT_DRAWN}, mask), tasks)
+        for kind, mask, avoided, drawn in matched:
+            outside = {key: np.where(avoided & ~mask, np.nan, some) for key, some in values.items()}
+            for control in controls(mask, k, CONTROLS if mask.any() else (), outside, drawn, operator, name, kind):
+                label = {**control.label, "neurons": control.label["neurons"] + CONTROL_OF + kind}
+                yield _of(operator, NeuronSet(label, control.members), [operator])
+
+
+def _halves(effects: Effects, k: int) -> list[np.ndarray]:
+    """The best k by either half of the train prompts."""
+    order = generator(effects.membership.seed, "halves of best", effects.name).permutation(effects.prompts)
+
+    def mean_over(half: np.ndarray) -> Summary:
+        return lambda values: np.asarray(values[half].mean(0))
+
+    return [best(effects, k, mean_over(half)) for half in np.array_split(order, 2)]

@@ -1,0 +1,90 @@
+"""Tasks as a configuration states them: its operators, and the other tasks on which circuits are tried."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from form_invariance.problems.operands import OperandRange
+from form_invariance.problems.prompts import PromptTokenizer
+from form_invariance.problems.tasks import Arithmetic, TableTask, Task, pool, prompts_of, stated, target_tokens
+from form_invariance.problems.templates import check_fields, check_task_fields
+
+_TRIED = 500
+"""Prompts with which a template is checked before the model runs."""
+
+
+def task_of(given: str | Mapping[str, Any], limits: Mapping[str, int]) -> Task:
+    """What an operator, or another task, of a configuration asks.
+
+    Args:
+        limits: of all operators; `given` may have limits of its own.
+    """
+    if isinstance(given, str):
+        given = {"expression": given}
+    if "table" in given:
+        return TableTask(Path(given["table"]), given.get("answer", "answer"), given.get("sha256"))
+    own = {**limits, **given.get("operands", {})}
+    return Arithmetic(given["expression"], OperandRange(**own), given.get("digit"))
+
+
+def copies(given: str | Mapping[str, Any]) -> bool:
+    """Whether the answer is a number of the prompt, so that nothing is computed."""
+    return not isinstance(given, str) and given.get("expression") in ("a", "b")
+
+
+def problems_for(task: Task, template: str) -> pd.DataFrame:
+    """The problems that other tasks take: no two equal operands, and none that gives the prompt of an earlier one.
+
+    Returns:
+        Columns as in `pool`.
+    """
+    problems = pool(task)
+    if isinstance(task, TableTask):
+        return problems
+    problems = problems[problems["a"] != problems["b"]]  # of two equal numbers none is the larger one
+    return problems if "{b}" in template else problems.drop_duplicates("a")
+
+
+def prepare(
+    task: Task, tokenizer: PromptTokenizer, template: str, problems: pd.DataFrame, where: str
+) -> tuple[list[str], np.ndarray]:
+    """The prompts of problems, and their targets' token ids, int64, (P,).
+
+    Args:
+        template: of arithmetic with the field ``{a}``, and ``{b}`` if the answer depends on it; of a table with
+            some of its fields.
+
+    Raises:
+        UserError: the template lacks a field, or a target is not the next single token after its prompt.
+    """
+    rows = stated(task, problems)
+    check_template_fields(task, template, where)
+    prompts = prompts_of(template, rows)
+    return prompts, target_tokens(tokenizer, prompts, rows, where)
+
+
+def check_template_fields(task: Task, template: str, where: str) -> None:
+    """Check the fields of a template of another task.
+
+    Raises:
+        UserError: one is missing, or is unknown.
+    """
+    if isinstance(task, TableTask):
+        check_fields(template, where, list(json.loads(pool(task)["fields"].iloc[0])))
+    else:
+        check_task_fields(template, where, task.expression)
+
+
+def check_other_task(task: Task, tokenizer: PromptTokenizer, template: str, where: str) -> None:
+    """Check a template of another task against a tokenizer, by evenly spaced problems.
+
+    Raises:
+        UserError: as `prepare`.
+    """
+    problems = problems_for(task, template)
+    places = np.linspace(0, len(problems) - 1, min(len(problems), _TRIED)).astype(int)
+    prepare(task, tokenizer, template, problems.iloc[places], where)
