@@ -25,6 +25,12 @@ from form_invariance.stages.transfer.names import DRAWN
 
 TRIALS = 40
 """Of a null that is drawn."""
+DONORS = {
+    "matched_minus_same_answer": ("beyond_the_answer", "matched", "same_answer", "donors change places"),
+    "matched_minus_copied_answer": ("beyond_the_answer", "matched", "copied_answer", "copies change places"),
+    "interchange_minus_copied": ("interchange", "interchange", "copied_other", "copies change places"),
+}
+"""By contrast of transfer: its question, the two conditions, and what its null is called."""
 SET = ["operator", "k", "neurons", "seed"]
 OF_BEST = [kind + CONTROL_OF + OWN_BEST for kind in CONTROLS]
 """The controls of a format's best neurons."""
@@ -79,18 +85,19 @@ def transfer_trials(transfer, pairs, resamples, seed):
         kept = pairs[pairs["condition"] == kind]
         kept = kept.assign(condition=kept["condition"].mask(kept["seed"] == draw, "matched"))
         yield from verdicts(kept, {"matched_minus_baseline": "repaired"}, "a control is the circuit")
-    both = pairs[pairs["condition"].isin(["matched", "same_answer"])]
     for trial in range(TRIALS):
         rng = generator(seed, "nulls", trial)
         # A donor's answer comes out as often as that of another pair's donor.
         lucky = rng.random(len(pairs)) < pairs["permuted_answer"].to_numpy()
         same = {"imposed": "imposed", "interchange": "interchange"}
         yield from verdicts(pairs.assign(donor_answer=lucky), same, "permuted donors")
-        place = both.groupby(["operator", "donor", "target", "k", "a", "b"]).ngroup()
-        turned = (rng.random(int(place.max()) + 1) < 0.5)[place] if len(both) else np.zeros(0, dtype=bool)
-        names = both["condition"].map({"matched": "same_answer", "same_answer": "matched"})
-        changed = both.assign(condition=both["condition"].mask(turned, names))
-        yield from verdicts(changed, {"matched_minus_same_answer": "beyond_the_answer"}, "donors change places")
+        for contrast, (question, first, second, null) in DONORS.items():
+            both = pairs[pairs["condition"].isin([first, second])]
+            place = both.groupby(["operator", "donor", "target", "k", "a", "b"]).ngroup()
+            turned = (rng.random(int(place.max()) + 1) < 0.5)[place] if len(both) else np.zeros(0, dtype=bool)
+            names = both["condition"].map({first: second, second: first})
+            changed = both.assign(condition=both["condition"].mask(turned, names))
+            yield from verdicts(changed, {contrast: question}, null)
 
 
 def lost_by_cell(prompts, intervention, metric):

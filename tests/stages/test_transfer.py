@@ -1,10 +1,16 @@
-"""Transfer against TransformerLens hooks over whole sequences, and the choice of pairs and neurons."""
+"""Transfer against hooks over whole sequences, and the choice of pairs and neurons."""
+
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import oracles
 import pandas as pd
+import pytest
 import torch
+from hugging_face import reading
 from small_prompts import PROMPTS
+from transformers import AutoModelForCausalLM
 
 from form_invariance.beyond.engine_check.transformer_lens_bridge import residual_before
 from form_invariance.experiment.controls import Draws, circuit_set, labels_of, masks_of
@@ -12,6 +18,8 @@ from form_invariance.experiment.intervene import read_replaced
 from form_invariance.experiment.readout import read_out
 from form_invariance.experiment.run import Run
 from form_invariance.model.replay import build_cache
+from form_invariance.problems.operands import OperandRange
+from form_invariance.problems.tasks import Arithmetic
 from form_invariance.stages.dataset.pairs import without_train
 from form_invariance.stages.transfer.compute import Donors, run_group, transfer_residual
 from form_invariance.stages.transfer.conditions import (
@@ -21,6 +29,7 @@ from form_invariance.stages.transfer.conditions import (
     plan,
     plan_direction,
 )
+from form_invariance.stages.transfer.copies import answers_of_donors, right_copies, with_copies
 from form_invariance.stages.transfer.directions import RATES, _permuted, transfer_tables
 from form_invariance.stages.transfer.names import CEILINGS, CIRCUIT, CONTROLS, NO_DONOR, NONE, RESIDUAL
 from form_invariance.stages.transfer.neuron_sets import (
@@ -167,6 +176,45 @@ def test_conditions_choose_the_right_pairs():
     assert [group.right_before for group in (failed, both, reverse)] == [False, True, True]
 
 
+def test_copying_donors_have_the_answers_of_those_that_compute():
+    censuses = {"D": census(lambda a, b: a != 7, "D"), "T": census(lambda a, b: b > 8, "T")}
+    plans = plan(censuses, [], 1000, 0, "addition")
+    # Answers 12 to 26; those from 20 on have no copy, each other has two.
+    copies = pd.DataFrame({"a": np.arange(12, 20).repeat(2)})
+    copies["prompt"] = [f"C {a} {place}" for place, a in enumerate(copies["a"])]
+    copies["answer_token"] = 100 * copies["a"]
+    more = with_copies(plans, {"D": copies}, 0, "addition")
+    assert [len(group.conditions) for group in more["T", "D"]] == [len(g.conditions) for g in plans["T", "D"]]
+    failed, both, reverse = more["D", "T"]
+    for group, before in zip((failed, both, reverse), plans["D", "T"], strict=True):
+        assert group.conditions[: len(before.conditions)] == before.conditions
+    (equal,), (other,) = (
+        [c for c in group.conditions if c.name == name]
+        for group, name in ((failed, "copied_answer"), (both, "copied_other"))
+    )
+    (computed,) = (c for c in both.conditions if c.name == "interchange")
+    for condition, targets, tokens in (
+        (equal, np.arange(len(failed.pairs)), 100 * failed.pairs["answer"].to_numpy()),
+        (other, computed.targets, computed.donor_tokens),
+    ):
+        kept = tokens < 2000
+        assert 0 < kept.sum() < len(kept)
+        assert condition.targets.tolist() == targets[kept].tolist()
+        assert condition.donor_tokens.tolist() == tokens[kept].tolist()
+        assert [100 * a for a, _ in operands(condition.donors)] == tokens[kept].tolist()
+        assert (condition.format, condition.neurons, condition.averaged) == ("D", CIRCUIT, False)
+        assert len(set(condition.donors)) > len(set(tokens[kept].tolist()))
+    # The answers of the targets are others.
+    assert (other.donor_tokens != both.pairs["answer_token"].to_numpy()[other.targets]).all()
+    assert [c.donors for c in with_copies(plans, {"D": copies}, 0, "addition")["D", "T"][0].conditions] == [
+        c.donors for c in failed.conditions
+    ]
+    needed = {*failed.pairs["answer_token"], *computed.donor_tokens}
+    assert answers_of_donors(plans, "D").tolist() == sorted(needed)
+    none = with_copies(plans, {"D": copies.iloc[:0]}, 0, "addition")["D", "T"]
+    assert [len(group.conditions[-1].donors) for group in none[:2]] == [0, 0]
+
+
 def test_no_train_pair_gives_or_receives_and_no_pair_added_later_receives():
     def uniform(a, b):
         return a != 9
@@ -295,6 +343,80 @@ def small_group(neurons=CIRCUIT):
     nobody = Condition("nobody", np.array([], dtype=int), "word", [], np.array([], dtype=int))
     ceiling = Condition(RESIDUAL, np.arange(5), "word", given, tokens, RESIDUAL)
     return Group(table, [every, some, nobody, ceiling, mean])
+
+
+@pytest.mark.parametrize("most", [6, 20, 500])
+def test_copying_prompts_are_asked_of_every_wanted_answer_alike(tiny, monkeypatch, most):
+    """Numbers from 2 to 9, of which 3 to 6 are wanted; in the second template each has seven prompts."""
+    run = Run(*tiny, first=2)
+    limits = OperandRange(2, 9, 2, 9)
+    tasks = {
+        "first": (Arithmetic("a", limits), "{a}+{a}="),
+        "second": (Arithmetic("b", limits), "{a}+{b}="),
+    }
+    wanted, asked = run.answer_tokens(np.arange(3, 7)), []
+
+    def answer(run, tokens, right):
+        asked.append(right)
+        return SimpleNamespace(correct=right != wanted[0])
+
+    monkeypatch.setattr("form_invariance.stages.transfer.copies.answer", answer)
+    found = right_copies(run, tasks, wanted.numpy(), most, 0)
+    number = asked[0].unique(return_counts=True)[1].tolist()
+    assert sorted(number) == {6: [1, 1, 2, 2], 20: [5, 5, 5, 5], 500: [8, 8, 8, 8]}[most]
+    right = {f"{a}+{b}=": b for b in range(3, 7) for a in range(2, 10)}
+    assert found["prompt"].is_unique
+    assert found["answer_token"].tolist() == run.answer_tokens(found["prompt"].map(right).to_numpy()).tolist()
+    assert len(found) == len(asked[0]) - int((asked[0] == wanted[0]).sum())
+    nothing = right_copies(run, tasks, np.array([], dtype=np.int64), most, 0)
+    assert list(nothing.columns) == ["prompt", "answer_token"]
+    assert nothing.empty
+    assert len(asked) == 1
+
+
+def keep(found, layer, neurons):
+    found[layer] = neurons[:, -1].clone()
+    return neurons
+
+
+def give(found, layer, mask, neurons):
+    neurons = neurons.clone()
+    neurons[:, -1, mask] = found[layer][:, mask]
+    return neurons
+
+
+def test_copying_donors_equal_hooks_on_hugging_face(tiny, tiny_folder):
+    run = Run(*tiny, first=2)
+    model = AutoModelForCausalLM.from_pretrained(tiny_folder).eval()
+    pairs, order = small_group().pairs, [1, 2, 3, 4, 0]
+    donors = [PROMPTS["word"].format(a=a, b=b) for a, b in pairs[["a", "b"]].to_numpy()[order]]
+    computed = Condition("interchange", np.arange(5), "word", donors, pairs["answer_token"].to_numpy()[order])
+    plans = {("word", "symbolic"): [Group(pairs, []), Group(pairs, [computed], True), Group(pairs.iloc[:0], [])]}
+    tokens = pairs["answer_token"].tolist()[1:]
+    copies = pd.DataFrame({"prompt": [PROMPTS["code"].format(a=a, b=a) for a in tokens], "answer_token": tokens})
+    prompt_of = dict(zip(tokens, copies["prompt"], strict=True))
+    plans = with_copies(plans, {"word": copies}, 0, "addition")
+    masks = torch.rand(2, 2, run.width, generator=torch.Generator().manual_seed(0)) < 0.5
+    sets = {("word", "symbolic"): {CIRCUIT: small_sets(run, masks)[CIRCUIT]}}
+    ((_, rates, by_pair),) = transfer_tables(run, plans, {}, sets, True)
+    found = by_pair.set_index(["condition", "k", "a"])
+    for row in rates[rates["condition"] != "interchange"].itertuples():
+        donor_of = order if row.condition == "copied_other" else range(5)
+        assert row.pairs == 4
+        for place in range(5):
+            pair, given, mask = pairs.iloc[place], pairs["answer_token"][donor_of[place]], masks[row.k - 1]
+            if given not in prompt_of:
+                continue
+            downs = [layer.mlp.down_proj for layer in model.model.layers[run.first :]]
+            held: dict = {}
+            with torch.no_grad(), reading(*((down, partial(keep, held, at)) for at, down in enumerate(downs))):
+                model(run.tokens([prompt_of[given]]))
+            changes = ((down, partial(give, held, at, mask[at])) for at, down in enumerate(downs))
+            with torch.no_grad(), reading(*changes):
+                p = model(run.tokens([pair["prompt"]])).logits[0, -1].softmax(-1)
+            got = found.loc[(row.condition, row.k, pair["a"])]
+            np.testing.assert_allclose(got["probability"], p[pair["answer_token"]], rtol=1e-4)
+            assert got["donor_answer"] == (p.argmax() == given)
 
 
 def small_sets(run, masks):

@@ -1,29 +1,35 @@
-"""The contrasts of transfer by brute force, and on two models that were built to inject and to repair answers."""
+"""The contrasts of transfer by brute force, and on models that were built to inject, repair and copy answers."""
 
+import copying_model
 import numpy as np
 import pandas as pd
 import planted_models
 import pytest
 import repairing_model
 import torch
+from example_tables import crossed
 from planted_models import EXPRESSION, LATE, LIMITS, PLANTED, TEMPLATES, WIDTH
 from scipy.stats import t
 
-from form_invariance.experiment.contrasts import ALL, FEWEST, overall
+from form_invariance.experiment.contrasts import ALL, FEWEST, overall, verdict
 from form_invariance.experiment.controls import Draws
 from form_invariance.experiment.run import Run
 from form_invariance.model import loading as models
 from form_invariance.model.files import resolve
 from form_invariance.model.tokenizers import load_tokenizer
+from form_invariance.problems.operands import OperandRange
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.randomness import generator
 from form_invariance.stages.census.compute import take_census
 from form_invariance.stages.circuit.compute import circuit_members
 from form_invariance.stages.mean_cache.compute import last_token_means
+from form_invariance.stages.transfer.answer import answer
 from form_invariance.stages.transfer.conditions import plan
 from form_invariance.stages.transfer.contrasts import CONTRASTS, contrast_table
+from form_invariance.stages.transfer.copies import answers_of_donors, right_copies, with_copies
 from form_invariance.stages.transfer.directions import transfer_tables
 from form_invariance.stages.transfer.neuron_sets import measure, neuron_sets
+from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_CONTRASTS
 
 DRAWS = {"random": 3, "random_variance": 2, "not_shared": None}
 
@@ -41,10 +47,11 @@ def tables():
                     continue  # nothing is shared there
                 pairs = [(a, a + 1) for a in rng.permutation(40)[: rng.integers(8, 20)]]
                 others = ("mismatched", "same_answer", "no_donor", "interchange", "harm_matched")
+                others += ("copied_answer", "copied_other")
                 for condition in ("matched", *others, *DRAWS):
                     for seed in range(DRAWS[condition]) if DRAWS.get(condition) else [-1]:
                         for a, b in pairs:
-                            if condition == "same_answer" and a % 3 == 0:
+                            if condition in ("same_answer", "copied_answer", "copied_other") and a % 3 == 0:
                                 continue
                             flags = rng.random(2) < rng.random()
                             rows.append((operator, donor, target, k, condition, seed, a, b, *flags, rng.random()))
@@ -67,8 +74,8 @@ def plain(pairs, operator, direction, k):
     if not mean:
         return {name: [] for name in CONTRASTS}, {}
 
-    def minus(other):
-        return [mean["matched"][pair][0] - mean[other][pair][0] for pair in mean["matched"] if pair in mean[other]]
+    def minus(other, first="matched", value=0):
+        return [got[value] - mean[other][pair][value] for pair, got in mean[first].items() if pair in mean[other]]
 
     def strongest(*names):
         return max(sorted(names), key=lambda name: np.mean([got[0] for got in mean[name].values()]))
@@ -80,6 +87,8 @@ def plain(pairs, operator, direction, k):
         "imposed": [got[1] - got[2] for got in mean["mismatched"].values()],
         "interchange": [got[1] - got[2] for got in mean["interchange"].values()],
         "matched_minus_mismatched": minus("mismatched"),
+        "matched_minus_copied_answer": minus("copied_answer"),
+        "interchange_minus_copied": minus("copied_other", "interchange", value=1),
     }
     return found, control
 
@@ -132,7 +141,15 @@ def test_a_cells_interval_is_the_bootstraps(tables):
 WRITERS = {
     "injects": lambda folder: planted_models.write_model(folder, shared=True, seed=0),
     "repairs": lambda folder: repairing_model.write_model(folder, seed=0),
+    "copies by others": lambda folder: copying_model.write_model(folder, seed=0),
 }
+COPYING = {
+    "symbolic": "{a}+0=",
+    "code": "x = {a} + 0\nprint(x)  # ",
+    "word": "Jack has {a} apples. His friend gives him 0 more apples. How many does he have now? Answer:",
+}
+"""The planted neurons copy a number by adding nothing to it."""
+COPY = Arithmetic("a", OperandRange(6, 120, 6, 120))
 
 
 @pytest.fixture(scope="module", params=WRITERS)
@@ -142,26 +159,34 @@ def built(request, tmp_path_factory):
     WRITERS[request.param](folder)
     decoder = models.load(resolve(str(folder), None), dtype=torch.float32, device="cpu")
     run = Run(decoder, load_tokenizer(folder), LATE[0])
+    around = request.param == "copies by others"
+    templates = {name: template for name, template in TEMPLATES.items() if not around or name != "code"}
+    copying = dict.fromkeys(templates, COPYING["code"]) if around else COPYING
     censuses = {
         name: take_census(run.model, run.tokenizer, template, "addition", Arithmetic(EXPRESSION, LIMITS), None, 0)
-        for name, template in TEMPLATES.items()
+        for name, template in templates.items()
     }
     planted = planted_models.planted_neurons(True, seed=0)
     circuit = pd.DataFrame(
-        [(PLANTED, layer, neuron) for layer in LATE for neuron in planted["code", layer]],
+        [(PLANTED, layer, neuron) for layer in LATE for neuron in planted["word", layer]],
         columns=["k", "layer", "neuron"],
     )
     every = pd.DataFrame({"layer": np.repeat(LATE, WIDTH), "neuron": np.tile(np.arange(WIDTH), len(LATE))})
     ranking = every.assign(rank=every["neuron"] + 1, ie_mean=-every["neuron"] / WIDTH)
     variance = np.random.default_rng(0).random((len(LATE), WIDTH))
-    formats = {name: measure(run, ranking, variance) for name in TEMPLATES}
+    formats = {name: measure(run, ranking, variance) for name in templates}
     circuits = {PLANTED: circuit_members(circuit, PLANTED, run.late, run.width)}
     sets = neuron_sets(run, circuits, formats, "addition", Draws(5, 2, 0))
     means = {
         name: last_token_means(run.model, run.tokens(census["prompt"].tolist()), run.first).last_token(run.first)
         for name, census in censuses.items()
     }
-    moved = list(transfer_tables(run, plan(censuses, [], 200, 0, "addition"), means, sets, center=True))
+    plans = plan(censuses, [], 200, 0, "addition")
+    copies = {
+        name: right_copies(run, {"copying": (COPY, template)}, answers_of_donors(plans, name), 200, 0)
+        for name, template in copying.items()
+    }
+    moved = list(transfer_tables(run, with_copies(plans, copies, 0, "addition"), means, sets, center=True))
     rates = pd.concat([one for _, one, _ in moved])
     rates, pairs = rates.assign(operator="addition"), pd.concat([one for _, _, one in moved])
     table = contrast_table(rates, pairs.assign(operator="addition"), 300, 0)
@@ -175,7 +200,7 @@ def test_injecting_is_told_from_repairing(built):
     beyond, imposed = contrasts.loc["matched_minus_same_answer"], contrasts.loc["imposed"]
     exchanged, repaired = contrasts.loc["interchange"], contrasts.loc["matched_minus_baseline"]
     assert repaired["verdict"] == "yes"
-    if name == "injects":
+    if name != "repairs":
         assert (beyond["difference"], imposed["first"]) == (0, 1)
         assert imposed["difference"] > 0.9
         assert beyond["verdict"] == "undecided"
@@ -188,6 +213,24 @@ def test_injecting_is_told_from_repairing(built):
         assert imposed["high"] < 0.1
 
 
+def test_copied_answers_tell_neurons_that_write_from_neurons_that_compute(built):
+    """The neurons that inject write any number, copied ones, too; those that repair carry no answer."""
+    name, contrasts, rates = built
+    repaired, imposed = (contrasts.loc[key] for key in ("matched_minus_copied_answer", "interchange_minus_copied"))
+    assert repaired["prompts"] >= 50
+    assert imposed["prompts"] >= 50
+    if name == "injects":
+        assert (repaired["difference"], imposed["difference"]) == (0, 0)
+        assert (repaired["verdict"], imposed["verdict"]) == ("undecided", "undecided")
+        assert rates.loc["copied_other", "donor_answer"] == rates.loc["copied_answer", "recovered"] == 1
+    else:
+        assert repaired["verdict"] == "yes"
+        assert repaired["difference"] > 0.9
+        # Neurons that carry no answer impose none, computed or copied.
+        assert imposed["verdict"] == ("yes" if name == "copies by others" else "undecided")
+        assert rates.loc["copied_other", "donor_answer"] < 0.1
+
+
 def test_ceilings_controls_and_the_reverse_are_as_built(built):
     _, _, rates = built
     # The heads of these late layers read nothing, so the residual stream alone makes the donor's output.
@@ -195,3 +238,25 @@ def test_ceilings_controls_and_the_reverse_are_as_built(built):
     assert (rates.loc[["random", "random_variance", "random_effect", "not_shared"], "recovered"] == 0).all()
     assert (rates.loc["reverse"] == 1).all()
     assert (rates.loc["harm_matched", "recovered"], rates.loc["harm_random", "recovered"]) == (0, 0)
+
+
+@pytest.mark.parametrize("name", ["matched_minus_copied_answer", "interchange_minus_copied"])
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (0.1, 0.3, "20% [10%, 30%] (yes); so the {} is arithmetic, not the answer alone."),
+        (-0.1, 0.5, "20% [-10%, 50%] (undecided); so an answer that was copied may do the same."),
+        (np.nan, np.nan, ""),
+    ],
+)
+def test_only_what_a_copied_answer_does_not_do_is_called_arithmetic(name, low, high, said):
+    limits = {"difference": 0.2, "low": 0.1, "high": 0.3, "verdict": "yes"}
+    table = crossed(TRANSFER_CONTRASTS, contrast=[*CONTRASTS], direction=ALL, operator=ALL, k=10, **limits)
+    copying = table["contrast"].isin(["matched_minus_copied_answer", "interchange_minus_copied"])
+    table.loc[copying, ["low", "high", "verdict"]] = np.nan, np.nan, "undefined"
+    table.loc[table["contrast"] == name, ["low", "high", "verdict"]] = low, high, verdict(low, high)
+    rates = crossed(TRANSFER, "operator", operator="+", k=10, condition=["matched"], n_neurons=3, recovered=0.5)
+    sentences = [one.sentence for one in answer({"transfer": rates, "transfer_contrasts": table}, 10)]
+    place, what = (1, "repair") if name.startswith("matched") else (3, "override")
+    assert sentences[place].endswith(said.format(what))
+    assert ["arithmetic" in sentence for sentence in sentences] == [low > 0 and at == place for at in range(4)]

@@ -43,8 +43,9 @@ def test_a_control_that_is_one_of_many_is_rarely_told_from_them():
 
 
 def pairs_of(rng):
-    """A transfer table by pair in which the matched donor corrects all, and its answer always comes out."""
+    """A transfer table by pair in which the matched donor corrects all, and computed answers come out."""
     conditions = ["matched", "same_answer", "mismatched", "interchange", "no_donor"]
+    conditions += ["copied_answer", "copied_other"]
     rows = [
         (donor, target, condition, draw, a)
         for donor, target in (("x", "y"), ("y", "x"))
@@ -56,7 +57,8 @@ def pairs_of(rng):
     recovered = np.where(
         table["condition"].isin(DRAWN), rng.random(len(table)) < 0.3, table["condition"] == "matched"
     )
-    return table.assign(operator="+", k=10, b=1, recovered=recovered, donor_answer=True, permuted_answer=0.2)
+    answers = {"donor_answer": table["condition"] != "copied_other", "permuted_answer": 0.2}
+    return table.assign(operator="+", k=10, b=1, recovered=recovered, **answers)
 
 
 def test_in_transfer_nothing_is_left_of_what_was_there(monkeypatch):
@@ -71,6 +73,8 @@ def test_in_transfer_nothing_is_left_of_what_was_there(monkeypatch):
         ("imposed", "permuted donors"): 20,
         ("interchange", "permuted donors"): 20,
         ("beyond_the_answer", "donors change places"): 20,
+        ("beyond_the_answer", "copies change places"): 20,
+        ("interchange", "copies change places"): 20,
     }
     assert (found[["yes", "no"]].max(axis=1) <= 0.1).all()
 

@@ -69,8 +69,10 @@ def tables():
     }
     moved = {
         "matched_minus_same_answer": (0.6, 0.9),
+        "matched_minus_copied_answer": (0.6, 0.2),
         "imposed": (0.2, 0.0),
         "interchange": (0.3, 0.1),
+        "interchange_minus_copied": (0.3, 0.4),
         "matched_minus_baseline": (0.6, 0.5),
     }
     own = {"metric": ["accuracy", "probability", "loss"], "intervention": "knockout"}
@@ -119,8 +121,10 @@ ROWS = {
     ("necessary", "faithfulness"): (0.5, 0.2, 0.3, 0.1, 0.3, "yes"),
     ("repaired", "rate"): (0.6, 0.5, 0.1, -0.5, -0.1, "no"),
     ("beyond_the_answer", "rate"): (0.6, 0.9, -0.3, -0.5, -0.1, "no"),
+    ("beyond_the_answer", "rate beyond copied"): (0.6, 0.2, 0.4, -0.5, -0.1, "no"),
     ("imposed", "rate"): (0.2, 0.0, 0.2, -0.5, -0.1, "no"),
     ("interchange", "rate"): (0.3, 0.1, 0.2, -0.5, -0.1, "no"),
+    ("interchange", "beyond copied"): (0.3, 0.4, -0.1, -0.5, -0.1, "no"),
     ("exchange", "accuracy"): (0.45, 0.5, 0.1, -0.1, 0.3, "undecided"),
     ("exchange", "probability"): (0.45, 0.5, 0.1, -0.1, 0.3, "undecided"),
     ("exchange", "probability kept"): (0.1, 0.2, -0.3, -0.4, -0.2, "undecided"),
@@ -212,6 +216,28 @@ def test_the_probability_decides_of_ablations_and_the_least_favourable_null_of_o
     assert len(told.table) == table["question"].nunique()
     assert deciding(table[table["question"] == "sufficient"])["metric"] == "probability"
     assert deciding(table[table["question"] == "same"])["metric"] == "jaccard beyond operator"
+
+
+def test_the_least_favourable_of_two_equal_answers_decides(tables):
+    """A copied answer decides *More than the answer?* where it can be told, and never *override*."""
+    contrasts = tables["transfer_contrasts"]
+
+    def decided(**limits):
+        low, high = np.array([limits.get(name, (0.1, 0.3)) for name in contrasts["contrast"]]).T
+        changed = contrasts.assign(low=low, high=high, verdict=list(map(verdict, low, high)))
+        table = verdicts_table({**tables, "transfer_contrasts": changed})
+        return verdicts_at(table, 10).set_index("question")[["control", "verdict"]]
+
+    answer, copied, nothing = "matched_minus_same_answer", "matched_minus_copied_answer", (np.nan, np.nan)
+    for limits, control, word in (
+        ({copied: (-0.3, -0.1)}, "copied answer", "no"),
+        ({answer: (-0.1, 0.3)}, "same answer", "undecided"),
+        ({copied: nothing}, "same answer", "yes"),
+        ({answer: nothing}, "same answer", "undefined"),
+    ):
+        assert decided(**limits).loc["beyond_the_answer"].tolist() == [control, word], limits
+    found = decided(interchange_minus_copied=(-0.3, -0.1))
+    assert found.loc["interchange"].tolist() == ["permuted donors", "yes"]
 
 
 def test_without_a_shared_neuron_questions_are_undefined_but_the_first_is_no(tables):

@@ -1,12 +1,14 @@
 """Values on the command line mean what they mean in a file."""
 
+import json
+
 import pytest
 from stub_checkout import ROOT, snakemake
 
 from form_invariance.errors import UserError
 from form_invariance.workflow import config_check
 from form_invariance.workflow.given import left_out, merged, with_items
-from form_invariance.workflow.rule_options import settings_of
+from form_invariance.workflow.rule_options import copying_tasks, settings_of
 
 
 @pytest.mark.parametrize("value", ["0.5", "[10, 20]", "{a: 1}", "text", "'010'", ""])
@@ -77,3 +79,14 @@ def test_snakemake_reads_its_command_line_so(finished):
 def test_settings_as_options_of_rules(value, words):
     config = {"center_logits": value, "k_shown": 5}
     assert settings_of(config, "center_logits", max_k="k_shown") == [*words, "--max-k", "5"]
+
+
+def test_copying_tasks_and_their_limits():
+    given = {"copy": {"expression": "a"}, "second": {"expression": "b", "operands": {"operand_max": 7}}}
+    others = {"larger": {"expression": "max(a, b)"}, "words": {"table": "t.csv"}}
+    config = {"specificity_tasks": {**given, **others}, "operands": {"operand_min": 2, "operand_max": 99}}
+    assert json.loads(copying_tasks(config)) == {
+        "copy": {"expression": "a", "operands": {"operand_min": 2, "operand_max": 99}},
+        "second": {"expression": "b", "operands": {"operand_min": 2, "operand_max": 7}},
+    }
+    assert json.loads(copying_tasks({**config, "specificity_tasks": {}})) == {}

@@ -86,7 +86,10 @@ CHANGES = {
     ),
     "several sizes, a task and a variant": (
         several,
-        [("probe probe_across agreement heuristics specificity", {}), ("census", {"format": "word~1"} | ADDITION)],
+        [
+            ("probe probe_across agreement heuristics specificity transfer", {}),
+            ("census", {"format": "word~1"} | ADDITION),
+        ],
     ),
     "a template": (reword, [("census", WORD | ADDITION), ("heuristics", ADDITION)]),
     "the seed": (lambda config: config.update(seed=1), [("census heuristic_null", {})]),

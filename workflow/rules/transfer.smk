@@ -1,5 +1,7 @@
 """Transfer of the shared neurons' activations in all directions, per (model, operator)."""
 
+from form_invariance.workflow.rule_options import copying_tasks
+
 ONE_TRANSFER = "<results>/{model}/transfer/{operator}/{direction}.parquet"
 TRANSFERS = expand(ONE_TRANSFER, operator=OPERATORS, direction=DIRECTIONS, allow_missing=True)
 TRANSFER_PAIRS = every_operator("<results>/{model}/shared/{operator}/transfer_pairs.parquet")
@@ -30,6 +32,8 @@ rule transfer:
         settings=settings(
             "late_from", "k", "random_seeds", "matched_seeds", "center_logits", "seed", pairs="transfer_pairs"
         ),
+        # A function, because Snakemake would take the fields of a template for wildcards.
+        tasks=lambda wildcards: copying_tasks(config),
         folder=subpath(output[0], parent=True),
     resources:
         **model_job("transfer"),
@@ -37,7 +41,7 @@ rule transfer:
         "python -m form_invariance transfer {params.model:q} --model-files {input.model_files:q}"
         " --censuses {input.censuses:q} --exclude-train {input.datasets:q}"
         " --rankings {input.rankings:q} --mean-caches {input.means:q} --circuit {input.circuit:q}"
-        " {params.settings:q} --output-folder {params.folder:q} --pairs-output {output.by_pair:q} 2> {log:q}"
+        " --tasks {params.tasks:q} {params.settings:q} --output-folder {params.folder:q} --pairs-output {output.by_pair:q} 2> {log:q}"
 
 
 rule transfers_all:

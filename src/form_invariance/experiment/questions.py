@@ -61,7 +61,7 @@ QUESTIONS = {
     ),
     "beyond_the_answer": Question(
         "More than the answer?",
-        "transfer: matched donor minus donor with the same answer",
+        "transfer: matched donor minus another problem with the same answer, and minus a copied answer",
         "by the same problem − by the same answer",
     ),
     "imposed": Question(

@@ -10,6 +10,8 @@ PRIMARY = "probability"
 
 Names of metrics that begin with it are of the same metric in another contrast.
 """
+RATE = "rate"
+"""The metric that decides what transfer does; likewise."""
 
 _LEAST_FIRST = ("no", "undefined", MIXED, "undecided", "yes")
 
@@ -17,9 +19,9 @@ _LEAST_FIRST = ("no", "undefined", MIXED, "undecided", "yes")
 def deciding(contrasts: pd.DataFrame) -> pd.Series:
     """Of one question's contrasts, with verdicts: the one that decides.
 
-    That is one by the primary metric; of several, that which favours the circuit least.
+    That is one by the primary metric, or by rates; of several, that which favours the circuit least.
     """
-    primary = contrasts["metric"].str.startswith(PRIMARY)
+    primary = contrasts["metric"].str.startswith((PRIMARY, RATE))
     if primary.any():
         contrasts = contrasts[primary]
     placed = contrasts.assign(place=contrasts["verdict"].map(_LEAST_FIRST.index))

@@ -12,6 +12,7 @@ from typing import Any
 from form_invariance.beyond.specificity.table import MOST, TRIED
 from form_invariance.experiment.intervention_kinds import INTERVENED
 from form_invariance.experiment.neuron_sets import CONTROLS, MATCHED
+from form_invariance.problems.configured import copies
 from form_invariance.workflow import machine
 from form_invariance.workflow.config_check import template_of
 from form_invariance.workflow.job_sizes import known_sizes, parameters
@@ -199,9 +200,12 @@ def _row_activations(cell: Cell) -> float:
 
 def _transfer(cell: Cell) -> float:
     config = cell.config
-    conditions = len(config["k"]) * _controls(config) + 10
+    copying = any(map(copies, config.get("specificity_tasks", {}).values()))
+    # With copying donors: by each circuit, on wrong answers and on right ones; asked first, then run as donors.
+    conditions = len(config["k"]) * (_controls(config) + 2 * copying) + 10
     pairs = config["transfer_pairs"] * (len(config["formats"]) - 1)
-    return pairs * (2 * 2 * cell.size.inside * cell.tokens + conditions * cell.size.late_token)
+    moved = pairs * (2 * 2 * cell.size.inside * cell.tokens + conditions * cell.size.late_token)
+    return moved + copying * cell.passes(2 * config["transfer_pairs"])
 
 
 def _heuristics(cell: Cell) -> float:

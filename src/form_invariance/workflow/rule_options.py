@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from form_invariance.problems.configured import copies
+
 
 def one_of(names: Iterable[str]) -> str:
     """A pattern that matches these names and nothing else; without names it matches nothing."""
@@ -74,6 +76,15 @@ def other_tasks(config: Mapping[str, Any], digests: Mapping[str, str]) -> str:
     tasks = config.get("specificity_tasks", {})
     return json.dumps(
         {name: {**one, "sha256": digests[one["table"]]} if is_table(one) else one for name, one in tasks.items()}
+    )
+
+
+def copying_tasks(config: Mapping[str, Any]) -> str:
+    """The tasks of a configuration whose answer is an operand, as JSON, with the limits of the operands."""
+    tasks = {name: one for name, one in config.get("specificity_tasks", {}).items() if copies(one)}
+    limits = config["operands"]
+    return json.dumps(
+        {name: {**one, "operands": {**limits, **one.get("operands", {})}} for name, one in tasks.items()}
     )
 
 

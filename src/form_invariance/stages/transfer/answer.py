@@ -34,6 +34,20 @@ _CONTRASTS = {
 }
 """By question: the contrast that answers it, and what it is."""
 
+_COPYING = {
+    "beyond_the_answer": (
+        "matched_minus_copied_answer",
+        "Matched donor minus a donor that copies the right answer",
+        "the repair is arithmetic, not the answer alone",
+    ),
+    "interchange": (
+        "interchange_minus_copied",
+        "A donor that computed another answer imposes it, minus one that copied the same answer",
+        "the override is arithmetic, not the answer alone",
+    ),
+}
+"""Likewise, with donors that copy, and what follows if the difference is above zero."""
+
 
 def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     """Each question by its contrast, the first one with the rates."""
@@ -43,9 +57,10 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     shared = rates.loc[rates["condition"] == "matched", "n_neurons"].any()
     answers = []
     for question, (name, compared) in _CONTRASTS.items():
-        rows = contrasts[contrasts["contrast"] == name]
-        sentence = f"{compared}: {_found(rows)}." if shared else f"No neuron is shared (k = {k})."
-        answers.append(Answer(QUESTIONS[question].label, sentence, rows.drop(columns="contrast")))
+        rows = contrasts[contrasts["contrast"] == name].drop(columns="contrast")
+        sentence = f"{compared}: {_found(rows)}.{_copied(contrasts, question)}"
+        sentence = sentence if shared else f"No neuron is shared (k = {k})."
+        answers.append(Answer(QUESTIONS[question].label, sentence, rows))
     if shared:
         first = f"{_rates(rates, k)} {answers[0].sentence} {_BRACKETS}"
         answers[0] = replace(answers[0], sentence=first, figures=("transfer_contrasts", "transfer"))
@@ -61,6 +76,18 @@ def _found(contrasts: pd.DataFrame) -> str:
     value, low, high = (percent(float(row[column])) for column in ("difference", "low", "high"))
     word = str(row["verdict"])
     return word if word == "undefined" else f"{value} [{low}, {high}] ({word})"
+
+
+def _copied(contrasts: pd.DataFrame, question: str) -> str:
+    """What donors that copy say of the question; empty if there are none."""
+    if question not in _COPYING:
+        return ""
+    name, compared, follows = _COPYING[question]
+    found = _found(contrasts[contrasts["contrast"] == name])
+    if found == "undefined":
+        return ""
+    follows = follows if found.endswith("(yes)") else "an answer that was copied may do the same"
+    return f" {compared}: {found}; so {follows}."
 
 
 def _rates(table: pd.DataFrame, k: int) -> str:

@@ -22,6 +22,7 @@ def transfer(
     rankings: Files,
     circuit: Path,
     mean_caches: Files,
+    tasks: str = "{}",
     pairs: int,
     k: Sizes,
     random_seeds: RandomSeeds,
@@ -38,7 +39,8 @@ def transfer(
         exclude_train: datasets whose train pairs are left out, in either order
         rankings: ranking table of every format
         mean_caches: mean cache of every format's own template
-        pairs: largest number of pairs in each direction
+        tasks: copying tasks, as JSON: as in a configuration, with the limits of all their operands
+        pairs: largest number of pairs in each direction, and of copying prompts in each format
         output_folder: receives DONOR_to_TARGET.parquet of every direction
         pairs_output: table by pair
     """
@@ -48,12 +50,15 @@ def transfer(
 
     from form_invariance.experiment.controls import Draws
     from form_invariance.experiment.means import read_means
+    from form_invariance.experiment.options import json_object
     from form_invariance.experiment.run import load_run, of_run
+    from form_invariance.problems.configured import task_of
     from form_invariance.stages.census.table import CENSUS
     from form_invariance.stages.circuit.compute import read_circuits
     from form_invariance.stages.dataset.table import DATASET
     from form_invariance.stages.patching.table import RANKING
     from form_invariance.stages.transfer.conditions import plan
+    from form_invariance.stages.transfer.copies import answers_of_donors, right_copies, with_copies
     from form_invariance.stages.transfer.directions import transfer_tables
     from form_invariance.stages.transfer.neuron_sets import measure, neuron_sets
     from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_PAIRS
@@ -64,8 +69,16 @@ def transfer(
     operator, caches = keys["operator"], by_key(mean_caches, "format")
     answered = read_tables(by_key(censuses, "format"), CENSUS)
     ranked = read_tables(by_key(rankings, "format"), RANKING)
+    copying = json_object(tasks, "--tasks")
     plans = plan(answered, [read_table(path, DATASET) for path in exclude_train], pairs, seed, operator)
     run = load_run(model)
+    copies = {}
+    for name in answered:
+        asked = {task: one for task, one in copying.items() if name in one["templates"]}
+        stated = {task: (task_of(one, {}), one["templates"][name]) for task, one in asked.items()}
+        if stated:
+            copies[name] = right_copies(run, stated, answers_of_donors(plans, name), pairs, seed)
+    plans = with_copies(plans, copies, seed, operator)
     formats, means = {}, {}
     for name, ranking in ranked.items():
         cache = read_means(caches[name], run.model)

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.experiment.contrasts import NO_CONTROL, Pair, paired, problems_of, rows, strongest
-from form_invariance.stages.transfer.names import BASELINES, DRAWN
+from form_invariance.stages.transfer.names import BASELINES, COPIED_ANSWER, COPIED_OTHER, DRAWN
 from form_invariance.stages.transfer.table import with_direction
 
 _CELL = ["direction", "operator", "k"]
@@ -25,6 +25,11 @@ def _imposed(condition: str) -> Contrast:
     return lambda cell: (cell["donor_answer", condition], cell["permuted_answer", condition], "")
 
 
+def _minus_copied(cell: pd.DataFrame) -> tuple[pd.Series, pd.Series, str]:
+    """How often the donor's answer comes out if it was computed, beyond the same answer that was copied."""
+    return cell["donor_answer", "interchange"], cell["donor_answer", COPIED_OTHER], ""
+
+
 def _minus_baseline(cell: pd.DataFrame) -> tuple[pd.Series, pd.Series, str]:
     """The strongest baseline recovers most in this cell, in the mean over its draws."""
     control = strongest({name: cell["recovered", name].dropna().to_numpy() for name in BASELINES})
@@ -35,8 +40,10 @@ def _minus_baseline(cell: pd.DataFrame) -> tuple[pd.Series, pd.Series, str]:
 CONTRASTS: dict[str, Contrast] = {
     "matched_minus_baseline": _minus_baseline,
     "matched_minus_same_answer": _minus("same_answer"),
+    "matched_minus_copied_answer": _minus(COPIED_ANSWER),
     "imposed": _imposed("mismatched"),
     "interchange": _imposed("interchange"),
+    "interchange_minus_copied": _minus_copied,
     "matched_minus_mismatched": _minus("mismatched"),
 }
 """By name, as in the table."""
@@ -44,7 +51,7 @@ CONTRASTS: dict[str, Contrast] = {
 
 def _by_pair(pairs: pd.DataFrame) -> pd.DataFrame:
     """Means over draws: rows are cells and operands, columns (value, condition)."""
-    conditions = ["matched", "same_answer", "interchange", *BASELINES]
+    conditions = ["matched", "same_answer", "interchange", COPIED_ANSWER, COPIED_OTHER, *BASELINES]
     values = ["recovered", "donor_answer", "permuted_answer"]
     chosen = pairs[pairs["condition"].isin(conditions)].astype(dict.fromkeys(values, float))
     means = chosen.groupby([*_CELL, "a", "b", "condition"])[values].mean()

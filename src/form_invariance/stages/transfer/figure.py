@@ -31,10 +31,15 @@ LOOKS = {
 TITLES = {
     "matched_minus_baseline": "matched −\nbest baseline",
     "matched_minus_same_answer": "matched −\nsame answer",
+    "matched_minus_copied_answer": "matched −\ncopied answer",
     "imposed": "another answer\nis imposed",
     "interchange": "the same where\nboth are right",
+    "interchange_minus_copied": "the same −\ncopied answer",
 }
 """By contrast."""
+
+COPYING = ("matched_minus_copied_answer", "interchange_minus_copied")
+"""Those with donors that copy."""
 
 _PANEL = ["direction", "operator"]
 
@@ -93,7 +98,10 @@ def _denominators(pairs: pd.Series) -> str:
 def transfer_contrasts(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """A panel for each contrast: over all cells with its interval, and each operator's mean over directions."""
     table = tables["transfer_contrasts"]
-    table = table[table["contrast"].isin(TITLES)].assign(title=table["contrast"].map(TITLES))
+    measured = table.groupby("contrast")["difference"].transform("count") > 0
+    # Without a donor that copies, its contrasts have no panels.
+    table = table[table["contrast"].isin(TITLES) & (measured | ~table["contrast"].isin(COPYING))]
+    table = table.assign(title=table["contrast"].map(TITLES))
     table = table[table["direction"] == ALL]
     whole, operators = (table[(table["operator"] == ALL) == wanted] for wanted in (True, False))
     looks = {
@@ -107,7 +115,8 @@ def transfer_contrasts(tables: Mapping[str, pd.DataFrame], title: str, k: int) -
         ]
     )
     heading = f"{title}: what the donor's problem adds to its answer"
-    grid = line_grid(drawn, "k", looks, "difference, share", heading, col="title", col_wrap=len(TITLES))
+    across = 3 if drawn["title"].nunique() == len(TITLES) else len(TITLES) - len(COPYING)
+    grid = line_grid(drawn, "k", looks, "difference, share", heading, col="title", col_wrap=across)
     for axes in grid.axes.flat:
         axes.axhline(0, color=LIGHT, lw=0.5, zorder=0)
     lowest = min(-0.03, *(float(drawn[column].min()) - 0.03 for column in ("value", "low")))

@@ -20,5 +20,8 @@ BASELINES = (NO_DONOR, "mismatched", *CONTROLS)
 CEILINGS = (ALL_LATE, RESIDUAL)
 """Conditions with all that a matched donor can give at the last token of the late layers."""
 
+COPIED_ANSWER, COPIED_OTHER = "copied_answer", "copied_other"
+"""Conditions whose donors have copied their answer, not computed it."""
+
 NONE = -1
 """The value of `k` and `seed` in rows that have none."""

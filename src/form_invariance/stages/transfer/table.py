@@ -18,7 +18,9 @@ _SETTING = {
         f"many per layer ({described(*DRAWN)}, in the target's format; "
         "not_shared: the donor's best outside the circuit), all_late (every late neuron), residual (residual "
         "stream before the first late layer); harm_matched, harm_random, interchange (pairs right in both "
-        "formats; interchange: another pair's donor); reverse (pairs right in the target alone)"
+        "formats; interchange: another pair's donor); reverse (pairs right in the target alone); with donors of a "
+        "copying task: copied_answer (the right answer), copied_other (pairs right in both formats; the answer of "
+        "interchange's donor)"
     ),
     "seed": integer("draw of a random control; -1 for the other conditions"),
 }
@@ -29,7 +31,7 @@ TRANSFER = Schema(
         "pairs": integer("pairs, the denominator of every rate of the row"),
         "n_neurons": integer("neurons transferred, over all late layers; rates of none are NaN (but residual)"),
         "recovered": number(
-            "fraction whose output is the right answer (harm, interchange, reverse: whose output is wrong)"
+            "fraction whose output is the right answer (pairs right in the target: whose output is wrong)"
         ),
         "low": number("Wilson 95 % lower limit of it"),
         "high": number("Wilson 95 % upper limit of it"),
@@ -46,7 +48,7 @@ TRANSFER_PAIRS = Schema(
         **_SETTING,
         "a": integer("first operand of the pair that receives"),
         "b": integer("second operand of it"),
-        "recovered": flag("the output is the right answer (harm, interchange, reverse: the output is wrong)"),
+        "recovered": flag("the output is the right answer (pairs right in the target: the output is wrong)"),
         "donor_answer": flag("the output is that of the donor's own run"),
         "permuted_answer": number(
             "share of the other pairs' donors, of those without the right answer, whose own answer is the output"
@@ -62,9 +64,11 @@ TRANSFER_CONTRASTS = Schema(
         "operator": text("operator; all = over all operators"),
         "k": integer("circuit size: neurons per layer and format"),
         "contrast": text(
-            "matched_minus_baseline, matched_minus_same_answer, matched_minus_mismatched (differences of "
-            "recovered), imposed, interchange (a donor's own answer comes out, minus the rate at which another "
-            "pair's donor's does; on failures, and on pairs right in both formats). Prompts are pairs"
+            "matched_minus_baseline, matched_minus_same_answer, matched_minus_copied_answer, "
+            "matched_minus_mismatched (differences of recovered), imposed, interchange (a donor's own answer "
+            "comes out, minus the rate at which another pair's donor's does; on failures, and on pairs right in "
+            "both formats), interchange_minus_copied (a donor's own answer comes out: one that was computed, "
+            "minus the same answer copied). Prompts are pairs"
         ),
         **COLUMNS,
     },

@@ -12,17 +12,19 @@ from form_invariance.beyond.specificity.verdicts import ratios, specific
 from form_invariance.experiment.contrasts import ALL, verdict
 from form_invariance.experiment.intervention_kinds import ASKED
 from form_invariance.experiment.questions import NOTHING_OWN, QUESTIONS
-from form_invariance.experiment.verdicts import MIXED
+from form_invariance.experiment.verdicts import MIXED, RATE
 from form_invariance.stages.overlap.table import BOTH, FORMAT, INVARIANCE, OPERATORS_OWN, OVERLAPS, all_formats
-from form_invariance.verdicts.summary.table import BEYOND_OPERATOR, FEWEST_PAIRS, VERDICTS
+from form_invariance.verdicts.summary.table import BEYOND_OPERATOR, COPIED, FEWEST_PAIRS, VERDICTS
 
 _MOVED = {
-    "matched_minus_baseline": ("repaired", "strongest"),
-    "matched_minus_same_answer": ("beyond_the_answer", "same answer"),
-    "imposed": ("imposed", "permuted donors"),
-    "interchange": ("interchange", "permuted donors"),
+    "matched_minus_baseline": ("repaired", RATE, "strongest"),
+    "matched_minus_same_answer": ("beyond_the_answer", RATE, "same answer"),
+    "matched_minus_copied_answer": ("beyond_the_answer", f"{RATE} beyond copied", COPIED),
+    "imposed": ("imposed", RATE, "permuted donors"),
+    "interchange": ("interchange", RATE, "permuted donors"),
+    "interchange_minus_copied": ("interchange", "beyond copied", COPIED),
 }
-"""Question and control of a contrast of transfer."""
+"""Question, metric and control of a contrast of transfer."""
 
 
 def _same(overlap: pd.DataFrame) -> Iterator[dict[str, object]]:
@@ -67,14 +69,14 @@ def _ablated(contrasts: pd.DataFrame) -> pd.DataFrame:
 def _transferred(contrasts: pd.DataFrame) -> pd.DataFrame:
     """What a matched donor repairs and adds to the answer, and how often a mismatched one imposes its own."""
     rows = contrasts[contrasts["contrast"].isin(_MOVED)]
-    question, control = (
-        rows["contrast"].map({name: both[part] for name, both in _MOVED.items()}) for part in (0, 1)
-    )
-    rows = rows.assign(question=question, control=control, metric="rate")
+    names = pd.DataFrame(list(rows["contrast"].map(_MOVED)), rows.index, ["question", "metric", "control"])
+    rows = rows.drop(columns="control").join(names)
     # The bootstrap of one or two pairs has no width, and would say yes or no.
     few = rows["prompts"] < FEWEST_PAIRS
     rows.loc[few, ["first", "second", "difference", "low", "high"]] = np.nan
-    return rows.assign(verdict=rows["verdict"].mask(few, "undefined"))
+    rows = rows.assign(verdict=rows["verdict"].mask(few, "undefined"))
+    # Many models cannot copy, or are not asked to; then the other rows decide.
+    return rows[(rows["control"] != COPIED) | (rows["verdict"] != "undefined")]
 
 
 def _mixed(found: pd.DataFrame) -> pd.Series:

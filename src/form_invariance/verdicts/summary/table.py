@@ -6,6 +6,9 @@ from form_invariance.tables.columns import Schema, integer, number, text
 BEYOND_OPERATOR = "jaccard beyond operator"
 """The metric by which formats of one operator are compared with formats of two operators."""
 
+COPIED = "copied answer"
+"""The control of transfer whose donor has copied its answer, not computed it."""
+
 FEWEST_PAIRS = 10
 """Of transfer: with fewer in all cells together a verdict is undefined."""
 
@@ -15,7 +18,8 @@ VERDICTS = Schema(
         "question": text("; ".join(f"{name}: {question.compared}" for name, question in QUESTIONS.items())),
         "metric": text(
             "jaccard, jaccard beyond operator (two formats of one operator, minus two formats of two operators), "
-            "accuracy, probability, faithfulness, rate (of pairs); accuracy and probability beyond control (of "
+            "accuracy, probability, faithfulness, rate (of pairs), rate beyond copied, beyond copied (donors that "
+            "compute against donors that copy); accuracy and probability beyond control (of "
             "one circuit in its own operator and in others, beyond what the strongest control does), probability "
             "kept (of neurons kept alone, beyond the strongest control)"
         ),

@@ -1,0 +1,116 @@
+"""Donors that do not compute: prompts of a copying task, whose answer is a number that they contain.
+
+Such a donor has the answer, but did not compute it. So what it corrects or imposes is due to the answer alone.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import torch
+
+from form_invariance.experiment.intervene import answer
+from form_invariance.experiment.run import Run
+from form_invariance.problems.configured import prepare, problems_for
+from form_invariance.problems.tasks import Task, stated
+from form_invariance.randomness import generator
+from form_invariance.stages.transfer.conditions import Condition, Group, Plans
+from form_invariance.stages.transfer.names import COPIED_ANSWER, COPIED_OTHER
+
+
+def _computed(both: Group) -> Condition:
+    """The condition of a group in which donors with another answer computed it."""
+    (found,) = (condition for condition in both.conditions if condition.name == "interchange")
+    return found
+
+
+def _copied(
+    name: str,
+    positions: np.ndarray,
+    wanted: np.ndarray,
+    donor: str,
+    copies: pd.DataFrame,
+    rng: np.random.Generator,
+) -> Condition:
+    """For each target a copying donor with the wanted answer; without one the target is left out.
+
+    Args:
+        positions: of the targets in their group.
+        wanted: token ids of the answers, likewise.
+    """
+    by_answer = copies.groupby("answer_token").indices
+    some = np.flatnonzero(np.isin(wanted, copies["answer_token"]))
+    given = copies.iloc[[int(rng.choice(by_answer[token])) for token in wanted[some].tolist()]]
+    return Condition(name, positions[some], donor, given["prompt"].tolist(), given["answer_token"].to_numpy())
+
+
+def with_copies(plans: Plans, copies: Mapping[str, pd.DataFrame], seed: int, operator: str) -> Plans:
+    """The plans with two more conditions in each direction, whose donors copy.
+
+    The one has the right answer of a target that is wrong. The other has, for each target that both formats get
+    right, the answer of the donor in `interchange`, so that both differ in nothing but whether it was computed.
+
+    Args:
+        copies: by format, from `right_copies`; a direction whose donor format has none keeps its conditions.
+        operator: names the seeded choices.
+    """
+    every = {}
+    for (donor, target), groups in plans.items():
+        if donor in copies:
+            groups = _with_copies(groups, donor, copies[donor], generator(seed, "copied", operator, donor, target))
+        every[donor, target] = groups
+    return every
+
+
+def _with_copies(groups: list[Group], donor: str, copies: pd.DataFrame, rng: np.random.Generator) -> list[Group]:
+    failed, both, reverse = groups
+    computed = _computed(both)
+    answers = failed.pairs["answer_token"].to_numpy()
+    equal = _copied(COPIED_ANSWER, np.arange(len(answers)), answers, donor, copies, rng)
+    other = _copied(COPIED_OTHER, computed.targets, computed.donor_tokens, donor, copies, rng)
+    return [
+        replace(failed, conditions=[*failed.conditions, equal]),
+        replace(both, conditions=[*both.conditions, other]),
+        reverse,
+    ]
+
+
+def answers_of_donors(plans: Plans, donor: str) -> np.ndarray:
+    """Token ids of the answers that donors of a format that copy must have, each once."""
+    found = [np.empty(0, dtype=np.int64)]
+    for (name, _), (failed, both, _) in plans.items():
+        if name == donor:
+            found += [failed.pairs["answer_token"].to_numpy(), _computed(both).donor_tokens]
+    return np.unique(np.concatenate(found))
+
+
+def right_copies(
+    run: Run, tasks: Mapping[str, tuple[Task, str]], wanted: np.ndarray, most: int, seed: int
+) -> pd.DataFrame:
+    """Prompts of a format's copying tasks that the unmodified model answers right.
+
+    Args:
+        tasks: by name, with their templates in this format.
+        wanted: token ids of the answers; prompts with others are not run.
+        most: prompts that are run; of every answer as many, if there are.
+        seed: of their choice.
+
+    Returns:
+        Columns prompt and answer_token.
+    """
+    every = []
+    for name, (task, template) in tasks.items():
+        problems = problems_for(task, template)
+        problems = problems.iloc[generator(seed, "copied", name).permutation(len(problems))]
+        problems = problems[stated(task, problems).groupby("target").cumcount() < most]
+        prompts, tokens = prepare(task, run.tokenizer, template, problems, f"the task {name}")
+        every.append(pd.DataFrame({"prompt": prompts, "answer_token": tokens}))
+    table = pd.concat(every).drop_duplicates("prompt")
+    table = table[table["answer_token"].isin(wanted)].reset_index(drop=True)
+    order = table.groupby("answer_token").cumcount().sort_values(kind="stable").index
+    table = table.loc[order[:most]]
+    if len(table):
+        right = torch.tensor(table["answer_token"].tolist(), device=run.model.device)
+        table = table[answer(run, run.tokens(table["prompt"].tolist()), right).correct.cpu().numpy()]
+    return table
