@@ -33,6 +33,7 @@ class Experiment:
         questions: the operators.
         chosen: a trial for each format and operator.
         files: by operator, the tables that have lost their worked examples.
+        tasks: the other tasks.
     """
 
     settings: Mapping[str, str]
@@ -40,6 +41,7 @@ class Experiment:
     questions: Sequence[Question]
     chosen: pd.DataFrame
     files: Mapping[str, Path]
+    tasks: Mapping[str, Any]
     seed: int
 
 
@@ -105,7 +107,13 @@ def fit(
         if censuses:
             own = sizes.of_tables(own, censuses, experiment.seed)
         text = configuration(
-            experiment.settings, experiment.questions, experiment.chosen, own, experiment.files, experiment.seed
+            experiment.settings,
+            experiment.questions,
+            experiment.chosen,
+            own,
+            experiment.files,
+            experiment.tasks,
+            experiment.seed,
         )
         config = {**defaults, **yaml.safe_load(text)}
         seconds = sizes.seconds(config, model_name(experiment.settings["source"]), rate)

@@ -84,6 +84,7 @@ def scout(
 
     from form_invariance.experiment.model_options import load_model
     from form_invariance.scouting import choice, proposal, questions, sizes, writing
+    from form_invariance.scouting.other_tasks import other_tasks
     from form_invariance.tables.files import write_text
     from form_invariance.workflow.config_check import check, load
     from form_invariance.workflow.paths import default_folder
@@ -108,6 +109,7 @@ def scout(
     speed = tflops * 1e12 if tflops else sizes.machine_rate(decoder)
     texts = proposal.tables_without_examples(asked, chosen, seed)
     files = {operator: copies[operator] for operator in texts}
+    tasks = other_tasks(tokenizer, asked, dict.fromkeys(chosen["format"]))
     # What a configuration says of a model; `model_files` is of one run.
     given = {"source": model.model} | {
         field.name: getattr(model, field.name)
@@ -120,7 +122,7 @@ def scout(
             path.write_text(texts[operator], encoding="utf-8")
         censuses = proposal.censuses(decoder, tokenizer, asked, chosen, drafts, seed)
         text, config, seconds = proposal.fit(
-            proposal.Experiment(given, decoder.config, asked, chosen, files, seed),
+            proposal.Experiment(given, decoder.config, asked, chosen, files, tasks, seed),
             censuses,
             speed,
             60 * minutes,

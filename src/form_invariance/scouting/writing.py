@@ -76,6 +76,7 @@ def configuration(
     chosen: pd.DataFrame,
     sizes: Sizes,
     files: Mapping[str, Path],
+    tasks: Mapping[str, Any],
     seed: int,
 ) -> str:
     """A commented configuration.
@@ -85,6 +86,7 @@ def configuration(
         questions: those of the chosen trials.
         chosen: a trial for each format and operator.
         files: the tables that have lost their worked examples, by operator.
+        tasks: the other tasks.
     """
     lines = [f"seed: {seed}", "", "models:", f"  {_key(model_name(model['source']))}:"]
     lines += [f"    {key}: {_text(value)}" for key, value in model.items()]
@@ -107,7 +109,12 @@ def configuration(
             anchor = f"template{row.name}"
             lines.append(f"      {first}: {f'&{anchor} ' if others else ''}{_text(row['template'])}")
             lines += [f"      {other}: *{anchor}" for other in others]
-    lines += ["", "# Further tasks on numbers: config/README.md.", "specificity_tasks: {}"]
+    told = yaml.safe_dump({"specificity_tasks": dict(tasks)}, sort_keys=False, allow_unicode=True, width=math.inf)
+    lines += [
+        "",
+        "# Tasks that compute nothing, or something else, on which the circuits are tried.",
+        told.rstrip(),
+    ]
     lines += ["", "# Sizes: config/README.md explains each. All other keys are those of config.yaml."]
     lines += [f"{key}: {value}" for key, value in sizes.items()]
     return "\n".join([*lines, ""])

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from form_invariance.beyond.specificity.table import MOST, TRIED
+from form_invariance.beyond.specificity.table import MEANS, MOST
 from form_invariance.experiment.intervention_kinds import INTERVENED
 from form_invariance.experiment.neuron_sets import CONTROLS, MATCHED
 from form_invariance.problems.configured import copies
@@ -219,7 +219,9 @@ def _specificity(cell: Cell) -> float:
     # Circuits are tried on every task, a format's best on every operator, its parts on their own operator.
     circuits = (operators * config["eval_prompts"] + others * MOST) * (1 + controls)
     best = (operators * formats + 2 + controls + 11 * (formats - 1)) * config["eval_prompts"]
-    return 2 * len(config["k"]) * (circuits + best) * cell.size.late_token + cell.passes(others * TRIED * MOST)
+    return 2 * len(config["k"]) * (circuits + best) * cell.size.late_token + cell.passes(
+        others * (1 + MEANS) * MOST
+    )
 
 
 def _family_knockout(cell: Cell) -> float:

@@ -7,8 +7,8 @@ from form_invariance.tables.columns import Column, Schema, flag, integer, number
 
 MOST = 40
 """Right answers wanted of a task that is no operator."""
-TRIED = 5
-"""Prompts of such a task that the model answers, for each one wanted; as many others give the means."""
+TRIED, MEANS = 5, 2
+"""Prompts of such a task that the model answers at most, and that give the means, for each right answer wanted."""
 CONTROLS = tuple(MATCHED)
 """The controls that every circuit is compared with."""
 TEXT = "text"

@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from form_invariance.beyond.specificity.table import TEXT, TRIED
+from form_invariance.beyond.specificity.table import MEANS, TEXT, TRIED
 from form_invariance.errors import UserError, one_line
 from form_invariance.experiment.contrasts import Problem, problems_of
 from form_invariance.experiment.intervene import answer
@@ -61,30 +61,33 @@ def other_task(run: Run, name: str, asked: Asked, template: str, most: int, seed
     """
     problems = problems_for(asked, template)
     order = generator(seed, "specificity", name).permutation(len(problems))
-    tried, others = (problems.iloc[order[start : start + TRIED * most]] for start in (0, TRIED * most))
-    others = others if len(others) else tried
-    (tokens, answers), (unmeasured, _) = (
-        _tokens(run, asked, template, some, f"the task {name}") for some in (tried, others)
+    problems = problems.iloc[order[: (TRIED + MEANS) * most]]
+    prompts, targets = prepare(asked, run.tokenizer, template, problems, f"the task {name}")
+    answers = torch.from_numpy(targets).to(run.model.device)
+    return _answered_right(
+        run, name, run.tokens(prompts), answers, problems_of(name, problems["a"], problems["b"]), most
     )
-    means = last_token_means(run.model, unmeasured, run.first)
-    return _answered_right(run, name, tokens, answers, means, problems_of(name, tried["a"], tried["b"]), most)
-
-
-def _tokens(run: Run, asked: Asked, template: str, problems: pd.DataFrame, where: str) -> tuple[Tensor, Tensor]:
-    """The tokens (P, T) of problems' prompts, and their targets' token ids (P,)."""
-    prompts, targets = prepare(asked, run.tokenizer, template, problems, where)
-    return run.tokens(prompts), torch.from_numpy(targets).to(run.model.device)
 
 
 def _answered_right(
-    run: Run, name: str, tokens: Tensor, answers: Tensor, means: MeanCache, problems: list[Problem], most: int
+    run: Run, name: str, tokens: Tensor, answers: Tensor, problems: list[Problem], most: int
 ) -> Task:
-    """The first prompts that the unmodified model answers correctly, at most so many."""
-    right = answer(run, tokens, answers).correct
+    """The first prompts that the unmodified model answers correctly, at most so many; those after them give the means.
+
+    Args:
+        tokens: of the prompts, in a random order, (P, T).
+    """
+    right, tried = tokens.new_empty(0, dtype=torch.bool), 0
+    while tried < min(TRIED * most, len(tokens)) and right.sum() < most:
+        some = slice(tried, tried + most)
+        right = torch.cat([right, answer(run, tokens[some], answers[some]).correct])
+        tried = len(right)
     kept = right.nonzero()[:most, 0]
+    others = tokens[tried : tried + MEANS * most]
+    means = last_token_means(run.model, others if len(others) >= FEWEST else tokens[:tried], run.first)
     task = Task(name, tokens[kept], answers[kept], means, [problems[place] for place in kept.tolist()])
     if len(kept) < FEWEST:
-        return replace(task, undefined=f"fewer than {FEWEST} of {len(tokens)} prompts are answered correctly")
+        return replace(task, undefined=f"fewer than {FEWEST} of {tried} prompts are answered correctly")
     return task
 
 
@@ -106,7 +109,7 @@ def read_text(path: Path, sha256: str | None = None) -> str:
 def text_task(run: Run, text: str, most: int) -> Task:
     """Plain text: the next token after windows of `CONTEXT` tokens, where the unmodified model predicts it.
 
-    The windows are evenly spaced; every other one gives the means.
+    The windows are evenly spaced, and tried in a random order.
 
     Args:
         most: predicted tokens at most.
@@ -121,13 +124,12 @@ def text_task(run: Run, text: str, most: int) -> Task:
             "thousands"
         )
     windows = np.lib.stride_tricks.sliding_window_view(np.array(tokens), CONTEXT + 1)
-    number = min(2 * TRIED * most, len(windows))
-    chosen = np.unique(np.linspace(0, len(windows) - 1, number).round().astype(int))
-    tried = generator(0, "text").permutation(chosen[::2])
-    measured, others = (_with_bos(run, windows[where]) for where in (tried, chosen[1::2]))
-    means = last_token_means(run.model, others[:, :-1], run.first)
-    places: list[Problem] = [(TEXT, place) for place in tried.tolist()]
-    return _answered_right(run, TEXT, measured[:, :-1], measured[:, -1], means, places, most)
+    number = min((TRIED + MEANS) * most, len(windows))
+    places = np.linspace(0, len(windows) - 1, number).round().astype(int)
+    places = generator(0, "text").permutation(np.unique(places))
+    chosen = _with_bos(run, windows[places])
+    problems: list[Problem] = [(TEXT, place) for place in places.tolist()]
+    return _answered_right(run, TEXT, chosen[:, :-1], chosen[:, -1], problems, most)
 
 
 def _with_bos(run: Run, windows: np.ndarray) -> Tensor:

@@ -29,8 +29,8 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
         f"At k = {k}: {words} Each is a difference from the strongest control, with a 95 % interval over "
         "operators, formats or directions and prompts: yes if the interval is above zero, no if it is below, "
         "undecided if it contains zero or nearly does (within two Monte Carlo errors of a limit), mixed if "
-        f"operators disagree, tiny if the difference is below {SMALLEST}, undefined if no neuron is shared or fewer than "
-        f"{FEWEST_PAIRS} pairs can be tried. Ablations are judged by the probability of the answer, other "
-        "questions by their least favourable null."
+        f"operators disagree, tiny if the difference is below {SMALLEST}, undefined if no neuron is shared or "
+        f"fewer than {FEWEST_PAIRS} pairs can be tried. Ablations are judged by the probability of the answer, "
+        "other questions by their least favourable null."
     )
     return [Answer(QUESTION, sentence, shown, ())]

@@ -13,7 +13,7 @@ from form_invariance.beyond.specificity.table import ALL
 from form_invariance.drawing import style
 from form_invariance.drawing.style import COLOURS, GREY
 from form_invariance.experiment.questions import QUESTIONS
-from form_invariance.verdicts.summary.lines import verdicts_at
+from form_invariance.verdicts.summary.lines import said, verdicts_at
 from form_invariance.verdicts.summary.table import VERDICTS
 
 INPUTS = {"summary": {"verdicts": VERDICTS}}
@@ -64,7 +64,14 @@ def _draw(axes: Axes, table: pd.DataFrame, k: int) -> None:
         if "difference" in row:
             axes.plot([row["low"], row["high"]], [place, place], **_WHOLE)
             axes.plot(row["difference"], place, "o", color=COLOURS[0])
-        axes.text(0.99, place, row["verdict"], transform=axes.get_yaxis_transform(), ha="right", va="center")
+        axes.text(
+            0.99,
+            place,
+            said(row) if "difference" in row else row["verdict"],
+            transform=axes.get_yaxis_transform(),
+            ha="right",
+            va="center",
+        )
 
 
 def _say_what_is_compared(axes: Axes) -> None:

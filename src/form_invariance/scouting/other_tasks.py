@@ -1,0 +1,60 @@
+"""The tasks that are no operators of a configuration that scout writes: copying, a number of a list, comparing."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from form_invariance.errors import UserError
+from form_invariance.problems.configured import check_other_task, task_of
+from form_invariance.problems.prompts import PromptTokenizer
+from form_invariance.problems.tasks import Arithmetic
+from form_invariance.scouting.questions import Question
+
+_TEMPLATES = {
+    ("copying", "a"): {
+        "symbolic": "{a} = ",
+        "code": "a = {a}\nprint(a)  # ",
+        "word": "Question: Ann has {a} pens. How many pens does she have?\nAnswer: ",
+    },
+    ("list", "a"): {
+        "symbolic": "[37, {a}, 52][1] = ",
+        "code": "x = [37, {a}, 52]\nprint(x[1])  # ",
+        "word": "Ann has 37 pens, Ben has {a} and Carl has 52. The number of pens that Ben has is ",
+    },
+    ("comparing", "max(a, b)"): {
+        "symbolic": "max({a}, {b}) = ",
+        "code": "a = {a}\nb = {b}\nprint(max(a, b))  # ",
+        "word": "Ann has {a} pens and Ben has {b}. The larger of the two numbers is ",
+    },
+}
+"""By name and expression, then by format."""
+
+
+def other_tasks(
+    tokenizer: PromptTokenizer, questions: Iterable[Question], formats: Iterable[str]
+) -> dict[str, Any]:
+    """The key `specificity_tasks` of a configuration: the tasks that fit the tokenizer, for numbers alone.
+
+    Where digits are asked, each task asks each digit of numbers as long as the operators' answers.
+    """
+    numbers = [one for one in questions if isinstance(one.task, Arithmetic)]
+    found: dict[str, Any] = {}
+    for (name, expression), templates in _TEMPLATES.items() if numbers else ():
+        limits = vars(numbers[0].task.limits)  # type: ignore[union-attr]
+        for digit in range(numbers[0].digits) or (None,):
+            asked: dict[str, Any] = {"expression": expression} | ({} if digit is None else {"digit": digit})
+            fits = {
+                form: templates[form]
+                for form in formats
+                if form in templates and _fits(asked, limits, tokenizer, templates[form])
+            }
+            if fits:
+                found[name if digit is None else f"{name}_{digit}"] = {**asked, "templates": fits}
+    return found
+
+
+def _fits(asked: dict[str, Any], limits: dict[str, int], tokenizer: PromptTokenizer, template: str) -> bool:
+    try:
+        check_other_task(task_of(asked, limits), tokenizer, template, "scout")
+    except UserError:
+        return False
+    return True
