@@ -102,7 +102,7 @@ _OPTIONAL = ("self_attn.qkv_proj", "mlp.gate_up_proj", "mlp.gate_proj")
 def _layer(modules: Modules, family: Family, at: str) -> LayerWeights:
     """Read the layer at a path, and note its settings."""
     path = f"{at}.{family.attention}"
-    attention = modules.get(path)
+    attention, heads = modules.get(path), modules.get("config.num_attention_heads")
     width = modules.set(path, "d_head", modules.get(f"{path}.head_dim", f"{path}.head_size"))
     modules.set(path, "attention_scale", modules.get(f"{path}.scaling"))
     modules.set(path, "attention_softcap", getattr(attention, "attn_logit_softcapping", None))
@@ -115,7 +115,7 @@ def _layer(modules: Modules, family: Family, at: str) -> LayerWeights:
         if names[0] not in parts and not (stored in _OPTIONAL and modules.find(one) is None):
             for suffix, joint in zip(("", "_bias"), modules.linear(one), strict=True):
                 if joint is not None:
-                    split = _split(joint, names, width, modules.find("config"), family.by_head)
+                    split = _split(joint, names, heads, width, family.by_head)
                     parts |= {name + suffix: part for name, part in zip(names, split, strict=True)}
     modules.activation(*(f"{at}.mlp.{name}" for name in ("act_fn", "activation_fn", "act")))
     around = modules.find(f"{at}.post_feedforward_layernorm") is not None
@@ -124,15 +124,15 @@ def _layer(modules: Modules, family: Family, at: str) -> LayerWeights:
     return LayerWeights(**parts)
 
 
-def _split(joint: Tensor, names: list[str], width: int, config: Any, by_head: bool) -> list[Tensor]:
+def _split(joint: Tensor, names: list[str], heads: int, width: int, by_head: bool) -> list[Tensor]:
     """The parts of a matrix, or of its bias."""
     if len(names) < 3:
         return list(joint.chunk(len(names)))
     if by_head:
         return [part.flatten(0, 1) for part in joint.unflatten(0, (-1, len(names), width)).unbind(1)]
-    heads = config.num_attention_heads
-    groups = getattr(config, "num_key_value_heads", heads)
-    return list(joint.split([width * number for number in (heads, groups, groups)]))
+    query = width * heads
+    key = (len(joint) - query) // 2
+    return list(joint.split([query, key, key]))
 
 
 def family_of(modules: Modules) -> Family:
