@@ -154,7 +154,7 @@ def test_exchanged_neurons_against_a_formats_own(k, intervention, metric):
         others = [f"best_in_{form}" for form in ("symbolic", "code", "word") if form != name]
         values = {"first": lost[others].mean(axis=1), "second": lost[f"best_in_{name}"]}
         sign = 1 if intervention == "knockout" else -1
-        control = sign * lost[["random_variance", "random_effect"]]
+        control = sign * lost[["random_variance_of_own_best", "random_effect_of_own_best"]]
         strongest = control[control.mean().idxmax()]
         values = {side: sign * value - strongest for side, value in values.items()}
         cells.append(pd.DataFrame(values).reset_index().assign(cell=f"{name} {operator}", operator=operator))
@@ -167,3 +167,16 @@ def test_exchanged_neurons_against_a_formats_own(k, intervention, metric):
         return
     ratios = first / second - SERVES
     agrees((means["first"] / means["second"] - SERVES, *np.percentile(ratios, [2.5, 97.5])), row)
+
+
+@pytest.mark.parametrize("k", [50, 150])
+def test_exchanged_neurons_against_other_operators_best(k):
+    table = pd.read_parquet(MODEL / "shared/specificity_prompts.parquet")
+    table = table[(table["k"] == k) & (table["intervention"] == "knockout")]
+    table = table[table["neurons"].str.startswith("best_in_") & (table["neurons"] != "best_in_" + table["format"])]
+    table = table.assign(problem=problem(table), own=table["task"] == table["operator"])
+    # Every set counts once.
+    lost = table.groupby(["format", "task", "problem", "own"])["probability"].mean().unstack("own")
+    every = (lost[True] - lost[False]).rename("value").reset_index().rename(columns={"task": "operator"})
+    every = every.assign(cell=every["format"] + " " + every["operator"])
+    agrees(interval(every), verdict("exchange", "probability beyond operator", k))

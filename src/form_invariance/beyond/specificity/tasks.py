@@ -72,10 +72,11 @@ def other_task(run: Run, name: str, asked: Asked, template: str, most: int, seed
 def _answered_right(
     run: Run, name: str, tokens: Tensor, answers: Tensor, problems: list[Problem], most: int
 ) -> Task:
-    """The first prompts that the unmodified model answers correctly, at most so many; those after them give the means.
+    """The first prompts that the unmodified model answers correctly; those after them give the means.
 
     Args:
         tokens: of the prompts, in a random order, (P, T).
+        most: right answers at most.
     """
     right, tried = tokens.new_empty(0, dtype=torch.bool), 0
     while tried < min(TRIED * most, len(tokens)) and right.sum() < most:
