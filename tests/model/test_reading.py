@@ -88,7 +88,7 @@ def test_old_buffers_and_names_without_a_prefix(family_folders, tmp_path, family
 
 UP = "model.layers.1.mlp.up_proj"
 YARN = {"rope_type": "yarn", "factor": 4.0, "rope_theta": 1e4, "original_max_position_embeddings": 16}
-FP8 = {f"{UP}.weight": torch.zeros(80, 48).to(torch.float8_e4m3fn), f"{UP}.weight_scale_inv": torch.ones(1, 1)}
+FP8 = {f"{UP}.weight": torch.zeros(80, 48).to(torch.float8_e4m3fn)}
 GPTQ = {f"{UP}.weight": None, f"{UP}.qweight": torch.zeros(6, 80, dtype=torch.int32)}
 REFUSED = [
     ("llama", {"hidden_act": "relu"}, {}, "model.layers.0.mlp (LlamaMLP) has the activation ReLU"),
@@ -99,8 +99,8 @@ REFUSED = [
     ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, {}, "h.1.attn (GPT2Attention) has attention_scale"),
     ("llama", {}, {f"{UP}.weight": None}, f"weight '{UP}.weight' is missing"),
     ("llama", {}, {f"{UP}.lora_A.weight": torch.ones(48)}, f"weight '{UP}.lora_A.weight' does not belong to"),
-    ("llama", {}, FP8, f"weight '{UP}.weight_scale_inv' does not belong to"),
-    ("llama", {}, GPTQ, f"weight '{UP}.weight' is missing"),
+    ("llama", {}, FP8, f"the model is quantised (weight '{UP}.weight' has type F8_E4M3)"),
+    ("llama", {}, GPTQ, f"the model is quantised (weight '{UP}.qweight' has type I32)"),
 ]
 
 

@@ -7,14 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import safe_open
 
 from form_invariance.errors import UserError, in_one_sentence
 from form_invariance.model import families, proof
 from form_invariance.model.decoder import Decoder
 from form_invariance.model.folders import weight_files
+from form_invariance.model.modules import quantised
 
 OLD_BUFFERS = re.compile(r"\b(rotary_emb\.inv_freq|(attn|attention)\.(masked_)?bias)$")
 """Buffers that old checkpoints store with the weights; transformers computes them."""
+_FLOATS = ("F64", "F32", "F16", "BF16")
 
 
 @contextmanager
@@ -57,16 +60,19 @@ def _name(source: Path) -> str:
 
 def in_transformers(source: Path, dtype: torch.dtype, device: str) -> Any:
     """The transformers model of a folder or a GGUF file, which maps the weights if they need no conversion."""
-    folder, options = source, dict[str, Any](use_safetensors=True)
+    folder, options, files = source, dict[str, Any](use_safetensors=True), [source]
     if source.is_file():
         folder, options = source.parent, dict[str, Any](gguf_file=source.name)
     else:
-        weight_files(source)
+        files = weight_files(source)
     if torch.device(device).type != "cpu":
         options["device_map"] = device
     from transformers import AutoModelForCausalLM
 
     with quiet(), in_one_sentence(f"{_name(source)} cannot be read by transformers"):
+        for path in files:
+            if path.suffix == ".safetensors":
+                _check_types(path)
         model, info = AutoModelForCausalLM.from_pretrained(
             folder,
             dtype=dtype,
@@ -82,6 +88,15 @@ def in_transformers(source: Path, dtype: torch.dtype, device: str) -> Any:
         del model.config.quantization_config
     _check_info(_name(source), info)
     return model.requires_grad_(False)
+
+
+def _check_types(file: Path) -> None:
+    """Check that all weights of a file are floats of at least 16 bits, because transformers converts others."""
+    with safe_open(file, "numpy") as stored:
+        for name in stored.keys():  # noqa: SIM118
+            kind = stored.get_slice(name).get_dtype()
+            if kind not in _FLOATS and not OLD_BUFFERS.search(name):
+                raise quantised(str(file), f"weight {name!r} has type {kind}")
 
 
 def _check_info(where: str, info: dict[str, Any]) -> None:
