@@ -237,7 +237,9 @@ def contrasts_table(
                     {
                         OWN: [operator],
                         OTHER_OPERATORS: [other for other in operators if other != operator],
-                        COPYING: [task for task in copying if not by_task[name][task].undefined],
+                        COPYING: [
+                            task for task in copying if task in by_task[name] and not by_task[name][task].undefined
+                        ],
                     },
                     places[name].get(operator, {}),
                     {other: own for other, own in places[name].items() if other != operator},

@@ -46,7 +46,7 @@ def summary(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
 
 def _draw(axes: Axes, table: pd.DataFrame, k: int) -> None:
     """One model: by the contrast that decides, the interval, a grey mark for each operator, and the verdict."""
-    pooled = verdicts_at(table, k).set_index("question")
+    pooled = verdicts_at(table, k).set_index("question", drop=False)
     table = table[(table["k"] == k) & (table["metric"] == table["question"].map(pooled["metric"]))]
     axes.axvline(0, color="black", lw=0.6, zorder=0.5)
     # At least a tenth on either side: smaller differences are drawn as none.
