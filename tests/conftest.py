@@ -171,14 +171,6 @@ def packaged_copy(tmp_path):
 
 
 @pytest.fixture(scope="session")
-def results(tmp_path_factory):
-    """Tables of a model with 300 shared neurons and two operators, its browser, and that of another model."""
-    from browser_cells import write_results
-
-    return write_results(tmp_path_factory.mktemp("browser") / "results")
-
-
-@pytest.fixture(scope="session")
 def finished(tmp_path_factory):
     """A checkout whose small grid has run; whoever changes it puts it back."""
     from stub_checkout import finished_copy

@@ -6,7 +6,7 @@ import time
 import notebook
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 
 def numbers(text):

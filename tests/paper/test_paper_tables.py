@@ -3,12 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
-from example_tables import crossed
-from problem_frames import complete_problems
+from example_tables import crossed, filled
 
 from form_invariance.paper import tables
 from form_invariance.paper.tables import read_numbers
 from form_invariance.stages.agreement.compute import operator_tables
+from form_invariance.stages.census.table import CENSUS
 from form_invariance.stages.heuristics.table import HEURISTICS
 from form_invariance.stages.probe.table import PROBE
 
@@ -58,18 +58,8 @@ def inputs():
             agreements[model, operator], labelled[model, operator] = operator_tables(
                 found, shared, 50, 0, operator
             )
-            for name in FORMATS:
-                census[model, name, operator] = complete_problems(
-                    pd.DataFrame(
-                        {
-                            **{key: range(4) for key in ("a", "b", "answer", "predicted_token", "rank")},
-                            **dict.fromkeys(("prompt", "predicted"), "x"),
-                            **dict.fromkeys(("probability", "logit"), 0.5),
-                            "uniform": [True, True, True, False],
-                            "correct": [True, False, True, False],
-                        }
-                    )
-                )
+            rows = [(True, True), (True, False), (True, True), (False, False)]
+            census |= {(model, name, operator): filled(CENSUS, rows, "uniform correct") for name in FORMATS}
     return cells, agreements, labelled, census
 
 

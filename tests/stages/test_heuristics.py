@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from nights import at_night
 from plain_heuristics import plain_labels, plain_strict, remains, strict_classes, strict_multi
 from scipy.stats import binom
 
@@ -61,7 +60,8 @@ SMALL = [("a * 900 + b * 90", 40), ("a // b", 4), ("a + b", 3)]  # fewer pairs t
 
 
 @pytest.mark.parametrize(
-    ("expression", "max_operand"), [*product(ANY, [11]), *SMALL, *at_night(product(ANY, [30]))]
+    ("expression", "max_operand"),
+    [*product(ANY, [11]), *SMALL, *(pytest.param(one, 30, marks=pytest.mark.nightly) for one in ANY)],
 )
 def test_strict_scores_and_labels_equal_sets_of_pairs(expression, max_operand, monkeypatch):
     monkeypatch.setattr(strict, "ROWS", 3)

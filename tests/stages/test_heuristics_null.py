@@ -7,7 +7,6 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from nights import at_night
 from plain_heuristics import credited, plain_strict, strict_classes
 from scipy.linalg import sqrtm
 from scipy.ndimage import gaussian_filter
@@ -153,7 +152,8 @@ def more_than_significance_allows(labelled):
     return binomtest(labelled, 500, strict.SIGNIFICANCE, alternative="greater").pvalue < 0.05
 
 
-@pytest.mark.parametrize("operator", at_night(EXPRESSIONS))
+@pytest.mark.nightly
+@pytest.mark.parametrize("operator", EXPRESSIONS)
 def test_p_of_smooth_noise_is_uniform(operator, capsys):
     p, labelled = smallest_p(operator, np.geomspace(1, 30, 500), seed=20)
     # p is a multiple of 1 / (1 + maps), so it is spread over its step.
@@ -228,7 +228,8 @@ def test_planted_patterns_of_operands_are_found():
     assert found.to_dict() == {0: "op2_pattern_.4.", 1: "op1_pattern_.37"}
 
 
-@pytest.mark.parametrize("operator", at_night(EXPRESSIONS))
+@pytest.mark.nightly
+@pytest.mark.parametrize("operator", EXPRESSIONS)
 def test_noise_is_not_labelled_though_the_published_scores_label_it(operator, capsys):
     grid = make_grid(EXPRESSIONS[operator], OPERANDS)
     maps = np.random.default_rng(0).normal(size=(500, len(grid.a))).astype(np.float32)

@@ -26,7 +26,6 @@ from form_invariance.model import loading as models
 from form_invariance.model.replay import last_token_neurons, select
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.stages.interventions import compute as interventions
-from form_invariance.stages.interventions.table import INTERVENTIONS, INTERVENTIONS_PROMPTS
 from form_invariance.stages.mean_cache import compute as mean_cache
 
 
@@ -344,30 +343,6 @@ def test_variance_is_matched_by_the_templates_own(tiny, monkeypatch):
         interventions.cell(Run(model, tokenizer, 2), tokens, answers, circuits, ranking, caches, CHOICES)
     np.testing.assert_array_equal(seen[0], torch.stack(means.variance[2:]))
     np.testing.assert_array_equal(seen[1], torch.stack(own.variance[2:]))
-
-
-def test_an_empty_circuit_has_no_controls_and_nothing_measured(tiny):
-    model, tokenizer = tiny
-    tokens, answers, means = prepare(model, tokenizer, "symbolic")
-    ranking = pd.DataFrame({"layer": [2], "neuron": [3], "ie_mean": [1.0]})
-    circuits = {1: mask_at(model), 50: mask_at(model, (2, 3))}
-    given = Run(model, tokenizer, 2), tokens, answers, circuits, ranking, {"format": means}, CHOICES
-    summary, prompts = interventions.cell(*given)
-    empty = summary[summary["k"] == 1]
-    assert empty["neurons"].tolist() == ["circuit"] * 4
-    assert (empty["n_neurons"] == 0).all()
-    defined = {"intervention", "means", "positions", "neurons", "k", "seed", "n_neurons"}
-    defined |= {"prompts", "undefined", "good", "bad", "centered"}
-    assert set(empty.columns[empty.notna().all()]) == defined
-    assert set(empty.columns[empty.isna().all()]) == set(empty.columns) - defined
-    assert set(prompts["k"]) == {0, 50}
-    whole = summary[(summary["k"] == 50) & (summary["neurons"] == "circuit")]
-    assert whole.drop(columns="match_distance").notna().to_numpy().all()
-    with_none = interventions.cell(*given[:3], {50: mask_at(model)}, *given[4:])
-    assert with_none[0]["faithfulness_mean"].isna().all()
-    assert set(with_none[1]["intervention"]) == {"good", "bad"}
-    for table, schema in zip(with_none, (INTERVENTIONS, INTERVENTIONS_PROMPTS), strict=True):
-        assert set(table.columns) == set(schema.columns)
 
 
 def test_intervals_of_accuracy_and_probability_hold_their_means():

@@ -7,7 +7,7 @@ import pytest
 from form_invariance.errors import UserError
 from form_invariance.experiment.membership import Effects, Membership
 from form_invariance.stages.circuit.compute import circuit_table
-from form_invariance.stages.overlap.compute import by_both_rules, overlap_table, reliability_table
+from form_invariance.stages.overlap.compute import overlap_table, reliability_table
 from form_invariance.stages.overlap.differing import operator_overlap_table
 from form_invariance.stages.overlap.table import with_another
 from form_invariance.statistics import expected_jaccard, wilson
@@ -91,23 +91,6 @@ def test_formats_that_share_nothing_have_an_interval():
     assert pooled["high"] == pytest.approx(-np.log(0.025) / 30)
 
 
-def test_both_rules_of_membership_equal_sets():
-    cells = {name: cell(seed) for seed, name in enumerate(("s", "c", "w"))}
-    table = by_both_rules(cells, [8, 40], resamples=5, seed=0)
-    assert table.groupby("membership")["used"].unique().map(list).to_dict() == {
-        "positive": [True],
-        "top_k": [False],
-    }
-    for rule in ("positive", "top_k"):
-        for k in (8, 40):
-            tops = [brute_top(one, 3, k, rule) for one in cells.values()]
-            row = table.query("membership == @rule and k == @k and layer == 3 and formats == 's+c+w'").iloc[0]
-            found = row["intersection"], row["union"], row["members"]
-            assert found == (len(set.intersection(*tops)), len(set.union(*tops)), min(map(len, tops)))
-            assert row["positive"] == min(len(brute_top(one, 3, k)) for one in cells.values())
-    assert table.query("membership == 'top_k' and k == 40")["jaccard"].eq(1).all()
-
-
 def test_dead_neurons_are_never_shared():
     """Of 40 neurons 30 are dead in every format; by their numbers, the first of them would fill up each top 25."""
     cells = {}
@@ -181,15 +164,6 @@ def test_bootstrap_equals_a_plain_resampling():
     half = 1.959963984540054 * np.std(values, ddof=1)
     np.testing.assert_allclose(row["low"], max(0, row["jaccard"] - half))
     np.testing.assert_allclose(row["high"], row["jaccard"] + half)
-
-
-def test_reliability_of_planted_and_of_random_neurons():
-    planted = {layer: 20.0 * (np.arange(40) < 5) for layer in (3, 4)}
-    table = reliability_table({"planted": cell(0, planted), "noise": cell(1)}, [5], seed=0)
-    kinds = {"split_half", "corrupt_seed", "median", "trimmed_mean", "parts", "across_parts"}
-    assert set(table["kind"]) == kinds
-    assert table.query("format == 'planted'")["jaccard"].eq(1).all()
-    assert table.query("format == 'noise' and kind == 'split_half'")["jaccard"].iloc[0] < 0.5
 
 
 def test_formats_with_the_same_true_effects_reach_the_ceiling_of_parts_and_no_others():

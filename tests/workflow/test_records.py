@@ -88,20 +88,6 @@ def test_a_changed_source_is_refused(copied):
     assert "was made with source: " in refused(copied)
 
 
-@pytest.mark.nightly
-def test_touching_does_not_mix_configurations_and_makes_records(copied):
-    before = change(copied, "census_pairs", 77)
-    for words in (["--touch"], ["--touch", "--forceall"], []):
-        assert snakemake(copied, *words)[0] != 0
-    # What the sentence advises:
-    change(copied, "census_pairs", before)
-    status, out = snakemake(copied, "--touch", "--forceall")
-    assert status == 0, out
-    assert pending(copied) == {}
-    change(copied, "census_pairs", 77)
-    assert pending(copied)["census"] > 0, "the records say what the change makes again"
-
-
 @pytest.fixture
 def whole(finished, tmp_path):
     """A copy of a finished run with its records."""
