@@ -27,7 +27,7 @@ CONFIG = SHIPPED | {
     **{"mean_cache_prompts": 300, "transfer_pairs": 200, "random_seeds": 4, "matched_seeds": 4},
     **{"heuristic_max_operand": 30, "bootstrap": 50, "permutations": 50},
 }
-NAMED, SIZE = ("--operator", OPERATOR), ("--k", PLANTED)
+SIZE = ("--k", PLANTED)
 
 
 class Run:

@@ -46,17 +46,3 @@ def test_shorter_prompts_are_padded_on_the_left_and_bos_comes_once(tokenizer):
     assert ids.shape == (2, 5)
     assert (ids[:, 0] == tokenizer.bos).all()
     assert (ids[:, 1:] != tokenizer.bos).all()
-
-
-def test_numbers_of_several_tokens_name_the_largest_usable_range():
-    from tokenizers import Tokenizer, models, normalizers
-
-    digits = {digit: place for place, digit in enumerate("0123456789")}
-    merged = {**digits, **{f"1{digit}": 10 + place for digit, place in digits.items()}}
-    up_to_19 = Tokenizer(models.BPE(merged, [("1", digit) for digit in digits]))
-    with pytest.raises(UserError, match=r"number 250 into several.* 0 to 19 are one token each.* to 19 at most"):
-        PromptTokenizer(up_to_19, None).number_tokens([7, 250])
-    none = Tokenizer(models.BPE({**digits, "_": 10}, []))
-    none.normalizer = normalizers.Prepend("_")
-    with pytest.raises(UserError, match="no number is one token, so ask one digit at a time"):
-        PromptTokenizer(none, None).number_tokens([7])

@@ -93,34 +93,6 @@ def test_unusual_files_keep_their_text(tmp_path, text, words, lines):
     assert first_fields(path)["word"] == words[0]
 
 
-GOOD = st.text(st.characters(exclude_categories=["Cs"]), max_size=4).map(
-    lambda text: f"x{text}x".replace("\0", "")
-)
-CELLS = st.integers(0, 40).flatmap(
-    lambda n: GOOD if n < 40 else st.sampled_from(["", " a", "a\n", "\ufeffa", "a\0"])
-)
-
-
-@FUZZ
-@given(
-    st.lists(st.text("ab,;", min_size=1, max_size=3), min_size=3, max_size=3, unique=True),
-    st.lists(st.lists(CELLS, min_size=3, max_size=3), min_size=2, max_size=4),
-    st.sampled_from(["\n", "\r\n"]),
-    st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
-)
-def test_what_csv_writes_comes_back_or_is_refused(tmp_path_factory, names, rows, end, quoting):
-    folder = tmp_path_factory.mktemp("csv")
-    stream = io.StringIO(newline="")
-    csv.writer(stream, lineterminator=end, quoting=quoting).writerows([names, *rows])
-    table, said = refusal(read_task_table, written(folder, stream.getvalue()), names[-1])
-    if said:
-        return
-    assert table["target"].tolist() == [row[-1] for row in rows]
-    assert [list(json.loads(one).items()) for one in table["fields"]] == [
-        list(zip(names[:-1], row[:-1], strict=True)) for row in rows
-    ]
-
-
 WRITTEN = ["a,b\n", "c,d\r\n", "\n", '"a\nb",c\n', 'g,"h""i"\r', "  \r\n", "j,k"]
 ANY = [*WRITTEN, "e, f\n", 'l,"m\n', "n,o,\n", ",p\n"]
 

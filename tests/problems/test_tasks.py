@@ -4,9 +4,6 @@ import re
 
 import pytest
 from digit_tokenizers import by_digit
-from hostile_values import FUZZ, refusal
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from form_invariance.errors import UserError
@@ -148,13 +145,3 @@ def test_the_text_of_bos_is_refused_for_every_task(raw_tokenizer, tmp_path):
     in_a_cell = table_task(tmp_path, f"word,answer\nmouse,mice\n{BOS}one,two\n")
     with pytest.raises(UserError, match=said):
         check_task(in_a_cell, whole, "{word} =", "here")
-
-
-@settings(FUZZ, max_examples=40)
-@given(st.lists(st.sampled_from(["1", "0", "12", "+", " ", "}"]), max_size=3).map("".join), st.booleans())
-def test_prompts_of_digits_collide_as_found_by_comparing_all(between, swapped):
-    task = Arithmetic("a + b", OperandRange(1, 14, 10, 99), 1)
-    template = f"{{b}}{between}{{a}}" if swapped else f"{{a}}{between}{{b}}"
-    problems = stated(task, pool(task))
-    collide = len(set(prompts_of(template, problems))) < len(problems)
-    assert bool(refusal(check_wording, task, template, "here")[1]) == collide

@@ -65,17 +65,6 @@ def test_the_wording_that_the_model_knows_is_chosen():
     assert len(trials) == 12 + 20
 
 
-def test_a_model_that_knows_nothing_is_told_how_far_it_is(tiny_folder, sums, tmp_path, capsys):
-    output = tmp_path / "mine.yaml"
-    assert main(["scout", "--model", str(tiny_folder), "--table", str(sums), "--output", str(output)]) == 2
-    said = capsys.readouterr()
-    (sentence,) = [line for line in said.err.splitlines() if line.startswith("error:")]
-    for word in ("30%", "36 trials", "sentence", "question", "code", "--template"):
-        assert word in sentence, sentence
-    assert "The sums of {a}, {b} is" in said.out  # the table of what was tried
-    assert list(tmp_path.glob("mine*")) == []
-
-
 def test_a_table_that_runs_as_it_is(sums, tmp_path, capsys):
     output = tmp_path / "mine.yaml"
     words = ["scout", *NEEDED, "--table", str(sums), *given(), "--output"]

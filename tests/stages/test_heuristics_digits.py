@@ -12,7 +12,7 @@ from form_invariance.problems.tasks import Arithmetic
 from form_invariance.stages.heuristics import strict
 from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
 from form_invariance.stages.heuristics.classes import members_of
-from form_invariance.stages.heuristics.names import SHARED, family
+from form_invariance.stages.heuristics.names import family
 from form_invariance.stages.heuristics.null import make_null
 from form_invariance.stages.heuristics.pairs import grid_prompts, make_digit_grid, take
 from form_invariance.stages.heuristics.rules import make_rules
@@ -95,16 +95,3 @@ def test_the_maps_are_those_of_the_prompts_with_the_digits_before(packaged):
         direction = (model.unembedding[answers[place]] - model.unembedding.mean(0)) * model.final_norm.weight
         own = torch.cat([model.layers[layer].down.T[numbers] for layer, numbers in neurons.items()])
         np.testing.assert_allclose(written[:, place], own @ direction, atol=1e-6)
-
-
-def test_digits_have_strict_labels_only(packaged):
-    import pandas as pd
-
-    from form_invariance.stages.heuristics.labels import label_cell
-
-    model, tokenizer, _ = packaged[DIGITS]
-    grid = make_digit_grid(TENS, 40)
-    neurons = pd.DataFrame({"neurons": SHARED, "layer": [2, 3], "neuron": [5, 9]})
-    null = make_null(grid, maps=(60, 60))
-    _, table = label_cell(model, tokenizer, "{a}+{b}=", "tens", grid, neurons, 0.3, null, 0)
-    assert set(table["mode"]) == {"strict"}

@@ -190,21 +190,6 @@ def test_wordings_equal_plain_sets(monkeypatch):
         assert row["low"] < row["value"] < row["high"]
 
 
-def test_pairs_of_operators_and_what_is_missing():
-    table = differing_table(grid(lambda form, operator: [(operator, K)]), [K], 5, 0)
-    assert set(table.query("differs == 'format'")["operators"]) == {"all", "sum", "difference"}
-    assert set(table.query("differs == 'both'")["operators"]) == {"all", "sum+difference", "sum", "difference"}
-    assert set(table.query("differs == 'operator'")["operators"]) == {"all", "sum+difference"}
-    one_operator = {name: one for name, one in grid(lambda *_: [("x", K)]).items() if name[1] == "sum"}
-    table = differing_table(one_operator, [K], 5, 0)
-    assert set(table["differs"]) == {"nothing", "format"}
-    single = {
-        name: replace(one, effects={at: own[:, :1] for at, own in one.effects.items()})
-        for name, one in one_operator.items()
-    }
-    assert differing_table(single, [K], 5, 0).empty
-
-
 THREE = ("sum", "difference", "product")
 
 

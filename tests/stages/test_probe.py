@@ -192,22 +192,6 @@ def test_a_beginning_that_prompts_share_runs_once_and_changes_nothing(family_fol
             assert oracles.rounding(found[layer][:, torch.cat(rows)].transpose(0, 1), x.flip(1)) < 2e-6
 
 
-def test_no_position_before_the_first_operand_is_probed(tokenizer, monkeypatch):
-    """There every prompt of an operator is the same; the positions left have the same numbers as before."""
-    monkeypatch.setitem(TEMPLATES, "symbolic", "1 + 2 = 3; 4 + 5 = 9; {a}+{b}=")
-    given = {("symbolic", name): census("symbolic", f"a {sign} b") for name, sign in (("add", "+"), ("take", "-"))}
-    chosen = probe.choose_prompts(given, 200, 0)
-    model = decoder(tokenizer, 1)
-    table = probe.run(model, tokenizer, chosen, 0)
-    assert sorted(table["position"].unique()) == [0, 1, 2, 3]
-    monkeypatch.setattr(probe, "_positions", lambda groups, skip: 8)
-    more = probe.run(model, tokenizer, chosen, 0)
-    assert more["position"].max() == 7
-    keys = ["operator", "layer", "position"]
-    same = more[more["position"] < 4].sort_values(keys, ignore_index=True)
-    pd.testing.assert_frame_equal(table.sort_values(keys, ignore_index=True), same)
-
-
 def test_formats_are_probed_together_and_across(tokenizer):
     given = {(name, "addition"): census(name) for name in TEMPLATES}
     chosen = probe.choose_prompts(given, 2400, 0)

@@ -84,15 +84,6 @@ def test_plain_numbers_and_texts_that_look_like_numbers(tmp_path):
     }
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_number_on_the_command_line_that_is_not_finite(value):
-    """Snakemake reads --config heuristic_threshold=nan as a number."""
-    with pytest.raises(
-        UserError, match=rf"^config key heuristic_threshold: {value} is wrong; it must be a number"
-    ):
-        config_check.check({**SHIPPED, "heuristic_threshold": value}, SCHEMA)
-
-
 @pytest.fixture
 def folder(tiny_folder, tmp_path):
     """A model whose weights are named by an index."""

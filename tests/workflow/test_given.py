@@ -7,7 +7,7 @@ from stub_checkout import ROOT, snakemake
 
 from form_invariance.errors import UserError
 from form_invariance.workflow import config_check
-from form_invariance.workflow.given import left_out, merged, with_items
+from form_invariance.workflow.given import merged, with_items
 from form_invariance.workflow.rule_options import copying_tasks, settings_of
 
 
@@ -40,21 +40,6 @@ def test_values_that_are_refused(item, sentence):
         merged([], [item])
     assert sentence in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_what_a_configuration_leaves_out_of_the_default_is_said():
-    names = dict.fromkeys
-    default = {"operators": names(["addition", "division"]), "formats": names(["code", "word"])}
-    more = {"operators": names(["maximum", "division", "addition"]), "formats": names(["word", "code", "verse"])}
-    assert not list(left_out(default, default))
-    assert not list(left_out(more, default))
-    (said,) = left_out(default | {"operators": names(["maximum", "division"])}, default)
-    assert said.startswith("config key operators: this run leaves out addition of config/config.yaml")
-    both = left_out({"operators": names(["maximum"]), "formats": names(["verse", "prose"])}, default)
-    assert [one.split(": this run leaves out ")[1].split(" of ")[0] for one in both] == [
-        "addition, division",
-        "code, word",
-    ]
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "config").glob("*.yaml")))

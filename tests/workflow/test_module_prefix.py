@@ -53,14 +53,15 @@ def test_every_path_of_a_command_has_the_prefix(checkout, tmp_path):
 
 def test_a_module_with_a_prefix_runs_and_leaves_the_users_files_where_they_are(checkout, tmp_path):
     (tmp_path / "text.txt").write_text("The plain text of a user, for specificity.\n" * 100)
-    status, out = run(project(tmp_path, checkout, specificity_text="text.txt"), checkout)
+    target = "x/results/embedded-shared/code/addition/dataset.parquet"
+    status, out = run(project(tmp_path, checkout, specificity_text="text.txt"), checkout, target)
     assert status == 0, out
-    assert (tmp_path / "x/results/report.html").exists()
+    assert (tmp_path / target).exists()
     assert not (tmp_path / "results").exists()
     calls = [json.loads(line) for line in (tmp_path / "calls.jsonl").read_text().splitlines()]
     assert [word for call in calls for word in call if PREFIXED.search(word)] == []
-    assert "--text=text.txt" in next(call for call in calls if call[0] == "specificity")
-    (report,) = (call for call in calls if call[0] == "report")
-    assert report[report.index("--benchmarks") + 1] == "x/results/benchmarks"
-    status, out = run(tmp_path, checkout, "-n")
+    status, out = run(tmp_path, checkout, "-n", target)
     assert "Nothing to be done" in out, out
+    status, out = run(tmp_path, checkout, "-n", "-p")
+    assert "--text=text.txt" in out
+    assert "--benchmarks x/results/benchmarks" in out

@@ -118,6 +118,7 @@ def test_results_of_another_run_in_the_place_of_these(whole, tmp_path):
     assert f"was made with bootstrap: 11 (now {before})" in refused(whole)
 
 
+@pytest.mark.nightly
 def test_two_experiments_with_folders_of_their_own_leave_each_other_alone(whole):
     other = ["--config", "results=runs/other", "bootstrap=11"]
     (whole / "calls.jsonl").unlink()
@@ -139,6 +140,7 @@ def test_files_of_an_unknown_configuration_are_refused(copied, monkeypatch):
             (folder / "configuration.json").touch()
 
 
+@pytest.mark.nightly
 def test_results_moved_to_another_folder_with_their_records_have_nothing_to_do(finished, tmp_path):
     for name in ("results", ".snakemake"):
         shutil.copytree(finished / name, tmp_path / "elsewhere" / name, symlinks=True)
