@@ -172,6 +172,15 @@ def test_maps_of_planted_neurons_grow_with_the_sum(finished):
             assert np.corrcoef(codes, sums)[0, 1] > 0.999
 
 
+def test_correlations_are_those_of_the_sampled_maps(finished):
+    table = pd.read_parquet(finished.shared("activation_correlation.parquet"))
+    maps = {name: load_file(finished.cell(name, "activation_maps.safetensors"))["sampled"] for name in TEMPLATES}
+    for formats, rows in table.groupby("formats"):
+        one, other = (maps[name].double().numpy() for name in formats.split("+"))
+        expected = [np.corrcoef(*both)[0, 1] for both in zip(one, other, strict=True)]
+        np.testing.assert_allclose(rows["correlation"], expected, atol=1e-9)
+
+
 def test_the_report_says_that_the_planted_circuit_is_needed_and_suffices(finished):
     page = (finished.results / "report.html").read_text()
     assert page.count('<tr><th scope="row">') == len(QUESTIONS)

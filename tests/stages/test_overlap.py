@@ -2,12 +2,13 @@ from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from form_invariance.errors import UserError
 from form_invariance.experiment.membership import Effects, Membership
 from form_invariance.stages.circuit.compute import circuit_table
-from form_invariance.stages.overlap.compute import overlap_table, reliability_table
+from form_invariance.stages.overlap.compute import by_both_rules, overlap_table, reliability_table
 from form_invariance.stages.overlap.differing import operator_overlap_table
 from form_invariance.stages.overlap.table import with_another
 from form_invariance.statistics import expected_jaccard, wilson
@@ -61,6 +62,10 @@ def test_overlap_equals_sets():
     table = overlap_table(cells, ks, resamples=30, seed=0)
     circuit = circuit_table(cells, ks)
     assert set(table["formats"]) == {"s+c+w", "s+c", "s+w", "c+w"}
+    by_rule = by_both_rules(cells, ks, resamples=30, seed=0)
+    used = by_rule[by_rule["membership"] == "positive"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(used[table.columns], table.assign(used=True)[table.columns])
+    assert not by_rule.loc[by_rule["membership"] == "top_k", "used"].any()
     for k in ks:
         pooled = [0, 0]
         for layer in (3, 4):

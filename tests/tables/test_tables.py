@@ -64,6 +64,9 @@ def test_a_writer_that_fails_leaves_the_old_file_and_nothing_else(tmp_path):
         tables_io.write_atomically(path, fail)
     assert path.read_text() == "old"
     assert len(list(tmp_path.iterdir())) == 1
+    with path.open() as before:
+        tables_io.write_atomically(path, lambda to: to.write_text("new"))
+        assert before.read() == "old", "who reads the file meanwhile has all of the old one"
 
 
 def test_the_next_writer_deletes_what_a_killed_writer_left(tmp_path):
