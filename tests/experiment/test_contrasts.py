@@ -5,6 +5,7 @@ from itertools import count
 import numpy as np
 import pandas as pd
 import pytest
+from nights import at_night
 from scipy.stats import beta, t
 
 from form_invariance.experiment.contrasts import (
@@ -82,7 +83,7 @@ def formats_with_common_problems(rng, size=40, common=30, cells=4):
     return own[numbers] + rng.normal(0, 0.5, numbers.shape), numbers
 
 
-@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("together", at_night([True, False]))
 def test_only_problems_that_are_drawn_together_give_the_right_interval(together):
     """Four formats that share most problems: cells that are resampled one by one are far too sure."""
     rng, hits = np.random.default_rng(7), []

@@ -60,8 +60,9 @@ def test_splits_are_disjoint_across_formats(expression):
             found[split] |= {frozenset(pair) for pair in zip(rows["a"], rows["b"], strict=True)}
     assert not found["train"] & found["eval"]
     side = sides(census, {"train": 20, "eval": 30}, 0, "x")
-    for split in found:
-        assert {pair for pair, own in zip(unordered, side, strict=True) if own == split} >= found[split]
+    parts = {split: {pair for pair, own in zip(unordered, side, strict=True) if own == split} for split in found}
+    assert all(parts[split] >= found[split] for split in found)
+    assert not parts["train"] & parts["eval"], "a pair and its reverse are one problem"
     if expression != "a // b":  # Half of its answers are 0 here, the answer of every pair in the other order.
         answers = [set(census["answer"][side == split]) for split in found]
         assert not answers[0] & answers[1]

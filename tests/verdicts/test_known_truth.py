@@ -170,7 +170,7 @@ NIGHTLY = [(share, sharper) for share in (0.25, 0.5, 0.75, 1) for sharper in (1,
 
 
 @pytest.mark.parametrize(
-    ("share", "sharper"), [(0.5, 400), *(pytest.param(*both, marks=pytest.mark.nightly) for both in NIGHTLY)]
+    ("share", "sharper"), [pytest.param(*both, marks=pytest.mark.nightly) for both in NIGHTLY]
 )
 def test_in_a_sure_model_a_knockout_costs_too_much_and_what_is_kept_alone_is_too_little(tmp_path, share, sharper):
     damage = damage_of(tmp_path / "model", share, sharper)

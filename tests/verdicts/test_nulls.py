@@ -29,6 +29,7 @@ def equal_draws(rng, effect=0.0):
     return summary, table.assign(positions="all", means="format", correct=True, faithfulness=1.0), dataset
 
 
+@pytest.mark.nightly
 def test_a_control_that_is_one_of_many_is_rarely_told_from_them():
     rng, words = np.random.default_rng(0), []
     for _ in range(12):
@@ -115,6 +116,7 @@ def lost_answers(rng, operators=("+", "-", "*"), problems=60):
     )
 
 
+@pytest.mark.nightly
 def test_where_the_truth_is_known_circuits_are_rarely_called_specific_or_exchangeable(monkeypatch):
     monkeypatch.setattr(nulls, "TRIALS", 4)
     rng, trials = np.random.default_rng(6), []
