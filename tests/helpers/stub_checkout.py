@@ -63,6 +63,7 @@ def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], obje
     with FileLock(f"{shared}.lock"):
         if not shared.exists():
             unfinished = shared.with_name(f"{name}-unfinished")
+            shutil.rmtree(unfinished, ignore_errors=True)
             make(unfinished)
             unfinished.rename(shared)
     return shared
