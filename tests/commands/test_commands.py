@@ -11,7 +11,7 @@ import planted_run
 import pytest
 import torch
 from planted_models import LATE, PLANTED, TEMPLATES, planted_neurons
-from planted_run import MODEL, OPERATOR, SIZE, planted, separate
+from planted_run import MODEL, NOT_SHOWN, OPERATOR, SIZE, planted, separate
 from pretended_gpu import CARD, pretended_gpu
 from replayed_run import run
 from safetensors.torch import load_file
@@ -31,8 +31,7 @@ from form_invariance.tables.files import provenance_of, read_table, read_tensors
 
 pytestmark = pytest.mark.slow
 
-NO_RUN = {"heuristic-null", "engine-check"}
-NO_RUN |= {"figure", "answers", "explainer", "browser", "paper-tables", "report"}
+NO_RUN = (*NOT_SHOWN, "answers", "explainer")
 """Commands whose files no command reads that runs the model; and TransformerLens knows no pretended card."""
 MADE = {"finished": planted, "separate": separate}
 
@@ -50,8 +49,7 @@ def both(request, tmp_path_factory):
 
 def rerun(finished, place, **options):
     """The commands that run the model, and those between them, with other options."""
-    calls = [words for words in finished.calls if words[0] not in NO_RUN]
-    return planted_run.run(place / "run", calls, null=finished.null, **options)
+    return planted_run.run(place / "run", finished.calls, null=finished.null, skip=NO_RUN, **options)
 
 
 def test_every_file_says_what_made_it(finished):

@@ -9,6 +9,7 @@ import sys
 import pandas as pd
 import pytest
 import yaml
+from nights import at_night
 from stub_checkout import ROOT, make_checkout, pending
 
 from form_invariance.cli import main
@@ -50,7 +51,7 @@ def test_configurations_of_other_tasks_are_planned(checkout, number, cells, rule
     assert {"heuristics", "agreement", "family_knockout", "browser"} & set(jobs) == set(rules.split())
 
 
-@pytest.mark.parametrize(("number", "cells"), [(2, 16 + 6), (3, 15 + 6), (4, 12 + 12)])
+@pytest.mark.parametrize(("number", "cells"), at_night([(2, 16 + 6), (3, 15 + 6), (4, 12 + 12)]))
 def test_configurations_are_planned(checkout, number, cells):
     """Cells and variants; of the two models that come with the package, one is left out."""
     path = checkout / "config/config.yaml"

@@ -28,6 +28,7 @@ CONFIG = SHIPPED | {
     **{"heuristic_max_operand": 30, "bootstrap": 50, "permutations": 50},
 }
 SIZE = ("--k", PLANTED)
+NOT_SHOWN = ("figure", "report", "browser", "paper-tables", "engine-check")
 
 
 class Run:
@@ -50,17 +51,22 @@ class Run:
         return [words for words in self.calls if words[0] == name]
 
 
-def run(place, calls, shared=True, seed=0, null=None, **options):
-    """Run command lines on a planted model in a new folder, but for random maps in the folder `null`."""
-    planted_models.write_model(place / "model", shared, seed)
+def run(place, calls, shared=True, null=None, skip=(), **options):
+    """Run command lines on a planted model in a new folder.
+
+    Args:
+        null: a folder with the random maps, which are made there already.
+        skip: commands that are not run.
+    """
+    planted_models.write_model(place / "model", shared, seed=0)
     (place / "calls.json").write_text(json.dumps(calls))
     if null is not None:
         shutil.copytree(null, place / "results/heuristic_null")
-        calls = [words for words in calls if words[0] != "heuristic-null"]
+        skip = {*skip, "heuristic-null"}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nulls, "SCALE_MAPS", 300)
         patch.setattr(nulls, "MAPS", 1200)
-        replay(calls, place, **options)
+        replay([words for words in calls if words[0] not in skip], place, **options)
     return Run(place)
 
 
@@ -78,7 +84,7 @@ def planted(factory):
 
 
 def separate(factory):
-    """The run of the model whose formats share none."""
+    """The run of the model whose formats share none, without figures and what shows them."""
     first = planted(factory)
-    made = once(factory, "planted-separate", lambda place: run(place, first.calls, shared=False, null=first.null))
-    return Run(made)
+    how = {"shared": False, "null": first.null, "skip": NOT_SHOWN}
+    return Run(once(factory, "planted-separate", lambda place: run(place, first.calls, **how)))
