@@ -51,9 +51,9 @@ def test_configurations_of_other_tasks_are_planned(checkout, number, cells, rule
     assert {"heuristics", "agreement", "family_knockout", "browser"} & set(jobs) == set(rules.split())
 
 
-@pytest.mark.parametrize(("number", "cells"), at_night([(2, 16 + 6), (3, 15 + 6), (4, 12 + 12)]))
+@pytest.mark.parametrize(("number", "cells"), at_night([(2, 16), (3, 15), (4, 12)]))
 def test_configurations_are_planned(checkout, number, cells):
-    """Cells and variants; of the two models that come with the package, one is left out."""
+    """Cells; of the two models that come with the package, one is left out."""
     path = checkout / "config/config.yaml"
     text = path.read_text()
     config = yaml.safe_load(text)
@@ -69,7 +69,7 @@ def test_configurations_are_planned(checkout, number, cells):
 def test_the_configuration_of_a_users_model_is_planned(checkout):
     (block,) = re.findall(r"```yaml\n(.*?)```", START, re.DOTALL)
     (checkout / "my.yaml").write_text(block)
-    assert pending(checkout, "rankings_all", "--configfile", "my.yaml")["census"] == 12 + 6
+    assert pending(checkout, "rankings_all", "--configfile", "my.yaml")["census"] == 12
 
 
 def test_maps_from_anywhere_are_scored(tmp_path, monkeypatch):
