@@ -23,6 +23,7 @@ from form_invariance.randomness import generator
 from form_invariance.stages.census.compute import take_census
 from form_invariance.stages.circuit.compute import circuit_members
 from form_invariance.stages.mean_cache.compute import last_token_means
+from form_invariance.stages.transfer import figure
 from form_invariance.stages.transfer.answer import answer
 from form_invariance.stages.transfer.conditions import plan
 from form_invariance.stages.transfer.contrasts import CONTRASTS, contrast_table
@@ -260,3 +261,15 @@ def test_only_what_a_copied_answer_does_not_do_is_called_arithmetic(name, low, h
     place, what = (1, "repair") if name.startswith("matched") else (3, "override")
     assert sentences[place].endswith(said.format(what))
     assert ["arithmetic" in sentence for sentence in sentences] == [low > 0 and at == place for at in range(4)]
+
+
+def test_contrasts_with_copies_have_panels_where_there_are_copies():
+    keys = {"direction": ALL, "operator": [ALL, "+"], "k": [10, 50], "low": 0.1, "high": 0.3}
+    table = crossed(TRANSFER_CONTRASTS, contrast=[*CONTRASTS], difference=0.2, **keys)
+    every = list(figure.TITLES.values())
+    without = [figure.TITLES[name] for name in figure.TITLES if name not in figure.COPYING]
+    assert len(without) == len(every) - 2
+    for titles in (every, without):
+        drawn = figure.transfer_contrasts({"transfer_contrasts": table}, "m", 10)
+        assert [axes.get_title() for axes in drawn.axes] == titles
+        table.loc[table["contrast"].isin(figure.COPYING), "difference"] = np.nan
