@@ -242,7 +242,7 @@ def digit_partners(train: pd.DataFrame, pool: pd.DataFrame, operator: str, draws
         for lead, target in zip(leads(train), train["target"], strict=True):
             fits = by_lead[lead][targets[by_lead[lead]] != target]
             chosen.append(fits[rng.integers(len(fits))])
-        partners = pool.iloc[chosen][list(PROBLEM)].reset_index(drop=True).assign(operator=operator)
+        partners = pool.iloc[chosen][list(PROBLEM)].reset_index(drop=True).assign(partner_operator=operator)
         tables.append(partners.assign(corrupt_seed=draw, index=train["index"].to_numpy()))
     return pd.concat(tables, ignore_index=True)
 

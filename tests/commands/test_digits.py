@@ -1,0 +1,35 @@
+"""A run of operators that ask digits, from the census to the verdicts."""
+
+import pandas as pd
+import yaml
+from configurations import ROOT, SHIPPED
+from replayed_run import calls_of, replay
+
+from form_invariance.experiment.questions import QUESTIONS
+from form_invariance.stages.dataset.table import CORRUPT
+from form_invariance.tables.files import read_table
+
+MODEL = "embedded-digits"
+DIGITS = yaml.safe_load((ROOT / "config/digits.yaml").read_text())
+WORD = "Jack has {a} apples and gets 0 more. Now he has "
+COPYING = {"expression": "a", "digit": 1, "templates": {"symbolic": "{a}+0=", "word": WORD}}
+CONFIG = {
+    **SHIPPED,
+    **DIGITS,
+    "results": "results",
+    "operators": {name: DIGITS["operators"][name] for name in ("sum_tens", "sum_units")},
+    "formats": {name: DIGITS["formats"][name] for name in ("symbolic", "word")},
+    "variant_operators": [],
+    "specificity_tasks": {"copying": COPYING},
+    **{"census_pairs": 150, "train_prompts": 6, "eval_prompts": 6, "corrupt_seeds": 1, "candidates": 40},
+    **{"k": [10], "k_shown": 10, "random_seeds": 2, "matched_seeds": 2, "mean_cache_prompts": 20},
+    **{"transfer_pairs": 6, "bootstrap": 20},
+}
+
+
+def test_a_run_of_digits_ends_in_verdicts(tmp_path):
+    replay(calls_of(tmp_path, CONFIG, f"results/{MODEL}/shared/verdicts.parquet"), tmp_path)
+    folder = tmp_path / "results" / MODEL
+    assert set(pd.read_parquet(folder / "shared/verdicts.parquet")["question"]) == set(QUESTIONS)
+    corrupt = read_table(folder / "symbolic/sum_units/corrupt.parquet", CORRUPT)
+    assert set(corrupt["partner_operator"]) == {"sum_units"}
