@@ -192,6 +192,11 @@ def test_the_best_neurons_of_a_format_are_knocked_out_in_another(measured):
         row = exchanged.loc[intervention, "other_only_minus_control", metric]
         control = max(own[f"{kind}_of_only_in_word"] for kind in CONTROLS)
         assert (row["first"], row["second"]) == pytest.approx((own["only_in_word"], control))
+        losses = exchanged.loc[intervention, "damage", metric].set_index("task")["first"]
+        control = max(own[f"{kind}_of_own_best"] for kind in CONTROLS)
+        wanted = own["best_in_symbolic"], own["best_in_word"], means["shifted", "best_in_word"], control
+        assert losses.iloc[:4].tolist() == pytest.approx(wanted)
+        assert np.isnan(losses["copying"]), "the model cannot copy"
         # They have nothing in common.
         assert np.isnan(exchanged.loc[intervention, "common_minus_control", metric]["first"])
 

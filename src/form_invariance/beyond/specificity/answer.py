@@ -84,7 +84,7 @@ def _exchanged(table: pd.DataFrame, contrasts: pd.DataFrame, k: int) -> Answer:
             f"minus theirs: {row['difference']:.3f} [{row['low']:.3f}, {row['high']:.3f}] ({row['verdict']})."
         )
     opening = f"The best {k} of every late layer in two formats have {_in_common(table)} in common."
-    return Answer(label, " ".join([opening, *sentences]), shown, ("exchange",))
+    return Answer(label, " ".join([opening, *sentences]), shown, ("losses", "exchange"))
 
 
 def _in_common(table: pd.DataFrame) -> str:

@@ -108,12 +108,13 @@ def specificity(
     measured, parts, by_prompt, sets = [], [], [], {}
     for name in dict.fromkeys(name for name, _ in caches):
         means = {operator: read_means(caches[name, operator], run.model) for operator in shared}
-        sets[name] = _sets(run, name, shared, k, means, ranked, draws)
+        others = [task for task, asked in given.items() if name in asked["templates"]]
+        sets[name] = _sets(run, name, shared, k, means, ranked, draws, others)
         every = [*_operator_tasks(run, name, problems, means)]
         every += [
             other_task(run, task, task_of(asked, asdict(operands)), asked["templates"][name], most, seed)
             for task, asked in given.items()
-            if name in asked["templates"]
+            if task in others
         ]
         every.append(plain)
         for task in track(every, len(every), f"tasks in {name}"):
@@ -151,11 +152,13 @@ def _sets(
     means: Mapping[str, "MeanCache"],
     effects: Mapping[str, Mapping[str, "Effects"]],
     draws: "Draws",
+    others: list[str],
 ) -> list["NeuronSet"]:
     """Every operator's circuits, every format's best neurons, and their controls in one format.
 
     Args:
         effects: by operator and format.
+        others: tasks that are no operators.
     """
     import numpy as np
 
@@ -170,5 +173,5 @@ def _sets(
             effect[place, own.candidates[layer]] = own.by_prompt(layer).mean(0)
         values = {"variance": means[operator].late_variance(run.first), "effect": effect}
         sets += circuit_sets(operator, read_circuits(path, sizes, run.late, run.width), values, draws)
-        sets += best_sets(operator, name, effects[operator], sizes, values, draws, list(circuits))
+        sets += best_sets(operator, name, effects[operator], sizes, values, draws, list(circuits), others)
     return sets

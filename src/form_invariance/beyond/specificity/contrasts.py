@@ -25,6 +25,8 @@ from form_invariance.beyond.specificity.table import (
     EXCHANGED,
     HALF,
     HALVES,
+    LOSS,
+    LOSSES,
     OTHER_CIRCUITS,
     OTHER_OPERATORS,
     OWN,
@@ -171,6 +173,10 @@ class _Cell:
             (HALF, OWN): self._pair(OWN, halves - level, own - level, control),
             (ANY_OPERATOR, OWN): self._pair(OWN, others, foreign),
         }
+        copied = self.sign * self._of(COPYING, self.own.get(here, []))
+        for name, values in zip(LOSSES, (own, others, foreign, level, copied), strict=True):
+            task = COPYING if values is copied else OWN
+            found[LOSS, name] = self._pair(task, values, np.where(np.isnan(values), np.nan, 0))
         for part, contrast in PARTS.items():
             kinds = [kind for kind in self.own if kind.startswith(part)]
             matched = [self._controls(CONTROL_OF + (OWN_BEST if part == COMMON else kind)) for kind in kinds]

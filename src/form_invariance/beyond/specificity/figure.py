@@ -14,6 +14,8 @@ from form_invariance.beyond.specificity.damages import KEEP_ONLY, KNOCKOUT
 from form_invariance.beyond.specificity.table import (
     CONTROLS,
     COPYING,
+    LOSS,
+    LOSSES,
     OTHER_OPERATORS,
     OWN,
     SPECIFICITY,
@@ -28,7 +30,7 @@ from form_invariance.experiment.verdicts import PRIMARY
 
 INPUTS = {
     **{name: {"specificity": SPECIFICITY} for name in ("specificity", "exchange")},
-    "tasks": {"specificity_contrasts": SPECIFICITY_CONTRASTS},
+    **{name: {"specificity_contrasts": SPECIFICITY_CONTRASTS} for name in ("tasks", "losses")},
 }
 """By figure."""
 
@@ -183,4 +185,31 @@ def tasks(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     axes.set(xlabel="probability of the answer lost", ylim=(len(known) - 0.5, -0.7))
     figure.suptitle(heading)
     style.legend_below(figure, axes.get_legend_handles_labels()[0])
+    return figure
+
+
+def losses(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
+    """What the knockout of a format's own best costs, of other formats' and operators' best, of matched neurons.
+
+    Below, what it costs where a number of the prompt is only copied.
+    """
+    table = overall(tables["specificity_contrasts"])
+    rows = table[(table["k"] == k) & (table["intervention"] == KNOCKOUT) & (table["metric"] == PRIMARY)]
+    rows = rows[(rows["contrast"] == LOSS) & (rows["cells"] > 0)].set_index("task").reindex(list(LOSSES))
+    heading = f"{title}: {k} best neurons of each late layer knocked out"
+    if rows["first"].isna().all():
+        return style.nothing(heading, "the model cannot do the problems")
+    figure, panels = style.panels(1, 1, height=0.5 + 0.22 * len(rows))
+    axes, places = panels[0, 0], np.arange(len(rows))
+    colours = [COLOURS[0], COLOURS[0], COLOURS[1], GREY, COLOURS[2]]
+    axes.barh(places, rows["first"], height=0.6, color=colours, alpha=0.75)
+    axes.hlines(places, rows["low"], rows["high"], color="black", lw=1.2)
+    for place, (value, high) in enumerate(zip(rows["first"], rows["high"], strict=True)):
+        said = "undefined" if np.isnan(value) else f"{value:.2f}"
+        at = max(np.nan_to_num(value), np.nan_to_num(high), 0)
+        axes.annotate(said, (at, place), (4, 0), textcoords="offset points", va="center", fontsize=7)
+    axes.set_yticks(places, list(LOSSES.values()))
+    axes.set(xlabel="probability of the right answer lost (95 % interval)", ylim=(len(rows) - 0.4, -0.6))
+    axes.axvline(0, color="black", lw=0.6)
+    figure.suptitle(heading)
     return figure

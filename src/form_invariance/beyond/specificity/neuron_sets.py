@@ -68,6 +68,7 @@ def best_sets(
     values: Values,
     draws: Draws,
     operators: Sequence[str],
+    others: Sequence[str] = (),
 ) -> Iterator[NeuronSet]:
     """Every format's best neurons for the prompts of one format: whole, in parts, by halves of the train prompts.
 
@@ -78,11 +79,14 @@ def best_sets(
         name: the format of the prompts.
         formats: the operator's effects in every format.
         operators: all of them; a format's best are also tried on the prompts of other operators.
+        others: further tasks on which the best of the format of the prompts are tried.
     """
     for k in ks:
         masks = {form: best(effects, k) for form, effects in formats.items()}
         own = masks[name]
-        found = [(BEST_IN + form, mask, operators) for form, mask in masks.items()]
+        found = [
+            (BEST_IN + form, mask, [*operators, *(others if form == name else ())]) for form, mask in masks.items()
+        ]
         found += [(half, mask, [operator]) for half, mask in zip(HALVES, _halves(formats[name], k), strict=True)]
         matched = [(OWN_BEST, own, own, draws)]
         for form, mask in masks.items():

@@ -27,6 +27,16 @@ ANY_OPERATOR = "exchanged_minus_other_operators_best"
 """The contrast of other formats' best neurons with other operators' best neurons in these formats."""
 SPARED = "own_minus_copied_of_own"
 """The contrast of the own operator's damage that copying is spared with all of it, either beyond the control."""
+LOSSES = {
+    "own_best": "the format's own best",
+    "other_formats_best": "other formats' best",
+    "other_operators_best": "other operators' best, in other formats",
+    "matched": "matched neurons",
+    "copying": "the own best, where a number is copied",
+}
+"""The damages that are drawn beside each other, by task in the contrast `LOSS`."""
+LOSS = "damage"
+"""The contrast of a damage with nothing, for its interval."""
 PARTS = {
     COMMON: "common_minus_control",
     OWN_ONLY: "own_only_minus_control",
@@ -130,7 +140,8 @@ SPECIFICITY_CONTRASTS = Schema(
             f"damage to the own operator). First - second for keep_only, too: {EXCHANGED} (what other formats' "
             f"best neurons, and the format's own, do beyond the own best's control), {HALF} (the same of the own "
             f"best by half of the prompts), {ANY_OPERATOR} (what other formats' best and other operators' best "
-            f"in them do), {', '.join(PARTS.values())} (parts of two formats' best, and controls)"
+            f"in them do), {', '.join(PARTS.values())} (parts of two formats' best, and controls), "
+            f"{LOSS} (first: by {', '.join(f'{name}: {words}' for name, words in LOSSES.items())}; second: 0)"
         ),
         "task": text(
             f"the other task; for circuit_minus_control the task: {OWN}, another operator, {OTHER_OPERATORS} "
