@@ -1,5 +1,6 @@
 """`python -m form_invariance COMMAND`."""
 
+import os
 import sys
 
 from form_invariance.workflow.job_server import ask
@@ -10,6 +11,9 @@ try:
         from form_invariance.cli import main
 
         status = main()
+except BrokenPipeError:  # of a reader such as head
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    status = 141  # of a program that SIGPIPE ends
 except KeyboardInterrupt:
     print("interrupted", file=sys.stderr)
     status = 130  # of a program that Ctrl-C ends

@@ -146,7 +146,7 @@ def test_intervals_are_drawn_where_their_numbers_are():
     same, specific = verdict_rows(TWO)
     assert [same["name"], specific["name"]] == [QUESTIONS["same"].label, QUESTIONS["specific"].label]
     first, second, nothing = same["cells"]
-    assert first["numbers"] == "0.40 against 0.10: +0.30 [+0.10, +0.50]"
+    assert first["numbers"] == "0.40 − 0.10 = +0.30 [+0.10, +0.50]"
     assert second["numbers"] == "0.40 against 0.10: −0.0003 [−0.0004, −0.0002]"
     assert nothing is None
     assert specific["cells"][1]["drawn"] == ""

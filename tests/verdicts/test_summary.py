@@ -196,9 +196,9 @@ def test_each_operator_has_its_row_and_opposite_verdicts_are_mixed(tables):
     assert found.loc["+", ["cells", *NUMBERS]].tolist() == pytest.approx([2, 0.5, 0.3, 0.2, 0.09, 0.31])
     assert found.loc["-", ["difference", "low", "high"]].tolist() == pytest.approx([-0.4, -0.5, -0.3])
     assert found["verdict"].tolist() == ["mixed", "yes", "no"]
-    shown = list(verdict_lines(table, "m", 10))
+    shown = list(verdict_lines(table, "m", 10, operators=True))
     place = next(place for place, line in enumerate(shown) if " mixed " in line)
-    assert shown[place + 1] == "    + +0.20 yes, - -0.40 no"
+    assert shown[place + 2] == "    + +0.20 yes, - -0.40 no"
     (told,) = answer({"verdicts": table}, 10)
     assert "+ +0.20 yes, - -0.40 no" in told.table["operator"].tolist()
 
@@ -257,7 +257,8 @@ def test_without_a_shared_neuron_questions_are_undefined_but_the_first_is_no(tab
 def test_the_verdicts_on_the_screen_are_those_of_the_table(tables, tmp_path, capsys):
     table = verdicts_table(tables)
     lines = list(verdict_lines(table, "mine", 10))
-    assert len([line for line in lines if not line.startswith("    ")]) == 1 + table["question"].nunique()
+    assert len(lines) == 1 + table["question"].nunique()
+    assert max(map(len, lines)) <= 100
     shown = next(line for line in lines if "Does a donor impose its answer?" in line)
     row = table.query("question == 'imposed' and k == 10").iloc[0]
     assert f"{row['verdict']} " in shown

@@ -36,16 +36,19 @@ def by_operator(table: pd.DataFrame, k: int, question: str, metric: str) -> str:
     return ", ".join(rows["operator"] + " " + values + " " + rows["verdict"])
 
 
-def verdict_lines(table: pd.DataFrame, model: str, k: int) -> Iterator[str]:
-    """A heading, and a line a question: verdict, difference with its interval, and what the difference is."""
+def verdict_lines(table: pd.DataFrame, model: str, k: int, operators: bool = False) -> Iterator[str]:
+    """A heading, and a line a question: its verdict, the two values, and their difference with its interval.
+
+    Args:
+        operators: below each line, what is compared, and the verdicts on each operator.
+    """
     yield f"{model}, k = {k} neurons of each late layer"
     for row in verdicts_at(table, k).to_dict("records"):
         question = QUESTIONS[row["question"]]
-        compared = f"{question.compared} ({row['metric']})"
-        told = numbers(row, question.margin_of(row["metric"]))
-        yield f"  {question.label:<42} {said(row):<10} {told:<48} {compared}"
-        if operators := by_operator(table, k, row["question"], row["metric"]):
-            yield f"    {operators}"
+        yield f"  {question.label:<41} {said(row):<10} {numbers(row, question.margin_of(row['metric']))}"
+        if operators:
+            yield f"    {question.compared} ({row['metric']})"
+            yield from filter(None, [f"    {by_operator(table, k, row['question'], row['metric'])}".rstrip()])
 
 
 def said(row: Mapping[Hashable, Any]) -> str:
@@ -57,9 +60,9 @@ def said(row: Mapping[Hashable, Any]) -> str:
 def numbers(row: Mapping[Hashable, Any], margin: float) -> str:
     """The two values and their difference with its limits, or why there is none; `margin` as in `Question`."""
     if row["verdict"] != "undefined":
-        return f"{sides(row)}: {interval(row, margin)}"
+        return f"{sides(row, ' / ' if margin else ' - ')} = {interval(row, margin)}"
     if margin and not np.isnan(row["control_value"]):
-        return f"{sides(row)}: no ratio, the latter may be zero"
+        return f"{sides(row, ' / ')}: the latter may be zero"
     return "nothing to compare"
 
 
@@ -69,9 +72,9 @@ def signed(value: float) -> str:
     return f"{round(value, 4) + 0.0:+.{decimals}f}"
 
 
-def sides(row: Mapping[Hashable, Any]) -> str:
+def sides(row: Mapping[Hashable, Any], sign: str) -> str:
     """The two values that are compared."""
-    return " against ".join(signed(row[name]).removeprefix("+") for name in ("value", "control_value"))
+    return sign.join(signed(row[name]).removeprefix("+") for name in ("value", "control_value"))
 
 
 def interval(row: Mapping[Hashable, Any], margin: float) -> str:
@@ -79,6 +82,6 @@ def interval(row: Mapping[Hashable, Any], margin: float) -> str:
     values = [row[name] for name in ("difference", "low", "high")]
     if margin:
         value, low, high = (f"{one + margin:.2f}" for one in values)
-        return f"ratio {value} [{low}, {high}], needed {margin}"
+        return f"{value} [{low}, {high}], needed {margin}"
     value, low, high = map(signed, values)
     return f"{value} [{low}, {high}]"

@@ -3,14 +3,16 @@
 from pathlib import Path
 
 from form_invariance.errors import UserError
+from form_invariance.experiment.options import Flag
 
 
-def verdicts(*tables: Path, k: int | None = None) -> None:
+def verdicts(*tables: Path, k: int | None = None, operators: Flag = False) -> None:
     """Print the verdicts of one or several models.
 
     Args:
         tables: verdicts tables
         k: circuit size; default: the run's k_shown
+        operators: also what is compared, and the verdicts on each operator
     """
     from form_invariance.tables.files import provenance_of, read_tables
     from form_invariance.tables.keys import by_key
@@ -26,4 +28,4 @@ def verdicts(*tables: Path, k: int | None = None) -> None:
         if shown not in sizes:
             has = ", ".join(map(str, sizes))
             raise UserError(f"--k: {paths[model]} has no verdicts at k = {shown}; it has {has}")
-        print(*verdict_lines(table, model, shown), "", sep="\n")
+        print(*verdict_lines(table, model, shown, operators), "", sep="\n")
