@@ -22,10 +22,7 @@ from form_invariance.beyond.specificity.answer import answer
 from form_invariance.beyond.specificity.compute import damages, matrix
 from form_invariance.beyond.specificity.contrasts import contrasts_table
 from form_invariance.beyond.specificity.damages import INTERVENTIONS, Damages, damage_by_prompt
-from form_invariance.beyond.specificity.figure import (
-    damage_matrix,
-    exchange_matrix,
-)
+from form_invariance.beyond.specificity.figure import exchange_matrix
 from form_invariance.beyond.specificity.neuron_sets import best_sets, circuit_sets
 from form_invariance.beyond.specificity.plain_text import PLAIN_TEXT
 from form_invariance.beyond.specificity.table import (
@@ -113,7 +110,8 @@ def measured(request, tmp_path_factory):
 
 def accuracy_damage(table, intervention, neurons="circuit"):
     rows = table[(table["intervention"] == intervention) & (table["neurons"] == neurons) & (table["k"] == K)]
-    return damage_matrix(rows, list(two_operators.OPERATORS), [*two_operators.OPERATORS, "sum"])
+    matrix = rows.pivot_table(index="operator", columns="task", values="accuracy_damage")
+    return matrix.loc[list(two_operators.OPERATORS), [*two_operators.OPERATORS, "sum"]].astype(float)
 
 
 def test_circuits_of_their_own_give_a_diagonal_and_a_common_one_a_flat_matrix(measured):

@@ -3,7 +3,7 @@
 SPECIFICITY = "<results>/{model}/shared/specificity.parquet"
 SPECIFICITY_CONTRASTS = "<results>/{model}/shared/specificity_contrasts.parquet"
 SPECIFICITY_PROMPTS = "<results>/{model}/shared/specificity_prompts.parquet"
-FIGURES["specificity"] = FIGURES["exchange"] = Figure("specificity", MODELS, [SPECIFICITY])
+FIGURES["exchange"] = Figure("specificity", MODELS, [SPECIFICITY])
 FIGURES["tasks"] = FIGURES["losses"] = Figure("specificity", MODELS, [SPECIFICITY_CONTRASTS])
 ANSWERS["specificity"] = Answer(MODELS, [SPECIFICITY, SPECIFICITY_CONTRASTS])
 TARGETS += expand([SPECIFICITY, SPECIFICITY_CONTRASTS, SPECIFICITY_PROMPTS], model=MODELS)

@@ -174,4 +174,4 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
     if not knockout["n_neurons"].any():
         return [*found, Answer(label, f"Undefined: no neuron is shared at k = {k}.", shown)]
     over = {(row["metric"], row["contrast"], row["task"]): row for row in overall(chosen).to_dict("records")}
-    return [*found, Answer(label, " ".join(_sentences(knockout, over, k)), shown, ("specificity",))]
+    return [*found, Answer(label, " ".join(_sentences(knockout, over, k)), shown, ("tasks",))]

@@ -1,4 +1,4 @@
-"""The damage matrices as heat maps: whose neurons are knocked out, and what that does to every task or format."""
+"""What knocked out neurons cost: on every task, by whose best they are, and between every two formats."""
 
 from collections.abc import Mapping
 
@@ -6,13 +6,10 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from form_invariance.beyond.specificity.damages import KEEP_ONLY, KNOCKOUT
 from form_invariance.beyond.specificity.table import (
-    CONTROLS,
     COPYING,
     LOSS,
     LOSSES,
@@ -25,26 +22,14 @@ from form_invariance.beyond.specificity.table import (
 from form_invariance.drawing import style
 from form_invariance.drawing.style import COLOURS, GREY
 from form_invariance.experiment.contrasts import overall
-from form_invariance.experiment.neuron_sets import BEST_IN, CIRCUIT, KINDS, MATCHED
+from form_invariance.experiment.neuron_sets import BEST_IN, CIRCUIT, MATCHED
 from form_invariance.experiment.verdicts import PRIMARY
 
 INPUTS = {
-    **{name: {"specificity": SPECIFICITY} for name in ("specificity", "exchange")},
+    "exchange": {"specificity": SPECIFICITY},
     **{name: {"specificity_contrasts": SPECIFICITY_CONTRASTS} for name in ("tasks", "losses")},
 }
 """By figure."""
-
-COLUMNS = {
-    CIRCUIT: KINDS[CIRCUIT].label,
-    **{name: f"control, equal {KINDS[name].matched_by}" for name in reversed(CONTROLS)},
-}
-"""Titles of the columns of panels, by the neurons that are knocked out."""
-
-
-def damage_matrix(rows: pd.DataFrame, operators: list[str], tasks: list[str]) -> pd.DataFrame:
-    """Mean loss of accuracy over the draws, operators in rows and tasks in columns; NaN where it is undefined."""
-    matrix = rows.pivot_table(index="operator", columns="task", values="accuracy_damage", dropna=False)
-    return matrix.reindex(index=operators, columns=tasks).astype(float)
 
 
 def _draw(axes: Axes, values: pd.DataFrame, darkest: float = 1.0) -> None:
@@ -58,36 +43,6 @@ def _draw(axes: Axes, values: pd.DataFrame, darkest: float = 1.0) -> None:
         colour = "white" if value > 0.5 * darkest else "black"
         axes.text(column + 0.5, row + 0.5, text, ha="center", va="center", fontsize=6.5, color=colour)
     axes.set(xlabel="", ylabel="")
-
-
-def specificity(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
-    """Rows of panels are formats, columns the circuit and its controls; answers lost in percent."""
-    table = tables["specificity"]
-    table = table[(table["k"] == k) & (table["intervention"] == KNOCKOUT)]
-    heading = f"{title}: knockout of each operator's circuit, k = {k}"
-    if not table.loc[table["neurons"] == CIRCUIT, "n_neurons"].any():
-        return style.nothing(heading, "no neuron is shared")
-    formats = table["format"].unique().tolist()
-    operators, tasks = table["operator"].unique().tolist(), table["task"].unique().tolist()
-    height = 0.45 + 0.17 * len(operators)
-    figure, panels = style.panels(len(formats), len(COLUMNS), height=height)
-    figure.set_size_inches(style.TWO_COLUMNS, len(formats) * height + 1.1)
-    for row, name in enumerate(formats):
-        for column, (neurons, knocked_out) in enumerate(COLUMNS.items()):
-            axes = panels[row, column]
-            chosen = table[(table["format"] == name) & (table["neurons"] == neurons)]
-            _draw(axes, damage_matrix(chosen, operators, tasks))
-            axes.set_title(knocked_out if row == 0 else "")
-            axes.set_ylabel(f"{name}\ncircuit of" if column == 0 else "")
-            axes.tick_params(length=0)
-            axes.set_xticks(np.arange(len(tasks)) + 0.5, tasks if row == len(formats) - 1 else [], rotation=90)
-            axes.set_yticks(np.arange(len(operators)) + 0.5, operators if column == 0 else [], rotation=0)
-    bar = figure.colorbar(ScalarMappable(Normalize(0, 100), "rocket_r"), ax=panels, fraction=0.02, pad=0.02)
-    bar.set_label("answers lost, percentage points")
-    bar.outline.set_visible(False)
-    figure.supxlabel("on prompts of", fontsize=7)
-    figure.suptitle(f"{heading}\n{_prompts(table)}; – undefined")
-    return figure
 
 
 def _prompts(table: pd.DataFrame) -> str:
