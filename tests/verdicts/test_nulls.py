@@ -10,6 +10,9 @@ import pandas as pd
 import pytest
 
 from conftest import ROOT
+from form_invariance.beyond.specificity.damages import KNOCKOUT
+from form_invariance.beyond.specificity.verdicts import specific
+from form_invariance.experiment.contrasts import overall
 from form_invariance.stages.transfer.names import DRAWN
 
 PROMPTS = 25
@@ -149,6 +152,20 @@ def test_where_the_truth_is_known_circuits_are_rarely_called_specific_or_exchang
     monkeypatch.setattr(nulls, "NULLS", unchanged)
     said = {(one["question"], one["verdict"]) for one in nulls.specificity_trials(lost_answers(rng), 200, 0)}
     assert said == {("exchange", "yes"), ("specific", "yes"), ("computed", "undefined")}
+
+
+def test_circuits_of_the_wrong_operators_are_not_specific():
+    operators = ["+", "-", "*"]
+    lost = nulls.lost_by_cell(lost_answers(np.random.default_rng(5), operators), KNOCKOUT, "probability")
+    for order in (operators, ["-", "*", "+"], ["*", "+", "-"]):
+        renamed = dict(zip(operators, order, strict=True))
+        changed = {
+            cell: rows.rename(index=renamed, level="operator").sort_index(level="operator", sort_remaining=False)
+            for cell, rows in lost.items()
+        }
+        table = specific(nulls.contrasts_of(changed, KNOCKOUT, "probability", operators, 200, 0))
+        verdicts = set(overall(table)["verdict"])
+        assert verdicts == {"yes"} if order == operators else "yes" not in verdicts
 
 
 def read(folder, pattern):
