@@ -31,7 +31,7 @@ from form_invariance.tables.files import provenance_of, read_table, read_tensors
 
 pytestmark = pytest.mark.slow
 
-NO_RUN = (*NOT_SHOWN, "answers", "explainer")
+NO_RUN = (*NOT_SHOWN, "engine-check", "answers", "explainer")
 """Commands whose files no command reads that runs the model; and TransformerLens knows no pretended card."""
 MADE = {"finished": planted, "separate": separate}
 

@@ -28,7 +28,7 @@ CONFIG = SHIPPED | {
     **{"heuristic_max_operand": 30, "bootstrap": 50, "permutations": 50},
 }
 SIZE = ("--k", PLANTED)
-NOT_SHOWN = ("figure", "report", "browser", "paper-tables", "engine-check")
+NOT_SHOWN = ("figure", "report", "browser", "paper-tables")
 
 
 class Run:
