@@ -147,7 +147,7 @@ def test_intervals_are_drawn_where_their_numbers_are():
     assert [same["name"], specific["name"]] == [QUESTIONS["same"].label, QUESTIONS["specific"].label]
     first, second, nothing = same["cells"]
     assert first["numbers"] == "0.40 − 0.10 = +0.30 [+0.10, +0.50]"
-    assert second["numbers"] == "0.40 against 0.10: −0.0003 [−0.0004, −0.0002]"
+    assert second["numbers"] == "0.40 − 0.10 = −0.0003 [−0.0004, −0.0002]"
     assert nothing is None
     assert specific["cells"][1]["drawn"] == ""
     drawn = [first["drawn"], specific["cells"][0]["drawn"]]
