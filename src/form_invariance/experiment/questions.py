@@ -76,7 +76,8 @@ QUESTIONS = {
     ),
     "exchange": Question(
         "Does one format's circuit serve another?",
-        f"loss by knockout, and gain by keeping alone: the other formats' best / the own best, minus {SERVES}",
+        f"loss by knockout, gain by keeping alone: the other formats' best / the own best, minus {SERVES}; and "
+        "loss minus that by other operators' best",
         f"by others' best / by own best − {SERVES}",
         SERVES,
     ),
@@ -88,7 +89,8 @@ QUESTIONS = {
     ),
     "specific": Question(
         "Specific to this operator?",
-        "knockout: loss by the operator's neurons minus by another operator's (the strongest), on its prompts",
+        "knockout: loss by the operator's neurons minus by another operator's (the strongest), on its prompts; "
+        "and, beyond controls, minus that on other operators' prompts",
         "lost by own circuit − by other operators'",
     ),
 }

@@ -11,12 +11,14 @@ from form_invariance.beyond.specificity.table import (
     ANY_OPERATOR,
     BEYOND,
     COMMON,
-    COPYING,
     EXCHANGED,
+    FEWEST,
     HALF,
+    LOSS,
     OTHER_CIRCUITS,
     OTHER_OPERATORS,
     OWN,
+    PARTS,
     SPARED,
     SPECIFICITY,
     SPECIFICITY_CONTRASTS,
@@ -49,6 +51,8 @@ def _ratio(row: Mapping[Any, Any], names: str = "own / other") -> str:
     return f"{names} {row['ratio']:.2f} ({row['ratio_low']:.2f} to {row['ratio_high']:.2f})"
 
 
+_OF_BEST = (EXCHANGED, HALF, ANY_OPERATOR, *PARTS.values())
+"""The contrasts of the formats' best neurons."""
 _EXCHANGE = {
     KNOCKOUT: "Knocked out, other formats' best cost",
     KEEP_ONLY: "Kept alone, other formats' best leave",
@@ -69,15 +73,19 @@ def _exchanged(table: pd.DataFrame, contrasts: pd.DataFrame, k: int) -> Answer:
     for intervention, opening in _EXCHANGE.items():
         if (row := by.get((intervention, EXCHANGED))) is not None:
             half = by.get((intervention, HALF))
-            noise = f"; by half of the train prompts the own best reach {half['ratio']:.2f}" if half else ""
+            noise = ""
+            if half and not np.isnan(half["ratio"]):
+                noise = f"; by half of the train prompts the own best reach {half['ratio']:.2f}"
             sentences.append(
                 f"{opening} the right answer {row['first']:.3f} more probability than a control does, the own "
                 f"best {row['second']:.3f}; {_ratio(row, 'other / own')}{noise}."
             )
     label, shown = QUESTIONS["exchange"].label, contrasts[contrasts["task"] == OWN]
-    shown = shown[shown["contrast"].isin([EXCHANGED, HALF, ANY_OPERATOR])].drop(columns=["k", "task", "metric"])
+    shown = shown[shown["contrast"].isin(_OF_BEST)].drop(columns=["k", "task", "metric"])
     if not sentences:
-        return Answer(label, f"Undefined at k = {k}: the model cannot do the problems.", shown)
+        return Answer(
+            label, f"Undefined at k = {k}: no control could be drawn, or a cell has too few prompts.", shown
+        )
     if (row := by.get((KNOCKOUT, ANY_OPERATOR))) is not None:
         sentences.append(
             f"Knocked out, other operators' best in these formats cost {row['second']:.3f}; the operator's own "
@@ -109,15 +117,17 @@ def _computed(contrasts: pd.DataFrame, k: int) -> Answer:
     rows = overall(contrasts)
     (row,) = rows[rows["contrast"] == SPARED].to_dict("records") or [{"cells": 0}]
     if not row["cells"]:
-        why = "no neuron is shared, or the model cannot copy" if COPYING in set(rows["task"]) else "no task copies"
+        why = f"no neuron is shared, or no task that copies has {FEWEST} right answers"
         return Answer(label, f"Undefined at k = {k}: {why}.", shown, ("tasks",))
     own, copied = row["second"], row["second"] - row["first"]
+    spared = "there is no share, because the interval of the former is not above zero"
+    if not np.isnan(row["ratio"]):
+        low, high = (percent(row[name]) for name in ("ratio_low", "ratio_high"))
+        spared = f"copying is spared {percent(row['ratio'])} of the loss (95 % interval {low} to {high})"
     return Answer(
         label,
         f"Knocked out, the shared neurons (k = {k}) cost the operator's own answers {own:.3f} more probability "
-        f"than a control does, and answers that copy a number of the prompt {copied:.3f}: copying is spared "
-        f"{percent(row['ratio'])} of the loss (95 % interval {percent(row['ratio_low'])} to "
-        f"{percent(row['ratio_high'])}).",
+        f"than a control does, and answers that copy a number of the prompt {copied:.3f}: {spared}.",
         shown,
         ("tasks",),
     )
@@ -140,7 +150,7 @@ def _sentences(knockout: pd.DataFrame, over: _Rows, k: int) -> list[str]:
         parts[0] += f" and {percent(other['second'])} of the other operators' answers are lost; {_ratio(other)}."
         parts.append(f"Own minus other {_points(other)}.")
     else:
-        parts[0] += " are lost. There is no other operator."
+        parts[0] += " are lost. No other operator can be compared."
     if control["cells"]:
         parts.append(
             f"The strongest matched control loses {percent(control['second'])} of the own answers; circuit minus "
@@ -167,7 +177,7 @@ def answer(tables: Mapping[str, pd.DataFrame], k: int) -> list[Answer]:
         _computed(chosen[chosen["metric"] == PRIMARY], k),
     ]
     named = chosen["task"].isin([OWN, OTHER_OPERATORS]) & (chosen["metric"] == "accuracy")
-    shown = chosen[named & ~chosen["contrast"].isin([EXCHANGED, HALF, ANY_OPERATOR])]
+    shown = chosen[named & ~chosen["contrast"].isin([*_OF_BEST, LOSS, SPARED])]
     shown = shown.drop(columns=["k", "intervention", "metric"]).reset_index(drop=True)
     label = QUESTIONS["specific"].label
     knockout = table[(table["neurons"] == "circuit") & (table["intervention"] == KNOCKOUT)]

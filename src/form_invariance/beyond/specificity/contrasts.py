@@ -178,9 +178,12 @@ class _Cell:
             task = COPYING if values is copied else OWN
             found[LOSS, name] = self._pair(task, values, np.where(np.isnan(values), np.nan, 0))
         for part, contrast in PARTS.items():
-            kinds = [kind for kind in self.own if kind.startswith(part)]
-            matched = [self._controls(CONTROL_OF + (OWN_BEST if part == COMMON else kind)) for kind in kinds]
-            beside = [some[kind] for some in matched if (kind := self._strongest(OWN, some)) in some]
+            kinds, beside = [], []
+            for kind in (kind for kind in self.own if kind.startswith(part)):
+                matched = self._controls(CONTROL_OF + (OWN_BEST if part == COMMON else kind))
+                if matched:
+                    kinds.append(kind)
+                    beside.append(matched[self._strongest(OWN, matched)])
             whole = self._of(OWN, *(self.own[kind] for kind in kinds))
             found[contrast, OWN] = self._pair(OWN, self.sign * whole, self.sign * self._of(OWN, *beside))
         return found
@@ -191,7 +194,9 @@ def _described(pair: Pair, sign: int) -> dict[str, Any]:
     second = limits(pair.second, pair.problems, pair.bounded)[:2]
     ratios = np.full(len(pair.first), np.nan)
     if second[0] > 0:
-        ratios = pair.first / np.where(pair.second > 0, pair.second, np.inf)
+        ratios = pair.first / np.where(pair.second > 0, pair.second, np.nan)
+        # Where a resample has nothing to divide by, the first is the larger one by far, or neither is anything.
+        ratios = np.where(np.isnan(ratios), np.where(pair.first > 0, np.nanmax(ratios), 0.0), ratios)
     values = ratios[0], *limits(ratios, pair.problems, bounded=False)
     if np.isnan(values[1]) and second[0] > 0:  # no resample changes the ratio: what was not seen on any prompt
         unseen = limits(pair.first - ratios[0] * pair.second, pair.problems, pair.bounded)[1]

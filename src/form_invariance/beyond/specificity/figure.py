@@ -136,7 +136,8 @@ def tasks(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     for value, place in zip(known["first"], known["place"], strict=True):
         axes.annotate(f"{value:.2f}", (value, place), (0, 4), textcoords="offset points", ha="center", fontsize=6)
     names = known["task"].map(lambda task: _CALLED.get(task, task.replace("_", " ")))
-    axes.set_yticks(known["place"], names + known["prompts"].map(" (n = {})".format))
+    each = (known["prompts"] / known["cells"]).round().astype(int)  # an operator's circuit in a format
+    axes.set_yticks(known["place"], names + each.map(" (n = {})".format))
     axes.set(xlabel="probability of the answer lost", ylim=(len(known) - 0.5, -0.7))
     figure.suptitle(heading)
     style.legend_below(figure, axes.get_legend_handles_labels()[0])

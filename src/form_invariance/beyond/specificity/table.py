@@ -7,6 +7,8 @@ from form_invariance.tables.columns import Column, Schema, flag, integer, number
 
 MOST = 40
 """Right answers wanted of a task that is no operator."""
+FEWEST = 20
+"""With fewer right answers a task is undefined."""
 TRIED, MEANS = 5, 2
 """Prompts of such a task that the model answers at most, and that give the means, for each right answer wanted."""
 CONTROLS = tuple(MATCHED)
@@ -137,10 +139,11 @@ SPECIFICITY_CONTRASTS = Schema(
             f"{OTHER_CIRCUITS} (damage by the circuit, and the strongest other operator's, same prompts), "
             f"{CIRCUIT_OF} (the same with each other operator's circuit), {BEYOND} (own_minus_other of what the "
             f"circuit does beyond that control), {SPARED} (first: {BEYOND} of the task {COPYING}; second: the "
-            f"damage to the own operator). First - second for keep_only, too: {EXCHANGED} (what other formats' "
-            f"best neurons, and the format's own, do beyond the own best's control), {HALF} (the same of the own "
-            f"best by half of the prompts), {ANY_OPERATOR} (what other formats' best and other operators' best "
-            f"in them do), {', '.join(PARTS.values())} (parts of two formats' best, and controls), "
+            "own damage beyond control; only the ratio is meant). First - second for keep_only, too: "
+            f"{EXCHANGED} (what other formats' best neurons, and the format's own, do beyond the own best's "
+            f"control), {HALF} (the same of the own best by half of the prompts), {ANY_OPERATOR} (what other "
+            "formats' best and other operators' best in them do), "
+            f"{', '.join(PARTS.values())} (parts of two formats' best, and controls), "
             f"{LOSS} (first: by {', '.join(f'{name}: {words}' for name, words in LOSSES.items())}; second: 0)"
         ),
         "task": text(

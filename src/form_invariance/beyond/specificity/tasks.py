@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from form_invariance.beyond.specificity.table import MEANS, TEXT, TRIED
+from form_invariance.beyond.specificity.table import FEWEST, MEANS, TEXT, TRIED
 from form_invariance.errors import UserError, one_line
 from form_invariance.experiment.contrasts import Problem, problems_of
 from form_invariance.experiment.intervene import answer
@@ -22,8 +22,6 @@ from form_invariance.stages.dataset.prompts import eval_prompts, eval_rows
 from form_invariance.stages.mean_cache.compute import last_token_means
 from form_invariance.user_files import read_bytes
 
-FEWEST = 20
-"""With fewer correct prompts a task is undefined."""
 CONTEXT = 32
 """Tokens of plain text before the predicted one."""
 
@@ -72,20 +70,21 @@ def other_task(run: Run, name: str, asked: Asked, template: str, most: int, seed
 def _answered_right(
     run: Run, name: str, tokens: Tensor, answers: Tensor, problems: list[Problem], most: int
 ) -> Task:
-    """The first prompts that the unmodified model answers correctly; those after them give the means.
+    """The first prompts that the unmodified model answers correctly; others, at most a third, give the means.
 
     Args:
         tokens: of the prompts, in a random order, (P, T).
         most: right answers at most.
     """
+    others = min(MEANS * most, len(tokens) // 3)
+    means = last_token_means(run.model, tokens[:others], run.first)
+    tokens, answers, problems = tokens[others:], answers[others:], problems[others:]
     right, tried = tokens.new_empty(0, dtype=torch.bool), 0
     while tried < min(TRIED * most, len(tokens)) and right.sum() < most:
         some = slice(tried, tried + most)
         right = torch.cat([right, answer(run, tokens[some], answers[some]).correct])
         tried = len(right)
     kept = right.nonzero()[:most, 0]
-    others = tokens[tried : tried + MEANS * most]
-    means = last_token_means(run.model, others if len(others) >= FEWEST else tokens[:tried], run.first)
     task = Task(name, tokens[kept], answers[kept], means, [problems[place] for place in kept.tolist()])
     if len(kept) < FEWEST:
         return replace(task, undefined=f"fewer than {FEWEST} of {tried} prompts are answered correctly")
