@@ -194,9 +194,11 @@ def _described(pair: Pair, sign: int) -> dict[str, Any]:
     second = limits(pair.second, pair.problems, pair.bounded)[:2]
     ratios = np.full(len(pair.first), np.nan)
     if second[0] > 0:
-        ratios = pair.first / np.where(pair.second > 0, pair.second, np.nan)
+        known = pair.second > 0
+        ratios = pair.first / np.where(known, pair.second, 1)
         # Where a resample has nothing to divide by, the first is the larger one by far, or neither is anything.
-        ratios = np.where(np.isnan(ratios), np.where(pair.first > 0, np.nanmax(ratios), 0.0), ratios)
+        most = np.max(ratios, where=known, initial=0)
+        ratios = np.where(known, ratios, np.where(pair.first > 0, most, 0))
     values = ratios[0], *limits(ratios, pair.problems, bounded=False)
     if np.isnan(values[1]) and second[0] > 0:  # no resample changes the ratio: what was not seen on any prompt
         unseen = limits(pair.first - ratios[0] * pair.second, pair.problems, pair.bounded)[1]
