@@ -20,7 +20,7 @@ from form_invariance.workflow import (
 )
 from form_invariance.workflow.given import with_items
 from form_invariance.workflow.paths import check_folders, shell_prefix
-from form_invariance.workflow.rule_options import other_tasks
+from form_invariance.workflow.rule_options import copying_tasks, other_tasks
 from form_invariance.workflow.source_digest import source_digest, text_digest
 
 # Jobs run with the interpreter that runs Snakemake, even where its environment is not activated, and with the source
@@ -37,7 +37,7 @@ try:
     )
     # In the jobs of a cluster, those that the run began with.
     FILES = file_digests.digests(config, {} if workflow.is_main_process else records.begun())
-    OTHER_TASKS = other_tasks(config, FILES)
+    OTHER_TASKS, COPYING_TASKS = other_tasks(config, FILES), copying_tasks(config)
     SITE = job_sizes.read_site(ROOT / "config/cluster.yaml")
     # Not in the jobs of a cluster; nor in a module, whose results have a prefix that is unknown here.
     if workflow.is_main_process and workflow.modifier.is_main_snakefile():

@@ -1,7 +1,5 @@
 """Transfer of the shared neurons' activations in all directions, per (model, operator)."""
 
-from form_invariance.workflow.rule_options import copying_tasks
-
 ONE_TRANSFER = "<results>/{model}/transfer/{operator}/{direction}.parquet"
 TRANSFERS = expand(ONE_TRANSFER, operator=OPERATORS, direction=DIRECTIONS, allow_missing=True)
 TRANSFER_PAIRS = every_operator("<results>/{model}/shared/{operator}/transfer_pairs.parquet")
@@ -33,7 +31,7 @@ rule transfer:
             "late_from", "k", "random_seeds", "matched_seeds", "center_logits", "seed", pairs="transfer_pairs"
         ),
         # A function, because Snakemake would take the fields of a template for wildcards.
-        tasks=lambda wildcards: copying_tasks(config),
+        tasks=lambda wildcards: COPYING_TASKS,
         folder=subpath(output[0], parent=True),
     resources:
         **model_job("transfer"),
@@ -41,7 +39,8 @@ rule transfer:
         "python -m form_invariance transfer {params.model:q} --model-files {input.model_files:q}"
         " --censuses {input.censuses:q} --exclude-train {input.datasets:q}"
         " --rankings {input.rankings:q} --mean-caches {input.means:q} --circuit {input.circuit:q}"
-        " --tasks {params.tasks:q} {params.settings:q} --output-folder {params.folder:q} --pairs-output {output.by_pair:q} 2> {log:q}"
+        " --tasks {params.tasks:q} {params.settings:q} --output-folder {params.folder:q}"
+        " --pairs-output {output.by_pair:q} 2> {log:q}"
 
 
 rule transfers_all:

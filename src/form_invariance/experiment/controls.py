@@ -26,12 +26,16 @@ class NeuronSet:
     Attributes:
         label: the columns that tell it apart in tables, such as neurons (its kind), k and seed (its draw).
         members: (late layers, m), bool.
-        tasks: on which it is tried, where that depends on the set.
+        tasks: on which it is tried; None: on all.
     """
 
     label: Mapping[str, Any]
     members: np.ndarray
-    tasks: tuple[str, ...] = ()
+    tasks: tuple[str, ...] | None = None
+
+    def is_for(self, task: str) -> bool:
+        """Whether the set is tried on a task."""
+        return self.tasks is None or task in self.tasks
 
     def __len__(self) -> int:
         """Neurons of the set."""

@@ -8,13 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from form_invariance.problems.operands import OperandRange
+from form_invariance.problems.operands import OperandRange, evenly_spaced
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import Arithmetic, TableTask, Task, pool, prompts_of, stated, target_tokens
 from form_invariance.problems.templates import check_fields, check_task_fields
-
-_TRIED = 500
-"""Prompts with which a template is checked before the model runs."""
 
 
 def task_of(given: str | Mapping[str, Any], limits: Mapping[str, int]) -> Task:
@@ -37,7 +34,7 @@ def copies(given: str | Mapping[str, Any]) -> bool:
 
 
 def problems_for(task: Task, template: str) -> pd.DataFrame:
-    """The problems that other tasks take: no two equal operands, and none that gives the prompt of an earlier one.
+    """The problems of another task: both operands differ, and no two problems give the same prompt.
 
     Returns:
         Columns as in `pool`.
@@ -59,7 +56,7 @@ def prepare(
             some of its fields.
 
     Raises:
-        UserError: the template lacks a field, or a target is not the next single token after its prompt.
+        UserError: a field of the template is missing, or a target is not the next single token after its prompt.
     """
     rows = stated(task, problems)
     check_template_fields(task, template, where)
@@ -85,6 +82,4 @@ def check_other_task(task: Task, tokenizer: PromptTokenizer, template: str, wher
     Raises:
         UserError: as `prepare`.
     """
-    problems = problems_for(task, template)
-    places = np.linspace(0, len(problems) - 1, min(len(problems), _TRIED)).astype(int)
-    prepare(task, tokenizer, template, problems.iloc[places], where)
+    prepare(task, tokenizer, template, evenly_spaced(problems_for(task, template)), where)

@@ -21,6 +21,8 @@ _BINARY: dict[type, Callable[..., np.ndarray]] = {
 
 LONGEST_EXPRESSION = 200
 """Limit in characters; Python cannot parse expressions that are nested too deeply."""
+_TRIED = 500
+"""Prompts that a template is checked with before the model runs; a job checks all of its own."""
 _EXACT = 2**53
 """Up to this value whole numbers are exact in double precision."""
 
@@ -123,6 +125,11 @@ def operand_pool(expression: str, limits: OperandRange) -> pd.DataFrame:
             "operand_max, answer_min or answer_max"
         )
     return pd.DataFrame({"a": a[keep], "b": b[keep], "answer": answer[keep]})
+
+
+def evenly_spaced(problems: pd.DataFrame) -> pd.DataFrame:
+    """The problems that check a template: some of them, because the pairs of all operands are too many."""
+    return problems.iloc[np.linspace(0, len(problems) - 1, min(len(problems), _TRIED)).astype(int)]
 
 
 def sample_pairs(pool: pd.DataFrame, size: int | None, per_answer: int, seed: int, name: str) -> pd.DataFrame:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.errors import UserError
-from form_invariance.problems.operands import OperandRange, operand_pool
+from form_invariance.problems.operands import OperandRange, evenly_spaced, operand_pool
 from form_invariance.problems.prompts import (
     PromptTokenizer,
     check_next_token,
@@ -59,8 +59,6 @@ UNKNOWN = -1
 """In the place of a carry."""
 _JOINED = "\"'“‘«([{<=/\\_-+*~^$@"
 """Signs that join to the word after them, without a space."""
-_TRIED = 500
-"""Prompts that a template is checked with before the model runs; a job checks all of its own."""
 
 
 def is_whole(task: Task) -> bool:
@@ -197,10 +195,7 @@ def check_task(task: Task, tokenizer: PromptTokenizer, template: str, where: str
     if isinstance(task, Arithmetic) and task.digit is None:
         check_template(tokenizer, template, where, task.limits)
         return
-    problems = pool(task)
-    # The pairs of all operands are too many, so that evenly spaced ones are tried.
-    places = np.linspace(0, len(problems) - 1, min(len(problems), _TRIED)).astype(int)
-    targets(task, tokenizer, template, stated(task, problems.iloc[places]), where)
+    targets(task, tokenizer, template, stated(task, evenly_spaced(pool(task))), where)
 
 
 def targets(

@@ -115,7 +115,7 @@ def _computed(contrasts: pd.DataFrame, k: int) -> Answer:
     tasks = contrasts[(contrasts["contrast"] == "circuit_minus_control") & (contrasts["operator"] == ALL)]
     shown = tasks[tasks["format"] == ALL].drop(columns=["k", "intervention", "contrast", "metric"])
     rows = overall(contrasts)
-    (row,) = rows[rows["contrast"] == SPARED].to_dict("records") or [{"cells": 0}]
+    (row,) = rows[rows["contrast"] == SPARED].to_dict("records")
     if not row["cells"]:
         why = f"no neuron is shared, or no task that copies has {FEWEST} right answers"
         return Answer(label, f"Undefined at k = {k}: {why}.", shown, ("tasks",))

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.beyond.specificity.damages import INTERVENTIONS, Damages
-from form_invariance.beyond.specificity.neuron_sets import tried
 from form_invariance.beyond.specificity.table import METRICS
 from form_invariance.beyond.specificity.tasks import Task
 from form_invariance.experiment.contrasts import resampled, resampling
@@ -43,7 +42,7 @@ def damages(
     """
     shape = len(sets), len(task.tokens)
     members = masks_of(sets)
-    present = np.array([len(some) > 0 and tried(some, task.name) for some in sets])
+    present = np.array([len(some) > 0 and some.is_for(task.name) for some in sets])
     weights = resampling(task.problems, resamples, seed)
     measured = present.any() and not task.undefined
     if measured:
@@ -65,7 +64,7 @@ def damages(
 
 def matrix(measured: Damages, sets: Sequence[NeuronSet], center: bool) -> pd.DataFrame:
     """The specificity table's rows of one task, one for each set that is tried on it."""
-    chosen = [tried(some, measured.task) for some in sets]
+    chosen = np.array([some.is_for(measured.task) for some in sets])
     sizes = [len(some) for some, wanted in zip(sets, chosen, strict=True) if wanted]
     table = labels_of(sets)[chosen].assign(
         format=measured.format,
@@ -77,10 +76,10 @@ def matrix(measured: Damages, sets: Sequence[NeuronSet], center: bool) -> pd.Dat
         centered=center,
     )
     for metric in METRICS:
-        damage, *drawn = measured.resampled[metric]
+        damage, *drawn = measured.resampled[metric][:, chosen]
         low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
         ablated = measured.ablated[metric][chosen]
         table[metric] = ablated.mean(1) if ablated.shape[1] else np.nan
         for column, values in zip(("damage", "low", "high"), (damage, low, high), strict=True):
-            table[f"{metric}_{column}"] = values[chosen]
+            table[f"{metric}_{column}"] = values
     return table

@@ -156,36 +156,36 @@ class _Cell:
         elsewhere = [kind for kind in self.own if kind.startswith(BEST_IN) and kind != here]
         controls = self._controls(CONTROL_OF + OWN_BEST)
         control = self._strongest(OWN, controls)
-        level = self._of(OWN, controls.get(control, []))
         theirs = [places[kind] for places in self.others.values() for kind in elsewhere if kind in places]
-        others, own, halves, foreign = (
+        others, own, halves, foreign, level = (
             self.sign * self._of(OWN, *places)
             for places in (
                 [self.own[kind] for kind in elsewhere],
                 [self.own.get(here, [])],
                 [self.own.get(half, []) for half in HALVES],
                 theirs,
+                [controls.get(control, [])],
             )
         )
-        level = self.sign * level
         found = {
             (EXCHANGED, OWN): self._pair(OWN, others - level, own - level, control),
             (HALF, OWN): self._pair(OWN, halves - level, own - level, control),
             (ANY_OPERATOR, OWN): self._pair(OWN, others, foreign),
         }
         copied = self.sign * self._of(COPYING, self.own.get(here, []))
-        for name, values in zip(LOSSES, (own, others, foreign, level, copied), strict=True):
-            task = COPYING if values is copied else OWN
-            found[LOSS, name] = self._pair(task, values, np.where(np.isnan(values), np.nan, 0))
+        on_own = [(OWN, values) for values in (own, others, foreign, level)]
+        for name, (task, values) in zip(LOSSES, [*on_own, (COPYING, copied)], strict=True):
+            found[LOSS, name] = self._pair(task, values, 0 * np.abs(values))
         for part, contrast in PARTS.items():
-            kinds, beside = [], []
+            parts, compared = [], []
             for kind in (kind for kind in self.own if kind.startswith(part)):
                 matched = self._controls(CONTROL_OF + (OWN_BEST if part == COMMON else kind))
                 if matched:
-                    kinds.append(kind)
-                    beside.append(matched[self._strongest(OWN, matched)])
-            whole = self._of(OWN, *(self.own[kind] for kind in kinds))
-            found[contrast, OWN] = self._pair(OWN, self.sign * whole, self.sign * self._of(OWN, *beside))
+                    parts.append(self.own[kind])
+                    compared.append(matched[self._strongest(OWN, matched)])
+            found[contrast, OWN] = self._pair(
+                OWN, self.sign * self._of(OWN, *parts), self.sign * self._of(OWN, *compared)
+            )
         return found
 
 
@@ -225,9 +225,9 @@ def contrasts_table(
     """The specificity_contrasts table of one model.
 
     Args:
-        copying: tasks whose answer is a number of the prompt.
         damages: of every format, task and intervention that is contrasted.
         sets: of each format, in the order of the damages' arrays.
+        copying: tasks whose answer is a number of the prompt.
     """
     ks = sorted({some.label["k"] for of_format in sets.values() for some in of_format})
     found = []

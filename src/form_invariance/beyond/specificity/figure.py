@@ -32,7 +32,7 @@ INPUTS = {
 """By figure."""
 
 
-def _draw(axes: Axes, values: pd.DataFrame, darkest: float = 1.0) -> None:
+def _draw(axes: Axes, values: pd.DataFrame, darkest: float) -> None:
     shown = values.map(lambda value: "–" if np.isnan(value) else str(round(100 * value)))
     axes.set_facecolor("#E8E8E8")
     sns.heatmap(
@@ -110,17 +110,22 @@ def exchange(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     return figure
 
 
+def _lost(tables: Mapping[str, pd.DataFrame], contrast: str, k: int) -> pd.DataFrame:
+    """What knockout costs by one contrast, over all cells: the rows that are defined, one a task."""
+    table = overall(tables["specificity_contrasts"])
+    chosen = (table["k"] == k) & (table["intervention"] == KNOCKOUT) & (table["metric"] == PRIMARY)
+    return table[chosen & (table["contrast"] == contrast) & (table["cells"] > 0)]
+
+
 _CALLED = {OWN: "own operator", OTHER_OPERATORS: "other operators", TEXT: "plain text"}
 """Names of tasks in the figure."""
 
 
 def tasks(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """What the knockout of the circuits costs on every task, the most first; a mark for the strongest control."""
-    table = overall(tables["specificity_contrasts"])
-    rows = table[(table["k"] == k) & (table["intervention"] == KNOCKOUT) & (table["metric"] == PRIMARY)]
-    rows = rows[(rows["contrast"] == "circuit_minus_control") & (rows["task"] != COPYING)]
+    rows = _lost(tables, "circuit_minus_control", k)
     heading = f"{title}: knockout of the shared neurons, k = {k}"
-    known = rows[rows["cells"] > 0].sort_values("first", ascending=False)
+    known = rows[rows["task"] != COPYING].sort_values("first", ascending=False)
     if known.empty:
         return style.nothing(heading, "no neuron is shared")
     known = known.assign(place=range(len(known)))
@@ -149,9 +154,7 @@ def losses(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
 
     Below, what it costs where a number of the prompt is only copied.
     """
-    table = overall(tables["specificity_contrasts"])
-    rows = table[(table["k"] == k) & (table["intervention"] == KNOCKOUT) & (table["metric"] == PRIMARY)]
-    rows = rows[(rows["contrast"] == LOSS) & (rows["cells"] > 0)].set_index("task").reindex(list(LOSSES))
+    rows = _lost(tables, LOSS, k).set_index("task").reindex(list(LOSSES))
     heading = f"{title}: {k} best neurons of each late layer knocked out"
     if rows["first"].isna().all():
         return style.nothing(heading, "the model cannot do the problems")

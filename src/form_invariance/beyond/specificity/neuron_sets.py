@@ -16,21 +16,13 @@ from form_invariance.beyond.specificity.table import (
 )
 from form_invariance.experiment.controls import NOT_DRAWN, Draws, NeuronSet, circuit_set, controls
 from form_invariance.experiment.membership import Effects, Summary, mean_over_prompts
-from form_invariance.experiment.neuron_sets import BEST_IN, CIRCUIT
+from form_invariance.experiment.neuron_sets import BEST_IN
 from form_invariance.randomness import generator
 
 PART_DRAWS = 2
 """Draws of each control of a part."""
 Values = Mapping[str, np.ndarray]
 """What controls are matched by (variance, effect), (late layers, m), NaN = not available."""
-
-
-def tried(some: NeuronSet, task: str) -> bool:
-    """Whether a set is tried on a task: circuits on all, a format's best on operators, its parts on its own.
-
-    The sets of a format's best name the operators on which they are tried.
-    """
-    return some.label["neurons"] in (CIRCUIT, *CONTROLS) or task in some.tasks
 
 
 def circuit_sets(
@@ -51,13 +43,13 @@ def circuit_sets(
     return [_of(operator, some) for some in sets]
 
 
-def _of(operator: str, some: NeuronSet, tasks: Sequence[str] = ()) -> NeuronSet:
-    return NeuronSet({"operator": operator, **some.label}, some.members, tuple(tasks))
+def _of(operator: str, some: NeuronSet, tasks: Sequence[str] | None = None) -> NeuronSet:
+    return NeuronSet({"operator": operator, **some.label}, some.members, None if tasks is None else tuple(tasks))
 
 
-def best(effects: Effects, k: int, summary: Summary = mean_over_prompts) -> np.ndarray:
-    """The best k neurons of a format in each late layer, (late layers, m); fewer where fewer are members."""
-    return np.stack([effects.ranks(layer, summary) < k for layer in effects.candidates])
+def _ranks(effects: Effects, summary: Summary = mean_over_prompts) -> np.ndarray:
+    """Ranks from 0 of the neurons of a format, (late layers, m)."""
+    return np.stack([effects.ranks(layer, summary) for layer in effects.candidates])
 
 
 def best_sets(
@@ -81,13 +73,15 @@ def best_sets(
         operators: all of them; a format's best are also tried on the prompts of other operators.
         others: further tasks on which the best of the format of the prompts are tried.
     """
+    ranks = {form: _ranks(effects) for form, effects in formats.items()}
+    halves = dict(zip(HALVES, _ranks_by_halves(formats[name]), strict=True))
     for k in ks:
-        masks = {form: best(effects, k) for form, effects in formats.items()}
+        masks = {form: ranked < k for form, ranked in ranks.items()}
         own = masks[name]
         found = [
             (BEST_IN + form, mask, [*operators, *(others if form == name else ())]) for form, mask in masks.items()
         ]
-        found += [(half, mask, [operator]) for half, mask in zip(HALVES, _halves(formats[name], k), strict=True)]
+        found += [(half, ranked < k, [operator]) for half, ranked in halves.items()]
         matched = [(OWN_BEST, own, own, draws)]
         for form, mask in masks.items():
             if form != name:
@@ -104,11 +98,11 @@ def best_sets(
                 yield _of(operator, NeuronSet(label, control.members), [operator])
 
 
-def _halves(effects: Effects, k: int) -> list[np.ndarray]:
-    """The best k by either half of the train prompts."""
+def _ranks_by_halves(effects: Effects) -> list[np.ndarray]:
+    """Ranks as in `_ranks`, by either half of the train prompts."""
     order = generator(effects.membership.seed, "halves of best", effects.name).permutation(effects.prompts)
 
     def mean_over(half: np.ndarray) -> Summary:
         return lambda values: np.asarray(values[half].mean(0))
 
-    return [best(effects, k, mean_over(half)) for half in np.array_split(order, 2)]
+    return [_ranks(effects, mean_over(half)) for half in np.array_split(order, 2)]

@@ -36,7 +36,7 @@ LOSSES = {
     "matched": "matched neurons",
     "copying": "the own best, where a number is copied",
 }
-"""The damages that are drawn beside each other, by task in the contrast `LOSS`."""
+"""The damages in the figure `losses`, by task in the contrast `LOSS`."""
 LOSS = "damage"
 """The contrast of a damage with nothing, for its interval."""
 PARTS = {

@@ -55,7 +55,7 @@ def other_task(run: Run, name: str, asked: Asked, template: str, most: int, seed
         most: prompts at most; at least `FEWEST`.
 
     Raises:
-        UserError: the template lacks a field, or a target is not the next single token after its prompt.
+        UserError: a field of the template is missing, or a target is not the next single token after its prompt.
     """
     problems = problems_for(asked, template)
     order = generator(seed, "specificity", name).permutation(len(problems))

@@ -47,7 +47,7 @@ def ratios(contrasts: pd.DataFrame) -> pd.DataFrame:
     Exchange: what the other formats' best neurons do. A missing part of a circuit may cost as much as all of it,
     and may leave as little as nothing. So what is lost by knockout and what is kept alone decide together: the
     first may be too large, the second too small. And the other formats' best must do more than the best of other
-    operators in these formats. Computed: what of the loss by a circuit's knockout copying is spared.
+    operators in these formats. Computed: the share of the circuit's loss that copying does not suffer.
     """
     told = _named(contrasts, ["intervention", "contrast", "metric"], _RATIOS)
     rows = contrasts.assign(told=told).dropna(subset="told")

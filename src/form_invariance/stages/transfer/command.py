@@ -74,8 +74,11 @@ def transfer(
     run = load_run(model)
     copies = {}
     for name in answered:
-        asked = {task: one for task, one in copying.items() if name in one["templates"]}
-        stated = {task: (task_of(one, {}), one["templates"][name]) for task, one in asked.items()}
+        stated = {
+            task: (task_of(one, {}), one["templates"][name])
+            for task, one in copying.items()
+            if name in one["templates"]
+        }
         if stated:
             copies[name] = right_copies(run, stated, answers_of_donors(plans, name), pairs, seed)
     plans = with_copies(plans, copies, seed, operator)

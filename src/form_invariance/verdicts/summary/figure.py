@@ -56,22 +56,15 @@ def _draw(axes: Axes, table: pd.DataFrame, k: int) -> None:
     axes.set_xlim(low - 0.05 * room, high + 0.45 * room)
     axes.set_ylim(len(QUESTIONS) - 0.4, -0.6)
     for place, question in enumerate(QUESTIONS):
-        row: dict[Any, Any] = (
-            {"verdict": "undefined"} if question not in pooled.index else dict(pooled.loc[question])
-        )
+        row: dict[Any, Any] = {"verdict": "undefined"}
+        if question in pooled.index:
+            row = dict(pooled.loc[question])
         each = table.loc[(table["question"] == question) & (table["operator"] != ALL), "difference"]
         axes.plot(each, [place] * len(each), **_OPERATOR)
         if "difference" in row:
             axes.plot([row["low"], row["high"]], [place, place], **_WHOLE)
             axes.plot(row["difference"], place, "o", color=COLOURS[0])
-        axes.text(
-            0.99,
-            place,
-            said(row) if "difference" in row else row["verdict"],
-            transform=axes.get_yaxis_transform(),
-            ha="right",
-            va="center",
-        )
+        axes.text(0.99, place, said(row), transform=axes.get_yaxis_transform(), ha="right", va="center")
 
 
 def _say_what_is_compared(axes: Axes) -> None:

@@ -48,13 +48,15 @@ def verdict_lines(table: pd.DataFrame, model: str, k: int, operators: bool = Fal
         yield f"  {question.label:<41} {said(row):<10} {numbers(row, question.margin_of(row['metric']))}"
         if operators:
             yield f"    {question.compared} ({row['metric']})"
-            yield from filter(None, [f"    {by_operator(table, k, row['question'], row['metric'])}".rstrip()])
+            if each := by_operator(table, k, row["question"], row["metric"]):
+                yield f"    {each}"
 
 
 def said(row: Mapping[Hashable, Any]) -> str:
     """The verdict in words; of a yes also that the difference is too small to be of interest."""
-    tiny = not QUESTIONS[row["question"]].margin_of(row["metric"]) and abs(row["difference"]) < SMALLEST
-    return f"{row['verdict']}, tiny" if tiny and row["verdict"] == "yes" else str(row["verdict"])
+    if row["verdict"] != "yes" or QUESTIONS[row["question"]].margin_of(row["metric"]):
+        return str(row["verdict"])
+    return "yes, tiny" if row["difference"] < SMALLEST else "yes"
 
 
 def numbers(row: Mapping[Hashable, Any], margin: float) -> str:
