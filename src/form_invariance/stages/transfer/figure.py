@@ -98,11 +98,11 @@ def _denominators(pairs: pd.Series) -> str:
 def transfer_contrasts(tables: Mapping[str, pd.DataFrame], title: str, k: int) -> Figure:
     """A panel for each contrast: over all cells with its interval, and each operator's mean over directions."""
     table = tables["transfer_contrasts"]
+    table = table[table["direction"] == ALL]
     measured = table.groupby("contrast")["difference"].transform("count") > 0
     # Without a donor that copies, its contrasts have no panels.
     table = table[table["contrast"].isin(TITLES) & (measured | ~table["contrast"].isin(COPYING))]
     table = table.assign(title=table["contrast"].map(TITLES))
-    table = table[table["direction"] == ALL]
     whole, operators = (table[(table["operator"] == ALL) == wanted] for wanted in (True, False))
     looks = {
         ALL: Look("black", "o", width=1.8, label="all operators and directions"),
