@@ -1,5 +1,6 @@
 """Damage matrices: circuits of their own give a diagonal, a common circuit a flat one; values against hooks."""
 
+from dataclasses import replace
 from functools import partial
 from itertools import combinations, product
 from types import SimpleNamespace
@@ -96,7 +97,7 @@ def measured(request, tmp_path_factory):
         circuits = {K: members[operator], 2 * K: np.zeros_like(members[operator])}
         formats = {name: effects_of(members[operator], good, name) for name, good in (SYMBOLIC, WORD)}
         draws = Draws(0, DRAWS, 0)
-        sets += circuit_sets(operator, circuits, values, draws)
+        sets += circuit_sets(operator, circuits, {}, values, draws)
         sets += best_sets(operator, "symbolic", formats, [K], values, draws, list(two_operators.OPERATORS))
     for name, expression in (("sum", "a + b"), ("copying", "a")):
         chosen.append(other_task(run, name, Arithmetic(expression, LIMITS), "{a}+{b}=", 25, seed=0))
@@ -182,7 +183,9 @@ def test_the_best_neurons_of_a_format_are_knocked_out_in_another(measured):
         assert row["difference"] == pytest.approx(row["first"] - row["second"])
         assert row["ratio"] == pytest.approx(row["first"] / row["second"]) or row["second"] < 0.01
         row = exchanged.loc[intervention, "half_minus_own_beyond_control", metric]
-        assert row["first"] == pytest.approx((own["half_1"] + own["half_2"]) / 2 - control)
+        assert row["first"] == pytest.approx(
+            (own["half_1_best_in_symbolic"] + own["half_2_best_in_symbolic"]) / 2 - control
+        )
         row = exchanged.loc[intervention, "exchanged_minus_other_operators_best", metric]
         assert (row["first"], row["second"]) == pytest.approx(
             (own["best_in_word"], means["shifted", "best_in_word"])
@@ -231,12 +234,14 @@ def test_parts_of_two_formats_best_are_cut_by_membership_and_prompts():
             assert (control.sum(1) == own[part + name, -1].sum(1)).all()
             assert not (control & (best("x") | best(name))).any()
     assert not (own["random_effect_of_own_best", 2] & best("x")).any()
-    split = [half for half in combinations(range(8), 4) if (own["half_1", -1] == best("x", list(half))).all()]
+    split = [
+        half for half in combinations(range(8), 4) if (own["half_1_best_in_x", -1] == best("x", list(half))).all()
+    ]
     rest = [[place for place in range(8) if place not in half] for half in split]
-    assert any((own["half_2", -1] == best("x", other)).all() for other in rest)
+    assert any((own["half_2_best_in_x", -1] == best("x", other)).all() for other in rest)
     tasks = {one.label["neurons"]: one.tasks for one in found}
     assert tasks["best_in_y"] == ("+", "-")
-    assert {some for name, some in tasks.items() if not name.startswith("best_in_")} == {("+",)}
+    assert {some for name, some in tasks.items() if "best_in_" not in name} == {("+",)}
 
 
 def test_what_the_model_cannot_do_is_undefined_with_its_number(measured):
@@ -428,18 +433,24 @@ def test_prompts_that_count_are_answered_correctly_and_come_once(measured, tmp_p
         assert a != b
 
 
-def made_up(seed, cells=("s", "c"), operators=("one", "two"), draws=2):
-    """Damages of two formats in which each set does a known mean damage, and their sets."""
+def made_up(seed, cells=("s", "c"), operators=("one", "two"), draws=2, more=()):
+    """Damages of two formats in which each set does a known mean damage, and their sets.
+
+    Args:
+        more: kinds of sets; all but the last do 3 more.
+    """
     rng = np.random.default_rng(seed)
-    sets = []
+    everyone, sets = np.ones((1, 4), dtype=bool), []
     for operator in operators:
-        sets.append(labelled(operator, "circuit", -1, np.ones((1, 4), dtype=bool)))
+        sets.append(labelled(operator, "circuit", -1, everyone))
         for kind in CONTROLS:
-            sets += [labelled(operator, kind, draw, np.ones((1, 4), dtype=bool)) for draw in range(draws)]
+            sets += [labelled(operator, kind, draw, everyone) for draw in range(draws)]
+        sets += [labelled(operator, kind, -1, everyone) for kind in more]
+    strong = np.array([[3 * (some.label["neurons"] in more[:-1])] for some in sets])
     found = []
     for name in cells:
         for place, task in enumerate((*operators, "copying")):
-            values = {m: rng.normal(size=(len(sets), 30 + 10 * place)) for m in METRICS}
+            values = {m: strong + rng.normal(size=(len(sets), 30 + 10 * place)) for m in METRICS}
             size = 30 + 10 * place
             drawn = generator(7, "bootstrap", name, task).integers(size, size=(50, size))
             every = np.arange(size)
@@ -560,7 +571,7 @@ def test_neurons_that_compute_are_told_from_those_that_write(verdict, tmp_path):
     for place, layer in enumerate(LATE):
         members[place, planted_models.planted_neurons(True, seed=0)["symbolic", layer]] = True
     values = {KINDS[kind].matched_by: np.random.default_rng(0).random(members.shape) for kind in CONTROLS}
-    sets = circuit_sets("addition", {K: members}, values, Draws(0, DRAWS, 0))
+    sets = circuit_sets("addition", {K: members}, {}, values, Draws(0, DRAWS, 0))
     adding = Arithmetic(planted_models.EXPRESSION, planted_models.LIMITS)
     copying = Arithmetic("a", OperandRange(6, 120, 6, 120))
     chosen = [
@@ -574,6 +585,71 @@ def test_neurons_that_compute_are_told_from_those_that_write(verdict, tmp_path):
     assert rows.loc["accuracy", "second"] > 0.5
     # Where copying is spared, a control that contains copying neurons costs it more than the circuit does.
     assert rows.loc["accuracy", "ratio"] > 0.9 if verdict == "yes" else rows.loc["accuracy", "ratio"] < 0.1
+
+
+def test_rankings_by_half_of_the_prompts_widen_the_intervals():
+    halves = ["half_1_", "half_2_"]
+    more = [f"{half}{name}" for half in ("", *halves) for name in ("circuit", "best_in_s", "best_in_c")][1:]
+    found, sets = made_up(3, more=(*more, "random_effect_of_own_best"))
+    table = contrasts_table(found, sets, ["one", "two"]).query("intervention == 'knockout'")
+    place = {(some.label["operator"], some.label["neurons"]): at for at, some in enumerate(sets["s"])}
+    lost = {
+        (one.format, one.task): one.damage["probability"].mean(1)
+        for one in found
+        if one.intervention == "knockout"
+    }
+
+    def half_differences(value):
+        """By operator, for each format, of a value by the half's name."""
+        return np.array(
+            [
+                [(value(name, operator, halves[0]) - value(name, operator, halves[1])) / 2 for name in "sc"]
+                for operator in ("one", "two")
+            ]
+        )
+
+    def damage(name, operator, neurons, task=None):
+        return lost[name, task or operator][place[operator, neurons]]
+
+    def exchanged(name, operator, half, ratio=1.0):
+        other = {"s": "c", "c": "s"}[name]
+        level = damage(name, operator, "random_effect_of_own_best")
+        theirs, own = (damage(name, operator, f"{half}best_in_{form}") - level for form in (other, name))
+        return theirs - ratio * own
+
+    chosen = table[table["metric"] == "probability"].set_index(["contrast", "task", "format", "operator"])
+    every = chosen.loc["exchanged_minus_own_beyond_control", "own", "all", "all"]
+    for contrast, task, value in [
+        (
+            "own_minus_other",
+            "copying",
+            lambda *of: damage(*of[:2], of[2] + "circuit") - damage(*of[:2], of[2] + "circuit", "copying"),
+        ),
+        ("exchanged_minus_own_beyond_control", "own", exchanged),
+    ]:
+        differences, rows = half_differences(value), chosen.loc[contrast, task]
+        own, mean = np.mean(differences.mean(1) ** 2), t.ppf(0.975, 2)
+        assert rows.loc["s", "one"]["ranking_noise"] == pytest.approx(mean * np.mean(differences**2) ** 0.5)
+        assert rows.loc["all", "two"]["ranking_noise"] == pytest.approx(mean * own**0.5)
+        assert rows.loc["all", "all"]["ranking_noise"] == pytest.approx(mean * (own / 2) ** 0.5)
+    differences = half_differences(partial(exchanged, ratio=every["ratio"]))
+    half = t.ppf(0.975, 2) * (np.mean(differences.mean(1) ** 2) / 2) ** 0.5 / every["second"]
+    plain, _ = made_up(3, more=(*more, "random_effect_of_own_best"))
+    whole = {name: [some for some in own if "half" not in some.label["neurons"]] for name, own in sets.items()}
+    kept = [at for at, some in enumerate(sets["s"]) if "half" not in some.label["neurons"]]
+    plain = [
+        replace(one, resampled={metric: values[:, kept] for metric, values in one.resampled.items()})
+        for one in plain
+    ]
+    prompts_alone = contrasts_table(plain, whole, ["one", "two"]).query(
+        "metric == 'probability' and format == 'all'"
+    )
+    prompts_alone = prompts_alone.set_index(["intervention", "contrast", "operator"])
+    narrow = prompts_alone.loc["knockout", "exchanged_minus_own_beyond_control", "all"]
+    assert np.isnan(narrow["ranking_noise"])
+    for name, sign in (("ratio_low", -1), ("ratio_high", 1)):
+        widened = np.hypot(narrow[name] - narrow["ratio"], half)
+        assert every[name] == pytest.approx(every["ratio"] + sign * widened)
 
 
 def test_the_strongest_of_several_other_circuits_is_subtracted():

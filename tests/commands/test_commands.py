@@ -292,6 +292,14 @@ def test_a_model_that_transformer_lens_cannot_run(finished, tmp_path, monkeypatc
     assert not table["within"].any()
 
 
+def circuits_of(finished):
+    """The options that name a run's circuits."""
+    return (
+        *("--circuit", finished.shared("circuit.parquet")),
+        *("--circuit-halves", finished.shared("circuit_halves.parquet")),
+    )
+
+
 def test_the_templates_own_means_are_tried_too(finished, tmp_path):
     """Two templates of unequal length make the format's means; either's own means give what they give alone."""
     together, own, other = (tmp_path / f"{name}.safetensors" for name in ("together", "addition", "other"))
@@ -308,7 +316,7 @@ def test_the_templates_own_means_are_tried_too(finished, tmp_path):
     assert [provenance["prompts"] for _, provenance in tensors.values()][1:] == [{"addition": 100}, {"x": 100}]
 
     inputs = [f"--{name}={finished.cell('word', f'{name}.parquet')}" for name in ("dataset", "ranking")]
-    inputs += ["--circuit", finished.shared("circuit.parquet"), *SIZE, "--bootstrap", 20]
+    inputs += [*circuits_of(finished), *SIZE, "--bootstrap", 20]
     tables = {}
     for name, *means in (("both", together, "--template-mean-cache", own), ("own", own)):
         files = [tmp_path / f"{name}{of}.parquet" for of in ("", "_prompts")]
@@ -357,7 +365,7 @@ def circuit_of_two_models(finished, to):
         to.with_suffix(".safetensors"),
         lambda tensors, provenance: (tensors, {**provenance, "model": "another"}),
     )
-    return "circuit", "--effects", code, other, *SIZE, "--output"
+    return "circuit", "--effects", code, other, *SIZE, "--halves-output", to, "--output"
 
 
 def interventions_with_a_narrow_cache(finished, to):
@@ -366,7 +374,7 @@ def interventions_with_a_narrow_cache(finished, to):
 
     cache = changed(finished.folder / "symbolic/mean_cache.safetensors", to, narrow)
     files = [f"--{name}={finished.cell('word', f'{name}.parquet')}" for name in ("dataset", "ranking")]
-    words = (*files, "--circuit", finished.shared("circuit.parquet"), *SIZE, "--mean-cache", cache)
+    words = (*files, *circuits_of(finished), *SIZE, "--mean-cache", cache)
     return "interventions", *finished.on_model, *words, "--prompts-output", to, "--output"
 
 

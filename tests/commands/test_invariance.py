@@ -103,7 +103,9 @@ def test_order_of_formats(cells, tmp_path):
         words = ["--effects", *effects, "--k", "5", "20", "--membership", "top_k"]
         outputs = ["--output", folder / "overlap.parquet", "--reliability-output", folder / "reliability.parquet"]
         run("overlap", *words, "--bootstrap", "50", *outputs)
-        run("circuit", *words, "--output", folder / "circuit.parquet")
+        run(
+            "circuit", *words, "--output", folder / "circuit.parquet", "--halves-output", folder / "halves.parquet"
+        )
         overlap = read_table(folder / "overlap.parquet", OVERLAP)
         overlap["formats"] = ["+".join(sorted(text.split("+"))) for text in overlap["formats"]]
         found[names[0]] = overlap, read_table(folder / "circuit.parquet", CIRCUIT)

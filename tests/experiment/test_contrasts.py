@@ -15,7 +15,6 @@ from form_invariance.experiment.contrasts import (
     SEVERAL,
     Pair,
     described,
-    half_of,
     limits,
     over_cells,
     overall,
@@ -27,6 +26,7 @@ from form_invariance.experiment.contrasts import (
     strongest,
     verdict,
 )
+from form_invariance.experiment.noise import half_of
 from form_invariance.randomness import generator
 
 RESAMPLES = 400

@@ -128,7 +128,7 @@ class ConstructedRun:
         for name, cell in self.cells.items():
             prompts = eval_prompts(cell.dataset, self.run.tokenizer, self.run.model.device)
             means = {FORMAT_MEANS: self.means[name]}
-            found[name] = intervene_cell(self.run, *prompts, self.circuits, cell.ranking, means, choices)
+            found[name] = intervene_cell(self.run, *prompts, self.circuits, {}, cell.ranking, means, choices)
         return found
 
     @cached_property
@@ -144,7 +144,7 @@ class ConstructedRun:
         found, sets = [], {}
         for name, cell in self.cells.items():
             values = {"variance": self.measured[name].variance, "effect": self.measured[name].effect}
-            sets[name] = circuit_sets(OPERATOR, self.circuits, values, self.draws)
+            sets[name] = circuit_sets(OPERATOR, self.circuits, {}, values, self.draws)
             sets[name] += best_sets(OPERATOR, name, self.effects, [self.k], values, self.draws, [OPERATOR])
             task = operator_task(self.run, OPERATOR, cell.dataset, self.means[name])
             found += damages(self.run, name, task, sets[name], RESAMPLES, self.seed, center=True)
@@ -153,7 +153,7 @@ class ConstructedRun:
     @cached_property
     def transfer(self):
         """The rates and the table by pair, of all directions."""
-        sets = neuron_sets(self.run, self.circuits, self.measured, OPERATOR, self.draws)
+        sets = neuron_sets(self.run, self.circuits, {}, self.measured, OPERATOR, self.draws)
         censuses = {name: cell.census for name, cell in self.cells.items()}
         plans = plan(censuses, self.datasets, self.pairs, self.seed, OPERATOR)
         averages = {name: cache.last_token(self.run.first) for name, cache in self.means.items()}

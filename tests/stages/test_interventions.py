@@ -249,13 +249,13 @@ def test_every_operator_draws_controls_of_its_own():
     members[:, :50] = True
     values = np.random.default_rng(0).random((2, 1000))
     drawn = {
-        operator: interventions.neuron_sets({50: members}, values, values, operator, ONE_EACH)
+        operator: interventions.neuron_sets({50: members}, {}, values, values, operator, ONE_EACH)
         for operator in ("addition", "division")
     }
     for one, other in zip(*drawn.values(), strict=True):
         alike = (one.members & other.members).sum()
         assert alike == (100 if one.label["neurons"] == "circuit" else pytest.approx(0, abs=45))
-    again = interventions.neuron_sets({50: members}, values, values, "addition", ONE_EACH)
+    again = interventions.neuron_sets({50: members}, {}, values, values, "addition", ONE_EACH)
     assert all((one.members == other.members).all() for one, other in zip(again, drawn["addition"], strict=True))
 
 
@@ -302,7 +302,7 @@ def test_each_control_says_how_well_it_fits():
     members = rng.random((2, 300)) < 0.1
     variance, effects = rng.random((2, 300)), np.where(members, 2.0, 0.0) + rng.random((2, 300))
     draws = Draws(random=5, matched=6, seed=0)
-    circuit, *controls = interventions.neuron_sets({30: members}, variance, effects, "addition", draws)
+    circuit, *controls = interventions.neuron_sets({30: members}, {}, variance, effects, "addition", draws)
     assert circuit.label == {"neurons": "circuit", "k": 30, "seed": -1}
     counts = collections.Counter(one.label["neurons"] for one in controls)
     assert counts == {"random": 5, "random_variance": 6, "random_effect": 6}
@@ -332,15 +332,15 @@ def test_variance_is_matched_by_the_templates_own(tiny, monkeypatch):
 
     drawn = interventions.neuron_sets
 
-    def record(circuits, variance, *others):
+    def record(circuits, halves, variance, *others):
         seen.append(variance)
-        return drawn(circuits, variance, *others)
+        return drawn(circuits, halves, variance, *others)
 
     monkeypatch.setattr(interventions, "neuron_sets", record)
     ranking = pd.DataFrame({"layer": [2, 3], "neuron": [1, 4], "ie_mean": 1.0})
     circuits = {50: mask_at(model, (2, 1), (3, 4))}
     for caches in ({"format": means}, {"format": means, "template": own}):
-        interventions.cell(Run(model, tokenizer, 2), tokens, answers, circuits, ranking, caches, CHOICES)
+        interventions.cell(Run(model, tokenizer, 2), tokens, answers, circuits, {}, ranking, caches, CHOICES)
     np.testing.assert_array_equal(seen[0], torch.stack(means.variance[2:]))
     np.testing.assert_array_equal(seen[1], torch.stack(own.variance[2:]))
 

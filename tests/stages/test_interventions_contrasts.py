@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import t
 
 from form_invariance.errors import UserError
 from form_invariance.experiment.contrasts import ALL, SEVERAL, described, over_cells, paired
@@ -16,6 +17,7 @@ DRAWS = {
     **{"circuit": [-1], "random": [0, 1, 2, 3], "random_effect": [0, 1]},
     **{"random_variance": [0, 1]},
 }
+HALVES = ("half_1_circuit", "half_2_circuit")
 COLUMN = {"faithfulness": "faithfulness", "accuracy": "correct", "probability": "probability"}
 
 
@@ -29,7 +31,7 @@ def made_up(seed, filled=(10, 50)):
     for kind, positions, means, k in itertools.product(
         ("keep_only", "knockout"), ("all", "last"), ("format", "template"), filled
     ):
-        for neurons, draws in DRAWS.items():
+        for neurons, draws in {**DRAWS, **dict.fromkeys(HALVES, (-1,))}.items():
             for draw, index in itertools.product(draws, range(PROMPTS)):
                 values = rng.random(), bool(rng.random() < 0.5), rng.random()
                 rows.append((kind, positions, means, neurons, k, draw, index, *values))
@@ -50,7 +52,7 @@ def made_up(seed, filled=(10, 50)):
 
 
 def plain_contrast(prompts, intervention, k, metric):
-    """Strongest control, and circuit, control and difference on each prompt, by loops."""
+    """Strongest control, circuit and control on each prompt, means of the circuits by halves; by loops."""
     rows = prompts.query("positions == 'all' and means == 'format'").to_dict("records")
 
     def value(wanted, neurons, size, index):
@@ -65,10 +67,11 @@ def plain_contrast(prompts, intervention, k, metric):
         done = value(intervention, neurons, k, index)
         return done if intervention == "keep_only" else value("good", "none", 0, index) - done
 
-    by_neurons = {neurons: np.array([told(neurons, index) for index in range(PROMPTS)]) for neurons in DRAWS}
-    circuit = by_neurons.pop("circuit")
+    every = [*DRAWS, *HALVES]
+    by_neurons = {neurons: np.array([told(neurons, index) for index in range(PROMPTS)]) for neurons in every}
+    circuit, *halves = (by_neurons.pop(name) for name in ("circuit", *HALVES))
     strongest = max(by_neurons, key=lambda neurons: np.nanmean(by_neurons[neurons]))
-    return strongest, circuit, by_neurons[strongest]
+    return strongest, circuit, by_neurons[strongest], [np.nanmean(half) for half in halves]
 
 
 def plain_draws(prompts, intervention, k, metric, control):
@@ -88,11 +91,28 @@ def plain_draws(prompts, intervention, k, metric, control):
 def plain_pair(tables, operator, intervention, k, metric):
     """A cell's pair, whose resamples and draws are those of `tests/experiment/test_contrasts.py`."""
     _, prompts, dataset = tables
-    control, circuit, other = plain_contrast(prompts, intervention, k, metric)
+    control, circuit, other, _ = plain_contrast(prompts, intervention, k, metric)
     pairs = dataset[dataset["split"] == "eval"].set_index("index").loc[range(PROMPTS), ["a", "b"]]
     problems = [(operator, int(a), int(b)) for a, b in pairs.to_numpy()]
     draws = {(operator, control): plain_draws(prompts, intervention, k, metric, control)}
     return paired(circuit, other, problems, RESAMPLES, SEED, control=control, draws=draws)
+
+
+def plain_noise(cells, row):
+    """Half of the interval by the noise of rankings: squared half differences, in the mean over rows alike."""
+    differences = {}
+    for name, operator in cells:
+        if row["k"] == 50 or (name, operator) != ("code", "division"):
+            *_, (one, other) = plain_contrast(
+                cells[name, operator][1], row["intervention"], row["k"], row["metric"]
+            )
+            differences.setdefault(operator, []).append((one - other) / 2)
+    operators = len(differences)
+    if row["format"] != ALL:
+        squares, averaged = [value**2 for own in differences.values() for value in own], 1
+    else:
+        squares, averaged = [np.mean(own) ** 2 for own in differences.values()], operators
+    return t.ppf(0.975, operators) * (np.mean(squares) / (averaged if row["operator"] == ALL else 1)) ** 0.5
 
 
 @pytest.fixture(scope="module")
@@ -121,10 +141,14 @@ def test_every_row_equals_plain_loops(cells, table):
         ]
         pairs = [plain_pair(cells[key], key[1], row["intervention"], row["k"], row["metric"]) for key in wanted]
         expected = described(over_cells(pairs))
-        for name in ("control", "prompts", "cells", "verdict"):
+        for name in ("control", "prompts", "cells"):
             assert row[name] == expected[name], name
-        for name in ("first", "second", "difference", "low", "high"):
+        for name in ("first", "second", "difference"):
             assert row[name] == pytest.approx(expected[name], abs=1e-12), name
+        noise = plain_noise(cells, row)
+        assert row["ranking_noise"] == pytest.approx(noise)
+        low, high = (np.hypot(expected[name] - expected["difference"], noise) for name in ("low", "high"))
+        assert (row["low"], row["high"]) == pytest.approx((row["difference"] - low, row["difference"] + high))
         assert row["n_neurons"] == 7 * len(wanted)
         chosen.add(row["control"])
     assert {*DRAWS, SEVERAL} - {"circuit"} == chosen, "else the choice of the control is not tested"

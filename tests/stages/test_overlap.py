@@ -7,7 +7,7 @@ import pytest
 
 from form_invariance.errors import UserError
 from form_invariance.experiment.membership import Effects, Membership
-from form_invariance.stages.circuit.compute import circuit_table
+from form_invariance.stages.circuit.compute import circuit_table, halves_table
 from form_invariance.stages.overlap.compute import by_both_rules, overlap_table, reliability_table
 from form_invariance.stages.overlap.differing import operator_overlap_table
 from form_invariance.stages.overlap.table import with_another
@@ -52,6 +52,22 @@ def brute_top(effects, layer, k, rule="positive"):
     means = effects.effects[layer].astype(float).mean((0, 1))
     order = sorted(zip(-means, effects.candidates[layer], strict=True))[:k]
     return {int(neuron) for mean, neuron in order if (mean < 0 if rule == "positive" else mean != 0)}
+
+
+def test_circuits_by_halves_are_those_of_halves_of_each_formats_prompts():
+    cells = {name: replace(cell(seed, prompts=7), name=name) for seed, name in enumerate("sc")}
+    halves = {name: whole.halves() for name, whole in cells.items()}
+    for name, whole in cells.items():
+        for layer in (3, 4):
+            parts = np.concatenate([half.effects[layer] for half in halves[name]], axis=1)
+            assert sorted(parts[0, :, 0]) == sorted(whole.effects[layer][0, :, 0])
+        assert sorted(half.prompts for half in halves[name]) == [3, 4]
+        assert whole.halves()[0].effects[3].tolist() == halves[name][0].effects[3].tolist()
+    table = halves_table(cells, [6])
+    for half, layer in product((0, 1), (3, 4)):
+        shared = set.intersection(*(brute_top(halves[name][half], layer, 6) for name in cells))
+        rows = table[(table["half"] == half + 1) & (table["layer"] == layer)]
+        assert set(rows["neuron"]) == shared
 
 
 def test_overlap_equals_sets():

@@ -284,7 +284,7 @@ def test_every_set_has_its_neurons(tiny):
     run = Run(*tiny, first=2)
     formats = measured_formats(run)
     ks, sizes = [4, 9, 60], [3, 6, 60]
-    found = neuron_sets(run, circuits_of(run, ks, sizes), formats, "addition", DRAWS)
+    found = neuron_sets(run, circuits_of(run, ks, sizes), {}, formats, "addition", DRAWS)
     assert set(found) == {("symbolic", "word"), ("word", "symbolic")}
     for (donor, _), sets in found.items():
         members = masks_of(sets[CIRCUIT])
@@ -322,7 +322,7 @@ def test_the_matched_control_follows_the_target(tiny):
     # In the circuit are the ten largest of the one, which are the ten smallest of the other.
     circuit = np.zeros(size, dtype=bool)
     circuit[:, -10:] = True
-    sets = neuron_sets(run, {10: circuit}, formats, "addition", DRAWS)
+    sets = neuron_sets(run, {10: circuit}, {}, formats, "addition", DRAWS)
     for target, donor in (("symbolic", "word"), ("word", "symbolic")):
         drawn = masks_of(sets[donor, target]["random_variance"])
         assert drawn[:, :, run.width // 2 :].sum() == drawn.sum()

@@ -32,6 +32,8 @@ from form_invariance.stages.transfer.directions import transfer_tables
 from form_invariance.stages.transfer.neuron_sets import measure, neuron_sets
 from form_invariance.stages.transfer.table import TRANSFER, TRANSFER_CONTRASTS
 
+HALVES = ("half_1_", "half_2_")
+REPEATED = ("matched", "mismatched", "same_answer", "interchange", "copied_answer", "copied_other")
 DRAWS = {"random": 3, "random_variance": 2, "not_shared": None}
 
 
@@ -49,10 +51,11 @@ def tables():
                 pairs = [(a, a + 1) for a in rng.permutation(40)[: rng.integers(8, 20)]]
                 others = ("mismatched", "same_answer", "no_donor", "interchange", "harm_matched")
                 others += ("copied_answer", "copied_other")
+                others += tuple(half + name for half in HALVES for name in REPEATED)
                 for condition in ("matched", *others, *DRAWS):
                     for seed in range(DRAWS[condition]) if DRAWS.get(condition) else [-1]:
                         for a, b in pairs:
-                            if condition in ("same_answer", "copied_answer", "copied_other") and a % 3 == 0:
+                            if condition.endswith(("same_answer", "copied_answer", "copied_other")) and a % 3 == 0:
                                 continue
                             flags = rng.random(2) < rng.random()
                             rows.append((operator, donor, target, k, condition, seed, a, b, *flags, rng.random()))
@@ -62,13 +65,15 @@ def tables():
     return transfer, pd.DataFrame(rows, columns=names)
 
 
-def plain(pairs, operator, direction, k):
-    """By contrast: its values by pair; by loops."""
+def plain(pairs, operator, direction, k, half=""):
+    """By contrast: its values by pair, with the circuit or that by half of the train prompts; by loops."""
     donor, target = direction.split("_to_")
     by = {}
     for row in pairs.itertuples():
         if (row.operator, row.donor, row.target, row.k) == (operator, donor, target, k):
-            by.setdefault(row.condition, {}).setdefault((row.a, row.b), []).append(
+            if half and row.condition in REPEATED:
+                continue
+            by.setdefault(row.condition.removeprefix(half), {}).setdefault((row.a, row.b), []).append(
                 (row.recovered, row.donor_answer, row.permuted_answer)
             )
     mean = {name: {pair: np.mean(got, axis=0) for pair, got in own.items()} for name, own in by.items()}
@@ -94,6 +99,19 @@ def plain(pairs, operator, direction, k):
     return found, control
 
 
+def plain_noise(pairs, cells, contrast, row):
+    """Half of the interval by the noise of rankings: squared half differences, in the mean over rows alike."""
+    differences = {}
+    for operator, direction in cells:
+        one, other = (plain(pairs, operator, direction, row.k, half)[0][contrast] for half in HALVES)
+        differences.setdefault(operator, []).append((np.mean(one) - np.mean(other)) / 2)
+    squares = [value**2 for own in differences.values() for value in own]
+    if row.direction == ALL:
+        squares = [np.mean(own) ** 2 for own in differences.values()]
+    averaged = len(differences) if row.operator == ALL else 1
+    return t.ppf(0.975, len(differences)) * (np.mean(squares) / averaged) ** 0.5
+
+
 def test_contrasts_are_those_of_plain_loops(tables):
     transfer, pairs = tables
     table = contrast_table(transfer, pairs, resamples=300, seed=1)
@@ -117,6 +135,7 @@ def test_contrasts_are_those_of_plain_loops(tables):
             draws = own.groupby("seed")["recovered"].mean()
             error = draws.std() * np.sqrt(1 + 1 / len(draws))
             spread = np.hypot(spread, 2 * t.ppf(0.975, len(draws) - 1) * error)
+        spread = np.hypot(spread, 2 * row.ranking_noise)
         assert row.high - row.low == pytest.approx(spread, rel=0.3)
         for operator in (row.operator, ALL):
             means.setdefault((row.contrast, row.k, operator), []).append((row.difference, len(values)))
@@ -125,11 +144,19 @@ def test_contrasts_are_those_of_plain_loops(tables):
         assert row.difference == pytest.approx(np.mean([value for value, _ in cells]))
         assert (row.cells, row.prompts) == (len(cells), sum(n for _, n in cells))
         assert row.low < row.difference < row.high
+    for row in table.itertuples():
+        known = [
+            (other.operator, other.direction)
+            for other in table[table["direction"] != ALL].itertuples()
+            if (other.contrast, other.k) == (row.contrast, row.k) and other.cells
+        ]
+        if row.cells:
+            assert row.ranking_noise == pytest.approx(plain_noise(pairs, known, row.contrast, row))
 
 
 def test_a_cells_interval_is_the_bootstraps(tables):
     transfer, pairs = tables
-    table = contrast_table(transfer, pairs, resamples=200, seed=3)
+    table = contrast_table(transfer, pairs[~pairs["condition"].str.startswith(HALVES)], resamples=200, seed=3)
     row = table[(table["contrast"] == "imposed") & (table["operator"] == "+") & (table["k"] == 50)].iloc[0]
     own = pairs[(pairs["operator"] == "+") & (pairs["donor"] == "D") & (pairs["k"] == 50)]
     own = own[own["condition"] == "mismatched"].sort_values(["a", "b"])
@@ -177,7 +204,7 @@ def built(request, tmp_path_factory):
     variance = np.random.default_rng(0).random((len(LATE), WIDTH))
     formats = {name: measure(run, ranking, variance) for name in templates}
     circuits = {PLANTED: circuit_members(circuit, PLANTED, run.late, run.width)}
-    sets = neuron_sets(run, circuits, formats, "addition", Draws(5, 2, 0))
+    sets = neuron_sets(run, circuits, {}, formats, "addition", Draws(5, 2, 0))
     means = {
         name: last_token_means(run.model, run.tokens(census["prompt"].tolist()), run.first).last_token(run.first)
         for name, census in censuses.items()

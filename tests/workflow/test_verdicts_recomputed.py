@@ -13,6 +13,7 @@ from scipy.stats import t as student
 RESULTS = Path(__file__).parents[2] / "results"
 MODEL = RESULTS / "embedded-shared"
 FEWEST, RESAMPLES, SERVES = 5, 4000, 0.8
+HALVES = ("half_1_circuit", "half_2_circuit")
 pytestmark = pytest.mark.skipif(
     not (RESULTS / "report.html").exists(), reason="needs the demo's results (make demo)"
 )
@@ -60,6 +61,17 @@ def interval(values, spread=0.0):
     return mean, mean - np.hypot(mean - low, spread), mean + np.hypot(high - mean, spread)
 
 
+def ranking_noise(halves):
+    """Half of the 95 % interval of the mean over operators by the noise of rankings.
+
+    Args:
+        halves: what either half of the train prompts gives (columns) in each cell (index, with the operator).
+    """
+    cells = (halves.iloc[:, 0] - halves.iloc[:, 1]) / 2
+    errors = cells.groupby("operator").mean()
+    return student.ppf(0.975, len(errors)) * np.sqrt((errors**2).mean() / len(errors))
+
+
 def verdict(question, metric, k):
     table = pd.read_parquet(MODEL / "shared/verdicts.parquet")
     chosen = (table["question"] == question) & (table["metric"] == metric) & (table["k"] == k)
@@ -80,7 +92,7 @@ def agrees(found, row):
 
 @pytest.mark.parametrize("k", [50, 150])
 def test_knocked_out_against_the_strongest_control(k):
-    differences, by_draw = [], {}
+    differences, by_draw, halves = [], {}, {}
     datasets = {(name, operator): table for name, operator, table in cells("dataset")}
     count = len(datasets)
     for name, operator, table in cells("interventions_prompts"):
@@ -91,7 +103,8 @@ def test_knocked_out_against_the_strongest_control(k):
         lost = before.loc[after["index"]].to_numpy() - after["probability"]
         after = after.assign(lost=lost)
         each = after.groupby(["neurons", "index"])["lost"].mean().unstack("neurons")
-        control = each.drop(columns="circuit").mean().idxmax()
+        halves[name, operator] = each[list(HALVES)].mean()
+        control = each.drop(columns=["circuit", *HALVES]).mean().idxmax()
         value = each["circuit"] - each[control]
         differences.append(
             pd.DataFrame({"value": value, "problem": problem(pairs.loc[each.index])}).assign(
@@ -104,6 +117,8 @@ def test_knocked_out_against_the_strongest_control(k):
     squares = np.array([np.var(draws, ddof=1) * (1 + 1 / len(draws)) for draws in by_draw.values()])
     freedom = np.array([len(draws) - 1 for draws in by_draw.values()])
     half = student.ppf(0.975, squares.sum() ** 2 / (squares**2 / freedom).sum()) * squares.sum() ** 0.5
+    by_half = pd.DataFrame(halves).T.rename_axis(["format", "operator"])
+    half = np.hypot(half, ranking_noise(by_half))
     agrees(interval(pd.concat(differences), half), verdict("necessary", "probability", k))
 
 
@@ -119,20 +134,37 @@ def pairs_of(condition, k):
     return table.assign(cell=cell, problem=problem(table))
 
 
+def imposed(condition, k):
+    """How often the donor's answer comes out, minus that of permuted donors, by pair."""
+    table = pairs_of(condition, k)
+    value = table["donor_answer"].astype(float) - table["permuted_answer"]
+    return table.assign(value=value).dropna(subset="value")
+
+
+def beyond_the_answer(half, k):
+    """The same problem's donor minus another one with the same answer, by pair."""
+    keys = ["cell", "operator", "a", "b", "problem"]
+    conditions = (pairs_of(half + name, k) for name in ("matched", "same_answer"))
+    both = pd.merge(*conditions, on=keys, suffixes=("_own", "_other"))
+    return both.assign(value=both["recovered_own"].astype(float) - both["recovered_other"].astype(float))
+
+
+def noise_of(by_half):
+    """The noise of rankings from the values by pair of either half, of the cells with enough pairs."""
+    halves = [table.groupby(["cell", "operator"])["value"].mean() for table in by_half]
+    return ranking_noise(pd.concat(halves, axis=1).dropna())
+
+
 @pytest.mark.parametrize("k", [50, 150])
 def test_imposed_against_permuted_donors(k):
-    table = pairs_of("mismatched", k)
-    value = table["donor_answer"].astype(float) - table["permuted_answer"]
-    known = value.notna()
-    agrees(interval(table[known].assign(value=value[known])), verdict("imposed", "rate", k))
+    noise = noise_of([imposed(f"half_{half}_mismatched", k) for half in (1, 2)])
+    agrees(interval(imposed("mismatched", k), noise), verdict("imposed", "rate", k))
 
 
 @pytest.mark.parametrize("k", [50, 150])
 def test_matched_against_the_same_answer(k):
-    keys = ["cell", "operator", "a", "b", "problem"]
-    both = pairs_of("matched", k).merge(pairs_of("same_answer", k), on=keys, suffixes=("_own", "_other"))
-    value = both["recovered_own"].astype(float) - both["recovered_other"].astype(float)
-    agrees(interval(both.assign(value=value)), verdict("beyond_the_answer", "rate", k))
+    noise = noise_of([beyond_the_answer(f"half_{half}_", k) for half in (1, 2)])
+    agrees(interval(beyond_the_answer("", k), noise), verdict("beyond_the_answer", "rate", k))
 
 
 def damage_by_cell(k, intervention):
@@ -149,10 +181,13 @@ def damage_by_cell(k, intervention):
     ("intervention", "metric"), [("knockout", "probability"), ("keep_only", "probability kept")]
 )
 def test_exchanged_neurons_against_a_formats_own(k, intervention, metric):
-    cells = []
+    cells, by_half = [], {}
     for name, operator, lost in damage_by_cell(k, intervention):
         others = [f"best_in_{form}" for form in ("symbolic", "code", "word") if form != name]
         values = {"first": lost[others].mean(axis=1), "second": lost[f"best_in_{name}"]}
+        for half in ("half_1_", "half_2_"):
+            by_half["first", half, name, operator] = lost[[half + other for other in others]].mean(axis=1).mean()
+            by_half["second", half, name, operator] = lost[f"{half}best_in_{name}"].mean()
         sign = 1 if intervention == "knockout" else -1
         control = sign * lost[["random_variance_of_own_best", "random_effect_of_own_best"]]
         strongest = control[control.mean().idxmax()]
@@ -165,18 +200,29 @@ def test_exchanged_neurons_against_a_formats_own(k, intervention, metric):
     if row["verdict"] == "undefined":
         assert np.percentile(second, 2.5) < 0.1 * means["second"]
         return
-    ratios = first / second - SERVES
-    agrees((means["first"] / means["second"] - SERVES, *np.percentile(ratios, [2.5, 97.5])), row)
+    ratio, (low, high) = means["first"] / means["second"], np.percentile(first / second, [2.5, 97.5])
+    # A control's level is the same by either half; it cancels, since only differences of halves count.
+    halves = pd.Series(by_half).rename_axis(["side", "half", "format", "operator"]).unstack("side")
+    halves = (halves["first"] - ratio * halves["second"]).unstack("half")
+    noise = ranking_noise(halves) / means["second"]
+    limits = ratio - np.hypot(ratio - low, noise), ratio + np.hypot(high - ratio, noise)
+    agrees((ratio - SERVES, *(limit - SERVES for limit in limits)), row)
 
 
 @pytest.mark.parametrize("k", [50, 150])
 def test_exchanged_neurons_against_other_operators_best(k):
-    table = pd.read_parquet(MODEL / "shared/specificity_prompts.parquet")
-    table = table[(table["k"] == k) & (table["intervention"] == "knockout")]
-    table = table[table["neurons"].str.startswith("best_in_") & (table["neurons"] != "best_in_" + table["format"])]
-    table = table.assign(problem=problem(table), own=table["task"] == table["operator"])
-    # Every set counts once.
-    lost = table.groupby(["format", "task", "problem", "own"])["probability"].mean().unstack("own")
-    every = (lost[True] - lost[False]).rename("value").reset_index().rename(columns={"task": "operator"})
+    whole = pd.read_parquet(MODEL / "shared/specificity_prompts.parquet")
+    whole = whole[(whole["k"] == k) & (whole["intervention"] == "knockout")]
+    whole = whole.assign(problem=problem(whole), own=whole["task"] == whole["operator"])
+
+    def differences(half):
+        best = half + "best_in_"
+        table = whole[whole["neurons"].str.startswith(best) & (whole["neurons"] != best + whole["format"])]
+        # Every set counts once.
+        lost = table.groupby(["format", "task", "problem", "own"])["probability"].mean().unstack("own")
+        return (lost[True] - lost[False]).rename("value").reset_index().rename(columns={"task": "operator"})
+
+    halves = [differences(half).groupby(["format", "operator"])["value"].mean() for half in ("half_1_", "half_2_")]
+    by_half, every = pd.concat(halves, axis=1), differences("")
     every = every.assign(cell=every["format"] + " " + every["operator"])
-    agrees(interval(every), verdict("exchange", "probability beyond operator", k))
+    agrees(interval(every, ranking_noise(by_half)), verdict("exchange", "probability beyond operator", k))

@@ -11,6 +11,7 @@ rule interventions:
         model_files="<results>/{model}/model_files.parquet",
         dataset="<results>/{model}/{format}/{operator}/dataset.parquet",
         circuit="<results>/{model}/shared/{operator}/circuit.parquet",
+        halves="<results>/{model}/shared/{operator}/circuit_halves.parquet",
         format_means="<results>/{model}/{format}/mean_cache.safetensors",
         template_means="<results>/{model}/{format}/{operator}/mean_cache.safetensors",
         ranking="<results>/{model}/{format}/{operator}/ranking.parquet",
@@ -31,7 +32,8 @@ rule interventions:
         **model_job("interventions"),
     shell:
         "python -m form_invariance interventions {params.model:q} --model-files {input.model_files:q}"
-        " --dataset {input.dataset:q} --circuit {input.circuit:q} --mean-cache {input.format_means:q}"
+        " --dataset {input.dataset:q} --circuit {input.circuit:q} --circuit-halves {input.halves:q}"
+        " --mean-cache {input.format_means:q}"
         " --template-mean-cache {input.template_means:q} --ranking {input.ranking:q} {params.settings:q}"
         " --output {output.table:q} --prompts-output {output.by_prompt:q} 2> {log:q}"
 

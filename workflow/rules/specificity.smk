@@ -16,6 +16,7 @@ rule specificity:
         datasets=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
         effects=every_cell("<results>/{model}/{format}/{operator}/indirect_effects.safetensors"),
         circuits=every_operator("<results>/{model}/shared/{operator}/circuit.parquet"),
+        halves=every_operator("<results>/{model}/shared/{operator}/circuit_halves.parquet"),
         means=every_cell("<results>/{model}/{format}/{operator}/mean_cache.safetensors"),
     output:
         table=SPECIFICITY,
@@ -45,6 +46,7 @@ rule specificity:
     shell:
         "python -m form_invariance specificity {params.model:q} --model-files {input.model_files:q}"
         " --datasets {input.datasets:q} --effects {input.effects:q} --circuits {input.circuits:q}"
+        " --circuit-halves {input.halves:q}"
         " --mean-caches {input.means:q} --tasks {params.tasks:q}"
         " {params.text:q} {params.operands:q} {params.settings:q} --output {output.table:q}"
         " --contrasts-output {output.contrasts:q} --prompts-output {output.by_prompt:q} 2> {log:q}"

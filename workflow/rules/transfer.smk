@@ -15,6 +15,7 @@ rule transfer:
         rankings=every_format("<results>/{model}/{format}/{operator}/ranking.parquet"),
         means=every_format("<results>/{model}/{format}/{operator}/mean_cache.safetensors"),
         circuit="<results>/{model}/shared/{operator}/circuit.parquet",
+        halves="<results>/{model}/shared/{operator}/circuit_halves.parquet",
     output:
         expand(ONE_TRANSFER, direction=DIRECTIONS, allow_missing=True),
         by_pair="<results>/{model}/shared/{operator}/transfer_pairs.parquet",
@@ -39,7 +40,8 @@ rule transfer:
         "python -m form_invariance transfer {params.model:q} --model-files {input.model_files:q}"
         " --censuses {input.censuses:q} --exclude-train {input.datasets:q}"
         " --rankings {input.rankings:q} --mean-caches {input.means:q} --circuit {input.circuit:q}"
-        " --tasks {params.tasks:q} {params.settings:q} --output-folder {params.folder:q}"
+        " --circuit-halves {input.halves:q} --tasks {params.tasks:q} {params.settings:q}"
+        " --output-folder {params.folder:q}"
         " --pairs-output {output.by_pair:q} 2> {log:q}"
 
 

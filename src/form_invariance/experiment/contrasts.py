@@ -8,14 +8,14 @@ in a resample. So two values of a prompt are paired, and formats that ask the sa
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
+from form_invariance.experiment.noise import NOT_KNOWN, Draws, Noise, half_of, pooled
 from form_invariance.randomness import generator
 from form_invariance.statistics import UNSEEN
 from form_invariance.tables.columns import Column, integer, number, text
@@ -34,9 +34,13 @@ COLUMNS: dict[str, Column] = {
     "first": number("mean over prompts of the first value; over cells: the mean of their means"),
     "second": number("mean of the value that is subtracted, over the same cells"),
     "difference": number("first - second"),
+    "ranking_noise": number(
+        "half of the 95 % interval that other train prompts would give, by neurons that are ranked by either half "
+        "of them; NaN where not measured"
+    ),
     "low": number(
         "95 % lower limit: bootstrap over the problems of each operator (without any spread the rule of three), "
-        "and the spread of the control's draws"
+        "the spread of the control's draws, and the noise of the rankings"
     ),
     "high": number("95 % upper limit"),
     "limit_error": number("Monte Carlo standard error of the limits, the larger of the two"),
@@ -52,25 +56,6 @@ Cell = TypeVar("Cell", bound=tuple[str, ...])
 Problem = tuple[object, ...]
 """Its operator or task, and its operands: what cells have in common."""
 
-Draws = Mapping[str, np.ndarray]
-"""What each draw of a control gives, (draws,), by its random stream: cells may share the drawn neurons."""
-
-
-def half_of(draws: Draws) -> float:
-    """Half of the 95 % prediction interval for a further draw of the controls; not a number with one draw.
-
-    A draw may be stronger than other draws of its kind on every prompt, which resampling prompts cannot reveal. So
-    the circuit must exceed what a further draw would give, not only the mean of those at hand. Streams are
-    independent; their variances are pooled by Welch and Satterthwaite.
-    """
-    if any(len(values) < 2 or np.isnan(values).any() for values in draws.values()):
-        return float("nan")
-    squares = np.array([np.var(values, ddof=1) * (1 + 1 / len(values)) for values in draws.values()])
-    freedom = np.array([len(values) - 1 for values in draws.values()])
-    if not squares.sum() > 0:
-        return 0.0
-    return float(stdtrit(squares.sum() ** 2 / (squares**2 / freedom).sum(), 0.975) * squares.sum() ** 0.5)
-
 
 @dataclass(frozen=True)
 class Pair:
@@ -81,6 +66,8 @@ class Pair:
         control: name of the second one, if it was chosen.
         draws: of the second one, if it is drawn.
         bounded: the difference of a prompt lies between -1 and 1.
+        halves: both values, if the neurons are ranked by either half of the train prompts, (2 values, 2 halves).
+        noise: of the rankings, from the halves of all cells.
     """
 
     first: np.ndarray
@@ -89,6 +76,8 @@ class Pair:
     control: str = ""
     draws: Draws = field(default_factory=dict)
     bounded: bool = True
+    halves: np.ndarray = field(default_factory=NOT_KNOWN.copy)
+    noise: Noise | None = None
 
     @property
     def prompts(self) -> tuple[int, ...]:
@@ -167,8 +156,11 @@ def over_cells(pairs: Iterable[Pair]) -> Pair:
         for stream, values in pair.draws.items():
             name = f"{stream} {len(values)}"
             draws[name] = draws.get(name, 0) + values / len(known)
-    control = controls.pop() if len(controls) == 1 else SEVERAL
-    return Pair(first, second, problems, control, draws, all(pair.bounded for pair in known))
+    control, halves = (
+        controls.pop() if len(controls) == 1 else SEVERAL,
+        np.mean([pair.halves for pair in known], 0),
+    )
+    return Pair(first, second, problems, control, draws, all(pair.bounded for pair in known), halves)
 
 
 def _unseen(problems: Sequence[Sequence[Problem]]) -> float:
@@ -222,6 +214,11 @@ def verdict(low: float, high: float, error: float = 0.0) -> str:
     return "yes" if low > 2 * error else "no" if high < -2 * error else "undecided"
 
 
+def widened(value: float, low: float, high: float, half: float) -> tuple[float, float]:
+    """The limits of an interval with a further, independent error, of which half of the 95 % interval is given."""
+    return float(value - np.hypot(value - low, half)), float(value + np.hypot(high - value, half))
+
+
 def described(pair: Pair, sign: int = 1) -> dict[str, Any]:
     """The values of `COLUMNS`.
 
@@ -230,9 +227,9 @@ def described(pair: Pair, sign: int = 1) -> dict[str, Any]:
     """
     difference = sign * (pair.first - pair.second) + 0.0  # no minus zero
     low, high, error = limits(difference, pair.problems, pair.bounded)
-    half = half_of(pair.draws)
-    low = difference[0] - np.hypot(difference[0] - low, half)
-    high = difference[0] + np.hypot(high - difference[0], half)
+    noise = pair.noise.half(np.subtract) if pair.noise and pair.defined else np.nan
+    half = np.hypot(half_of(pair.draws), np.nan_to_num(noise))
+    low, high = widened(difference[0], low, high, half)
     return {
         "control": pair.control,
         "cells": len(pair.prompts) if pair.defined else 0,
@@ -240,6 +237,7 @@ def described(pair: Pair, sign: int = 1) -> dict[str, Any]:
         "first": pair.first[0],
         "second": pair.second[0],
         "difference": difference[0],
+        "ranking_noise": noise,
         "low": low,
         "high": high,
         "limit_error": error,
@@ -275,9 +273,15 @@ def rows(
         by_operator.setdefault(cell[1], []).append(cell)
     groups = {(cell[0], cell[1]): [cell] for cell in cells}
     groups |= {(ALL, operator): some for operator, some in by_operator.items()} | {(ALL, ALL): list(cells)}
+    pairs = {
+        group: cells[some[0]] if len(some) == 1 else over_cells(cells[cell] for cell in some)
+        for group, some in groups.items()
+    }
+    known = {group: pair.halves for group, pair in pairs.items() if pair.defined}
     for (name, operator), some in groups.items():
-        pair = cells[some[0]] if len(some) == 1 else over_cells(cells[cell] for cell in some)
-        yield {key: name, "operator": operator, **describe(pair), **more(some)}
+        alike = [(of, halves) for (at, of), halves in known.items() if (at == ALL) == (name == ALL) and of != ALL]
+        row = describe(replace(pairs[name, operator], noise=pooled(alike, averaged=operator == ALL)))
+        yield {key: name, "operator": operator, **row, **more(some)}
 
 
 def overall(table: pd.DataFrame) -> pd.DataFrame:

@@ -61,9 +61,9 @@ def labels_of(sets: Sequence[NeuronSet]) -> pd.DataFrame:
     return pd.DataFrame([some.label for some in sets])
 
 
-def circuit_set(members: np.ndarray, k: int) -> NeuronSet:
-    """The circuit at one k; members bool, (late layers, m)."""
-    return NeuronSet({"neurons": CIRCUIT, "k": k, "seed": NOT_DRAWN}, members)
+def circuit_set(members: np.ndarray, k: int, half: str = "") -> NeuronSet:
+    """The circuit at one k, or that by half of the train prompts; members bool, (late layers, m)."""
+    return NeuronSet({"neurons": half + CIRCUIT, "k": k, "seed": NOT_DRAWN}, members)
 
 
 def controls(

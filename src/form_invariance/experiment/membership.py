@@ -1,7 +1,7 @@
 """The exact indirect effects of one cell, as the stages after exact patching use them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -76,6 +76,15 @@ class Effects:
         means = np.zeros(self.width)
         means[self.candidates[layer]] = self.by_prompt(layer).mean(0)
         return means
+
+    def halves(self) -> tuple["Effects", "Effects"]:
+        """The effects by either half of the train prompts, which is drawn at random."""
+        order = generator(self.membership.seed, "halves of best", self.name).permutation(self.prompts)
+        first, second = (
+            replace(self, effects={layer: effects[:, half] for layer, effects in self.effects.items()})
+            for half in np.array_split(order, 2)
+        )
+        return first, second
 
     def ranks(self, layer: int, summary: Summary = mean_over_prompts, draw: int | None = None) -> np.ndarray:
         """Rank from 0 of every neuron of a layer, (..., width), by one draw of corrupt partners or by all.

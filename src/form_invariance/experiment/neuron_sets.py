@@ -53,6 +53,9 @@ KINDS = {
 BEST_IN = "best_in_"
 """Before a format's name: the best neurons in this format, as many in each layer as the circuit has."""
 
+HALVES = ("half_1_", "half_2_")
+"""Before the name of ranked neurons, or of what is done to them: ranked anew by one half of the train prompts."""
+
 CONTROLS = {name: kind for name, kind in KINDS.items() if name != CIRCUIT}
 MATCHED = {name: kind for name, kind in CONTROLS.items() if kind.matched_by in ("variance", "effect")}
 """The controls of transfer and of the tests on other tasks, which know these values."""

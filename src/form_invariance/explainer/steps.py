@@ -62,10 +62,8 @@ def ablations(tables: Tables, operator: str, k: int) -> pd.DataFrame:
     of_k = {name: table[table["k"] == k] for name, table in tables.items() if name.startswith("intervention")}
     done = pd.concat([rows_of(of_k["interventions"], name) for name in INTERVENED])
     columns = {"value": "probability", "low": "probability_low", "high": "probability_high"}
-    titles = {name: kind.title for name, kind in KINDS.items()}
-    done = done.assign(
-        set=done["neurons"].map(titles).fillna(done["neurons"]), **{name: done[of] for name, of in columns.items()}
-    )
+    titles = done["neurons"].map({name: kind.title for name, kind in KINDS.items()})
+    done = done.assign(set=titles, **{name: done[of] for name, of in columns.items()}).dropna(subset="set")
     done.loc[done["neurons"] != "circuit", ["low", "high"]] = np.nan
     # A knockout's contrast is the loss: loss plus what is left gives the unmodified model.
     contrasts = of_k["intervention_contrasts"]

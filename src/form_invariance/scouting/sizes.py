@@ -35,7 +35,7 @@ _STEPS = (
 """Values of `_KEYS`, from the quickest experiment to the default one.
 
 Controls have 4 draws at least: with one operator, an interval reaches 3.6 standard deviations of the draws to each
-side with 4 draws, and 15.6 with 2 (`contrasts.half_of`).
+side with 4 draws, and 15.6 with 2 (`noise.half_of`).
 """
 _K = (5, 10, 20, 50, 100, 150, 200)
 _PAIRS = 200

@@ -172,8 +172,8 @@ def _mean_cache(cell: Cell) -> float:
 
 
 def _controls(config: Mapping[str, Any]) -> int:
-    """Sets of neurons of one circuit size: the circuit and its controls."""
-    return 1 + sum(int(config["matched_seeds" if one.matched_by else "random_seeds"]) for one in CONTROLS.values())
+    """Sets of neurons of one circuit size: the circuit, whole and by halves of the prompts, and its controls."""
+    return 3 + sum(int(config["matched_seeds" if one.matched_by else "random_seeds"]) for one in CONTROLS.values())
 
 
 def _interventions(cell: Cell) -> float:
@@ -201,8 +201,8 @@ def _row_activations(cell: Cell) -> float:
 def _transfer(cell: Cell) -> float:
     config = cell.config
     copying = any(map(copies, config.get("specificity_tasks", {}).values()))
-    # With copying donors: by each circuit, on wrong answers and on right ones; asked first, then run as donors.
-    conditions = len(config["k"]) * (_controls(config) + 2 * copying) + 10
+    # Six conditions have circuits by halves too, two of them copying donors, who are asked first, then run.
+    conditions = len(config["k"]) * (_controls(config) + 6 + 6 * copying) + 10
     pairs = config["transfer_pairs"] * (len(config["formats"]) - 1)
     moved = pairs * (2 * 2 * cell.size.inside * cell.tokens + conditions * cell.size.late_token)
     return moved + copying * cell.passes(2 * config["transfer_pairs"])
@@ -217,8 +217,9 @@ def _specificity(cell: Cell) -> float:
     operators, others = len(config["operators"]), len(config.get("specificity_tasks") or {}) + 1
     controls, formats = len(MATCHED) * config["matched_seeds"], len(config["formats"])
     # Circuits are tried on every task, a format's best on every operator, its parts on their own operator.
-    circuits = (operators * config["eval_prompts"] + others * MOST) * (1 + controls)
-    best = (operators * formats + 2 + controls + 11 * (formats - 1)) * config["eval_prompts"]
+    # Circuits and the best are also ranked by halves.
+    circuits = (operators * config["eval_prompts"] + others * MOST) * (3 + controls)
+    best = (3 * operators * formats + controls + 11 * (formats - 1)) * config["eval_prompts"]
     return 2 * len(config["k"]) * (circuits + best) * cell.size.late_token + cell.passes(
         others * (1 + MEANS) * MOST
     )

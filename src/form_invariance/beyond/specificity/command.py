@@ -34,6 +34,7 @@ def specificity(
     datasets: Files,
     effects: Files,
     circuits: Files,
+    circuit_halves: Files,
     mean_caches: Files,
     tasks: str = "{}",
     limits: OperandOptions = NO_LIMITS,
@@ -56,6 +57,7 @@ def specificity(
         datasets: dataset table of each cell
         effects: indirect effects of each cell
         circuits: circuit table of each operator
+        circuit_halves: the same by either half of the train prompts
         mean_caches: mean cache of each cell's own template
         tasks: other tasks, as JSON: what each asks, and its templates by format, as in a configuration
         text: plain text, UTF-8; default: a short text of the package
@@ -96,7 +98,7 @@ def specificity(
 
     given, operands = json_object(tasks, "--tasks"), limits_of(limits, "--tasks")
     run = load_run(model)
-    shared = by_key(circuits, "operator")
+    shared, by_half = by_key(circuits, "operator"), by_key(circuit_halves, "operator")
     caches, patched, problems = matching_cells(mean_caches=mean_caches, effects=effects, datasets=datasets)
     rule = Membership(membership, seed)
     ranked = {
@@ -109,7 +111,7 @@ def specificity(
     for name in dict.fromkeys(name for name, _ in caches):
         means = {operator: read_means(caches[name, operator], run.model) for operator in shared}
         others = [task for task, asked in given.items() if name in asked["templates"]]
-        sets[name] = _sets(run, name, shared, k, means, ranked, draws, others)
+        sets[name] = _sets(run, name, shared, by_half, k, means, ranked, draws, others)
         every = [*_operator_tasks(run, name, problems, means)]
         every += [
             other_task(run, task, task_of(asked, asdict(operands)), asked["templates"][name], most, seed)
@@ -148,6 +150,7 @@ def _sets(
     run: "Run",
     name: str,
     circuits: Mapping[str, Path],
+    halves: Mapping[str, Path],
     k: list[int],
     means: Mapping[str, "MeanCache"],
     effects: Mapping[str, Mapping[str, "Effects"]],
@@ -163,15 +166,16 @@ def _sets(
     import numpy as np
 
     from form_invariance.beyond.specificity.neuron_sets import best_sets, circuit_sets
-    from form_invariance.stages.circuit.compute import read_circuits
+    from form_invariance.stages.circuit.compute import read_circuits, read_halves
 
-    sets, sizes = [], sorted(set(k))
+    sets, sizes, late = [], sorted(set(k)), (run.late, run.width)
     for operator, path in circuits.items():
         own = effects[operator][name]
         effect = np.full((len(run.late), run.width), np.nan)
         for place, layer in enumerate(run.late):
             effect[place, own.candidates[layer]] = own.by_prompt(layer).mean(0)
         values = {"variance": means[operator].late_variance(run.first), "effect": effect}
-        sets += circuit_sets(operator, read_circuits(path, sizes, run.late, run.width), values, draws)
+        shared, by_half = read_circuits(path, sizes, *late), read_halves(halves[operator], sizes, *late)
+        sets += circuit_sets(operator, shared, by_half, values, draws)
         sets += best_sets(operator, name, effects[operator], sizes, values, draws, list(circuits), others)
     return sets

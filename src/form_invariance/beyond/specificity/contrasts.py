@@ -5,7 +5,7 @@ paired by prompt, and two tasks are resampled independently.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from typing import Any
@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.beyond.specificity.damages import KNOCKOUT, Damages
+from form_invariance.beyond.specificity.ratios import with_ratio
 from form_invariance.beyond.specificity.table import (
     ANY_OPERATOR,
     BEYOND,
@@ -24,7 +25,6 @@ from form_invariance.beyond.specificity.table import (
     COPYING,
     EXCHANGED,
     HALF,
-    HALVES,
     LOSS,
     LOSSES,
     OTHER_CIRCUITS,
@@ -32,21 +32,12 @@ from form_invariance.beyond.specificity.table import (
     OWN,
     OWN_BEST,
     PARTS,
-    RATIO,
     SPARED,
 )
-from form_invariance.experiment.contrasts import (
-    NO_CONTROL,
-    Draws,
-    Pair,
-    Problem,
-    described,
-    limits,
-    rows,
-    strongest,
-)
+from form_invariance.experiment.contrasts import NO_CONTROL, Pair, Problem, rows, strongest
 from form_invariance.experiment.controls import NeuronSet
-from form_invariance.experiment.neuron_sets import BEST_IN, CIRCUIT
+from form_invariance.experiment.neuron_sets import BEST_IN, CIRCUIT, HALVES
+from form_invariance.experiment.noise import Draws
 
 CONTRASTED = ("accuracy", "probability", "loss")
 """Metrics that are contrasted; the normalised logit saturates."""
@@ -117,8 +108,33 @@ class _Cell:
         return min(OWN, task, key=lambda one: len(self._problems(one)))
 
     def contrasts(self) -> Contrasts:
-        """Every contrast of the cell."""
+        """Every contrast of the cell, with its values by either half of the train prompts."""
+        by_half = [self._by_half(half)._contrasts() for half in HALVES]
+        return {
+            key: replace(
+                pair,
+                halves=np.array(
+                    [[half[key].first[0] for half in by_half], [half[key].second[0] for half in by_half]]
+                ),
+            )
+            for key, pair in self._contrasts().items()
+        }
+
+    def _contrasts(self) -> Contrasts:
         return {**self._of_circuit(), **self._of_other_circuits(), **self._of_best()}
+
+    def _by_half(self, half: str) -> "_Cell":
+        """The cell with neurons that one half of the train prompts ranked, without resamples; it has no parts."""
+
+        def ranked(places: Places) -> Places:
+            controls = {kind: some for kind, some in places.items() if kind in CONTROLS or CONTROL_OF in kind}
+            return controls | {
+                kind.removeprefix(half): some for kind, some in places.items() if kind.startswith(half)
+            }
+
+        others = {operator: ranked(places) for operator, places in self.others.items()}
+        damages = {task: values[:1] for task, values in self.damages.items()}
+        return replace(self, damages=damages, own=ranked(self.own), others=others)
 
     def _of_circuit(self) -> Contrasts:
         """The circuit on its own operator and on every other task, and its controls."""
@@ -162,7 +178,7 @@ class _Cell:
             for places in (
                 [self.own[kind] for kind in elsewhere],
                 [self.own.get(here, [])],
-                [self.own.get(half, []) for half in HALVES],
+                [self.own.get(half + here, []) for half in HALVES],
                 theirs,
                 [controls.get(control, [])],
             )
@@ -187,24 +203,6 @@ class _Cell:
                 OWN, self.sign * self._of(OWN, *parts), self.sign * self._of(OWN, *compared)
             )
         return found
-
-
-def _described(pair: Pair, sign: int) -> dict[str, Any]:
-    """The measured columns of one contrast; without a ratio where the second damage is not surely above zero."""
-    second = limits(pair.second, pair.problems, pair.bounded)[:2]
-    ratios = np.full(len(pair.first), np.nan)
-    if second[0] > 0:
-        known = pair.second > 0
-        ratios = pair.first / np.where(known, pair.second, 1)
-        # Where a resample has nothing to divide by, the first is the larger one by far, or neither is anything.
-        most = np.max(ratios, where=known, initial=0)
-        ratios = np.where(known, ratios, np.where(pair.first > 0, most, 0))
-    values = ratios[0], *limits(ratios, pair.problems, bounded=False)
-    if np.isnan(values[1]) and second[0] > 0:  # no resample changes the ratio: what was not seen on any prompt
-        unseen = limits(pair.first - ratios[0] * pair.second, pair.problems, pair.bounded)[1]
-        half = unseen * max(1, abs(ratios[0])) / second[0]
-        values = ratios[0], ratios[0] - half, ratios[0] + half, 0.0
-    return described(pair, sign) | dict(zip(RATIO, values, strict=True))
 
 
 def _positions(sets: Sequence[NeuronSet], k: int) -> dict[str, dict[str, list[int]]]:
@@ -279,7 +277,7 @@ def _rows(
     """Rows of every contrast in every cell, and over cells where the task is the same for all operators."""
     for key in {key: None for contrasts in cells.values() for key in contrasts}:
         pairs = {cell: contrasts[key] for cell, contrasts in cells.items() if key in contrasts}
-        describe = partial(_described, sign=sign if key[0] in _SIGNED else 1)
+        describe = partial(with_ratio, sign=sign if key[0] in _SIGNED else 1)
         if key[1] in operators and key[0] != CIRCUIT_OF:
             for (name, operator), pair in pairs.items():
                 yield key, {"format": name, "operator": operator, **describe(pair)}

@@ -9,15 +9,13 @@ from form_invariance.beyond.specificity.table import (
     COMMON,
     CONTROL_OF,
     CONTROLS,
-    HALVES,
     OTHER_ONLY,
     OWN_BEST,
     OWN_ONLY,
 )
 from form_invariance.experiment.controls import NOT_DRAWN, Draws, NeuronSet, circuit_set, controls
-from form_invariance.experiment.membership import Effects, Summary, mean_over_prompts
-from form_invariance.experiment.neuron_sets import BEST_IN
-from form_invariance.randomness import generator
+from form_invariance.experiment.membership import Effects
+from form_invariance.experiment.neuron_sets import BEST_IN, HALVES
 
 PART_DRAWS = 2
 """Draws of each control of a part."""
@@ -26,18 +24,25 @@ Values = Mapping[str, np.ndarray]
 
 
 def circuit_sets(
-    operator: str, circuits: Mapping[int, np.ndarray], values: Values, draws: Draws
+    operator: str,
+    circuits: Mapping[int, np.ndarray],
+    halves: Mapping[str, Mapping[int, np.ndarray]],
+    values: Values,
+    draws: Draws,
 ) -> list[NeuronSet]:
-    """An operator's circuits and their matched controls: as many neurons in the same layers.
+    """An operator's circuits, whole and by halves of the train prompts, and their matched controls.
 
-    A circuit without neurons has no control, and neither has one with too few neurons outside it.
+    A control has as many neurons in the same layers. A circuit without neurons has none, and neither has one with
+    too few neurons outside it.
 
     Args:
         circuits: mask of each k, bool, (late layers, m).
+        halves: the same by the name of a half.
     """
     sets = []
     for k, members in circuits.items():
         sets.append(circuit_set(members, k))
+        sets += [circuit_set(by_half[k], k, half) for half, by_half in halves.items()]
         if members.any():
             sets += controls(members, k, CONTROLS, values, draws, operator)
     return [_of(operator, some) for some in sets]
@@ -47,9 +52,9 @@ def _of(operator: str, some: NeuronSet, tasks: Sequence[str] | None = None) -> N
     return NeuronSet({"operator": operator, **some.label}, some.members, None if tasks is None else tuple(tasks))
 
 
-def _ranks(effects: Effects, summary: Summary = mean_over_prompts) -> np.ndarray:
+def _ranks(effects: Effects) -> np.ndarray:
     """Ranks from 0 of the neurons of a format, (late layers, m)."""
-    return np.stack([effects.ranks(layer, summary) for layer in effects.candidates])
+    return np.stack([effects.ranks(layer) for layer in effects.candidates])
 
 
 def best_sets(
@@ -74,14 +79,21 @@ def best_sets(
         others: further tasks on which the best of the format of the prompts are tried.
     """
     ranks = {form: _ranks(effects) for form, effects in formats.items()}
-    halves = dict(zip(HALVES, _ranks_by_halves(formats[name]), strict=True))
+    halves = {
+        half + BEST_IN + form: (form, _ranks(effects))
+        for form, whole in formats.items()
+        for half, effects in zip(HALVES, whole.halves(), strict=True)
+    }
     for k in ks:
         masks = {form: ranked < k for form, ranked in ranks.items()}
         own = masks[name]
         found = [
             (BEST_IN + form, mask, [*operators, *(others if form == name else ())]) for form, mask in masks.items()
         ]
-        found += [(half, ranked < k, [operator]) for half, ranked in halves.items()]
+        found += [
+            (half, ranked < k, [operator, *others] if form == name else [*operators])
+            for half, (form, ranked) in halves.items()
+        ]
         matched = [(OWN_BEST, own, own, draws)]
         for form, mask in masks.items():
             if form != name:
@@ -96,13 +108,3 @@ def best_sets(
             for control in controls(mask, k, CONTROLS if mask.any() else (), outside, drawn, operator, name, kind):
                 label = {**control.label, "neurons": control.label["neurons"] + CONTROL_OF + kind}
                 yield _of(operator, NeuronSet(label, control.members), [operator])
-
-
-def _ranks_by_halves(effects: Effects) -> list[np.ndarray]:
-    """Ranks as in `_ranks`, by either half of the train prompts."""
-    order = generator(effects.membership.seed, "halves of best", effects.name).permutation(effects.prompts)
-
-    def mean_over(half: np.ndarray) -> Summary:
-        return lambda values: np.asarray(values[half].mean(0))
-
-    return [_ranks(effects, mean_over(half)) for half in np.array_split(order, 2)]

@@ -2,7 +2,7 @@
 
 from form_invariance.experiment.contrasts import ALL as ALL
 from form_invariance.experiment.contrasts import COLUMNS
-from form_invariance.experiment.neuron_sets import BEST_IN, CIRCUIT, MATCHED, described
+from form_invariance.experiment.neuron_sets import BEST_IN, CIRCUIT, HALVES, MATCHED, described
 from form_invariance.tables.columns import Column, Schema, flag, integer, number, text
 
 MOST = 40
@@ -19,8 +19,6 @@ OWN_BEST, CONTROL_OF = "own_best", "_of_"
 """The best neurons in the format of the prompts, and what comes between a control and what it is a control of."""
 COMMON, OWN_ONLY, OTHER_ONLY = "common_with_", "not_in_", "only_in_"
 """Before the name of another format: what the own best have in common with its best, and what only either has."""
-HALVES = "half_1", "half_2"
-"""The own best by either half of the train prompts."""
 EXCHANGED = "exchanged_minus_own_beyond_control"
 """The contrast of other formats' best neurons with the format's own, of what either does beyond the control."""
 HALF = "half_minus_own_beyond_control"
@@ -97,7 +95,8 @@ SPECIFICITY = Schema(
             f"{described(CIRCUIT, *CONTROLS)}, {BEST_IN}FORMAT (the operator's best k of every layer in this "
             f"format), {COMMON}FORMAT, {OWN_ONLY}FORMAT, {OTHER_ONLY}FORMAT (of the best in the format of the "
             "prompts and in this one: both, the first alone, the second alone), "
-            f"{', '.join(HALVES)} (the best by half of the train prompts), "
+            f"{HALVES[0]}SET and {HALVES[1]}SET ({CIRCUIT} and best, ranked anew by either half of the train "
+            "prompts), "
             f"CONTROL{CONTROL_OF}SET (controls of {OWN_BEST} and of these parts)"
         ),
         "seed": integer("draw of the control; else -1"),

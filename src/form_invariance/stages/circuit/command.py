@@ -5,21 +5,25 @@ from pathlib import Path
 from form_invariance.experiment.options import Files, MembershipRule, Seed, Sizes, recorded
 
 
-def circuit(*, effects: Files, membership: MembershipRule, k: Sizes, seed: Seed, output: Path) -> None:
+def circuit(
+    *, effects: Files, membership: MembershipRule, k: Sizes, seed: Seed, output: Path, halves_output: Path
+) -> None:
     """Find the neurons of one operator that are in every format's top k.
 
     Args:
         effects: indirect effects of every format
         output: circuit table
+        halves_output: the same by either half of the train prompts
     """
     settings = recorded(locals())
 
     from form_invariance.experiment.membership import Membership, read_effects
-    from form_invariance.stages.circuit.compute import circuit_table
-    from form_invariance.stages.circuit.table import CIRCUIT
+    from form_invariance.stages.circuit.compute import circuit_table, halves_table
+    from form_invariance.stages.circuit.table import CIRCUIT, CIRCUIT_HALVES
     from form_invariance.tables.files import write_table
     from form_invariance.tables.keys import by_key, common_keys
 
     cells, models = read_effects(by_key(effects, "format"), Membership(membership, seed))
-    provenance = {**settings, "models": models}
-    write_table(circuit_table(cells, sorted(set(k))), output, CIRCUIT, provenance, common_keys(*effects))
+    provenance, keys, ks = {**settings, "models": models}, common_keys(*effects), sorted(set(k))
+    write_table(halves_table(cells, ks), halves_output, CIRCUIT_HALVES, provenance, keys)
+    write_table(circuit_table(cells, ks), output, CIRCUIT, provenance, keys)

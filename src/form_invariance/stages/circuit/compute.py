@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 
 from form_invariance.experiment.membership import Effects, common_layers
-from form_invariance.stages.circuit.table import CIRCUIT
+from form_invariance.experiment.neuron_sets import HALVES
+from form_invariance.stages.circuit.table import CIRCUIT, CIRCUIT_HALVES
 from form_invariance.tables.files import read_table
 
 
@@ -18,6 +19,16 @@ def circuit_table(cells: Mapping[str, Effects], ks: Sequence[int]) -> pd.DataFra
         worst = np.max([cell.ranks(layer) for cell in cells.values()], axis=0)
         tables += [pd.DataFrame({"k": k, "layer": layer, "neuron": np.flatnonzero(worst < k)}) for k in ks]
     return pd.concat(tables).astype("int64").sort_values(["k", "layer", "neuron"], ignore_index=True)
+
+
+def halves_table(cells: Mapping[str, Effects], ks: Sequence[int]) -> pd.DataFrame:
+    """The shared circuits if one half of its train prompts ranks each format's neurons, or the other."""
+    halves = zip(*(cell.halves() for cell in cells.values()), strict=True)
+    tables = [
+        circuit_table(dict(zip(cells, half, strict=True)), ks).assign(half=number)
+        for number, half in enumerate(halves, 1)
+    ]
+    return pd.concat(tables, ignore_index=True)
 
 
 def circuit_members(circuit: pd.DataFrame, k: int, late: range, width: int) -> np.ndarray:
@@ -32,3 +43,10 @@ def read_circuits(path: Path, ks: Sequence[int], late: range, width: int) -> dic
     """The shared circuit at every k as a mask, bool, (late layers, width), from the circuit table's file."""
     circuit = read_table(path, CIRCUIT)
     return {k: circuit_members(circuit, k, late, width) for k in ks}
+
+
+def read_halves(path: Path, ks: Sequence[int], late: range, width: int) -> dict[str, dict[int, np.ndarray]]:
+    """By the name of a half of the train prompts (`HALVES`), the shared circuits as in `read_circuits`."""
+    table = read_table(path, CIRCUIT_HALVES)
+    by_half = {name: table[table["half"] == number] for number, name in enumerate(HALVES, 1)}
+    return {name: {k: circuit_members(own, k, late, width) for k in ks} for name, own in by_half.items()}

@@ -19,6 +19,7 @@ def interventions(
     model: RunOptions,
     dataset: Path,
     circuit: Path,
+    circuit_halves: Path,
     mean_cache: Path,
     template_mean_cache: Path | None = None,
     ranking: Path,
@@ -34,6 +35,7 @@ def interventions(
     """Keep the shared circuit alone and knock it out in one cell, with random controls.
 
     Args:
+        circuit_halves: the circuit by either half of the train prompts
         mean_cache: mean cache of the format
         template_mean_cache: that of the template alone, tried too
         output: summary table
@@ -44,7 +46,7 @@ def interventions(
     from form_invariance.experiment.controls import Draws
     from form_invariance.experiment.means import read_means
     from form_invariance.experiment.run import load_run, of_run
-    from form_invariance.stages.circuit.compute import read_circuits
+    from form_invariance.stages.circuit.compute import read_circuits, read_halves
     from form_invariance.stages.dataset.prompts import read_eval
     from form_invariance.stages.interventions.compute import Choices, cell
     from form_invariance.stages.interventions.table import (
@@ -63,6 +65,7 @@ def interventions(
         run,
         *read_eval(dataset, run.tokenizer, run.model.device),
         read_circuits(circuit, k, run.late, run.width),
+        read_halves(circuit_halves, k, run.late, run.width),
         read_table(ranking, RANKING),
         {name: read_means(path, run.model) for name, path in paths.items() if path},
         Choices(keys["operator"], Draws(random_seeds, matched_seeds, seed), bootstrap, center_logits),

@@ -50,12 +50,20 @@ class Choices:
 
 
 def neuron_sets(
-    circuits: Mapping[int, np.ndarray], variance: np.ndarray, effects: np.ndarray, operator: str, draws: Draws
+    circuits: Mapping[int, np.ndarray],
+    halves: Mapping[str, Mapping[int, np.ndarray]],
+    variance: np.ndarray,
+    effects: np.ndarray,
+    operator: str,
+    draws: Draws,
 ) -> list[NeuronSet]:
-    """The circuit of every k and its controls; a circuit without neurons has no controls.
+    """The circuit of every k, whole and by halves of the train prompts, and its controls.
+
+    A circuit without neurons has no controls.
 
     Args:
         circuits: mask of each k, bool, (late layers, m).
+        halves: the same by the name of a half.
         variance: of the last token's activations, (late layers, m).
         effects: mean indirect effects, (late layers, m).
 
@@ -66,6 +74,7 @@ def neuron_sets(
     sets = []
     for k, members in circuits.items():
         sets.append(circuit_set(members, k))
+        sets += [circuit_set(by_half[k], k, half) for half, by_half in halves.items()]
         for control in controls(members, k, CONTROLS, values, draws, operator) if members.any() else ():
             matched = values.get(KINDS[control.label["neurons"]].matched_by)
             distance = np.nan if matched is None else match_distance(members, control.members, matched)
@@ -234,6 +243,7 @@ def cell(
     tokens: torch.Tensor,
     answers: torch.Tensor,
     circuits: Mapping[int, np.ndarray],
+    halves: Mapping[str, Mapping[int, np.ndarray]],
     ranking: pd.DataFrame,
     means: Mapping[str, MeanCache],
     choices: Choices,
@@ -244,13 +254,14 @@ def cell(
         tokens: eval prompts (P, T).
         answers: token ids (P,).
         circuits: mask of each k, bool, (late layers, m).
+        halves: the same by the name of a half of the train prompts.
         ranking: ranking table of the cell.
         means: the format's mean cache under the name `format`; that of the template alone, if there is one,
             under `template`. Controls are matched by the template's variance where it is given.
     """
     variance = means.get(TEMPLATE_MEANS, means[FORMAT_MEANS]).late_variance(run.first)
     effects = run.by_neuron(ranking, "ie_mean")
-    sets = neuron_sets(circuits, variance, effects, choices.operator, choices.draws)
+    sets = neuron_sets(circuits, halves, variance, effects, choices.operator, choices.draws)
     started = start(run, tokens, answers, choices.center)
     parts = []
     for name, cache in means.items():

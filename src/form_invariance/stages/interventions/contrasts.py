@@ -1,7 +1,7 @@
 """Each circuit compared with the strongest of its controls on the same prompts (method, section 7)."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import pandas as pd
 from form_invariance.errors import UserError
 from form_invariance.experiment.contrasts import NO_CONTROL, Pair, paired, problems_of, rows, strongest
 from form_invariance.experiment.intervention_kinds import INTERVENED
-from form_invariance.experiment.neuron_sets import CIRCUIT
+from form_invariance.experiment.neuron_sets import CIRCUIT, HALVES
 from form_invariance.stages.interventions.table import FORMAT_MEANS, rows_of
 
 METRICS = ("faithfulness", "accuracy", "probability")
@@ -111,10 +111,12 @@ def _pair(cell: Cell, k: int, intervention: str, metric: str, resamples: int, se
     own = cell.operands.loc[by_set.index]
     problems = problems_of(names[-1], own["a"], own["b"])
     circuit = by_set.pop(CIRCUIT).to_numpy()
+    by_half = [float(by_set.pop(half + CIRCUIT).mean()) if half + CIRCUIT in by_set else np.nan for half in HALVES]
     controls = {str(name): by_set[name].dropna().to_numpy() for name in by_set}
     control = strongest(controls)
     if control == NO_CONTROL:
         return paired(circuit, np.full(len(circuit), np.nan), problems, resamples, seed, control)
     draws = {f"{names[-1]} {control}": cell.draws[metric].loc[intervention, k, control].to_numpy()}
     values = circuit, by_set[control].to_numpy()
-    return paired(*values, problems, resamples, seed, control, draws, bounded=metric != "faithfulness")
+    pair = paired(*values, problems, resamples, seed, control, draws, bounded=metric != "faithfulness")
+    return replace(pair, halves=np.array([by_half, [pair.second[0]] * 2]))

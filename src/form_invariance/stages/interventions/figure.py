@@ -83,5 +83,5 @@ def _lines(table: pd.DataFrame, intervention: str, value: str, low: str, high: s
         "template": rows_of(table, intervention, means=TEMPLATE_MEANS),
     }
     parts = [line(part[part["neurons"] == "circuit"], name, value, low, high) for name, part in circuits.items()]
-    controls = over_draws(rows[rows["neurons"] != "circuit"], value)
+    controls = over_draws(rows[rows["neurons"].isin(CONTROLS)], value)
     return pd.concat([*parts, line(controls, controls["neurons"], "mean", "low", "high")])

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from form_invariance.experiment.contrasts import COLUMNS
-from form_invariance.experiment.neuron_sets import KINDS, described
+from form_invariance.experiment.neuron_sets import CIRCUIT, HALVES, KINDS, described
 from form_invariance.tables.columns import CELL, Schema, flag, integer, number, text
 
 FORMAT_MEANS, TEMPLATE_MEANS = "format", "template"
@@ -13,7 +13,10 @@ _SETTING = {
     "intervention": text("keep_only or knockout; in the table by prompt also good and bad"),
     "means": text("put in: format = over all operators' prompts, template = over this operator's alone"),
     "positions": text("ablated positions: all (but BOS) or last"),
-    "neurons": text(described(*KINDS)),
+    "neurons": text(
+        f"{described(*KINDS)}, {HALVES[0]}{CIRCUIT} and {HALVES[1]}{CIRCUIT} (ranked anew by either half of the "
+        "train prompts)"
+    ),
     "k": integer("circuit size: neurons per layer and format"),
     "seed": integer("draw of the random control; -1 for the circuit"),
 }

@@ -21,6 +21,7 @@ def transfer(
     exclude_train: Files,
     rankings: Files,
     circuit: Path,
+    circuit_halves: Path,
     mean_caches: Files,
     tasks: str = "{}",
     pairs: int,
@@ -38,6 +39,7 @@ def transfer(
         censuses: census table of every format
         exclude_train: datasets whose train pairs are left out, in either order
         rankings: ranking table of every format
+        circuit_halves: the circuit by either half of the train prompts
         mean_caches: mean cache of every format's own template
         tasks: copying tasks, as JSON: as in a configuration, with the limits of all their operands
         pairs: largest number of pairs in each direction, and of copying prompts in each format
@@ -54,10 +56,10 @@ def transfer(
     from form_invariance.experiment.run import load_run, of_run
     from form_invariance.problems.configured import task_of
     from form_invariance.stages.census.table import CENSUS
-    from form_invariance.stages.circuit.compute import read_circuits
+    from form_invariance.stages.circuit.compute import read_circuits, read_halves
     from form_invariance.stages.dataset.table import DATASET
     from form_invariance.stages.patching.table import RANKING
-    from form_invariance.stages.transfer.conditions import plan
+    from form_invariance.stages.transfer.conditions import plan, with_halves
     from form_invariance.stages.transfer.copies import answers_of_donors, right_copies, with_copies
     from form_invariance.stages.transfer.directions import transfer_tables
     from form_invariance.stages.transfer.neuron_sets import measure, neuron_sets
@@ -81,14 +83,15 @@ def transfer(
         }
         if stated:
             copies[name] = right_copies(run, stated, answers_of_donors(plans, name), pairs, seed)
-    plans = with_copies(plans, copies, seed, operator)
+    plans = with_halves(with_copies(plans, copies, seed, operator))
     formats, means = {}, {}
     for name, ranking in ranked.items():
         cache = read_means(caches[name], run.model)
         means[name], variance = cache.last_token(run.first), cache.late_variance(run.first)
         formats[name] = measure(run, ranking, variance)
     circuits = read_circuits(circuit, k, run.late, run.width)
-    sets = neuron_sets(run, circuits, formats, operator, Draws(random_seeds, matched_seeds, seed))
+    halves = read_halves(circuit_halves, k, run.late, run.width)
+    sets = neuron_sets(run, circuits, halves, formats, operator, Draws(random_seeds, matched_seeds, seed))
     provenance = {**settings, **of_run(run)}
     by_pair = []
     for (donor, target), rates, own in transfer_tables(run, plans, means, sets, center_logits):

@@ -1,14 +1,15 @@
 """Who gives to whom: the operand pairs of a transfer, and its conditions (method, sections 8, 12.3)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
+from form_invariance.experiment.neuron_sets import HALVES
 from form_invariance.randomness import generator
 from form_invariance.stages.dataset.pairs import without_train
-from form_invariance.stages.transfer.names import CEILINGS, CIRCUIT, CONTROLS, NO_DONOR
+from form_invariance.stages.transfer.names import BY_HALVES, CEILINGS, CIRCUIT, CONTROLS, NO_DONOR
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,21 @@ def _no_donor(targets: pd.DataFrame, target: str) -> Condition:
 def _group(targets: pd.DataFrame, conditions: list[Condition], right_before: bool = False) -> Group:
     columns = {name: targets[f"{name}_target"] for name in ("prompt", "answer_token")}
     return Group(targets[["a", "b", "answer"]].assign(**columns), conditions, right_before)
+
+
+def with_halves(plans: Plans) -> Plans:
+    """The groups with further conditions, for the noise of the rankings: circuits by half of the train prompts."""
+
+    def repeated(group: Group) -> Group:
+        more = [
+            replace(condition, name=half + condition.name, neurons=half + CIRCUIT)
+            for condition in group.conditions
+            if condition.name in BY_HALVES
+            for half in HALVES
+        ]
+        return replace(group, conditions=[*group.conditions, *more])
+
+    return {direction: [repeated(group) for group in groups] for direction, groups in plans.items()}
 
 
 def plan_direction(pairs: pd.DataFrame, donor: str, target: str, limit: int, seed: int, name: str) -> list[Group]:

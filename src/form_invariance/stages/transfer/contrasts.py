@@ -1,16 +1,21 @@
 """What transfer does beyond injecting an answer: contrasts between its conditions (method, section 8)."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from form_invariance.experiment.contrasts import NO_CONTROL, Pair, paired, problems_of, rows, strongest
-from form_invariance.stages.transfer.names import BASELINES, COPIED_ANSWER, COPIED_OTHER, DRAWN
+from form_invariance.experiment.neuron_sets import HALVES
+from form_invariance.stages.transfer.names import BASELINES, BY_HALVES, COPIED_ANSWER, COPIED_OTHER, DRAWN
 from form_invariance.stages.transfer.table import with_direction
 
 _CELL = ["direction", "operator", "k"]
+Key = tuple[Any, ...]
+Cells = Mapping[Key, pd.DataFrame]
+"""Means by pair of every cell (direction, operator, k)."""
 
 Contrast = Callable[[pd.DataFrame], tuple[pd.Series, pd.Series, str]]
 """From a cell's means by pair: the two values of each pair, and the name of the control, if there is one."""
@@ -72,16 +77,32 @@ def contrast_table(
     """
     cells = with_direction(transfer).loc[transfer["condition"] == "matched", _CELL].drop_duplicates()
     pairs = with_direction(pairs)
-    by_pair = _by_pair(pairs)
-    by_cell: dict[tuple[Any, ...], pd.DataFrame] = dict(iter(by_pair.groupby(_CELL, sort=False)))
-    by_cell = {key: by_cell.get(key, by_pair.iloc[:0]) for key in cells.itertuples(index=False, name=None)}
+    keys = list(cells.itertuples(index=False, name=None))
+    by_cell, *by_half = (_by_cell(pairs, keys, half) for half in ("", *HALVES))
     drawn = pairs[pairs["condition"].isin(DRAWN)].astype({"recovered": float})
     by_draw = drawn.groupby([*_CELL, "condition", "seed"])["recovered"].mean()
-    return pd.DataFrame([row for name in names for row in _rows(name, by_cell, by_draw, resamples, seed)])
+    return pd.DataFrame([row for name in names for row in _rows(name, by_cell, by_half, by_draw, resamples, seed)])
+
+
+def _by_cell(pairs: pd.DataFrame, keys: Sequence[Key], half: str) -> Cells:
+    """Means over draws in every cell, with the circuit or with that by half of the train prompts."""
+    if half:
+        repeated = pairs[pairs["condition"].str.startswith(half)]
+        others = pairs[pairs["condition"].isin(set(BASELINES) - set(BY_HALVES))]
+        pairs = pd.concat([others, repeated.assign(condition=repeated["condition"].str.removeprefix(half))])
+    by_pair = _by_pair(pairs)
+    by_cell: dict[Key, pd.DataFrame] = dict(iter(by_pair.groupby(_CELL, sort=False)))
+    return {key: by_cell.get(key, by_pair.iloc[:0]) for key in keys}
+
+
+def _means(first: pd.Series, second: pd.Series, control: str) -> np.ndarray:
+    """Means of both values over the pairs that have both, (2,)."""
+    both = pd.concat([first, second], axis=1).dropna()
+    return both.mean().to_numpy(float)
 
 
 def _rows(
-    name: str, by_cell: Mapping[tuple[Any, ...], pd.DataFrame], by_draw: pd.Series, resamples: int, seed: int
+    name: str, by_cell: Cells, by_half: Sequence[Cells], by_draw: pd.Series, resamples: int, seed: int
 ) -> Iterator[dict[str, Any]]:
     """The rows of one contrast, for each k."""
     for size in sorted({k for _, _, k in by_cell}):
@@ -95,6 +116,8 @@ def _rows(
                 if control in DRAWN:
                     draws = {f"{operator} {control}": by_draw[direction, operator, k, control].to_numpy()}
                 problems = problems_of(operator, *operands)
-                pairs[direction, operator] = paired(*values, problems, resamples, seed, control, draws)
+                pair = paired(*values, problems, resamples, seed, control, draws)
+                halves = [_means(*CONTRASTS[name](half[direction, operator, k])) for half in by_half]
+                pairs[direction, operator] = replace(pair, halves=np.stack(halves, 1))
         for row in rows(pairs, "direction"):
             yield {"k": size, "contrast": name, **row}

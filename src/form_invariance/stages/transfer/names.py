@@ -23,5 +23,8 @@ CEILINGS = (ALL_LATE, RESIDUAL)
 COPIED_ANSWER, COPIED_OTHER = "copied_answer", "copied_other"
 """Conditions whose donors have copied their answer, not computed it."""
 
+BY_HALVES = ("matched", "mismatched", "same_answer", "interchange", COPIED_ANSWER, COPIED_OTHER)
+"""Conditions that are repeated with the circuits by either half of the train prompts."""
+
 NONE = -1
 """The value of `k` and `seed` in rows that have none."""

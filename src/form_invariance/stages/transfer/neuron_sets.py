@@ -43,7 +43,12 @@ def best_not_shared(circuit: np.ndarray, rank: np.ndarray) -> np.ndarray | None:
 
 
 def neuron_sets(
-    run: Run, circuits: Mapping[int, np.ndarray], formats: Mapping[str, Measured], operator: str, draws: Draws
+    run: Run,
+    circuits: Mapping[int, np.ndarray],
+    halves: Mapping[str, Mapping[int, np.ndarray]],
+    formats: Mapping[str, Measured],
+    operator: str,
+    draws: Draws,
 ) -> dict[tuple[str, str], Sets]:
     """What moves in every direction (donor, target), by the names that conditions use.
 
@@ -52,12 +57,16 @@ def neuron_sets(
 
     Args:
         circuits: mask of each k, bool, (late layers, m).
+        halves: the same by the name of a half of the train prompts.
         formats: of each format.
         operator: names the draws.
     """
     shape = (len(run.late), run.width)
     whole: Sets = {
-        CIRCUIT: [circuit_set(members, k) for k, members in circuits.items()],
+        **{
+            half + CIRCUIT: [circuit_set(members, k, half) for k, members in by_half.items()]
+            for half, by_half in {"": circuits, **halves}.items()
+        },
         ALL_LATE: [circuit_set(np.ones(shape, dtype=bool), NONE)],
         RESIDUAL: [circuit_set(np.zeros(shape, dtype=bool), NONE)],
     }

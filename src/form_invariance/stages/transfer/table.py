@@ -3,7 +3,7 @@
 import pandas as pd
 
 from form_invariance.experiment.contrasts import COLUMNS
-from form_invariance.experiment.neuron_sets import described
+from form_invariance.experiment.neuron_sets import HALVES, described
 from form_invariance.stages.transfer.names import DRAWN
 from form_invariance.tables.columns import Schema, flag, integer, number, text
 
@@ -20,7 +20,8 @@ _SETTING = {
         "stream before the first late layer); harm_matched, harm_random, interchange (pairs right in both "
         "formats; interchange: another pair's donor); reverse (pairs right in the target alone); with donors of a "
         "copying task: copied_answer (the right answer), copied_other (pairs right in both formats; the answer of "
-        "interchange's donor)"
+        f"interchange's donor); {HALVES[0]}CONDITION and {HALVES[1]}CONDITION: with the circuit that is ranked "
+        "anew by either half of the train prompts"
     ),
     "seed": integer("draw of a random control; -1 for the other conditions"),
 }
