@@ -2,11 +2,13 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := demo
-.PHONY: demo demo-real demo-arithmetic test test-quick test-nightly coverage test-slurm test-faults test-long test-mutants lint venv resume
+.PHONY: demo demo-real demo-arithmetic test test-quick test-nightly coverage test-slurm test-faults test-long test-mutants lint venv test-venv resume
 
 # The interpreter that makes .venv; a python3.11 that cannot start (a version manager's stub) is passed over.
 PYTHON := $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
 PIP := .venv/bin/python -m pip --disable-pip-version-check install
+UV := uv pip install --quiet --python .venv/bin/python
+LOCKED := --no-deps --require-hashes -r
 INSTALLED := .venv/installed
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
@@ -34,39 +36,39 @@ demo-arithmetic demo-real:
 
 # One process a core, each on one thread; a file's tests share their fixtures, so they stay together. The linters run
 # at the same time, and their errors are printed at the end. (make -n runs every line that contains $(MAKE).)
-test: venv
+test: test-venv
 	make lint &> .venv/lint.log & linters=$$!; \
 	OMP_NUM_THREADS=1 pytest -n logical --maxprocesses 4 --dist loadfile && tests=0 || tests=$$?; \
 	wait $$linters || { cat .venv/lint.log; exit 1; }; exit $$tests
 
 # The quick tests alone, without linters: for the time between two commits.
-test-quick: venv
+test-quick: test-venv
 	OMP_NUM_THREADS=1 pytest -n logical --maxprocesses 4 --dist loadfile -m "not slow and not nightly"
 
 # The tests that are too long for `make test`: more cases of what it tests.
-test-nightly: venv
+test-nightly: test-venv
 	OMP_NUM_THREADS=1 pytest -n logical --maxprocesses 4 --dist loadfile -m nightly
 
 # The tests once more, slower: the lines of src that none runs, and the shares of lines and branches (docs/develop.md).
-coverage: venv
+coverage: test-venv
 	OMP_NUM_THREADS=1 pytest -n logical --maxprocesses 4 --dist loadfile --cov --cov-report=
 	coverage report
 	coverage json -q -o - | python tests/helpers/coverage_shares.py
 
 # On a real SLURM that the tests boot on this machine: needs root and Debian's slurm-wlm and munge.
-test-slurm: venv
+test-slurm: test-venv
 	pytest tests/slurm
 
 # Kills, full disks, damaged and vanishing files, on a run of the small grid: an hour or more.
-test-faults: venv
+test-faults: test-venv
 	OMP_NUM_THREADS=1 pytest tests/faults
 
 # The demo ten times over, killed at random moments: four hours of a core.
-test-long: venv
+test-long: test-venv
 	pytest -s tests/long_run
 
 # Small faults put into the numeric core, one at a time: how many do the tests find? (docs/develop.md)
-test-mutants: venv
+test-mutants: test-venv
 	rm -rf mutants
 	OMP_NUM_THREADS=1 TEST_MODELS="$(CURDIR)/mutants/models" mutmut run
 	python tests/helpers/mutation_score.py
@@ -98,17 +100,26 @@ $(PRETRAINED): models/%: | models/%.gguf
 	python -m form_invariance import-gguf models/$*.gguf --output $@
 
 # Types take as long as the workflow's linters, so both are checked at the same time.
-lint: venv
+lint: test-venv
 	ruff check
 	ruff format --check
 	mypy & types=$$!; snakefmt --check Snakefile workflow; snakemake --lint; wait $$types
 
 venv: $(INSTALLED)
 
+test-venv: $(INSTALLED)-tests
+
+# uv installs in seconds what takes pip minutes, and chooses torch's build by the GPU; where it cannot reach an index, pip,
+# which may know a mirror, installs the same.
 $(INSTALLED): requirements.lock pyproject.toml
 	test -x .venv/bin/python || $(PYTHON) -m venv .venv
 	.venv/bin/python -c 'import sys; sys.version_info[:2] == (3, 11) or sys.exit("error: Python 3.11 is needed, but this is " + sys.version.split()[0] + "; set PYTHON=/path/to/python3.11")'
-	$(PIP) torch==2.13.0
-	$(PIP) --no-deps --require-hashes -r requirements.lock
-	$(PIP) -e . --no-deps
+	command -v uv || $(PIP) uv==0.13.9
+	UV_HTTP_RETRIES=1 $(UV) --torch-backend=auto torch==2.13.0 || $(PIP) torch==2.13.0
+	$(UV) $(LOCKED) requirements.lock || $(PIP) $(LOCKED) requirements.lock
+	$(PIP) --no-deps --no-build-isolation -e .
+	touch $@
+
+$(INSTALLED)-tests: $(INSTALLED) requirements-test.lock
+	$(UV) $(LOCKED) requirements-test.lock || $(PIP) $(LOCKED) requirements-test.lock
 	touch $@
