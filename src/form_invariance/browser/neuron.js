@@ -58,14 +58,15 @@ async function showDetail() {
   detail.replaceChildren(
     element("h2", { textContent: `Layer ${neuron.layer}, neuron ${neuron.neuron}` }),
     element("p", { textContent: `${state.operator}: ${here().asked}.${families}` }),
-    element("p", { className: "actions" }, button("Previous", () => step(-1)), button("Next", () => step(1)), button("Download CSV", downloadNeuron)),
-    effectTable(neuron),
-    element("h3", { textContent: "Tokens, by the logit that an activation of +1 adds directly" }), tokenLists(neuron));
+    element("p", { className: "actions" }, button("Previous", () => step(-1)), button("Next", () => step(1)), button("Download CSV", downloadNeuron)));
+  const effects = effectTable(neuron);
+  const tokens = [element("h3", { textContent: "Tokens, by the logit that an activation of +1 adds directly" }), tokenLists(neuron)];
   if (!hasMaps()) {
-    detail.append(element("h3", { textContent: "Activation by row: the rows where it is farthest from 0" }), rowTable(neuron));
+    const rows = element("h3", { textContent: "Activation by row: the rows where it is farthest from 0" });
+    detail.append(...tokens, rows, rowTable(neuron), element("h3", { textContent: "Effects" }), effects);
     return;
   }
-  detail.append(maps,
+  detail.append(effects, ...tokens, maps,
     element("h3", { textContent: `Heuristic families (${state.mode === "strict" ? "strict" : "published"} scores)` }), familyTable(neuron));
   if (!neuron.maps) {
     maps.replaceChildren(element("p", { textContent: "The heat maps of this neuron are not in this file, which stays under 8 MB; activation_maps.safetensors has them." }));
