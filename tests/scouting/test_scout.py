@@ -16,6 +16,7 @@ from form_invariance.problems.templates import fill
 from form_invariance.scouting import choice as choice_module
 from form_invariance.scouting import questions, sizes
 from form_invariance.scouting.choice import choose, is_enough, search
+from form_invariance.scouting.other_tasks import other_tasks
 from form_invariance.scouting.proposal import tables_without_examples
 from form_invariance.scouting.questions import Question, draw
 from form_invariance.scouting.wordings import with_examples
@@ -113,6 +114,17 @@ def trials_of(shares, examples=0):
             for place, share in enumerate(own)
         ]
     )
+
+
+@pytest.mark.parametrize("operator", ["addition", "multiplication"])
+def test_tasks_that_are_no_operators_fit_the_tokenizer_and_ask_something_else(operator):
+    run = load_model("embedded:embedded-shared", device="cpu")
+    (asked,) = [one for one in questions.arithmetic(run.tokenizer)["numbers up to 99"] if one.operator == operator]
+    found = other_tasks(run.tokenizer, [asked], ["symbolic", "code", "other"])
+    names = ["copying", "list", "comparing", "counting"]
+    assert list(found) == names + ["product"] * (operator == "addition")
+    assert all(set(task["templates"]) == {"symbolic", "code"} for task in found.values())
+    assert found["counting"]["expression"] == "a + 1"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The tasks that are no operators of a configuration that scout writes: copying, a number of a list, comparing."""
+"""The tasks that are no operators of a configuration that scout writes: most do not compute, products do."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,6 +8,7 @@ from form_invariance.problems.configured import check_other_task, task_of
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import Arithmetic
 from form_invariance.scouting.questions import Question
+from form_invariance.scouting.wordings import of_arithmetic
 
 _TEMPLATES = {
     ("copying", "a"): {
@@ -25,6 +26,12 @@ _TEMPLATES = {
         "code": "a = {a}\nb = {b}\nprint(max(a, b))  # ",
         "word": "Ann has {a} pens and Ben has {b}. The larger of the two numbers is ",
     },
+    ("counting", "a + 1"): {
+        "symbolic": "..., {a}, ",
+        "code": "for n in range({a}, 1000):\n    print(n)\n# {a}\n# ",
+        "word": "Ann counts: {a}, ",
+    },
+    ("product", "a * b"): {name: first for name, (first, *_) in of_arithmetic("multiplication").items()},
 }
 """By name and expression, then by format."""
 
@@ -34,14 +41,19 @@ def other_tasks(
 ) -> dict[str, Any]:
     """The key `specificity_tasks` of a configuration: the tasks that fit the tokenizer, for numbers alone.
 
-    Where digits are asked, each task asks each digit of numbers as long as the operators' answers.
+    What an operator asks is left out. Where digits are asked, each task asks each digit of numbers as long as the
+    operators' answers.
     """
-    numbers = [one for one in questions if isinstance(one.task, Arithmetic)]
-    found: dict[str, Any] = {}
+    numbers = [(one.task, one.digits) for one in questions if isinstance(one.task, Arithmetic)]
+    asked_anyway, found = {task.expression for task, _ in numbers}, dict[str, Any]()
     for (name, expression), templates in _TEMPLATES.items() if numbers else ():
-        limits = vars(numbers[0].task.limits)  # type: ignore[union-attr]
-        for digit in range(numbers[0].digits) or (None,):
+        if expression in asked_anyway:
+            continue
+        limits, digits = vars(numbers[0][0].limits), numbers[0][1]
+        for digit in range(digits) or (None,):
             asked: dict[str, Any] = {"expression": expression} | ({} if digit is None else {"digit": digit})
+            if expression == "a * b" and digits:  # so that the answer may be as short as the operators'
+                asked["operands"] = {"operand_min": 2, "operand_max": 10 ** (digits - 1) - 1}
             fits = {
                 form: templates[form]
                 for form in formats
