@@ -10,6 +10,8 @@ from form_invariance.beyond.specificity.table import ALL
 from form_invariance.experiment.questions import QUESTIONS, SMALLEST
 from form_invariance.experiment.verdicts import deciding
 
+_NOTHING = "nothing to compare"
+
 
 def verdicts_at(table: pd.DataFrame, k: int) -> pd.DataFrame:
     """One row a question at one circuit size, by the contrast that decides it.
@@ -40,16 +42,23 @@ def verdict_lines(table: pd.DataFrame, model: str, k: int, operators: bool = Fal
     """A heading, and a line a question: its verdict, the two values, and their difference with its interval.
 
     Args:
-        operators: below each line, what is compared, and the verdicts on each operator.
+        operators: below each line, what is compared, and the verdicts on each operator; also a line each for
+            questions without anything to compare, which otherwise have one in common.
     """
     yield f"{model}, k = {k} neurons of each late layer"
+    empty = []
     for row in verdicts_at(table, k).to_dict("records"):
         question = QUESTIONS[row["question"]]
+        if numbers(row, question.margin_of(row["metric"])) == _NOTHING and not operators:
+            empty.append(question.label)
+            continue
         yield f"  {question.label:<41} {said(row):<10} {numbers(row, question.margin_of(row['metric']))}"
         if operators:
             yield f"    {question.compared} ({row['metric']})"
             if each := by_operator(table, k, row["question"], row["metric"]):
                 yield f"    {each}"
+    if empty:
+        yield f"  {_NOTHING.capitalize()}: {empty[0] if len(empty) == 1 else f'{len(empty)} other questions'}"
 
 
 def said(row: Mapping[Hashable, Any]) -> str:
@@ -65,7 +74,7 @@ def numbers(row: Mapping[Hashable, Any], margin: float) -> str:
         return f"{sides(row, ' / ' if margin else ' - ')} = {interval(row, margin)}"
     if margin and not np.isnan(row["control_value"]):
         return f"{sides(row, ' / ')}: the latter may be zero"
-    return "nothing to compare"
+    return _NOTHING
 
 
 def signed(value: float) -> str:
