@@ -75,7 +75,7 @@ def specificity(
 
     from form_invariance.beyond.specificity.compute import damages, matrix
     from form_invariance.beyond.specificity.contrasts import contrasts_table
-    from form_invariance.beyond.specificity.damages import damage_by_prompt
+    from form_invariance.beyond.specificity.damages import INTERVENTIONS, KNOCKOUT, damage_by_prompt
     from form_invariance.beyond.specificity.plain_text import PLAIN_TEXT
     from form_invariance.beyond.specificity.table import (
         MOST,
@@ -120,7 +120,9 @@ def specificity(
         ]
         every.append(plain)
         for task in track(every, len(every), f"tasks in {name}"):
-            for damage in damages(run, name, task, sets[name], bootstrap, seed, center_logits):
+            # What else the neurons compute is asked by knockout alone.
+            done = INTERVENTIONS if task.name in shared else (KNOCKOUT,)
+            for damage in damages(run, name, task, sets[name], bootstrap, seed, center_logits, done):
                 measured.append(damage)
                 parts.append(matrix(damage, sets[name], center_logits))
                 if damage.task != TEXT and damage.problems:

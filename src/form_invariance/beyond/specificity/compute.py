@@ -32,9 +32,16 @@ def _values(readout: Readout) -> dict[str, np.ndarray]:
 
 
 def damages(
-    run: Run, name: str, task: Task, sets: Sequence[NeuronSet], resamples: int, seed: int, center: bool
+    run: Run,
+    name: str,
+    task: Task,
+    sets: Sequence[NeuronSet],
+    resamples: int,
+    seed: int,
+    center: bool,
+    interventions: Sequence[str] = INTERVENTIONS,
 ) -> Iterator[Damages]:
-    """Both interventions of the sets that are tried on a task; nothing is run where the task is undefined.
+    """Interventions by the sets that are tried on a task; nothing is run where the task is undefined.
 
     Args:
         name: the format.
@@ -48,7 +55,7 @@ def damages(
     if measured:
         started = start(run, task.tokens, task.answers, center)
         before = _values(unmodified(started))
-    for intervention in INTERVENTIONS:
+    for intervention in interventions:
         ablated = {metric: np.full(shape, np.nan) for metric in METRICS}
         damage = {metric: np.full(shape, np.nan) for metric in METRICS}
         means = {metric: np.full((1 + resamples, len(sets)), np.nan) for metric in METRICS}
