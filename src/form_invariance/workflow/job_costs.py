@@ -216,8 +216,8 @@ def _specificity(cell: Cell) -> float:
     config = cell.config
     operators, others = len(config["operators"]), len(config.get("specificity_tasks") or {}) + 1
     controls, formats = len(MATCHED) * config["matched_seeds"], len(config["formats"])
-    # Circuits are tried on every task, if it is no operator by knockout alone; a format's best on every operator, its
-    # parts on their own. Circuits and the best are also ranked by halves.
+    # Circuits are tried on every task (by knockout alone if it is no operator), the best of a format on every
+    # operator, its parts on their own. Circuits and the best are also ranked by halves.
     circuits = (operators * config["eval_prompts"] + others * MOST / 2) * (3 + controls)
     best = (3 * operators * formats + controls + 11 * (formats - 1)) * config["eval_prompts"]
     return 2 * len(config["k"]) * (circuits + best) * cell.size.late_token + cell.passes(
