@@ -32,9 +32,8 @@ def rank(folder, model):
     files = {name: folder / f"{name}.parquet" for name in ("dataset", "corrupt", "attribution", "ranking")}
     attribute(files, 40, ("--model", model))
     train = ("--dataset", files["dataset"], "--corrupt-table", files["corrupt"])
-    effects = folder / "effects.safetensors"
-    run("patching", "--model", model, *train, "--attribution", files["attribution"], "--output", effects)
-    run("ranking", "--attribution", files["attribution"], "--effects", effects, "--output", files["ranking"])
+    outputs = ("--output", folder / "effects.safetensors", "--ranking-output", files["ranking"])
+    run("patching", "--model", model, *train, "--attribution", files["attribution"], *outputs)
     return folder
 
 

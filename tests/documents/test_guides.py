@@ -60,7 +60,7 @@ def test_configurations_are_planned(checkout, number, cells):
     del config["models"]["embedded-separate"]
     path.write_text(yaml.safe_dump(merged(config, yaml.safe_load(YAML[number])), sort_keys=False))
     try:
-        jobs = pending(checkout, "rankings_all")
+        jobs = pending(checkout, "--until", "patching")
     finally:
         path.write_text(text)
     assert jobs["census"] == jobs["patching"] == cells
@@ -69,7 +69,7 @@ def test_configurations_are_planned(checkout, number, cells):
 def test_the_configuration_of_a_users_model_is_planned(checkout):
     (block,) = re.findall(r"```yaml\n(.*?)```", START, re.DOTALL)
     (checkout / "my.yaml").write_text(block)
-    assert pending(checkout, "rankings_all", "--configfile", "my.yaml")["census"] == 12
+    assert pending(checkout, "--until", "patching", "--configfile", "my.yaml")["census"] == 12
 
 
 def test_maps_from_anywhere_are_scored(tmp_path, monkeypatch):

@@ -77,7 +77,7 @@ def render(folder, answers=None, models=("m",)):
     )
     captions = {"overlap": "How <much> they share.", "summary": "All of it."}
     words = "formats: '<b>'\n" + "long " * 200
-    return page.render(answers or {"m": [nasty]}, files, captions, words, ["m"])
+    return page.render(answers or {"m": [nasty]}, files, captions, words)
 
 
 @pytest.fixture

@@ -24,7 +24,6 @@ TABLE_RULES = [
     "browser",
     "dataset",
     "preflight",
-    "ranking",
     "circuit",
     "overlap",
     "answers",
@@ -36,17 +35,18 @@ TABLE_RULES = [
     "labelled_neurons",
 ]
 GROUPS = {
-    "rankings_embedded-shared_addition": ("4000M", "00:20:00"),
+    "overlaps_embedded-shared_addition": ("4000M", "00:14:00"),
     "verdicts_embedded-shared": ("4000M", "00:20:00"),
     "figures_embedded-shared": ("1000M", "00:09:00"),
 }
-"""Memory and time of groups: two rankings, a circuit and an overlap; contrasts of two stages; three figures."""
+"""Memory and time of groups: a circuit and an overlap; contrasts of two stages; three figures."""
 SHARED = "results/embedded-shared/shared"
 TARGETS = [
     *(f"results/figures/embedded-shared/{name}.svg" for name in ("overlap", "knockout", "transfer")),
     *(f"{SHARED}/{name}_contrasts.parquet" for name in ("intervention", "transfer")),
 ]
 """Jobs of every kind: with and without a model, of one cell and of all, groups of tables and of figures."""
+RANKINGS = ["--until", "patching", "preflight"]
 HUNGRY, SLOW = (f"results/embedded-shared/{name}/addition/census.parquet" for name in ("symbolic", "word"))
 
 
@@ -207,9 +207,9 @@ def test_the_same_tables_as_on_one_machine_and_one_gpu_a_job(tmp_path, home):
 
 def test_a_killed_snakemake_is_resumed(tmp_path, home):
     local = prepare(tmp_path / "local", home, stub=True)
-    assert snakemake(local, "rankings_all")[0] == 0
+    assert snakemake(local, *RANKINGS)[0] == 0
     checkout = prepare(tmp_path / "checkout", home, stub=True)
-    run = start(checkout, home, "rankings_all")
+    run = start(checkout, home, *RANKINGS)
 
     def some_are_done(jobs) -> bool:
         return "Finished jobid" in (checkout / "run.log").read_text() and len(outputs(checkout)) >= 4
@@ -222,7 +222,7 @@ def test_a_killed_snakemake_is_resumed(tmp_path, home):
     before = [json.loads(line) for line in (checkout / "calls.jsonl").read_text().splitlines()]
     assert finished
     resumed = subprocess.run(
-        ["make", "resume", f"ARGS={' '.join(['rankings_all', *QUICK])}"],
+        ["make", "resume", f"ARGS={' '.join([*RANKINGS, *QUICK])}"],
         cwd=checkout,
         env=environment(checkout, home),
         capture_output=True,
@@ -236,7 +236,7 @@ def test_a_killed_snakemake_is_resumed(tmp_path, home):
     # Those that ran, or had just ended, when Snakemake was killed.
     assert len(repeated) <= len(before) - len(finished)
     assert outputs(checkout) == outputs(local)
-    assert "Nothing to be done" in snakemake(checkout, "-n", "rankings_all")[1]
+    assert "Nothing to be done" in snakemake(checkout, "-n", *RANKINGS)[1]
 
 
 def test_too_little_memory_or_time_is_asked_for_again_with_more(troubled):

@@ -232,7 +232,7 @@ def test_every_command_has_help_and_a_users_mistake_is_one_line(tmp_path, capsys
     for name in cli.command_modules():
         assert cli.main([name, "--help"]) == 0
     capsys.readouterr()
-    words = ["ranking", "--attribution", "no", "--effects", "no", "--output", str(tmp_path / "x")]
+    words = ["summary", "--tables", "no", "--k-shown", "5", "--output", str(tmp_path / "x")]
     assert cli.main(words) == 2
     error = capsys.readouterr().err
     assert error.startswith("error: no does not exist")

@@ -190,15 +190,15 @@ def forget():
 
 
 def test_digest_follows_lazy_imports_and_no_others(package):
-    commands = ["interventions", "ranking", "overlap", "census", "figure"]
+    commands = ["interventions", "circuit", "overlap", "census", "figure"]
     before = {command: source_digest.source_digest(command) for command in commands}
     with (package / "experiment/ablation.py").open("a") as file:
         file.write("\nCHANGED = True\n")
     forget()
     changed = {command for command in commands if source_digest.source_digest(command) != before[command]}
     assert changed == {"interventions"}
-    assert "form_invariance.tables.files" in source_digest.modules_of("ranking")  # imported inside run
-    assert "form_invariance.errors" in source_digest.modules_of("ranking")  # imported by what it imports
+    assert "form_invariance.tables.files" in source_digest.modules_of("circuit")  # imported inside run
+    assert "form_invariance.errors" in source_digest.modules_of("circuit")  # imported by what it imports
 
 
 def test_statements_hold_all_imports_of_the_package():
@@ -219,10 +219,10 @@ def test_statements_hold_all_imports_of_the_package():
 def test_digest_is_of_code_and_not_of_text(package):
     """A comment, a docstring or another layout changes no result; a constant or a file of data may."""
     path = package / "stages/patching/ranking.py"
-    before, text = source_digest.source_digest("ranking"), path.read_text()
+    before, text = source_digest.source_digest("patching"), path.read_text()
     path.touch()
     forget()
-    assert source_digest.source_digest("ranking") == before
+    assert source_digest.source_digest("patching") == before
     tree = ast.parse(text)
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.FunctionDef)) and ast.get_docstring(node):
@@ -231,7 +231,7 @@ def test_digest_is_of_code_and_not_of_text(package):
         assert same != text
         path.write_text(same)
         forget()
-        assert source_digest.source_digest("ranking") == before
+        assert source_digest.source_digest("patching") == before
     for other in (
         f"{text}\nCHANGED = 1\n",
         text.replace("ddof=1", "ddof=0"),
@@ -240,7 +240,7 @@ def test_digest_is_of_code_and_not_of_text(package):
         assert other != text
         path.write_text(other)
         forget()
-        assert source_digest.source_digest("ranking") != before
+        assert source_digest.source_digest("patching") != before
 
 
 def locked():

@@ -3,9 +3,10 @@
 AGREEMENT = every_grid("<results>/{model}/shared/{operator}/agreement.parquet")
 LABELLED = every_grid("<results>/{model}/shared/{operator}/labelled.parquet")
 CORRELATIONS = every_grid("<results>/{model}/shared/{operator}/activation_correlation.parquet")
-FIGURES["heuristics"] = Figure("agreement", GRID_MODELS, [*HEURISTICS, *AGREEMENT, *LABELLED])
-ANSWERS["agreement"] = Answer(GRID_MODELS, [*AGREEMENT, *LABELLED, *CORRELATIONS])
-TARGETS += expand([*AGREEMENT, *LABELLED, *CORRELATIONS], model=GRID_MODELS)
+if GRIDS:
+    FIGURES["heuristics"] = Figure("agreement", [*HEURISTICS, *AGREEMENT, *LABELLED])
+    ANSWERS["agreement"] = [*AGREEMENT, *LABELLED, *CORRELATIONS]
+TARGETS += expand([*AGREEMENT, *LABELLED, *CORRELATIONS], model=MODELS)
 
 
 rule agreement:
@@ -21,8 +22,6 @@ rule agreement:
         "<results>/logs/agreement/{model}/{operator}.log",
     benchmark:
         "<results>/benchmarks/agreement/{model}/{operator}.tsv"
-    wildcard_constraints:
-        operator=one_of(GRIDS),
     conda:
         "../../envs/cpu.yaml"
     params:
@@ -34,9 +33,3 @@ rule agreement:
         "python -m form_invariance agreement --neurons {input.neurons:q}"
         " --heuristics {input.heuristics:q} --maps {input.maps:q} {params.settings:q} --output {output.table:q}"
         " --labelled-output {output.labelled:q} --correlation-output {output.correlation:q} 2> {log:q}"
-
-
-rule agreements_all:
-    input:
-        expand(AGREEMENT, model=MODELS),
-    localrule: True

@@ -1,8 +1,8 @@
 """Census: what the model answers, per (model, format, operator)."""
 
-CENSUS = expand("<results>/{model}/{format}/{operator}/census.parquet", **CELLS)
-TARGETS += CENSUS
-ANSWERS["census"] = Answer(MODELS, every_cell("<results>/{model}/{format}/{operator}/census.parquet"))
+CENSUS = every_cell("<results>/{model}/{format}/{operator}/census.parquet")
+TARGETS += expand(CENSUS, model=MODELS)
+ANSWERS["census"] = CENSUS
 
 
 rule census:
@@ -29,9 +29,3 @@ rule census:
         "python -m form_invariance census {params.model:q} --model-files {input.model_files:q}"
         " --model-name {wildcards.model:q} --format {wildcards.format:q} --operator {wildcards.operator:q}"
         " --template={params.template:q} {params.asked:q} {params.settings:q} --output {output:q} 2> {log:q}"
-
-
-rule census_all:
-    input:
-        CENSUS,
-    localrule: True

@@ -14,7 +14,6 @@ from form_invariance.workflow.rule_options import (
     option,
     run_options,
     settings_of,
-    source_options,
     task_options,
 )
 
@@ -34,7 +33,6 @@ GRIDS = {
     for name in OPERATORS
     if name not in TASK_OPERATORS
 }
-GRID_MODELS = MODELS if GRIDS else []
 CELLS = dict(model=MODELS, format=FORMATS, operator=OPERATORS)
 every_format = partial(expand, format=FORMATS, allow_missing=True)
 every_operator = partial(expand, operator=OPERATORS, allow_missing=True)
@@ -47,21 +45,15 @@ settings = partial(settings_of, config)
 
 # What `all` makes: tables and figures, and pages. Each rule file adds its own.
 TARGETS, PAGES = [], []
-# The figures of a model, by name, and the questions of the report, by stage: which models have them, and their tables.
-Figure = namedtuple("Figure", ["stage", "models", "tables"])
-Answer = namedtuple("Answer", ["models", "tables"])
+# The figures of a model, by name; and the tables that answer the report's questions about a model, by stage.
+Figure = namedtuple("Figure", ["stage", "tables"])
 FIGURES, ANSWERS = {}, {}
 FIGURE_KINDS = ["png", "svg", "pdf"]
 
 
-def model_options(wildcards) -> list[str]:
+def model_options(wildcards, *more) -> list[str]:
     """Options that name a model, and say how it runs."""
-    return run_options(config["models"][wildcards.model])
-
-
-def answered(model: str) -> list[str]:
-    """The tables that the questions about a model need."""
-    return list(dict.fromkeys(path for one in ANSWERS.values() if model in one.models for path in one.tables))
+    return run_options(config["models"][wildcards.model], "dtype", "device", *more)
 
 
 def on_cluster() -> bool:

@@ -18,10 +18,11 @@ from form_invariance.workflow import (
     job_sizes,
     records,
 )
-from form_invariance.workflow.given import with_items
+from form_invariance.workflow.given import left_out, with_items
 from form_invariance.workflow.paths import check_folders, shell_prefix
 from form_invariance.workflow.rule_options import copying_tasks, other_tasks
-from form_invariance.workflow.source_digest import source_digest, text_digest
+from form_invariance.workflow.source_digest import source_digest
+from form_invariance.workflow.undefined import undefined_verdicts
 
 # Jobs run with the interpreter that runs Snakemake, even where its environment is not activated, and with the source
 # whose digest they record. A job's conda environment brings its own interpreter, but not this source.
@@ -47,7 +48,7 @@ except UserError as error:
     sys.exit(f"error: {error}")
 
 # The cells of a group on a cluster import the libraries once, unless they have a conda environment.
-if not workflow.is_main_process and workflow.local_exec and not workflow.deployment_settings.deployment_method:
+if not workflow.is_main_process and not workflow.deployment_settings.deployment_method:
     # Snakemake names a group's jobs on its command line, as RULE:WILDCARDS.
     if sum(word.partition(":")[0] in job_costs.GROUPED_RULES for word in sys.argv) > 1:
         job_server.begin()

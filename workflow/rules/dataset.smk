@@ -10,7 +10,7 @@ OTHERS = OPERATORS if config["corrupt"] == "across_operators" else []
 # input of the datasets, since a new cell must re-run no other; and `ancient` would hide what else re-runs them.
 rule preflight:
     input:
-        censuses=every_cell("<results>/{model}/{format}/{operator}/census.parquet"),
+        censuses=CENSUS,
     output:
         "<results>/{model}/preflight.parquet",
     log:

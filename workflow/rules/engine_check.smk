@@ -1,7 +1,7 @@
 """The fast engine against TransformerLens, on a few prompts of a model, in one operator of each format."""
 
 ENGINE_CHECK = "<results>/{model}/engine_check.parquet"
-ANSWERS["engine_check"] = Answer(MODELS, [ENGINE_CHECK])
+ANSWERS["engine_check"] = [ENGINE_CHECK]
 TARGETS += expand(ENGINE_CHECK, model=MODELS)
 # Each format with another operator, as long as there are operators.
 CHECKED_CELLS = [f"{name}/{OPERATORS[n % len(OPERATORS)]}" for n, name in enumerate(FORMATS)]

@@ -1,28 +1,21 @@
 """The experiment in five steps, by one problem of the first operator, in the first model."""
 
 PAGES.append("<results>/explained.html")
-explained = partial(
-    expand, "<results>/{model}/{format}/{operator}/{table}", model=MODELS[0], operator=OPERATORS[0]
-)
-EXPLAINED_MAPS = explained(format=FORMATS, table="activation_maps.safetensors") if OPERATORS[0] in GRIDS else []
+explained = partial(expand, "<results>/{model}/{part}/{operator}/{table}", model=MODELS[0], operator=OPERATORS[0])
+EXPLAINED_MAPS = explained(part=FORMATS, table="activation_maps.safetensors") if OPERATORS[0] in GRIDS else []
 EXPLAINED_CELLS = ["census", "ranking", "interventions", *(["heuristics"] if EXPLAINED_MAPS else [])]
 
 
 rule explainer:
     input:
         tables=[
-            *explained(table=[f"{name}.parquet" for name in EXPLAINED_CELLS], format=FORMATS),
-            *explained(table=["dataset.parquet", "corrupt.parquet"], format=FORMATS[0]),
-            *expand(
-                "<results>/{model}/shared/{operator}/{table}.parquet",
-                model=MODELS[0],
-                operator=OPERATORS[0],
-                table=["circuit", "overlap"],
-            ),
+            *explained(part=FORMATS, table=[f"{name}.parquet" for name in EXPLAINED_CELLS]),
+            *explained(part=FORMATS[0], table=["dataset.parquet", "corrupt.parquet"]),
+            *explained(part="shared", table=["circuit.parquet", "overlap.parquet"]),
             *expand([CONTRASTS, VERDICTS], model=MODELS[0]),
         ],
         maps=EXPLAINED_MAPS,
-        effects=explained(format=FORMATS[0], table="indirect_effects.safetensors"),
+        effects=explained(part=FORMATS[0], table="indirect_effects.safetensors"),
         answers=expand("<results>/{model}/answers.json", model=MODELS[0]),
     output:
         "<results>/explained.html",

@@ -1,9 +1,10 @@
 """Knockout of the neurons of a heuristic's family where their rule holds, and where it does not, per model."""
 
-FAMILY_KNOCKOUT = ["<results>/{model}/shared/family_knockout.parquet"]
-FIGURES["family_knockout"] = Figure("family_knockout", GRID_MODELS, FAMILY_KNOCKOUT)
-ANSWERS["family_knockout"] = Answer(GRID_MODELS, FAMILY_KNOCKOUT)
-TARGETS += expand(FAMILY_KNOCKOUT, model=GRID_MODELS)
+FAMILY_KNOCKOUT = "<results>/{model}/shared/family_knockout.parquet"
+if GRIDS:
+    FIGURES["family_knockout"] = Figure("family_knockout", [FAMILY_KNOCKOUT])
+    ANSWERS["family_knockout"] = [FAMILY_KNOCKOUT]
+    TARGETS += expand(FAMILY_KNOCKOUT, model=MODELS)
 
 
 rule family_knockout:
@@ -18,7 +19,6 @@ rule family_knockout:
         "<results>/logs/family_knockout/{model}.log",
     benchmark:
         "<results>/benchmarks/family_knockout/{model}.tsv"
-    # With what waits for it, the longest chain after the rankings.
     priority: 1
     conda:
         "../../envs/gpu.yaml"

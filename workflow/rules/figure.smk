@@ -1,11 +1,6 @@
 """Every figure of a model that is drawn from tables."""
 
-TARGETS += [
-    f"<results>/figures/{model}/{figure}.{kind}"
-    for figure, one in FIGURES.items()
-    for model in one.models
-    for kind in FIGURE_KINDS
-]
+TARGETS += expand("<results>/figures/{model}/{figure}.{kind}", model=MODELS, figure=FIGURES, kind=FIGURE_KINDS)
 
 
 rule figure:

@@ -1,7 +1,7 @@
 """Heuristics that the shared neurons follow: one choice of neurons per (model, operator), labels per format."""
 
 HEURISTICS = every_grid_cell("<results>/{model}/{format}/{operator}/heuristics.parquet")
-TARGETS += expand(HEURISTICS, model=GRID_MODELS)
+TARGETS += expand(HEURISTICS, model=MODELS)
 
 
 rule labelled_neurons:
@@ -15,8 +15,6 @@ rule labelled_neurons:
         "<results>/logs/labelled_neurons/{model}/{operator}.log",
     benchmark:
         "<results>/benchmarks/labelled_neurons/{model}/{operator}.tsv"
-    wildcard_constraints:
-        operator=one_of(GRIDS),
     # With what waits for it, the longest chain after the rankings.
     priority: 1
     conda:
@@ -44,9 +42,6 @@ rule heuristics:
         "<results>/logs/heuristics/{model}/{format}/{operator}.log",
     benchmark:
         "<results>/benchmarks/heuristics/{model}/{format}/{operator}.tsv"
-    wildcard_constraints:
-        operator=one_of(GRIDS),
-    # With what waits for it, the longest chain after the rankings.
     priority: 1
     conda:
         "../../envs/gpu.yaml"
@@ -63,3 +58,22 @@ rule heuristics:
         " --null {input.null:q} --neurons {input.neurons:q} --format {wildcards.format:q} {params.grid:q}"
         " --template={params.template:q} {params.settings:q} --output {output.table:q}"
         " --maps-output {output.maps:q} 2> {log:q}"
+
+
+rule heuristic_null:
+    output:
+        "<results>/heuristic_null/{operator}.safetensors",
+    log:
+        "<results>/logs/heuristic_null/{operator}.log",
+    benchmark:
+        "<results>/benchmarks/heuristic_null/{operator}.tsv"
+    conda:
+        "../../envs/gpu.yaml"
+    params:
+        code=source_digest("heuristic-null"),
+        grid=lambda wildcards: GRIDS[wildcards.operator],
+        settings=settings("seed", max_operand="heuristic_max_operand"),
+    resources:
+        **table_job("heuristic_null", mem_mb=2000),
+    shell:
+        "python -m form_invariance heuristic-null {params.grid:q} {params.settings:q} --output {output:q} 2> {log:q}"

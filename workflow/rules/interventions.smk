@@ -1,9 +1,11 @@
-"""Keep-only and knockout of the shared circuit, per (model, format, operator)."""
+"""Keep-only and knockout of the shared circuit, per (model, format, operator), and their contrasts with controls."""
 
 INTERVENTIONS = every_cell("<results>/{model}/{format}/{operator}/interventions.parquet")
 INTERVENTIONS_PROMPTS = every_cell("<results>/{model}/{format}/{operator}/interventions_prompts.parquet")
-FIGURES["keep_only"] = FIGURES["knockout"] = Figure("interventions", MODELS, INTERVENTIONS)
-TARGETS += expand([*INTERVENTIONS, *INTERVENTIONS_PROMPTS], model=MODELS)
+FIGURES["keep_only"] = FIGURES["knockout"] = Figure("interventions", INTERVENTIONS)
+CONTRASTS = "<results>/{model}/shared/intervention_contrasts.parquet"
+ANSWERS["interventions"] = [CONTRASTS]
+TARGETS += expand([*INTERVENTIONS, *INTERVENTIONS_PROMPTS, CONTRASTS], model=MODELS)
 
 
 rule interventions:
@@ -38,7 +40,25 @@ rule interventions:
         " --output {output.table:q} --prompts-output {output.by_prompt:q} 2> {log:q}"
 
 
-rule interventions_all:
+rule intervention_contrasts:
     input:
-        expand(INTERVENTIONS, model=MODELS),
-    localrule: True
+        interventions=INTERVENTIONS,
+        by_prompt=INTERVENTIONS_PROMPTS,
+        datasets=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
+    output:
+        CONTRASTS,
+    log:
+        "<results>/logs/intervention_contrasts/{model}.log",
+    benchmark:
+        "<results>/benchmarks/intervention_contrasts/{model}.tsv"
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=source_digest("intervention-contrasts"),
+        settings=settings("bootstrap", "seed"),
+    resources:
+        **table_job(mem_mb=2000),
+    shell:
+        "python -m form_invariance intervention-contrasts --interventions {input.interventions:q}"
+        " --by-prompt {input.by_prompt:q} --datasets {input.datasets:q} {params.settings:q} --output {output:q}"
+        " 2> {log:q}"

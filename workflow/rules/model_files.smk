@@ -15,8 +15,7 @@ rule model_files:
         "../../envs/gpu.yaml"
     params:
         code=source_digest("model-files"),
-        model=lambda wildcards: source_options(config["models"][wildcards.model]),
-        dtype=lambda wildcards: config["models"][wildcards.model].get("dtype", "float32"),
+        model=lambda wildcards: run_options(config["models"][wildcards.model], "dtype"),
         # By their names, wherever the folder lies.
         files=lambda wildcards: [
             f"{PurePosixPath(path).name} {FILES[path]}"
@@ -29,5 +28,5 @@ rule model_files:
             "runtime": model_job("model_files")["runtime"],
         },
     shell:
-        "python -m form_invariance model-files {params.model:q} --model-name {wildcards.model:q} --dtype={params.dtype:q}"
+        "python -m form_invariance model-files {params.model:q} --model-name {wildcards.model:q}"
         " --output {output.table:q} --tokenizer-output {output.tokenizer:q} 2> {log:q}"

@@ -1,8 +1,14 @@
-"""How far the formats' top k neurons overlap, per (model, operator)."""
+"""Overlap of the top k neurons: of formats per (model, operator), and of any two cells of a model."""
 
 OVERLAP = every_operator("<results>/{model}/shared/{operator}/overlap.parquet")
 RELIABILITY = every_operator("<results>/{model}/shared/{operator}/reliability.parquet")
-TARGETS += expand([*OVERLAP, *RELIABILITY], model=MODELS)
+OPERATOR_OVERLAP = "<results>/{model}/shared/operator_overlap.parquet"
+DIFFERING = "<results>/{model}/shared/differing.parquet"
+FORMAT_CORRELATION = "<results>/{model}/shared/format_correlation.parquet"
+FIGURES["overlap"] = Figure("overlap", [*OVERLAP, *RELIABILITY, OPERATOR_OVERLAP])
+FIGURES["differing"] = Figure("overlap", [DIFFERING])
+ANSWERS["overlap"] = [*OVERLAP, *RELIABILITY, FORMAT_CORRELATION]
+TARGETS += expand([*OVERLAP, *RELIABILITY, OPERATOR_OVERLAP, DIFFERING, FORMAT_CORRELATION], model=MODELS)
 
 
 rule overlap:
@@ -25,3 +31,33 @@ rule overlap:
     shell:
         "python -m form_invariance overlap --effects {input.effects:q} {params.settings:q}"
         " --output {output.table:q} --reliability-output {output.reliability:q} 2> {log:q}"
+
+
+rule operator_overlap:
+    input:
+        effects=every_operator(EFFECTS),
+        variants=[
+            f"<results>/{{model}}/{form}/{operator}/indirect_effects.safetensors" for form, operator in VARIANTS
+        ],
+        datasets=every_cell("<results>/{model}/{format}/{operator}/dataset.parquet"),
+        corrupt=every_cell("<results>/{model}/{format}/{operator}/corrupt.parquet"),
+    output:
+        table=OPERATOR_OVERLAP,
+        differing=DIFFERING,
+        correlation=FORMAT_CORRELATION,
+    log:
+        "<results>/logs/operator_overlap/{model}.log",
+    benchmark:
+        "<results>/benchmarks/operator_overlap/{model}.tsv"
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=source_digest("operator-overlap"),
+        settings=settings("k", "bootstrap", "membership", "seed"),
+    resources:
+        **table_job("operator_overlap", mem_mb=4000),
+    shell:
+        "python -m form_invariance operator-overlap --effects {input.effects:q}"
+        " --variant-effects {input.variants:q} --datasets {input.datasets:q} --corrupt-tables {input.corrupt:q} {params.settings:q}"
+        " --output {output.table:q} --differing-output {output.differing:q}"
+        " --correlation-output {output.correlation:q} 2> {log:q}"

@@ -1,4 +1,4 @@
-"""Stage 2 of the ranking, per (model, format, operator): exact patching of the candidates; then the ranking."""
+"""Stage 2 of the ranking, per (model, format, operator): exact patching of the candidates, and their ranking."""
 
 RANKED = ["indirect_effects.safetensors", "ranking.parquet"]
 TARGETS += expand("<results>/{model}/{format}/{operator}/{table}", table=RANKED, **CELLS)
@@ -11,7 +11,8 @@ rule patching:
         corrupt="<results>/{model}/{format}/{operator}/corrupt.parquet",
         attribution="<results>/{model}/{format}/{operator}/attribution.parquet",
     output:
-        "<results>/{model}/{format}/{operator}/indirect_effects.safetensors",
+        effects="<results>/{model}/{format}/{operator}/indirect_effects.safetensors",
+        ranking="<results>/{model}/{format}/{operator}/ranking.parquet",
     log:
         "<results>/logs/patching/{model}/{format}/{operator}.log",
     benchmark:
@@ -20,39 +21,11 @@ rule patching:
         "../../envs/gpu.yaml"
     params:
         code=source_digest("patching"),
-        model=model_options,
+        model=lambda wildcards: model_options(wildcards, "readout"),
         settings=settings("late_from"),
     resources:
         **model_job("patching"),
     shell:
         "python -m form_invariance patching {params.model:q} --model-files {input.model_files:q}"
         " --dataset {input.dataset:q} --corrupt-table {input.corrupt:q} --attribution {input.attribution:q}"
-        " {params.settings:q} --output {output:q} 2> {log:q}"
-
-
-rule ranking:
-    input:
-        attribution="<results>/{model}/{format}/{operator}/attribution.parquet",
-        effects="<results>/{model}/{format}/{operator}/indirect_effects.safetensors",
-    output:
-        "<results>/{model}/{format}/{operator}/ranking.parquet",
-    log:
-        "<results>/logs/ranking/{model}/{format}/{operator}.log",
-    benchmark:
-        "<results>/benchmarks/ranking/{model}/{format}/{operator}.tsv"
-    conda:
-        "../../envs/cpu.yaml"
-    params:
-        code=source_digest("ranking"),
-    resources:
-        **table_job(mem_mb=1000, minutes=3),
-    shell:
-        "python -m form_invariance ranking --attribution {input.attribution:q} --effects {input.effects:q}"
-        " --output {output:q} 2> {log:q}"
-
-
-rule rankings_all:
-    input:
-        expand("<results>/{model}/{format}/{operator}/ranking.parquet", **CELLS),
-        expand("<results>/{model}/preflight.parquet", model=MODELS),
-    localrule: True
+        " {params.settings:q} --output {output.effects:q} --ranking-output {output.ranking:q} 2> {log:q}"

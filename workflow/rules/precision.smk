@@ -22,7 +22,7 @@ rule precision:
         "../../envs/gpu.yaml"
     params:
         code=source_digest("precision"),
-        model=model_options,
+        model=lambda wildcards: model_options(wildcards, "readout"),
         settings=settings("late_from", prompts="precision_prompts"),
     resources:
         **model_job("precision"),

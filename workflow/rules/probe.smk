@@ -1,13 +1,12 @@
 """Linear probes of the answer: at every position in each format, and at the last token over all formats."""
 
 PROBES = every_format("<results>/{model}/{format}/probe.parquet")
-# Over all formats together, if there are several.
 PROBE_ACROSS = "<results>/{model}/shared/probe.parquet"
-EVERY_PROBE = [*PROBES, *([PROBE_ACROSS] if FORMATS[1:] else [])]
+EVERY_PROBE = [*PROBES, PROBE_ACROSS]
 TARGETS += expand(EVERY_PROBE, model=MODELS)
-FIGURES["probe"] = Figure("probe", MODELS, EVERY_PROBE)
-FIGURES["probe_positions"] = Figure("probe", MODELS, PROBES)
-ANSWERS["probe"] = Answer(MODELS, PROBES)
+FIGURES["probe"] = Figure("probe", EVERY_PROBE)
+FIGURES["probe_positions"] = Figure("probe", PROBES)
+ANSWERS["probe"] = PROBES
 
 
 rule probe:
@@ -36,7 +35,7 @@ rule probe:
 use rule probe as probe_across with:
     input:
         model_files="<results>/{model}/model_files.parquet",
-        censuses=every_cell("<results>/{model}/{format}/{operator}/census.parquet"),
+        censuses=CENSUS,
     output:
         PROBE_ACROSS,
     log:
@@ -45,9 +44,3 @@ use rule probe as probe_across with:
         "<results>/benchmarks/probe_across/{model}.tsv"
     resources:
         **model_job("probe_across", extra_mb=2000),
-
-
-rule probes_all:
-    input:
-        expand(EVERY_PROBE, model=MODELS),
-    localrule: True

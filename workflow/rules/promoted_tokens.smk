@@ -1,11 +1,8 @@
 """Which tokens each neuron of the shared circuits promotes, and on which rows of a table it is active."""
 
 PROMOTED = "<results>/{model}/shared/promoted_tokens.parquet"
-ROW_ACTIVATIONS = expand(
-    "<results>/{model}/{format}/{operator}/row_activations.parquet",
-    format=FORMATS,
-    operator=TASK_OPERATORS,
-    allow_missing=True,
+ROW_ACTIVATIONS = every_cell(
+    "<results>/{model}/{format}/{operator}/row_activations.parquet", operator=TASK_OPERATORS
 )
 TARGETS += expand([PROMOTED, *ROW_ACTIVATIONS], model=MODELS)
 

@@ -3,7 +3,6 @@
 import yaml
 from jinja2 import Template
 
-PAGES.append("<results>/report.html")
 # The page shows a caption once for all models; Snakemake's report, one for each.
 CAPTIONS = {
     figure: Template((ROOT / f"workflow/report/{file}.rst").read_text(encoding="utf-8"))
@@ -16,12 +15,9 @@ CAPTIONS = {
 rule report:
     input:
         TARGETS,
-        browsers=expand("<results>/browser/{model}.html", model=MODELS),
-        explained="<results>/explained.html",
+        PAGES,
         answers=expand("<results>/{model}/answers.json", model=MODELS),
-        figures=[
-            f"<results>/figures/{model}/{figure}.svg" for figure, one in FIGURES.items() for model in one.models
-        ],
+        figures=expand("<results>/figures/{model}/{figure}.svg", model=MODELS, figure=FIGURES),
         compared="<results>/figures/summary.svg",
         paper=expand("<results>/tables/{table}.csv", table=PAPER_TABLES if NUMBER_OPERATORS else []),
     output:
@@ -41,5 +37,5 @@ rule report:
         **table_job(mem_mb=1000, minutes=3),
     shell:
         "python -m form_invariance report --answers {input.answers:q} --figures {input.figures:q}"
-        " --compared {input.compared:q} --paper-tables {input.paper:q} --browsers {input.browsers:q}"
+        " --compared {input.compared:q} --paper-tables {input.paper:q}"
         " --captions {params.captions:q} --benchmarks {params.folder:q}/benchmarks --configuration {params.configuration:q} --output {output:q} 2> {log:q}"

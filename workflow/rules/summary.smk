@@ -2,7 +2,7 @@
 
 VERDICTS = "<results>/{model}/shared/verdicts.parquet"
 # The report opens with it.
-ANSWERS = {"summary": Answer(MODELS, [VERDICTS]), **ANSWERS}
+ANSWERS = {"summary": [VERDICTS], **ANSWERS}
 TARGETS += expand(VERDICTS, model=MODELS)
 TARGETS += expand("<results>/figures/summary.{kind}", kind=FIGURE_KINDS)
 

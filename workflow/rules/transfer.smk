@@ -1,10 +1,13 @@
-"""Transfer of the shared neurons' activations in all directions, per (model, operator)."""
+"""Transfer of the shared neurons' activations in all directions, per (model, operator), and its contrasts with controls."""
 
 ONE_TRANSFER = "<results>/{model}/transfer/{operator}/{direction}.parquet"
 TRANSFERS = expand(ONE_TRANSFER, operator=OPERATORS, direction=DIRECTIONS, allow_missing=True)
 TRANSFER_PAIRS = every_operator("<results>/{model}/shared/{operator}/transfer_pairs.parquet")
-FIGURES["transfer"] = Figure("transfer", MODELS, TRANSFERS)
-TARGETS += expand([*TRANSFERS, *TRANSFER_PAIRS], model=MODELS)
+TRANSFER_CONTRASTS = "<results>/{model}/shared/transfer_contrasts.parquet"
+FIGURES["transfer"] = Figure("transfer", TRANSFERS)
+FIGURES["transfer_contrasts"] = Figure("transfer", [TRANSFER_CONTRASTS])
+ANSWERS["transfer"] = [*TRANSFERS, TRANSFER_CONTRASTS]
+TARGETS += expand([*TRANSFERS, *TRANSFER_PAIRS, TRANSFER_CONTRASTS], model=MODELS)
 
 
 rule transfer:
@@ -45,7 +48,23 @@ rule transfer:
         " --pairs-output {output.by_pair:q} 2> {log:q}"
 
 
-rule transfers_all:
+rule transfer_contrasts:
     input:
-        expand(TRANSFERS, model=MODELS),
-    localrule: True
+        TRANSFERS,
+        TRANSFER_PAIRS,
+    output:
+        TRANSFER_CONTRASTS,
+    log:
+        "<results>/logs/transfer_contrasts/{model}.log",
+    benchmark:
+        "<results>/benchmarks/transfer_contrasts/{model}.tsv"
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=source_digest("transfer-contrasts"),
+        settings=settings("bootstrap", "seed"),
+    resources:
+        **table_job(mem_mb=4000),
+    shell:
+        "python -m form_invariance transfer-contrasts --tables {input:q} {params.settings:q}"
+        " --output {output:q} 2> {log:q}"

@@ -12,7 +12,6 @@ def report(
     compared: Files,
     captions: str = "{}",
     paper_tables: Files = (),
-    browsers: Files = (),
     benchmarks: Path,
     configuration: str,
     output: Path,
@@ -25,7 +24,6 @@ def report(
         compared: SVG of the figures of all models
         captions: captions by figure, as JSON
         paper_tables: CSV of each table
-        browsers: MODEL.html of the models that have a neuron browser
         benchmarks: folder of the rules' benchmark files
         configuration: the run's configuration, for the record
         output: HTML file
@@ -38,5 +36,5 @@ def report(
 
     drawn = {(path.parent.name, path.stem): path for path in figures}
     files = Shown(drawn, compared, paper_tables, benchmarks)
-    texts, shown = json_object(captions, "--captions"), [path.stem for path in browsers]
-    write_text(output, render(dict(map(read_answers, answers)), files, texts, configuration, shown))
+    texts = json_object(captions, "--captions")
+    write_text(output, render(dict(map(read_answers, answers)), files, texts, configuration))

@@ -1,7 +1,7 @@
 """The report's page: figures and tables inside the one HTML file, nothing outside it."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -120,7 +120,6 @@ def render(
     files: Files,
     captions: Mapping[str, str],
     configuration: str,
-    browsers: Collection[str],
 ) -> str:
     """The page.
 
@@ -128,7 +127,6 @@ def render(
         answers: of each model.
         captions: what there is to see in a figure, by its name; a section says it once for all models.
         configuration: the configuration of the run, as YAML.
-        browsers: the models that have a neuron browser.
 
     Raises:
         UserError: a figure, a table or a benchmark file is missing or broken.
@@ -144,7 +142,7 @@ def render(
     return make_page(
         Path(__file__).parent,
         title=f"Form invariance of {', '.join(answers)}",
-        models=[{"name": model, "browser": model in browsers} for model in answers],
+        models=list(answers),
         verdicts=[{**row, "anchor": places.get(row["name"])} for row in verdict_rows(answers)],
         sizes=sorted({int(k) for one in verdicts.values() if one for k in one.table["k"]}),
         decided=[_shown(one, {}, model) for model, one in verdicts.items() if one],

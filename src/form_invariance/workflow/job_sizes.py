@@ -139,7 +139,7 @@ def model_job(
         return parameters(model["source"], model.get("revision"))
 
     def mem_mb(wildcards: Any, attempt: int) -> int:
-        on_gpu = kind(models[wildcards.model]) == "gpu"
+        on_gpu = gpus(models[wildcards.model], site, gpu_here()) != 0
         return extra_mb * attempt + memory_mb(size(wildcards), on_gpu, attempt)
 
     def of_site(key: str) -> Callable[..., Any]:

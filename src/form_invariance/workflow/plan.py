@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,10 +38,6 @@ class Job:
     benchmark: str
     reason: str
     on_gpu: bool
-    minutes: int = 0
-    """Its time limit on a cluster."""
-    partition: str = ""
-    """Of the cluster; empty: the default one."""
 
     @property
     def model(self) -> str:
@@ -64,8 +60,7 @@ def jobs(listing: str, root: Path) -> list[Job]:
         wildcards = dict(item.split("=", 1) for item in fields.get("wildcards", "").split(", ") if item)
         resources = dict(item.split("=", 1) for item in fields.get("resources", "").split(", ") if "=" in item)
         on_gpu = "gres" in resources or resources.get("gpu", "0") != "0"
-        asked = int(resources.get("runtime", 0)), resources.get("slurm_partition", "")
-        found.append(Job(rule, wildcards, fields["benchmark"], _reason(fields, root), on_gpu, *asked))
+        found.append(Job(rule, wildcards, fields["benchmark"], _reason(fields, root), on_gpu))
     return found
 
 
@@ -75,23 +70,6 @@ def _reason(fields: Mapping[str, str], root: Path) -> str:
     if given and not any((root / path).exists() for path in fields.get("output", "").split(", ")):
         return NOT_THERE
     return next((ours for theirs, ours in _REASONS.items() if theirs in given), given)
-
-
-def without_records(listing: str) -> str:
-    """Which jobs have no records by Snakemake, in a sentence; empty if all have.
-
-    Args:
-        listing: the output of `snakemake -n`.
-    """
-    found = re.search(
-        r"^(\d+) jobs have missing provenance.*\n(?:Rules with missing metadata: (.*))?", listing, re.M
-    )
-    if not found:
-        return ""
-    return (
-        f"{found[1]} finished jobs have no records by Snakemake ({found[2]}), so that a change of settings or "
-        "source would not make them again; if nothing has changed, 'snakemake --touch --forceall' makes records."
-    )
 
 
 def warnings(listing: str) -> list[str]:
@@ -131,7 +109,7 @@ def make(
         gpu_here: whether models whose device is `auto` run on a GPU.
     """
     reasons = {job.benchmark: job.reason for job in pending}
-    columns = ["rule", "model", "benchmark", "on_gpu", "minutes", "partition"]
+    columns = ["rule", "model", "benchmark", "on_gpu"]
     jobs = pd.DataFrame([{name: getattr(job, name) for name in columns} for job in every])
     if not gpu_here:
         devices = {name: model.get("device", "auto") for name, model in config["models"].items()}
@@ -222,25 +200,6 @@ def _time(timed: pd.DataFrame) -> list[str]:
         hours += f" On the {cores} cores of this machine that is about {cpu / cores:.2f} hours."
     guessed = int(timed["past"].isna().sum())
     return [hours, f"{len(timed) - guessed} jobs have this time from past runs, {guessed} from an estimate."]
-
-
-def hours(jobs: Iterable[Any], config: Mapping[str, Any]) -> list[str]:
-    """Hours of a run that begins, and what they rest on, in two sentences; none if its jobs read no weights.
-
-    Args:
-        jobs: the pending jobs of Snakemake's graph.
-    """
-    pending = [
-        Job(
-            job.rule.name, job.wildcards_dict, str(job.benchmark), "", any(map(job.resources.get, ("gpu", "gres")))
-        )
-        for job in jobs
-        if job.benchmark
-    ]
-    if not pending:
-        return []
-    table = make(pending, pending, Path(), config)
-    return _time(table[table["seconds"].notna()])
 
 
 def assumptions(jobs: pd.DataFrame, config: Mapping[str, Any], rate: float | None = None) -> str:

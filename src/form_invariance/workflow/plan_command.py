@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
+from cyclopts import Parameter, validators
 
 _SAID_ALWAYS = ("Using ", "Assuming ", "Building DAG", "host: ", "warning: ")
 """How lines begin that Snakemake prints whether or not it fails."""
-_SNAKEFILES = ("Snakefile", "snakefile", "workflow/Snakefile", "workflow/snakefile")
 
 
 def plan(
@@ -17,7 +16,7 @@ def plan(
     directory: Annotated[Path, Parameter(alias="-d")] = Path(),
     configfile: tuple[str, ...] = (),
     config: tuple[str, ...] = (),
-    tflops: float | None = None,
+    tflops: Annotated[float | None, Parameter(validator=validators.Number(gt=0))] = None,
 ) -> None:
     """Print what snakemake would run: pending jobs of each rule and model, why, and the estimated time.
 
@@ -31,15 +30,11 @@ def plan(
         tflops: rate at which a job that never ran computes, in 1e12 operations per second
     """
     from form_invariance.errors import UserError
-    from form_invariance.workflow import config_check, partitions
+    from form_invariance.workflow import config_check
     from form_invariance.workflow import plan as planned
     from form_invariance.workflow.given import merged
     from form_invariance.workflow.paths import default_folder
 
-    if not any(Path(name).exists() for name in _SNAKEFILES):
-        raise UserError(f"there is no Snakefile in {Path.cwd()}; run this in the checkout")
-    if tflops is not None and tflops <= 0:
-        raise UserError("--tflops must be above 0")
     rate = tflops * 1e12 if tflops else None
     if not directory.is_dir():
         raise UserError(f"--directory: there is no folder {str(directory)!r}")
@@ -58,16 +53,17 @@ def plan(
     # With --tflops the question is about another machine.
     on_gpu = rate is not None or gpu_here(default_folder())
     table = planned.make(pending, every, directory, whole, rate, gpu_here=on_gpu)
-    said = [planned.table(table), planned.assumptions(table, whole, rate), planned.without_records(listings[1])]
-    said += partitions.beyond(table, partitions.limits()) + planned.warnings(listings[1])
+    said = [planned.table(table), planned.assumptions(table, whole, rate), *planned.warnings(listings[1])]
     print("\n".join(filter(None, said)))
 
 
 def gpu_here(config_folder: Path) -> bool:
     """Whether jobs with `device: auto` run on a GPU: those of a login node do, though it has none itself."""
-    from form_invariance.workflow import job_sizes, partitions
+    from shutil import which
 
-    return job_sizes.has_gpu() or partitions.on_cluster() or (config_folder / "cluster.yaml").exists()
+    from form_invariance.workflow import job_sizes
+
+    return job_sizes.has_gpu() or which("sbatch") is not None or (config_folder / "cluster.yaml").exists()
 
 
 def _dry_run(words: Sequence[str]) -> str:

@@ -7,6 +7,9 @@ from typing import Any
 
 from form_invariance.problems.configured import copies
 
+_RUNNING = {"dtype": "float32", "device": "auto", "readout": "near"}
+"""How a model runs by default."""
+
 
 def one_of(names: Iterable[str]) -> str:
     """A pattern that matches these names and nothing else; without names it matches nothing."""
@@ -98,13 +101,15 @@ def asked_of(operator: Any) -> str:
     return f"digit {operator['digit']} of {operator['expression']}"
 
 
-def source_options(model: Mapping[str, Any]) -> list[str]:
-    """Options that say where a model comes from, one word each (a value may begin with a dash)."""
-    keys = {"source": "model", "revision": "revision"}
-    return [f"--{option}={model[key]}" for key, option in keys.items() if key in model]
+def run_options(model: Mapping[str, Any], *keys: str) -> list[str]:
+    """Options that say where a model of the configuration comes from, and how it runs.
 
+    One word each, because a value may begin with a dash. A default is given like any other value, so that writing
+    it into the configuration changes nothing.
 
-def run_options(model: Mapping[str, Any]) -> list[str]:
-    """Options that say where a model of the configuration comes from, and how it runs."""
-    running = [f"--{key}={model[key]}" for key in ("dtype", "device", "readout") if key in model]
-    return source_options(model) + running
+    Args:
+        keys: of `_RUNNING`, those that the command uses.
+    """
+    revision = [f"--revision={model['revision']}"] if "revision" in model else []
+    running = [f"--{key}={model.get(key, _RUNNING[key])}" for key in keys]
+    return [f"--model={model['source']}", *revision, *running]

@@ -103,11 +103,6 @@ def source_digest(command: str, *more: str) -> str:
     return digest_of([*paths, *sorted(data)])
 
 
-def text_digest(texts: Iterable[str]) -> str:
-    """Digest of some texts."""
-    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
-
-
 def digest_of(paths: Iterable[Path]) -> str:
     """Digest of the code and data in some files of the package."""
     digest = hashlib.sha256()

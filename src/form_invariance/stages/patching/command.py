@@ -5,27 +5,44 @@ from pathlib import Path
 from form_invariance.experiment.options import RunOptions, recorded
 
 
-def patching(*, model: RunOptions, dataset: Path, corrupt_table: Path, attribution: Path, output: Path) -> None:
-    """Compute the exact indirect effect of every candidate in one cell, by replay.
+def patching(
+    *,
+    model: RunOptions,
+    dataset: Path,
+    corrupt_table: Path,
+    attribution: Path,
+    output: Path,
+    ranking_output: Path,
+) -> None:
+    """Compute the exact indirect effect of every candidate in one cell, by replay, and rank the candidates.
 
     Args:
         corrupt_table: corrupt partners of the cell
         output: indirect effects by prompt (safetensors)
+        ranking_output: ranking table
     """
     settings = recorded(locals())
+
+    import sys
 
     from form_invariance.experiment.membership import to_tensors
     from form_invariance.experiment.run import load_run, of_run
     from form_invariance.stages.attribution.candidates import read_candidates
+    from form_invariance.stages.attribution.table import ATTRIBUTION
     from form_invariance.stages.dataset.prompts import read_train
     from form_invariance.stages.patching.compute import patch_candidates
-    from form_invariance.tables.files import write_tensors
+    from form_invariance.stages.patching.ranking import CHECKED, rank_cell, recall_of_attribution
+    from form_invariance.stages.patching.table import RANKING
+    from form_invariance.tables.files import read_table, write_table, write_tensors
     from form_invariance.tables.keys import common_keys
 
-    run = load_run(model)
+    run, keys = load_run(model), common_keys(dataset)
     train = read_train(dataset, corrupt_table, run.tokenizer, run.model.device)
     candidates = read_candidates(attribution, run.late, run.model.device)
-    effects = patch_candidates(run, train, candidates)
+    tensors = to_tensors(patch_candidates(run, train, candidates), candidates)
+    effects = {name: one.cpu().numpy() for name, one in tensors.items()}
+    estimates = read_table(attribution, ATTRIBUTION)
+    ranking = rank_cell(effects, estimates)
     provenance = {
         **settings,
         **of_run(run),
@@ -34,4 +51,12 @@ def patching(*, model: RunOptions, dataset: Path, corrupt_table: Path, attributi
         "corrupt_seeds": len(train.partners),
         "prompts": len(train.tokens),
     }
-    write_tensors(to_tensors(effects, candidates), output, "indirect_effects", provenance, common_keys(dataset))
+    write_tensors(effects, output, "indirect_effects", provenance, keys)
+    recall = recall_of_attribution(ranking, estimates)
+    if recall is not None:
+        provenance["recall_of_attribution"] = recall
+        contained = (
+            f"the {CHECKED} best of a layer by attribution contain {recall:.1%} of its exact {CHECKED} best"
+        )
+        print(f"all neurons were patched: {contained} (mean over layers)", file=sys.stderr)
+    write_table(ranking, ranking_output, RANKING, provenance, keys)
