@@ -9,15 +9,12 @@ import pytest
 from plain_heuristics import plain_labels, plain_strict, remains, strict_classes, strict_multi
 from scipy.stats import binom
 
-from form_invariance.cli import main
 from form_invariance.errors import UserError
 from form_invariance.stages.heuristics import classes, published, strict
-from form_invariance.stages.heuristics import null as nulls
 from form_invariance.stages.heuristics.answer_sets import answer_sets
-from form_invariance.stages.heuristics.maps import read_maps
 from form_invariance.stages.heuristics.names import EXPRESSIONS, family, of_result
 from form_invariance.stages.heuristics.null import evidence, make_null
-from form_invariance.stages.heuristics.pairs import kind_of, make_grid, published_part
+from form_invariance.stages.heuristics.pairs import Grid, kind_of, make_grid, published_part
 from form_invariance.stages.heuristics.rules import make_rules
 from form_invariance.stages.heuristics.ties import rank
 
@@ -41,17 +38,14 @@ def mixed_maps(grid):
 
 
 @pytest.mark.parametrize("operator", EXPRESSIONS)
-def test_published_scores_equal_the_golden_data(operator, tmp_path, monkeypatch):
+def test_published_scores_equal_the_golden_data(operator, monkeypatch):
     monkeypatch.setattr(classes, "ROWS", 5)
-    activations, output = GOLDEN / f"{operator}_activations.parquet", tmp_path / "s.parquet"
-    call = ["heuristics", "score", "--reference", "--operator", operator, "--max-operand", "100"]
-    assert main([*call, "--activations", str(activations), "--output", str(output)]) == 0
-    ours, theirs = pd.read_parquet(output), pd.read_parquet(GOLDEN / f"{operator}_scores.parquet")
-    names = [name for name in pd.read_parquet(activations) if name not in ("op1", "op2", "result")]
-    assert ours.pop("column").tolist() == [names[neuron] for neuron in ours["neuron"]]
+    table = pd.read_parquet(GOLDEN / f"{operator}_activations.parquet").sort_values(["op1", "op2"])
+    grid = Grid(*table[["op1", "op2", "result"]].to_numpy(np.int64).T, operator, 100)
+    maps = table.iloc[:, 3:].to_numpy(np.float32).T
+    ours, theirs = published.score(maps, maps, grid), pd.read_parquet(GOLDEN / f"{operator}_scores.parquet")
     pd.testing.assert_frame_equal(ours, theirs, check_dtype=False, atol=1e-9, rtol=0)
-    grid, maps = read_maps(activations, operator, 100)
-    floored, keys = published.score(*2 * [maps.to_numpy().T], grid, floor=0.3), ["neuron", "heuristic", "score"]
+    floored, keys = published.score(maps, maps, grid, floor=0.3), ["neuron", "heuristic", "score"]
     expected = ours.query("score >= 0.3").sort_values(keys, ignore_index=True)
     pd.testing.assert_frame_equal(floored.sort_values(keys, ignore_index=True), expected, check_dtype=False)
 
@@ -101,42 +95,6 @@ def test_what_strict_corrects():
     # Four pairs have the answer 96.
     assert "result_value_095" in known
     assert "result_value_096" not in known
-
-
-PAIRS = pd.DataFrame({"op1": [0, 99], "op2": [1, 2], "result": [1, 101], "m": [0.5, -1.0], "n": [0.25, 3.0]})
-WHOLE = "must be whole numbers, "
-
-
-@pytest.mark.parametrize(
-    ("sentence", "table", "options"),
-    [
-        ("a.parquet is not a Parquet table (", "op1,op2\n", []),
-        (WHOLE, PAIRS.assign(op2=[1.5, 2.0]), []),
-        ("operands must be in 0..99; give", PAIRS.assign(op1=[0, 100]), []),
-        ("the pair op1 = 99, op2 = 2 appears twice", pd.concat([PAIRS, PAIRS[1:]]), []),
-        ("result is not a + b of op1 and op2 in every row", PAIRS.assign(result=[1, 102]), []),
-        ("activations must be finite numbers", PAIRS.assign(n=[np.nan, 1.0]), []),
-        ("largest operand is 99; give 100", PAIRS, ["--max-operand", "101", "--reference"]),
-    ],
-)
-def test_bad_activations_and_options_end_the_command_in_a_sentence(table, options, sentence, tmp_path, capsys):
-    path, output = tmp_path / "a.parquet", tmp_path / "s.parquet"
-    if isinstance(table, str):
-        path.write_text(table)
-    elif table is not None:
-        table.to_parquet(path)
-    needed = {
-        "--operator": "addition",
-        "--max-operand": "100",
-        "--activations": str(path),
-        "--output": str(output),
-    }
-    words = [word for name, value in needed.items() if name not in options for word in (name, value)]
-    assert main(["heuristics", "score", *words, *options]) == 2
-    error = capsys.readouterr().err
-    assert sentence in error
-    assert error.count("\n") == 1
-    assert not output.exists()
 
 
 @pytest.mark.parametrize("expression", EXPRESSIONS.values())
@@ -248,42 +206,6 @@ def test_families_by_name():
     }
     assert {name: family(name) for name in names} == names
     assert {name for name in names if of_result(name)} == {name for name in names if "result" in names[name]}
-
-
-def test_the_command_writes_what_the_functions_score(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(nulls, "SCALE_MAPS", 60)
-    monkeypatch.setattr(nulls, "MAPS", 170)
-    grid = make_grid("a + b", 20)
-    rng = np.random.default_rng(0)
-    both, tables = [], []
-    for _ in range(2):
-        both.append(rng.normal(size=(3, len(grid.a))).astype(np.float32))
-        columns = {"op1": grid.a, "op2": grid.b, "result": grid.answer, **dict(zip("xyz", both[-1], strict=True))}
-        tables.append(pd.DataFrame(columns))
-    # Joined by pairs and names: the order of rows and columns is free in both.
-    tables[0].sample(frac=1, random_state=0).to_parquet(tmp_path / "operand.parquet")
-    other = tables[1][["op1", "op2", "result", *"zxy"]].sample(frac=1, random_state=1)
-    other.to_parquet(tmp_path / "result.parquet")
-    base = ["heuristics", "score", "--operator", "addition", "--max-operand", "20", "--output"]
-    files = ["--activations", str(tmp_path / "operand.parquet")]
-    files += ["--result-activations", str(tmp_path / "result.parquet")]
-    for mode, expected in (
-        ([], strict.score(*both, grid, 0.6)),
-        (["--reference"], published.score(*both, grid)),
-    ):
-        assert main([*base, str(tmp_path / "scores.parquet"), *files, *mode]) == 0
-        found = pd.read_parquet(tmp_path / "scores.parquet")
-        expected = expected.assign(column=expected["neuron"].map(dict(enumerate("xyz"))))
-        pd.testing.assert_frame_equal(found, expected[list(found.columns)].reset_index(drop=True))
-    for wrong, sentence in (
-        (other[1:], "must have the same op1, op2 and result as"),
-        (other.rename(columns={"x": "w"}), "must have the same neurons as"),
-        (other.drop(columns="x"), "only one of the two has 'x'"),
-    ):
-        wrong.to_parquet(tmp_path / "result.parquet")
-        assert main([*base, str(tmp_path / "none.parquet"), *files]) == 2
-        assert sentence in capsys.readouterr().err
-        assert not (tmp_path / "none.parquet").exists()
 
 
 def test_evidence_is_the_log_likelihood_ratio():

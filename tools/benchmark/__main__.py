@@ -96,9 +96,9 @@ def run(arguments: argparse.Namespace) -> None:
 def _measure(arguments: argparse.Namespace, label: str | None = None) -> None:
     """Measure a model in a folder or of the hub; `label` is its name in the table."""
     from benchmark import measure, report
+    from benchmark.rate import matmul_rate
     from form_invariance.experiment.model_options import load_model
     from form_invariance.model.near_readout import Readouts
-    from form_invariance.scouting.rate import matmul_rate
 
     names = ("model", "revision", "dtype", "device", "readout")
     options = ModelOptions(**{name: getattr(arguments, name) for name in names})

@@ -7,10 +7,10 @@ from typing import Any
 
 from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
+from benchmark.rate import fastest
 from form_invariance.model.decoder import Decoder
 from form_invariance.model.near_readout import Readouts
 from form_invariance.model.sizes import DecoderConfig
-from form_invariance.scouting.rate import fastest
 
 Row = dict[str, Any]
 """One row of the benchmark's table (`table.py` explains the columns)."""

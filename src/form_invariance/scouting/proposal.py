@@ -3,7 +3,6 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,38 +10,15 @@ import pandas as pd
 import yaml
 
 from form_invariance.model.decoder import Decoder
-from form_invariance.model.sizes import Sizes
 from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import TableTask, pool
 from form_invariance.scouting import sizes
 from form_invariance.scouting.questions import Question, draw
-from form_invariance.scouting.writing import configuration, model_name
+from form_invariance.scouting.writing import Experiment, configuration, model_name
 from form_invariance.stages.census.compute import take_census
 from form_invariance.tables.progress import silent
 from form_invariance.workflow.config_check import load
 from form_invariance.workflow.paths import default_folder
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """What a configuration is made of, without its sizes.
-
-    Attributes:
-        settings: of the model, in the configuration.
-        shape: the model's sizes.
-        questions: the operators.
-        chosen: a trial for each format and operator.
-        files: by operator, the tables that have lost their worked examples.
-        tasks: the other tasks.
-    """
-
-    settings: Mapping[str, str]
-    shape: Sizes
-    questions: Sequence[Question]
-    chosen: pd.DataFrame
-    files: Mapping[str, Path]
-    tasks: Mapping[str, Any]
-    seed: int
 
 
 def tables_without_examples(questions: Sequence[Question], chosen: pd.DataFrame, seed: int) -> dict[str, str]:
@@ -99,22 +75,14 @@ def fit(
     Raises:
         UserError: the model answers too few rows of a table right.
     """
-    defaults, c = load(default_folder() / "config.yaml"), experiment.shape
+    defaults = load(default_folder() / "config.yaml")
     shares = [float(own["correct"].mean()) for own, _ in censuses.values()] or experiment.chosen["right"].tolist()
     problems = math.inf if censuses else min(len(pool(question.task)) for question in experiment.questions)
     found: list[tuple[str, dict[str, Any], float]] = []
-    for own in sizes.steps(c.d_mlp, problems, min(shares)):
+    for own in sizes.steps(experiment.width, problems, min(shares)):
         if censuses:
             own = sizes.of_tables(own, censuses, experiment.seed)
-        text = configuration(
-            experiment.settings,
-            experiment.questions,
-            experiment.chosen,
-            own,
-            experiment.files,
-            experiment.tasks,
-            experiment.seed,
-        )
+        text = configuration(experiment, own)
         config = {**defaults, **yaml.safe_load(text)}
         seconds = sizes.seconds(config, model_name(experiment.settings["source"]), rate)
         if found and seconds > longest:

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter, validators
 
 from form_invariance.errors import UserError
 from form_invariance.experiment.options import Files, Flag, ModelOptions, Seed
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from form_invariance.scouting.questions import Question
 
 _TEMPLATE = "FORMAT/OPERATOR=TEMPLATE"
+_POSITIVE = Parameter(validator=validators.Number(gt=0))
 
 
 def _templates(items: Sequence[str]) -> dict[tuple[str, str], list[str]]:
@@ -24,13 +27,6 @@ def _templates(items: Sequence[str]) -> dict[tuple[str, str], list[str]]:
             raise UserError(f"--template: {item!r} must have the form {_TEMPLATE}")
         found.setdefault((form, operator), []).append(text)
     return found
-
-
-def _check_numbers(minutes: float, tflops: float | None, seed: int) -> None:
-    if not minutes > 0 or (tflops is not None and not tflops > 0):
-        raise UserError("--minutes and --tflops must be above 0")
-    if seed < 0:
-        raise UserError(f"--seed: {seed} must be 0 or larger")
 
 
 def _check_names(model: str, tables: "dict[Path, Question]", template: Sequence[str]) -> None:
@@ -60,9 +56,9 @@ def scout(
     table: Files = (),
     template: tuple[str, ...] = (),
     examples: str = "same",
-    minutes: float = 60,
-    tflops: float | None = None,
-    seed: Seed = 0,
+    minutes: Annotated[float, _POSITIVE] = 60,
+    tflops: Annotated[float | None, _POSITIVE] = None,
+    seed: Annotated[Seed, Parameter(validator=validators.Number(gte=0))] = 0,
     force: Flag = False,
     output: Path,
 ) -> None:
@@ -76,7 +72,7 @@ def scout(
         examples: worked examples of each prompt: a number; same (the default): the best of 0, 1, 2 and 4 for all
             formats together; or each: the best for each format and operator
         minutes: time of the experiment; default: 60
-        tflops: rate of the machine of the experiment, in 1e12 operations per second; default: measured here
+        tflops: rate of the machine of the experiment, in 1e12 operations per second; default: this one's
         force: replace the output, and its copies of tables
         output: configuration file
     """
@@ -93,7 +89,6 @@ def scout(
     schema = load(default_folder() / "schemas/config.schema.yaml")
     tables = questions.of_files(table, choice.counts_of(examples)[-1])
     copies = {one.operator: output.with_name(f"{output.stem}_{one.operator}.csv") for one in tables}
-    _check_numbers(minutes, tflops, seed)
     _check_names(model.model, dict(zip(table, tables, strict=True)), template)
     _check_files([output, *copies.values()], table, force)
     decoder, tokenizer = load_model(model)
@@ -106,7 +101,6 @@ def scout(
     left_out = choice.left_out(trials[trials["level"] == level], chosen, examples) + questions.unasked(
         levels[level]
     )
-    speed = tflops * 1e12 if tflops else sizes.machine_rate(decoder)
     texts = proposal.tables_without_examples(asked, chosen, seed)
     files = {operator: copies[operator] for operator in texts}
     tasks = other_tasks(tokenizer, asked, dict.fromkeys(chosen["format"]))
@@ -116,13 +110,14 @@ def scout(
         for field in fields(model)
         if field.name not in ("model", "model_files") and getattr(model, field.name) != field.default
     }
+    speed = tflops * 1e12 if tflops else sizes.machine_rate(given, decoder.device.type != "cpu")
     with TemporaryDirectory() as folder:
         drafts = {operator: Path(folder) / path.name for operator, path in files.items()}
         for operator, path in drafts.items():
             path.write_text(texts[operator], encoding="utf-8")
         censuses = proposal.censuses(decoder, tokenizer, asked, chosen, drafts, seed)
         text, config, seconds = proposal.fit(
-            proposal.Experiment(given, decoder.config, asked, chosen, files, tasks, seed),
+            writing.Experiment(given, decoder.config.d_mlp, asked, chosen, files, tasks, seed),
             censuses,
             speed,
             60 * minutes,

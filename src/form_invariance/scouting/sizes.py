@@ -4,15 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
-import torch
 
 from form_invariance.errors import UserError
-from form_invariance.model.decoder import Decoder
-from form_invariance.scouting.rate import matmul_rate
 from form_invariance.stages.dataset.compute import Choice, make_dataset, sides
 from form_invariance.workflow import job_costs, machine
 
-Sizes = dict[str, Any]
+Settings = dict[str, Any]
 """Values of the configuration by key."""
 
 Censuses = Mapping[tuple[str, str], tuple[pd.DataFrame, str]]
@@ -48,7 +45,7 @@ _SPARE = 8
 """Rows of a table in no dataset, whose means replace ablated activations."""
 
 
-def steps(d_mlp: int, problems: float, right: float) -> list[Sizes]:
+def steps(d_mlp: int, problems: float, right: float) -> list[Settings]:
     """The sizes that a model and its right answers allow, the quickest experiment first.
 
     Args:
@@ -56,9 +53,9 @@ def steps(d_mlp: int, problems: float, right: float) -> list[Sizes]:
         problems: how many the operator with the fewest has; infinite for tables, which `of_tables` fits.
         right: share of right answers in the cell with the fewest.
     """
-    found: list[Sizes] = []
+    found: list[Settings] = []
     for step in _STEPS:
-        own: Sizes = dict(zip(_KEYS, step, strict=True))
+        own: Settings = dict(zip(_KEYS, step, strict=True))
         prompts = own["train_prompts"] + own["eval_prompts"]
         if found and 2.8 * prompts > problems * right:
             break
@@ -81,7 +78,7 @@ def seconds(config: Mapping[str, Any], model: str, rate: float) -> float:
     """
     settings = config["models"][model]
     numbers = any("table" not in one for one in config["operators"].values())
-    left_out = set() if numbers else {"heuristics", "family_knockout"}
+    left_out = {"row_activations"} if numbers else {"heuristics", "family_knockout"}
     if settings.get("dtype", "float32") == "float32":
         left_out.add("precision")
     work = sum(
@@ -93,13 +90,12 @@ def seconds(config: Mapping[str, Any], model: str, rate: float) -> float:
     return work / rate + loads * start / machine.cores()
 
 
-def machine_rate(model: Decoder) -> float:
-    """Floating-point operations per second of this machine, in matrix products of the model's sizes."""
-    rate = matmul_rate(model)
-    return rate * machine.cores() / torch.get_num_threads() if model.device.type == "cpu" else rate
+def machine_rate(model: Mapping[str, Any], on_gpu: bool) -> float:
+    """Operations per second of this whole machine with a model of the configuration, as `plan` assumes them."""
+    return job_costs.rate_of(model, on_gpu) * (1 if on_gpu else machine.cores())
 
 
-def of_tables(sizes: Sizes, censuses: Censuses, seed: int) -> Sizes:
+def of_tables(sizes: Settings, censuses: Censuses, seed: int) -> Settings:
     """The sizes with as many train and eval prompts as the rows allow that the model answers right.
 
     Args:

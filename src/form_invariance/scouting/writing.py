@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,33 @@ import yaml
 
 from form_invariance.problems.tasks import Arithmetic, TableTask
 from form_invariance.scouting.questions import PROBLEMS, Question
-from form_invariance.scouting.sizes import Sizes
+from form_invariance.scouting.sizes import Settings
 
 _PLACES = ("units", "tens", "hundreds")
 _SHOWN = 60
 """Characters of a wording in the table."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What a configuration is made of, without its sizes.
+
+    Attributes:
+        settings: the model's source and, where they differ from the defaults, its other settings.
+        width: neurons of a layer.
+        questions: those of the chosen trials.
+        chosen: a trial for each format and operator.
+        files: by operator, the tables that have lost their worked examples.
+        tasks: the other tasks.
+    """
+
+    settings: Mapping[str, str]
+    width: int
+    questions: Sequence[Question]
+    chosen: pd.DataFrame
+    files: Mapping[str, Path]
+    tasks: Mapping[str, Any]
+    seed: int
 
 
 def table(trials: pd.DataFrame) -> str:
@@ -70,51 +93,32 @@ def operators_of(question: Question) -> dict[str, int | None]:
     return {f"{question.operator}_{_PLACES[last - digit]}": digit for digit in range(question.digits)}
 
 
-def configuration(
-    model: Mapping[str, str],
-    questions: Sequence[Question],
-    chosen: pd.DataFrame,
-    sizes: Sizes,
-    files: Mapping[str, Path],
-    tasks: Mapping[str, Any],
-    seed: int,
-) -> str:
-    """A commented configuration.
-
-    Args:
-        model: its source and, where they differ from the defaults, its other settings.
-        questions: those of the chosen trials.
-        chosen: a trial for each format and operator.
-        files: the tables that have lost their worked examples, by operator.
-        tasks: the other tasks.
-    """
-    lines = [f"seed: {seed}", "", "models:", f"  {_key(model_name(model['source']))}:"]
-    lines += [f"    {key}: {_text(value)}" for key, value in model.items()]
-    task = questions[0].task
+def configuration(own: Experiment, sizes: Settings) -> str:
+    """A commented configuration."""
+    lines = [f"seed: {own.seed}", "", "models:", f"  {_key(model_name(own.settings['source']))}:"]
+    lines += [f"    {key}: {_text(value)}" for key, value in own.settings.items()]
+    task = own.questions[0].task
     if isinstance(task, Arithmetic):
         lines += ["", "# Limits of the operands and of the answer, inclusive.", "operands:"]
         lines += [f"  {key}: {value}" for key, value in vars(task.limits).items()]
     lines += ["", "operators:"]
-    for question in questions:
+    for question in own.questions:
         for name, digit in operators_of(question).items():
-            lines.append(f"  {_key(name)}: {{{_operator(question, digit, files)}}}")
+            lines.append(f"  {_key(name)}: {{{_operator(question, digit, own.files)}}}")
     lines += ["", "formats:"]
-    for form, own in chosen.groupby("format", sort=False):
+    for form, chosen in own.chosen.groupby("format", sort=False):
         lines += [f"  {_key(str(form))}:", "    templates:"]
-        for question in questions:
-            row = own[own["operator"] == question.operator].iloc[0]
+        for question in own.questions:
+            row = chosen[chosen["operator"] == question.operator].iloc[0]
             shares = " ".join(f"{share:.2f}" for share in row["by_digit"])
             lines.append(f"      # Right in {PROBLEMS} problems: {shares}. Worked examples: {row['examples']}.")
             first, *others = map(_key, operators_of(question))
             anchor = f"template{row.name}"
             lines.append(f"      {first}: {f'&{anchor} ' if others else ''}{_text(row['template'])}")
             lines += [f"      {other}: *{anchor}" for other in others]
-    told = yaml.safe_dump({"specificity_tasks": dict(tasks)}, sort_keys=False, allow_unicode=True, width=math.inf)
-    lines += [
-        "",
-        "# Tasks that compute nothing, or something else, on which the circuits are tried.",
-        told.rstrip(),
-    ]
+    tasks = {"specificity_tasks": dict(own.tasks)}
+    lines += ["", "# Tasks that compute nothing, or something else, on which the circuits are tried."]
+    lines += [yaml.safe_dump(tasks, sort_keys=False, allow_unicode=True, width=math.inf).rstrip()]
     lines += ["", "# Sizes: config/README.md explains each. All other keys are those of config.yaml."]
     lines += [f"{key}: {value}" for key, value in sizes.items()]
     return "\n".join([*lines, ""])

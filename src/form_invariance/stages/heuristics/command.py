@@ -1,14 +1,12 @@
-"""Heuristics of the shared neurons of a cell, or of activation maps from anywhere."""
+"""Heuristics of the shared neurons of a cell."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Any
 
 from form_invariance.errors import UserError
-from form_invariance.experiment.options import Files, Flag, ModelOptions, Seed, Size, recorded
+from form_invariance.experiment.options import Files, ModelOptions, Seed, Size, recorded
 from form_invariance.stages.heuristics.grid_options import GridOptions, grid_of
-from form_invariance.stages.heuristics.names import KINDS, NULL_SETTINGS, SHARED
+from form_invariance.stages.heuristics.names import NULL_SETTINGS, SHARED
 
 if TYPE_CHECKING:
     from form_invariance.stages.heuristics.null import Null
@@ -106,42 +104,3 @@ def label(
     }
     write_tensors(maps, maps_output, map_files.KIND, provenance, keys)
     write_table(table, output, HEURISTICS, provenance, keys)
-
-
-def score(
-    *,
-    activations: Path,
-    result_activations: Path | None = None,
-    operator: Annotated[str, Parameter(choices=KINDS)],
-    max_operand: int,
-    threshold: float = 0.6,
-    reference: Flag = False,
-    output: Path,
-) -> None:
-    """Score every neuron of a table of activation maps.
-
-    Args:
-        activations: Parquet table: op1, op2, result, then one column a neuron (K map, and KV map if none is given)
-        result_activations: the same form, for the result heuristics (KV maps)
-        operator: which operator the maps are of
-        max_operand: operands are below it
-        threshold: share beyond chance that a label needs; default: 0.6
-        reference: the published scores, faults included, without labels
-        output: table of scores
-    """
-    settings = recorded(locals())
-
-    from form_invariance.stages.heuristics import maps, published, strict
-    from form_invariance.stages.heuristics.table import PUBLISHED_SCORES, STRICT_SCORES
-    from form_invariance.tables.files import write_table
-
-    grid, names, operand_maps, result_maps = maps.read_both(
-        activations, result_activations, operator, max_operand, threshold
-    )
-    if reference:
-        maps.check_whole(activations, grid)
-        table, schema = published.score(operand_maps, result_maps, grid), PUBLISHED_SCORES
-    else:
-        table, schema = strict.score(operand_maps, result_maps, grid, threshold), STRICT_SCORES
-    table.insert(1, "column", [names[neuron] for neuron in table["neuron"]])
-    write_table(table, output, schema, {**settings, "mode": "reference" if reference else "strict"})

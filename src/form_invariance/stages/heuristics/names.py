@@ -3,9 +3,6 @@
 EXPRESSIONS = {"addition": "a + b", "subtraction": "a - b", "multiplication": "a * b", "division": "a // b"}
 """The operators that the published algorithm knows."""
 
-KINDS = (*EXPRESSIONS, "other")
-"""Any other expression is of kind `other`."""
-
 DIGIT = "digit"
 """The kind of an operator that asks one digit of its answer, which is the result that rules speak of."""
 

@@ -2,25 +2,8 @@
 
 import pandas as pd
 
-from form_invariance.tables.columns import CELL, NEURON, Schema, flag, integer, number, text
+from form_invariance.tables.columns import CELL, NEURON, Schema, flag, number, text
 
-_SCORE = {
-    "neuron": integer("number of the neuron: its column, from 0"),
-    "column": text("name of that column in the table of activations"),
-    "heuristic": text("name of the heuristic"),
-    "score": number("share of the neuron's top pairs that the heuristic holds for"),
-}
-PUBLISHED_SCORES = Schema("published_scores", dict(_SCORE))
-STRICT_SCORES = Schema(
-    "strict_scores",
-    {
-        **_SCORE,
-        "base_rate": number("share of all pairs that the heuristic holds for"),
-        "lift": number("score / base_rate"),
-        "p_value": number("share of equally smooth random maps with as much evidence for any heuristic"),
-        "label": flag("the neuron carries this label"),
-    },
-)
 LABELLED_NEURONS = Schema(
     "labelled_neurons",
     {
