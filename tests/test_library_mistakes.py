@@ -59,7 +59,6 @@ NO_TABLE = [None, "prompts", [], PROMPTS["prompt"], pd.DataFrame()]
 NO_SINGLE = [True, np.nan, [], object()]
 NO_TEXT = [None, "", b"12+7=", Decimal("NaN")]
 NO_WHOLE = [None, np.inf, 2.5, "", True, [1], Decimal("1.5"), -1, 10**30]
-LISTS_AS_TEXT = ["['Kyiv', 'Kiev']", "{19, 71}", str(frozenset([19, 71])), repr(np.array([19, 71]))]
 NO_TOKENS = ["x", "[73, x]", [], 73, [73.5], [73, None], [1, 2]]
 """Accepted tokens: no list of whole numbers, or one without the answer_token, which is 73 in this row."""
 NO_PROMPTS = [
@@ -102,12 +101,6 @@ WRONG = [  # functions, argument, what the message has, wrong values
         "rows",
         "^rows: row 1 has .* in column 'answer'",
         cells(ROWS, "answer", [*NO_TEXT, [], {"1": 2}]),
-    ),
-    (
-        ["make_prompts"],
-        "rows",
-        r"^rows: row 1 has the text .*, which may be a list",
-        cells(ROWS, "answer", LISTS_AS_TEXT),
     ),
     (["make_prompts"], "answer", "^rows: ", [*NO_SINGLE, None, "sum", ("answer",)]),
     (

@@ -15,7 +15,7 @@ from form_invariance.beyond.family_knockout.figure import family_knockout
 from form_invariance.beyond.family_knockout.table import FAMILY_KNOCKOUT, METRICS
 from form_invariance.experiment.contrasts import ALL, described, over_cells, paired, problems_of
 from form_invariance.experiment.run import Run
-from form_invariance.problems.prompts import render
+from form_invariance.problems.templates import render
 from form_invariance.randomness import generator
 from form_invariance.stages.heuristics.names import MATCHED, SHARED, family
 from form_invariance.stages.heuristics.pairs import Grid, make_grid

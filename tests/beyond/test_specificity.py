@@ -44,8 +44,8 @@ from form_invariance.model import loading
 from form_invariance.model.tokenizers import load_tokenizer
 from form_invariance.problems.configured import task_of
 from form_invariance.problems.operands import OperandRange
-from form_invariance.problems.prompts import render
 from form_invariance.problems.tasks import Arithmetic
+from form_invariance.problems.templates import render
 from form_invariance.randomness import generator
 from form_invariance.stages.mean_cache import compute as mean_cache
 from form_invariance.workflow.model_checks import known_folder

@@ -9,7 +9,7 @@ from replayed_run import calls_of, replay
 
 from conftest import FAMILIES, write_model
 from form_invariance.problems.operands import OperandRange
-from form_invariance.problems.prompts import render
+from form_invariance.problems.templates import render
 from form_invariance.stages.census.table import CENSUS
 from form_invariance.stages.interventions.table import INTERVENTIONS
 from form_invariance.stages.overlap.table import OVERLAP

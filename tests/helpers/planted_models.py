@@ -14,7 +14,7 @@ import torch
 from embedded_training.saving import llama_config, write_folder
 from embedded_training.tokenizer import LARGEST_NUMBER, build_tokenizer
 from form_invariance.problems.operands import OperandRange
-from form_invariance.problems.prompts import render
+from form_invariance.problems.templates import render
 from form_invariance.randomness import generator
 
 TEMPLATES = {

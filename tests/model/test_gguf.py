@@ -22,7 +22,7 @@ from form_invariance.errors import UserError
 from form_invariance.model import decoder, loading, tokenizers
 from form_invariance.model.files import resolve
 from form_invariance.model.gguf import write_folder
-from form_invariance.problems.prompts import render
+from form_invariance.problems.templates import render
 
 PRES = ("smollm", "llama-bpe")
 """Whose rules for splitting texts transformers does not know."""

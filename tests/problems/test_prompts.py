@@ -2,7 +2,8 @@ import pytest
 
 from form_invariance.errors import UserError
 from form_invariance.problems.operands import OperandRange
-from form_invariance.problems.prompts import PAD, PromptTokenizer, check_template, render
+from form_invariance.problems.prompts import PAD, PromptTokenizer, check_template
+from form_invariance.problems.templates import render
 
 LIMITS = OperandRange()
 

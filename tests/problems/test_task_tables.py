@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from form_invariance.errors import UserError
-from form_invariance.problems.task_tables import NO_OPERAND, first_fields, lines_of, read_task_table
+from form_invariance.problems.task_tables import NO_OPERAND, first_fields, read_task_table
 from form_invariance.problems.tasks import TableTask, pool
 
 
@@ -52,12 +52,7 @@ def test_a_table_that_has_changed_since_the_run_began_is_refused(tmp_path):
         ("{word},answer\na,b\nc,d\n", "column 1 has the name '{word}'"),
         ("word;answer\na, b;c\nd;e\n", "'word;answer' are separated by ';'; separate all values by commas"),
         ('word,answer\n"a\nb",c\n"d\r\ne",f\n"g ",h\n', "column 'word' in line 6 is empty, or begins or ends"),
-        ('word,answer\n"a\nb",c\n\nd,e\n"a\nb",f\n', "line 6 states a problem of an earlier line"),
-        (
-            "word,answer\na,b\nc,['d' 'e']\n",
-            "column 'answer' in line 3 has several answers (\"['d' 'e']\")",
-        ),
-        ("word,answer\na,b\nc,\0d\n", "line 3 has a NUL character"),
+        ('word,answer\n"a\nb",c\n\nd,e\n"a\nb",f\n', "line 7 states a problem of an earlier line"),
     ],
 )
 def test_a_table_that_breaks_a_rule_is_refused(tmp_path, text, said):
@@ -78,18 +73,17 @@ def test_a_file_that_is_missing_or_no_text_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "words", "lines"),
+    ("text", "words"),
     [
-        ("\ufeffword,answer\na,b\nc,d\n", ["a", "c"], [2, 3]),
-        ("word,answer\r\na,b\r\n\r\nc,d", ["a", "c"], [2, 4]),
-        ('\n\nword,answer\n"a\nb",b\n   \n"c, ""d""",d\n', ["a\nb", 'c, "d"'], [4, 7]),
-        ('"word","answer"\n"a","b"\n"null","NA"\n', ["a", "null"], [2, 3]),
+        ("\ufeffword,answer\na,b\nc,d\n", ["a", "c"]),
+        ("word,answer\r\na,b\r\n\r\nc,d", ["a", "c"]),
+        ('\n\nword,answer\n"a\nb",b\n   \n"c, ""d""",d\n', ["a\nb", 'c, "d"']),
+        ('"word","answer"\n"a","b"\n"null","NA"\n', ["a", "null"]),
     ],
 )
-def test_unusual_files_keep_their_text(tmp_path, text, words, lines):
+def test_unusual_files_keep_their_text(tmp_path, text, words):
     path = written(tmp_path, text)
     assert [json.loads(one)["word"] for one in read_task_table(path, "answer")["fields"]] == words
-    assert lines_of(path) == lines
     assert first_fields(path)["word"] == words[0]
 
 
@@ -100,7 +94,7 @@ ANY = [*WRITTEN, "e, f\n", 'l,"m\n', "n,o,\n", ",p\n"]
 @FUZZ
 @given(st.lists(st.sampled_from(WRITTEN) | st.sampled_from(ANY), min_size=2, max_size=5, unique=True).map("".join))
 def test_any_text_is_a_table_or_one_sentence(tmp_path_factory, text):
-    """Where it is a table, it has what Python's csv reads, each row on the line on which it begins."""
+    """Where it is a table, it has what Python's csv reads."""
     path = written(tmp_path_factory.mktemp("csv"), "a,b\n" + text)
     table, said = refusal(read_task_table, path, "b")
     if said:
@@ -109,8 +103,3 @@ def test_any_text_is_a_table_or_one_sentence(tmp_path_factory, text):
     assert [
         [json.loads(one)["a"], target] for one, target in zip(table["fields"], table["target"], strict=True)
     ] == rows
-    starts = path.read_text(encoding="utf-8")
-    lines = io.StringIO(starts, newline="").readlines()
-    assert all(
-        lines[line - 1].lstrip('"').startswith(row[0][:1]) for line, row in zip(lines_of(path), rows, strict=True)
-    )

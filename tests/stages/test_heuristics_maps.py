@@ -12,7 +12,7 @@ from schema_checks import check_columns
 from form_invariance.model import loading as models
 from form_invariance.model.decoder import Norm
 from form_invariance.model.tokenizers import load_tokenizer
-from form_invariance.problems.prompts import render
+from form_invariance.problems.templates import render
 from form_invariance.stages.heuristics import map_files, published, strict
 from form_invariance.stages.heuristics.activations import answer_logits, operand_maps
 from form_invariance.stages.heuristics.classes import members_of

@@ -13,7 +13,7 @@ from form_invariance.model import loading as models
 from form_invariance.model.decoder import Decoder, LayerWeights, Norm, embed, run_layers
 from form_invariance.model.sizes import DecoderConfig
 from form_invariance.problems.operands import OperandRange, operand_pool
-from form_invariance.problems.prompts import render
+from form_invariance.problems.templates import render
 from form_invariance.stages.probe import compute as probe
 from form_invariance.stages.probe import summary as probe_summary
 

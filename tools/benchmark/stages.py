@@ -15,8 +15,9 @@ from form_invariance.experiment.run import Run
 from form_invariance.model.near_readout import Readouts
 from form_invariance.model.replay import build_cache, last_token_neurons
 from form_invariance.problems.operands import OperandRange
-from form_invariance.problems.prompts import PromptTokenizer, render
+from form_invariance.problems.prompts import PromptTokenizer
 from form_invariance.problems.tasks import Arithmetic
+from form_invariance.problems.templates import render
 from form_invariance.randomness import generator
 from form_invariance.stages.attribution.compute import attribute
 from form_invariance.stages.census.compute import take_census

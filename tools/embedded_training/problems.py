@@ -12,7 +12,8 @@ import numpy as np
 
 from form_invariance.json_yaml import read_yaml
 from form_invariance.problems.operands import OperandRange, evaluate, operand_pool
-from form_invariance.problems.prompts import PromptTokenizer, render
+from form_invariance.problems.prompts import PromptTokenizer
+from form_invariance.problems.templates import render
 from form_invariance.randomness import generator
 
 TRAINED = OperandRange(operand_min=0, operand_max=999, answer_min=0, answer_max=999)

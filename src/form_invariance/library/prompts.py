@@ -1,5 +1,7 @@
 """Prompts as tables, and what the model says."""
 
+from itertools import chain
+
 import numpy as np
 import pandas as pd
 import torch
@@ -12,8 +14,8 @@ from form_invariance.experiment.run import Run
 from form_invariance.library.models import as_loaded
 from form_invariance.library.tables import (
     column,
-    lists_of_answers,
     lists_of_numbers,
+    lists_of_texts,
     names_of,
     refusal,
     shown,
@@ -51,7 +53,7 @@ def make_prompts(model: Run, template: str, rows: pd.DataFrame, answer: str = "a
 
     Raises:
         UserError: a field is no column, a cell is empty or no text, a prompt has BOS, or an answer does not begin
-            a token after its prompt, or looks like a list that was written as text.
+            a token after its prompt.
     """
     names = names_of(rows, "rows")
     if not isinstance(template, str):
@@ -59,12 +61,13 @@ def make_prompts(model: Run, template: str, rows: pd.DataFrame, answer: str = "a
     check_fields(template, "make_prompts", names)
     fields = list(dict.fromkeys(fields_of(template, names)))
     columns = [texts(rows, name, "rows") for name in fields]
-    answers, numbers = lists_of_answers(rows, answer, "rows")
+    answers = lists_of_texts(rows, answer, "rows")
+    numbers = list(map(len, answers))
     if not len(rows):
         raise UserError("rows: there is none")
     prompts = [fill(template, dict(zip(fields, row, strict=True))) for row in zip(*columns, strict=True)]
     asked = np.repeat(np.array(prompts, dtype=object), numbers).tolist()
-    tokens = first_tokens(model.tokenizer, asked, answers, f"template {template!r}")
+    tokens = first_tokens(model.tokenizer, asked, list(chain(*answers)), f"template {template!r}")
     each = [part.tolist() for part in np.split(tokens, np.cumsum(numbers)[:-1])]
     # Those of a model that the rows were made for before are not this model's.
     stale = ["accepted_tokens", *(name for name in ANSWERED if name not in (*fields, answer))]
@@ -104,7 +107,7 @@ def accepted_of(prompts: pd.DataFrame, argument: str = "prompts") -> list[list[i
     Raises:
         UserError: accepted tokens are no list of whole numbers that has the answer_token.
     """
-    answers = [int(token) for token in whole_numbers(prompts, "answer_token", argument)]
+    answers = whole_numbers(prompts, "answer_token", argument).tolist()
     if "accepted_tokens" not in names_of(prompts, argument):
         return [[token] for token in answers]
     several = lists_of_numbers(prompts, "accepted_tokens", argument)
@@ -144,7 +147,7 @@ def tensors_of(model: Run, prompts: pd.DataFrame, argument: str) -> tuple[Tensor
     for row in np.flatnonzero((answers < 0) | (answers >= tokens))[:1]:
         rule = f"has the answer_token {answers[row]}; the model has the tokens 0..{tokens - 1}"
         raise refusal(prompts, row, argument, rule)
-    return model.tokens(asked), torch.from_numpy(answers.astype(np.int64)).to(model.model.device)
+    return model.tokens(asked), torch.from_numpy(answers).to(model.model.device)
 
 
 def prompts_of(model: Run, table: pd.DataFrame, argument: str) -> list[str]:
@@ -153,7 +156,7 @@ def prompts_of(model: Run, table: pd.DataFrame, argument: str) -> list[str]:
     Raises:
         UserError: there is none, or one is no text, has no token, or has BOS, which begins every prompt already.
     """
-    values = column(table, "prompt", argument).tolist()
+    values = column(table, "prompt", argument)
     if not values:
         raise UserError(f"{argument}: there is no prompt")
     for row, value in enumerate(values):
@@ -176,7 +179,7 @@ def mask_of(model: Run, neurons: pd.DataFrame) -> np.ndarray:
             "where the studied layers begin"
         )
     mask = np.zeros((len(model.late), model.width), dtype=bool)
-    mask[layers.astype(np.int64) - model.first, numbers.astype(np.int64)] = True
+    mask[layers - model.first, numbers] = True
     return mask
 
 

@@ -1,19 +1,12 @@
 """Checks of the tables that the library is given: a cell is used for what it is, or refused with its row."""
 
-import operator
-import re
-from datetime import date
-from decimal import Decimal
-from numbers import Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from form_invariance.errors import UserError
-from form_invariance.problems.task_tables import is_list_as_text
 
-_FLOAT = float | np.floating
 _EXACT = 2**53
 """A float of this size may have been another whole number."""
 _SHOWN = 60
@@ -26,20 +19,13 @@ def shown(value: object) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-def whole(value: object) -> int | None:
+def whole(value: Any) -> int | None:
     """A whole number that is given as one, as a float (3.0) or as text ("3"); None if it is none of these."""
-    if isinstance(value, bool | np.bool_):
-        return None
-    if isinstance(value, str):
-        return int(value.partition(".")[0]) if re.fullmatch(r"-?[0-9]{1,18}(\.0*)?", value) else None
-    if isinstance(value, Decimal):
-        return int(value) if value.is_finite() and value == value.to_integral_value() else None
-    if isinstance(value, _FLOAT):
-        return int(value) if abs(float(value)) < _EXACT and float(value).is_integer() else None
     try:
-        return operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
+        number = float("nan" if isinstance(value, bool | np.bool_) else value)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
         return None
+    return int(number) if number.is_integer() and abs(number) < _EXACT else None
 
 
 def names_of(table: object, argument: str) -> list[str]:
@@ -56,8 +42,8 @@ def names_of(table: object, argument: str) -> list[str]:
     return [str(name) for name in table.columns]
 
 
-def column(table: pd.DataFrame, name: str, argument: str) -> pd.Series:
-    """A column of a table.
+def column(table: pd.DataFrame, name: str, argument: str) -> list[Any]:
+    """The cells of a column.
 
     Raises:
         UserError: there is none of this name, or two, or `table` is no table.
@@ -69,7 +55,7 @@ def column(table: pd.DataFrame, name: str, argument: str) -> pd.Series:
         raise UserError(
             f"{argument}: there is no column {shown(name)}; the table has {', '.join(names) or 'none'}"
         )
-    return table.iloc[:, names.index(str(name))]
+    return list(table.iloc[:, names.index(str(name))].array)
 
 
 def refusal(table: pd.DataFrame, row: int, argument: str, rule: str) -> UserError:
@@ -80,24 +66,26 @@ def refusal(table: pd.DataFrame, row: int, argument: str, rule: str) -> UserErro
 
 
 def whole_numbers(table: pd.DataFrame, name: str, argument: str) -> np.ndarray:
-    """A column of whole numbers, (rows,): int64, or Python's where numpy's may be too small.
+    """A column of whole numbers, (rows,) int64.
 
     Raises:
         UserError: a cell is no whole number.
     """
-    values = column(table, name, argument)
-    if isinstance(values.dtype, np.dtype) and values.dtype.kind == "i":
-        return values.to_numpy(np.int64)
-    found = [whole(value) for value in values.tolist()]
+    cells = column(table, name, argument)
+    found = list(map(whole, cells))
     if None in found:
         row = found.index(None)
-        raise refusal(table, row, argument, f"has {shown(values.iloc[row])} as {name}; give a whole number")
-    return np.array(found, dtype=object)
+        raise refusal(table, row, argument, f"has {shown(cells[row])} as {name}; give a whole number")
+    return np.array(found, dtype=np.int64)
 
 
-def _is_list(cell: Any) -> bool:
+def _is_list(cell: object) -> bool:
     """Whether a cell has several values, in an order."""
-    return isinstance(cell, list | tuple) or (isinstance(cell, np.ndarray) and cell.ndim == 1)
+    return isinstance(cell, list | tuple | np.ndarray)
+
+
+def _is_missing(cell: Any) -> bool:
+    return bool(pd.api.types.is_scalar(cell) and pd.isna(cell))
 
 
 def lists_of_numbers(table: pd.DataFrame, name: str, argument: str) -> list[list[int] | None]:
@@ -107,64 +95,52 @@ def lists_of_numbers(table: pd.DataFrame, name: str, argument: str) -> list[list
         UserError: a cell has another value.
     """
     found: list[list[int] | None] = []
-    for row, cell in enumerate(column(table, name, argument).tolist()):
-        if pd.api.types.is_scalar(cell) and pd.isna(cell):
+    for row, cell in enumerate(column(table, name, argument)):
+        if _is_missing(cell):
             found.append(None)
             continue
-        text = re.fullmatch(r"[\[(]([^\[\]()]*)[\])]", cell.strip()) if isinstance(cell, str) else None
-        values = re.split(r"[,\s]+", text[1].strip(", ")) if text else cell if _is_list(cell) else [None]
-        numbers = [number for value in values if (number := whole(value)) is not None]
-        if not numbers or len(numbers) < len(values):
+        text = cell.strip("[]()").replace(",", " ").split() if isinstance(cell, str) else [None]
+        numbers = list(map(whole, cell if _is_list(cell) else text))
+        if not numbers or None in numbers:
             raise refusal(table, row, argument, f"has {shown(cell)} as {name}; give a list of whole numbers")
-        found.append(numbers)
+        found.append([number for number in numbers if number is not None])
     return found
 
 
-def lists_of_answers(table: pd.DataFrame, name: str, argument: str) -> tuple[list[str], list[int]]:
-    """All answers of a column as `texts`, whose cells have one or a list of several, and how many each cell has.
-
-    Raises:
-        UserError: a cell has no answer, a set, an answer that is not text, or text that may have been a list.
-    """
-    cells = column(table, name, argument)
-    for row, cell in enumerate(cells):
-        if isinstance(cell, str) and is_list_as_text(cell):
-            rule = f"has the text {shown(cell)} in column {str(name)!r}, which may be a list from a file"
-            advice = "give a list of the accepted answers, or, if this text is the answer, [text]"
-            raise refusal(table, row, argument, f"{rule}; {advice}")
-        if fault := next(filter(None, map(_fault, cell if _is_list(cell) and len(cell) else [cell])), None):
-            rule = f"has {fault} in column {str(name)!r}; give text, a number, or a list of these"
-            raise refusal(table, row, argument, f"{rule} (a set has no order)")
-    # One row for each answer, under the label of its row.
-    answers = texts(cells.to_frame(str(name)).explode(str(name)), name, argument)
-    return answers, [len(cell) if _is_list(cell) else 1 for cell in cells]
-
-
-def texts(table: pd.DataFrame, name: str, argument: str) -> list[str]:
-    """A column as text.
+def lists_of_texts(table: pd.DataFrame, name: str, argument: str) -> list[list[str]]:
+    """A column as text: of each cell, or of each value where a cell has a list.
 
     A gap in a column makes floats of its whole numbers: where all floats are whole, 12.0 is written as 12.
 
     Raises:
-        UserError: a cell is empty, or neither text nor a number nor a date.
+        UserError: a cell has nothing, or is neither text nor a number nor a list of these.
     """
-    values = column(table, name, argument)
-    cells = list((values.astype(str) if values.dtype.kind == "M" else values).array)
-    for row, fault in enumerate(map(_fault, cells)):
-        if fault:
-            raise refusal(table, row, argument, f"has {fault} in column {str(name)!r}; give text or a number")
-    integral = all(whole(cell) is not None for cell in cells if isinstance(cell, _FLOAT | Decimal))
-    return [str(int(cell) if integral and isinstance(cell, _FLOAT | Decimal) else cell) for cell in cells]
+    cells = column(table, name, argument)
+    several = [list(cell) if _is_list(cell) else [cell] for cell in cells]
+    for row, values in enumerate(several):
+        if not values or not all(map(_is_text, values)):
+            rule = f"has {shown(cells[row])} in column {str(name)!r}; give text, a number, or a list of these"
+            raise refusal(table, row, argument, rule)
+    floats = [value for values in several for value in values if isinstance(value, float | np.floating)]
+    integral = all(map(float.is_integer, map(float, floats)))
+    return [
+        [str(int(one) if integral and isinstance(one, float | np.floating) else one) for one in values]
+        for values in several
+    ]
 
 
-def _fault(cell: Any) -> str | None:
-    """What makes a cell no text."""
-    if isinstance(cell, Decimal):
-        return None if cell.is_finite() else shown(cell)
-    if (pd.api.types.is_scalar(cell) and pd.isna(cell)) or (isinstance(cell, str) and not cell.strip()):
-        return "nothing"
-    if not isinstance(cell, str | Real | np.bool_ | date):
-        return shown(cell)
-    if isinstance(cell, _FLOAT) and not abs(float(cell)) < _EXACT:
-        return f"{cell}, of which digits are lost,"
-    return None
+def texts(table: pd.DataFrame, name: str, argument: str) -> list[str]:
+    """A column as text, as `lists_of_texts`; a list is refused."""
+    for row, cell in enumerate(column(table, name, argument)):
+        if _is_list(cell):
+            raise refusal(
+                table, row, argument, f"has {shown(cell)} in column {str(name)!r}; give text or a number"
+            )
+    return [text for (text,) in lists_of_texts(table, name, argument)]
+
+
+def _is_text(value: Any) -> bool:
+    """Whether a value can be written into a prompt."""
+    if not pd.api.types.is_scalar(value) or isinstance(value, bytes) or _is_missing(value):
+        return False
+    return np.isfinite(value) if isinstance(value, float | np.floating) else bool(str(value).strip())

@@ -11,11 +11,7 @@ from tokenizers import Tokenizer
 
 from form_invariance.errors import UserError, in_one_sentence
 from form_invariance.problems.operands import OperandRange
-from form_invariance.problems.templates import check_fields as check_fields
-from form_invariance.problems.templates import fields_of as fields_of
-from form_invariance.problems.templates import fill as fill
-from form_invariance.problems.templates import render as render
-from form_invariance.problems.templates import rendered as rendered
+from form_invariance.problems.templates import check_fields, render
 
 PAD = -1
 """Fills an array before the token ids of a prompt that is shorter than others."""

@@ -23,9 +23,8 @@ from form_invariance.problems.prompts import (
     check_template,
     encode_prompts,
 )
-from form_invariance.problems.task_tables import NO_OPERAND, lines_of, read_task_table
-from form_invariance.problems.templates import check_fields
-from form_invariance.problems.templates import fill as fill
+from form_invariance.problems.task_tables import NO_OPERAND, read_task_table
+from form_invariance.problems.templates import check_fields, fill
 
 
 @dataclass(frozen=True)
@@ -177,9 +176,8 @@ def _check_distinct(
             continue
         pair = problems.iloc[[before, place]]
         if isinstance(task, TableTask):
-            lines = lines_of(task.path)
-            named = " and ".join(str(lines[row]) for row in pair["a"])
-            advice = f"lines {named} of {task.path}; add a field that tells them apart, or remove one"
+            named = " and ".join(str(row + 1) for row in pair["a"])
+            advice = f"rows {named} of {task.path}; add a field that tells them apart, or remove one"
         else:
             named = " and ".join(f"{a}, {b}" for a, b in zip(pair["a"], pair["b"], strict=True))
             advice = f"a, b = {named}; put a sign between {{a}} and {{b}}"

@@ -6,25 +6,16 @@ in a name must not stay in the prompt.
 
 import difflib
 import re
-import string
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
-
-import pandas as pd
 
 from form_invariance.errors import UserError
 
 OPERANDS = ("a", "b")
 """The fields of arithmetic."""
 _BRACES = re.compile(r"\{([^{}]*)\}")
-_FORMATTING = (
-    r"(?:\.\w+|\[[^\[\]]*\])*(?:![a-z])?(?::(?:.?[<>=^])?[-+ ]?z?#?0?\d*[_,]?(?:\.\d+)?[bcdeEfFgGnosxX%]?)?"
-)
-"""What Python's format strings allow after a field's name."""
-_COMMAND = re.compile(r"\\[A-Za-z]+\*?(\[[^\[\]]*\]|\{[^{}]*\})*$")
-"""A command of LaTeX, whose next argument begins where the text ends."""
-_SIGNS = set(string.punctuation) - set("_-")
-"""A text with one of these is no misspelt name."""
+_LIKE_A_FIELD = re.compile(r"[^\W\d]\w*([!:.\[][^\s;()]*)?")
+"""A word, perhaps with what Python's format strings allow after it."""
 _SIMILAR = 0.75
 
 
@@ -34,28 +25,17 @@ def fields_of(template: str, known: Sequence[str] = OPERANDS) -> list[str]:
     >>> fields_of('{"sum": {a}, "of": {}} {wrod} {a:>5}')
     ['a', 'wrod', 'a:>5']
     """
-    return [found[1] for found in _BRACES.finditer(template) if _looks_like_a_field(found, known)]
-
-
-def _looks_like_a_field(found: re.Match[str], known: Sequence[str]) -> bool:
-    text = found[1]
-    if text in known or _meant(text, known):
-        return True
-    if _COMMAND.search(found.string[: found.start()]):
-        return False
-    named = re.fullmatch(f"(.+?){_FORMATTING}", text)
-    # Without a known name, `{x: 1}` is text, although Python would take " 1" for formatting.
-    return named is not None and named[1].isidentifier() and ": " not in text
+    texts = _BRACES.findall(template)
+    return [text for text in texts if text in known or _LIKE_A_FIELD.fullmatch(text) or _meant(text, known)]
 
 
 def _meant(text: str, known: Sequence[str]) -> str | None:
     """The known field that a text in braces means: with formatting, or misspelt."""
-    after = rf"({_FORMATTING}|[!:=.\[|](\S.*)?)"
-    formatted = next((name for name in known if re.fullmatch(re.escape(name) + after, text, re.DOTALL)), None)
-    if formatted or set(text) & _SIGNS:
-        return formatted
-    lower = {name.casefold(): name for name in known}
-    similar = difflib.get_close_matches(text.strip().casefold(), lower, n=1, cutoff=_SIMILAR)
+    name = re.sub(r"[^\w\s-].*", "", text, flags=re.DOTALL)
+    if name != text and not _LIKE_A_FIELD.fullmatch(text):
+        return None
+    lower = {one.casefold(): one for one in known}
+    similar = difflib.get_close_matches(name.strip().casefold(), lower, n=1, cutoff=_SIMILAR)
     return lower[similar[0]] if similar else None
 
 
@@ -119,8 +99,3 @@ def fill(template: str, fields: Mapping[str, str]) -> str:
 def render(template: str, a: int, b: int) -> str:
     """Put two operands into a template."""
     return template.replace("{a}", str(a)).replace("{b}", str(b))
-
-
-def rendered(template: str, pairs: pd.DataFrame) -> list[str]:
-    """The prompt of each pair of operands (columns a and b)."""
-    return [render(template, a, b) for a, b in zip(pairs["a"], pairs["b"], strict=True)]

@@ -1,6 +1,7 @@
 """Check the keys and types of a configuration by its JSON schema, and word each mistake as a sentence.
 
 Not by jsonschema's `best_match`: it quotes regular expressions and names neither similar keys nor alternatives.
+What a value must be is the description in its schema.
 """
 
 import difflib
@@ -46,7 +47,8 @@ def check_schema(config: Mapping[str, Any], schema: Mapping[str, Any], name: str
         missing = next(key for key in error.validator_value if key not in error.instance)
         raise UserError(f"{prefix}the key {missing!r} is missing")
     found = "it is empty" if error.instance is None else f"{_shortened(error.instance)} is wrong"
-    raise UserError(f"{prefix}{found}; it must be {_expected(error.schema)}")
+    expected = " or ".join(map(str, error.schema.get("enum", [error.schema.get("description")])))
+    raise UserError(f"{prefix}{found}; it must be {expected}")
 
 
 def hint(word: object, known: Collection[str], otherwise: str, similarity: float = 0.6) -> str:
@@ -64,36 +66,3 @@ def check_spelling(key: str, word: str, kind: str, known: Collection[str]) -> No
 def _shortened(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _expected(schema: Mapping[str, Any]) -> str:
-    """What a value must be, in words."""
-    if "enum" in schema:
-        return " or ".join(map(str, schema["enum"]))
-    if "const" in schema:
-        return repr(schema["const"])
-    if "oneOf" in schema:
-        return " or ".join(map(_expected, schema["oneOf"]))
-    match schema["type"]:
-        case "integer":
-            most = schema.get("maximum")
-            return f"a whole number, at least {schema['minimum']}{f' and at most {most}' if most else ''}"
-        case "number":
-            if "minimum" in schema:
-                return f"a number from {schema['minimum']} to {schema['maximum']}"
-            return f"a number above {schema['exclusiveMinimum']} and at most {schema['maximum']}"
-        case "boolean":
-            return "true or false"
-        case "string":
-            return schema["description"] if "pattern" in schema else "text that is not empty"
-        case "array" if schema["items"]["type"] == "string" and schema.get("uniqueItems"):
-            return "a list of names, each once"
-        case "array" if schema.get("uniqueItems"):
-            return "a list, each number once, such as [10, 20]"
-        case "array":
-            return "a list of texts"
-        case _ if "description" in schema:
-            return str(schema["description"])
-        case _:
-            least = schema.get("minProperties")
-            return f"names with their values{f', at least {least} of them' if least else ''}"

@@ -16,14 +16,15 @@ from form_invariance.workflow.model_checks import known_folder
 UNKNOWN = 8_000_000_000
 """Assumed number of parameters of a model that is not on this machine and has no size in its name."""
 
-_TEXT = {"type": "string", "minLength": 1}
+_TEXT = {"type": "string", "minLength": 1, "description": "text that is not empty"}
 _NOT_FOR_A_SHELL = {
     "type": "string",
     "pattern": r"^[^;&|<>$`\\\n()]+\Z",
     "description": r"text without the characters ; & | < > $ ` \ ( ) and line breaks, which a shell interprets",
 }
+_KEYS = {"type": "object", "description": "names with their values"}
 _JOBS = {
-    "type": "object",
+    **_KEYS,
     "additionalProperties": False,
     "properties": {
         **dict.fromkeys(["slurm_account", "slurm_partition", "qos", "constraint", "gpu_model", "gres"], _TEXT),
@@ -31,7 +32,7 @@ _JOBS = {
         "clusters": _TEXT,
     },
 }
-_SITE = {"type": "object", "additionalProperties": False, "properties": {"cpu": _JOBS, "gpu": _JOBS}}
+_SITE = {**_KEYS, "additionalProperties": False, "properties": {"cpu": _JOBS, "gpu": _JOBS}}
 """Schema of the cluster file: resources of Snakemake's SLURM executor for each kind of job."""
 
 _DEVICES = Path("/dev")

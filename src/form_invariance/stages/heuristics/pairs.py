@@ -8,8 +8,9 @@ import pandas as pd
 
 from form_invariance.errors import UserError
 from form_invariance.problems.operands import OperandRange, evaluate
-from form_invariance.problems.prompts import PromptTokenizer, check_fields, check_template, rendered
+from form_invariance.problems.prompts import PromptTokenizer, check_template
 from form_invariance.problems.tasks import Arithmetic, pool, prompts_of, stated, target_tokens
+from form_invariance.problems.templates import check_fields, render
 from form_invariance.stages.heuristics.names import DIGIT, EXPRESSIONS
 
 LARGEST_ANSWER = 999
@@ -141,5 +142,5 @@ def grid_prompts(
         return asked, target_tokens(tokenizer, asked, grid.asked, where)
     limits = OperandRange(int(grid.a.min()), grid.max_operand - 1, 0, int(grid.answer.max()))
     check_template(tokenizer, template, where, limits)
-    prompts = rendered(template, pd.DataFrame({"a": grid.a, "b": grid.b}))
+    prompts = [render(template, a, b) for a, b in zip(grid.a, grid.b, strict=True)]
     return prompts, tokenizer.number_tokens(grid.answer)
