@@ -136,9 +136,6 @@ def neurons_of(cells: Mapping[str, Cell], where: str) -> list[dict[str, Any]]:
         Of each: layer, neuron, row (its map's), rank, ie, ie_std, each effect of single neurons (lists, one entry
         a format), strict and reference (by format: families), agreement_strict and agreement_reference; of a table
         of words also rows, as `most_active_rows`.
-
-    Raises:
-        UserError: the formats' maps or rows are not of the same neurons and pairs.
     """
     own = list(cells.values())
     first = own[0].maps

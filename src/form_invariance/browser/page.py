@@ -88,9 +88,6 @@ def browser_page(
         tokens: promoted_tokens table.
         k: circuit size whose shared neurons are shown.
         asked: what each operator asks, in words.
-
-    Raises:
-        UserError: the tables are not of the same neurons.
     """
     operators = {name: operator_data(own, f"{model}, {name}") for name, own in cells.items()}
     promoted = tokens_of(tokens)

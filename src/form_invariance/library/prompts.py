@@ -102,11 +102,7 @@ def answer(model: Run, prompts: pd.DataFrame) -> pd.DataFrame:
 
 
 def accepted_of(prompts: pd.DataFrame, argument: str = "prompts") -> list[list[int]]:
-    """The first tokens of the accepted answers of each prompt: the answer_token alone if the table has no others.
-
-    Raises:
-        UserError: accepted tokens are no list of whole numbers that has the answer_token.
-    """
+    """The first tokens of each prompt's accepted answers: the answer_token alone if the table has no others."""
     answers = whole_numbers(prompts, "answer_token", argument).tolist()
     if "accepted_tokens" not in names_of(prompts, argument):
         return [[token] for token in answers]
@@ -138,9 +134,6 @@ def tensors_of(model: Run, prompts: pd.DataFrame, argument: str) -> tuple[Tensor
 
     Args:
         argument: what the prompts were given as, for messages.
-
-    Raises:
-        UserError: an answer is no token of the model, or `prompts_of` refuses the table.
     """
     asked = prompts_of(model, prompts, argument)
     answers, tokens = whole_numbers(prompts, "answer_token", argument), model.model.config.vocabulary
@@ -151,11 +144,7 @@ def tensors_of(model: Run, prompts: pd.DataFrame, argument: str) -> tuple[Tensor
 
 
 def prompts_of(model: Run, table: pd.DataFrame, argument: str) -> list[str]:
-    """The prompts of a table.
-
-    Raises:
-        UserError: there is none, or one is no text, has no token, or has BOS, which begins every prompt already.
-    """
+    """The prompts of a table."""
     values = column(table, "prompt", argument)
     if not values:
         raise UserError(f"{argument}: there is no prompt")

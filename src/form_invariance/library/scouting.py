@@ -16,7 +16,7 @@ from form_invariance.scouting.choice import SAME, counts_of, search
 @as_loaded
 def scout(
     model: Run,
-    tables: Sequence[str | Path] = (),
+    tables: str | Path | Sequence[str | Path] = (),
     templates: Mapping[tuple[str, str], str | Sequence[str]] | None = None,
     seed: int = 0,
     examples: str | int = SAME,
@@ -46,37 +46,12 @@ def scout(
         template.
 
     Raises:
-        UserError: an argument is of another kind, the model knows too little, or a file is no table of problems.
+        UserError: the model knows too little, or a file is no table of problems.
     """
     number = whole(seed)
     if number is None or number < 0:
         raise UserError(f"seed: {shown(seed)} must be a whole number, 0 or larger")
-    asked = questions.of_files(_paths(tables), counts_of(examples)[-1])
-    levels = questions.levels(model.tokenizer, asked, _wordings({} if templates is None else templates))
+    files = [Path(one) for one in ([tables] if isinstance(tables, str | Path) else tables)]
+    wordings = {cell: [one] if isinstance(one, str) else list(one) for cell, one in (templates or {}).items()}
+    levels = questions.levels(model.tokenizer, questions.of_files(files, counts_of(examples)[-1]), wordings)
     return search(model.model, model.tokenizer, levels, number, examples)[1]
-
-
-def _paths(tables: object) -> list[Path]:
-    """The files of tables."""
-    if isinstance(tables, list | tuple) and all(isinstance(one, str | Path) for one in tables):
-        return [Path(one) for one in tables]
-    raise UserError(f"tables: give a list of CSV files, not {_kind(tables)}")
-
-
-def _wordings(templates: object) -> dict[tuple[str, str], list[str]]:
-    """The wordings of templates."""
-    if not isinstance(templates, Mapping):
-        raise UserError(f"templates: give wordings by (format, operator), as a dict, not {_kind(templates)}")
-    found = {}
-    for key, value in templates.items():
-        texts = [value] if isinstance(value, str) else value
-        if not (isinstance(key, tuple) and len(key) == 2 and all(isinstance(one, str) for one in key)):
-            raise UserError(f"templates: the key {shown(key)} must be a format and an operator, (text, text)")
-        if not (isinstance(texts, list | tuple) and texts and all(isinstance(one, str) for one in texts)):
-            raise UserError(f"templates: {shown(value)} must be a wording, or a list of wordings")
-        found[key] = list(dict.fromkeys(texts))
-    return found
-
-
-def _kind(value: object) -> str:
-    return f"{shown(value)}, of type {type(value).__name__}"

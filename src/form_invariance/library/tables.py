@@ -33,9 +33,6 @@ def names_of(table: object, argument: str) -> list[str]:
 
     Args:
         argument: what the table was given as, for messages.
-
-    Raises:
-        UserError: it is no table.
     """
     if not isinstance(table, pd.DataFrame):
         raise UserError(f"{argument}: give a table (pandas.DataFrame), not a value of type {type(table).__name__}")
@@ -43,11 +40,7 @@ def names_of(table: object, argument: str) -> list[str]:
 
 
 def column(table: pd.DataFrame, name: str, argument: str) -> list[Any]:
-    """The cells of a column.
-
-    Raises:
-        UserError: there is none of this name, or two, or `table` is no table.
-    """
+    """The cells of a column."""
     names = names_of(table, argument)
     if names.count(str(name)) > 1:
         raise UserError(f"{argument}: two columns are called {str(name)!r}; remove one, or rename it")
@@ -66,11 +59,7 @@ def refusal(table: pd.DataFrame, row: int, argument: str, rule: str) -> UserErro
 
 
 def whole_numbers(table: pd.DataFrame, name: str, argument: str) -> np.ndarray:
-    """A column of whole numbers, (rows,) int64.
-
-    Raises:
-        UserError: a cell is no whole number.
-    """
+    """A column of whole numbers, (rows,) int64."""
     cells = column(table, name, argument)
     found = list(map(whole, cells))
     if None in found:
@@ -89,11 +78,7 @@ def _is_missing(cell: Any) -> bool:
 
 
 def lists_of_numbers(table: pd.DataFrame, name: str, argument: str) -> list[list[int] | None]:
-    """A column of lists of whole numbers, or of their text as a CSV file has it; None where a cell has nothing.
-
-    Raises:
-        UserError: a cell has another value.
-    """
+    """A column of lists of whole numbers, or of their text as a CSV file has it; None where a cell has nothing."""
     found: list[list[int] | None] = []
     for row, cell in enumerate(column(table, name, argument)):
         if _is_missing(cell):
@@ -111,9 +96,6 @@ def lists_of_texts(table: pd.DataFrame, name: str, argument: str) -> list[list[s
     """A column as text: of each cell, or of each value where a cell has a list.
 
     A gap in a column makes floats of its whole numbers: where all floats are whole, 12.0 is written as 12.
-
-    Raises:
-        UserError: a cell has nothing, or is neither text nor a number nor a list of these.
     """
     cells = column(table, name, argument)
     several = [list(cell) if _is_list(cell) else [cell] for cell in cells]

@@ -65,11 +65,7 @@ def prepare(
 
 
 def check_template_fields(task: Task, template: str, where: str) -> None:
-    """Check the fields of a template of another task.
-
-    Raises:
-        UserError: one is missing, or is unknown.
-    """
+    """Check the fields of a template of another task."""
     if isinstance(task, TableTask):
         check_fields(template, where, list(json.loads(pool(task)["fields"].iloc[0])))
     else:
@@ -77,9 +73,5 @@ def check_template_fields(task: Task, template: str, where: str) -> None:
 
 
 def check_other_task(task: Task, tokenizer: PromptTokenizer, template: str, where: str) -> None:
-    """Check a template of another task against a tokenizer, by evenly spaced problems.
-
-    Raises:
-        UserError: as `prepare`.
-    """
+    """Check a template of another task against a tokenizer, by evenly spaced problems."""
     prepare(task, tokenizer, template, evenly_spaced(problems_for(task, template)), where)

@@ -59,9 +59,6 @@ def evaluate(expression: str, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray,
     Returns:
         The answers, int64, shape (n,), and a mask, bool, shape (n,), of the pairs for which the expression
         is defined (no division by zero, no intermediate result above 2^53).
-
-    Raises:
-        UserError: the expression contains anything else, or is too long.
     """
     if len(expression) > LONGEST_EXPRESSION:
         raise UserError(
@@ -110,9 +107,6 @@ def operand_pool(expression: str, limits: OperandRange) -> pd.DataFrame:
 
     Returns:
         Columns a, b, answer (int64).
-
-    Raises:
-        UserError: no pair is within the limits.
     """
     operands = np.arange(limits.operand_min, limits.operand_max + 1, dtype=np.int64)
     a, b = (grid.ravel() for grid in np.meshgrid(operands, operands, indexing="ij"))

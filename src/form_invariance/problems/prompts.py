@@ -34,11 +34,7 @@ class PromptTokenizer:
     """Path of tokenizer.json, for messages."""
 
     def encode_each(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of each text, without BOS.
-
-        Raises:
-            UserError: a text cannot be encoded, or gives a token that the model does not have.
-        """
+        """Token ids of each text, without BOS."""
         if not texts:
             return []
         with in_one_sentence(f"{self.name} cannot encode texts such as {texts[0]!r}"):
@@ -78,11 +74,7 @@ class PromptTokenizer:
         )
 
     def number_tokens(self, numbers: Sequence[int] | np.ndarray) -> np.ndarray:
-        """The single token of each number, int64, shape (n,).
-
-        Raises:
-            UserError: a number is not one token.
-        """
+        """The single token of each number, int64, shape (n,)."""
         found: list[int] = []
         each, which = np.unique(np.asarray(numbers, dtype=np.int64), return_inverse=True)
         # In parts, so that a limit that is far too large is refused at the first number beyond it.
@@ -111,11 +103,7 @@ class PromptTokenizer:
 
 
 def encode_prompts(tokenizer: PromptTokenizer, prompts: Sequence[str], where: str) -> list[list[int]]:
-    """Token ids of prompts, without BOS.
-
-    Raises:
-        UserError: a prompt has the text of BOS, so that this token would come twice.
-    """
+    """Token ids of prompts, without BOS."""
     encoded = tokenizer.encode_each(prompts)
     for prompt, ids in zip(prompts, encoded, strict=True):
         if tokenizer.bos is not None and tokenizer.bos in ids:
@@ -128,12 +116,7 @@ def encode_prompts(tokenizer: PromptTokenizer, prompts: Sequence[str], where: st
 
 
 def check_numbers(tokenizer: PromptTokenizer, limits: OperandRange) -> dict[int, int]:
-    """The token of each operand and answer within the limits.
-
-    Raises:
-        UserError: a number is not one token, shares its token with another number, or its token decodes to
-            something else.
-    """
+    """The token of each operand and answer within the limits."""
     operands = range(limits.operand_min, limits.operand_max + 1)
     answers = range(limits.answer_min, limits.answer_max + 1)
     numbers = sorted({*operands, *answers})
@@ -164,9 +147,6 @@ def check_template(tokenizer: PromptTokenizer, template: str, where: str, limits
 
     Returns:
         Positions of the operands' tokens, BOS not counted.
-
-    Raises:
-        UserError: with the template, its tokens and the rule that it breaks.
     """
     check_fields(template, where)
     a0, b0 = limits.operand_max, limits.operand_min
@@ -211,9 +191,6 @@ def check_prompts(
         prompts: P prompts.
         pairs: their columns a, b and answer, P rows.
         places: positions of the operands' tokens, BOS not counted.
-
-    Raises:
-        UserError: with a prompt that breaks a rule.
     """
     wanted = np.array(tokenizer.encode_each(prompts[:1]) * len(prompts))
     for name, place in zip(("a", "b"), places, strict=True):
@@ -240,9 +217,6 @@ def check_next_token(
 
     Returns:
         The answers' token ids, int64, (P,).
-
-    Raises:
-        UserError: naming the first prompt for which it is not.
     """
     ended = [f"{prompt}{answer}" for prompt, answer in zip(prompts, answers, strict=True)]
     wanted = tokenizer.number_tokens(answers)

@@ -75,10 +75,6 @@ def read_task_table(path: Path, answer: str, sha256: str | None = None) -> pd.Da
     Returns:
         Columns a (number of the row, from 0), b (`NO_OPERAND`), answer (number of the distinct answer, from 0),
         target (the answer's text), fields (JSON: the text of every field by name).
-
-    Raises:
-        UserError: the file cannot be read, is not the one that is meant, has no such column or no other one, has
-            an empty cell, states a problem twice, or has fewer than two distinct answers.
     """
     table = _read(path, sha256)
     names = [name for name in table.columns if name != answer]

@@ -66,11 +66,7 @@ def is_whole(task: Task) -> bool:
 
 
 def pool(task: Task) -> pd.DataFrame:
-    """All problems: columns a, b, answer, and of a table target and fields (`read_task_table`).
-
-    Raises:
-        UserError: there is none.
-    """
+    """All problems: columns a, b, answer, and of a table target and fields (`read_task_table`)."""
     if isinstance(task, TableTask):
         return read_task_table(task.path, task.answer, task.sha256)
     problems = operand_pool(task.expression, task.limits)
@@ -88,11 +84,7 @@ def pool(task: Task) -> pd.DataFrame:
 
 
 def check_places(task: Task) -> None:
-    """Check that the asked digit has one place in all answers: the ones, or the tens, ...
-
-    Raises:
-        UserError: it has not, because the answers differ in length.
-    """
+    """Check that the asked digit has one place in all answers: the ones, or the tens, ..."""
     if isinstance(task, TableTask) or task.digit is None:
         return
     answers = pool(task)["answer"]
@@ -149,9 +141,6 @@ def check_wording(task: Task, template: str, where: str) -> None:
     """Check the fields of a template, and that it gives every problem of the task a prompt of its own.
 
     Prompts of the same text would let an eval prompt be a train prompt.
-
-    Raises:
-        UserError: it names the template by `where`.
     """
     if isinstance(task, TableTask):
         problems = pool(task)
@@ -185,11 +174,7 @@ def _check_distinct(
 
 
 def check_task(task: Task, tokenizer: PromptTokenizer, template: str, where: str) -> None:
-    """Check a template of a task against a tokenizer, before any prompt is run.
-
-    Raises:
-        UserError: with the template and the rule that it breaks.
-    """
+    """Check a template of a task against a tokenizer, before any prompt is run."""
     if isinstance(task, Arithmetic) and task.digit is None:
         check_template(tokenizer, template, where, task.limits)
         return
@@ -237,11 +222,7 @@ def target_tokens(
 def _digit_tokens(
     tokenizer: PromptTokenizer, prompts: Sequence[str], digits: Iterable[str], where: str
 ) -> np.ndarray:
-    """The token of each digit after its prompt, int64, (P,).
-
-    Raises:
-        UserError: it is not the next token, or not a token of its own.
-    """
+    """The token of each digit after its prompt, int64, (P,)."""
     texts = [f"{prompt}{digit}" for prompt, digit in zip(prompts, digits, strict=True)]
     found = []
     before = encode_prompts(tokenizer, prompts, where)
@@ -264,9 +245,6 @@ def first_tokens(
     The answers follow directly, or after a space: all of one template alike. A space is tried first, but not after
     one of `_JOINED`, and never after white space. An answer fits if the prompt's tokens stay what they are and the
     next one has some of the answer's text.
-
-    Raises:
-        UserError: neither fits; it names a prompt.
     """
     texts = list(answers)
     before = encode_prompts(tokenizer, prompts, where)

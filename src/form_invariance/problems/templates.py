@@ -46,9 +46,6 @@ def check_fields(template: str, where: str, known: Sequence[str] | None = None) 
         where: the template's key in the configuration, for the message.
         known: the names of a table's fields, of which the template must have at least one. None: the operands
             ``{a}`` and ``{b}``, once each.
-
-    Raises:
-        UserError: a field is missing, or is none of these.
     """
     fields = fields_of(template, known or OPERANDS)
     if known is None:
@@ -61,11 +58,7 @@ def check_fields(template: str, where: str, known: Sequence[str] | None = None) 
 
 
 def check_task_fields(template: str, where: str, expression: str) -> None:
-    """Check that a template has ``{a}``, has ``{b}`` if the expression contains b, and no other field.
-
-    Raises:
-        UserError: it has not.
-    """
+    """Check that a template has ``{a}``, has ``{b}`` if the expression contains b, and no other field."""
     used, fields = set(re.findall(r"\b[ab]\b", expression)), set(fields_of(template))
     if not used <= fields or not "a" in fields <= {"a", "b"}:
         rule = f"the field {{a}}, the field {{b}} if the expression {expression!r} contains b, and no other field"

@@ -23,11 +23,7 @@ SAME, EACH = "same", "each"
 
 
 def counts_of(examples: str | int) -> Sequence[int]:
-    """The numbers of worked examples that are tried: `EXAMPLES`, or the one that is asked for.
-
-    Raises:
-        UserError: `examples` is neither `SAME` nor `EACH` nor a number.
-    """
+    """The numbers of worked examples that are tried: `EXAMPLES`, or the one that is asked for."""
     text = str(examples)
     if text in (SAME, EACH):
         return EXAMPLES
@@ -54,9 +50,6 @@ def search(
     Returns:
         The chosen questions, of that level, or else of the one with the most chosen cells; and the trials of all
         levels, with the columns level and chosen.
-
-    Raises:
-        UserError: no level has two formats with an operator in common.
     """
     found: list[pd.DataFrame] = []
     for level, questions in levels.items():

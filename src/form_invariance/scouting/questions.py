@@ -98,9 +98,6 @@ def of_file(path: Path, examples: int = EXAMPLES[-1]) -> Question:
 
     Args:
         examples: the largest number of worked examples that will be tried.
-
-    Raises:
-        UserError: the file is no table of problems.
     """
     columns = list(first_fields(path))
     answer = "answer" if "answer" in columns else columns[-1]
@@ -122,11 +119,7 @@ def of_file(path: Path, examples: int = EXAMPLES[-1]) -> Question:
 
 
 def of_files(paths: Sequence[Path], examples: int = EXAMPLES[-1]) -> list[Question]:
-    """The questions of some tables, as `of_file`.
-
-    Raises:
-        UserError: a file is no table of problems, or two have one name.
-    """
+    """The questions of some tables, as `of_file`."""
     found = [of_file(path, examples) for path in paths]
     names = [one.operator for one in found]
     if again := next((name for place, name in enumerate(names) if name in names[:place]), None):
@@ -141,9 +134,6 @@ def levels(
 
     Args:
         templates: in place of the wordings of their format.
-
-    Raises:
-        UserError: a template is of no question, or has other fields.
     """
     found = {"the tables": tables} if tables else arithmetic(tokenizer)
     tasks = {one.operator: one.task for own in found.values() for one in own}
@@ -157,11 +147,7 @@ def levels(
 
 
 def _check_wording(task: Task, wording: str, where: str) -> None:
-    """Check the fields of a wording: all before `ANSWER`, so that only text follows the answer.
-
-    Raises:
-        UserError: a field is wrong, or in another place.
-    """
+    """Check the fields of a wording: all before `ANSWER`, so that only text follows the answer."""
     template, after = halves(wording)
     known = first_fields(task.path) if isinstance(task, TableTask) else OPERANDS
     if fields := fields_of(after, [*known]):

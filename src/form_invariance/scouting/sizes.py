@@ -100,9 +100,6 @@ def of_tables(sizes: Settings, censuses: Censuses, seed: int) -> Settings:
 
     Args:
         censuses: those that the run will take, if `census_pairs` is the number of rows.
-
-    Raises:
-        UserError: there are too few.
     """
     most = min(int(own["correct"].sum()) for own, _ in censuses.values()) // 2
     for prompts in range(max(min(sizes["train_prompts"], most), FEWEST_PROMPTS), FEWEST_PROMPTS - 1, -1):

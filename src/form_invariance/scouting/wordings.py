@@ -94,9 +94,6 @@ def with_examples(tokenizer: PromptTokenizer, wording: str, examples: pd.DataFra
 
     Args:
         examples: columns fields and text, the whole answer.
-
-    Raises:
-        UserError: no answer can follow the template, or it would take text of an example for a field.
     """
     template, after = halves(wording)
     if examples.empty:

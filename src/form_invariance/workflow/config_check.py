@@ -38,11 +38,7 @@ _REMEMBERED = 20  # configurations without mistakes
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Read a configuration file.
-
-    Raises:
-        UserError: it is missing, is not YAML, or contains the key that makes Snakemake run Python code from it.
-    """
+    """Read a configuration file."""
     content = read_yaml(path)
     if _TEMPLATE_ENGINE in content:
         raise UserError(
@@ -78,11 +74,7 @@ def _check_names(config: Mapping[str, Any]) -> None:
 
 
 def _tasks(config: Mapping[str, Any]) -> dict[str, Task]:
-    """What each operator asks; a table must be readable.
-
-    Raises:
-        UserError: a table is not, or a key needs operators of another kind.
-    """
+    """What each operator asks; a table must be readable."""
     tasks = {}
     for name, operator in config["operators"].items():
         with under(f"operators.{name}"):
@@ -220,9 +212,6 @@ def check(config: Mapping[str, Any], schema: Mapping[str, Any], remembered: Path
         schema: JSON schema of the configuration.
         remembered: file with the digests of the last configurations without mistakes. The slow checks (tokenizers,
             operand pools) are not repeated for them.
-
-    Raises:
-        UserError: at the first mistake.
     """
     check_schema(config, schema)
     _check_names(config)

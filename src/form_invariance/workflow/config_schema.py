@@ -17,9 +17,6 @@ def check_schema(config: Mapping[str, Any], schema: Mapping[str, Any], name: str
 
     Args:
         name: of the configuration, for messages.
-
-    Raises:
-        UserError: with the key, what is wrong and what would be right.
     """
     from jsonschema import Draft202012Validator
     from jsonschema.validators import extend

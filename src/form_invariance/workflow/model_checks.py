@@ -137,9 +137,6 @@ def check_models(config: Mapping[str, Any], variants: Variants) -> None:
 
     Args:
         variants: the measured variants.
-
-    Raises:
-        UserError: at the first mistake.
     """
     checked = set()
     for name, model in config["models"].items():

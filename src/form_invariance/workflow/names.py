@@ -19,9 +19,6 @@ def check_name(name: str, section: str, where: str) -> None:
     Args:
         section: the key of the configuration that such names are under.
         where: for the message.
-
-    Raises:
-        UserError: it breaks a rule.
     """
     if not NAME.fullmatch(name):
         raise UserError(

@@ -8,11 +8,7 @@ from form_invariance.errors import UserError
 
 
 def default_folder() -> Path:
-    """The folder with config.yaml and its schema: that of the working folder, else that of the checkout.
-
-    Raises:
-        UserError: there is none.
-    """
+    """The folder with config.yaml and its schema: that of the working folder, else that of the checkout."""
     for folder in (Path("config"), Path(__file__).parents[3] / "config"):
         if (folder / "config.yaml").exists():
             return folder
@@ -24,9 +20,6 @@ def check_folders(**folders: Path) -> None:
 
     Args:
         folders: by what they are, with `_` for a space.
-
-    Raises:
-        UserError: the path of a folder has a brace, or Snakemake has fetched the workflow without its folder.
     """
     for what, folder in folders.items():
         name = what.replace("_", " ")

@@ -66,9 +66,6 @@ def check(config: Config, files: Digests) -> None:
 
     Args:
         files: sha256 of the user's files, by path.
-
-    Raises:
-        UserError: a file has none, or was replaced since.
     """
     for folder, own in _folders(config, files):
         kept = _configurations(folder)

@@ -2,7 +2,7 @@
 
 import ast
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -24,39 +24,36 @@ def file_of(module: str) -> Path | None:
     return None
 
 
-@cache
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+class _Code(ast.NodeTransformer):
+    """Leaves out what changes no result, docstrings and blocks for types alone, and collects what is imported."""
 
-
-class _WithoutText(ast.NodeTransformer):
-    """Leaves out the statements that are a string alone: docstrings, which change no result."""
+    def __init__(self) -> None:
+        self.imported: set[str] = set()
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
         is_text = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
         return None if is_text else node
 
+    def visit_If(self, node: ast.If) -> ast.AST | None:
+        for_types = isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        return None if for_types else self.generic_visit(node)
+
+    def visit_Import(self, node: ast.Import) -> ast.AST:
+        self.imported |= {alias.name for alias in node.names}
+        return node
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
+        if node.module and not node.level:
+            self.imported |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        return node
+
 
 @cache
-def code_of(path: Path) -> bytes:
-    """What of a file can change a result: of Python the syntax tree without docstrings, of other files all."""
-    if path.suffix != ".py":
-        return path.read_bytes()
-    return ast.dump(_WithoutText().visit(_tree(path))).encode()
-
-
-def _is_for_types_alone(node: ast.AST) -> bool:
-    """Whether this is an `if TYPE_CHECKING:` block, which never runs."""
-    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
-
-
-def _statements(nodes: Sequence[ast.AST]) -> Iterator[ast.AST]:
-    """All statements that can run, nested ones included. Expressions contain no import and are most of a tree."""
-    for node in nodes:
-        yield node
-        for block in ("body", "orelse", "handlers", "finalbody", "cases"):
-            if not (block == "body" and _is_for_types_alone(node)):
-                yield from _statements(getattr(node, block, ()))
+def _read(path: Path) -> tuple[bytes, frozenset[str]]:
+    """What of a Python file can change a result, and the names that it imports anywhere in its text."""
+    code = _Code()
+    tree = code.visit(ast.parse(path.read_text(encoding="utf-8")))
+    return ast.dump(tree).encode(), frozenset(code.imported)
 
 
 @cache
@@ -65,16 +62,10 @@ def imports_of(module: str) -> frozenset[str]:
     path = file_of(module)
     assert path is not None
     found = set()
-    for node in _statements(_tree(path).body):
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        for name in names:
-            parts = name.split(".")
-            if parts[0] == _PACKAGE:
-                found |= {".".join(parts[:end]) for end in range(1, len(parts) + 1)}
+    for name in _read(path)[1]:
+        parts = name.split(".")
+        if parts[0] == _PACKAGE:
+            found |= {".".join(parts[:end]) for end in range(1, len(parts) + 1)}
     return frozenset(name for name in found if file_of(name))
 
 
@@ -107,5 +98,6 @@ def digest_of(paths: Iterable[Path]) -> str:
     """Digest of the code and data in some files of the package."""
     digest = hashlib.sha256()
     for path in paths:
-        digest.update(str(path.relative_to(_ROOT)).encode() + b"\0" + code_of(path) + b"\0")
+        content = _read(path)[0] if path.suffix == ".py" else path.read_bytes()
+        digest.update(str(path.relative_to(_ROOT)).encode() + b"\0" + content + b"\0")
     return digest.hexdigest()[:16]

@@ -16,9 +16,6 @@ def _samples(paths: dict[str, Path], neurons: "pd.DataFrame", named: Path) -> "d
     Args:
         neurons: the labelled neurons, in the order of the samples' rows.
         named: the table of these neurons, for messages.
-
-    Raises:
-        UserError: a file has other neurons, or other pairs than the first file.
     """
     import numpy as np
 

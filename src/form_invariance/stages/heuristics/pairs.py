@@ -86,9 +86,6 @@ def make_grid(expression: str, max_operand: int) -> Grid:
 
     Args:
         expression: the operator's expression; operands begin at 1 where it divides, else at 0.
-
-    Raises:
-        UserError: no pair is left.
     """
     kind = kind_of(expression)
     operands = np.arange(1 if kind == "division" else 0, max_operand, dtype=np.int64)
@@ -106,9 +103,6 @@ def make_digit_grid(task: Arithmetic, max_operand: int) -> Grid:
     """The problems of an operator that asks a digit, as far as their operands are below `max_operand`.
 
     Unlike whole answers they keep the operator's own limits: with other ones the digit may have another place.
-
-    Raises:
-        UserError: no problem is left.
     """
     problems = pool(task)
     problems = problems[(problems["a"] < max_operand) & (problems["b"] < max_operand)]

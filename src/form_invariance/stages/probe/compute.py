@@ -44,9 +44,6 @@ def choose_prompts(censuses: Mapping[tuple[str, str], pd.DataFrame], prompts: in
     Returns:
         Columns format, operator, a, b, answer_token, fields, prompt, split (test, held_out or fitted; the latter
         two are the training prompts).
-
-    Raises:
-        UserError: the model answers none, or too few, right.
     """
     formats = list(dict.fromkeys(name for name, _ in censuses))
     share = -(-prompts // len(formats))
