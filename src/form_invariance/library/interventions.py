@@ -46,7 +46,7 @@ def knock_out(model: Run, prompts: pd.DataFrame, neurons: pd.DataFrame, means: M
     Returns:
         As `answer`.
     """
-    return _ablated(model, prompts, mask_of(model, neurons), means)
+    return _replaced(model, prompts, mask_of(model, neurons), _of_this_model(model, means))
 
 
 @as_loaded
@@ -61,7 +61,7 @@ def keep_only(model: Run, prompts: pd.DataFrame, neurons: pd.DataFrame, means: M
 
     Args and Returns as in `knock_out`.
     """
-    return _ablated(model, prompts, ~mask_of(model, neurons), means)
+    return _replaced(model, prompts, ~mask_of(model, neurons), _of_this_model(model, means))
 
 
 @as_loaded
@@ -87,11 +87,6 @@ def transfer(model: Run, prompts: pd.DataFrame, donors: pd.DataFrame, neurons: p
     same_number(prompts, donors, "donors")
     given = last_token_neurons(model.model, tokens, model.first)
     return _replaced(model, prompts, mask_of(model, neurons), given)
-
-
-def _ablated(model: Run, prompts: pd.DataFrame, mask: np.ndarray, means: MeanCache) -> pd.DataFrame:
-    """What is said with the neurons of a mask (late layers, m) at their means."""
-    return _replaced(model, prompts, mask, _of_this_model(model, means))
 
 
 def _replaced(model: Run, prompts: pd.DataFrame, mask: np.ndarray, given: MeanCache | Tensor) -> pd.DataFrame:

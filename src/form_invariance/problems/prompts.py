@@ -182,32 +182,25 @@ def check_template(tokenizer: PromptTokenizer, template: str, where: str, limits
 def check_prompts(
     tokenizer: PromptTokenizer, prompts: Sequence[str], pairs: pd.DataFrame, places: tuple[int, int], where: str
 ) -> None:
-    """Check the prompts of one template: only the operands' tokens differ, and the answer is the next token.
+    """Check the prompts of one template: only the operands' tokens differ.
 
     `check_template` varies one operand at a time. Tokens that span both operands, such as ``7+8``, or rules that
     depend on both, are only found here.
 
     Args:
         prompts: P prompts.
-        pairs: their columns a, b and answer, P rows.
+        pairs: their columns a and b, P rows.
         places: positions of the operands' tokens, BOS not counted.
     """
     wanted = np.array(tokenizer.encode_each(prompts[:1]) * len(prompts))
     for name, place in zip(("a", "b"), places, strict=True):
         wanted[:, place] = tokenizer.number_tokens(pairs[name].to_numpy())
-    answers = tokenizer.number_tokens(pairs["answer"].to_numpy())[:, None]
-    ended = [f"{prompt}{answer}" for prompt, answer in zip(prompts, pairs["answer"], strict=True)]
-    for texts, ids, rule in (
-        (prompts, wanted, f"other tokens than the operands' differ from {prompts[0]!r}"),
-        (
-            ended,
-            np.hstack([wanted, answers]),
-            "the answer is not the next token after the prompt, or not a single token",
-        ),
-    ):
-        for text, one, want in zip(texts, tokenizer.encode_each(texts), ids.tolist(), strict=True):
-            if one != want:
-                raise UserError(f"{where}: {tokenizer.name} splits {text!r} as {tokenizer.tokens(text)}: {rule}")
+    for text, ids, want in zip(prompts, tokenizer.encode_each(prompts), wanted.tolist(), strict=True):
+        if ids != want:
+            raise UserError(
+                f"{where}: {tokenizer.name} splits {text!r} as {tokenizer.tokens(text)}: other tokens than the "
+                f"operands' differ from {prompts[0]!r}"
+            )
 
 
 def check_next_token(

@@ -1,10 +1,8 @@
 """Check a whole configuration before any job starts. Each mistake is reported in one sentence."""
 
-import difflib
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from itertools import permutations
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -57,20 +55,17 @@ def _check_text(names: Iterable[object], key: str) -> None:
 
 
 def _check_names(config: Mapping[str, Any]) -> None:
-    """Check the names of models, operators and formats, of the results folder and of directions."""
+    """Check the names of models, operators and formats, and of the results folder."""
     for section in RESERVED:
         _check_text(config[section], section)
         for name in config[section]:
             check_name(name, section, f"config key {section}")
     if (folder := PurePosixPath(config["results"]).parts[0]) in _SOURCES:
         raise UserError(f"config key results: {folder!r} is a folder of the project; choose another")
-    directions: dict[str, tuple[str, ...]] = {}
-    for pair in permutations(config["formats"], 2):
-        if (other := directions.setdefault("_to_".join(pair), pair)) != pair:
-            raise UserError(
-                f"config key formats: the directions of transfer from {other[0]} to {other[1]} and from {pair[0]} "
-                f"to {pair[1]} have one name, {'_to_'.join(pair)!r}; rename a format"
-            )
+    if odd := [name for name in config["formats"] if "_to_" in name]:
+        raise UserError(
+            f"config key formats: {odd[0]!r} contains '_to_', which joins the formats of a transfer; rename it"
+        )
 
 
 def _tasks(config: Mapping[str, Any]) -> dict[str, Task]:
@@ -98,8 +93,7 @@ def _check_templates(config: Mapping[str, Any], tasks: Mapping[str, Task]) -> No
         _check_text(variants, f"formats.{name}.variants")
         for operator in config["operators"]:
             if operator not in templates:
-                near = difflib.get_close_matches(operator, list(templates), n=1, cutoff=0.8)
-                advice = f"is {near[0]!r} a misspelling of it?" if near else "add one"
+                advice = hint(operator, templates, "add one", similarity=0.8)
                 raise UserError(
                     f"config key formats.{name}.templates: operator {operator!r} has no template; {advice}"
                 )

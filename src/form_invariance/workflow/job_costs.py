@@ -83,12 +83,10 @@ class Size:
 def size_of(model: Mapping[str, Any]) -> Size:
     """Sizes of a model, from its config.json; if that is not on this machine, from its number of parameters."""
     c = known_sizes(model["source"], model.get("revision"))
+    count = parameters(model["source"], model.get("revision"))
     near = model.get("readout", "near") == "near"
     if c is not None:
-        inside = c.n_layers * c.layer_parameters
-        count = parameters(model["source"], model.get("revision"))
-        return Size(count, inside, c.d_model, c.d_mlp, c.vocabulary, c.n_layers, near)
-    count = parameters(model["source"], model.get("revision"))
+        return Size(count, c.n_layers * c.layer_parameters, c.d_model, c.d_mlp, c.vocabulary, c.n_layers, near)
     # As in the Llamas of 1, 3, 8 and 70 billion parameters, whose vocabulary is one.
     layers = max(2, round(16 * (count / 1e9) ** (1 / 3)))
     most = 0.9 * count

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from form_invariance.errors import UserError
 from form_invariance.experiment.options import Files, ModelOptions, Seed, Size, recorded
 from form_invariance.stages.heuristics.grid_options import GridOptions, grid_of
-from form_invariance.stages.heuristics.names import NULL_SETTINGS, SHARED
+from form_invariance.stages.heuristics.names import SHARED
 
 if TYPE_CHECKING:
     from form_invariance.stages.heuristics.null import Null
@@ -43,16 +43,16 @@ def draw(*, circuit: Path, rankings: Files, mean_caches: Files, k: Size, seed: S
     write_table(table, output, LABELLED_NEURONS, settings, keys)
 
 
-def _read_null(path: Path, settings: dict[str, Any], grid: "Grid") -> "Null":
+def _read_null(path: Path, drawn_with: dict[str, Any], grid: "Grid") -> "Null":
     from form_invariance.stages.heuristics import null
     from form_invariance.tables.files import read_tensors
 
     arrays, provenance = read_tensors(path, null.KIND)
-    for name in NULL_SETTINGS:
-        if provenance.get(name) != settings[name]:
+    for name, value in drawn_with.items():
+        if provenance.get(name) != value:
             raise UserError(
-                f"{path}: the random maps are of {name} {provenance.get(name)}, not {settings[name]}; draw them "
-                f"with the same --{name.replace('_', '-')}"
+                f"{path}: the random maps are of {name} {provenance.get(name)}, not {value}; draw them with the "
+                f"same --{name.replace('_', '-')}"
             )
     return null.from_arrays(arrays, grid)
 
@@ -93,7 +93,7 @@ def label(
     keys = {**common_keys(neurons), "format": format}
     decoder, tokenizer = load_model(model)
     pairs, chosen = grid_of(grid), read_table(neurons, LABELLED_NEURONS)
-    random = _read_null(null, settings, pairs)
+    random = _read_null(null, recorded({"grid": grid, "seed": seed}), pairs)
     maps, table = label_cell(
         decoder, tokenizer, template, keys["operator"], pairs, chosen, threshold, random, seed
     )

@@ -6,18 +6,6 @@ EXPRESSIONS = {"addition": "a + b", "subtraction": "a - b", "multiplication": "a
 DIGIT = "digit"
 """The kind of an operator that asks one digit of its answer, which is the result that rules speak of."""
 
-NULL_SETTINGS = (
-    "expression",
-    "digit",
-    "operand_min",
-    "operand_max",
-    "answer_min",
-    "answer_max",
-    "max_operand",
-    "seed",
-)
-"""What the random maps of a grid depend on."""
-
 MODES = ("reference", "strict")
 """Labels as published, and corrected ones; those of a digit are strict only."""
 

@@ -83,7 +83,8 @@ def _shares(order: np.ndarray, classes: list[PairClass]) -> np.ndarray:
     return top / np.maximum(sizes, 1)
 
 
-def _make_pattern_codes() -> tuple[np.ndarray, list[str], np.ndarray]:
+@cache
+def _pattern_codes() -> tuple[np.ndarray, list[str], np.ndarray]:
     """For each number 0..999 the codes of its seven patterns; the patterns' texts; their fixed digits."""
     codes: dict[str, int] = {}
     table = []
@@ -95,9 +96,6 @@ def _make_pattern_codes() -> tuple[np.ndarray, list[str], np.ndarray]:
         ]
         table.append([codes.setdefault(text, len(codes)) for text in texts])
     return np.array(table), list(codes), np.array([3 - text.count(".") for text in codes])
-
-
-_pattern_codes = cache(_make_pattern_codes)
 
 
 def _patterns(values: np.ndarray, prefix: str) -> list[tuple[int, str, float]]:

@@ -25,15 +25,10 @@ class Rules:
     """Which rules are read from the KV map, (rules,) bool."""
 
 
-def _digits(values: np.ndarray) -> np.ndarray:
-    """Hundreds, tens and ones, (n, 3)."""
-    return np.stack([values // 100, values // 10 % 10, values % 10], axis=1)
-
-
 def _values_and_patterns(prefix: str, values: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     for value in np.unique(values).tolist():
         yield f"{prefix}_value_{value:03d}", values == value
-    digits = _digits(values)
+    digits = np.stack([values // 100, values // 10 % 10, values % 10], axis=1)
     # A fixed first and an open last digit is a range.
     for places in ((1,), (2,), (0, 2), (1, 2)):
         chosen = digits[:, places]

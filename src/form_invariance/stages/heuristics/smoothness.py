@@ -41,17 +41,13 @@ def gaussian_field(
     return np.sqrt(1 - white) * field + np.sqrt(white) * rng.standard_normal(shape, dtype=np.float32)
 
 
-def _shape(grid: Grid) -> tuple[int, int]:
-    return int(np.ptp(grid.a)) + 1, int(np.ptp(grid.b)) + 1
-
-
 def random_maps(grid: Grid, count: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """Random maps on a grid's pairs, (N,) each, of every correlation length from white noise to the grid's side.
 
     A third has one length along both operands, the others have two. A tenth is white noise, and some of the others
     contain white noise.
     """
-    shape = _shape(grid)
+    shape = int(np.ptp(grid.a)) + 1, int(np.ptp(grid.b)) + 1
     place = (grid.a - grid.a.min()) * shape[1] + grid.b - grid.b.min()
     lengths = np.geomspace(SHORTEST, max(shape), LENGTHS)
     for _ in range(count):
