@@ -69,7 +69,7 @@ def render(folder, answers=None, models=("m",)):
     """The page of some answers, or of a made-up one."""
     wide = pd.DataFrame({f"a long name of a column {i}": [0.25, None] for i in range(20)})
     nasty = Answer("Is 1 < 2?", "<script>alert(1)</script>", wide, ("overlap",))
-    files = page.Files(
+    files = (
         {(model, "overlap"): folder / "figures/m/overlap.svg" for model in models},
         [folder / "figures/summary.svg"],
         [folder / f"tables/{name}.csv" for name in sorted(CAPTIONS)],
@@ -77,7 +77,7 @@ def render(folder, answers=None, models=("m",)):
     )
     captions = {"overlap": "How <much> they share.", "summary": "All of it."}
     words = "formats: '<b>'\n" + "long " * 200
-    return page.render(answers or {"m": [nasty]}, files, captions, words)
+    return page.render(answers or {"m": [nasty]}, *files, captions, words)
 
 
 @pytest.fixture

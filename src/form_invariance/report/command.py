@@ -30,11 +30,9 @@ def report(
     """
     from form_invariance.experiment.answers import read_answers
     from form_invariance.experiment.options import json_object
-    from form_invariance.report.page import Files as Shown
     from form_invariance.report.page import render
     from form_invariance.tables.files import write_text
 
     drawn = {(path.parent.name, path.stem): path for path in figures}
-    files = Shown(drawn, compared, paper_tables, benchmarks)
-    texts = json_object(captions, "--captions")
-    write_text(output, render(dict(map(read_answers, answers)), files, texts, configuration))
+    answered, texts = dict(map(read_answers, answers)), json_object(captions, "--captions")
+    write_text(output, render(answered, drawn, compared, paper_tables, benchmarks, texts, configuration))

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from xml.parsers.expat import ExpatError, ParserCreate
@@ -25,23 +24,6 @@ _METHODS = (
     "heuristic families of the shared neurons. Means over cells give every cell the same weight; intervals are "
     "95 % and are in the tables."
 )
-
-
-@dataclass(frozen=True)
-class Files:
-    """The files that a page shows.
-
-    Attributes:
-        figures: SVG by (model, name).
-        compared: SVG of the figures that concern all models.
-        paper: CSV of the paper's tables.
-        benchmarks: folder of the rules' benchmark files.
-    """
-
-    figures: Mapping[tuple[str, str], Path]
-    compared: Sequence[Path]
-    paper: Sequence[Path]
-    benchmarks: Path
 
 
 def _image(path: Path) -> dict[str, str]:
@@ -94,7 +76,9 @@ def _method(text: str) -> Markup:
     return Markup("".join(f"<p>{part}</p>" for part in paragraphs if part))
 
 
-def _sections(answers: Mapping[str, list[Answer]], files: Files) -> list[dict[str, Any]]:
+def _sections(
+    answers: Mapping[str, list[Answer]], figures: Mapping[tuple[str, str], Path]
+) -> list[dict[str, Any]]:
     """A section for each question, with the models' answers side by side."""
     sections: dict[str, dict[str, Any]] = {}
     for model, own in answers.items():
@@ -110,14 +94,17 @@ def _sections(answers: Mapping[str, list[Answer]], files: Files) -> list[dict[st
                     }
                 section = sections[answer.question]
                 section["figures"] |= dict.fromkeys(answer.figures)
-                paths = {name: files.figures[model, name] for name in answer.figures}
+                paths = {name: figures[model, name] for name in answer.figures}
                 section["answers"].append(_shown(answer, paths, model))
     return list(sections.values())
 
 
 def render(
     answers: Mapping[str, list[Answer]],
-    files: Files,
+    figures: Mapping[tuple[str, str], Path],
+    compared: Sequence[Path],
+    paper: Sequence[Path],
+    benchmarks: Path,
     captions: Mapping[str, str],
     configuration: str,
 ) -> str:
@@ -125,20 +112,23 @@ def render(
 
     Args:
         answers: of each model.
+        figures: SVG by (model, name).
+        compared: SVG of the figures that concern all models.
+        paper: CSV of the paper's tables.
+        benchmarks: folder of the rules' benchmark files.
         captions: what there is to see in a figure, by its name; a section says it once for all models.
         configuration: the configuration of the run, as YAML.
 
     Raises:
         UserError: a figure, a table or a benchmark file is missing or broken.
     """
-    sections = _sections(answers, files)
+    sections = _sections(answers, figures)
     for section in sections:
         section["captions"] = {name: captions[name] for name in section["figures"] if name in captions}
     by_question = {section["question"]: section for section in sections}
     asked = [by_question.pop(one.label) for one in QUESTIONS.values() if one.label in by_question]
     places = {section["question"]: section["anchor"] for section in asked}
     verdicts = {model: verdict_of(own) for model, own in answers.items()}
-    paper = [_paper_table(path) for path in files.paper]
     return make_page(
         Path(__file__).parent,
         title=f"Form invariance of {', '.join(answers)}",
@@ -149,9 +139,9 @@ def render(
         asked=asked,
         further=list(by_question.values()),
         captions=captions,
-        compared=[_image(path) for path in files.compared],
-        paper=paper,
+        compared=[_image(path) for path in compared],
+        paper=[_paper_table(path) for path in paper],
         methods=f"form-invariance {__version__}. {_METHODS}",
-        times=_table(run_times(files.benchmarks)),
+        times=_table(run_times(benchmarks)),
         configuration=configuration,
     )

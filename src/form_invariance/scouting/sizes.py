@@ -6,7 +6,8 @@ from typing import Any
 import pandas as pd
 
 from form_invariance.errors import UserError
-from form_invariance.stages.dataset.compute import Choice, make_dataset, sides
+from form_invariance.stages.dataset.compute import Choice
+from form_invariance.stages.dataset.preflight import check, check_left, preflight_table
 from form_invariance.workflow import job_costs, machine
 
 Settings = dict[str, Any]
@@ -101,48 +102,27 @@ def of_tables(sizes: Settings, censuses: Censuses, seed: int) -> Settings:
     Args:
         censuses: those that the run will take, if `census_pairs` is the number of rows.
     """
-    most = min(int(own["correct"].sum()) for own, _ in censuses.values()) // 2
-    for prompts in range(max(min(sizes["train_prompts"], most), FEWEST_PROMPTS), FEWEST_PROMPTS - 1, -1):
-        choice = Choice(prompts, min(prompts, sizes["eval_prompts"]), sizes["corrupt_seeds"], seed)
-        if not (reasons := _too_small(censuses, choice)):
-            rows = max(len(own) for own, _ in censuses.values())
-            return {
-                **sizes,
-                "train_prompts": choice.train,
-                "eval_prompts": choice.evaluation,
-                "census_pairs": rows,
-            }
-    raise UserError(
-        f"the tables are too small for {FEWEST_PROMPTS} train and {FEWEST_PROMPTS} eval prompts in every format: "
-        f"{'; '.join(reasons)}; add rows, or try other wordings or another model"
-    )
 
+    def choice(prompts: int) -> Choice:
+        return Choice(prompts, prompts, sizes["corrupt_seeds"], seed)
 
-def _too_small(censuses: Censuses, choice: Choice) -> list[str]:
-    """Why tables are too small for the chosen numbers of prompts: the number found, and the number needed."""
-    reasons: list[str] = []
-    taken: dict[str, set[int]] = {}
-    for (name, operator), own in censuses.items():
-        census, where = own[0], f"{operator} in {name}"
-        right, needed = int(census["correct"].sum()), {"train": choice.train, "eval": choice.evaluation}
-        side = sides(census, needed, choice.seed, operator)[census["correct"]]
-        if right < sum(needed.values()):
-            reasons.append(f"{where} has {right} right rows of {len(census)} and needs {sum(needed.values())}")
-        elif short := [split for split, size in needed.items() if (side == split).sum() < size]:
-            reasons.append(
-                f"{where} has {right} right rows of {len(census)}, of which the split (the same in all "
-                f"formats) puts {(side == short[0]).sum()} into {short[0]}, which needs {needed[short[0]]}"
-            )
-        else:
-            try:
-                dataset, _ = make_dataset({operator: own}, operator, choice)
-                taken.setdefault(operator, set()).update(dataset["a"])
-            except UserError as error:
-                reasons.append(f"{where}: {error}")
-    rows = {operator: len(census) for (_, operator), (census, _) in censuses.items()}
-    return reasons or [
-        f"the prompts of all formats take {len(own)} of the {rows[operator]} rows of {operator}, and {_SPARE} "
-        "others are needed for the mean activations"
-        for operator, own in taken.items()
-        if rows[operator] - len(own) < _SPARE
-    ]
+    def leaves_some(prompts: int) -> bool:
+        try:
+            check_left(censuses, choice(prompts))
+        except UserError:
+            return False
+        return True
+
+    tables = [own for own, _ in censuses.values()]
+    most = min(min(int(own["correct"].sum()), len(own) - _SPARE) for own in tables) // 2
+    most = max(min(sizes["train_prompts"], most), FEWEST_PROMPTS)
+    fits = int(preflight_table(censuses, choice(most))["all_fit"].iloc[0])
+    prompts = next(filter(leaves_some, range(fits, FEWEST_PROMPTS, -1)), FEWEST_PROMPTS)
+    check(preflight_table(censuses, choice(prompts)), choice(prompts))
+    check_left(censuses, choice(prompts))
+    return {
+        **sizes,
+        "train_prompts": prompts,
+        "eval_prompts": prompts,
+        "census_pairs": max(map(len, tables)),
+    }
