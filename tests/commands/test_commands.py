@@ -21,7 +21,6 @@ from form_invariance.beyond.engine_check.table import ENGINE_CHECK
 from form_invariance.cli import main
 from form_invariance.experiment.contrasts import overall
 from form_invariance.experiment.questions import QUESTIONS
-from form_invariance.stages.agreement.table import LABELLED
 from form_invariance.stages.census.table import CENSUS
 from form_invariance.stages.dataset.table import CORRUPT, DATASET
 from form_invariance.stages.heuristics.table import LABELLED_NEURONS
@@ -389,7 +388,7 @@ def with_another(command, option, schema, change=lambda table: table, model=MODE
         given = list(finished.commands(command)[0][:-1])
         place = given.index(option) + 1
         table = change(read_table(finished.place / given[place], schema))
-        write_table(table, to, schema, {}, {"model": model, "operator": OPERATOR})
+        write_table(table, to, schema, {}, {"model": model, "format": "word", "operator": OPERATOR})
         given[place] = str(to)
         return given
 
@@ -424,8 +423,8 @@ REFUSALS = [
         "is left to t",
     ),
     (
-        with_another("paper-tables", "--labelled", LABELLED, model="another"),
-        "--censuses or --labelled: tables of --agreement are missing",
+        with_another("paper-tables", "--tables", CENSUS, model="another"),
+        "--tables: the table census of ",
     ),
     (
         with_another("agreement", "--neurons", LABELLED_NEURONS, renumbered),

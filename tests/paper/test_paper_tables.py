@@ -16,6 +16,12 @@ SOURCES = {"big": "meta-llama/Meta-Llama-3-8B", "own": "embedded:embedded-shared
 FORMATS = ("symbolic", "code", "word")
 
 
+def joined(tables, *keys):
+    """One table with the columns of its keys."""
+    frames = [table.assign(**dict(zip(keys, key, strict=True))) for key, table in tables.items()]
+    return pd.concat(frames, ignore_index=True)
+
+
 def heuristics(seed):
     rng = np.random.default_rng(seed)
     families = {"result_0mod2": "result modulo", "op1_range_0_10": "operand range"}
@@ -60,7 +66,12 @@ def inputs():
             )
             rows = [(True, True), (True, False), (True, True), (False, False)]
             census |= {(model, name, operator): filled(CENSUS, rows, "uniform correct") for name in FORMATS}
-    return cells, agreements, labelled, census
+    return (
+        joined(cells, "model", "format", "operator"),
+        joined(agreements, "model", "operator"),
+        joined(labelled, "model", "operator"),
+        joined(census, "model", "format", "operator"),
+    )
 
 
 def test_the_papers_numbers_are_shown_for_its_models_alone(inputs):
@@ -74,7 +85,7 @@ def test_the_papers_numbers_are_shown_for_its_models_alone(inputs):
     )
     assert row["exact % difference"] == pytest.approx(row["exact %"] - 53.9)
     assert np.isnan(rows.loc[("own", "reference", "addition"), "exact % paper"])
-    table = agreements["big", "addition"]
+    table = agreements.query("model == 'big' and operator == 'addition'")
     wanted = {"mode": "reference", "activations": "observed", "over": "all", "scope": "all", "statistic": "exact"}
     own = table[(table[list(wanted)] == pd.Series(wanted)).all(axis=1)]
     assert row["exact %"] == 100 * own["observed"].iloc[0]
@@ -92,12 +103,13 @@ def test_the_papers_numbers_are_shown_for_its_models_alone(inputs):
     assert significance.query("model == 'big' and operator == 'addition'")["exact null paper"].eq(0.052).all()
     families = tables.families(cells, SOURCES).set_index(["model", "operator", "family", "format"])
     assert families.loc[("big", "addition", "result modulo", "code"), "labels paper"] == 606
-    label = cells["big", "code", "addition"].query("label and family == 'result modulo'")
+    label = cells.query("model == 'big' and format == 'code' and operator == 'addition' and label")
+    label = label[label["family"] == "result modulo"]
     assert families.loc[("big", "addition", "result modulo", "code"), "labels"] == len(label)
 
 
 def test_peak_and_onset_of_the_probes():
-    rows = tables.probe(probe_tables(), SOURCES).set_index(["model", "format", "operator"])
+    rows = tables.probe(joined(probe_tables(), "model", "format"), SOURCES).set_index(["model", "format", "operator"])
     row = rows.loc[("big", "symbolic", "all")]
     assert (row["peak accuracy"], row["peak layer"], row["onset layer"]) == (0.8, 3, 2)
     assert (row["prompts"], row["unique answers"], row["majority"]) == (100, 57, 0.1)

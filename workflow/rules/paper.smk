@@ -27,6 +27,4 @@ rule paper_tables:
     resources:
         **table_job(mem_mb=2000),
     shell:
-        "python -m form_invariance paper-tables --censuses {input.censuses:q}"
-        " --probes {input.probes:q} --heuristics {input.heuristics:q} --agreement {input.agreement:q}"
-        " --labelled {input.labelled:q} --output-folder {params.folder:q} 2> {log:q}"
+        "python -m form_invariance paper-tables --tables {input:q} --output-folder {params.folder:q} 2> {log:q}"

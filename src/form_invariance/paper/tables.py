@@ -28,11 +28,6 @@ CAPTIONS = {
     "families": "How often each heuristic family occurs among the shared neurons: labels, and neurons with one.",
 }
 
-Cells = Mapping[tuple[str, str, str], pd.DataFrame]
-"""Tables by (model, format, operator)."""
-ByOperator = Mapping[tuple[str, str], pd.DataFrame]
-"""Tables by (model, operator)."""
-
 
 def read_numbers() -> pd.DataFrame:
     """Every figure of the paper's tables.
@@ -82,32 +77,24 @@ def compared_with_paper(
     return result
 
 
-def census(cells: Cells, sources: Mapping[str, str]) -> pd.DataFrame:
+def census(table: pd.DataFrame, sources: Mapping[str, str]) -> pd.DataFrame:
     """Accuracy of every cell on the uniform sample of its operand pool (Table correct_census)."""
-    rows = []
-    for (model, name, operator), table in cells.items():
-        sample = table[table["uniform"]]
-        correct = int(sample["correct"].sum())
-        rows.append((model, name, operator, len(sample), correct, 100 * correct / len(sample)))
-    columns = ["model", "format", "operator", "pairs", "correct", "accuracy %"]
-    result = pd.DataFrame(rows, columns=columns)
+    cells = table[table["uniform"]].groupby(["model", "format", "operator"], sort=False)["correct"]
+    result = cells.agg(pairs="size", correct="sum").reset_index()
+    result["accuracy %"] = 100 * result["correct"] / result["pairs"]
     printed = {"correct": "multiplication_correct", "accuracy %": "multiplication_accuracy_percent"}
     return _of_rows(result, result["operator"] == "multiplication", ["tab:correct_census"], printed, sources)
 
 
-def probe(tables: Mapping[tuple[str, str], pd.DataFrame], sources: Mapping[str, str]) -> pd.DataFrame:
-    """Peak and onset of each probe, over all operators and for each of them (Table probe_results).
-
-    Args:
-        tables: probe tables by (model, format), and by (model, all) those over all formats.
-    """
+def probe(table: pd.DataFrame, sources: Mapping[str, str]) -> pd.DataFrame:
+    """Peak and onset of each probe, over all operators and for each of them (Table probe_results)."""
     rows = []
-    for (model, name), table in tables.items():
+    for (model, name), part in table.groupby(["model", "format"], sort=False):
         if name == ALL:
             # The formats' own probes have tables of their own, with more prompts.
-            table = of_all_formats(table)
-        for operator in table["operator"].unique():
-            own = curve(table, operator)
+            part = of_all_formats(part)
+        for operator in part["operator"].unique():
+            own = curve(part, operator)
             found = peak(own)
             best = own[own["layer"] == found.layer].iloc[0]
             rows.append(
@@ -142,19 +129,19 @@ def _of_rows(
     return table.join(compared[[column for column in compared.columns if column not in table.columns]])
 
 
-def agreement(tables: ByOperator, labelled: ByOperator, sources: Mapping[str, str]) -> pd.DataFrame:
+def agreement(table: pd.DataFrame, labelled: pd.DataFrame, sources: Mapping[str, str]) -> pd.DataFrame:
     """Agreement of the formats' families per operator (Table app_detailed_heuristics).
 
     The paper's columns are over the neurons labelled in every format; `exact of shared %` is over all.
     """
+    chosen = table[(table["activations"] == "observed") & (table["scope"] == "all")]
+    counts = labelled[labelled["activations"] == "observed"]
     rows = []
-    for (model, operator), table in tables.items():
-        counts = labelled[model, operator]
-        for mode in ("reference", "strict"):
-            chosen = table[(table["mode"] == mode) & (table["activations"] == "observed")]
-            count = counts[(counts["mode"] == mode) & (counts["activations"] == "observed")]
-            times = count.set_index("formats")["neurons"]
-            observed = chosen[chosen["scope"] == "all"].set_index(["over", "statistic"])["observed"]
+    for mode in ("reference", "strict"):
+        for (model, operator), part in chosen[chosen["mode"] == mode].groupby(["model", "operator"], sort=False):
+            observed = part.set_index(["over", "statistic"])["observed"]
+            own = (counts[["model", "operator", "mode"]] == [model, operator, mode]).all(axis=1)
+            times = counts[own].set_index("formats")["neurons"]
             rows.append(
                 {
                     "model": model,
@@ -194,7 +181,7 @@ def summary(agreement_rows: pd.DataFrame, sources: Mapping[str, str]) -> pd.Data
     return compared_with_paper(both, ["tab:heuristic_summary"], ["operator"], printed, sources)
 
 
-def significance(tables: ByOperator, sources: Mapping[str, str]) -> pd.DataFrame:
+def significance(table: pd.DataFrame, sources: Mapping[str, str]) -> pd.DataFrame:
     """Observed agreement against permuted family sets (Table heuristic_significance).
 
     Exact match is over the neurons labelled in every format; the pairwise Jaccard over those labelled in
@@ -204,8 +191,8 @@ def significance(tables: ByOperator, sources: Mapping[str, str]) -> pd.DataFrame
     measures = {"exact": ("exact", "all"), "pair Jaccard": ("pair_jaccard", "any")}
     columns = {"": "observed", " null": "null_mean", " null max": "null_max", " p": "p"}
     rows = []
-    for (model, operator), table in tables.items():
-        for (mode, activations, scope), part in table.groupby(["mode", "activations", "scope"], sort=True):
+    for (model, operator), own in table.groupby(["model", "operator"], sort=False):
+        for (mode, activations, scope), part in own.groupby(["mode", "activations", "scope"], sort=True):
             row = {"model": model, "mode": mode, "activations": activations, "operator": operator}
             row["null"] = "within layer" if scope == "layer" else "all neurons"
             for label, (statistic, over) in measures.items():
@@ -221,12 +208,12 @@ def significance(tables: ByOperator, sources: Mapping[str, str]) -> pd.DataFrame
     return compared_with_paper(result, ["tab:heuristic_significance"], ["operator"], printed, sources)
 
 
-def families(cells: Cells, sources: Mapping[str, str]) -> pd.DataFrame:
+def families(table: pd.DataFrame, sources: Mapping[str, str]) -> pd.DataFrame:
     """How often each family occurs (Tables dist_*): labels, and neurons that carry one at least."""
     rows = []
-    for (model, name, operator), table in cells.items():
-        observed = table[table["label"] & (table["activations"] == "observed")]
-        for (mode, family), part in observed.groupby(["mode", "family"]):
+    observed = table[table["label"] & (table["activations"] == "observed")]
+    for (model, name, operator), own in observed.groupby(["model", "format", "operator"], sort=False):
+        for (mode, family), part in own.groupby(["mode", "family"]):
             neurons = len(part[["layer", "neuron"]].drop_duplicates())
             rows.append((model, mode, operator, family, name, len(part), neurons))
     columns = ["model", "mode", "operator", "family", "format", "labels", "neurons"]
